@@ -1,0 +1,44 @@
+"""Every error that gpubench raises on purpose, and the exit code that each ends in.
+
+    GpubenchError
+    ├── UsageError         2   what was asked for is wrong or senseless
+    └── UnusableError      4   this machine, the data or the results folder can't be used
+
+The message is one line that says what is wrong and what to do.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class GpubenchError(Exception):
+    """Base of all errors that end a command with one line on stderr."""
+
+    exit_code = 1
+
+
+class UsageError(GpubenchError):
+    """Wrong usage or a wrong experiment file."""
+
+    exit_code = 2
+
+
+class UnusableError(GpubenchError):
+    """The environment, the data or the results folder can't be used."""
+
+    exit_code = 4
+
+
+def unknown(kind: str, name: str, valid: Iterable[str], hint: str = "") -> UsageError:
+    """A UsageError for a name that isn't one of `valid`: names the nearest, or lists them all."""
+    names = sorted(valid)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    if near:
+        tail = f"did you mean {near[0]}?"
+    elif len(names) <= 40:
+        tail = "valid: " + ", ".join(names)
+    else:
+        tail = f"{len(names)} are known, for example " + ", ".join(names[:5])
+    return UsageError(f"unknown {kind} {name!r}: {hint or tail}")

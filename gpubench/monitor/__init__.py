@@ -1,0 +1,1 @@
+"""What watches a trial from outside, while it trains: pacing, GPU, host."""

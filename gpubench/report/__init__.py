@@ -1,0 +1,1 @@
+"""Results for people and spreadsheets: terminal, Markdown, CSV."""

@@ -1,0 +1,244 @@
+"""Every column and the record of one attempt. The only place where columns are defined.
+
+A column is a literal line below: name, unit, meaning. CSV headers, tables and tests are made from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from gpubench import trial as trial_module
+
+RECORD_SCHEMA = 1
+
+Status = Literal["ok", "oom", "failed", "timeout", "interrupted", "skipped", "missing"]
+FINAL: frozenset[str] = frozenset({"ok", "oom"})
+"""Endings that a later sweep never repeats unasked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of trials.csv."""
+
+    name: str
+    unit: str
+    """Empty for text and counts."""
+    meaning: str
+    heading: str = ""
+    """How a table for people names it; the name itself where empty."""
+    digits: int | None = None
+    """Digits after the point in a table for people; None: as it is."""
+
+
+IDENTITY: tuple[Column, ...] = (
+    Column("trial_id", "", "hash of all that defines the trial"),
+    Column("config_id", "", "the same without seed and repeat"),
+    Column("experiment", "", "name of the experiment that ran it first"),
+    Column("group", "", "co-located group, empty for a trial alone"),
+    Column("job", "", "its place in the group"),
+    Column("repeat", "", "0, 1, …: the same configuration again with seed + repeat"),
+    Column("status", "", "ok, oom, failed, timeout, interrupted or skipped", "status"),
+    Column("reason", "", "why it ended so, in words", "reason"),
+)
+
+# The trial's own fields, in the order in which a reader asks for them.
+TRIAL: tuple[Column, ...] = (
+    Column("model", "", "network", "model"),
+    Column("width", "", "multiplier of the layers' widths", "width"),
+    Column("input_size", "px", "side of the square input", "input px"),
+    Column("num_classes", "", "classes of the last layer", "classes"),
+    Column("variant", "", "how the images are fed", "variant"),
+    Column("data", "", "image folder or data set", "data"),
+    Column("train_images", "", "training images used", "images"),
+    Column("batch_size", "images", "global: images an optimizer step sees over all devices", "batch size"),
+    Column("gpus", "", "GPUs of the trial; 0 on a CPU", "GPUs"),
+    Column("gpu_ids", "", "which GPUs, as 0+1", "GPU ids"),
+    Column("ranks", "", "processes of a CPU trial", "ranks"),
+    Column("strategy", "", "how the devices share the work", "strategy"),
+    Column("precision", "", "fp32 (strict), tf32, bf16 or fp16", "precision"),
+    Column("memory_format", "", "channels_last or contiguous", "memory format"),
+    Column("execution", "", "eager, compile or graph", "execution"),
+    Column("cudnn_benchmark", "", "whether cuDNN times its algorithms first", "cuDNN benchmark"),
+    Column("workers", "", "loader processes of the whole trial", "workers"),
+    Column("prefetch", "", "batches each worker holds ready", "prefetch"),
+    Column("optimizer", "", "optimizer", "optimizer"),
+    Column("lr", "", "learning rate", "lr"),
+    Column("accumulate", "", "micro-batches a step", "micro-batches"),
+    Column("device", "", "cuda or cpu", "device"),
+    Column("cpus", "", "CPUs that the trial may use", "CPUs"),
+    Column("copies", "", "identical jobs at once", "copies"),
+    Column("gpu_mem_cap_mib", "MiB", "memory cap that stands for a smaller card", "GPU cap MiB"),
+    Column("epochs", "", "epochs trained in all", "epochs"),
+    Column("warmup_epochs", "", "epochs of them left out of statistics", "warm-up epochs"),
+    Column("steps", "", "steps measured instead of epochs", "steps"),
+    Column("seed", "", "seed of weights, order and augmentation", "seed"),
+    Column("params_m", "million", "parameters of the model", "params M", 2),
+    Column("gmacs_per_image", "GMAC", "multiply-adds of one forward pass of one image", "GMAC/image", 2),
+)
+
+MEASURED: tuple[Column, ...] = (
+    Column("epoch_time_s", "s", "median over measured epochs, loading included", "epoch time s", 2),
+    Column("epoch_time_iqr_s", "s", "interquartile range of the same", "IQR s", 2),
+    Column("epochs_measured", "", "how many epochs the median is of", "epochs"),
+    Column("epoch_time_source", "", "measured, or extrapolated from `steps`", "source"),
+    Column("images_per_s", "images/s", "images_per_epoch / epoch_time_s", "images/s", 0),
+    Column("images_per_epoch", "images", "full batches only", "images"),
+    Column("step_time_ms_p50", "ms", "median time between ends of steps", "step ms p50", 1),
+    Column("step_time_ms_p95", "ms", "95th percentile of the same", "step ms p95", 1),
+    Column("first_batch_s", "s", "from iter(loader) to the first batch of the first epoch", "first batch s", 2),
+    Column("data_wait_pct", "%", "share of the epoch in which the device starved for a batch", "data wait %", 1),
+    Column(
+        "gpu_mem_mib", "MiB", "peak on the fullest GPU, trial's own processes, warm-up included", "GPU MiB", 0
+    ),
+    Column(
+        "gpu_mem_source", "", "nvml-process, nvml-device-delta, torch-reserved or published-log", "memory source"
+    ),
+    Column("gpu_mem_allocated_mib", "MiB", "the allocator's peak of tensors, fullest GPU", "allocated MiB", 0),
+    Column("gpu_mem_reserved_mib", "MiB", "the allocator's peak of segments, fullest GPU", "reserved MiB", 0),
+    Column("gpu_alloc_retries", "", "times the allocator had to give memory back and try again", "retries"),
+    Column("gpu_util_pct", "%", "share of time with a kernel running, mean over GPUs and window", "GPU %", 0),
+    Column("gpu_util_max_pct", "%", "highest sample of the same", "GPU max %", 0),
+    Column("gpu_mem_util_pct", "%", "share of time in which device memory was read or written", "mem util %", 0),
+    Column("gpu_mem_util_max_pct", "%", "highest sample of the same", "mem util max %", 0),
+    Column("cpu_util_pct", "%", "all work on the CPUs that the trial may use", "CPU %", 0),
+    Column("cpu_util_max_pct", "%", "highest sample of the same", "CPU max %", 0),
+    Column("cpu_util_trial_pct", "%", "the trial's process tree's share of the same CPUs", "trial CPU %", 0),
+    Column("cpu_s_per_epoch", "s", "CPU seconds of the trial's process tree", "CPU s/epoch", 1),
+    Column("gpu_busy_s_per_epoch", "s", "utilisation × epoch time, summed over GPUs", "GPU busy s", 2),
+    Column("host_mem_mib", "MiB", "proportional resident memory of the process tree", "host MiB", 0),
+    Column("energy_j", "J", "per measured epoch, all its GPUs, by the driver's counter", "energy J", 0),
+    Column("power_w", "W", "mean of sampled power, all its GPUs", "power W", 0),
+    Column("energy_source", "", "where energy_j comes from", "energy source"),
+    Column("sm_clock_mhz", "MHz", "mean clock of the multiprocessors", "SM MHz", 0),
+    Column("throttled_pct", "%", "share of the window with a throttle reason", "throttled %", 0),
+    Column("temperature_c", "°C", "highest temperature", "°C", 0),
+    Column("top1_pct", "%", "top-1 on the validation split after the last epoch", "top-1 %", 1),
+    Column("loss", "", "cross-entropy on the validation split (training data where it has none)", "loss", 3),
+    Column("solo_epoch_time_s", "s", "epoch time of the same trial alone", "alone s", 2),
+    Column("slowdown", "", "epoch time together / alone", "slowdown", 2),
+    Column("overlap_gain", "", "1 is parallel, 0 merely concurrent", "overlap gain", 2),
+    Column("predicted_slowdown", "", "what the solo rows predicted", "predicted", 2),
+    Column("doubts", "", "short codes, spelled out under the table", "doubts"),
+)
+
+ENVIRONMENT: tuple[Column, ...] = (
+    Column("host", "", "host name"),
+    Column("gpu_name", "", "GPU model"),
+    Column("gpu_count", "", "GPUs that could be used"),
+    Column("driver", "", "NVIDIA driver version"),
+    Column("cuda", "", "CUDA version torch was built with"),
+    Column("torch", "", "torch version"),
+    Column("cpu_name", "", "CPU model"),
+    Column("cpu_count", "", "CPUs that could be used"),
+    Column("gpubench", "", "gpubench version"),
+    Column("started_at", "", "local time"),
+)
+
+COLUMNS: tuple[Column, ...] = (*IDENTITY, *TRIAL, *MEASURED, *ENVIRONMENT)
+BY_NAME: dict[str, Column] = {column.name: column for column in COLUMNS}
+
+# Derived columns belong to tables, never to records.
+DERIVED: tuple[Column, ...] = (
+    Column("gpu_mem_growth_pct", "%", "memory against the row before along the ordered axis", "growth", 0),
+    Column("epoch_time_growth_pct", "%", "time per image against the row before", "growth", 0),
+)
+
+EPOCH_COLUMNS: tuple[Column, ...] = (
+    Column("trial_id", "", "the trial"),
+    Column("attempt", "", "which attempt at it"),
+    Column("epoch", "", "0, 1, …"),
+    Column("warmup", "", "1: left out of statistics"),
+    Column("epoch_time_s", "s", "iter(loader) to the end of the last step on the device"),
+    Column("steps", "", "optimizer steps"),
+    Column("images", "images", "images trained on"),
+    Column("data_wait_s", "s", "time in which the device starved for a batch"),
+    Column("first_batch_s", "s", "from iter(loader) to the first batch"),
+    Column("train_loss", "", "mean loss over the epoch"),
+    Column("cpu_s", "s", "CPU seconds of the trial's process tree"),
+)
+
+
+class Record(BaseModel):
+    """One attempt at one unit, as stored: immutable, the truth behind every table."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    schema_version: int = RECORD_SCHEMA
+    trial_id: str
+    config_id: str
+    attempt: int = 1
+    experiment: str
+    group: str | None = None
+    job: str | None = None
+    status: Status
+    reason: str = ""
+    machine_key: str
+    """GPU model and memory, or the CPU model where the device is the CPU."""
+    trial: dict[str, Any]
+    """The fields as asked; what was left to the machine is null."""
+    variant_definition: dict[str, Any] = Field(default_factory=dict)
+    data: dict[str, Any] = Field(default_factory=dict)
+    """Facts of the images: fingerprint, counts, where they lay."""
+    resolved: dict[str, Any] = Field(default_factory=dict)
+    """The values that fields left to the machine got."""
+    result: dict[str, Any] = Field(default_factory=dict)
+    """Columns of MEASURED (and params_m, gmacs_per_image). Absent or null: not measured, see `missing`."""
+    missing: dict[str, str] = Field(default_factory=dict)
+    """Column -> why it is empty."""
+    provenance: dict[str, Any] = Field(default_factory=dict)
+    """Where sampled figures come from: source, period, samples, gaps."""
+    epochs: list[dict[str, Any]] = Field(default_factory=list)
+    """Rows of EPOCH_COLUMNS without the first two."""
+    windows: list[dict[str, Any]] = Field(default_factory=list)
+    """Edges of every window on the host's monotonic clock, in seconds."""
+    phases: dict[str, float] = Field(default_factory=dict)
+    """Wall seconds that the trial spent in each phase of its life."""
+    doubts: dict[str, str] = Field(default_factory=dict)
+    """Code -> one sentence with advice."""
+    environment: dict[str, Any] = Field(default_factory=dict)
+    started_at: str = ""
+    source: str = "measured"
+    """`measured` by gpubench, or where the figures were taken from."""
+
+
+def row(record: Record) -> dict[str, Any]:
+    """The record as one row of trials.csv: every name of COLUMNS; None where unknown."""
+    values: dict[str, Any] = dict.fromkeys(BY_NAME)
+    values.update({k: v for k, v in record.environment.items() if k in values})
+    values.update({k: v for k, v in record.trial.items() if k in values})
+    values.update({k: v for k, v in record.resolved.items() if k in values and v is not None})
+    values.update({k: v for k, v in record.result.items() if k in values})
+    values.update(
+        trial_id=record.trial_id,
+        config_id=record.config_id,
+        experiment=record.experiment,
+        group=record.group,
+        job=record.job,
+        repeat=record.trial.get("repeat"),
+        status=record.status,
+        reason=record.reason or None,
+        started_at=record.started_at or None,
+        doubts="+".join(sorted(record.doubts)) or None,
+    )
+    return values
+
+
+def cell(value: Any) -> str:
+    """A value as a CSV cell: empty for unknown, lists as 0+1, full precision for numbers."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    if isinstance(value, float):
+        return f"{value:.6g}" if value == value else ""
+    if isinstance(value, (list, tuple)):
+        return "+".join(cell(v) for v in value)
+    text = str(value)
+    # A spreadsheet runs text that begins like a formula; an apostrophe in front makes it plain text.
+    return "'" + text if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
+
+
+FIELD_COLUMNS: tuple[str, ...] = tuple(c.name for c in TRIAL if c.name in trial_module.FIELDS)

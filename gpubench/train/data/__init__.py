@@ -1,0 +1,1 @@
+"""How images reach the device: sources and transforms."""

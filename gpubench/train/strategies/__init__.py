@@ -1,0 +1,1 @@
+"""How one trial uses its devices: one file each."""

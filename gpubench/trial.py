@@ -1,0 +1,126 @@
+"""A trial: one fully specified configuration. Frozen, validated, and hashed to an id.
+
+What is left to default to the machine (`None`) hashes as `auto`; the value that it got stands in the record.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from gpubench import catalog
+
+SCHEMA = 1
+"""Goes up when the meaning of a field changes, so that old results are never taken for new ones."""
+
+PositiveInt = Annotated[int, Field(ge=1)]
+
+
+class Trial(BaseModel):
+    """One configuration. Build it with `make`, which fills the defaults that follow from other fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    model: str = "mobilenet_v2"
+    """torchvision's name, `lenet`, `mlp`, or `path/to/file.py:function`."""
+    width: Annotated[float, Field(gt=0, le=16)] = 1.0
+    """Multiplier of the layers' widths, for models that have one."""
+    input_size: PositiveInt | None = None
+    """Side of the square input in pixels; auto: the data's own size, 224 for image folders."""
+    num_classes: PositiveInt | None = None
+    """auto: as many as the data have."""
+    variant: str = "crop-resize"
+    data: str = catalog.PROCEDURAL
+    """`procedural`, a torchvision name, or the path of an image folder. Identity takes the content instead."""
+    train_images: PositiveInt | None = None
+    """Use the first N training images (spread evenly over the classes); auto: all."""
+    batch_size: PositiveInt = 64
+    """Global: images that an optimizer step sees over all devices."""
+    gpus: Annotated[int, Field(ge=0)] | None = None
+    """auto: 1 on a GPU machine. 0 on a CPU, where `ranks` counts processes."""
+    gpu_ids: tuple[Annotated[int, Field(ge=0)], ...] | None = None
+    """Explicit GPUs, as torch numbers them under the current CUDA_VISIBLE_DEVICES."""
+    ranks: PositiveInt | None = None
+    """Processes of a CPU trial."""
+    strategy: str = "single"
+    device: Literal["cuda", "cpu"] | None = None
+    precision: Literal["fp32", "tf32", "bf16", "fp16"] = "fp32"
+    memory_format: Literal["channels_last", "contiguous"] = "channels_last"
+    execution: Literal["eager", "compile", "graph"] = "eager"
+    cudnn_benchmark: bool = False
+    optimizer: str = "sgd"
+    lr: Annotated[float, Field(gt=0)] = 0.05
+    accumulate: PositiveInt = 1
+    """Micro-batches that make one optimizer step."""
+    workers: Annotated[int, Field(ge=0)] | None = None
+    """Loader processes of the whole trial; auto: the CPUs that it may use."""
+    prefetch: PositiveInt = 2
+    """Batches that each worker holds ready."""
+    cpus: PositiveInt | None = None
+    """CPUs that the trial is bound to; auto: all that this process may use."""
+    copies: PositiveInt = 1
+    gpu_mem_cap_mib: PositiveInt | None = None
+    """Answer like a card of this size: the driver's figure stays below it."""
+    epochs: PositiveInt = 3
+    """Epochs trained in all, `warmup_epochs` of them unmeasured."""
+    warmup_epochs: Annotated[int, Field(ge=0)] = 1
+    steps: PositiveInt | None = None
+    """Measure this many steps instead of epochs; the epoch time is then extrapolated, and says so."""
+    seed: int = 0
+    repeat: Annotated[int, Field(ge=0)] = 0
+
+    @property
+    def devices(self) -> int:
+        """How many devices (GPUs, or processes on a CPU) share a batch."""
+        return self.gpus or self.ranks or 1
+
+
+FIELDS: tuple[str, ...] = tuple(Trial.model_fields)
+REPEAT_FIELDS = ("seed", "repeat")
+"""What `config_id` leaves out."""
+
+
+def make(fields: Mapping[str, Any]) -> Trial:
+    """The trial of these fields. Fills what follows from other fields: GPU count, strategy, learning rate.
+
+    Raises pydantic.ValidationError for a value that its field does not take.
+    """
+    values = dict(fields)
+    if values.get("gpu_ids") is not None and values.get("gpus") is None:
+        values["gpus"] = len(values["gpu_ids"])
+    if values.get("device") == "cpu" and values.get("gpus") is None:
+        values["gpus"] = 0
+    if values.get("strategy") is None:
+        several = (values.get("gpus") or values.get("ranks") or 1) > 1
+        values["strategy"] = "ddp" if several else "single"
+    if values.get("lr") is None:
+        optimizer = catalog.OPTIMIZERS.get(values.get("optimizer", "sgd"))
+        if optimizer is not None:
+            values["lr"] = optimizer.lr
+        else:
+            values.pop("lr", None)
+    return Trial.model_validate(values)
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def config_id(trial: Trial, variant_definition: Mapping[str, Any], data_fingerprint: str) -> str:
+    """Id of a configuration, whatever its seed and repeat: `c` and 12 hex digits."""
+    fields: dict[str, Any] = {name: "auto" if value is None else value for name, value in trial}
+    for name in REPEAT_FIELDS:
+        del fields[name]
+    fields["data"] = data_fingerprint
+    fields["variant"] = variant_definition
+    fields["schema"] = SCHEMA
+    return "c" + _hash(json.dumps(fields, sort_keys=True, separators=(",", ":")))
+
+
+def trial_id(config: str, seed: int, repeat: int) -> str:
+    """Id of one trial of configuration `config`: `t` and 12 hex digits."""
+    return "t" + _hash(f"{config}/{seed}/{repeat}")
