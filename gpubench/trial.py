@@ -110,14 +110,21 @@ def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def config_id(trial: Trial, variant_definition: Mapping[str, Any], data_fingerprint: str) -> str:
-    """Id of a configuration, whatever its seed and repeat: `c` and 12 hex digits."""
+def config_id(
+    trial: Trial, variant_definition: Mapping[str, Any], data_fingerprint: str, model_fingerprint: str = ""
+) -> str:
+    """Id of a configuration, whatever its seed and repeat: `c` and 12 hex digits.
+
+    `model_fingerprint`: hash of a user's model file, which may change behind its name.
+    """
     fields: dict[str, Any] = {name: "auto" if value is None else value for name, value in trial}
     for name in REPEAT_FIELDS:
         del fields[name]
     fields["data"] = data_fingerprint
     fields["variant"] = variant_definition
     fields["schema"] = SCHEMA
+    if model_fingerprint:
+        fields["model"] = model_fingerprint
     return "c" + _hash(json.dumps(fields, sort_keys=True, separators=(",", ":")))
 
 

@@ -1,1 +1,1 @@
-"""Image folders on disk: found, fingerprinted, made, resized, decoded. Runs in the parent; imports no torch."""
+"""Image folders on disk: found, fingerprinted, made, resized, decoded. For the parent: imports no torch."""

@@ -1,1 +1,1 @@
-"""What watches a trial from outside, while it trains: pacing, GPU, host."""
+"""What watches a trial from outside: pacing, GPU, host. Single-threaded; never imports torch."""

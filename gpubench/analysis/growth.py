@@ -1,0 +1,125 @@
+"""Growth columns: memory and time per image against the row before along one ordered axis.
+
+Only neighbours are compared. A row before without a figure (out of memory, failed, missing) gives an empty
+growth: bridging the gap would print two steps as if they were one.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from gpubench.analysis.repeats import merge_repeats
+from gpubench.analysis.varied import Axes, Row, asked, determined, known, values, varied
+
+# Rows of different machines are never each other's neighbours.
+MACHINE = ("gpu_name", "cpu_name")
+
+
+def ordered_axis(axes: Axes, rows: Sequence[Row]) -> str | None:
+    """The field that growth runs along: the batch size if it varies, else the GPUs, else the first number.
+
+    Where the experiment's axes are known only they count. None if nothing numeric varies.
+    """
+    fields = [f for f in varied(rows, axes) if not axes or f in asked(axes)]
+    numeric = [f for f in fields if all(_is_number(v) for v in values(rows, f))]
+    return next((f for f in ("batch_size", "gpus", *numeric) if f in numeric), None)
+
+
+def moves_with(axis: str, axes: Axes, rows: Sequence[Row]) -> tuple[str, ...]:
+    """The fields that change together with `axis`: those zipped with it, and those that nobody asked for and
+    that it determines (the strategy that a GPU count implies, say). Without known axes: none."""
+    zipped = {field for group in axes if axis in group for field in group}
+    implied = {
+        f for f in varied(rows, axes) if axes and f not in asked(axes) and determined(rows, f, (axis,))
+    }
+    return tuple(sorted((zipped | implied) - {axis}))
+
+
+def growth(rows: Sequence[Row], axis: str | None, tied: Collection[str] = ()) -> list[dict[str, Any]]:
+    """The rows (repeats merged, series by series, each ascending along `axis`) with both growth columns.
+
+    `gpu_mem_growth_pct` and `epoch_time_growth_pct` are in per cent of the row before in the same series: all
+    trial fields equal but `axis` and `tied`. The second compares time per image where both rows know their
+    images, else epoch times. Both are None without such a row, where it or this one did not end ok, where it
+    is not the only one at its place, and for jobs of a group (they ran at the same time). Memory figures of
+    different sources are not compared.
+    """
+    merged = merge_repeats(rows)
+    for row in merged:
+        row["gpu_mem_growth_pct"] = row["epoch_time_growth_pct"] = None
+    if axis is None:
+        return merged
+    ordered: list[dict[str, Any]] = []
+    for members in series(merged, axis, tied).values():
+        members.sort(key=lambda row: (row.get(axis) is None, row.get(axis) or 0))
+        places: dict[Any, list[dict[str, Any]]] = {}
+        for row in members:
+            places.setdefault(row.get(axis), []).append(row)
+        steps = list(places.values())
+        for before, after in itertools.pairwise(steps):
+            if (
+                len(before) == len(after) == 1
+                and after[0].get(axis) is not None
+                and not after[0].get("group")
+            ):
+                after[0].update(_growth(before[0], after[0]))
+        ordered += members
+    return ordered
+
+
+def series(
+    rows: Sequence[dict[str, Any]], axis: str, tied: Collection[str] = ()
+) -> dict[tuple[tuple[str, Any], ...], list[dict[str, Any]]]:
+    """Rows that differ in `axis` and `tied` alone, under the (field, value) pairs in which series differ."""
+    fields = [f for f in varied(rows) if f != axis and f not in tied]
+    fields += [f for f in ("group", *MACHINE) if len({row.get(f) for row in rows if row.get(f)}) > 1]
+    found: dict[tuple[tuple[str, Any], ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        found.setdefault(tuple((f, known(row, f)) for f in fields), []).append(row)
+    return found
+
+
+def gpu_mem(row: Row) -> float | None:
+    """GPU memory in MiB of a trial that ended ok; None where there is no such figure."""
+    return row.get("gpu_mem_mib") or None if row["status"] == "ok" else None
+
+
+def epoch_time(row: Row) -> float | None:
+    """Epoch time in s of a trial that ended ok; None where there is no such figure."""
+    return row.get("epoch_time_s") or None if row["status"] == "ok" else None
+
+
+def time_growth_pct(before: Row, after: Row) -> float | None:
+    """Change of time per image (of epoch time, where a row does not know its images), in per cent."""
+    old, new = epoch_time(before), epoch_time(after)
+    if old is None or new is None:
+        return None
+    if before.get("images_per_epoch") and after.get("images_per_epoch"):
+        old, new = old / before["images_per_epoch"], new / after["images_per_epoch"]
+    return percent(old, new)
+
+
+def memory_growth_pct(before: Row, after: Row) -> float | None:
+    """Change of GPU memory in per cent; None where the two figures come from different sources."""
+    old, new = gpu_mem(before), gpu_mem(after)
+    if old is None or new is None or before.get("gpu_mem_source") != after.get("gpu_mem_source"):
+        return None
+    return percent(old, new)
+
+
+def percent(old: float, new: float) -> float:
+    """Change from `old` (not 0) to `new` in per cent."""
+    return 100 * (new / old - 1)
+
+
+def _growth(before: Row, after: Row) -> dict[str, float | None]:
+    return {
+        "gpu_mem_growth_pct": memory_growth_pct(before, after),
+        "epoch_time_growth_pct": time_growth_pct(before, after),
+    }
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

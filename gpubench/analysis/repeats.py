@@ -1,0 +1,75 @@
+"""Repeats of one configuration become one row: the median, how many, and how far apart."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from gpubench import result
+from gpubench.analysis.varied import Row
+from gpubench.result import Column
+
+REPEATS = Column("repeats", "", "repeats that ended ok; the row shows their median", "n")
+
+FIGURES: tuple[str, ...] = tuple(c.name for c in (*result.TRIAL[-2:], *result.MEASURED))
+
+
+def merge_repeats(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """One row a configuration, in order of first appearance.
+
+    Rows are repeats of each other if they agree in config_id, group and job. Figures are medians over those
+    that ended ok. Adds `repeats` (how many those are) and `endings` ("ok", or "2 ok, 1 failed").
+    """
+    found: dict[Any, list[Row]] = {}
+    for number, row in enumerate(rows):
+        config = row.get("config_id") or number
+        found.setdefault((config, row.get("group"), row.get("job")), []).append(row)
+    return [_merge(same) for same in found.values()]
+
+
+def _merge(same: Sequence[Row]) -> dict[str, Any]:
+    good = [row for row in same if row["status"] == "ok"]
+    bad = [row for row in same if row["status"] != "ok"]
+    counts = Counter(row["status"] for row in (*good, *bad))
+    merged = dict((good or bad)[0])
+    merged["repeats"] = len(good)
+    merged["endings"] = _endings(counts)
+    merged["reason"] = next((row["reason"] for row in bad if row.get("reason")), None)
+    codes = {code for row in same for code in (row.get("doubts") or "").split("+") if code}
+    merged["doubts"] = "+".join(sorted(codes)) or None
+    merged["doubt_texts"] = {k: v for row in same for k, v in (row.get("doubt_texts") or {}).items()}
+    if len(good) > 1:
+        for name in FIGURES:
+            merged[name] = _middle([row.get(name) for row in good])
+        times = [row["epoch_time_s"] for row in good if row.get("epoch_time_s") is not None]
+        merged["epoch_time_iqr_s"] = iqr(times)
+        if merged.get("images_per_epoch") and merged.get("epoch_time_s"):
+            # Medians of both sides would break images_per_s * epoch_time_s = images_per_epoch.
+            merged["images_per_s"] = merged["images_per_epoch"] / merged["epoch_time_s"]
+    return merged
+
+
+def _endings(counts: Counter[str]) -> str:
+    if len(counts) == 1:
+        return next(iter(counts))
+    return ", ".join(f"{number} {status}" for status, number in counts.items())
+
+
+def _middle(found: Sequence[Any]) -> Any:
+    """The median of the known numbers; of text, what all agree in."""
+    there = [value for value in found if value is not None]
+    if not there:
+        return None
+    if all(isinstance(value, (int, float)) for value in there):
+        return statistics.median(there)
+    return there[0] if len(set(map(str, there))) == 1 else "mixed"
+
+
+def iqr(numbers: Sequence[float]) -> float | None:
+    """Interquartile range; None for fewer than two numbers."""
+    if len(numbers) < 2:
+        return None
+    low, _, high = statistics.quantiles(numbers, n=4, method="inclusive")
+    return high - low

@@ -1,0 +1,92 @@
+"""Which trial fields differ between rows: those become a table's columns, the others its heading.
+
+Plain Python over dicts, here and in all of `analysis` and `report`: a table has tens to hundreds of rows, and
+importing pandas would take longer than all of the work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from gpubench import result
+
+Row = Mapping[str, Any]
+"""What `result.row` gives: every name of result.COLUMNS, None where unknown."""
+
+Axes = Sequence[Sequence[str]]
+"""The axes that an experiment asked for, each a group of fields that move together: `[["batch_size", "lr"]]`.
+"""
+
+# None in these means "left to the machine and not known yet" (a planned row), not another value.
+AUTO = frozenset({"input_size", "num_classes", "train_images", "gpus", "gpu_ids", "ranks", "device"})
+AUTO |= {"workers", "cpus"}
+
+# Fields that are filled from others where nobody asked for them. While those others determine them they tell
+# nothing new, so they take no column.
+FOLLOWS: dict[str, tuple[str, ...]] = {
+    "input_size": ("model", "data"),
+    "num_classes": ("data",),
+    "train_images": ("data",),
+    "gpu_ids": ("gpus", "group", "job"),
+    "workers": ("variant", "gpus", "ranks", "cpus", "copies", "device", "group", "job"),
+    "cpus": ("gpus", "ranks", "copies", "device", "group", "job"),
+    "lr": ("optimizer",),
+}
+
+# Never a column: the seed only tells repeats apart, the other two are facts of the model.
+NOISE = frozenset({"seed", "params_m", "gmacs_per_image"})
+
+CANDIDATES: tuple[str, ...] = tuple(c.name for c in result.TRIAL if c.name not in NOISE)
+
+
+def known(row: Row, field: str) -> Any:
+    """The value of `field`, hashable (lists become tuples)."""
+    value = row.get(field)
+    return tuple(value) if isinstance(value, list) else value
+
+
+def values(rows: Iterable[Row], field: str) -> list[Any]:
+    """The different values of `field`, in order of first appearance."""
+    found = dict.fromkeys(known(row, field) for row in rows)
+    if field in AUTO or field not in CANDIDATES:
+        found.pop(None, None)
+    return list(found)
+
+
+def determined(rows: Sequence[Row], field: str, by: Sequence[str]) -> bool:
+    """Whether rows that are equal in all of `by` never differ in `field`."""
+    seen: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        seen.setdefault(tuple(known(row, name) for name in by), []).append(row)
+    return all(len(values(equal, field)) <= 1 for equal in seen.values())
+
+
+def asked(axes: Axes) -> tuple[str, ...]:
+    """Every field of the axes, flat."""
+    return tuple(dict.fromkeys(field for group in axes for field in group))
+
+
+def varied(rows: Sequence[Row], axes: Axes = ()) -> tuple[str, ...]:
+    """The trial fields that differ between rows, in the order of result.TRIAL.
+
+    A field that was asked for as an axis always counts; one that merely follows another (FOLLOWS) does not.
+    """
+    wanted = asked(axes)
+    return tuple(
+        field
+        for field in CANDIDATES
+        if len(values(rows, field)) > 1
+        and (field in wanted or field not in FOLLOWS or not determined(rows, field, FOLLOWS[field]))
+    )
+
+
+def constant(rows: Sequence[Row]) -> dict[str, Any]:
+    """The trial fields that have one and the same known value in all rows, with that value."""
+    found = {field: values(rows, field) for field in CANDIDATES}
+    return {field: only[0] for field, only in found.items() if len(only) == 1 and only[0] is not None}
+
+
+def label(row: Row, fields: Iterable[str]) -> str:
+    """A row's name among its neighbours: `batch_size=64 strategy=ddp`. Unknown fields are left out."""
+    return " ".join(f"{f}={result.cell(row[f])}" for f in fields if row.get(f) is not None)

@@ -1,0 +1,194 @@
+"""The commands: parse, call, print. Imports nothing heavy at the top, so that --help answers at once."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from gpubench import __version__
+from gpubench.errors import GpubenchError, UsageError
+
+app = typer.Typer(
+    name="gpubench",
+    help="Trains real networks over a grid of configurations and leaves a table that can be trusted.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+data_app = typer.Typer(help="Image folders: make, resize, list.", no_args_is_help=True)
+app.add_typer(data_app, name="data", rich_help_panel="Keep")
+
+Text = Annotated[str | None, typer.Option(metavar="VALUES")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"gpubench {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def _field(name: str, text: str, *, metavar: str = "VALUES") -> Any:
+    return typer.Option(name, metavar=metavar, help=text, rich_help_panel="What to try (lists and ranges)")
+
+
+def _how(*names: str, text: str, metavar: str | None = None) -> Any:
+    return typer.Option(*names, metavar=metavar, help=text, rich_help_panel="How to run it")
+
+
+@app.command(rich_help_panel="Measure")
+def sweep(
+    experiment: Annotated[
+        Path | None, typer.Argument(metavar="[EXPERIMENT.toml]", help="Experiment file; none: the built-in one.")
+    ] = None,
+    model: Annotated[str | None, _field("--model", "torchvision's names, lenet, mlp, or path/to/file.py:function")] = None,
+    batch_size: Annotated[str | None, _field("--batch-size", "global: 16,32,64 or 16:64:16 or 16:512:x2")] = None,
+    batch_per_gpu: Annotated[str | None, _field("--batch-per-gpu", "batch size of each GPU (weak scaling)")] = None,
+    gpus: Annotated[str | None, _field("--gpus", "number of GPUs: 1,2,4")] = None,
+    gpu_ids: Annotated[str | None, _field("--gpu-ids", "explicit GPUs: 0+1,2+3")] = None,
+    device: Annotated[str | None, _field("--device", "cuda or cpu", metavar="NAME")] = None,
+    cpus: Annotated[str | None, _field("--cpus", "CPUs that a trial is bound to: 1,2,4")] = None,
+    ranks: Annotated[str | None, _field("--ranks", "processes of a CPU trial")] = None,
+    strategy: Annotated[str | None, _field("--strategy", "single, dp, ddp (default: single on one device, else ddp)")] = None,
+    variant: Annotated[
+        str | None, _field("--variant", "crop-resize, pre-resized, gpu-augment, cached, synthetic, or the file's own")
+    ] = None,
+    data: Annotated[str | None, _field("--data", "image folder, procedural, cifar10, mnist, …", metavar="PATH|NAME")] = None,
+    precision: Annotated[str | None, _field("--precision", "fp32, tf32, bf16, fp16")] = None,
+    workers: Annotated[str | None, _field("--workers", "loader processes of the whole trial")] = None,
+    optimizer: Annotated[str | None, _field("--optimizer", "sgd, momentum, nesterov, adagrad, rmsprop, adam, adamw")] = None,
+    epochs: Annotated[str | None, _field("--epochs", "epochs in all; the first one warms up")] = None,
+    steps: Annotated[str | None, _field("--steps", "measure so many steps instead; the epoch is extrapolated")] = None,
+    seed: Annotated[str | None, _field("--seed", "seed of weights, order and augmentation")] = None,
+    gpu_mem_cap: Annotated[str | None, _field("--gpu-mem-cap", "answer like a smaller card: 12GiB", metavar="SIZE")] = None,
+    set_: Annotated[list[str] | None, _field("--set", "any trial field, one value or an axis", metavar="FIELD=VALUES")] = None,
+    zip_: Annotated[
+        list[str] | None, _field("--zip", "fields that move together: batch_size,lr=16/0.1,32/0.2", metavar="F,F=V/V,…")
+    ] = None,
+    exclude: Annotated[list[str] | None, _field("--exclude", "leave out: strategy=dp,gpus=1", metavar="F=V,…")] = None,
+    repeats: Annotated[int | None, _how("--repeats", text="Repeat each trial with seed + 0, 1, …", metavar="N")] = None,
+    timeout: Annotated[str | None, _how("--timeout", text="Deadline of each trial: 90s, 10m, 2h", metavar="TIME")] = None,
+    order: Annotated[
+        str | None, _how("--order", text="given or random (default: random where there are repeats)", metavar="ORDER")
+    ] = None,
+    retry: Annotated[
+        str | None, _how("--retry", text="Run these again: failed,timeout,stale,oom", metavar="STATUS,…")
+    ] = None,
+    fresh: Annotated[bool, _how("--fresh", text="Run everything again; earlier records are kept.")] = False,
+    out: Annotated[Path | None, _how("--out", text="Results folder (default: results/NAME)", metavar="FOLDER")] = None,
+    dry_run: Annotated[bool, _how("--dry-run", "-n", text="Print the plan and run nothing.")] = False,
+    quiet: Annotated[bool, _how("--quiet", "-q", text="Print only the path of the results.")] = False,
+    json_: Annotated[bool, _how("--json", text="Print a JSON line for each trial.")] = False,
+) -> None:
+    """Train over a grid and print the table."""
+    from gpubench.experiment.experiment import Options
+    from gpubench.experiment.values import assignments, check_field
+    from gpubench.runner import command
+
+    named = {
+        "model": model, "batch_size": batch_size, "batch_per_gpu": batch_per_gpu, "gpus": gpus, "gpu_ids": gpu_ids,
+        "device": device, "cpus": cpus, "ranks": ranks, "strategy": strategy, "variant": variant, "data": data,
+        "precision": precision, "workers": workers, "optimizer": optimizer, "epochs": epochs, "steps": steps,
+        "seed": seed, "gpu_mem_cap_mib": gpu_mem_cap,
+    }  # fmt: skip
+    fields = {name: value for name, value in named.items() if value is not None}
+    for text in set_ or ():
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise UsageError(f"--set: {text!r} is not FIELD=VALUES")
+        fields[check_field(name.strip().replace("-", "_"))] = value
+    for text in exclude or ():
+        assignments(text, "--exclude")
+    options = Options(
+        fields=fields, zips=tuple(zip_ or ()), excludes=tuple(exclude or ()), repeats=repeats, timeout=timeout
+    )
+    raise typer.Exit(
+        command.sweep(
+            experiment,
+            options,
+            order=order,
+            retry=retry,
+            fresh=fresh,
+            out=out,
+            mode="plan" if dry_run else "quiet" if quiet else "json" if json_ else "table",
+        )
+    )
+
+
+@app.command(rich_help_panel="Read")
+def table(
+    results: Annotated[Path | None, typer.Argument(help="Results folder; none: the newest one.")] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="As Markdown.")] = False,
+) -> None:
+    """Print the tables of a results folder, with growth columns."""
+    from gpubench.runner import command
+
+    raise typer.Exit(command.table(results, markdown=markdown))
+
+
+@data_app.command("make")
+def data_make(
+    folder: Annotated[Path | None, typer.Argument(help="Where; none: the place where sweeps look.")] = None,
+    images: Annotated[int, typer.Option(help="Training images.", min=1)] = 10_240,
+    val_images: Annotated[int, typer.Option(help="Validation images.", min=1)] = 1_024,
+    classes: Annotated[int, typer.Option(help="Classes.", min=1)] = 16,
+    seed: Annotated[int, typer.Option(help="Seed of every image.")] = 0,
+) -> None:
+    """Build the procedural JPEG images."""
+    from gpubench.runner import data_command
+
+    data_command.make(folder, images=images, val_images=val_images, classes=classes, seed=seed)
+
+
+@data_app.command("resize")
+def data_resize(
+    source: Annotated[Path, typer.Argument(metavar="SRC", help="Image folder.")],
+    target: Annotated[Path, typer.Argument(metavar="DST", help="New folder.")],
+    size: Annotated[int, typer.Option(help="Side of the square copies in pixels.", min=8)] = 224,
+) -> None:
+    """Make the pre-resized copy of an image folder."""
+    from gpubench.runner import data_command
+
+    data_command.resize(source, target, size=size)
+
+
+@data_app.command("list")
+def data_list() -> None:
+    """List the variants and the data sets known by name."""
+    from gpubench.runner import data_command
+
+    data_command.show()
+
+
+def main() -> NoReturn:
+    """Entry point: errors become one line on stderr and an exit code."""
+    try:
+        code = app(standalone_mode=False)
+    except GpubenchError as error:
+        _complain(str(error))
+        code = error.exit_code
+    except Exception as error:
+        # The command line library's own usage errors know their words and their exit code.
+        if not hasattr(error, "format_message"):
+            raise
+        _complain(error.format_message() + "; see gpubench --help")
+        code = getattr(error, "exit_code", 2)
+    except KeyboardInterrupt:
+        code = 130
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _complain(text: str) -> None:
+    print(f"gpubench: {' '.join(text.split())}", file=sys.stderr)

@@ -1,0 +1,122 @@
+"""An image folder as plain arrays on disk: one memory map that all ranks and jobs share.
+
+    FOLDER/train.u8, val.u8                    uint8, N×3×S×S, RGB, without a header
+    FOLDER/train-labels.npy, val-labels.npy    int64, N
+
+in the order of `folder.listing`.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gpubench.datasets import built, folder, marker
+from gpubench.datasets.facts import DataFacts
+from gpubench.datasets.home import data_home
+from gpubench.datasets.marker import Marker
+from gpubench.datasets.pool import Progress, each
+from gpubench.errors import UnusableError, UsageError
+
+RECIPE = "decoded"
+VERSION = 1
+SPLITS = ("train", "val")
+
+
+def decoded_marker(source: DataFacts, size: int) -> Marker:
+    """What the finished folder will say of itself."""
+    if size < 1:
+        raise UsageError(f"images can't be decoded to {size} pixels: ask for 1 or more")
+    return Marker(
+        recipe=RECIPE,
+        version=VERSION,
+        parameters={"source": source.fingerprint, "size": size},
+        train_images=source.train_images,
+        val_images=source.val_images,
+        num_classes=source.num_classes,
+        size=size,
+    )
+
+
+def default_root(source: DataFacts, size: int) -> Path:
+    """Where the arrays lie unless the caller names a folder."""
+    return data_home() / f"{RECIPE}-{source.fingerprint}-{size}"
+
+
+def need_bytes(source: DataFacts, size: int) -> int:
+    """How much disk the images take."""
+    return (source.train_images + source.val_images) * 3 * size * size
+
+
+def decode(
+    src: Path,
+    dst: Path | None = None,
+    *,
+    size: int,
+    progress: Progress | None = None,
+    processes: int | None = None,
+) -> Path:
+    """Decodes every image of the folder `src` to a square of `size` pixels a side; returns where they lie.
+
+    At once where it is done already. Raises as `resize` does.
+    """
+    facts = folder.scan(src)
+    dst = default_root(facts, size) if dst is None else dst.absolute()
+
+    def fill(partial: Path) -> None:
+        tasks: list[tuple[str, str, int]] = []
+        for split in SPLITS:
+            images = folder.listing(src, split)
+            file = partial / f"{split}.u8"
+            _reserve(file, len(images) * 3 * size * size)
+            np.save(partial / f"{split}-labels.npy", np.array([label for _, label in images], np.int64))
+            tasks += [(path, str(file), position) for position, (path, _) in enumerate(images)]
+        target = "gpubench.datasets.square:store"
+        reasons = each(target, tasks, shared={"size": size}, processes=processes, progress=progress)
+
+        from gpubench.datasets.square import refuse_broken
+
+        refuse_broken([path for path, _, _ in tasks], reasons)
+
+    wanted = decoded_marker(facts, size)
+    built.build(dst, wanted, need_bytes=need_bytes(facts, size), complete=is_complete, fill=fill)
+    return dst
+
+
+def open_decoded(path: Path, split: str) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    """Images (uint8 N×3×S×S, a read-only memory map) and labels (int64 N) of `split`, `train` or `val`.
+
+    Raises UnusableError where `path` is not a folder that `decode` made.
+    """
+    made = marker.read(path)
+    if made is None or made.recipe != RECIPE or made.size is None or not is_complete(path):
+        raise UnusableError(
+            f"{path} holds no decoded images, or not all of them: remove it, and it is made again"
+        )
+    labels: npt.NDArray[np.int64] = np.load(path / f"{split}-labels.npy")
+    shape = (len(labels), 3, made.size, made.size)
+    if len(labels) == 0:  # nothing can't be mapped
+        return np.empty(shape, np.uint8), labels
+    images: np.memmap[Any, np.dtype[np.uint8]] = np.memmap(path / f"{split}.u8", np.uint8, "r", shape=shape)
+    return images, labels
+
+
+def is_complete(path: Path) -> bool:
+    """Whether all four arrays are there in full length."""
+    made = marker.read(path)
+    if made is None or made.size is None:
+        return False
+    counts = {"train": made.train_images, "val": made.val_images}
+    files = [(path / f"{split}.u8", count * 3 * made.size**2) for split, count in counts.items()]
+    labels = [path / f"{split}-labels.npy" for split in counts]
+    return all(f.is_file() and f.stat().st_size == n for f, n in files) and all(f.is_file() for f in labels)
+
+
+def _reserve(file: Path, length: int) -> None:
+    with file.open("wb") as out:
+        if length:
+            os.posix_fallocate(out.fileno(), 0, length)  # a full disk says so here, not half-way

@@ -1,0 +1,30 @@
+"""What the plan needs to know of a data set, and what stands beside every result."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DataFacts:
+    """A data set as the plan sees it, whether or not it lies on disk yet."""
+
+    name: str
+    """What the user called it: `procedural`, a torchvision name, or the path of a folder."""
+    kind: Literal["folder", "named", "none"]
+    """An image folder, a torchvision data set, or no data at all."""
+    root: str | None
+    """Absolute path of an image folder; None for any other kind."""
+    fingerprint: str
+    """Hash of the content, wherever it lies: part of a trial's identity."""
+    train_images: int
+    val_images: int
+    """0 where there is no validation split."""
+    num_classes: int
+    size: int | None
+    """Side in pixels where all images are squares of one size; None where they differ."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same as plain JSON values."""
+        return asdict(self)

@@ -1,0 +1,187 @@
+"""Image folders: which images belong to which split and class. Imports nothing heavy; the child reads it too.
+
+Two layouts are understood, with images anywhere below their class:
+
+    ROOT/train/CLASS/…   and   ROOT/val/CLASS/…   (or valid, validation, test)
+    ROOT/CLASS/…         every tenth image of a class, by name, is held out for validation
+
+A `train` folder without a partner is split in the second way.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from gpubench.datasets import marker
+from gpubench.datasets.facts import DataFacts
+from gpubench.errors import UnusableError, UsageError
+
+SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".ppm", ".pgm", ".tif", ".tiff")
+VALIDATION = ("val", "valid", "validation", "test")
+HOLD_OUT = 10
+"""Without a split, the last of every ten images of a class is for validation."""
+
+Images = dict[str, list[str]]
+"""Class name -> sorted paths relative to the class's folder."""
+Layout = dict[str, tuple[str, Images]]
+"""`train` and `val` -> the folder that holds the classes, and the images of that split."""
+
+
+def layout(root: str | os.PathLike[str]) -> Layout:
+    """All images of a folder. Raises UsageError where it does not exist or has none."""
+    top = Path(root).absolute()
+    if not top.is_dir():
+        problem = "is a file, not a folder" if top.exists() else "does not exist"
+        raise UsageError(f"the image folder {top} {problem}")
+    try:
+        train = _images(top / "train")
+        if not any(train.values()):
+            found = _held_out(str(top), _images(top))
+        else:
+            partners = ((str(top / name), _images(top / name)) for name in VALIDATION)
+            partner = next((p for p in partners if any(p[1].values())), None)
+            within = str(top / "train")
+            found = {"train": (within, train), "val": partner} if partner else _held_out(within, train)
+    except OSError as error:
+        raise UnusableError(
+            f"can't read the image folder {top}: {error.strerror} ({error.filename})"
+        ) from error
+    if not any(found["train"][1].values()):
+        raise UsageError(
+            f"no images in {top}: expected train/CLASS/*.jpg and val/CLASS/*.jpg, or CLASS/*.jpg"
+        )
+    return found
+
+
+def listing(root: str | os.PathLike[str], split: str, limit: int | None = None) -> list[tuple[str, int]]:
+    """Images of `split` (`train` or `val`) as (absolute path, class index), by class, then by name.
+
+    With `limit` only that many, spread evenly over the classes. Raises UsageError where there are none.
+    """
+    found_layout = layout(root)
+    index = {name: k for k, name in enumerate(_names(found_layout))}
+    folder, images = found_layout[split]
+    found = [
+        (f"{folder}/{name}/{path}", index[name]) for name, paths in sorted(images.items()) for path in paths
+    ]
+    if limit is None:
+        return found
+    return [found[k] for k in spread([label for _, label in found], limit)]
+
+
+def classes(root: str | os.PathLike[str]) -> list[str]:
+    """Names of the classes, in the order of their indices. Raises UsageError for a folder without images."""
+    return _names(layout(root))
+
+
+def spread(labels: Sequence[int], limit: int) -> list[int]:
+    """Positions of the first `limit` images, taken from the classes in turn; in ascending order."""
+    seen: dict[int, int] = {}
+    rounds = []
+    for position, label in enumerate(labels):
+        seen[label] = seen.get(label, 0) + 1
+        rounds.append((seen[label], label, position))
+    return sorted(position for _, _, position in sorted(rounds)[:limit])
+
+
+def scan(root: str | os.PathLike[str]) -> DataFacts:
+    """Facts of the folder at `root`. Raises UsageError where it does not exist or has no images.
+
+    The fingerprint of a folder that gpubench made, and that is still complete, is that of its recipe. Any
+    other's is a hash of the sizes and relative paths of its images: a copy elsewhere has the same.
+    """
+    top = Path(root).absolute()
+    found = layout(top)
+    counts = _counts(found)
+    made = marker.read(top)
+    if made is not None and _is_whole(made, counts):
+        return facts_of_marker(made, str(root), top)
+    return DataFacts(
+        name=str(root),
+        kind="folder",
+        root=str(top),
+        fingerprint=_content_hash(top, found),
+        train_images=counts["train"],
+        val_images=counts["val"],
+        num_classes=len(_names(found)),
+        size=None,
+    )
+
+
+def facts_of_marker(made: marker.Marker, name: str, root: Path) -> DataFacts:
+    """Facts of a folder that gpubench has made, or will make, at `root`."""
+    return DataFacts(
+        name=name,
+        kind="folder",
+        root=str(root),
+        fingerprint=made.fingerprint,
+        train_images=made.train_images,
+        val_images=made.val_images,
+        num_classes=made.num_classes,
+        size=made.size,
+    )
+
+
+def _held_out(folder: str, images: Images) -> Layout:
+    last = HOLD_OUT - 1
+    return {
+        "train": (
+            folder,
+            {c: [p for k, p in enumerate(ps) if k % HOLD_OUT != last] for c, ps in images.items()},
+        ),
+        "val": (folder, {c: ps[last::HOLD_OUT] for c, ps in images.items()}),
+    }
+
+
+def is_complete(root: Path) -> bool:
+    """Whether a folder that gpubench made still has as many images as its marker says."""
+    made = marker.read(root)
+    return made is not None and _is_whole(made, _counts(layout(root)))
+
+
+def _is_whole(made: marker.Marker, counts: dict[str, int]) -> bool:
+    return counts == {"train": made.train_images, "val": made.val_images}
+
+
+def _counts(found: Layout) -> dict[str, int]:
+    return {split: sum(map(len, images.values())) for split, (_, images) in found.items()}
+
+
+def _names(found: Layout) -> list[str]:
+    return sorted({name for _, images in found.values() for name, paths in images.items() if paths})
+
+
+def _images(folder: Path) -> Images:
+    if not folder.is_dir():
+        return {}
+    with os.scandir(folder) as entries:
+        names = sorted(e.name for e in entries if e.is_dir() and not e.name.startswith("."))
+    return {name: sorted(_walk(f"{folder}/{name}", "")) for name in names}
+
+
+def _walk(folder: str, prefix: str) -> Iterator[str]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith("."):
+                continue  # an editor's or a file manager's own
+            if entry.name.lower().endswith(SUFFIXES):
+                yield prefix + entry.name
+            elif entry.is_dir():
+                yield from _walk(entry.path, f"{prefix}{entry.name}/")
+
+
+def _content_hash(top: Path, found: Layout) -> str:
+    paths = {
+        f"{folder}/{name}/{path}"
+        for folder, images in found.values()
+        for name, ps in images.items()
+        for path in ps
+    }
+    cut = len(str(top)) + 1
+    digest = hashlib.sha256()
+    for path in sorted(paths):
+        digest.update(f"{path[cut:]}\0{os.stat(path).st_size}\n".encode(errors="surrogateescape"))  # noqa: PTH116
+    return digest.hexdigest()[:16]

@@ -1,0 +1,133 @@
+"""A trial's field `data`: what it means, and seeing to it that what a variant needs lies on disk.
+
+procedural              the built-in images
+procedural:640          fewer of them; a tenth more, 64 at least, for validation
+procedural:640x96       the same with a longer side of 96 pixels
+cifar10, mnist, …       torchvision's, by the names of `catalog.NAMED_DATA`
+data/birds, ~/birds     an image folder
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from pathlib import Path
+
+from gpubench import catalog
+from gpubench.catalog import Files
+from gpubench.datasets import built, decoded, folder, make, marker, resize
+from gpubench.datasets.facts import DataFacts
+from gpubench.datasets.home import data_home
+from gpubench.datasets.marker import Marker
+from gpubench.datasets.pool import Progress
+from gpubench.errors import UsageError, unknown
+
+_PROCEDURAL = re.compile(rf"{catalog.PROCEDURAL}(?::(\d+)(?:x(\d+))?)?")
+
+
+def facts_of(data: str) -> DataFacts:
+    """Facts of what `data` names; nothing is made or downloaded. Images on disk are listed each time.
+
+    Raises UsageError for an unknown name, and for a folder that does not exist or has no images.
+    """
+    if (recipe := _procedural(data)) is not None:
+        return folder.facts_of_marker(recipe, data, make.default_root(recipe))
+    if data in catalog.NAMED_DATA:
+        return _named(data)
+    if "/" not in data and not Path(data).exists():
+        valid = (catalog.PROCEDURAL, *catalog.NAMED_DATA)
+        near = difflib.get_close_matches(data, valid, n=1, cutoff=0.5)
+        raise unknown(
+            "data",
+            data,
+            valid,
+            hint="" if near else f"valid: {', '.join(valid)}, or the path of an image folder",
+        )
+    return folder.scan(Path(data).expanduser())
+
+
+def ready(data: str, files: Files, size: int, progress: Progress | None = None) -> Path:
+    """Sees to it that the files a variant reads lie on disk, and returns their folder.
+
+    `size` is the side in pixels of resized and decoded images. torchvision's data sets are fetched by whoever
+    reads them: theirs is the folder to fetch them into. `none` and `memory` need nothing on disk. Raises as
+    `facts_of`, `make`, `resize` and `decode` do.
+    """
+    if data in catalog.NAMED_DATA:
+        return data_home() / "torchvision"
+    if files in ("none", "memory"):
+        return data_home()
+    if (recipe := _procedural(data)) is not None:
+        source = make.default_root(recipe)
+        make.make_recipe(recipe, source, progress=progress)
+    else:
+        source = Path(str(facts_of(data).root))
+    if files == "full" or (files == "resized" and _is_resized(source, size)):
+        return source
+    if files == "resized":
+        return Path(str(resize.resize(source, size=size, progress=progress).root))
+    return decoded.decode(source, size=size, progress=progress)
+
+
+def plan_of(data: str, files: Files, size: int) -> list[str]:
+    """What `ready` would have to make first, in words, in that order; empty where all is there.
+
+    Raises as `facts_of` does, and where something else lies in a place that is needed.
+    """
+    if files in ("none", "memory") or data in catalog.NAMED_DATA:
+        return []
+    facts = facts_of(data)
+    count = f"{facts.train_images:,} + {facts.val_images:,} images"
+    steps = []
+    recipe = _procedural(data)
+    if recipe is not None and not built.is_done(make.default_root(recipe), recipe, folder.is_complete):
+        steps.append(f"{count} to make (about {built.amount(make.need_bytes(recipe))})")
+    if files == "resized" and not _is_resized(Path(str(facts.root)), size):
+        place = resize.default_root(facts, size)
+        if not built.is_done(place, resize.resized_marker(facts, size), folder.is_complete):
+            room = built.amount(resize.need_bytes(facts, size))
+            steps.append(f"{count} to resize to {size}×{size} (about {room})")
+    if files == "decoded":
+        place = decoded.default_root(facts, size)
+        if not built.is_done(place, decoded.decoded_marker(facts, size), decoded.is_complete):
+            room = built.amount(decoded.need_bytes(facts, size))
+            steps.append(f"{count} to decode to {size}×{size} ({room})")
+    return steps
+
+
+def _procedural(data: str) -> Marker | None:
+    """The recipe that `data` names, or None where it names something else."""
+    if data.partition(":")[0] != catalog.PROCEDURAL:
+        return None
+    match = _PROCEDURAL.fullmatch(data)
+    if match is None:
+        raise UsageError(
+            f"unknown data {data!r}: write procedural, procedural:IMAGES or procedural:IMAGESxSIDE"
+        )
+    if match[1] is None:
+        return make.procedural_marker()
+    images, size = int(match[1]), make.SIZE
+    if match[2] is not None:
+        side = int(match[2])
+        size = (side, round(side * make.SIZE[1] / make.SIZE[0]))
+    return make.procedural_marker(images, max(64, images // 10), size=size)
+
+
+def _named(name: str) -> DataFacts:
+    known = catalog.NAMED_DATA[name]
+    return DataFacts(
+        name=name,
+        kind="named",
+        root=None,
+        fingerprint=name,
+        train_images=known.train_images,
+        val_images=known.val_images,
+        num_classes=known.num_classes,
+        size=known.size,
+    )
+
+
+def _is_resized(source: Path, size: int) -> bool:
+    """Whether the folder is itself such a copy."""
+    made = marker.read(source)
+    return made is not None and made.recipe == resize.RECIPE and made.size == size

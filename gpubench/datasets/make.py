@@ -1,0 +1,134 @@
+"""The built-in images: a folder of procedural JPEGs, made once on all CPUs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gpubench.datasets import built, folder
+from gpubench.datasets.facts import DataFacts
+from gpubench.datasets.home import data_home
+from gpubench.datasets.marker import Marker
+from gpubench.datasets.pool import Progress, each
+from gpubench.errors import UsageError
+
+RECIPE = "procedural"
+VERSION = 1
+"""Goes up when the same seed gives other images."""
+IMAGES, VAL_IMAGES, CLASSES, SEED, SIZE = 10_240, 1_024, 16, 0, (500, 375)
+
+MAX_CLASSES = 1000
+MIN_SIDE = 16
+_BYTES_PER_PIXEL = 0.55
+
+
+def procedural_marker(
+    images: int = IMAGES,
+    val_images: int = VAL_IMAGES,
+    classes: int = CLASSES,
+    seed: int = SEED,
+    size: tuple[int, int] = SIZE,
+) -> Marker:
+    """What the finished folder will say of itself. Known before it is made.
+
+    Raises UsageError for a recipe that can't be made.
+    """
+    if not 1 <= classes <= MAX_CLASSES:
+        raise UsageError(f"procedural images come in 1 to {MAX_CLASSES} classes, not {classes}")
+    if images < classes or val_images < 0:
+        raise UsageError(
+            f"{images} procedural images are too few for {classes} classes: ask for {classes} or more"
+        )
+    if min(size) < MIN_SIDE:
+        raise UsageError(
+            f"procedural images of {size[0]}×{size[1]} pixels are too small: {MIN_SIDE} a side at least"
+        )
+    return Marker(
+        recipe=RECIPE,
+        version=VERSION,
+        parameters={
+            "images": images,
+            "val_images": val_images,
+            "classes": classes,
+            "seed": seed,
+            "size": list(size),
+        },
+        train_images=images,
+        val_images=val_images,
+        num_classes=classes,
+        size=None,
+    )
+
+
+def procedural_fingerprint(
+    images: int = IMAGES,
+    val_images: int = VAL_IMAGES,
+    classes: int = CLASSES,
+    seed: int = SEED,
+    size: tuple[int, int] = SIZE,
+) -> str:
+    """The fingerprint of that folder, from its recipe alone: no disk is touched."""
+    return procedural_marker(images, val_images, classes, seed, size).fingerprint
+
+
+def default_root(made: Marker) -> Path:
+    """Where a procedural data set lies unless the user names a folder."""
+    of = made.parameters
+    width, height = of["size"]
+    side = "" if (width, height) == SIZE else f"-{width}x{height}"
+    name = f"{RECIPE}-{of['images']}+{of['val_images']}-{of['classes']}{side}-s{of['seed']}-v{VERSION}"
+    return data_home() / name
+
+
+def need_bytes(made: Marker) -> int:
+    """About how much disk a procedural data set takes."""
+    width, height = made.parameters["size"]
+    return round((made.train_images + made.val_images) * float(width * height) * _BYTES_PER_PIXEL)
+
+
+def make(
+    root: Path | None = None,
+    *,
+    images: int = IMAGES,
+    val_images: int = VAL_IMAGES,
+    classes: int = CLASSES,
+    seed: int = SEED,
+    size: tuple[int, int] = SIZE,
+    progress: Progress | None = None,
+    processes: int | None = None,
+) -> DataFacts:
+    """Makes ROOT/train/CLASS/*.jpg and ROOT/val/CLASS/*.jpg; at once where they are made already.
+
+    `size` is (width, height) in pixels of the common image. `progress` is called with (images done, images in
+    all). Raises UsageError where something else lies at `root`, UnusableError where it can't be written.
+    """
+    return make_recipe(procedural_marker(images, val_images, classes, seed, size), root, progress, processes)
+
+
+def make_recipe(
+    recipe: Marker, root: Path | None = None, progress: Progress | None = None, processes: int | None = None
+) -> DataFacts:
+    """The same for a recipe that is known already."""
+    root = default_root(recipe) if root is None else root.absolute()
+    classes = recipe.num_classes
+
+    def fill(partial: Path) -> None:
+        # Heavy (numpy, Pillow), and not needed where the images are there already.
+        from gpubench.datasets.procedural import class_name
+
+        counts = {"train": recipe.train_images, "val": recipe.val_images}
+        for split, count in counts.items():
+            for label in range(min(classes, count)):
+                (partial / split / class_name(label, classes)).mkdir(parents=True)
+        shared = {
+            "root": str(partial),
+            "seed": recipe.parameters["seed"],
+            "classes": classes,
+            "size": recipe.parameters["size"],
+        }
+        tasks = [(split, index) for split, count in counts.items() for index in range(count)]
+        each(
+            "gpubench.datasets.procedural:write", tasks, shared=shared, processes=processes, progress=progress
+        )
+
+    built.build(root, recipe, need_bytes=need_bytes(recipe), complete=folder.is_complete, fill=fill)
+    return folder.scan(root)

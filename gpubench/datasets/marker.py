@@ -1,0 +1,51 @@
+"""The file that says what a folder was made from. It is the last thing written: no marker, not finished."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+NAME = "gpubench-data.json"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Marker:
+    """How a folder was made, and what lies in it."""
+
+    recipe: str
+    """`procedural`, `resized` or `decoded`."""
+    version: int
+    """Of the recipe: goes up when the same parameters give other images."""
+    parameters: Mapping[str, Any]
+    """All that decides the content. Paths play no part."""
+    train_images: int
+    val_images: int
+    num_classes: int
+    size: int | None
+    """Side of square images in pixels, None where they differ."""
+
+    @property
+    def fingerprint(self) -> str:
+        """16 hex digits that stand for the content."""
+        said = {"recipe": self.recipe, "version": self.version, **self.parameters}
+        return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
+
+    def write(self, folder: Path) -> None:
+        """Leaves the marker in `folder`."""
+        values = {**asdict(self), "fingerprint": self.fingerprint}
+        (folder / NAME).write_text(json.dumps(values, indent=2) + "\n")
+
+
+def read(folder: Path) -> Marker | None:
+    """The marker in `folder`; None where there is none that this version of gpubench understands."""
+    try:
+        values = json.loads((folder / NAME).read_text())
+        said = values.pop("fingerprint")
+        marker = Marker(**values)
+        return marker if marker.fingerprint == said else None
+    except (FileNotFoundError, NotADirectoryError, ValueError, TypeError, KeyError, AttributeError):
+        return None

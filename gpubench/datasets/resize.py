@@ -1,0 +1,95 @@
+"""A copy of an image folder at the size that a network takes: what `pre-resized` trains on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gpubench.datasets import built, folder
+from gpubench.datasets.facts import DataFacts
+from gpubench.datasets.home import data_home
+from gpubench.datasets.marker import Marker
+from gpubench.datasets.pool import Progress, each
+from gpubench.errors import UsageError
+
+RECIPE = "resized"
+VERSION = 1
+_BYTES_PER_PIXEL = 1.0
+
+
+def resized_marker(source: DataFacts, size: int) -> Marker:
+    """What the finished copy will say of itself."""
+    if size < 1:
+        raise UsageError(f"images can't be resized to {size} pixels: ask for 1 or more")
+    return Marker(
+        recipe=RECIPE,
+        version=VERSION,
+        parameters={"source": source.fingerprint, "size": size},
+        train_images=source.train_images,
+        val_images=source.val_images,
+        num_classes=source.num_classes,
+        size=size,
+    )
+
+
+def default_root(source: DataFacts, size: int) -> Path:
+    """Where the copy lies unless the user names a folder."""
+    return data_home() / f"{RECIPE}-{source.fingerprint}-{size}"
+
+
+def need_bytes(source: DataFacts, size: int) -> int:
+    """About how much disk the copy takes."""
+    return round((source.train_images + source.val_images) * size * size * _BYTES_PER_PIXEL)
+
+
+def resize(
+    src: Path,
+    dst: Path | None = None,
+    *,
+    size: int,
+    progress: Progress | None = None,
+    processes: int | None = None,
+) -> DataFacts:
+    """Copies every image as a square JPEG of `size` pixels a side, quality 95, 4:2:0.
+
+    The copy has the same classes, names and split; a source without a split gives one with `train` and `val`.
+    At once where it is made already. Raises UsageError for a folder without images and where something else
+    lies at `dst`, UnusableError for broken images (counted, the first named) and where it can't be written.
+    """
+    facts = folder.scan(src)
+    dst = default_root(facts, size) if dst is None else dst.absolute()
+    if dst.resolve().is_relative_to(src.resolve()):
+        raise UsageError(f"the copy {dst} would lie in its own source: name a folder outside of {src}")
+    wanted = resized_marker(facts, size)
+
+    def fill(partial: Path) -> None:
+        pairs = [
+            (f"{of}/{name}/{path}", f"{partial}/{split}/{name}/{_as_jpeg(path)}")
+            for split, (of, images) in folder.layout(src).items()
+            for name, paths in images.items()
+            for path in paths
+        ]
+        _refuse_collisions(pairs)
+        for parent in {Path(target).parent for _, target in pairs}:
+            parent.mkdir(parents=True, exist_ok=True)
+        target = "gpubench.datasets.square:save"
+        reasons = each(target, pairs, shared={"size": size}, processes=processes, progress=progress)
+
+        from gpubench.datasets.square import refuse_broken
+
+        refuse_broken([source for source, _ in pairs], reasons)
+
+    built.build(dst, wanted, need_bytes=need_bytes(facts, size), complete=folder.is_complete, fill=fill)
+    return folder.scan(dst)
+
+
+def _as_jpeg(path: str) -> str:
+    # Longer, not replaced: a.png and a.jpg stay two images.
+    return path if path.lower().endswith((".jpg", ".jpeg")) else path + ".jpg"
+
+
+def _refuse_collisions(pairs: list[tuple[str, str]]) -> None:
+    seen: dict[str, str] = {}
+    for source, target in pairs:
+        if target in seen:
+            raise UsageError(f"{seen[target]} and {source} would become one file: rename one of them")
+        seen[target] = source

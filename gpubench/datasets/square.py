@@ -1,0 +1,79 @@
+"""One image as a square: shorter side to `size`, centre cut out. The same for every copy of a folder."""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+from PIL import Image, UnidentifiedImageError
+
+from gpubench.errors import UnusableError
+
+QUALITY = 95
+
+_BROKEN = (OSError, ValueError, SyntaxError, EOFError, struct.error, zlib.error, Image.DecompressionBombError)
+"""All that Pillow raises for a file that is not, or not wholly, an image."""
+
+
+def opened(path: str, size: int) -> Image.Image:
+    """The image at `path` as RGB of size×size pixels, as stored: a camera's orientation tag is not followed.
+
+    Raises one of Pillow's exceptions where the file is broken.
+    """
+    with Image.open(path) as image:
+        # A large JPEG is decoded at a fraction of its size, never below twice what is needed.
+        image.draft("RGB", (2 * size, 2 * size))
+        whole = image.convert("RGB")
+    width, height = whole.size
+    side = min(width, height)
+    left, top = (width - side) / 2, (height - side) / 2
+    return whole.resize((size, size), Image.Resampling.BILINEAR, box=(left, top, left + side, top + side))
+
+
+def save(task: tuple[str, str], *, size: int) -> str | None:
+    """Writes the square of (source, destination) as a JPEG. Returns why the source is broken, or None."""
+    source, destination = task
+    try:
+        image = opened(source, size)
+    except _BROKEN as error:
+        return _reason(error)
+    image.save(destination, "JPEG", quality=QUALITY, subsampling="4:2:0")
+    return None
+
+
+def store(task: tuple[str, str, int], *, size: int) -> str | None:
+    """Writes the square of `source` as uint8 3×S×S at its place in `file`. Returns as `save` does."""
+    source, file, position = task
+    try:
+        image = opened(source, size)
+    except _BROKEN as error:
+        return _reason(error)
+    planes = np.ascontiguousarray(np.asarray(image).transpose(2, 0, 1)).tobytes()
+    descriptor = os.open(file, os.O_WRONLY)
+    try:
+        # Not through a memory map: there a full disk is a SIGBUS instead of an error.
+        written = os.pwrite(descriptor, planes, position * len(planes))
+    finally:
+        os.close(descriptor)
+    if written != len(planes):
+        raise OSError(f"wrote {written} of {len(planes)} bytes of {file}")
+    return None
+
+
+def refuse_broken(sources: Sequence[str], reasons: Sequence[str | None]) -> None:
+    """Raises UnusableError that counts the broken images and names the first."""
+    broken = [(path, reason) for path, reason in zip(sources, reasons, strict=True) if reason is not None]
+    if broken:
+        path, reason = broken[0]
+        plural = "image" if len(broken) == 1 else "images"
+        raise UnusableError(f"{len(broken)} broken {plural}, first: {path} ({reason}); repair or remove them")
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, UnidentifiedImageError):
+        return "not an image"
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return " ".join(text.split()) or type(error).__name__

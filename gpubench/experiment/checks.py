@@ -1,0 +1,128 @@
+"""Combinations that make no sense, each with its reason. A new rule is a function in RULES."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from gpubench import catalog
+from gpubench.trial import Trial
+
+
+class Facts(Protocol):
+    """What a plan needs to know of the images."""
+
+    @property
+    def fingerprint(self) -> str: ...
+    @property
+    def train_images(self) -> int: ...
+
+
+def _devices(t: Trial, device: str, facts: Facts) -> str | None:
+    if device == "cpu":
+        if t.gpus:
+            return "a CPU trial uses no GPUs; --ranks counts its processes"
+        return None
+    if t.ranks is not None:
+        return "ranks counts the processes of a CPU trial; use gpus"
+    if t.gpus == 0:
+        return "a GPU trial needs at least one GPU"
+    if t.gpu_ids is not None and (len(set(t.gpu_ids)) != len(t.gpu_ids) or len(t.gpu_ids) != t.gpus):
+        return f"gpu_ids {'+'.join(map(str, t.gpu_ids))} do not name {t.gpus} different GPUs"
+    return None
+
+
+def _strategy(t: Trial, device: str, facts: Facts) -> str | None:
+    known = catalog.STRATEGIES[t.strategy]
+    if known.needs_gpu and device == "cpu":
+        return f"strategy {t.strategy} needs GPUs"
+    unit = "process" if device == "cpu" else "GPU"
+    if t.devices < known.min_devices:
+        return f"strategy {t.strategy} needs at least {known.min_devices} {unit}s"
+    if known.max_devices is not None and t.devices > known.max_devices:
+        return f"strategy {t.strategy} uses one {unit}, not {t.devices}"
+    if t.execution not in known.executions:
+        return f"execution {t.execution} does not work with strategy {t.strategy}"
+    return None
+
+
+def _batch(t: Trial, device: str, facts: Facts) -> str | None:
+    share = t.devices * t.accumulate
+    if t.batch_size % share:
+        return f"a batch of {t.batch_size} can't be shared equally: {t.devices} devices × {t.accumulate} micro-batches"
+    images = t.train_images or facts.train_images
+    if images > facts.train_images > 0 and t.variant != "synthetic":
+        return f"the data have only {facts.train_images:,} training images"
+    if images and t.batch_size > images:
+        return f"a batch of {t.batch_size:,} is larger than the epoch of {images:,} images"
+    return None
+
+
+def _precision(t: Trial, device: str, facts: Facts) -> str | None:
+    if device == "cpu" and t.precision in ("tf32", "fp16"):
+        return f"precision {t.precision} needs a GPU"
+    return None
+
+
+def _execution(t: Trial, device: str, facts: Facts) -> str | None:
+    if t.execution != "graph":
+        return None
+    if device == "cpu":
+        return "execution graph needs a GPU"
+    if not catalog.OPTIMIZERS[t.optimizer].capturable:
+        return f"a step of {t.optimizer} can't be captured into a CUDA graph"
+    return None
+
+
+def _model(t: Trial, device: str, facts: Facts) -> str | None:
+    if t.width != 1.0 and t.model not in catalog.WIDTH_MODELS and ".py:" not in t.model:
+        return f"{t.model} has no width to set"
+    return None
+
+
+def _cap(t: Trial, device: str, facts: Facts) -> str | None:
+    if t.gpu_mem_cap_mib is not None and device == "cpu":
+        return "a GPU memory cap needs a GPU"
+    return None
+
+
+def _loaders(t: Trial, device: str, facts: Facts) -> str | None:
+    ranks = t.devices if catalog.STRATEGIES[t.strategy].process_per_device else 1
+    if t.workers and t.workers % ranks:
+        return f"{t.workers} workers can't be shared equally by {ranks} processes"
+    return None
+
+
+def _epochs(t: Trial, device: str, facts: Facts) -> str | None:
+    if t.steps is None and t.warmup_epochs >= t.epochs:
+        return f"{t.warmup_epochs} warm-up of {t.epochs} epochs leaves none to measure"
+    return None
+
+
+def _copies(t: Trial, device: str, facts: Facts) -> str | None:
+    return "several copies at once are not supported by this version" if t.copies > 1 else None
+
+
+RULES: tuple[Callable[[Trial, str, Facts], str | None], ...] = (
+    _devices,
+    _strategy,
+    _batch,
+    _precision,
+    _execution,
+    _model,
+    _cap,
+    _loaders,
+    _epochs,
+    _copies,
+)
+
+
+def why_senseless(t: Trial, variant: catalog.Variant, device: str, facts: Facts) -> str | None:
+    """Why this trial can't be run anywhere of its kind; None where it can. `device`: cuda or cpu, resolved."""
+    if variant.needs_gpu and device == "cpu":
+        return f"variant {t.variant} needs a GPU"
+    for rule in RULES:
+        reason = rule(t, device, facts)
+        if reason:
+            return reason
+    return None

@@ -1,0 +1,297 @@
+"""An experiment: one question as fixed fields, axes, excludes and variants. From a TOML file, options, or both."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from gpubench import catalog
+from gpubench.errors import UsageError, unknown
+from gpubench.experiment import values
+
+RUN_FIELDS = ("epochs", "warmup_epochs", "steps", "seed")
+"""Trial fields that an experiment file may set under [run]."""
+DEFAULT_TIMEOUT_S = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """Fields that vary together, and their values: one tuple a step."""
+
+    fields: tuple[str, ...]
+    values: tuple[tuple[Any, ...], ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Experiment:
+    """One question."""
+
+    name: str
+    question: str = ""
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    axes: tuple[Axis, ...] = ()
+    excludes: tuple[Mapping[str, Any], ...] = ()
+    variants: Mapping[str, catalog.Variant] = field(default_factory=dict)
+    """The built-in ones and the file's own."""
+    repeats: int = 1
+    timeout_s: float = DEFAULT_TIMEOUT_S
+
+    @property
+    def varied(self) -> tuple[tuple[str, ...], ...]:
+        """Fields of each axis that has more than one value."""
+        return tuple(axis.fields for axis in self.axes if len(axis.values) > 1)
+
+
+class _VariantTable(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    data: str | None = None
+    files: str = "full"
+    cpu: list[str | dict[str, dict[str, Any]]] = Field(default_factory=list)
+    gpu: list[str | dict[str, dict[str, Any]]] = Field(default_factory=list)
+
+
+class _RunTable(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    epochs: int | None = None
+    warmup_epochs: int | None = None
+    steps: int | None = None
+    seed: int | None = None
+    repeats: int = Field(default=1, ge=1)
+    timeout: str | float = DEFAULT_TIMEOUT_S
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    question: str = ""
+    fixed: dict[str, Any] = Field(default_factory=dict)
+    axes: dict[str, list[Any] | str] = Field(default_factory=dict)
+    zip: list[dict[str, list[Any]]] = Field(default_factory=list)
+    exclude: list[dict[str, Any]] = Field(default_factory=list)
+    variants: dict[str, _VariantTable] = Field(default_factory=dict)
+    run: _RunTable = Field(default_factory=_RunTable)
+
+
+def load(path: Path) -> Experiment:
+    """The experiment of a TOML file. Raises UsageError in one line for anything wrong with it."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise UsageError(f"experiment file {path} does not exist") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"experiment file {path} can't be read: {error}") from None
+    return parse(text, str(path))
+
+
+def parse(text: str, where: str) -> Experiment:
+    """The experiment of TOML text; `where` names it in errors."""
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{where} is not TOML: {error}") from None
+    table.pop("plan", None)  # what a stored plan says of how it was resolved
+    try:
+        file = _File.model_validate(table)
+    except ValidationError as error:
+        raise UsageError(f"{where}: {describe(error, _File)}") from None
+    try:
+        return _experiment(file)
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from None
+
+
+def describe(error: ValidationError, model: type[BaseModel]) -> str:
+    """The first of pydantic's complaints in one line, with the nearest valid name for an unknown key."""
+    first = error.errors()[0]
+    place = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        known: Any = model
+        for part in first["loc"][:-1]:
+            info = known.model_fields.get(part) if isinstance(part, str) and hasattr(known, "model_fields") else None
+            inner = getattr(info, "annotation", None)
+            known = inner if hasattr(inner, "model_fields") else (_VariantTable if "variants" in first["loc"] else known)
+        return str(unknown("key", str(first["loc"][-1]), known.model_fields))
+    return f"{place}: {first['msg']}" + (f", not {first['input']!r}" if not isinstance(first["input"], dict) else "")
+
+
+def _value(name: str, value: Any) -> Any:
+    """A TOML value as the trial field wants it."""
+    values.check_field(name)
+    if name == "gpu_ids" and isinstance(value, list):
+        return tuple(value)
+    if name == "gpu_mem_cap_mib" and isinstance(value, str):
+        return values.mebibytes(value)
+    if value == "auto" and name in values.OPTIONAL:
+        return None
+    if values.TYPES[name] is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    return value
+
+
+def _values(name: str, given: list[Any] | str) -> tuple[Any, ...]:
+    if isinstance(given, str):  # "16:512:x2", as on the command line
+        return tuple(values.parse(name, given))
+    if not given:
+        raise UsageError(f"axis {name} has no values")
+    return tuple(dict.fromkeys(_value(name, v) for v in given))
+
+
+def _transform(entry: str | dict[str, dict[str, Any]]) -> Mapping[str, Mapping[str, Any]]:
+    return {entry: {}} if isinstance(entry, str) else entry
+
+
+def _variant(name: str, table: _VariantTable) -> catalog.Variant:
+    files = ("full", "resized", "decoded", "none")
+    if table.files not in files:
+        raise unknown(f"files of variant {name}:", table.files, files)
+    return catalog.Variant(
+        files=table.files,  # type: ignore[arg-type]
+        cpu=tuple(_transform(t) for t in table.cpu),
+        gpu=tuple(_transform(t) for t in table.gpu),
+        data=table.data,
+        answers="from the experiment file",
+    )
+
+
+def _experiment(file: _File) -> Experiment:
+    fixed = {name: _value(name, value) for name, value in file.fixed.items()}
+    fixed |= {name: getattr(file.run, name) for name in RUN_FIELDS if getattr(file.run, name) is not None}
+    axes = [Axis((name,), tuple((v,) for v in _values(name, given))) for name, given in file.axes.items()]
+    axes += [_zipped(table) for table in file.zip]
+    _check_once(fixed, axes)
+    return Experiment(
+        name=file.name,
+        question=file.question,
+        fixed=fixed,
+        axes=tuple(axes),
+        excludes=tuple({n: _value(n, v) for n, v in table.items()} for table in file.exclude),
+        variants=catalog.VARIANTS | {name: _variant(name, table) for name, table in file.variants.items()},
+        repeats=file.run.repeats,
+        timeout_s=values.seconds(file.run.timeout),
+    )
+
+
+def _zipped(table: Mapping[str, Sequence[Any]]) -> Axis:
+    lengths = {len(given) for given in table.values()}
+    if len(lengths) != 1:
+        sizes = ", ".join(f"{name} has {len(given)}" for name, given in table.items())
+        raise UsageError(f"zipped fields need equally many values: {sizes}")
+    columns = [[_value(name, v) for v in given] for name, given in table.items()]
+    return Axis(tuple(table), tuple(zip(*columns, strict=True)))
+
+
+def _check_once(fixed: Mapping[str, Any], axes: Sequence[Axis]) -> None:
+    seen = set(fixed)
+    for name in (n for axis in axes for n in axis.fields):
+        if name in seen:
+            raise UsageError(f"{name} is given twice: once under [fixed], [run], [axes] or [[zip]] is enough")
+        seen.add(name)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Options:
+    """What the command line asks for. Fields as text, as typed."""
+
+    fields: Mapping[str, str] = field(default_factory=dict)
+    """Trial field -> values, in the order given."""
+    zips: tuple[str, ...] = ()
+    excludes: tuple[str, ...] = ()
+    repeats: int | None = None
+    timeout: str | None = None
+
+
+def with_options(experiment: Experiment, options: Options) -> Experiment:
+    """The experiment with the command line's fields in place of its own."""
+    fixed = dict(experiment.fixed)
+    axes = list(experiment.axes)
+
+    def forget(name: str) -> None:
+        rivals = {name, *RIVALS.get(name, ())}
+        for rival in rivals:
+            fixed.pop(rival, None)
+        kept = []
+        for axis in axes:
+            places = [i for i, f in enumerate(axis.fields) if f not in rivals]
+            if len(places) == len(axis.fields):
+                kept.append(axis)
+            elif places:
+                steps = dict.fromkeys(tuple(step[i] for i in places) for step in axis.values)
+                kept.append(Axis(tuple(axis.fields[i] for i in places), tuple(steps)))
+        axes[:] = kept
+
+    for name, text in options.fields.items():
+        found = values.parse(name, text)
+        place = next((i for i, axis in enumerate(axes) if axis.fields == (name,)), len(axes))
+        forget(name)
+        if len(found) == 1:
+            fixed[name] = found[0]
+        else:  # at the place of the file's own axis, so that the table keeps its order
+            axes.insert(place, Axis((name,), tuple((v,) for v in found)))
+    for text in options.zips:
+        axis = zip_option(text)
+        for name in axis.fields:
+            forget(name)
+        axes.append(axis)
+    excludes = [
+        {name: values.parse_one(name, value) for name, value in values.assignments(text, "--exclude").items()}
+        for text in options.excludes
+    ]
+    return replace(
+        experiment,
+        fixed=fixed,
+        axes=tuple(axes),
+        excludes=(*experiment.excludes, *excludes),
+        repeats=options.repeats or experiment.repeats,
+        timeout_s=values.seconds(options.timeout) if options.timeout else experiment.timeout_s,
+    )
+
+
+# Fields of which one says what the other says: giving one takes the other's place.
+RIVALS: dict[str, tuple[str, ...]] = {
+    "gpus": ("gpu_ids",),
+    "gpu_ids": ("gpus",),
+    "batch_size": (values.BATCH_PER_GPU,),
+    values.BATCH_PER_GPU: ("batch_size",),
+    "steps": (),
+}
+
+
+def zip_option(text: str) -> Axis:
+    """`batch_size,lr=16/0.1,32/0.2` as an axis of two fields."""
+    names_text, equals, steps_text = text.partition("=")
+    names = tuple(values.check_field(n.strip().replace("-", "_")) for n in names_text.split(","))
+    steps = [step.split("/") for step in steps_text.split(",")]
+    if not equals or len(names) < 2 or any(len(step) != len(names) for step in steps):
+        raise UsageError(f"--zip: {text!r} is not FIELD,FIELD=VALUE/VALUE,VALUE/VALUE")
+    return Axis(names, tuple(tuple(values.parse_one(n, v) for n, v in zip(names, s, strict=True)) for s in steps))
+
+
+def to_toml(experiment: Experiment, resolved: Mapping[str, Any]) -> str:
+    """The experiment as a file that `parse` reads back, with `resolved` (data fingerprints, device) as [plan]."""
+    import tomli_w
+
+    def plain(value: Any) -> Any:
+        return "auto" if value is None else list(value) if isinstance(value, tuple) else value
+
+    table: dict[str, Any] = {"name": experiment.name, "question": experiment.question}
+    table["fixed"] = {name: plain(v) for name, v in experiment.fixed.items()}
+    table["axes"] = {a.fields[0]: [plain(v[0]) for v in a.values] for a in experiment.axes if len(a.fields) == 1}
+    table["run"] = {"repeats": experiment.repeats, "timeout": experiment.timeout_s}
+    table["zip"] = [
+        {name: [plain(step[i]) for step in a.values] for i, name in enumerate(a.fields)}
+        for a in experiment.axes
+        if len(a.fields) > 1
+    ]
+    table["exclude"] = [{name: plain(v) for name, v in e.items()} for e in experiment.excludes]
+    own = {n: v for n, v in experiment.variants.items() if catalog.VARIANTS.get(n) != v}
+    table["variants"] = {
+        name: {**variant.definition(), **({"data": variant.data} if variant.data else {})}
+        for name, variant in own.items()
+    }
+    table["plan"] = dict(resolved)
+    return tomli_w.dumps({k: v for k, v in table.items() if v not in ({}, [], "")})

@@ -1,0 +1,186 @@
+"""An experiment -> the list of its trials, with ids. What makes no sense is dropped and counted, with the reason."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import random
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from pydantic import ValidationError
+
+from gpubench import catalog, trial
+from gpubench.errors import UsageError, unknown
+from gpubench.experiment import values
+from gpubench.experiment.checks import Facts, why_senseless
+from gpubench.experiment.experiment import Experiment
+from gpubench.trial import Trial
+
+
+class Sources(Protocol):
+    """What lies outside a plan but belongs to its trials' identity."""
+
+    def data(self, name: str) -> Facts: ...
+
+    def model(self, name: str) -> str:
+        """Hash of a user's model file; empty for models by name."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unit:
+    """What is run, stored and sharded as one: here, one trial."""
+
+    trial: Trial
+    trial_id: str
+    config_id: str
+    variant: catalog.Variant
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """The trials of an experiment on one kind of device."""
+
+    experiment: Experiment
+    device: str
+    """What `device = auto` means here: cuda or cpu."""
+    units: tuple[Unit, ...]
+    dropped: Counter[str] = field(default_factory=Counter)
+    """Reason -> how many combinations it dropped."""
+
+
+def device_of(t: Trial, default: str) -> str:
+    """cuda or cpu."""
+    return t.device or default
+
+
+def check_names(experiment: Experiment) -> None:
+    """Raises UsageError for a model, variant, strategy or optimizer that is not known."""
+    for name, value in _given(experiment):
+        if name == "model":
+            catalog.check_model(value)
+        elif name == "variant" and value not in experiment.variants:
+            if "/" in str(value) or Path(str(value)).exists():
+                raise UsageError(f"unknown variant {value!r}: it looks like a folder; did you mean --data {value}?")
+            raise unknown("variant", str(value), experiment.variants)
+        elif name == "strategy" and value not in catalog.STRATEGIES:
+            raise unknown("strategy", str(value), catalog.STRATEGIES)
+        elif name == "optimizer" and value not in catalog.OPTIMIZERS:
+            raise unknown("optimizer", str(value), catalog.OPTIMIZERS)
+
+
+def _given(experiment: Experiment) -> Iterator[tuple[str, Any]]:
+    yield from experiment.fixed.items()
+    for axis in experiment.axes:
+        for step in axis.values:
+            yield from zip(axis.fields, step, strict=True)
+
+
+def expand(experiment: Experiment, *, device: str, sources: Sources, order: str = "given") -> Plan:
+    """All trials of `experiment`, in the order given (the last axis varies fastest) or shuffled by the seed.
+
+    Raises UsageError for an invalid value, and where no combination makes sense.
+    """
+    check_names(experiment)
+    dropped: Counter[str] = Counter()
+    units: list[Unit] = []
+    seen: set[str] = set()
+    identity = _Identity(experiment, sources)
+    for fields in _combinations(experiment):
+        if any(all(fields.get(n) == v for n, v in exclude.items()) for exclude in experiment.excludes):
+            dropped["excluded"] += 1
+            continue
+        unit, reason = _unit(fields, experiment, device, sources, identity)
+        if reason:
+            dropped[reason] += 1
+        elif unit is not None and unit.trial_id not in seen:
+            seen.add(unit.trial_id)
+            units.append(unit)
+    if not units:
+        reason, _ = dropped.most_common(1)[0]
+        raise UsageError(f"no trial is left: {reason}")
+    if order == "random":
+        random.Random(units[0].trial.seed).shuffle(units)
+    return Plan(experiment=experiment, device=device, units=tuple(units), dropped=dropped)
+
+
+def _combinations(experiment: Experiment) -> Iterator[dict[str, Any]]:
+    axes = [[dict(zip(axis.fields, step, strict=True)) for step in axis.values] for axis in experiment.axes]
+    for repeat in range(experiment.repeats):
+        for steps in itertools.product(*axes):
+            fields = dict(experiment.fixed)
+            for step in steps:
+                fields.update(step)
+            if repeat:
+                fields["repeat"] = repeat
+            yield fields
+
+
+class _Identity:
+    """Ids, with what many trials share hashed once."""
+
+    def __init__(self, experiment: Experiment, sources: Sources) -> None:
+        self._variants = experiment.variants
+        self._sources = sources
+        self._definitions: dict[str, dict[str, Any]] = {}
+
+    def ids(self, t: Trial) -> tuple[str, str]:
+        definition = self._definitions.get(t.variant)
+        if definition is None:
+            definition = self._definitions[t.variant] = self._variants[t.variant].definition()
+        fingerprint = "none" if definition["files"] == "none" else self._sources.data(t.data).fingerprint
+        config = trial.config_id(t, definition, fingerprint, self._sources.model(t.model))
+        return config, trial.trial_id(config, t.seed, t.repeat)
+
+
+def _unit(
+    fields: dict[str, Any], experiment: Experiment, device: str, sources: Sources, identity: _Identity
+) -> tuple[Unit | None, str | None]:
+    per_gpu = fields.pop(values.BATCH_PER_GPU, None)
+    variant = experiment.variants[fields.get("variant", Trial.model_fields["variant"].default)]
+    if variant.data is not None:
+        fields["data"] = variant.data
+    if per_gpu is not None:
+        ids = fields.get("gpu_ids")
+        fields["batch_size"] = per_gpu * (len(ids) if ids else fields.get("gpus") or fields.get("ranks") or 1)
+    try:
+        t = trial.make(fields)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UsageError(f"{'.'.join(map(str, first['loc'][:1]))}: {first['msg']}, not {first['input']!r}") from None
+    facts = sources.data(t.data)
+    reason = why_senseless(t, variant, device_of(t, device), facts)
+    if reason:
+        return None, reason
+    config, tid = identity.ids(t)
+    return Unit(trial=t, trial_id=tid, config_id=config, variant=variant), None
+
+
+def chain_key(t: Trial) -> tuple[Any, ...]:
+    """What trials share that differ only in batch size, seed and repeat: one chain of growing batches."""
+    return tuple(value for name, value in t if name not in ("batch_size", "seed", "repeat", "lr"))
+
+
+def skip_reason(unit: Unit, oom: Mapping[tuple[Any, ...], int], gpus: int | None, device: str) -> str | None:
+    """Why a planned trial need not run here.
+
+    `oom`: chain -> smallest global batch that ran out of memory on this machine. `gpus`: how many there are,
+    None where that plays no part (reading a folder elsewhere).
+    """
+    smallest = oom.get(chain_key(unit.trial))
+    if smallest is not None and unit.trial.batch_size > smallest:
+        return f"batch {smallest} of the same configuration was out of memory"
+    if gpus is not None and device_of(unit.trial, device) == "cuda":
+        wanted = max(unit.trial.gpu_ids) + 1 if unit.trial.gpu_ids else unit.trial.gpus or 1
+        if wanted > gpus:
+            return f"needs {wanted} GPUs, this machine has {gpus}"
+    return None
+
+
+def plan_id(units: Sequence[Unit]) -> str:
+    """Eight hex digits that name a plan by its trials."""
+    return hashlib.sha256("".join(u.trial_id for u in units).encode()).hexdigest()[:8]

@@ -1,0 +1,151 @@
+"""Values as people write them: `16,32`, `16:64:16`, `16:512:x2`, `0+1,2+3`, `12GiB`, `10m`."""
+
+from __future__ import annotations
+
+import re
+import types
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from gpubench import trial
+from gpubench.errors import UsageError, unknown
+
+LONGEST_RANGE = 100_000
+BATCH_PER_GPU = "batch_per_gpu"
+"""A field of plans only: sets batch_size to this times the devices."""
+
+
+def _plain(annotation: Any) -> type:
+    """The plain Python type behind a field's annotation."""
+    origin = typing.get_origin(annotation)
+    if origin is typing.Annotated:
+        return _plain(typing.get_args(annotation)[0])
+    if origin in (typing.Union, types.UnionType):
+        return _plain(next(a for a in typing.get_args(annotation) if a is not type(None)))
+    if origin is Literal:
+        return str
+    return tuple if origin is tuple else annotation  # type: ignore[no-any-return]
+
+
+TYPES: dict[str, type] = {
+    name: _plain(typing.get_type_hints(trial.Trial, include_extras=True)[name]) for name in trial.FIELDS
+} | {BATCH_PER_GPU: int}
+OPTIONAL: frozenset[str] = frozenset(
+    name for name, info in trial.Trial.model_fields.items() if info.default is None
+)
+
+
+def check_field(name: str) -> str:
+    """`name` if it is a trial field; otherwise a UsageError that names the nearest."""
+    if name not in TYPES:
+        raise unknown("field", name, TYPES)
+    return name
+
+
+def _number(kind: type, text: str, field: str) -> Any:
+    try:
+        return kind(text)
+    except ValueError:
+        wanted = "a whole number" if kind is int else "a number"
+        raise UsageError(f"{field}: {text!r} is not {wanted}") from None
+
+
+def _truth(text: str, field: str) -> bool:
+    known = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+    if text.lower() not in known:
+        raise UsageError(f"{field}: {text!r} is neither true nor false")
+    return known[text.lower()]
+
+
+_PARSERS: Mapping[type, Callable[[str, str], Any]] = {
+    int: lambda text, field: _number(int, text, field),
+    float: lambda text, field: _number(float, text, field),
+    bool: _truth,
+    str: lambda text, _: text,
+    tuple: lambda text, field: tuple(_number(int, part, field) for part in text.split("+")),
+}
+
+
+def parse_one(field: str, text: str) -> Any:
+    """One value of a trial field; `auto` leaves it to the machine."""
+    check_field(field)
+    text = text.strip()
+    if not text:
+        raise UsageError(f"{field}: a value is missing")
+    if text == "auto" and field in OPTIONAL:
+        return None
+    if field == "gpu_mem_cap_mib" and not text.isdigit():
+        return mebibytes(text)
+    return _PARSERS[TYPES[field]](text, field)
+
+
+def parse(field: str, text: str) -> list[Any]:
+    """A list of values: comma-separated single values and ranges."""
+    check_field(field)
+    ranges = TYPES[field] in (int, float)
+    found: list[Any] = []
+    for item in text.split(","):
+        if ranges and ":" in item:
+            found.extend(span(field, item.strip()))
+        else:
+            found.append(parse_one(field, item))
+    return list(dict.fromkeys(found))
+
+
+def span(field: str, text: str) -> list[Any]:
+    """`first:last`, `first:last:step` or `first:last:xfactor`, both ends included where the step meets them."""
+    parts = text.split(":")
+    if len(parts) not in (2, 3):
+        raise UsageError(f"{field}: {text!r} is not first:last, first:last:step or first:last:xfactor")
+    kind = TYPES[field]
+    first, last = (_number(kind, p.strip(), field) for p in parts[:2])
+    step_text = parts[2].strip() if len(parts) == 3 else "1"
+    geometric = step_text.startswith("x")
+    step = _number(float if geometric else kind, step_text.removeprefix("x"), field)
+    if last < first or step <= (1 if geometric else 0) or (geometric and first <= 0):
+        raise UsageError(f"{field}: {text!r} never ends; write smallest:largest:step, or :x2 with a factor over 1")
+    values: list[Any] = []
+    value = first
+    while value <= last * (1 + 1e-9):
+        values.append(kind(round(value)) if kind is int else value)
+        value = value * step if geometric else first + step * len(values)
+        if len(values) > LONGEST_RANGE:
+            raise UsageError(f"{field}: {text!r} has more than {LONGEST_RANGE:,} values")
+    return values
+
+
+def assignments(text: str, what: str) -> dict[str, str]:
+    """`a=1,b=2` as a dict of texts."""
+    found: dict[str, str] = {}
+    for part in text.split(","):
+        name, equals, value = part.partition("=")
+        if not equals:
+            raise UsageError(f"{what}: {part!r} is not FIELD=VALUE")
+        found[check_field(name.strip().replace("-", "_"))] = value
+    return found
+
+
+_UNITS = {"": 1.0, "MIB": 1.0, "M": 1.0, "MB": 1e6 / 2**20, "GIB": 1024.0, "G": 1024.0, "GB": 1e9 / 2**20}
+
+
+def mebibytes(text: str) -> int:
+    """`12GiB`, `12G`, `800MiB`, `16GB`, `12288` as whole MiB."""
+    match = re.fullmatch(r"([0-9.]+)\s*([A-Za-z]*)", text.strip())
+    if match is None or match[2].upper() not in _UNITS:
+        raise UsageError(f"{text!r} is not a memory size; write 12GiB or 800MiB")
+    return int(_number(float, match[1], "memory size") * _UNITS[match[2].upper()])
+
+
+_SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+
+def seconds(text: str | float) -> float:
+    """`90`, `90s`, `10m`, `2h` as seconds."""
+    match = re.fullmatch(r"([0-9.]+)\s*([a-z]*)", str(text).strip())
+    if match is None or match[2] not in _SECONDS:
+        raise UsageError(f"{text!r} is not a time; write 90s, 10m or 2h")
+    value = float(_number(float, match[1], "time")) * _SECONDS[match[2]]
+    if value <= 0:
+        raise UsageError(f"{text!r}: the time must be longer than 0")
+    return value

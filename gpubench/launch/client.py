@@ -1,0 +1,216 @@
+"""The parent's side: starts the fork server, launches trials, ends them. The one launcher seam.
+
+`Launcher` and `Running` are what the runner needs; tests may put their own in their place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from typing import Any, Protocol
+
+import psutil
+
+from gpubench.errors import UnusableError
+from gpubench.launch.channel import Channel, pair
+
+START_LIMIT_S = 300.0
+"""A cold network file system can take minutes to import torch."""
+
+
+class Running(Protocol):
+    """One trial under way."""
+
+    pid: int
+    """The leader's process id: root of the trial's process tree."""
+
+    def events(self, timeout: float) -> list[dict[str, Any]]:
+        """What its processes said, waiting up to `timeout` seconds for the first."""
+        ...
+
+    def reply(self, rank: int, message: dict[str, Any]) -> None:
+        """Answers a rank that waits."""
+        ...
+
+    @property
+    def ended(self) -> bool:
+        """Whether the leader has ended."""
+        ...
+
+    def end(self) -> None:
+        """Kills what is left of the trial's processes and reaps them. Safe to call twice."""
+        ...
+
+
+class Launcher(Protocol):
+    """Starts trials."""
+
+    def launch(self, spec: dict[str, Any]) -> Running: ...
+
+    def close(self) -> None: ...
+
+
+class ForkServer:
+    """A Launcher over `gpubench.launch.server`. The import of torch goes on while the caller plans."""
+
+    def __init__(self) -> None:
+        ours, theirs = pair()
+        environment = dict(os.environ)
+        # The server must stay single-threaded; a rank sets its own thread count from its CPUs.
+        for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+            environment[name] = "1"
+        environment.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+        # gloo looks the host's own name up, which many machines can't resolve; all ranks are on this host.
+        environment.setdefault("GLOO_SOCKET_IFNAME", "lo")
+        environment["PYTHONUNBUFFERED"] = "1"
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "gpubench.launch.server", str(theirs.fileno()), str(os.getpid())],
+                pass_fds=[theirs.fileno()],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+        self._control = Channel(ours)
+        self._ready = False
+        self._exited: dict[int, tuple[int, int]] = {}
+        self._started: list[int] = []
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def _pump(self, timeout: float) -> None:
+        try:
+            received = self._control.receive(timeout)
+        except (ConnectionError, OSError) as error:
+            raise UnusableError(f"the fork server died ({self._last_words()}): {error}") from error
+        if received is None:
+            return
+        message = received[0]
+        if "failed" in message:
+            raise UnusableError(f"torch can't be imported: {message['failed']}")
+        if "ready" in message:
+            self._ready = True
+        elif "started" in message:
+            self._started.append(message["started"])
+        elif "exited" in message:
+            self._exited[message["exited"]] = (message["code"], message["status"])
+
+    def _last_words(self) -> str:
+        self._process.kill()
+        _, err = self._process.communicate()
+        lines = err.decode(errors="replace").strip().splitlines() if err else []
+        return lines[-1] if lines else "it said nothing"
+
+    def wait_ready(self) -> None:
+        """Waits until torch is imported. Raises UnusableError where it can't be."""
+        deadline = time.monotonic() + START_LIMIT_S
+        while not self._ready:
+            if time.monotonic() > deadline:
+                raise UnusableError(f"importing torch took more than {START_LIMIT_S:g} s")
+            self._pump(1.0)
+
+    def launch(self, spec: dict[str, Any]) -> ForkedTrial:
+        """Starts one trial. Its log and scratch folder must exist."""
+        self.wait_ready()
+        # A channel for each rank, so that an answer reaches the one that asked.
+        pairs = [pair() for _ in range(spec["ranks"])]
+        self._control.send({"run": spec}, [theirs.fileno() for _, theirs in pairs])
+        for _, theirs in pairs:
+            theirs.close()
+        while not self._started:
+            self._pump(10.0)
+        return ForkedTrial(self, self._started.pop(), [Channel(ours) for ours, _ in pairs])
+
+    def has_exited(self, pid: int) -> bool:
+        """Whether the leader `pid` is a zombie by now."""
+        self._pump(0)
+        return pid in self._exited
+
+    def reap(self, pid: int, limit: float = 10.0) -> None:
+        """Waits for a killed leader and lets the server reap it."""
+        deadline = time.monotonic() + limit
+        while pid not in self._exited and time.monotonic() < deadline:
+            self._pump(0.05)
+        if self._exited.pop(pid, None) is not None:
+            self._control.send({"reap": pid})
+
+    def close(self) -> None:
+        """Ends the server, and with it whatever it started."""
+        self._control.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(5)
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        if self._process.stderr:
+            self._process.stderr.close()
+
+
+class ForkedTrial:
+    """A `Running` trial of the fork server."""
+
+    def __init__(self, server: ForkServer, pid: int, channels: list[Channel]) -> None:
+        self.pid = pid
+        self._server = server
+        self._channels = channels
+        self._open = list(channels)
+        self._over = False
+
+    def events(self, timeout: float) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        if not self._open:
+            time.sleep(min(max(timeout, 0), 0.005))
+        while self._open:
+            readable, _, _ = select.select(self._open, [], [], 0 if found else max(timeout, 0))
+            if not readable:
+                break
+            for channel in readable:
+                try:
+                    received = channel.receive()
+                except ConnectionError:
+                    self._open.remove(channel)  # every process of the trial has closed its end
+                    continue
+                assert received is not None
+                found.append(received[0])
+        return found
+
+    def reply(self, rank: int, message: dict[str, Any]) -> None:
+        with contextlib.suppress(OSError):  # a rank that died in the meantime needs no answer
+            self._channels[rank].send(message)
+
+    @property
+    def ended(self) -> bool:
+        return self._over or self._server.has_exited(self.pid)
+
+    def end(self) -> None:
+        if self._over:
+            return
+        self._over = True
+        # First whoever left the process group, then the group, whose id the unreaped leader keeps ours.
+        strays = descendants(self.pid)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        for stray in strays:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                stray.kill()
+        psutil.wait_procs(strays, timeout=10)
+        self._server.reap(self.pid)
+        for channel in self._channels:
+            channel.close()
+
+
+def descendants(pid: int) -> list[psutil.Process]:
+    """Every live process below `pid`."""
+    try:
+        return psutil.Process(pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []

@@ -1,0 +1,165 @@
+"""What a trial's events amount to: its ending, its epochs and the columns that the child reports. Pure."""
+
+from __future__ import annotations
+
+import signal
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Status = Literal["ok", "oom", "failed", "timeout", "interrupted"]
+EXTRAPOLATED = "extrapolated"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """One attempt, as its processes told it."""
+
+    status: Status
+    reason: str = ""
+    epochs: list[dict[str, Any]] = field(default_factory=list)
+    result: dict[str, Any] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+    phases: dict[str, float] = field(default_factory=dict)
+    cuda: str | None = None
+
+
+def ending(events: Sequence[Mapping[str, Any]], ranks: int, last_words: str) -> tuple[Status, str]:
+    """How a trial that was left to itself ended, by the first cause that it gave."""
+    if len(_results(events)) == ranks:
+        return "ok", ""
+    for event in events:
+        if event["event"] == "error":
+            where = f" (rank {event['rank']})" if ranks > 1 else ""
+            return event["kind"], f"{event['reason']}{where}"
+    codes = [e for e in events if e["event"] == "rank-exit" and e["code"] != 0]
+    said = f"; its last words: {last_words}" if last_words else ""
+    if codes:
+        first = codes[0]
+        return "failed", f"rank {first['rank']} {_exit_words(first['code'])}{said}"
+    return "failed", f"its processes ended without a result{said}"
+
+
+def _exit_words(code: int) -> str:
+    if code >= 0:
+        return f"ended with exit code {code}"
+    name = signal.Signals(-code).name
+    hints = {
+        "SIGKILL": " (the host may have run out of memory)",
+        "SIGBUS": " (shared memory, /dev/shm, may be full)",
+    }
+    return f"was ended by {name}{hints.get(name, '')}"
+
+
+def _results(events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return [event for event in events if event["event"] == "result"]
+
+
+def epoch_rows(events: Sequence[Mapping[str, Any]], ranks: int, batch_size: int) -> list[dict[str, Any]]:
+    """One row an epoch that every rank finished; the slowest rank's time, the ranks' mean wait."""
+    by_epoch: dict[int, list[Mapping[str, Any]]] = {}
+    for event in events:
+        if event["event"] == "end":
+            by_epoch.setdefault(event["epoch"], []).append(event)
+    rows = []
+    for number, parts in sorted(by_epoch.items()):
+        if len(parts) < ranks:
+            continue
+        rows.append(
+            {
+                "epoch": number,
+                "warmup": not parts[0]["measured"],
+                "t0": min(p["t0"] for p in parts),
+                "t1": max(p["t1"] for p in parts),
+                "epoch_time_s": max(p["t1"] - p["t0"] for p in parts),
+                "steps": parts[0]["steps"],
+                "images": parts[0]["steps"] * batch_size,
+                "data_wait_s": statistics.fmean(p["data_wait_s"] for p in parts),
+                "first_batch_s": max(p["first_batch_s"] for p in parts),
+                "train_loss": parts[0]["train_loss"],
+            }
+        )
+    return rows
+
+
+def timing(epochs: Sequence[Mapping[str, Any]], *, steps: int | None, steps_per_epoch: int, batch_size: int) -> dict[str, Any]:
+    """The columns of time and throughput, from the measured epochs (or from `steps` measured steps)."""
+    measured = [e for e in epochs if not e["warmup"]]
+    if not measured:
+        return {}
+    images = steps_per_epoch * batch_size
+    spread: dict[str, Any] = {}
+    if steps:
+        epoch_time = measured[0]["epoch_time_s"] / measured[0]["steps"] * steps_per_epoch
+        spread = {"epoch_time_source": EXTRAPOLATED}
+    else:
+        times = [e["epoch_time_s"] for e in measured]
+        epoch_time = statistics.median(times)
+        spread = {"epoch_time_source": "measured", "epochs_measured": len(times)}
+        if len(times) > 1:
+            low, _, high = statistics.quantiles(times, n=4, method="inclusive")
+            spread["epoch_time_iqr_s"] = high - low
+    total = sum(e["epoch_time_s"] for e in measured)
+    return {
+        "epoch_time_s": epoch_time,
+        **spread,
+        "images_per_epoch": images,
+        "images_per_s": images / epoch_time,
+        "data_wait_pct": 100 * sum(e["data_wait_s"] for e in measured) / total,
+        "first_batch_s": epochs[0]["first_batch_s"],
+    }
+
+
+def outcome(
+    events: Sequence[Mapping[str, Any]],
+    *,
+    ranks: int,
+    batch_size: int,
+    steps: int | None,
+    has_validation: bool,
+    forced: tuple[Status, str] | None,
+    last_words: str,
+) -> Outcome:
+    """All that the events say. `forced`: the ending that the parent gave (timeout, interrupted), if it did."""
+    status, reason = forced or ending(events, ranks, last_words)
+    epochs = epoch_rows(events, ranks, batch_size)
+    hello = next((e for e in events if e["event"] == "hello"), {})
+    results = _results(events)
+    if status != "ok":
+        return Outcome(status=status, reason=reason, epochs=epochs, cuda=hello.get("cuda"))
+    first = next(r for r in results if r["rank"] == 0)
+    result = timing(epochs, steps=steps, steps_per_epoch=first["steps_per_epoch"], batch_size=batch_size)
+    missing: dict[str, str] = {}
+    if steps:
+        missing["epochs_measured"] = "steps were measured, not whole epochs"
+        missing["epoch_time_iqr_s"] = "steps were measured, not whole epochs"
+    elif "epoch_time_iqr_s" not in result:
+        missing["epoch_time_iqr_s"] = "one epoch was measured"
+    if first["step_ms"]:
+        result["step_time_ms_p50"] = first["step_ms"]["p50"]
+        result["step_time_ms_p95"] = first["step_ms"]["p95"]
+    memory = [r["memory"] for r in results if r["memory"]]
+    if memory:
+        result["gpu_mem_allocated_mib"] = max(m["allocated_mib"] for m in memory)
+        result["gpu_mem_reserved_mib"] = max(m["reserved_mib"] for m in memory)
+        result["gpu_alloc_retries"] = sum(m["retries"] for m in memory)
+    result["params_m"] = first.get("params_m")
+    result["gmacs_per_image"] = first.get("gmacs_per_image")
+    if first.get("gmacs_missing"):
+        missing["gmacs_per_image"] = first["gmacs_missing"]
+    if first["quality"] is not None:
+        result["top1_pct"], result["loss"] = first["quality"]
+        if result["loss"] is None:
+            missing["loss"] = "the loss is not a finite number: training diverged"
+    else:
+        why = "the validation split is empty" if has_validation else "synthetic images have no validation split"
+        missing["top1_pct"] = missing["loss"] = why
+    return Outcome(
+        status="ok",
+        epochs=epochs,
+        result=result,
+        missing=missing,
+        phases=dict(first["phases"]),
+        cuda=hello.get("cuda"),
+    )

@@ -1,0 +1,297 @@
+"""Watches one trial from outside. Single-threaded: the runner's event loop calls it when something is due.
+
+watcher = Watcher(nvml, machine, gpu_uuids, cpu_ids)
+watcher.before()                    # nothing of the trial runs yet
+watcher.start(leader_pid)
+while ...:                          # sleep until watcher.next_deadline() at the latest
+    watcher.tick()
+    watcher.edge("epoch 1 begins")  # as soon as the child tells of a window's edge
+watcher.settle()                    # the child holds still
+watcher.figures(windows)
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ParamSpec, Protocol
+
+from gpubench.monitor import host, metrics
+from gpubench.monitor.figures import Figures, Watched, Window, figures
+from gpubench.monitor.missing import Unmeasured
+from gpubench.monitor.nvml import NoNvml, Nvml
+from gpubench.monitor.pacing import Clock, Schedule
+from gpubench.monitor.samples import HOST, SAMPLE_HEADER, Samples
+
+__all__ = ["SAMPLE_HEADER", "Figures", "Live", "Watcher", "Window"]
+
+P = ParamSpec("P")
+
+_NOT_OURS = "none of the trial's processes is among those that the driver lists (a pid namespace of its own?)"
+_NOT_TOLD = "the driver does not tell the memory of a process"
+
+
+class NumberedGpu(Protocol):
+    """A GPU and its number; `environment.Gpu` is one."""
+
+    @property
+    def index(self) -> int: ...
+    @property
+    def uuid(self) -> str: ...
+
+
+class Limits(Protocol):
+    """What is asked of the machine here; `environment.Machine` is one."""
+
+    @property
+    def gpus(self) -> Sequence[NumberedGpu]: ...
+    @property
+    def cpu_count(self) -> int: ...
+    @property
+    def cpu_usage_file(self) -> str | None: ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Live:
+    """The latest readings, for the live view. None: not known."""
+
+    gpu_mem_mib: float | None
+    """Of the trial on its fullest GPU; where the driver does not tell, the growth of device memory."""
+    gpu_util_pct: float | None
+    """Mean over the trial's GPUs."""
+    cpu_util_pct: float | None
+
+
+class Watcher:
+    """Samples of one trial. Nothing here raises for a figure that can't be had: it becomes a gap."""
+
+    def __init__(
+        self,
+        nvml: Nvml | None,
+        machine: Limits,
+        gpu_uuids: Sequence[str],
+        cpu_ids: Sequence[int],
+        clock: Clock = time.monotonic,
+    ) -> None:
+        """`gpu_uuids`: the trial's GPUs, none for a CPU trial; `cpu_ids`: the CPUs that it may run on."""
+        self._nvml: Nvml = nvml or NoNvml("NVML was not opened")
+        numbers = {gpu.uuid: str(gpu.index) for gpu in machine.gpus}
+        self._gpus = {uuid: numbers.get(uuid, uuid[:12]) for uuid in gpu_uuids}
+        self._cpu_ids = tuple(cpu_ids)
+        self._cpus = min(len(self._cpu_ids), machine.cpu_count)
+        self._bound = self._cpus == len(self._cpu_ids)
+        self._usage_file = machine.cpu_usage_file
+        self._clock = clock
+        self._samples = Samples()
+        self._tree: host.Tree | None = None
+        self._schedule: Schedule | None = None
+        self._started = clock()
+        self._baseline_mib: dict[str, float] = {}
+        self._ours: set[int] = set()
+        self._ours_listed = False
+        self._here_before: dict[tuple[str, int], str] = {}
+        self._came_later: dict[tuple[str, int], str] = {}
+
+    # ------------------------------------------------------------ what the runner calls
+
+    def before(self) -> None:
+        """Device memory and processes before the trial starts: what is not the trial's."""
+        for uuid, gpu in self._gpus.items():
+            try:
+                self._baseline_mib[gpu] = self._nvml.memory(uuid).used_mib
+            except Unmeasured as reason:
+                self._samples.gap(metrics.DEVICE_MEMORY, str(reason), gpu)
+            try:
+                for pid, mib in self._nvml.processes(uuid):
+                    self._here_before[uuid, pid] = _stranger(pid, mib, gpu)
+            except Unmeasured as reason:
+                self._samples.gap(metrics.PROCESS_MEMORY, str(reason), gpu)
+
+    def start(self, root_pid: int) -> None:
+        """Begins to watch the trial whose leader is `root_pid`, and takes the first samples."""
+        self._started = self._clock()
+        self._tree = host.Tree(root_pid)
+        self._schedule = Schedule({"rates": metrics.RATES_S, "totals": metrics.TOTALS_S}, self._started)
+        self.tick()
+
+    def next_deadline(self) -> float:
+        """When `tick` has something to do next, on the clock given; infinity before `start`."""
+        return self._schedule.next_deadline if self._schedule else math.inf
+
+    def tick(self) -> None:
+        """Takes the samples that are due, if any."""
+        if self._schedule is None:
+            return
+        due = self._schedule.due(self._clock())
+        if "rates" in due:
+            self._rates()
+        if "totals" in due:
+            self._totals()
+            self._process_memory()
+
+    def edge(self, name: str) -> None:  # noqa: ARG002 - the edges' own times come with the windows
+        """Reads the CPU counters now, at the edge of a window, out of turn."""
+        self._totals()
+
+    def settle(self) -> None:
+        """Reads memory once, after the measured window, while the child's processes hold still.
+
+        The host's part costs up to 20 ms a process. torch's allocator gives nothing back by itself, so the
+        GPU's part is the peak so far.
+        """
+        self._process_memory()
+        for uuid, gpu in self._gpus.items():
+            self._read(metrics.DEVICE_MEMORY, gpu, metrics.device_memory, self._nvml, uuid)
+        self._read(metrics.TREE_MEMORY, HOST, self._tree_memory)
+
+    def process_gpu_mib(self) -> dict[str, float] | None:
+        """The driver's figure for the trial's processes now: uuid -> MiB. None: it does not tell."""
+        try:
+            pids = self._pids()  # before the driver is asked: who comes between the two has no memory yet
+            listed = {uuid: self._nvml.processes(uuid) for uuid in self._gpus}
+        except Unmeasured as reason:
+            self._no_process_memory(str(reason), self._samples.gap)
+            return None
+        self._note_strangers(listed)
+        mine = {uuid: [mib for pid, mib in found if pid in pids] for uuid, found in listed.items()}
+        if not any(mine.values()):
+            self._no_process_memory(_NOT_OURS, self._samples.note)
+            return None
+        self._ours_listed = True
+        if any(None in amounts for amounts in mine.values()):
+            self._no_process_memory(_NOT_TOLD, self._samples.gap)
+            return None
+        return {uuid: sum(mib for mib in amounts if mib is not None) for uuid, amounts in mine.items()}
+
+    def now(self) -> Live:
+        """The latest readings. Reads nothing itself."""
+        return Live(
+            gpu_mem_mib=self._fullest_now(),
+            gpu_util_pct=_mean(self._latest("gpu_util_pct")),
+            cpu_util_pct=self._cpu_now(),
+        )
+
+    def figures(self, windows: Sequence[Window]) -> Figures:
+        """The columns that are watched from outside, cut to the measured windows."""
+        schedule = self._schedule
+        skipped = schedule.skipped if schedule else {"rates": 0, "totals": 0}
+        watched = Watched(
+            samples=self._samples,
+            windows=windows,
+            gpus=tuple(self._gpus.values()),
+            baseline_mib=self._baseline_mib,
+            cpus=self._cpus,
+            cpu_source="/proc/stat over the trial's CPUs" if self._bound else "the cgroup's CPU time",
+            skipped={metrics.RATES_S: skipped["rates"], metrics.TOTALS_S: skipped["totals"]},
+        )
+        return figures(watched, self._strangers())
+
+    def samples(self) -> list[tuple[float, str, str, float]]:
+        """Everything that was read, as tidy rows under SAMPLE_HEADER."""
+        return self._samples.rows(self._started)
+
+    # ------------------------------------------------------------ readings
+
+    def _read(
+        self, metric: str, device: str, read: Callable[P, float], *args: P.args, **kw: P.kwargs
+    ) -> None:
+        t = self._clock()
+        try:
+            self._samples.add(t, metric, read(*args, **kw), device)
+        except Unmeasured as reason:
+            self._samples.gap(metric, str(reason), device)
+
+    def _rates(self) -> None:
+        for uuid, gpu in self._gpus.items():
+            for metric in metrics.GPU_METRICS:
+                self._read(metric.name, gpu, metric.read, self._nvml, uuid)
+
+    def _totals(self) -> None:
+        t = self._clock()
+        try:
+            if self._bound:
+                whole = host.cpu_time(self._cpu_ids)
+                self._samples.add(t, metrics.CPU_BUSY, whole.busy)
+                self._samples.add(t, metrics.CPU_STOLEN, whole.stolen)
+            else:
+                self._samples.add(t, metrics.CPU_BUSY, self._allowance_s())
+        except Unmeasured as reason:
+            self._samples.gap(metrics.CPU_BUSY, str(reason))
+        self._read(metrics.CPU_TREE, HOST, self._tree_cpu_s)
+
+    def _allowance_s(self) -> float:
+        """CPU time of all that shares the quota: which CPUs it runs on says nothing."""
+        if self._usage_file is None:
+            raise Unmeasured(
+                f"{self._cpus} of {len(self._cpu_ids)} CPUs may be used, but none in particular: "
+                "other work on them can't be told apart"
+            )
+        return host.cgroup_cpu_s(self._usage_file)
+
+    def _process_memory(self) -> None:
+        t = self._clock()
+        for uuid, mib in (self.process_gpu_mib() or {}).items() if self._gpus else ():
+            self._samples.add(t, metrics.PROCESS_MEMORY, mib, self._gpus[uuid])
+
+    def _no_process_memory(self, reason: str, note: Callable[[str, str, str], None]) -> None:
+        for gpu in self._gpus.values():
+            note(metrics.PROCESS_MEMORY, reason, gpu)
+
+    def _note_strangers(self, listed: Mapping[str, Sequence[tuple[int, float | None]]]) -> None:
+        for uuid, processes in listed.items():
+            for pid, mib in processes:
+                if pid not in self._ours and (uuid, pid) not in self._here_before:
+                    self._came_later[uuid, pid] = _stranger(pid, mib, self._gpus[uuid])
+
+    def _tree_cpu_s(self) -> float:
+        return self._living().cpu_s()
+
+    def _tree_memory(self) -> float:
+        return self._living().pss_mib()
+
+    def _pids(self) -> set[int]:
+        pids = set(self._living().pids())
+        self._ours |= pids
+        return pids
+
+    def _living(self) -> host.Tree:
+        if self._tree is None:
+            raise Unmeasured("watching has not started")
+        return self._tree
+
+    def _strangers(self) -> list[str]:
+        """Where the driver's pids are not ours to recognise, a process that came later may be the trial's."""
+        later = self._came_later if self._ours_listed else {}
+        return [*self._here_before.values(), *later.values()]
+
+    # ------------------------------------------------------------ the live view
+
+    def _latest(self, metric: str) -> list[float]:
+        series = [self._samples.series(metric, gpu) for gpu in self._gpus.values()]
+        return [one.values[-1] for one in series if one.values]
+
+    def _fullest_now(self) -> float | None:
+        if own := self._latest(metrics.PROCESS_MEMORY):
+            return max(own)
+        used = {gpu: self._samples.series(metrics.DEVICE_MEMORY, gpu).values for gpu in self._baseline_mib}
+        return max((u[-1] - self._baseline_mib[gpu] for gpu, u in used.items() if u), default=None)
+
+    def _cpu_now(self) -> float | None:
+        busy = self._samples.series(metrics.CPU_BUSY)
+        # Back to a sample at least half a period old: an edge's may have come just now.
+        for t, value in zip(reversed(busy.times), reversed(busy.values), strict=True):
+            if (wall := busy.times[-1] - t) >= metrics.TOTALS_S / 2:
+                return min(100 * (busy.values[-1] - value) / (wall * self._cpus), 100.0)
+        return None
+
+
+def _stranger(pid: int, mib: float | None, gpu: str) -> str:
+    held = "an unknown amount" if mib is None else f"{mib:.0f} MiB"
+    return f"process {pid} ({host.name_of(pid)}) held {held} on GPU {gpu}"
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    found = list(values)
+    return sum(found) / len(found) if found else None

@@ -1,0 +1,228 @@
+"""What a sweep shows while it runs: a live area on a terminal, plain lines elsewhere, or nothing.
+
+All three views have the same interface, write to stderr and start no threads: the caller calls `update` a few
+times a second, and `close` on every way out (a live terminal has its cursor hidden until then).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, Self
+
+from gpubench.analysis.varied import Row
+from gpubench.report.table import WORDS, clean
+from gpubench.report.terminal import encodable
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Progress:
+    """What is going on now. None: not known (yet)."""
+
+    done: int
+    """Trials finished, skipped or reused so far; the running one is number `done + 1`."""
+    total: int
+    trial_label: str
+    epoch: int | None = None
+    """From 1, warm-up included."""
+    epochs: int | None = None
+    step: int | None = None
+    """Steps finished in this epoch."""
+    steps: int | None = None
+    gpu_mem_mib: float | None = None
+    gpu_util_pct: float | None = None
+    cpu_util_pct: float | None = None
+    elapsed_s: float = 0.0
+    """Since the sweep began."""
+    left_s: float | None = None
+    """Until it ends, estimated."""
+    note: str = ""
+    """What else there is to say: "warm-up", "evaluating", "waiting for the other jobs"."""
+
+
+class View(Protocol):
+    """What the runner reports to."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *error: object) -> None: ...
+
+    def started(self, number: int, total: int, label: str) -> None:
+        """Trial `number` (from 1) of `total` begins."""
+
+    def update(self, progress: Progress) -> None:
+        """Called a few times a second while a trial runs."""
+
+    def finished(self, number: int, total: int, label: str, row: Row) -> None:
+        """Trial `number` has ended; `row` is its row of trials.csv."""
+
+    def say(self, text: str) -> None:
+        """One line that stays: what the sweep will do, a warning."""
+
+    def close(self) -> None:
+        """Give the terminal back. May be called more than once."""
+
+
+def view(console: Console, *, quiet: bool = False) -> View:
+    """The view that suits `console` (of stderr)."""
+    if quiet:
+        return QuietView()
+    return LiveView(console) if console.is_terminal and not console.is_dumb_terminal else PlainView(console)
+
+
+class QuietView:
+    """Shows nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def started(self, number: int, total: int, label: str) -> None:
+        pass
+
+    def update(self, progress: Progress) -> None:
+        pass
+
+    def finished(self, number: int, total: int, label: str, row: Row) -> None:
+        pass
+
+    def say(self, text: str) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class PlainView(QuietView):
+    """One plain line for each start and end of a trial: for log files and batch jobs."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+
+    def started(self, number: int, total: int, label: str) -> None:
+        self.say(f"[{number}/{total}] {label}  started")
+
+    def finished(self, number: int, total: int, label: str, row: Row) -> None:
+        self.say(finished_line(number, total, label, row))
+
+    def say(self, text: str) -> None:
+        self.console.file.write(encodable(clean(text), self.console.encoding) + "\n")
+        self.console.file.flush()
+
+
+class LiveView(QuietView):
+    """Permanent lines of finished trials, and below them a live area of three lines."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.live: Live | None = None
+
+    def started(self, number: int, total: int, label: str) -> None:
+        self.update(Progress(done=number - 1, total=total, trial_label=label, note="starting"))
+
+    def update(self, progress: Progress) -> None:
+        if self.live is None:
+            from rich.live import Live
+
+            self.live = Live(
+                console=self.console,
+                auto_refresh=False,
+                transient=True,
+                redirect_stdout=False,
+                redirect_stderr=False,
+            )
+            self.live.start()
+        self.live.update(frame(progress, self.console.width, self.console.encoding), refresh=True)
+
+    def finished(self, number: int, total: int, label: str, row: Row) -> None:
+        from rich.text import Text
+
+        style = {"ok": "", "skipped": "dim", "oom": "yellow"}.get(row["status"], "red")
+        line = encodable(finished_line(number, total, label, row), self.console.encoding)
+        self.console.print(Text(line, style), highlight=False)
+
+    def say(self, text: str) -> None:
+        from rich.text import Text
+
+        self.console.print(Text(encodable(clean(text), self.console.encoding)), highlight=False)
+
+    def close(self) -> None:
+        if self.live is not None:
+            self.live.stop()
+            self.live = None
+
+
+def finished_line(number: int, total: int, label: str, row: Row) -> str:
+    """`[3/12] batch_size=64 strategy=ddp  ok  epoch 3.21 s  2,435 MiB`, or how it ended and why."""
+    status = str(row["status"])
+    parts = [f"[{number}/{total}] {label}", WORDS.get(status, status)]
+    if status == "ok":
+        parts += [f"epoch {row['epoch_time_s']:.2f} s"] if row.get("epoch_time_s") is not None else []
+        parts += [f"{row['gpu_mem_mib']:,.0f} MiB"] if row.get("gpu_mem_mib") is not None else []
+    elif status != "oom" and row.get("reason"):
+        parts.append(row["reason"].strip().splitlines()[0])
+    return clean("  ".join(parts))
+
+
+def frame(progress: Progress, width: int, encoding: str = "utf-8") -> Text:
+    """The live area: three lines, each at most `width` cells wide."""
+    from rich.text import Text
+
+    head = f"[{progress.done + 1}/{progress.total}] {clean(progress.trial_label)}"
+    lines = [Text(_fit(head, width), "bold"), _bar(progress, width), Text(_vitals(progress, width), "dim")]
+    for line in lines:
+        line.plain = encodable(line.plain, encoding)
+    return Text("\n", no_wrap=True, overflow="ellipsis").join(lines)
+
+
+def _bar(progress: Progress, width: int) -> Text:
+    from rich.text import Text
+
+    before, after = _epochs(progress), _steps(progress)
+    room = min(40, width - len(before) - len(after))
+    if not progress.steps or progress.step is None or room < 8:
+        return Text(_fit(f"{before.rstrip()}{after}", width))
+    full = min(room, room * progress.step // progress.steps)
+    return Text.assemble(before, ("━" * full, "green"), ("─" * (room - full), "dim"), after)
+
+
+def _epochs(progress: Progress) -> str:
+    if progress.epoch is None:
+        return "  "
+    of = f"/{progress.epochs}" if progress.epochs else ""
+    return f"  epoch {progress.epoch}{of}  "
+
+
+def _steps(progress: Progress) -> str:
+    parts = [f"step {progress.step}/{progress.steps}"] if progress.steps and progress.step is not None else []
+    parts += [clean(progress.note)] if progress.note else []
+    return "".join(f"  {part}" for part in parts)
+
+
+def _vitals(progress: Progress, width: int) -> str:
+    parts = [
+        f"GPU {progress.gpu_mem_mib:,.0f} MiB" if progress.gpu_mem_mib is not None else "",
+        f"GPU {progress.gpu_util_pct:.0f} %" if progress.gpu_util_pct is not None else "",
+        f"CPU {progress.cpu_util_pct:.0f} %" if progress.cpu_util_pct is not None else "",
+        f"~{clock(progress.left_s)} left" if progress.left_s is not None else "",
+        f"{clock(progress.elapsed_s)} gone",
+    ]
+    return _fit("  " + "  ".join(part for part in parts if part), width)
+
+
+def _fit(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
+
+
+def clock(seconds: float) -> str:
+    """`0:07`, `4:30`, `1:04:30`."""
+    whole = max(0, round(seconds))
+    hours, rest = divmod(whole, 3600)
+    minutes, seconds = divmod(rest, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

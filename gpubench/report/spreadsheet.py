@@ -1,0 +1,38 @@
+"""Tables as one CSV that a spreadsheet opens as it stands: what table.csv holds."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+
+from gpubench import result
+from gpubench.report.table import Table
+
+FIGURES = (
+    "gpu_mem_mib", "gpu_mem_growth_pct", "cpu_util_pct", "epoch_time_s", "epoch_time_growth_pct", "top1_pct",
+    "status",
+)  # fmt: skip
+"""Always there, empty or not, so that a sheet that refers to them keeps working."""
+
+PLACE = ("gpu_name", "group", "job")
+
+
+def text(tables: Sequence[Table]) -> str:
+    """UTF-8 text with commas, dots and one header: experiment, what varies in any table, FIGURES.
+
+    A field that varies in one table only is filled in for the others too. Cells are those of `result.cell`.
+    """
+    shown = {column.name for table in tables for column in table.columns}
+    varied = {field for table in tables for field in table.varied}
+    names = ["experiment", *(name for name in PLACE if name in shown)]
+    names += [column.name for column in result.TRIAL if column.name in varied]
+    names += [*(["repeats"] if "repeats" in shown else []), *FIGURES]
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(names)
+    for table in tables:
+        for row in table.rows:
+            known = {**row, "experiment": table.name, "status": row["endings"]}
+            writer.writerow([result.cell(known.get(name)) for name in names])
+    return out.getvalue()

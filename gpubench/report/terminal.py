@@ -1,0 +1,86 @@
+"""Tables on a terminal, with a little colour; the same as plain text everywhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from gpubench.report import layout
+from gpubench.report.table import Table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+STYLES = {"ok": "green", "oom": "bold yellow", "skipped": "dim", "missing": "dim"}
+"""Of the status column; everything else is an accident, and red."""
+
+PLAIN = {"−": "-", "–": "-", "×": "x", "±": "~", "─": "-", "━": "=", "·": "-", "…": ".", "°": " "}
+"""Stand-ins of the same width, so that columns stay aligned."""
+
+
+def text(table: Table) -> str:
+    """The table as plain text without control codes, ending in a newline."""
+    heading, body = layout.lines(table)
+    rule = ["-" * len(cell) for cell in heading[0]]
+    grid = [layout.GAP.join(cells).rstrip() for cells in (*heading, rule, *body)]
+    notes = ("", *table.notes) if table.notes else ()
+    return "\n".join((table.name, *table.heading, "", *grid, *notes)) + "\n"
+
+
+def show(tables: Sequence[Table], console: Console) -> None:
+    """Print to `console`: styled on a terminal, else exactly `text`. Never truncated, whatever the width."""
+    for number, table in enumerate(tables):
+        if number:
+            console.file.write("\n")
+        if console.is_terminal:
+            _styled(table, console)
+        else:
+            console.file.write(encodable(text(table), console.encoding))
+
+
+def encodable(words: str, encoding: str) -> str:
+    """`words` with signs that `encoding` lacks replaced by plain ones: a C locale must not end a sweep."""
+    try:
+        words.encode(encoding)
+    except UnicodeEncodeError:
+        for sign, plain in PLAIN.items():
+            words = words.replace(sign, plain)
+        return words.encode(encoding, errors="replace").decode(encoding)
+    return words
+
+
+def _styled(table: Table, console: Console) -> None:
+    from rich.text import Text
+
+    heading, body = layout.lines(table)
+
+    def put(line: Text) -> None:
+        line.plain = encodable(line.plain, console.encoding)
+        line.rstrip()
+        console.print(line, soft_wrap=True, highlight=False)
+
+    put(Text(table.name, "bold"))
+    for sentence in table.heading:
+        put(Text(sentence, "dim"))
+    console.print()
+    for cells in heading:
+        put(Text(layout.GAP.join(cells), "bold"))
+    put(Text(layout.GAP.join("─" * len(cell) for cell in heading[0]), "dim"))
+    for cells, row in zip(body, table.rows, strict=True):
+        line = Text()
+        for cell, column in zip(cells, table.columns, strict=True):
+            line.append(cell, _style(column.name, str(row["endings"])))
+            line.append(layout.GAP)
+        put(line)
+    if table.notes:
+        console.print()
+    for note in table.notes:
+        put(Text(note))
+
+
+def _style(column: str, endings: str) -> str:
+    if column == "status":
+        return STYLES.get(endings, "bold red")
+    if endings in ("skipped", "missing"):
+        return "dim"
+    return "cyan" if column.endswith("_growth_pct") else ""

@@ -1,0 +1,1 @@
+"""Takes a plan, runs what is missing, keeps what was measured."""

@@ -1,0 +1,268 @@
+"""What `gpubench sweep` and `gpubench table` do, put together from the parts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+from rich.console import Console
+
+from gpubench import environment
+from gpubench.errors import UnusableError, UsageError, unknown
+from gpubench.experiment import experiment as experiments
+from gpubench.experiment.experiment import Experiment, Options
+from gpubench.experiment.plan import Plan, device_of, expand, plan_id
+from gpubench.launch.client import ForkServer
+from gpubench.monitor.nvml import Nvml, open_nvml
+from gpubench.report import live, markdown as markdown_report, terminal
+from gpubench.result import Record
+from gpubench.runner.estimate import words
+from gpubench.runner.preparing import prepare
+from gpubench.runner.sources import Disk
+from gpubench.runner.state import Planned
+from gpubench.runner.stopping import stop_on_signals
+from gpubench.runner.sweep import Settings, Summary, Sweep, announcement
+from gpubench.runner.tables import contents, row_of
+from gpubench.store import Results
+
+Mode = Literal["plan", "table", "quiet", "json"]
+RETRY = ("failed", "timeout", "stale", "oom")
+ORDERS = ("given", "random")
+RESUMABLE = 75
+
+
+def read_experiment(path: Path | None, options: Options, *, has_gpu: bool) -> Experiment:
+    """The file's experiment, or the built-in one that suits the machine, with the options in place of its fields."""
+    if path is not None:
+        base = experiments.load(path)
+    else:
+        wants_cpu = options.fields.get("device") == "cpu" or not has_gpu
+        name = "cpu.toml" if wants_cpu and options.fields.get("device") != "cuda" else "gpu.toml"
+        base = experiments.parse(resources.files("gpubench.builtin").joinpath(name).read_text("utf-8"), name)
+    return experiments.with_options(base, options)
+
+
+def make_plan(experiment: Experiment, machine: environment.Machine, sources: Disk, order: str | None) -> Plan:
+    """The plan of an experiment on this machine. Raises UsageError where nothing of it can run here."""
+    if order is not None and order not in ORDERS:
+        raise unknown("order", order, ORDERS)
+    device = "cuda" if machine.gpus else "cpu"
+    order = order or ("random" if experiment.repeats > 1 else "given")
+    plan = expand(experiment, device=device, sources=sources, order=order)
+    needed = [
+        max(u.trial.gpu_ids) + 1 if u.trial.gpu_ids else u.trial.gpus or 1
+        for u in plan.units
+        if device_of(u.trial, device) == "cuda"
+    ]
+    if len(needed) == len(plan.units) and min(needed) > len(machine.gpus):
+        raise UsageError(
+            f"no trial is left: the smallest needs {min(needed)} GPUs, this machine shows {len(machine.gpus)}"
+            + ("" if machine.gpus else " (use --device cpu)")
+        )
+    return plan
+
+
+def results_folder(out: Path | None, experiment: Experiment) -> Path:
+    """--out, else a folder of the experiment's name under GPUBENCH_OUT or ./results."""
+    return out or Path(os.environ.get("GPUBENCH_OUT", "results")) / experiment.name
+
+
+def newest_results() -> Path:
+    """The results folder that was written last. Raises UnusableError where there is none."""
+    home = Path(os.environ.get("GPUBENCH_OUT", "results"))
+    found = [path.parent for path in home.glob("*/trials.csv")] + [p.parent for p in home.glob("*/records")]
+    if not found:
+        raise UnusableError(f"no results in {home}; run gpubench sweep, or name a folder")
+    return max(found, key=lambda folder: max(p.stat().st_mtime for p in folder.iterdir()))
+
+
+def store_plan(sweep: Sweep) -> None:
+    """Keeps the plan as resolved, with the facts that its trials' ids rest on."""
+    plan = sweep.plan
+    facts: dict[str, dict[str, Any]] = {}
+    models: dict[str, str] = {}
+    for unit in plan.units:
+        known = sweep.sources.data(unit.trial.data).as_dict()
+        facts[unit.trial.data] = {k: v for k, v in known.items() if v is not None and k != "root"}
+        fingerprint = sweep.sources.model(unit.trial.model)
+        if fingerprint:
+            models[unit.trial.model] = fingerprint
+    resolved = {"device": plan.device, "data": facts, "models": models}
+    sweep.results.save_plan(
+        plan.experiment.name, plan_id(plan.units), experiments.to_toml(plan.experiment, resolved)
+    )
+
+
+def sweep(
+    path: Path | None,
+    options: Options,
+    *,
+    order: str | None,
+    retry: str | None,
+    fresh: bool,
+    out: Path | None,
+    mode: Mode,
+) -> int:
+    """`gpubench sweep`: returns the exit code."""
+    nvml = open_nvml()
+    usable: Nvml | None = nvml
+    machine = environment.machine(nvml)
+    experiment = read_experiment(path, options, has_gpu=bool(machine.gpus))
+    sources = Disk()
+    plan = make_plan(experiment, machine, sources, order)
+    chosen_retry = frozenset(retry.split(",")) if retry else frozenset()
+    for name in chosen_retry:
+        if name not in RETRY:
+            raise unknown("status to retry", name, RETRY)
+    results = Results(results_folder(out, experiment))
+    settings = Settings(retry=chosen_retry, fresh=fresh)
+    job = Sweep(plan=plan, results=results, machine=machine, nvml=usable, sources=sources, settings=settings)
+    if results.folder.exists() and not results.folder.is_dir():
+        results.create()  # says what is wrong
+    job.load()
+    planned = job.survey()
+    stderr = Console(stderr=True, highlight=False)
+    if mode == "plan":
+        print_plan(job, planned)
+        return 0
+    results.create()
+    view = live.view(stderr, quiet=mode == "quiet")
+    with results.locked():
+        store_plan(job)
+        for line in dropped_lines(plan):
+            view.say(line)
+        if any(item.state == "run" for item in planned):
+            summary = run(job, planned, view, mode)
+        else:
+            summary = Summary(
+                reused=sum(item.state == "done" for item in planned),
+                skipped=sum(item.state == "skip" for item in planned),
+                failed=sum(item.state == "failed" for item in planned),
+                stale=sum(item.stale for item in planned),
+            )
+            job.write_tables()
+    finish(job, planned, summary, view, mode)
+    return RESUMABLE if summary.interrupted else 1 if summary.failed else 0
+
+
+def run(job: Sweep, planned: Sequence[Planned], view: live.View, mode: Mode) -> Summary:
+    """Announces, prepares the images and runs the sweep, with the fork server warming up meanwhile."""
+    for line in announcement_lines(job, planned):
+        view.say(line)
+    with stop_on_signals() as stop:
+        launcher = ForkServer()
+        try:
+            with view:
+                if not prepare(job, planned, view, stop):
+                    return Summary(interrupted=True)
+                launcher.wait_ready()
+                return job.run(launcher, view, stop, lambda record: emit(record, mode))
+        finally:
+            launcher.close()
+
+
+def emit(record: Record, mode: Mode) -> None:
+    """With --json, a line for each unit as it ends."""
+    if mode == "json":
+        row = {k: v for k, v in row_of(record).items() if v is not None}
+        print(json.dumps(row, ensure_ascii=False), flush=True)
+
+
+def announcement_lines(job: Sweep, planned: Sequence[Planned]) -> list[str]:
+    """The two lines before a sweep starts."""
+    what = announcement(job, planned)
+    done = sum(item.state == "done" for item in planned)
+    skipped = sum(item.state == "skip" for item in planned)
+    others = [f"{done} done already"] * bool(done) + [f"{skipped} skipped"] * bool(skipped)
+    rest = f" ({', '.join(others)})" if others else ""
+    about = "about" if what["known"] else "roughly"
+    needs = f"; first {', '.join(what['needs'])}" if what["needs"] else ""
+    trials = f"{what['run']} trial{'s' if what['run'] != 1 else ''} to run{rest}"
+    return [
+        f"{job.plan.experiment.name}: {trials}, {about} {words(what['seconds'])}, results in {job.results.folder}",
+        f"images: {'; '.join(what['places'])}{needs}",
+    ]
+
+
+def dropped_lines(plan: Plan) -> list[str]:
+    """One line for the combinations that a crossed plan dropped."""
+    if not plan.dropped:
+        return []
+    parts = [f"{count} × {reason}" for reason, count in plan.dropped.most_common(4)]
+    more = len(plan.dropped) - len(parts)
+    return [
+        f"{plan.dropped.total()} combinations dropped: {'; '.join(parts)}{f'; and {more} more reasons' if more > 0 else ''}"
+    ]
+
+
+def print_plan(job: Sweep, planned: Sequence[Planned]) -> None:
+    """`-n`: each trial's id, what becomes of it, and how long it should take. Plain text on stdout."""
+    estimates = iter(job.estimates([item.unit for item in planned if item.state == "run"]))
+    lines = []
+    total = 0.0
+    for item in planned:
+        if item.state == "run":
+            guess = next(estimates)
+            total += guess.seconds
+            fate = f"{'about' if guess.known else 'roughly'} {words(guess.seconds)}"
+        elif item.state == "done":
+            fate = f"done ({item.why}{', stale: other versions' if item.stale else ''})"
+        else:
+            fate = {"skip": "skipped: ", "failed": "failed before (--retry failed): "}[item.state] + item.why
+        lines.append(f"{item.unit.trial_id}  {job.label(item.unit):<40}  {fate}")
+    to_run = sum(item.state == "run" for item in planned)
+    lines += dropped_lines(job.plan)
+    lines.append(f"{len(planned)} trials, {to_run} to run, {words(total)}; results in {job.results.folder}")
+    sys.stdout.write("\n".join(lines) + "\n")
+
+
+def finish(job: Sweep, planned: Sequence[Planned], summary: Summary, view: live.View, mode: Mode) -> None:
+    """Prints the answer on stdout and what else there is to say on stderr."""
+    if mode == "quiet":
+        print(job.results.folder)
+    elif mode == "table":
+        mine = {item.unit.trial_id for item in planned}
+        shown = [
+            t for t in contents(job.results, job.records).tables if any(row["trial_id"] in mine for row in t.rows)
+        ]
+        terminal.show(shown, Console(highlight=False))
+    elif mode == "json":
+        ran = job.chosen()
+        for item in planned:
+            if item.state == "done" and item.unit.trial_id in ran:
+                emit(ran[item.unit.trial_id], mode)
+    if summary.interrupted:
+        view.say("stopped; the same command goes on where this one stopped")
+    elif summary.ran == 0:
+        view.say(f"nothing left to do: {summary.reused} done, {summary.skipped} skipped, {summary.failed} failed before")
+    if summary.failed:
+        view.say(f"{summary.failed} failed: the reasons stand under the table; --retry failed,timeout runs them again")
+    if summary.stale:
+        view.say(f"{summary.stale} were measured under other versions; --retry stale measures them again")
+
+
+def table(folder: Path | None, *, markdown: bool) -> int:
+    """`gpubench table`."""
+    results = Results(folder or newest_results())
+    if not results.folder.is_dir():
+        raise UnusableError(f"{results.folder} is not a results folder")
+    records = results.records()
+    if not records:
+        raise UnusableError(f"{results.folder} holds no records")
+    found = contents(results, records)
+    if markdown:
+        sys.stdout.write(markdown_report.text(found.tables))
+    else:
+        terminal.show(found.tables, Console(highlight=False))
+    return 0
+
+
+def fingerprint(path: Path) -> str:
+    """Hash of a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()

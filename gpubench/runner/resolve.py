@@ -1,0 +1,151 @@
+"""What a trial left to the machine, worked out; and the order that is sent to its processes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gpubench import catalog
+from gpubench.datasets.facts import DataFacts
+from gpubench.environment import Machine
+from gpubench.experiment.plan import Unit, device_of
+
+DEFAULT_SIZE = 224
+MIN_WARMUP_STEPS = 10
+MAX_GPU_THREADS = 4
+"""Threads of a GPU rank's own process: it only launches kernels; its loaders are processes of their own."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Resolved:
+    """A trial's fields as this machine fills them."""
+
+    device: str
+    gpu_ids: tuple[int, ...]
+    gpu_uuids: tuple[str, ...]
+    processes: int
+    """Ranks of the trial."""
+    cpu_ids: tuple[int, ...]
+    workers: int
+    input_size: int
+    num_classes: int
+    train_images: int
+
+    def columns(self) -> dict[str, Any]:
+        """The same as columns of trials.csv."""
+        return {
+            "device": self.device,
+            "gpus": len(self.gpu_ids),
+            "gpu_ids": list(self.gpu_ids) if self.gpu_ids else None,
+            "ranks": self.processes if self.device == "cpu" else None,
+            "cpus": len(self.cpu_ids),
+            "workers": self.workers,
+            "input_size": self.input_size,
+            "num_classes": self.num_classes,
+            "train_images": self.train_images,
+        }
+
+
+def resolve(unit: Unit, machine: Machine, facts: DataFacts, default_device: str) -> Resolved:
+    """Fills what the trial left open from the machine and the images."""
+    t = unit.trial
+    device = device_of(t, default_device)
+    gpu_ids: tuple[int, ...] = ()
+    if device == "cuda":
+        gpu_ids = t.gpu_ids if t.gpu_ids is not None else tuple(range(t.gpus or 1))
+    processes = t.devices if catalog.STRATEGIES[t.strategy].process_per_device else 1
+    cpu_ids = machine.cpu_ids[: t.cpus] if t.cpus else machine.cpu_ids
+    workers = t.workers
+    if workers is None:
+        workers = 0 if unit.variant.files == "none" else max(1, len(cpu_ids) // processes) * processes
+    return Resolved(
+        device=device,
+        gpu_ids=gpu_ids,
+        gpu_uuids=tuple(machine.gpus[i].uuid for i in gpu_ids),
+        processes=processes,
+        cpu_ids=cpu_ids,
+        workers=workers,
+        input_size=t.input_size or facts.size or DEFAULT_SIZE,
+        num_classes=t.num_classes or facts.num_classes,
+        train_images=t.train_images or facts.train_images,
+    )
+
+
+def warmup_steps(unit: Unit, resolved: Resolved) -> int:
+    """Unmeasured steps before `steps` measured ones: at least as many as lie ready in the loaders' queues.
+
+    What was loaded ahead during the slow first step would otherwise be measured as if loading were free.
+    """
+    if unit.trial.warmup_epochs == 0:
+        return 0
+    queued = resolved.workers * unit.trial.prefetch // max(1, resolved.processes)
+    return max(MIN_WARMUP_STEPS, queued)
+
+
+def data_spec(unit: Unit, resolved: Resolved, facts: DataFacts, root: Path | None) -> dict[str, Any]:
+    """What the child needs to know to read the images."""
+    files = unit.variant.files
+    kind = "none" if files == "none" else "named" if facts.kind == "named" else "decoded" if files == "decoded" else "folder"
+    definition = unit.variant.definition()
+    return {
+        "kind": kind,
+        "root": str(root) if root else None,
+        "name": facts.name if facts.kind == "named" else None,
+        "input_size": resolved.input_size,
+        "num_classes": resolved.num_classes,
+        "channels": 3,
+        "train_images": resolved.train_images,
+        "cpu": definition["cpu"],
+        "gpu": definition["gpu"],
+        "seed": unit.trial.seed + unit.trial.repeat,
+    }
+
+
+def spec(
+    unit: Unit,
+    resolved: Resolved,
+    *,
+    data: Mapping[str, Any],
+    log: Path,
+    scratch: Path,
+    known_gmacs: float | None,
+) -> dict[str, Any]:
+    """The whole order to the trial's processes, as JSON-able values."""
+    t = unit.trial
+    share = max(1, len(resolved.cpu_ids) // resolved.processes)
+    cpu_ids: Sequence[int] = resolved.cpu_ids
+    return {
+        "model": t.model,
+        "width": t.width,
+        "input_size": resolved.input_size,
+        "num_classes": resolved.num_classes,
+        "channels": 3,
+        "batch_size": t.batch_size,
+        "strategy": t.strategy,
+        "device": resolved.device,
+        "gpu_uuids": list(resolved.gpu_uuids),
+        "ranks": resolved.processes,
+        "precision": t.precision,
+        "memory_format": t.memory_format,
+        "execution": t.execution,
+        "cudnn_benchmark": t.cudnn_benchmark,
+        "optimizer": t.optimizer,
+        "lr": t.lr,
+        "accumulate": t.accumulate,
+        "workers": resolved.workers,
+        "prefetch": t.prefetch,
+        "cpu_ids": list(cpu_ids),
+        "threads_per_rank": share if resolved.device == "cpu" else min(MAX_GPU_THREADS, share),
+        "gpu_mem_cap_mib": t.gpu_mem_cap_mib,
+        "epochs": t.epochs,
+        "warmup_epochs": t.warmup_epochs,
+        "steps": t.steps,
+        "warmup_steps": warmup_steps(unit, resolved),
+        "seed": t.seed + t.repeat,
+        "data_spec": dict(data),
+        "log": str(log),
+        "scratch": str(scratch),
+        "gmacs_per_image": known_gmacs,
+    }

@@ -1,0 +1,430 @@
+"""The sweep: takes a plan, runs what is missing one unit after the other, stores each as it ends."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import tempfile
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from gpubench.datasets import locate
+from gpubench.datasets.facts import DataFacts
+from gpubench.environment import Machine, environment_facts, machine_key
+from gpubench.errors import GpubenchError
+from gpubench.experiment.plan import Plan, Unit, device_of
+from gpubench.launch.attempt import Attempt, attempt, last_words
+from gpubench.launch.attempt import Progress as TrialProgress
+from gpubench.launch.client import Launcher
+from gpubench.launch.outcome import Outcome, outcome
+from gpubench.monitor.figures import Figures, Window
+from gpubench.monitor.nvml import Nvml
+from gpubench.monitor.samples import SAMPLE_HEADER
+from gpubench.monitor.watcher import Watcher
+from gpubench.report.live import Progress, View
+from gpubench.result import MEASURED, Record
+from gpubench.runner import resolve as resolving
+from gpubench.runner.estimate import Estimate, estimate
+from gpubench.runner.resolve import Resolved
+from gpubench.runner.sources import Disk
+from gpubench.runner.state import Planned, survey
+from gpubench.runner.tables import row_of, write_tables
+from gpubench.store import Results, newest
+
+TABLES_PERIOD_S = 5.0
+FIELD_NOISE = ("repeat",)
+
+LATER = {
+    **dict.fromkeys(("energy_j", "energy_source"), "this version does not read the energy counter"),
+    **dict.fromkeys(("sm_clock_mhz", "throttled_pct", "temperature_c"), "this version does not sample it"),
+    **dict.fromkeys(
+        ("solo_epoch_time_s", "slowdown", "overlap_gain", "predicted_slowdown"), "the trial ran alone"
+    ),
+}
+"""Columns that this version never fills, and why."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settings:
+    """How to run a plan."""
+
+    retry: frozenset[str] = frozenset()
+    fresh: bool = False
+
+
+@dataclass(kw_only=True, slots=True)
+class Summary:
+    """What a sweep did."""
+
+    ran: int = 0
+    reused: int = 0
+    skipped: int = 0
+    failed: int = 0
+    """Failed or timed out, now or before."""
+    interrupted: bool = False
+    stale: int = 0
+
+
+@dataclass(kw_only=True, slots=True)
+class Sweep:
+    """One plan, one machine, one results folder."""
+
+    plan: Plan
+    results: Results
+    machine: Machine
+    nvml: Nvml | None
+    sources: Disk
+    settings: Settings = field(default_factory=Settings)
+    records: list[Record] = field(default_factory=list)
+    environment: dict[str, Any] = field(default_factory=dict)
+    _gmacs: dict[tuple[Any, ...], float] = field(default_factory=dict)
+    _tables_due: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.environment = environment_facts(self.machine)
+
+    # ---- before ----
+
+    def load(self) -> None:
+        """Reads what the results folder holds already."""
+        self.records = self.results.records()
+
+    def chosen(self) -> dict[str, Record]:
+        """Trial id -> the attempt that counts on this machine."""
+        here = newest(self.records)
+        return {
+            unit.trial_id: here[key]
+            for unit in self.plan.units
+            if (key := (unit.trial_id, self._machine_key(unit))) in here
+        }
+
+    def survey(self) -> list[Planned]:
+        """What is to become of each trial of the plan."""
+        return survey(
+            self.plan,
+            self.chosen(),
+            gpus=len(self.machine.gpus),
+            environment=self.environment,
+            retry=self.settings.retry,
+            fresh=self.settings.fresh,
+        )
+
+    def resolve(self, unit: Unit) -> Resolved:
+        return resolving.resolve(unit, self.machine, self.facts(unit), self.plan.device)
+
+    def facts(self, unit: Unit) -> DataFacts:
+        return self.sources.data(unit.trial.data)
+
+    def estimates(self, units: Sequence[Unit]) -> list[Estimate]:
+        """How long each should take."""
+        rows = [row_of(record) for record in newest(self.records).values() if record.status == "ok"]
+        return [estimate(unit.trial, self.resolve(unit), rows) for unit in units]
+
+    # ---- the sweep ----
+
+    def run(
+        self,
+        launcher: Launcher,
+        view: View,
+        should_stop: Callable[[], bool],
+        emit: Callable[[Record], None],
+    ) -> Summary:
+        """Runs what is to be run. Every attempt is stored before the next one begins."""
+        planned = self.survey()
+        summary = Summary()
+        began = time.monotonic()
+        done_ids: set[str] = set()
+        for number, item in enumerate(planned, start=1):
+            unit = item.unit
+            # Looked at again: a smaller batch may have run out of memory since.
+            now = self._again(item, done_ids)
+            if now.state == "done":
+                summary.reused += 1
+            elif now.state == "skip":
+                summary.skipped += 1
+                view.say(f"[{number}/{len(planned)}] {self.label(unit)}  skipped: {now.why}")
+            elif now.state == "failed":
+                summary.failed += 1
+            elif should_stop():
+                summary.interrupted = True
+                break
+            else:
+                view.started(number, len(planned), self.label(unit))
+                look = self._look(view, number, planned, began)
+                record = self.run_one(unit, launcher, should_stop, look)
+                self.records.append(record)
+                done_ids.add(unit.trial_id)
+                emit(record)
+                view.finished(number, len(planned), self.label(unit), row_of(record))
+                summary.ran += 1
+                summary.failed += record.status in ("failed", "timeout")
+                self._write_tables_sometimes()
+                if record.status == "interrupted":
+                    summary.interrupted = True
+                    break
+        summary.stale = sum(item.stale for item in planned if item.state == "done")
+        self.write_tables()
+        return summary
+
+    def _again(self, item: Planned, done_ids: Collection[str]) -> Planned:
+        if item.state != "run" or not done_ids:
+            return item
+        plan = replace(self.plan, units=tuple(u for u in self.plan.units if u.trial_id in done_ids) + (item.unit,))
+        ran_here = {tid: record for tid, record in self.chosen().items() if tid in done_ids}
+        found = survey(plan, ran_here, gpus=len(self.machine.gpus), environment=self.environment)[-1]
+        return found if found.state == "skip" and "oom" not in self.settings.retry else item
+
+    def run_one(
+        self,
+        unit: Unit,
+        launcher: Launcher,
+        should_stop: Callable[[], bool],
+        look: Callable[[Watcher, TrialProgress], None],
+    ) -> Record:
+        """One attempt at one trial, stored."""
+        number = self.results.next_attempt(unit.trial_id)
+        log = self.results.log(unit.trial_id, number)
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.touch()
+        started_at = datetime.datetime.now().strftime("%Y-%m-%d %H:%M:%S")
+        resolved = self.resolve(unit)
+        watcher = Watcher(self.nvml, self.machine, resolved.gpu_uuids, resolved.cpu_ids)
+        steps: list[tuple[Any, ...]] = []
+        with tempfile.TemporaryDirectory(prefix="gpubench-") as scratch:
+            order = self._order(unit, resolved, log, Path(scratch))
+            done = attempt(
+                order,
+                launcher,
+                watcher,
+                timeout_s=self.plan.experiment.timeout_s,
+                should_stop=lambda: self._beat(should_stop),
+                look=lambda progress: look(watcher, progress),
+            )
+            steps = step_samples(Path(scratch) / "steps.json", done.launched)
+        record = self._record(unit, resolved, number, started_at, watcher, done, log)
+        self.results.save(record, [*watcher.samples(), *steps], SAMPLE_HEADER)
+        return record
+
+    def _beat(self, should_stop: Callable[[], bool]) -> bool:
+        self.results.beat()
+        return should_stop()
+
+    def _order(self, unit: Unit, resolved: Resolved, log: Path, scratch: Path) -> dict[str, Any]:
+        facts = self.facts(unit)
+        root = locate.ready(unit.trial.data, unit.variant.files, resolved.input_size)
+        return resolving.spec(
+            unit,
+            resolved,
+            data=resolving.data_spec(unit, resolved, facts, root),
+            log=log.absolute(),
+            scratch=scratch,
+            known_gmacs=self._gmacs.get(_model_key(unit, resolved)),
+        )
+
+    def _record(
+        self,
+        unit: Unit,
+        resolved: Resolved,
+        number: int,
+        started_at: str,
+        watcher: Watcher,
+        done: Attempt,
+        log: Path,
+    ) -> Record:
+        t = unit.trial
+        facts = self.facts(unit)
+        ended = outcome(
+            done.events,
+            ranks=resolved.processes,
+            batch_size=t.batch_size,
+            steps=t.steps,
+            has_validation=unit.variant.files != "none",
+            forced=done.forced,
+            last_words=last_words(log),
+        )
+        windows = [Window(e["t0"], e["t1"], e["epoch"], not e["warmup"]) for e in ended.epochs]
+        seen = watcher.figures(windows)
+        status, reason = judge(ended, seen, t.gpu_mem_cap_mib)
+        result, missing = merge(ended, seen, status, reason)
+        if result.get("gmacs_per_image") is not None:
+            self._gmacs[_model_key(unit, resolved)] = result["gmacs_per_image"]
+        return Record(
+            trial_id=unit.trial_id,
+            config_id=unit.config_id,
+            attempt=number,
+            experiment=self.plan.experiment.name,
+            status=status,
+            reason=reason,
+            machine_key=self._machine_key(unit),
+            trial=t.model_dump(mode="json"),
+            variant_definition=unit.variant.definition(),
+            data=facts.as_dict() if unit.variant.files != "none" else {"fingerprint": "none"},
+            resolved=resolved.columns() | {"gpu_uuids": list(resolved.gpu_uuids), "cpu_ids": list(resolved.cpu_ids)},
+            result=result,
+            missing=missing,
+            provenance=seen.provenance,
+            epochs=[
+                {k: v for k, v in e.items() if k not in ("t0", "t1")} | {"cpu_s": seen.cpu_s_by_epoch.get(e["epoch"])}
+                for e in ended.epochs
+            ],
+            windows=[{"epoch": e["epoch"], "t0": e["t0"], "t1": e["t1"]} for e in ended.epochs],
+            phases=ended.phases | {"wall": done.finished - done.launched},
+            doubts=doubts(unit, resolved, seen),
+            environment=self.environment | {"cuda": ended.cuda},
+            started_at=started_at,
+        )
+
+    # ---- after ----
+
+    def _write_tables_sometimes(self) -> None:
+        if time.monotonic() >= self._tables_due:
+            self.write_tables()
+            self._tables_due = time.monotonic() + TABLES_PERIOD_S
+
+    def write_tables(self) -> None:
+        """All CSVs and table.md, from what is held here."""
+        write_tables(self.results, self.records)
+
+    # ---- helpers ----
+
+    def label(self, unit: Unit) -> str:
+        """The trial by its varied fields, or by the usual ones where nothing varies."""
+        fields = [name for axis in self.plan.experiment.varied for name in axis] or ["model", "batch_size"]
+        values = unit.trial.model_dump()
+        named = [f for f in fields if f in values] + (["repeat"] if self.plan.experiment.repeats > 1 else [])
+        if "batch_per_gpu" in fields:
+            named.append("batch_size")
+        return " ".join(f"{name}={_short(values[name])}" for name in named)
+
+    def _machine_key(self, unit: Unit) -> str:
+        return machine_key(self.machine, device_of(unit.trial, self.plan.device))
+
+    def _look(
+        self, view: View, number: int, planned: Sequence[Planned], began: float
+    ) -> Callable[[Watcher, TrialProgress], None]:
+        unit = planned[number - 1].unit
+        rest = [item.unit for item in planned[number - 1 :] if item.state == "run"]
+        seconds = [e.seconds for e in self.estimates(rest)]
+        trial_began = time.monotonic()
+
+        def look(watcher: Watcher, progress: TrialProgress) -> None:
+            live = watcher.now()
+            spent = time.monotonic() - trial_began
+            begun = progress.steps > 0
+            view.update(
+                Progress(
+                    done=number - 1,
+                    total=len(planned),
+                    trial_label=self.label(unit),
+                    epoch=progress.epoch + 1 if begun and not unit.trial.steps else None,
+                    epochs=unit.trial.epochs if not unit.trial.steps else None,
+                    step=progress.step if begun else None,
+                    steps=progress.steps if begun else None,
+                    gpu_mem_mib=live.gpu_mem_mib,
+                    gpu_util_pct=live.gpu_util_pct,
+                    cpu_util_pct=live.cpu_util_pct,
+                    elapsed_s=time.monotonic() - began,
+                    left_s=max(0.0, seconds[0] - spent) + sum(seconds[1:]),
+                    note="starting" if not begun else "" if progress.measured else "warm-up",
+                )
+            )
+
+        return look
+
+
+def judge(ended: Outcome, seen: Figures, cap_mib: int | None) -> tuple[Any, str]:
+    """The ending, once what was seen from outside is known too."""
+    memory = seen.result.get("gpu_mem_mib")
+    if ended.status == "ok" and cap_mib is not None and memory is not None and memory > cap_mib:
+        return "oom", f"{memory:.0f} MiB by the driver, over the cap of {cap_mib} MiB"
+    if ended.status == "oom" and seen.strangers:
+        return "failed", f"GPU memory ran out while others held some: {seen.strangers[0]}"
+    return ended.status, ended.reason
+
+
+def merge(ended: Outcome, seen: Figures, status: str, reason: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """One value or one reason for every measured column."""
+    result = {k: v for k, v in (ended.result | seen.result).items() if v is not None}
+    if result.get("gpu_mem_mib") is None and result.get("gpu_mem_reserved_mib") is not None:
+        result["gpu_mem_mib"] = result["gpu_mem_reserved_mib"]
+        result["gpu_mem_source"] = "torch-reserved"
+    missing = {**LATER, **seen.missing, **ended.missing}
+    if status != "ok":
+        # What an unfinished trial showed on the way is no figure of the configuration.
+        kept = {k: v for k, v in result.items() if k in ("params_m", "gmacs_per_image")}
+        return kept, {c.name: f"{status}: {reason}"[:200] for c in MEASURED if c.name not in ("doubts", *kept)}
+    names = [c.name for c in MEASURED if c.name != "doubts"]
+    return result, {n: missing.get(n, "not reported") for n in names if result.get(n) is None}
+
+
+def doubts(unit: Unit, resolved: Resolved, seen: Figures) -> dict[str, str]:
+    """Doubts of this first version: code -> a sentence with advice."""
+    found: dict[str, str] = {}
+    if seen.strangers:
+        found["stranger"] = f"another process used the GPU: {seen.strangers[0]}; run again when it is gone"
+    if resolved.workers > len(resolved.cpu_ids):
+        found["cpu-starved"] = (
+            f"{resolved.workers} loader workers share {len(resolved.cpu_ids)} CPUs; use fewer workers or more CPUs"
+        )
+    if unit.trial.strategy == "dp":
+        found["dp"] = (
+            "DataParallel copies the model in every step and drops channels-last in its replicas, as it does for its users"
+        )
+    if unit.trial.execution == "compile":
+        found["compile-cache"] = "the first steps compile the model; how long depends on whether its cache is warm"
+    return found
+
+
+def step_samples(path: Path, launched: float) -> list[tuple[Any, ...]]:
+    """The measured steps as sample rows: when each ended and how long it took."""
+    if not path.exists():
+        return []
+    stored = json.loads(path.read_text())
+    times: list[float] = stored["step_s"]
+    ends: list[tuple[Any, ...]] = []
+    at = stored["t_end"] - launched
+    for seconds in reversed(times):
+        ends.append((round(at, 4), "rank0", "step_time_ms", 1e3 * seconds))
+        at -= seconds
+    return ends[::-1]
+
+
+def _model_key(unit: Unit, resolved: Resolved) -> tuple[Any, ...]:
+    return unit.trial.model, unit.trial.width, resolved.input_size, resolved.num_classes
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return "+".join(str(v) for v in value)
+    return "auto" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def announcement(sweep: Sweep, planned: Sequence[Planned]) -> Mapping[str, Any]:
+    """What the two lines before a sweep say, as values."""
+    to_run = [item.unit for item in planned if item.state == "run"]
+    estimates = sweep.estimates(to_run)
+    needs: dict[str, None] = {}
+    places: dict[str, None] = {}
+    for unit in to_run:
+        try:
+            size = sweep.resolve(unit).input_size
+            for step in locate.plan_of(unit.trial.data, unit.variant.files, size):
+                needs[step] = None
+        except GpubenchError as error:
+            needs[str(error)] = None
+        if unit.variant.files != "none":
+            facts = sweep.facts(unit)
+            where = facts.root or f"{facts.name} (torchvision)"
+            places[f"{facts.train_images:,} images in {where}"] = None
+        else:
+            places["a resident batch of synthetic images"] = None
+    return {
+        "run": len(to_run),
+        "seconds": sum(e.seconds for e in estimates),
+        "known": all(e.known for e in estimates),
+        "needs": list(needs),
+        "places": list(places),
+    }

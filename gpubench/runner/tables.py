@@ -1,0 +1,91 @@
+"""Rows of a results folder: records, and the trials of its plans that have none. What tables are made of."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpubench.errors import UsageError
+from gpubench.experiment import experiment as experiments
+from gpubench.experiment.plan import Plan, expand, skip_reason
+from gpubench.report import markdown, spreadsheet
+from gpubench.report.table import Table, row_of, tables
+from gpubench.result import COLUMNS, Record
+from gpubench.runner.sources import Stored
+from gpubench.runner.state import oom_chains
+from gpubench.store import Results, newest
+
+__all__ = ["Contents", "contents", "row_of", "write_tables"]
+
+
+@dataclass(kw_only=True, slots=True)
+class Contents:
+    """A results folder, read."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+
+
+def stored_plans(results: Results) -> list[Plan]:
+    """The folder's plans, expanded as they were when they were stored."""
+    found = []
+    for path in results.plans():
+        text = path.read_text(encoding="utf-8")
+        resolved = tomllib.loads(text).get("plan", {})
+        sources = Stored(resolved.get("data", {}), resolved.get("models", {}))
+        try:
+            found.append(
+                expand(experiments.parse(text, str(path)), device=resolved.get("device", "cuda"), sources=sources)
+            )
+        except KeyError as error:
+            raise UsageError(f"{path} lacks the facts of data {error}; move it away to go on") from None
+    return found
+
+
+def contents(results: Results, records: Sequence[Record]) -> Contents:
+    """Rows and tables: every record that counts, then planned trials without one as `skipped` or `missing`."""
+    chosen = newest(records)
+    rows = [row_of(record) for record in chosen.values()]
+    by_id: dict[str, Record] = {tid: record for (tid, _), record in chosen.items()}
+    axes: dict[str, list[tuple[str, ...]]] = {}
+    questions: dict[str, str] = {}
+    members: dict[str, dict[str, None]] = {}
+    for plan in stored_plans(results):
+        name = plan.experiment.name
+        oom = oom_chains(plan.units, by_id)
+        questions[name] = plan.experiment.question or questions.get(name, "")
+        known = axes.setdefault(name, [])
+        known += [axis for axis in plan.experiment.varied if axis not in known]
+        mine = members.setdefault(name, {})
+        for unit in plan.units:
+            mine[unit.trial_id] = None
+            if unit.trial_id in by_id:
+                continue
+            by_id_row: dict[str, Any] = dict.fromkeys(column.name for column in COLUMNS)
+            by_id_row.update(unit.trial.model_dump(mode="json", exclude={"repeat"}))
+            why = skip_reason(unit, oom, None, plan.device)
+            by_id_row.update(
+                trial_id=unit.trial_id,
+                config_id=unit.config_id,
+                experiment=name,
+                repeat=unit.trial.repeat,
+                status="skipped" if why else "missing",
+                reason=why,
+            )
+            if not any(r["trial_id"] == unit.trial_id for r in rows):
+                rows.append(by_id_row)
+    made = tables(rows, axes=axes, questions=questions, members={k: list(v) for k, v in members.items()})
+    return Contents(rows=rows, tables=made)
+
+
+def write_tables(results: Results, records: Sequence[Record]) -> Contents:
+    """Writes trials.csv, epochs.csv, table.csv and table.md anew; returns what stands in them."""
+    found = contents(results, records)
+    results.write_rows(
+        [row for row in found.rows if row["status"] != "missing"], list(newest(records).values())
+    )
+    results.write_table("table.csv", spreadsheet.text(found.tables))
+    results.write_table("table.md", markdown.text(found.tables))
+    return found

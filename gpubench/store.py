@@ -1,0 +1,237 @@
+"""The results folder: write once, read back, rebuild the CSVs. One class owns every path."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import json
+import os
+import socket
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from gpubench.errors import UnusableError
+from gpubench.result import COLUMNS, EPOCH_COLUMNS, FINAL, Record, cell, row
+
+HEARTBEAT_S = 30.0
+STALE_S = 300.0
+
+
+def write_whole(path: Path, data: str) -> None:
+    """Writes beside `path`, syncs and renames: a reader sees the old file or the new one, never half of one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with temporary.open("w", encoding="utf-8", newline="") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+
+
+class Results:
+    """One results folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._lock: _Lock | None = None
+
+    # ---- paths ----
+
+    def part(self, kind: str, unit_id: str, attempt: int, ending: str) -> Path:
+        """`records/xx/ID-ATTEMPT.json` and its like. xx: the two characters after the id's letter."""
+        return self.folder / kind / unit_id[1:3] / f"{unit_id}-{attempt}.{ending}"
+
+    def log(self, unit_id: str, attempt: int) -> Path:
+        return self.part("logs", unit_id, attempt, "log")
+
+    # ---- opening ----
+
+    def create(self) -> None:
+        """Makes the folder. Raises UnusableError where it is a file or can't be written."""
+        if self.folder.exists() and not self.folder.is_dir():
+            raise UnusableError(f"{self.folder} is a file; name a folder for the results with --out")
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            probe = self.folder / f".probe-{os.getpid()}"
+            probe.touch()
+            probe.unlink()
+        except OSError as error:
+            raise UnusableError(f"results folder {self.folder} can't be written: {error.strerror}") from None
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Holds the folder for one sweep. Raises UnusableError while another sweep writes into it."""
+        self._lock = _Lock(self.folder / ".lock")
+        self._lock.take()
+        try:
+            yield
+        finally:
+            self._lock.release()
+            self._lock = None
+
+    def beat(self) -> None:
+        """Shows that the sweep that holds the folder is alive. Call it often; it acts every half minute."""
+        if self._lock is not None:
+            self._lock.beat()
+
+    # ---- records ----
+
+    def records(self) -> list[Record]:
+        """Every attempt, in the order in which they began. Raises UnusableError for one that can't be read."""
+        found = []
+        for path in sorted((self.folder / "records").glob("*/*.json")):
+            if path.name.startswith("."):
+                continue
+            try:
+                found.append(Record.model_validate_json(path.read_bytes()))
+            except (ValidationError, OSError) as error:
+                problem = str(error).splitlines()[0]
+                raise UnusableError(f"record {path} can't be read ({problem}); move it away to go on") from None
+        return sorted(found, key=lambda record: record.started_at)
+
+    def next_attempt(self, unit_id: str) -> int:
+        """The number of the next attempt at a unit, counting from 1."""
+        taken = [0]
+        for kind in ("records", "logs"):
+            for path in (self.folder / kind / unit_id[1:3]).glob(f"{unit_id}-*"):
+                number = path.stem.rpartition("-")[2]
+                if number.isdigit():
+                    taken.append(int(number))
+        return max(taken) + 1
+
+    def save(self, record: Record, samples: Iterable[Sequence[Any]], header: Sequence[str]) -> None:
+        """Stores one attempt: first its samples, then the record that makes it count."""
+        text = _csv(header, samples)
+        write_whole(self.part("samples", record.trial_id, record.attempt, "csv"), text)
+        path = self.part("records", record.trial_id, record.attempt, "json")
+        if path.exists():
+            raise UnusableError(f"{path} exists already: two sweeps write into {self.folder}")
+        write_whole(path, json.dumps(record.model_dump(), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+
+    # ---- plans ----
+
+    def save_plan(self, name: str, plan_id: str, toml: str) -> None:
+        """Keeps a plan as resolved; the same plan is kept once."""
+        path = self.folder / "plans" / f"{name}-{plan_id}.toml"
+        if not path.exists():
+            write_whole(path, toml)
+
+    def plans(self) -> list[Path]:
+        """Stored plans, oldest first."""
+        return sorted((self.folder / "plans").glob("*.toml"), key=lambda path: (path.stat().st_mtime, path.name))
+
+    # ---- tables ----
+
+    def write_table(self, name: str, text: str) -> None:
+        """Writes one of the folder's tables."""
+        write_whole(self.folder / name, text)
+
+    def write_rows(self, rows: Sequence[Mapping[str, Any]], records: Sequence[Record]) -> None:
+        """trials.csv and epochs.csv."""
+        names = [column.name for column in COLUMNS]
+        self.write_table("trials.csv", _csv(names, ([r.get(n) for n in names] for r in rows)))
+        self.write_table("epochs.csv", _csv([c.name for c in EPOCH_COLUMNS], _epoch_rows(records)))
+
+
+def _epoch_rows(records: Iterable[Record]) -> Iterator[list[Any]]:
+    for record in records:
+        for epoch in record.epochs:
+            values = {"trial_id": record.trial_id, "attempt": record.attempt, **epoch}
+            yield [values.get(column.name) for column in EPOCH_COLUMNS]
+
+
+def _csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows([cell(value) for value in values] for values in rows)
+    return out.getvalue()
+
+
+def newest(records: Iterable[Record]) -> dict[tuple[str, str], Record]:
+    """(trial id, machine) -> the attempt that counts: the last final one, else the last one."""
+    chosen: dict[tuple[str, str], Record] = {}
+    for record in records:
+        key = (record.trial_id, record.machine_key)
+        before = chosen.get(key)
+        if before is None or record.status in FINAL or before.status not in FINAL:
+            chosen[key] = record
+    return chosen
+
+
+def rows_of(records: Iterable[Record]) -> list[dict[str, Any]]:
+    """One row a trial and machine."""
+    return [row(record) for record in newest(records).values()]
+
+
+class _Lock:
+    """A file created exclusively. It names its holder, and its time of change is the heartbeat."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._held = False
+        self._last_beat = 0.0
+
+    def take(self) -> None:
+        own = {"host": socket.gethostname(), "boot": _boot(), "pid": os.getpid()}
+        for _ in range(2):
+            try:
+                with self._path.open("x", encoding="utf-8") as file:
+                    json.dump(own, file)
+            except FileExistsError:
+                if not self._stale(own):
+                    raise UnusableError(
+                        f"another sweep writes into {self._path.parent} ({self._holder()}); wait for it, or use --out"
+                    ) from None
+                self._path.unlink(missing_ok=True)
+            except OSError as error:
+                raise UnusableError(f"{self._path} can't be written: {error.strerror}") from None
+            else:
+                self._held = True
+                self._last_beat = time.monotonic()
+                return
+        raise UnusableError(f"another sweep has just taken {self._path.parent}; wait for it, or use --out")
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            found: dict[str, Any] = json.loads(self._path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return found
+
+    def _holder(self) -> str:
+        found = self._read()
+        return f"process {found.get('pid', '?')} on {found.get('host', '?')}"
+
+    def _stale(self, own: Mapping[str, Any]) -> bool:
+        try:
+            age = time.time() - self._path.stat().st_mtime
+        except FileNotFoundError:
+            return True
+        found = self._read()
+        if age > STALE_S:
+            return True
+        here = found.get("host") == own["host"] and found.get("boot") == own["boot"]
+        return here and not Path(f"/proc/{found.get('pid')}").exists()
+
+    def beat(self) -> None:
+        now = time.monotonic()
+        if self._held and now - self._last_beat > HEARTBEAT_S:
+            self._last_beat = now
+            with contextlib.suppress(FileNotFoundError):
+                os.utime(self._path)
+
+    def release(self) -> None:
+        if self._held:
+            self._held = False
+            self._path.unlink(missing_ok=True)
+
+
+def _boot() -> str:
+    path = Path("/proc/sys/kernel/random/boot_id")
+    return path.read_text().strip() if path.exists() else ""

@@ -1,0 +1,86 @@
+"""Image files, decoded one at a time.
+
+EXIF orientation is ignored: pixels come as they are stored, which is what torchvision's ImageFolder with
+`decode_image` does, and it keeps the work per image the same.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from PIL import Image, UnidentifiedImageError
+from torch.utils.data import Dataset
+from torchvision.io import ImageReadMode, decode_image, decode_jpeg
+
+from gpubench.errors import UnusableError
+
+# torchvision 0.29 announces that its decoders will move to a package of their own.
+warnings.filterwarnings("ignore", category=DeprecationWarning, module=r"torchvision\.io")
+
+_JPEG = (b"\xff\xd8\xff",)
+_TORCHVISION = (b"\x89PNG", b"GIF8", b"RIFF")  # RIFF: WebP
+
+
+class FolderSource(Dataset[tuple[torch.Tensor, int]]):
+    """Files of (absolute path, class), as `gpubench.datasets.folder.listing` gives them."""
+
+    memory_format = torch.channels_last
+    chunk = 32
+
+    def __init__(self, images: Sequence[tuple[str, int]], channels: int = 3) -> None:
+        # One array instead of a million strings: workers forked from here then share its pages for good.
+        self._paths = np.array([path.encode(errors="surrogateescape") for path, _ in images], dtype=np.bytes_)
+        self.labels = np.array([label for _, label in images], dtype=np.int64)
+        self._mode = ImageReadMode.GRAY if channels == 1 else ImageReadMode.RGB
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
+        return self.image(index), int(self.labels[index])
+
+    def image(self, index: int) -> torch.Tensor:
+        return read(self.place(index), self._mode)
+
+    def place(self, index: int) -> str:
+        path: bytes = self._paths[index]
+        return path.decode(errors="surrogateescape")
+
+    def gather(self, indices: npt.NDArray[np.int64], out: torch.Tensor) -> bool:  # noqa: ARG002
+        return False
+
+
+def read(path: str, mode: ImageReadMode = ImageReadMode.RGB) -> torch.Tensor:
+    """The image file at `path` as uint8 C × H × W. Raises UnusableError where it can't be read."""
+    try:
+        return decode(np.fromfile(path, np.uint8), mode)
+    except (OSError, RuntimeError, ValueError, UnidentifiedImageError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise UnusableError(f"broken image {path}: {reason}") from error
+
+
+def decode(encoded: npt.NDArray[np.uint8], mode: ImageReadMode) -> torch.Tensor:
+    """The encoded bytes of one image as uint8 C × H × W; of an animation its first frame.
+
+    Raises ValueError, RuntimeError or OSError where they are no image.
+    """
+    if not len(encoded):
+        raise ValueError("the file is empty")
+    head = encoded[:4].tobytes()
+    if head.startswith(_JPEG):
+        image: torch.Tensor = decode_jpeg(torch.from_numpy(encoded), mode=mode)
+        return image
+    if head.startswith(_TORCHVISION):
+        image = decode_image(torch.from_numpy(encoded), mode=mode)
+        image = image if image.dim() == 3 else image[0]
+        if image.dtype == torch.uint16:  # a PNG with 16 bits a channel
+            image = (image.to(torch.int32) >> 8).to(torch.uint8)
+        return image
+    with Image.open(io.BytesIO(encoded.tobytes())) as opened:
+        pixels = np.array(opened.convert("L" if mode == ImageReadMode.GRAY else "RGB"))
+    return torch.from_numpy(pixels if pixels.ndim == 3 else pixels[..., None]).permute(2, 0, 1)

@@ -1,0 +1,182 @@
+"""Transforms of a batch on the device, and its normalisation. Nothing here makes the host wait.
+
+Images come as uint8 or float B × C × H × W in 0 … 255. Every image gets draws of its own from a generator
+that lives on the same device (torchvision's v2 transforms draw once for a whole batch).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+
+from gpubench.errors import UsageError, unknown
+from gpubench.train.data.spec import Transforms
+
+Step = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
+
+TRIES = 10
+"""Draws of a crop before the fallback, as in torchvision."""
+
+
+def random_horizontal_flip(
+    images: torch.Tensor, generator: torch.Generator, *, p: float = 0.5
+) -> torch.Tensor:
+    """Each image mirrored with probability `p`."""
+    chosen = torch.rand(len(images), 1, 1, 1, device=images.device, generator=generator) < p
+    return torch.where(chosen, images.flip(-1), images)
+
+
+def random_resized_crop(
+    images: torch.Tensor,
+    generator: torch.Generator,
+    *,
+    size: int | None = None,
+    scale: tuple[float, float] = (0.08, 1.0),
+    ratio: tuple[float, float] = (3 / 4, 4 / 3),
+) -> torch.Tensor:
+    """From each image a random part, resized to `size` (its own height where None) bilinearly, as float32.
+
+    Draws as torchvision does. Antialiasing is not needed where the part is no larger than `size`, which holds
+    for images that were resized beforehand.
+    """
+    height, width = images.shape[-2:]
+    out = size or height
+    top, left, h, w = crop_boxes(len(images), height, width, generator, scale=scale, ratio=ratio)
+    centres = torch.arange(0.5, out, device=images.device) / out
+    # Clamping to the part's own pixels: a crop that is resized knows nothing of its surroundings.
+    y = _within(top, h, centres)
+    x = _within(left, w, centres)
+    grid = torch.stack(
+        (
+            ((2 * x + 1) / width - 1)[:, None, :].expand(-1, out, -1),
+            ((2 * y + 1) / height - 1)[:, :, None].expand(-1, -1, out),
+        ),
+        dim=-1,
+    )
+    return F.grid_sample(images.float(), grid, mode="bilinear", padding_mode="border", align_corners=False)
+
+
+def _within(start: torch.Tensor, length: torch.Tensor, centres: torch.Tensor) -> torch.Tensor:
+    """Source coordinates (B, out) of the output's pixel centres along one side."""
+    first, extent = start[:, None], length[:, None]
+    return torch.clamp(first + centres * extent - 0.5, first, first + extent - 1)
+
+
+def crop_boxes(
+    count: int,
+    height: int,
+    width: int,
+    generator: torch.Generator,
+    *,
+    scale: tuple[float, float],
+    ratio: tuple[float, float],
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Top, left, height and width of `count` crops, each (count,) and whole, distributed as torchvision's.
+
+    A box that doesn't fit is drawn again; after ten draws the largest centred one is taken.
+    """
+    draws = torch.rand(2, count, TRIES, device=generator.device, generator=generator)
+    area = height * width * (scale[0] + (scale[1] - scale[0]) * draws[0])
+    low, high = math.log(ratio[0]), math.log(ratio[1])
+    aspect = torch.exp(low + (high - low) * draws[1])
+    w, h = torch.round(torch.sqrt(area * aspect)), torch.round(torch.sqrt(area / aspect))
+    fits = (w > 0) & (w <= width) & (h > 0) & (h <= height)
+    chosen = fits.to(torch.uint8).argmax(1, keepdim=True)  # the first that fits; 0 where none does
+    found = fits.gather(1, chosen)[:, 0]
+    last_w, last_h = _fallback(height, width, ratio)
+    w = torch.where(found, w.gather(1, chosen)[:, 0], last_w)
+    h = torch.where(found, h.gather(1, chosen)[:, 0], last_h)
+    where = torch.rand(2, count, device=generator.device, generator=generator)
+    top = torch.where(found, _random_start(where[0], height - h), (height - last_h) // 2)
+    left = torch.where(found, _random_start(where[1], width - w), (width - last_w) // 2)
+    return top, left, h, w
+
+
+def _random_start(draw: torch.Tensor, last: torch.Tensor) -> torch.Tensor:
+    """A whole number from 0 to `last`. The minimum is for a draw so near to 1 that the product rounds up."""
+    return torch.minimum(torch.floor(draw * (last + 1)), last)
+
+
+def _fallback(height: int, width: int, ratio: tuple[float, float]) -> tuple[int, int]:
+    """Width and height of torchvision's last resort."""
+    if width / height < ratio[0]:
+        return width, round(width / ratio[0])
+    if width / height > ratio[1]:
+        return round(height * ratio[1]), height
+    return width, height
+
+
+def random_crop(
+    images: torch.Tensor, generator: torch.Generator, *, size: int | None = None, padding: int = 0
+) -> torch.Tensor:
+    """From each image with `padding` black pixels around it a random square of `size` (None: its height)."""
+    height, width = images.shape[-2:]
+    out = size or height
+    spare_y, spare_x = height + 2 * padding - out, width + 2 * padding - out
+    if min(spare_y, spare_x) < 0:
+        raise UsageError(
+            f"RandomCrop: a square of {out} doesn't fit into {height} × {width} padded by {padding}"
+        )
+    count, device = len(images), images.device
+    padded = F.pad(images, (padding,) * 4)
+    steps = torch.arange(out, device=device)
+    top = torch.randint(spare_y + 1, (count, 1), device=device, generator=generator)
+    left = torch.randint(spare_x + 1, (count, 1), device=device, generator=generator)
+    rows, columns = (top + steps)[:, None, :, None], (left + steps)[:, None, None, :]
+    which = torch.arange(count, device=device)[:, None, None, None]
+    channel = torch.arange(images.shape[1], device=device)[None, :, None, None]
+    return padded[which, channel, rows, columns]
+
+
+TRANSFORMS: dict[str, Callable[..., torch.Tensor]] = {
+    "RandomCrop": random_crop,
+    "RandomHorizontalFlip": random_horizontal_flip,
+    "RandomResizedCrop": random_resized_crop,
+}
+
+
+def chain(transforms: Transforms) -> list[Step]:
+    """The named transforms in order. Raises UsageError for an unknown name or a wrong argument."""
+    return [_bind(name, arguments) for name, arguments in transforms]
+
+
+def _bind(name: str, arguments: dict[str, object]) -> Step:
+    if name not in TRANSFORMS:
+        raise unknown("transform on the device", name, TRANSFORMS)
+    function = TRANSFORMS[name]
+    try:
+        inspect.signature(function).bind(None, None, **arguments)
+    except TypeError as error:
+        raise UsageError(f"transform {name} on the device: {error}") from error
+    return functools.partial(function, **arguments)
+
+
+MEAN_STD: dict[int, tuple[tuple[float, ...], tuple[float, ...]]] = {
+    3: ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),  # ImageNet's, which torchvision's models expect
+    1: ((0.449,), (0.226,)),  # the same, averaged over colours
+}
+
+
+class Normalise:
+    """(x / 255 − mean) / std in float32, rounded once to `dtype` and laid out anew: one kernel on a GPU."""
+
+    def __init__(
+        self, *, channels: int, device: torch.device, dtype: torch.dtype, memory_format: torch.memory_format
+    ) -> None:
+        mean, std = (torch.tensor(v, dtype=torch.float64).view(1, channels, 1, 1) for v in MEAN_STD[channels])
+        self._scale = (1 / (255 * std)).float().to(device)
+        self._offset = (-mean / std).float().to(device)
+        self._dtype = dtype
+        self._memory_format = memory_format
+
+    def __call__(self, images: torch.Tensor) -> torch.Tensor:
+        """Images as uint8 or float in 0 … 255, any layout. Returns a new tensor."""
+        out = torch.empty(
+            images.shape, dtype=self._dtype, device=images.device, memory_format=self._memory_format
+        )
+        return torch.addcmul(self._offset, images, self._scale, out=out)

@@ -1,0 +1,196 @@
+"""One rank's images, opened: what the training loop sees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import torch
+
+from gpubench.datasets import folder
+from gpubench.errors import UnusableError, UsageError
+from gpubench.train.data import loaders, resident
+from gpubench.train.data.decoded_source import decoded_source
+from gpubench.train.data.folder_source import FolderSource
+from gpubench.train.data.named_source import named_source
+from gpubench.train.data.source import Source
+from gpubench.train.data.spec import DataSpec
+from gpubench.train.data.upload import Upload
+
+OnDevice = tuple[torch.Tensor, torch.Tensor]
+"""Images (B, C, S, S), normalised, and labels (B,), int64."""
+
+
+class Data(Protocol):
+    """One rank's share of the images."""
+
+    steps_per_epoch: int
+
+    def train_epoch(self, epoch: int, steps: int | None = None) -> Iterator[Any]:
+        """Batches of an epoch, or its first `steps`. Workers start, the first time, and get their jobs here.
+
+        An iterator that is given up leaves batches that workers finish before the next epoch begins: ask for
+        `steps` where fewer are wanted. Raises UnusableError for an image that can't be read.
+        """
+        ...
+
+    def to_device(self, batch: Any, *, augment: bool = True) -> OnDevice:
+        """The batch, copied (without waiting), transformed and normalised. `augment`: False for validation.
+
+        Call it once for a batch, before two further ones are taken.
+        """
+        ...
+
+    def validation(self) -> Iterator[Any] | None:
+        """Batches of this rank's share of the validation split; None where there is no such split."""
+        ...
+
+    def close(self) -> None:
+        """Ends loader workers and gives pinned memory back."""
+        ...
+
+
+def open_data(
+    spec: DataSpec,
+    *,
+    device: torch.device,
+    rank: int,
+    world: int,
+    batch_size: int,
+    workers: int,
+    prefetch: int,
+    dtype: torch.dtype,
+    memory_format: torch.memory_format,
+    seed: int,
+) -> Data:
+    """Opens the images of `spec` for one rank, whose own are `batch_size` (images a step) and `workers`.
+
+    `dtype` is that of the images on the device. Under autocast torch.float32 is always right; autocast's own
+    dtype gives the same bits where the network begins with a convolution or a linear layer (which rounds the
+    same float32 values) and saves that layer's cast.
+
+    Raises UsageError for a batch larger than the data or unknown transforms, UnusableError where images can't
+    be read or memory for batches can't be had.
+    """
+    if spec.kind == "none":
+        return Synthetic(
+            spec,
+            device=device,
+            world=world,
+            batch_size=batch_size,
+            dtype=dtype,
+            memory_format=memory_format,
+            seed=seed,
+        )
+    source = open_source(spec, "train")
+    if len(source) < batch_size * world:
+        raise UsageError(
+            f"{len(source):,} training images don't fill a batch of {batch_size * world:,}: "
+            "choose a smaller batch_size"
+        )
+    if int(source.labels.max()) >= spec.num_classes:
+        raise UsageError(
+            f"num_classes is {spec.num_classes}, but the data have {int(source.labels.max()) + 1} classes: "
+            "leave it out, or raise it"
+        )
+    return Loaded(
+        spec,
+        source,
+        Upload(spec, device=device, dtype=dtype, memory_format=memory_format),
+        {
+            "batch_size": batch_size,
+            "rank": rank,
+            "world": world,
+            "workers": workers,
+            "prefetch": prefetch,
+            "seed": seed,
+        },
+        pin=device.type == "cuda",
+    )
+
+
+def open_source(spec: DataSpec, split: str) -> Source:
+    """Images of `split` (`train` or `val`)."""
+    root = spec.root or ""
+    limit = spec.train_images if split == "train" else None
+    if spec.kind == "folder":
+        return FolderSource(folder.listing(root, split, limit), spec.channels)
+    if spec.kind == "decoded":
+        return decoded_source(root, split, limit)
+    if spec.kind == "named":
+        return named_source(spec.name or "", root, split, spec.channels, limit)
+    raise UnusableError(f"a data spec of kind {spec.kind!r} has no images")
+
+
+class Loaded:
+    """Images that are read, transformed and copied: every kind but synthetic."""
+
+    def __init__(
+        self, spec: DataSpec, source: Source, upload: Upload, share: dict[str, int], *, pin: bool
+    ) -> None:
+        self._spec = spec
+        self._upload = upload
+        self._share = share
+        self._train = loaders.train_loader(spec, source, pin=pin, **share)
+        self._validation: loaders.Loader | None = None
+        self.steps_per_epoch = len(self._train)
+
+    def train_epoch(self, epoch: int, steps: int | None = None) -> Iterator[loaders.Batch]:
+        self._upload.seed(self._share["seed"], self._share["rank"], epoch)
+        self._train.set_epoch(epoch, steps)
+        return iter(self._train)
+
+    def to_device(self, batch: loaders.Batch, *, augment: bool = True) -> OnDevice:
+        return self._upload(batch, augment=augment)
+
+    def validation(self) -> Iterator[loaders.Batch] | None:
+        if self._validation is None:
+            source = open_source(self._spec, "val")
+            if not len(source):
+                return None
+            self._validation = loaders.val_loader(self._spec, source, **self._share)
+        return iter(self._validation)
+
+    def close(self) -> None:
+        for loader in (self._train, self._validation):
+            if loader is not None:
+                loader.close()
+
+
+class Synthetic:
+    """One batch that stays on the device."""
+
+    def __init__(
+        self,
+        spec: DataSpec,
+        *,
+        device: torch.device,
+        world: int,
+        batch_size: int,
+        dtype: torch.dtype,
+        memory_format: torch.memory_format,
+        seed: int,
+    ) -> None:
+        self._resident = resident.Resident(
+            shape=(batch_size, spec.channels, spec.input_size, spec.input_size),
+            num_classes=spec.num_classes,
+            device=device,
+            dtype=dtype,
+            memory_format=memory_format,
+            seed=seed,
+        )
+        self.steps_per_epoch = (spec.train_images or resident.IMAGES) // (batch_size * world)
+
+    def train_epoch(self, epoch: int, steps: int | None = None) -> Iterator[OnDevice]:  # noqa: ARG002
+        return self._resident.epoch(
+            self.steps_per_epoch if steps is None else min(steps, self.steps_per_epoch)
+        )
+
+    def to_device(self, batch: OnDevice, *, augment: bool = True) -> OnDevice:  # noqa: ARG002
+        return batch
+
+    def validation(self) -> None:
+        return None
+
+    def close(self) -> None:
+        return

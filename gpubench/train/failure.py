@@ -1,0 +1,37 @@
+"""Why a rank ended: GPU memory ran out (a result), or something broke."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+import torch
+
+from gpubench.errors import GpubenchError
+
+# What CUDA and the libraries above it say when an allocation on the device fails.
+_DEVICE_OOM = re.compile(
+    r"CUDA out of memory|CUDA error: out of memory|cudaErrorMemoryAllocation|CUDNN_STATUS_ALLOC_FAILED"
+    r"|CUBLAS_STATUS_ALLOC_FAILED|NCCL.*out of memory|Failed to CUDA (m|c)alloc|Cuda failure 2 'out of memory'",
+    re.IGNORECASE,
+)
+# The host's memory, pinned or shared: never `oom`, since a smaller batch on the GPU would not help.
+_HOST_MEMORY = re.compile(
+    r"pin(ned)?[_ ]memory|cudaHostAlloc|cudaHostRegister|DefaultCPUAllocator|shared memory|\bshm\b|Cannot allocate memory",
+    re.IGNORECASE,
+)
+
+
+def classify(error: BaseException) -> tuple[Literal["oom", "failed"], str]:
+    """The status and the reason, in one line, that `error` stands for."""
+    first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    text = f"{type(error).__name__}: {first}" if first else type(error).__name__
+    if isinstance(error, GpubenchError):
+        return "failed", str(error)
+    if isinstance(error, MemoryError) or _HOST_MEMORY.search(str(error)):
+        return "failed", f"the host's memory ran out: {text}"
+    if isinstance(error, torch.OutOfMemoryError) or (
+        isinstance(error, RuntimeError) and _DEVICE_OOM.search(str(error))
+    ):
+        return "oom", text
+    return "failed", text

@@ -1,0 +1,137 @@
+"""The timed loop. Warm-up and measurement run through the same lines."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from gpubench.train.data import Data
+from gpubench.train.step import Step
+from gpubench.train.strategies.single import Single
+from gpubench.train.timing import StepClock, Window
+
+PROGRESS_PERIOD_S = 0.5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Segment:
+    """A span of training that is timed as one: an epoch, or a number of steps."""
+
+    number: int
+    steps: int
+    measured: bool
+    fresh: bool
+    """Starts with iter(loader), as an epoch does; otherwise goes on where the last segment stopped."""
+
+
+def epochs(total: int, warmup: int, steps_per_epoch: int) -> list[Segment]:
+    """One segment an epoch; the first `warmup` are not measured."""
+    return [Segment(number=i, steps=steps_per_epoch, measured=i >= warmup, fresh=True) for i in range(total)]
+
+
+def steps(measured: int, warmup: int) -> list[Segment]:
+    """A warm-up of `warmup` steps, then `measured` steps of the same stream of batches."""
+    first = [Segment(number=0, steps=warmup, measured=False, fresh=True)] if warmup else []
+    return [*first, Segment(number=len(first), steps=measured, measured=True, fresh=not first)]
+
+
+def endless(data: Data) -> Iterator[Any]:
+    """Batches of one epoch after the other."""
+    return itertools.chain.from_iterable(data.train_epoch(epoch) for epoch in itertools.count())
+
+
+Report = Callable[[dict[str, Any]], None]
+
+
+class Loop:
+    """Trains segment by segment and reports what each took."""
+
+    def __init__(
+        self, data: Data, step: Step, strategy: Single, clock: StepClock, report: Report, after_first_step: Callable[[], None]
+    ) -> None:
+        self._data = data
+        self._step = step
+        self._strategy = strategy
+        self._clock = clock
+        self._report = report
+        self._after_first_step: Callable[[], None] | None = after_first_step
+        self._batches: Iterator[Any] = iter(())
+        self.measured_step_s: list[float] = []
+        self.phases: dict[str, float] = {"warm_up": 0.0, "measured": 0.0}
+
+    def run(self, segment: Segment, *, continuing: bool) -> Window:
+        """Trains one segment. `continuing`: batches may come from several epochs in a row."""
+        data, step, clock, report = self._data, self._step, self._clock, self._report
+        step.loss_sum.zero_()
+        self._strategy.barrier()
+        report({"event": "begin", "epoch": segment.number, "steps": segment.steps, "measured": segment.measured})
+        next_report = time.monotonic() + PROGRESS_PERIOD_S
+
+        # ---- the window ----
+        clock.begin()
+        if segment.fresh:
+            self._batches = endless(data) if continuing else data.train_epoch(segment.number)
+        batches = self._batches
+        for done in range(segment.steps):
+            batch = next(batches)
+            clock.batch()
+            step(*data.to_device(batch))
+            clock.step()
+            if self._after_first_step is not None:
+                self._first_step()
+            if time.monotonic() >= next_report:
+                report({"event": "progress", "epoch": segment.number, "step": done + 1})
+                next_report = time.monotonic() + PROGRESS_PERIOD_S
+        window = clock.end()
+        # ---- the window ends ----
+
+        if segment.measured:
+            self.measured_step_s.extend(window.step_s)
+        self.phases["measured" if segment.measured else "warm_up"] += window.seconds
+        loss = self._strategy.sum(step.loss_sum.clone()).item() / self._strategy.place.world
+        report(
+            {
+                "event": "end",
+                "epoch": segment.number,
+                "measured": segment.measured,
+                "t0": window.t0,
+                "t1": window.t1,
+                "steps": segment.steps,
+                "data_wait_s": window.data_wait_s,
+                "first_batch_s": window.first_batch_s,
+                "train_loss": loss / segment.steps,
+            }
+        )
+        return window
+
+    def _first_step(self) -> None:
+        assert self._after_first_step is not None
+        self._after_first_step()
+        self._after_first_step = None
+
+
+@torch.no_grad()
+def evaluate(model: nn.Module, data: Data, strategy: Single, dtype: torch.dtype | None) -> tuple[float, float] | None:
+    """Top-1 in per cent and mean cross-entropy on the validation split, over all ranks; None where there is none."""
+    batches = data.validation()
+    if batches is None:
+        return None
+    device = strategy.place.device
+    totals = torch.zeros(3, device=device, dtype=torch.float64)
+    model.eval()
+    for batch in batches:
+        images, labels = data.to_device(batch, augment=False)
+        with torch.autocast(device.type, dtype=dtype, enabled=dtype is not None):
+            logits = model(images)
+        totals[0] += (logits.argmax(1) == labels).sum()
+        totals[1] += F.cross_entropy(logits.float(), labels, reduction="sum")
+        totals[2] += len(labels)
+    correct, loss, count = strategy.sum(totals).tolist()
+    return (100 * correct / count, loss / count) if count else None

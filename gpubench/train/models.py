@@ -1,0 +1,136 @@
+"""Networks: torchvision's by name, two small ones of our own, and a user's function."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+import torchvision
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from gpubench import catalog
+from gpubench.errors import UsageError
+
+
+def lenet(*, num_classes: int, channels: int, width: float = 1.0, **_: Any) -> nn.Module:
+    """LeNet-5 with ReLU and max pooling (LeCun et al., 1998), for any input of 12 pixels or more."""
+    a, b, c, d = (max(1, round(n * width)) for n in (6, 16, 120, 84))
+    return nn.Sequential(
+        nn.Conv2d(channels, a, 5, padding=2),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(a, b, 5),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.AdaptiveAvgPool2d(5),
+        nn.Flatten(),
+        nn.Linear(b * 25, c),
+        nn.ReLU(),
+        nn.Linear(c, d),
+        nn.ReLU(),
+        nn.Linear(d, num_classes),
+    )
+
+
+def mlp(*, num_classes: int, channels: int, input_size: int, width: float = 1.0) -> nn.Module:
+    """Two hidden layers of 512 × width."""
+    hidden = max(1, round(512 * width))
+    return nn.Sequential(
+        nn.Flatten(),
+        nn.Linear(channels * input_size * input_size, hidden),
+        nn.ReLU(),
+        nn.Linear(hidden, hidden),
+        nn.ReLU(),
+        nn.Linear(hidden, num_classes),
+    )
+
+
+def _torchvision_extras(name: str, input_size: int, width: float) -> dict[str, Any]:
+    """Arguments that a torchvision model needs besides its classes."""
+    extras: dict[str, Any] = {}
+    if name.startswith("vit_"):
+        extras["image_size"] = input_size
+    if name.startswith("maxvit"):
+        extras["input_size"] = (input_size, input_size)
+    if name in ("googlenet", "inception_v3"):
+        extras.update(aux_logits=False, init_weights=True)
+    if width != 1.0:
+        if name.startswith("resnet"):
+            extras["width_per_group"] = round(64 * width)
+        else:
+            extras["width_mult"] = width
+    return extras
+
+
+def _mobilenet_v3(name: str, num_classes: int, width: float) -> nn.Module:
+    """mobilenet_v3 at another width: torchvision's public builders don't pass `width_mult` through."""
+    from torchvision.models import mobilenetv3
+
+    settings, last = mobilenetv3._mobilenet_v3_conf(name, width_mult=width)
+    return mobilenetv3.MobileNetV3(settings, last, num_classes=num_classes)
+
+
+def load_user_function(name: str) -> Callable[..., Any]:
+    """The function of `path/to/file.py:function`. Raises UsageError where there is none."""
+    path, _, function = name.rpartition(":")
+    if not Path(path).is_file():
+        raise UsageError(f"model {name!r}: there is no file {path}")
+    spec = importlib.util.spec_from_file_location(f"gpubench_user_{Path(path).stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found = getattr(module, function, None)
+    if not callable(found):
+        raise UsageError(f"model {name!r}: {path} has no function {function!r}")
+    return found  # type: ignore[no-any-return]
+
+
+def build(name: str, *, num_classes: int, input_size: int, channels: int = 3, width: float = 1.0) -> nn.Module:
+    """A fresh model that maps (N, channels, input_size, input_size) to (N, num_classes).
+
+    A user's function is called with those of `num_classes`, `input_size`, `channels` and `width` that it takes.
+    """
+    offered = {"num_classes": num_classes, "input_size": input_size, "channels": channels, "width": width}
+    if ".py:" in name:
+        function = load_user_function(name)
+        takes = inspect.signature(function).parameters
+        everything = any(p.kind is p.VAR_KEYWORD for p in takes.values())
+        model = function(**{k: v for k, v in offered.items() if everything or k in takes})
+        if not isinstance(model, nn.Module):
+            raise UsageError(f"model {name!r} returned {type(model).__name__}, not a torch.nn.Module")
+        return model
+    if name in catalog.SMALL_MODELS:
+        module, _, function_name = catalog.SMALL_MODELS[name].partition(":")
+        return getattr(importlib.import_module(module), function_name)(**offered)  # type: ignore[no-any-return]
+    if name.startswith("mobilenet_v3") and width != 1.0:
+        return _mobilenet_v3(name, num_classes, width)
+    extras = _torchvision_extras(name, input_size, width)
+    return torchvision.models.get_model(name, weights=None, num_classes=num_classes, **extras)  # type: ignore[no-any-return]
+
+
+def parameters_m(model: nn.Module) -> float:
+    """Trainable and frozen parameters, in millions."""
+    return sum(p.numel() for p in model.parameters()) / 1e6
+
+
+def gmacs_per_image(name: str, *, num_classes: int, input_size: int, channels: int, width: float) -> float:
+    """Multiply-adds of one forward pass of one image, in units of 1e9: half of torch's count of operations.
+
+    Counted on the meta device: no memory, no kernels. Raises whatever a model that can't run there raises.
+    """
+    with torch.device("meta"):
+        model = build(name, num_classes=num_classes, input_size=input_size, channels=channels, width=width)
+        image = torch.empty(1, channels, input_size, input_size)
+    counter = FlopCounterMode(display=False)
+    with counter, torch.no_grad():
+        model.eval()(image)
+    total = counter.get_total_flops()
+    return total / 2e9 if math.isfinite(total) else math.nan

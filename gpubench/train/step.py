@@ -1,0 +1,128 @@
+"""One optimizer step: forward, backward, update, for every precision and execution."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from gpubench import catalog
+from gpubench.train.place import Place
+from gpubench.train.strategies.single import Single
+
+AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
+EAGER_STEPS_BEFORE_CAPTURE = 3
+"""Steps on a side stream before a graph is captured, so that libraries and optimizer have set themselves up."""
+
+
+def set_precision(precision: str) -> None:
+    """fp32 is strict: torch would otherwise use TF32 in cuDNN's convolutions."""
+    mode = "tf32" if precision == "tf32" else "ieee"
+    torch.backends.cuda.matmul.fp32_precision = mode
+    torch.backends.cudnn.conv.fp32_precision = mode  # type: ignore[attr-defined]
+    torch.backends.cudnn.rnn.fp32_precision = mode  # type: ignore[attr-defined]
+
+
+def make_optimizer(name: str, lr: float, model: nn.Module, *, graph: bool) -> torch.optim.Optimizer:
+    """The optimizer of the catalogue under that name."""
+    known = catalog.OPTIMIZERS[name]
+    module, _, cls = known.target.partition(":")
+    factory = getattr(importlib.import_module(module), cls)
+    kwargs: dict[str, Any] = dict(known.kwargs)
+    if graph and "capturable" in inspect.signature(factory).parameters:
+        kwargs["capturable"] = True
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    return factory(parameters, lr=lr, **kwargs)  # type: ignore[no-any-return]
+
+
+class Step:
+    """Call it with a batch on the device: images (N, C, H, W) and labels (N,). Nothing in it synchronises.
+
+    `loss_sum` (one float on the device) grows by the batch's mean loss in every call.
+    """
+
+    def __init__(
+        self, model: nn.Module, optimizer: torch.optim.Optimizer, strategy: Single, *, precision: str, accumulate: int
+    ) -> None:
+        place: Place = strategy.place
+        self.model = model
+        self.optimizer = optimizer
+        self.loss_sum = torch.zeros((), device=place.device)
+        self._strategy = strategy
+        self._device_type = place.device.type
+        self._dtype = AUTOCAST.get(precision)
+        self._accumulate = accumulate
+        # The scaler looks at gradients on the host once a step; that is what fp16 costs its users, too.
+        self._scaler = torch.amp.GradScaler(self._device_type) if precision == "fp16" else None
+
+    def forward_backward(self, images: torch.Tensor, labels: torch.Tensor) -> None:
+        """Gradients of the mean loss over the batch, in `accumulate` micro-batches."""
+        parts = list(zip(images.chunk(self._accumulate), labels.chunk(self._accumulate), strict=True))
+        for i, (x, y) in enumerate(parts):
+            last = i == len(parts) - 1
+            with nullcontext() if last else self._strategy.unsynchronized(self.model):
+                with torch.autocast(self._device_type, dtype=self._dtype, enabled=self._dtype is not None):
+                    loss = F.cross_entropy(self.model(x), y) / len(parts)
+                self.loss_sum += loss.detach()
+                (self._scaler.scale(loss) if self._scaler else loss).backward()
+
+    def update(self) -> None:
+        """The optimizer's step on the gradients."""
+        if self._scaler:
+            self._scaler.step(self.optimizer)
+            self._scaler.update()
+        else:
+            self.optimizer.step()
+
+    def __call__(self, images: torch.Tensor, labels: torch.Tensor) -> None:
+        self.optimizer.zero_grad(set_to_none=True)
+        self.forward_backward(images, labels)
+        self.update()
+
+
+class GraphStep(Step):
+    """The same step as one CUDA graph: captured after a few eager ones, then replayed.
+
+    With fp16 the scaler's step stays outside, because it decides on the host.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._calls = 0
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._side = torch.cuda.Stream()
+
+    def __call__(self, images: torch.Tensor, labels: torch.Tensor) -> None:
+        self._calls += 1
+        if self._graph is None:
+            if self._calls <= EAGER_STEPS_BEFORE_CAPTURE:
+                self._side.wait_stream(torch.cuda.current_stream())
+                with torch.cuda.stream(self._side):
+                    super().__call__(images, labels)
+                torch.cuda.current_stream().wait_stream(self._side)
+                return
+            self._capture(images, labels)
+        # A resident batch is the captured one itself; any other is copied over it.
+        if images.data_ptr() != self._images.data_ptr():
+            self._images.copy_(images)
+            self._labels.copy_(labels)
+        assert self._graph is not None
+        self._graph.replay()
+        if self._scaler:
+            self.update()
+
+    def _capture(self, images: torch.Tensor, labels: torch.Tensor) -> None:
+        self._images, self._labels = images, labels
+        self.optimizer.zero_grad(set_to_none=True)
+        self._graph = torch.cuda.CUDAGraph()
+        # thread_local: the loader's pinning thread goes on allocating meanwhile. Gradients are None here, so a
+        # replay writes them anew instead of adding to the last step's.
+        with torch.cuda.graph(self._graph, capture_error_mode="thread_local"):
+            self.forward_backward(images, labels)
+            if not self._scaler:
+                self.optimizer.step()

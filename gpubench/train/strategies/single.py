@@ -1,0 +1,37 @@
+"""`single`: one process, one device. Also the contract that every strategy keeps."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+
+from gpubench.train.place import Place
+
+
+class Single:
+    """One process, one device. Other strategies override what differs."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+
+    def open(self) -> None:
+        """Meets the other ranks, where there are any."""
+
+    def wrap(self, model: torch.nn.Module) -> torch.nn.Module:
+        """The model as it is trained. `model` lies on the rank's first device."""
+        return model
+
+    def unsynchronized(self, model: torch.nn.Module) -> AbstractContextManager[None]:
+        """Around all micro-batches of a step but the last: gradients stay on this rank."""
+        return nullcontext()
+
+    def barrier(self) -> None:
+        """Returns when every rank has come here."""
+
+    def sum(self, values: torch.Tensor) -> torch.Tensor:
+        """`values` (any shape, on the rank's device) summed over the ranks."""
+        return values
+
+    def close(self) -> None:
+        """Leaves the other ranks."""

@@ -1,0 +1,123 @@
+"""When steps begin and end, on the device's own clock, without a synchronisation inside the window.
+
+At most two steps are in flight: before step k is launched, step k−2 has ended. So a wait for data is seen where
+it happens, and the host can't run so far ahead that the loader seems slow while the device is busy.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+
+from gpubench.train.place import Place
+
+IN_FLIGHT = 2
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Window:
+    """One synchronised span of training."""
+
+    t0: float
+    """Edges on the host's monotonic clock, in seconds."""
+    t1: float
+    step_s: list[float]
+    """Seconds between ends of steps; the first counts from t0."""
+    data_wait_s: float
+    """Σ min(time in next(), the device's idle gap before that step)."""
+    first_batch_s: float
+    """From t0 to the first batch."""
+
+    @property
+    def seconds(self) -> float:
+        return self.t1 - self.t0
+
+
+class StepClock(Protocol):
+    """Follows one window: begin, then batch and step in turn, then end."""
+
+    def begin(self) -> None: ...
+
+    def batch(self) -> None:
+        """A batch has just been handed over; called before its step."""
+
+    def step(self) -> None:
+        """A step has just been launched (or, on a CPU, has ended)."""
+
+    def end(self) -> Window: ...
+
+
+class HostClock:
+    """For a CPU, where a step has ended when it returns."""
+
+    def begin(self) -> None:
+        self._batches: list[float] = []
+        self._ends: list[float] = [time.monotonic()]
+
+    def batch(self) -> None:
+        self._batches.append(time.monotonic())
+
+    def step(self) -> None:
+        self._ends.append(time.monotonic())
+
+    def end(self) -> Window:
+        t0, t1 = self._ends[0], time.monotonic()
+        waits = [batch - before for batch, before in zip(self._batches, self._ends, strict=False)]
+        return Window(
+            t0=t0,
+            t1=t1,
+            step_s=[b - a for a, b in zip(self._ends, self._ends[1:], strict=False)],
+            data_wait_s=sum(waits),
+            first_batch_s=waits[0] if waits else 0.0,
+        )
+
+
+class CudaClock:
+    """CUDA events on the current stream of the rank's first device; read after the window."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+
+    def _event(self) -> torch.cuda.Event:
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def begin(self) -> None:
+        self._place.synchronize()
+        self._t0 = time.monotonic()
+        self._host_free = self._t0
+        self._next_s: list[float] = []
+        self._starts: list[torch.cuda.Event] = []
+        self._ends: list[torch.cuda.Event] = [self._event()]
+
+    def batch(self) -> None:
+        now = time.monotonic()
+        self._next_s.append(now - self._host_free)
+        self._starts.append(self._event())
+
+    def step(self) -> None:
+        self._ends.append(self._event())
+        if len(self._ends) > IN_FLIGHT:
+            self._ends[-IN_FLIGHT].synchronize()
+        self._host_free = time.monotonic()
+
+    def end(self) -> Window:
+        self._place.synchronize()
+        t1 = time.monotonic()
+        gaps = [before.elapsed_time(start) / 1e3 for before, start in zip(self._ends, self._starts, strict=False)]
+        return Window(
+            t0=self._t0,
+            t1=t1,
+            step_s=[a.elapsed_time(b) / 1e3 for a, b in zip(self._ends, self._ends[1:], strict=False)],
+            data_wait_s=sum(min(next_s, gap) for next_s, gap in zip(self._next_s, gaps, strict=True)),
+            first_batch_s=self._next_s[0] if self._next_s else 0.0,
+        )
+
+
+def step_clock(place: Place) -> StepClock:
+    """The clock that suits the rank's device."""
+    return CudaClock(place) if place.is_cuda else HostClock()

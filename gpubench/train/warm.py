@@ -1,0 +1,29 @@
+"""What the fork server imports before its first fork. CUDA stays untouched and no thread is started."""
+
+from __future__ import annotations
+
+import importlib
+
+# torch loads some of itself only when first used. Each name here was seen in `sys.modules` after a trial and
+# not before it; a test looks for new ones.
+LAZY = (
+    "torch._dynamo",
+    "torch.distributed",
+    "torch.distributed.algorithms.join",
+    "torch.nn.parallel",
+    "torch.optim",
+    "torch.utils.data",
+    "torch.utils.data.distributed",
+    "torch.utils.flop_counter",
+    "torch.cuda.graphs",
+    "torchvision.io",
+    "torchvision.models",
+    "torchvision.transforms.v2",
+    "PIL.JpegImagePlugin",
+)
+
+
+def import_everything() -> None:
+    """Imports torch, torchvision and gpubench's own training code."""
+    for name in ("torch", "torchvision", *LAZY, "gpubench.train.worker"):
+        importlib.import_module(name)

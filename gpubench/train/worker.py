@@ -1,0 +1,300 @@
+"""A rank of a trial: a resolved trial in, events out. Runs in a process of its own, forked from the warm server.
+
+Events (JSON, on the rank's own channel): `hello`, `begin`, `progress`, `end`, `ask-memory`, `settle`, `result`,
+`error`. The parent answers `ask-memory` and `settle`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+import os
+import random
+import statistics
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch import nn
+
+from gpubench import catalog
+from gpubench.train import loop, models, step
+from gpubench.train.data import Data, DataSpec, open_data
+from gpubench.train.failure import classify
+from gpubench.train.place import Place
+from gpubench.train.strategies.single import Single
+from gpubench.train.timing import step_clock
+
+MIB = 2**20
+ANSWER_LIMIT_S = 60.0
+CAP_MARGIN_MIB = 48
+"""Kept free below the cap, for what libraries take without torch's allocator after the first step."""
+CONTEXT_GUESS_MIB = 650
+"""What a CUDA context takes, until the first step shows it (614 MiB were measured on an H200)."""
+
+
+class Channel(Protocol):
+    """What a rank needs of its channel to the parent."""
+
+    def send(self, message: dict[str, Any]) -> None: ...
+
+    def ask(self, message: dict[str, Any], timeout: float) -> dict[str, Any]: ...
+
+
+def main(spec: dict[str, Any], rank: int, channel: Channel) -> int:
+    """Runs one rank to its end. Returns 0 after a reported result, 1 after a reported error."""
+    try:
+        Rank(spec, rank, channel).run()
+    except Exception as error:
+        traceback.print_exc()
+        sys.stderr.flush()
+        kind, reason = classify(error)
+        channel.send({"event": "error", "rank": rank, "kind": kind, "reason": reason[:2000]})
+        return 1
+    return 0
+
+
+class Rank:
+    """One rank of one trial."""
+
+    def __init__(self, spec: dict[str, Any], rank: int, channel: Channel) -> None:
+        self.spec = spec
+        self.rank = rank
+        self.channel = channel
+        self.phases: dict[str, float] = {}
+        self._mark = time.monotonic()
+
+    # ---- its life, from top to bottom ----
+
+    def run(self) -> None:
+        """Sets up, trains, evaluates, reports."""
+        spec = self.spec
+        self.report({"event": "hello", "pid": os.getpid(), "cuda": torch.version.cuda, "torch": torch.__version__})
+        place = self.settle_in()
+        self.phase("start")
+        self.create_context(place)
+        self.phase("context")
+
+        module, _, cls = catalog.STRATEGIES[spec["strategy"]].target.partition(":")
+        strategy: Single = getattr(importlib.import_module(module), cls)(place)
+        strategy.open()
+        self.phase("rendezvous")
+        model, trained = self.build(strategy)
+        training_step = self.build_step(trained, strategy)
+        self.phase("build")
+        data = self.open_data(place)
+        self.phase("data")
+
+        training = loop.Loop(
+            data, training_step, strategy, step_clock(place), self.report, lambda: self.after_first_step(place)
+        )
+        per_epoch = data.steps_per_epoch
+        segments = (
+            loop.steps(spec["steps"], spec["warmup_steps"])
+            if spec["steps"]
+            else loop.epochs(spec["epochs"], spec["warmup_epochs"], per_epoch)
+        )
+        self._training_began = time.monotonic()
+        model.train()
+        for segment in segments:
+            window = training.run(segment, continuing=bool(spec["steps"]))
+        self._mark = time.monotonic()
+        if self.rank == 0:
+            self.save_steps(training.measured_step_s, window.t1)
+            # The parent reads the processes' memory while they hold still.
+            self.channel.ask({"event": "settle", "rank": 0}, ANSWER_LIMIT_S)
+        memory = self.allocator(place)
+        self.phase("settle")
+        # Evaluation runs the plain module: compiled and replicated wrappers are for training shapes.
+        quality = loop.evaluate(model, data, strategy, step.AUTOCAST.get(spec["precision"]))
+        place.synchronize()
+        self.phase("evaluation")
+        facts = self.model_facts(model) if self.rank == 0 else {}
+        self.phase("count")
+        self.phases.update(training.phases)
+        self.phases["warm_up"] = max(0.0, training.phases["warm_up"] - self.phases["first_step"])
+        self.report(
+            {
+                "event": "result",
+                "steps_per_epoch": per_epoch,
+                "step_ms": percentiles(training.measured_step_s),
+                "quality": None if quality is None else [finite(value) for value in quality],
+                "memory": memory,
+                "phases": self.phases,
+                "at": time.monotonic(),
+                **facts,
+            }
+        )
+        data.close()
+        strategy.close()
+
+    # ---- the parts ----
+
+    def settle_in(self) -> Place:
+        """Threads, visible devices, seeds: before CUDA starts."""
+        spec = self.spec
+        torch.set_num_threads(spec["threads_per_rank"])
+        os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
+        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(spec["gpu_uuids"])
+        random.seed(spec["seed"])
+        torch.manual_seed(spec["seed"])
+        step.set_precision(spec["precision"])
+        torch.backends.cudnn.benchmark = spec["cudnn_benchmark"]
+        scratch = Path(spec["scratch"])
+        count = len(spec["gpu_uuids"])
+        if spec["device"] == "cpu":
+            devices: tuple[torch.device, ...] = (torch.device("cpu"),)
+        elif spec["ranks"] > 1:
+            devices = (torch.device("cuda", self.rank),)
+        else:
+            devices = tuple(torch.device("cuda", i) for i in range(count))
+        return Place(rank=self.rank, world=spec["ranks"], devices=devices, rendezvous=scratch / "rendezvous")
+
+    def create_context(self, place: Place) -> None:
+        """Starts CUDA on each of the rank's devices, under the memory cap where one is set."""
+        if not place.is_cuda:
+            return
+        torch.cuda.set_device(place.device)
+        for device in place.devices:
+            if self.spec["gpu_mem_cap_mib"]:
+                self.limit(device, self.spec["gpu_mem_cap_mib"] - CONTEXT_GUESS_MIB - CAP_MARGIN_MIB)
+            torch.zeros(1, device=device)
+        place.synchronize()
+
+    def build(self, strategy: Single) -> tuple[nn.Module, nn.Module]:
+        """The plain module on its device, and the same as it is trained."""
+        spec = self.spec
+        place = strategy.place
+        model = models.build(
+            spec["model"],
+            num_classes=spec["num_classes"],
+            input_size=spec["input_size"],
+            channels=spec["channels"],
+            width=spec["width"],
+        )
+        model.to(place.device, memory_format=getattr(torch, MEMORY_FORMAT[spec["memory_format"]]))
+        trained = strategy.wrap(model)
+        if spec["execution"] == "compile":
+            trained = torch.compile(trained, dynamic=False)  # type: ignore[assignment]
+        # From here on each rank draws for itself: dropout must differ between ranks.
+        torch.manual_seed(spec["seed"] * 1000 + self.rank)
+        return model, trained
+
+    def build_step(self, trained: nn.Module, strategy: Single) -> step.Step:
+        """The optimizer step of this trial."""
+        spec = self.spec
+        graph = spec["execution"] == "graph"
+        optimizer = step.make_optimizer(spec["optimizer"], spec["lr"], trained, graph=graph)
+        kind = step.GraphStep if graph else step.Step
+        return kind(trained, optimizer, strategy, precision=spec["precision"], accumulate=spec["accumulate"])
+
+    def open_data(self, place: Place) -> Data:
+        """This rank's share of the images."""
+        spec = self.spec
+        return open_data(
+            DataSpec.from_dict(spec["data_spec"]),
+            device=place.device,
+            rank=place.rank,
+            world=place.world,
+            batch_size=spec["batch_size"] // place.world,
+            workers=spec["workers"] // place.world,
+            prefetch=spec["prefetch"],
+            dtype=torch.float32,
+            memory_format=getattr(torch, MEMORY_FORMAT[spec["memory_format"]]),
+            seed=spec["seed"],
+        )
+
+    def after_first_step(self, place: Place) -> None:
+        """Times the first step, and fits the allocator under the memory cap now that the rest is known."""
+        place.synchronize()
+        self.phases["first_step"] = time.monotonic() - self._training_began
+        cap = self.spec["gpu_mem_cap_mib"]
+        if not cap:
+            return
+        answer = self.channel.ask({"event": "ask-memory", "rank": self.rank}, ANSWER_LIMIT_S)
+        driver_mib = answer.get("driver_mib") or {}
+        for device in place.devices:
+            used = driver_mib.get(self.spec["gpu_uuids"][device.index or 0])
+            reserved = torch.cuda.memory_reserved(device) / MIB
+            outside = CONTEXT_GUESS_MIB if used is None else used - reserved
+            if used is not None and used > cap:
+                raise torch.OutOfMemoryError(
+                    f"{used:.0f} MiB by the driver after the first step, over the cap of {cap} MiB"
+                )
+            self.limit(device, cap - outside - CAP_MARGIN_MIB)
+
+    def limit(self, device: torch.device, mib: float) -> None:
+        """Binds torch's allocator on `device` to `mib` MiB."""
+        total = torch.cuda.get_device_properties(device).total_memory / MIB
+        if mib <= 0:
+            raise torch.OutOfMemoryError(
+                f"the cap of {self.spec['gpu_mem_cap_mib']} MiB is less than CUDA and its libraries take"
+            )
+        torch.cuda.set_per_process_memory_fraction(min(1.0, mib / total), device)
+
+    def allocator(self, place: Place) -> dict[str, Any]:
+        """The allocator's peaks in MiB on the fullest device, and its retries over all of them."""
+        if not place.is_cuda:
+            return {}
+        stats = [torch.cuda.memory_stats(device) for device in place.devices]
+        return {
+            "allocated_mib": max(s.get("allocated_bytes.all.peak", 0) for s in stats) / MIB,
+            "reserved_mib": max(s.get("reserved_bytes.all.peak", 0) for s in stats) / MIB,
+            "retries": sum(s.get("num_alloc_retries", 0) for s in stats),
+        }
+
+    def model_facts(self, model: nn.Module) -> dict[str, Any]:
+        """Parameters and multiply-adds; the latter once a sweep, because counting takes a forward pass."""
+        spec = self.spec
+        facts: dict[str, Any] = {"params_m": models.parameters_m(model)}
+        known = spec.get("gmacs_per_image")
+        if known is not None:
+            return {**facts, "gmacs_per_image": known}
+        try:
+            facts["gmacs_per_image"] = models.gmacs_per_image(
+                spec["model"],
+                num_classes=spec["num_classes"],
+                input_size=spec["input_size"],
+                channels=spec["channels"],
+                width=spec["width"],
+            )
+        except Exception as error:  # noqa: BLE001 - a user's model may not run on the meta device; the reason is kept
+            facts["gmacs_missing"] = f"the model can't be counted without data: {type(error).__name__}: {error}"[:300]
+        return facts
+
+    def save_steps(self, seconds: list[float], t_end: float) -> None:
+        """Leaves the measured steps' times beside the samples: [seconds, …] and the clock at their end."""
+        path = Path(self.spec["scratch"]) / "steps.json"
+        path.write_text(json.dumps({"t_end": t_end, "step_s": [round(s, 7) for s in seconds]}))
+
+    # ---- small helpers ----
+
+    def report(self, message: dict[str, Any]) -> None:
+        self.channel.send({"rank": self.rank, **message})
+
+    def phase(self, name: str) -> None:
+        """Books the wall time since the last mark under `name`."""
+        now = time.monotonic()
+        self.phases[name] = now - self._mark
+        self._mark = now
+
+
+MEMORY_FORMAT = {"channels_last": "channels_last", "contiguous": "contiguous_format"}
+
+
+def percentiles(seconds: list[float]) -> dict[str, float] | None:
+    """Median and 95th percentile in milliseconds; None for no steps."""
+    if not seconds:
+        return None
+    ordered = sorted(seconds)
+    p95 = ordered[math.ceil(0.95 * len(ordered)) - 1]
+    return {"p50": 1e3 * statistics.median(ordered), "p95": 1e3 * p95}
+
+
+def finite(value: float) -> float | None:
+    """None for a figure that is no number."""
+    return value if math.isfinite(value) else None

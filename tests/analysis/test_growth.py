@@ -1,0 +1,191 @@
+"""Growth columns against the published log, and what must hold for any rows."""
+
+import csv
+import itertools
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpubench import result
+from gpubench.analysis.growth import growth, moves_with, ordered_axis
+from gpubench.analysis.repeats import iqr, merge_repeats
+
+LOGS = Path(__file__).parents[2] / "results" / "titan-xp-2021" / "logs.csv"
+
+# The two columns of this table were copied from the table before it; these are worked out by hand.
+MISPRINTED = {"mobilenet_v2-gpus": ([76.8, 82.7, 1.4], [-10.5, -4.9, -26.6])}
+
+
+def row(**values):
+    base = dict.fromkeys(result.BY_NAME) | {"status": "ok", "model": "mobilenet_v2", "experiment": "x"}
+    return base | {"config_id": f"c{sorted(values.items())}", "trial_id": "t"} | values
+
+
+def batches(**figures):
+    """Rows of batch size 16, 32, 64 … with these columns; None for a row that ran out of memory."""
+    name, values = next(iter(figures.items()))
+    return [
+        row(batch_size=16 << n, **({name: v} if v is not None else {"status": "oom"}))
+        for n, v in enumerate(values)
+    ]
+
+
+def column(rows, name):
+    return [r[name] for r in rows]
+
+
+def published(table):
+    with LOGS.open(newline="") as file:
+        lines = [line for line in csv.DictReader(file) if line["table"] == table]
+    rows = [
+        row(
+            batch_size=int(line["batch_size"]),
+            gpus=int(line["gpus"]),
+            status=line["status"],
+            gpu_mem_mib=float(line["gpu_mem_mib"]) if line["gpu_mem_mib"] else None,
+            epoch_time_s=float(line["epoch_time_s"]) if line["epoch_time_s"] else None,
+        )
+        for line in lines
+    ]
+    return lines, growth(rows, "batch_size", tied=("gpus",))
+
+
+@pytest.mark.parametrize("table", ["resnet34-4gpu", "mobilenet_v2-4gpu"])
+def test_growth_is_what_the_log_printed(table):
+    lines, rows = published(table)
+    for line, grown in zip(lines, rows, strict=True):
+        memory, time = line["printed_mem_growth_pct"], line["printed_epoch_growth_pct"]
+        assert (
+            grown["gpu_mem_growth_pct"] is None
+            if memory == ""
+            else round(grown["gpu_mem_growth_pct"]) == int(memory)
+        )
+        assert (
+            grown["epoch_time_growth_pct"] is None
+            if time == ""
+            else round(grown["epoch_time_growth_pct"]) == int(time)
+        )
+
+
+def test_resnet34_growth_figure_by_figure():
+    _, rows = published("resnet34-4gpu")
+    assert [round(v) for v in column(rows, "gpu_mem_growth_pct")[1:]] == [22, 33, 58, 71, 79]
+    assert [round(v) for v in column(rows, "epoch_time_growth_pct")[1:]] == [-43, -26, -7, 0, 12]
+
+
+@pytest.mark.parametrize("table", MISPRINTED)
+def test_misprinted_growth_is_as_it_should_have_been(table):
+    _, rows = published(table)
+    memory, time = MISPRINTED[table]
+    assert column(rows, "gpu_mem_growth_pct") == [None, *(pytest.approx(v, abs=0.05) for v in memory)]
+    assert column(rows, "epoch_time_growth_pct") == [None, *(pytest.approx(v, abs=0.05) for v in time)]
+
+
+def test_growth_never_bridges_a_row_without_figures():
+    rows = growth(batches(gpu_mem_mib=[100, None, 400, 800]), "batch_size")
+    assert column(rows, "gpu_mem_growth_pct") == [None, None, None, pytest.approx(100)]
+
+
+def test_time_growth_is_per_image_where_images_are_known():
+    # 1,000 images in batches of 300 leave 100 out: 900 in 9 s are exactly as fast as 1,000 in 10 s.
+    rows = [
+        row(batch_size=100, epoch_time_s=10.0, images_per_epoch=1000),
+        row(batch_size=300, epoch_time_s=9.0, images_per_epoch=900),
+    ]
+    assert growth(rows, "batch_size")[1]["epoch_time_growth_pct"] == pytest.approx(0)
+
+
+def test_other_fields_make_series_of_their_own():
+    rows = [
+        row(batch_size=b, variant=v, gpu_mem_mib=m)
+        for b, v, m in [(32, "a", 200), (16, "b", 1000), (16, "a", 100), (32, "b", 1100)]
+    ]
+    grown = growth(rows, "batch_size")
+    assert [(r["variant"], r["batch_size"]) for r in grown] == [("a", 16), ("a", 32), ("b", 16), ("b", 32)]
+    assert column(grown, "gpu_mem_growth_pct") == [None, pytest.approx(100), None, pytest.approx(10)]
+
+
+def test_memory_of_different_sources_and_machines_is_not_compared():
+    rows = [row(batch_size=16, gpu_mem_mib=100, gpu_mem_source="nvml-process", epoch_time_s=2.0)]
+    other = row(batch_size=32, gpu_mem_mib=150, gpu_mem_source="torch-reserved", epoch_time_s=1.0)
+    grown = growth([*rows, other], "batch_size")[1]
+    assert grown["gpu_mem_growth_pct"] is None
+    assert grown["epoch_time_growth_pct"] == pytest.approx(-50)
+    cards = [
+        row(batch_size=16 << n, gpu_mem_mib=100, gpu_name=name) for n, name in enumerate(["A40", "H200"])
+    ]
+    assert growth(cards, "batch_size")[1]["gpu_mem_growth_pct"] is None
+
+
+def test_jobs_of_a_group_have_no_growth():
+    rows = [row(batch_size=b, group="g", job=str(b), epoch_time_s=1.0) for b in (16, 32)]
+    assert column(growth(rows, "batch_size"), "epoch_time_growth_pct") == [None, None]
+
+
+def test_the_axis_is_the_batch_size_then_the_gpus_then_the_first_number():
+    grid = [row(batch_size=b, gpus=g, workers=w) for b in (1, 2) for g in (1, 2) for w in (0, 4)]
+    assert ordered_axis((), grid) == "batch_size"
+    assert ordered_axis((), [r for r in grid if r["batch_size"] == 1]) == "gpus"
+    assert (
+        ordered_axis((), [row(prefetch=p, precision=n) for p, n in [(2, "fp32"), (4, "bf16")]]) == "prefetch"
+    )
+    assert ordered_axis((), [row(precision=p) for p in ("fp32", "bf16")]) is None
+    assert ordered_axis([["gpus"]], grid) == "gpus"
+
+
+def test_weak_scaling_moves_the_batch_with_the_gpus():
+    rows = [
+        row(gpus=g, batch_size=64 * g, strategy=s, gpu_mem_mib=m)
+        for g, s, m in [(1, "single", 100), (2, "ddp", 110), (4, "ddp", 110)]
+    ]
+    assert ordered_axis([["gpus"]], rows) == "gpus"
+    assert moves_with("gpus", [["gpus"]], rows) == ("batch_size", "strategy")
+    grown = growth(rows, "gpus", ("batch_size", "strategy"))
+    assert column(grown, "gpu_mem_growth_pct") == [None, pytest.approx(10), pytest.approx(0)]
+
+
+def test_a_field_that_was_asked_for_never_moves_with_the_axis():
+    rows = [row(batch_size=b, variant=v) for b, v in [(16, "a"), (32, "b")]]
+    assert moves_with("batch_size", [["batch_size"], ["variant"]], rows) == ()
+    assert moves_with("batch_size", [["batch_size", "variant"]], rows) == ("variant",)
+    assert moves_with("batch_size", (), rows) == ()
+
+
+def test_repeats_become_one_row_with_median_spread_and_count():
+    rows = [
+        row(config_id="c", repeat=n, epoch_time_s=t, images_per_epoch=100)
+        for n, t in enumerate([1.0, 5.0, 2.0])
+    ]
+    bad = row(config_id="c", repeat=3, status="failed", reason="killed")
+    (merged,) = merge_repeats([bad, *rows])
+    assert (merged["epoch_time_s"], merged["repeats"], merged["endings"]) == (2.0, 3, "3 ok, 1 failed")
+    assert merged["images_per_s"] * merged["epoch_time_s"] == merged["images_per_epoch"]
+    assert merged["epoch_time_iqr_s"] == pytest.approx(2.0)
+    assert merged["reason"] == "killed"
+
+
+def test_the_spread_of_one_number_is_unknown():
+    assert iqr([3.0]) is None
+
+
+figures = st.lists(st.floats(1, 1e5) | st.none(), min_size=1, max_size=8)
+
+
+@given(figures)
+def test_growth_multiplied_up_gives_the_last_figure(found):
+    rows = growth(batches(gpu_mem_mib=found), "batch_size")
+    assert column(rows, "gpu_mem_mib") == found
+    for before, after in itertools.pairwise(rows):
+        known = before["gpu_mem_mib"] is not None and after["gpu_mem_mib"] is not None
+        assert (after["gpu_mem_growth_pct"] is not None) == known
+        if known:
+            back = before["gpu_mem_mib"] * (1 + after["gpu_mem_growth_pct"] / 100)
+            assert back == pytest.approx(after["gpu_mem_mib"])
+
+
+@given(st.permutations(range(5)))
+def test_growth_does_not_depend_on_the_order_of_rows(order):
+    rows = batches(gpu_mem_mib=[100, 120, None, 300, 310])
+    assert growth([rows[n] for n in order], "batch_size") == growth(rows, "batch_size")

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from gpubench.datasets import decoded, folder
+from gpubench.datasets.square import opened
+from gpubench.errors import UnusableError
+
+
+def test_arrays_hold_the_images_in_the_order_of_the_listing(flat: Path) -> None:
+    place = decoded.decode(flat, size=16)
+    for split in ("train", "val"):
+        listing = folder.listing(flat, split)
+        images, labels = decoded.open_decoded(place, split)
+        assert images.shape == (len(listing), 3, 16, 16)
+        assert (images.dtype, labels.dtype) == (np.uint8, np.int64)
+        assert labels.tolist() == [label for _, label in listing]
+        for k, (path, _) in enumerate(listing):
+            assert np.array_equal(images[k].transpose(1, 2, 0), np.asarray(opened(path, 16)))
+        assert not images.flags.writeable
+
+
+def test_no_validation_images_give_an_empty_array(tmp_path: Path) -> None:
+    (tmp_path / "one" / "a").mkdir(parents=True)
+    Image.new("RGB", (9, 9)).save(tmp_path / "one" / "a" / "1.png")
+    images, labels = decoded.open_decoded(decoded.decode(tmp_path / "one", size=8), "val")
+    assert (images.shape, labels.shape) == ((0, 3, 8, 8), (0,))
+
+
+def test_a_second_call_makes_nothing(flat: Path) -> None:
+    place = decoded.decode(flat, size=8)
+    calls: list[int] = []
+    assert decoded.decode(flat, size=8, progress=lambda done, _: calls.append(done)) == place
+    assert not calls
+
+
+def test_a_broken_image_is_named_and_nothing_stays(flat: Path, home: Path) -> None:
+    (flat / "ant" / "009.jpg").write_bytes(b"no image")
+    with pytest.raises(UnusableError, match=r"^1 broken image, first: .*ant/009\.jpg \(not an image\)"):
+        decoded.decode(flat, size=8)
+    assert all(p.name.endswith(".lock") for p in home.iterdir())
+
+
+def test_a_folder_that_lost_bytes_is_refused(flat: Path) -> None:
+    place = decoded.decode(flat, size=8)
+    with (place / "train.u8").open("r+b") as file:
+        file.truncate(100)
+    with pytest.raises(UnusableError, match="or not all of them"):
+        decoded.open_decoded(place, "train")
+    with pytest.raises(UnusableError, match="no decoded images"):
+        decoded.open_decoded(flat, "train")

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from gpubench.datasets import folder
+from gpubench.errors import UsageError
+
+
+def touch(root: Path, *paths: str) -> Path:
+    for path in paths:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(path.encode())
+    return root
+
+
+def names(root: Path, split: str, limit: int | None = None) -> list[tuple[str, int]]:
+    return [(str(Path(path).relative_to(root)), label) for path, label in folder.listing(root, split, limit)]
+
+
+@pytest.mark.parametrize("partner", folder.VALIDATION)
+def test_a_folder_with_a_split_keeps_it(tmp_path: Path, partner: str) -> None:
+    root = touch(tmp_path, "train/b/1.JPG", "train/a/2.png", "train/a/x/1.webp", f"{partner}/b/9.jpg")
+    assert names(root, "train") == [("train/a/2.png", 0), ("train/a/x/1.webp", 0), ("train/b/1.JPG", 1)]
+    assert names(root, "val") == [(f"{partner}/b/9.jpg", 1)]
+    assert folder.classes(root) == ["a", "b"]
+
+
+def test_without_a_split_every_tenth_image_of_a_class_is_held_out(flat: Path) -> None:
+    assert names(flat, "val") == [("ant/009.jpg", 0), ("ant/019.jpg", 0), ("bee/009.jpg", 1)]
+    train = names(flat, "train")
+    assert Counter(label for _, label in train) == {0: 23, 1: 11, 2: 3}
+    assert not {path for path, _ in train} & {path for path, _ in names(flat, "val")}
+
+
+def test_a_train_folder_without_a_partner_is_split_too(tmp_path: Path) -> None:
+    root = touch(tmp_path, *(f"train/a/{k}.jpg" for k in range(10)), "test/1.jpg")
+    assert names(root, "val") == [("train/a/9.jpg", 0)]
+    assert len(names(root, "train")) == 9
+
+
+def test_a_class_that_only_validation_has_gets_an_index_of_its_own(tmp_path: Path) -> None:
+    root = touch(tmp_path, "train/a/1.jpg", "train/c/1.jpg", "val/b/1.jpg", "val/c/1.jpg")
+    assert names(root, "train") == [("train/a/1.jpg", 0), ("train/c/1.jpg", 2)]
+    assert names(root, "val") == [("val/b/1.jpg", 1), ("val/c/1.jpg", 2)]
+
+
+def test_other_files_hidden_files_and_empty_folders_are_no_images(tmp_path: Path) -> None:
+    root = touch(tmp_path, "a/1.jpg", "a/._1.jpg", "a/notes.txt", ".cache/2.jpg", "readme.md", "cover.jpg")
+    (root / "b").mkdir()
+    assert names(root, "train") == [("a/1.jpg", 0)]
+    assert folder.classes(root) == ["a"]
+
+
+@pytest.mark.parametrize("limit", [1, 3, 7, 12, 40])
+def test_a_limit_is_spread_evenly_and_a_larger_one_contains_it(flat: Path, limit: int) -> None:
+    every = folder.listing(flat, "train")
+    some = folder.listing(flat, "train", limit)
+    assert len(some) == min(limit, len(every))
+    assert some == [image for image in every if image in some]  # the order of the full list
+    assert set(some) <= set(folder.listing(flat, "train", limit + 1))
+    available = Counter(label for _, label in every)
+    taken = Counter(label for _, label in some)
+    most = max(taken.values())
+    assert all(taken[label] >= min(most - 1, available[label]) for label in available)
+
+
+def test_the_fingerprint_is_of_the_content_not_of_the_place_or_the_time(flat: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "deep" / "copy"
+    shutil.copytree(flat, elsewhere, copy_function=shutil.copyfile)
+    before = folder.scan(flat)
+    after = folder.scan(elsewhere)
+    assert after.fingerprint == before.fingerprint
+    assert (before.root, after.root) == (str(flat), str(elsewhere))
+    assert (before.train_images, before.val_images, before.num_classes) == (37, 3, 3)
+
+    (elsewhere / "ant" / "001.jpg").rename(elsewhere / "ant" / "0010.jpg")
+    renamed = folder.scan(elsewhere).fingerprint
+    with (flat / "ant" / "001.jpg").open("ab") as file:
+        file.write(b"\0")
+    assert len({before.fingerprint, renamed, folder.scan(flat).fingerprint}) == 3
+
+
+def test_a_path_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="nowhere does not exist"):
+        folder.scan(tmp_path / "nowhere")
+
+
+def test_an_empty_folder_says_which_layout_is_expected(tmp_path: Path) -> None:
+    touch(tmp_path, "loose.jpg", "train/notes.txt")
+    with pytest.raises(UsageError, match=r"no images in .*train/CLASS/\*\.jpg.*or CLASS/\*\.jpg"):
+        folder.listing(tmp_path, "train")
+
+
+def test_the_child_can_import_it_without_numpy_or_pillow() -> None:
+    code = "import sys, gpubench.datasets.folder; print(sorted({'numpy', 'PIL', 'torch'} & set(sys.modules)))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpubench.datasets import decoded, folder, locate, make, resize
+from gpubench.datasets.home import data_home
+from gpubench.errors import UnusableError, UsageError
+
+TINY = "procedural:24x32"
+
+
+def test_procedural_facts_come_from_the_recipe_and_need_no_disk(home: Path) -> None:
+    facts = locate.facts_of("procedural")
+    assert (facts.train_images, facts.val_images, facts.num_classes) == (10_240, 1_024, 16)
+    assert facts.fingerprint == make.procedural_fingerprint()
+    assert facts.fingerprint == locate.facts_of("procedural:10240").fingerprint
+    small = locate.facts_of("procedural:640x96")
+    assert (small.train_images, small.val_images) == (640, 64)
+    assert small.fingerprint == make.procedural_fingerprint(640, 64, size=(96, 72))
+    assert not home.exists()
+
+
+@pytest.mark.parametrize("wrong", ["procedural:", "procedural:x96", "procedural:640x", "procedural:many"])
+def test_a_misspelt_form_says_which_there_are(wrong: str) -> None:
+    with pytest.raises(UsageError, match="procedural:IMAGESxSIDE"):
+        locate.facts_of(wrong)
+
+
+def test_named_data_come_from_the_catalog() -> None:
+    facts = locate.facts_of("cifar10")
+    assert (facts.kind, facts.root, facts.train_images, facts.size) == ("named", None, 50_000, 32)
+    assert facts.fingerprint != locate.facts_of("mnist").fingerprint
+    assert locate.plan_of("cifar10", "full", 32) == []
+
+
+def test_an_unknown_name_gets_the_nearest_or_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=r"unknown data 'cifar': did you mean cifar10"):
+        locate.facts_of("cifar")
+    with pytest.raises(UsageError, match=r"valid: procedural, cifar10.*or the path of an image folder"):
+        locate.facts_of("zzz")
+    with pytest.raises(UsageError, match="does not exist"):
+        locate.facts_of("./zzz")
+
+
+def test_a_folder_is_found_by_its_path(flat: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(flat.parent)
+    facts = locate.facts_of("flat")
+    assert (facts.name, facts.root, facts.kind) == ("flat", str(flat), "folder")
+
+
+def test_the_plan_says_in_words_what_ready_then_does() -> None:
+    assert locate.plan_of("procedural", "full", 224) == ["10,240 + 1,024 images to make (about 1.2 GB)"]
+    steps = locate.plan_of(TINY, "resized", 16)
+    assert [step.split(" (")[0] for step in steps] == [
+        "24 + 64 images to make",
+        "24 + 64 images to resize to 16×16",
+    ]
+    place = locate.ready(TINY, "resized", 16)
+    assert locate.plan_of(TINY, "resized", 16) == []
+    assert folder.scan(place).size == 16
+    assert [step.split(" (")[0] for step in locate.plan_of(TINY, "decoded", 8)] == [
+        "24 + 64 images to decode to 8×8"
+    ]
+    images, _ = decoded.open_decoded(locate.ready(TINY, "decoded", 8), "train")
+    assert images.shape == (24, 3, 8, 8)
+    made = locate.ready(TINY, "full", 999)
+    assert folder.scan(made).fingerprint == locate.facts_of(TINY).fingerprint
+
+
+def test_what_needs_no_images_makes_none(home: Path) -> None:
+    locate.ready("procedural", "none", 224)
+    assert locate.plan_of("procedural", "none", 224) == []
+    assert not home.exists()
+
+
+def test_a_folder_that_is_resized_already_is_taken_as_it_is(flat: Path, tmp_path: Path) -> None:
+    resize.resize(flat, tmp_path / "small", size=16)
+    small = str(tmp_path / "small")
+    assert locate.plan_of(small, "resized", 16) == []
+    assert locate.ready(small, "resized", 16) == tmp_path / "small"
+    assert locate.plan_of(small, "resized", 12) != []
+
+
+def test_the_home_follows_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert data_home() == tmp_path / "home"
+    monkeypatch.delenv("GPUBENCH_DATA")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert data_home() == tmp_path / "cache" / "gpubench" / "data"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert data_home() == tmp_path / ".cache" / "gpubench" / "data"
+
+
+def test_a_home_that_cannot_be_made_is_an_error_of_one_line(home: Path) -> None:
+    home.write_text("a file")
+    with pytest.raises(UnusableError, match=r"can't write into .*set GPUBENCH_DATA"):
+        locate.ready(TINY, "full", 16)

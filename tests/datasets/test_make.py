@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from photo_trees import tree
+
+from gpubench.datasets import folder, make, marker
+from gpubench.datasets.built import amount
+from gpubench.errors import UnusableError, UsageError
+
+SMALL = {"images": 40, "val_images": 8, "classes": 4, "size": (48, 36)}
+
+MAKE = """
+import sys
+from pathlib import Path
+from gpubench.datasets.make import make
+calls = []
+make(Path(sys.argv[1]), images=int(sys.argv[2]), val_images=8, classes=4, size=(48, 36), processes=2,
+     progress=lambda done, total: calls.append(done))
+print(len(calls))
+"""
+"""No main guard: workers must not run the caller's script again."""
+
+
+def start(root: Path, images: int = 40, **more: object) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", MAKE, str(root), str(images)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)  # type: ignore[call-overload,no-any-return]
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(k) for k in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def wait_for_workers(pid: int) -> list[int]:
+    for _ in range(500):
+        if workers := children_of(pid):
+            return workers
+        time.sleep(0.01)
+    raise AssertionError("no workers")
+
+
+def is_running(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def test_makes_what_it_says_and_says_what_it_makes(tmp_path: Path) -> None:
+    root, seen = tmp_path / "made", []
+    facts = make.make(root, **SMALL, progress=lambda done, total: seen.append((done, total)))
+    assert (facts.train_images, facts.val_images, facts.num_classes, facts.size) == (40, 8, 4, None)
+    assert len(folder.listing(root, "train")) == 40
+    assert [label for _, label in folder.listing(root, "val")] == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert (
+        facts.fingerprint
+        == make.procedural_fingerprint(40, 8, 4, 0, (48, 36))
+        == folder.scan(root).fingerprint
+    )
+    assert json.loads((root / marker.NAME).read_text())["fingerprint"] == facts.fingerprint
+    assert (seen[0], seen[-1]) == ((0, 48), (48, 48))
+    assert seen == sorted(seen)
+
+
+def test_the_same_recipe_gives_the_same_bytes_in_any_number_of_processes(tmp_path: Path) -> None:
+    make.make(tmp_path / "a", **SMALL, processes=1)
+    make.make(tmp_path / "b", **SMALL, processes=3)
+    assert tree(tmp_path / "a") == tree(tmp_path / "b")
+
+
+def test_a_second_call_makes_nothing(tmp_path: Path) -> None:
+    first = make.make(tmp_path / "made", **SMALL)
+    before = (tmp_path / "made" / marker.NAME).stat()
+    calls: list[int] = []
+    assert make.make(tmp_path / "made", **SMALL, progress=lambda done, _: calls.append(done)) == first
+    assert not calls
+    assert (tmp_path / "made" / marker.NAME).stat() == before
+
+
+def test_every_part_of_the_recipe_has_its_own_fingerprint_and_place() -> None:
+    recipes = [
+        make.procedural_marker(),
+        make.procedural_marker(images=640),
+        make.procedural_marker(val_images=64),
+        make.procedural_marker(classes=8),
+        make.procedural_marker(seed=1),
+        make.procedural_marker(size=(96, 72)),
+    ]
+    assert len({recipe.fingerprint for recipe in recipes}) == len(recipes)
+    assert len({make.default_root(recipe) for recipe in recipes}) == len(recipes)
+
+
+def test_two_processes_at_once_make_it_once(tmp_path: Path) -> None:
+    both = [start(tmp_path / "made", 120) for _ in range(2)]
+    outputs = [process.communicate(timeout=60) for process in both]
+    assert [process.returncode for process in both] == [0, 0], outputs
+    calls = sorted(int(out) for out, _ in outputs)
+    assert calls[0] == 0 < calls[1]
+    assert folder.scan(tmp_path / "made").train_images == 120
+    assert sorted(p.name for p in tmp_path.iterdir()) == [".made.lock", "made"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_build_that_is_stopped_leaves_no_finished_folder_and_no_processes(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    process = start(tmp_path / "made", 20_000)
+    workers = wait_for_workers(process.pid)
+    time.sleep(0.3)
+    process.send_signal(number)
+    process.communicate(timeout=30)
+    assert not (tmp_path / "made").exists()
+    for _ in range(500):
+        if not any(map(is_running, workers)):
+            break
+        time.sleep(0.01)
+    assert not any(map(is_running, workers))
+    if number == signal.SIGKILL:
+        assert list(tmp_path.glob(".made.partial-*"))  # nobody could clean up: the next one does
+    make.make(tmp_path / "made", **SMALL)
+    assert sorted(p.name for p in tmp_path.iterdir()) == [".made.lock", "made"]
+
+
+def test_a_terminals_interrupt_does_not_reach_the_workers(tmp_path: Path) -> None:
+    process = start(tmp_path / "made", 20_000, start_new_session=True)
+    wait_for_workers(process.pid)
+    time.sleep(0.3)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert errors.count("Traceback") == 1  # the parent's own KeyboardInterrupt
+    assert [p.name for p in tmp_path.iterdir()] == [".made.lock"]
+
+
+def test_a_disk_that_refuses_ends_in_one_line_and_leaves_nothing(tmp_path: Path) -> None:
+    code = (
+        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))\n"
+        "from gpubench.errors import UnusableError\n"
+        f"try:\n    exec({MAKE!r})\nexcept UnusableError as error:\n    print(error)"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "made"), "40"], capture_output=True, text=True
+    )
+    assert out.returncode == 0, out.stderr
+    assert out.stdout.startswith(f"can't write {tmp_path / 'made'}: File too large; free some room")
+    assert len(out.stdout.splitlines()) == 1
+    assert [p.name for p in tmp_path.iterdir()] == [".made.lock"]
+
+
+def test_a_disk_with_too_little_room_says_so_before_it_starts(tmp_path: Path) -> None:
+    with pytest.raises(UnusableError, match=r"takes about .* GB, .* are free"):
+        make.make(tmp_path / "made", images=10**12)
+
+
+def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    make.make(tmp_path / "mine", **SMALL)  # an empty one is taken
+    before = tree(tmp_path / "mine")
+    with pytest.raises(UsageError, match="holds something else"):
+        make.make(tmp_path / "mine", **{**SMALL, "seed": 1})
+    assert tree(tmp_path / "mine") == before
+
+
+def test_a_folder_that_lost_an_image_is_neither_done_nor_of_that_fingerprint(tmp_path: Path) -> None:
+    made = make.make(tmp_path / "made", **SMALL)
+    Path(folder.listing(tmp_path / "made", "train")[5][0]).unlink()
+    assert folder.scan(tmp_path / "made").fingerprint != made.fingerprint
+    with pytest.raises(UnusableError, match="lost or gained files"):
+        make.make(tmp_path / "made", **SMALL)
+
+
+@pytest.mark.parametrize("wrong", [{"classes": 0}, {"classes": 1001}, {"images": 3}, {"size": (10, 10)}])
+def test_a_recipe_that_cannot_be_made_is_refused(tmp_path: Path, wrong: dict[str, object]) -> None:
+    with pytest.raises(UsageError):
+        make.make(tmp_path / "made", **{**SMALL, **wrong})
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UnusableError, match="set GPUBENCH_DATA"):
+        make.make(tmp_path / "file" / "made", **SMALL)
+
+
+def test_amounts_read_as_people_say_them() -> None:
+    assert [amount(n) for n in (1_056_000_000, 104_000_000, 38_400_000, 10)] == [
+        "1.1 GB",
+        "0.1 GB",
+        "38.4 MB",
+        "0.1 MB",
+    ]

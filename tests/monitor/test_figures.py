@@ -1,0 +1,217 @@
+"""Cutting stored samples to windows: numbers whose answer is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from gpubench import result
+from gpubench.monitor import metrics
+from gpubench.monitor.figures import Figures, Watched, Window, figures
+from gpubench.monitor.samples import Samples
+
+WARM = Window(10.0, 14.0, 0, False)
+FIRST = Window(14.5, 18.5, 1, True)
+SECOND = Window(19.0, 23.0, 2, True)
+WINDOWS = (WARM, FIRST, SECOND)
+
+
+def watched(
+    samples: Samples, windows: tuple[Window, ...] = WINDOWS, gpus: tuple[str, ...] = ("0", "1"), cpus: int = 4
+) -> Watched:
+    return Watched(
+        samples=samples, windows=windows, gpus=gpus, baseline_mib={"0": 700.0, "1": 700.0}, cpus=cpus
+    )
+
+
+def fill(
+    samples: Samples, metric: str, value: Callable[[float], float], device: str = "host", period: float = 0.1
+) -> None:
+    for k in range(round(20 / period)):
+        t = 5 + k * period
+        samples.add(t, metric, value(t), device)
+
+
+def always(value: float) -> Callable[[float], float]:
+    return lambda _: value
+
+
+def training(t: float) -> bool:
+    return any(w.t0 <= t <= w.t1 for w in WINDOWS)
+
+
+def test_means_are_of_measured_windows_alone() -> None:
+    samples = Samples()
+    fill(samples, "gpu_util_pct", lambda t: (100 if t < 14.2 else 80) if training(t) else 0, "0")
+    fill(samples, "gpu_util_pct", lambda t: 40 if training(t) else 0, "1")
+    fill(samples, "power_w", always(300), "0")
+    fill(samples, "power_w", lambda t: 200 if training(t) else 999, "1")
+    got = figures(watched(samples))
+    assert got.result["gpu_util_pct"] == pytest.approx(60), "the warm-up's 100 and the pauses' 0 are out"
+    assert got.result["gpu_util_max_pct"] == 80
+    assert got.result["power_w"] == pytest.approx(500), "summed over the GPUs"
+    facts = got.provenance["gpu_util_pct"]
+    assert facts["period_s"] == 0.1
+    assert 140 <= facts["samples"] <= 160
+    assert facts["gaps"] == 0
+
+
+def test_a_sample_just_after_the_start_speaks_of_the_time_before() -> None:
+    samples = Samples()
+    fill(samples, "gpu_util_pct", lambda t: 90 if t > 14.68 else 0, "0")
+    got = figures(watched(samples, (FIRST,), ("0",)))
+    assert got.result["gpu_util_pct"] == pytest.approx(90)
+
+
+def test_a_short_window_keeps_what_it_has_and_a_shorter_one_says_so() -> None:
+    samples = Samples()
+    fill(samples, "gpu_util_pct", always(50), "0")
+    short = figures(watched(samples, (Window(14.05, 14.35, 1, True),), ("0",)))
+    assert short.result["gpu_util_pct"] == 50
+    assert short.provenance["gpu_util_pct"]["samples"] == 3
+    shorter = figures(watched(samples, (Window(14.01, 14.05, 1, True),), ("0",)))
+    assert shorter.result["gpu_util_pct"] is None
+    assert "0.04 s" in shorter.missing["gpu_util_pct"]
+
+
+def test_one_blind_gpu_makes_no_mean() -> None:
+    samples = Samples()
+    fill(samples, "gpu_util_pct", always(50), "0")
+    samples.gap("gpu_util_pct", "utilisation: Not Supported", "1")
+    got = figures(watched(samples))
+    assert got.result["gpu_util_pct"] is None
+    assert got.missing["gpu_util_pct"] == "utilisation: Not Supported"
+
+
+def test_memory_is_the_peak_of_the_fullest_gpu_over_the_whole_trial() -> None:
+    samples = Samples()
+    fill(samples, metrics.PROCESS_MEMORY, lambda t: 9000 if 11 <= t < 12 else 5000, "0", 1.0)
+    fill(samples, metrics.PROCESS_MEMORY, always(6000), "1", 1.0)
+    got = figures(watched(samples))
+    assert (got.result["gpu_mem_mib"], got.result["gpu_mem_source"]) == (9000, "nvml-process")
+
+
+def test_without_process_memory_the_device_s_growth_stands_in() -> None:
+    samples = Samples()
+    samples.note(metrics.PROCESS_MEMORY, "none of the trial's processes", "0")
+    fill(samples, metrics.DEVICE_MEMORY, lambda t: 700 if t < 9 else 4700, "0")
+    fill(samples, metrics.DEVICE_MEMORY, lambda t: 700 if t < 9 else 5700, "1")
+    got = figures(watched(samples))
+    assert (got.result["gpu_mem_mib"], got.result["gpu_mem_source"]) == (5000, "nvml-device-delta")
+    assert "none of the trial's processes" in got.provenance["gpu_mem_mib"]["source"]
+
+
+def test_device_memory_that_did_not_grow_is_no_zero() -> None:
+    samples = Samples()
+    for device in ("0", "1"):
+        fill(samples, metrics.DEVICE_MEMORY, always(600), device)
+    got = figures(watched(samples))
+    assert got.result["gpu_mem_mib"] is None
+    assert got.result["gpu_mem_source"] is None
+    assert "did not grow" in got.missing["gpu_mem_mib"]
+
+
+def test_cpu_figures_come_from_totals_at_the_edges() -> None:
+    samples = Samples()
+    # 3 of 4 CPUs busy in windows, 1 otherwise; the trial's own tree has 2 of them.
+    times = sorted({5.0 + k for k in range(20)} | {e for w in WINDOWS for e in (w.t0, w.t1)})
+    busy = tree = 0.0
+    for before, t in zip([times[0], *times], times, strict=False):
+        inside = training((before + t) / 2)
+        busy += (t - before) * (3 if inside else 1)
+        tree += (t - before) * (2 if inside else 0)
+        samples.add(t, metrics.CPU_BUSY, busy)
+        samples.add(t, metrics.CPU_STOLEN, 0.0)
+        samples.add(t, metrics.CPU_TREE, tree)
+    got = figures(watched(samples, gpus=()))
+    assert got.result["cpu_util_pct"] == pytest.approx(75)
+    assert got.result["cpu_util_max_pct"] == pytest.approx(75)
+    assert got.result["cpu_util_trial_pct"] == pytest.approx(50)
+    assert got.result["cpu_s_per_epoch"] == pytest.approx(8)
+    assert got.cpu_s_by_epoch == pytest.approx({0: 8.0, 1: 8.0, 2: 8.0})
+
+
+def test_the_busiest_second_is_the_peak_and_an_edge_s_sliver_is_not() -> None:
+    samples = Samples()
+    # A sample 1 ms after another holds one whole tick of 10 ms: 1000 %, if it were believed.
+    for t, busy in [
+        (14.0, 0.0),
+        (14.5, 0.5),
+        (15.0, 1.0),
+        (15.001, 1.01),
+        (16.0, 3.0),
+        (17.0, 4.0),
+        (18.5, 5.5),
+    ]:
+        samples.add(t, metrics.CPU_BUSY, busy)
+    got = figures(watched(samples, (FIRST,), ()))
+    assert got.result["cpu_util_max_pct"] == pytest.approx(50, abs=1), "2 s in the second from 15 to 16, of 4"
+    assert got.result["cpu_util_pct"] == pytest.approx(100 * 5 / 16)
+
+
+def test_stolen_time_is_nobody_s() -> None:
+    samples = Samples()
+    for t, busy, stolen in [(14.0, 0.0, 0.0), (24.0, 20.0, 20.0)]:
+        samples.add(t, metrics.CPU_BUSY, busy)
+        samples.add(t, metrics.CPU_STOLEN, stolen)
+        samples.add(t, metrics.CPU_TREE, busy)
+    spread = Watched(
+        samples=samples, windows=(Window(14.0, 24.0, 1, True),), gpus=(), baseline_mib={}, cpus=4
+    )
+    got = figures(spread)
+    # Readings 10 s apart are still exact where the window's edges fall on them.
+    assert got.result["cpu_util_pct"] == pytest.approx(100)
+    assert got.result["cpu_util_trial_pct"] == pytest.approx(100)
+
+
+def test_a_pause_in_sampling_at_an_edge_has_a_reason() -> None:
+    samples = Samples()
+    for t in (5.0, 12.0, 20.0, 24.0):
+        samples.add(t, metrics.CPU_TREE, t)
+        samples.add(t, metrics.CPU_BUSY, t)
+    got = figures(watched(samples))
+    assert got.result["cpu_s_per_epoch"] is None
+    assert "8.0 s" in got.missing["cpu_s_per_epoch"]
+    assert got.cpu_s_by_epoch[1] is None
+
+
+def test_more_cpu_time_than_there_is_is_no_share() -> None:
+    samples = Samples()
+    for k in range(20):
+        samples.add(5.0 + k, metrics.CPU_TREE, 8.0 * k)
+    got = figures(watched(samples))
+    assert got.result["cpu_util_trial_pct"] is None
+    assert "2.0 times" in got.missing["cpu_util_trial_pct"]
+
+
+def every_column(got: Figures) -> None:
+    known = {column.name for column in result.MEASURED}
+    assert got.result.keys() <= known
+    assert {c for c, v in got.result.items() if v is None} == got.missing.keys()
+    assert all(got.missing.values())
+    assert got.provenance.keys() == {c for c, v in got.result.items() if v is not None}
+
+
+def test_nothing_measured_gives_reasons_and_the_memory_so_far() -> None:
+    samples = Samples()
+    fill(samples, metrics.PROCESS_MEMORY, always(5000), "0", 1.0)
+    got = figures(watched(samples, (WARM,), ("0",)))
+    every_column(got)
+    assert got.result["gpu_mem_mib"] == 5000
+    assert got.missing["gpu_util_pct"] == "the trial ended before a measured window had"
+    every_column(figures(watched(Samples(), ())))
+
+
+def test_a_cpu_trial_has_no_gpu_figures() -> None:
+    got = figures(watched(Samples(), gpus=()))
+    every_column(got)
+    for column in ("gpu_mem_mib", "gpu_mem_source", "power_w", *(c.name for c in metrics.GPU_COLUMNS)):
+        assert got.missing[column] == "the trial uses no GPU"
+
+
+def test_rows_are_tidy_and_in_order() -> None:
+    samples = Samples()
+    samples.add(12.0, "power_w", 300.0, "0")
+    samples.add(11.5, "cpu_tree_s", 1.0)
+    assert samples.rows(10.0) == [(1.5, "host", "cpu_tree_s", 1.0), (2.0, "0", "power_w", 300.0)]

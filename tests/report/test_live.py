@@ -1,0 +1,99 @@
+"""The live view at 80 columns, and its plain stand-ins."""
+
+import io
+import threading
+
+from rich.console import Console
+
+from gpubench.report.live import LiveView, PlainView, Progress, QuietView, clock, finished_line, frame, view
+
+OK = {"status": "ok", "epoch_time_s": 3.214, "gpu_mem_mib": 2435.0, "reason": None}
+FAILED = {"status": "failed", "reason": "\x1b[31mkilled\x1b[0m by signal 9\nmore"}
+
+FULL = Progress(
+    done=2, total=12, trial_label="batch_size=64 strategy=ddp", epoch=2, epochs=3, step=80, steps=160,
+    gpu_mem_mib=2435, gpu_util_pct=97, cpu_util_pct=61, elapsed_s=72, left_s=270,
+)  # fmt: skip
+
+
+def terminal(width=80):
+    return Console(file=io.StringIO(), force_terminal=True, width=width, height=20, _environ={})
+
+
+def test_the_frame_says_all_there_is_to_know():
+    assert frame(FULL, 80).plain.splitlines() == [
+        "[3/12] batch_size=64 strategy=ddp",
+        "  epoch 2/3  " + "━" * 20 + "─" * 20 + "  step 80/160",
+        "  GPU 2,435 MiB  GPU 97 %  CPU 61 %  ~4:30 left  1:12 gone",
+    ]
+
+
+def test_the_frame_fits_every_width():
+    long = Progress(
+        done=0, total=1000, trial_label="x" * 200, epoch=1, epochs=3, step=0, steps=9, note="n" * 90
+    )
+    for progress in (FULL, long):
+        for width in (10, 20, 40, 80, 200):
+            lines = frame(progress, width).plain.splitlines()
+            assert len(lines) == 3
+            assert max(map(len, lines)) <= width
+
+
+def test_what_is_not_known_is_left_out():
+    early = Progress(done=0, total=3, trial_label="batch_size=16", note="starting")
+    assert frame(early, 80).plain.splitlines() == ["[1/3] batch_size=16", "  starting", "  0:00 gone"]
+
+
+def test_a_finished_line():
+    assert finished_line(3, 12, "batch_size=64 strategy=ddp", OK) == (
+        "[3/12] batch_size=64 strategy=ddp  ok  epoch 3.21 s  2,435 MiB"
+    )
+    assert finished_line(1, 2, "b", {"status": "oom"}) == "[1/2] b  out of memory"
+    assert finished_line(1, 2, "b", FAILED) == "[1/2] b  failed  killed by signal 9"
+
+
+def test_the_live_view_keeps_finished_lines_and_gives_the_terminal_back():
+    console = terminal()
+    threads = threading.active_count()
+    with LiveView(console) as live:
+        live.started(3, 12, "batch_size=64")
+        live.update(FULL)
+        assert threading.active_count() == threads
+        live.finished(3, 12, "batch_size=64", OK)
+    written = console.file.getvalue()
+    assert "[3/12] batch_size=64  ok  epoch 3.21 s  2,435 MiB" in written
+    assert "━━━" in written
+    assert written.rindex("\x1b[?25h") > written.rindex("\x1b[?25l")  # the cursor is back
+    live.close()
+    assert console.file.getvalue() == written
+
+
+def test_without_a_terminal_a_line_a_start_and_an_end_and_nothing_else():
+    console = Console(file=io.StringIO(), force_terminal=False)
+    with view(console) as plain:
+        plain.say("2 trials")
+        plain.started(1, 2, "batch_size=64")
+        for _ in range(5):
+            plain.update(FULL)
+        plain.finished(1, 2, "batch_size=64", OK)
+        plain.finished(2, 2, "batch_size=128", FAILED)
+    assert console.file.getvalue() == (
+        "2 trials\n"
+        "[1/2] batch_size=64  started\n"
+        "[1/2] batch_size=64  ok  epoch 3.21 s  2,435 MiB\n"
+        "[2/2] batch_size=128  failed  killed by signal 9\n"
+    )
+
+
+def test_the_view_suits_the_console():
+    assert isinstance(view(terminal()), LiveView)
+    assert isinstance(view(Console(file=io.StringIO())), PlainView)
+    assert isinstance(
+        view(Console(file=io.StringIO(), force_terminal=True, _environ={"TERM": "dumb"})), PlainView
+    )
+    quiet = view(terminal(), quiet=True)
+    assert type(quiet) is QuietView
+
+
+def test_clock():
+    assert [clock(s) for s in (0, 7.4, 270, 3870)] == ["0:00", "0:07", "4:30", "1:04:30"]
