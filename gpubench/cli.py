@@ -51,43 +51,73 @@ def _how(*names: str, text: str, metavar: str | None = None) -> Any:
 @app.command(rich_help_panel="Measure")
 def sweep(
     experiment: Annotated[
-        Path | None, typer.Argument(metavar="[EXPERIMENT.toml]", help="Experiment file; none: the built-in one.")
+        Path | None,
+        typer.Argument(metavar="[EXPERIMENT.toml]", help="Experiment file; none: the built-in one."),
     ] = None,
-    model: Annotated[str | None, _field("--model", "torchvision's names, lenet, mlp, or path/to/file.py:function")] = None,
-    batch_size: Annotated[str | None, _field("--batch-size", "global: 16,32,64 or 16:64:16 or 16:512:x2")] = None,
-    batch_per_gpu: Annotated[str | None, _field("--batch-per-gpu", "batch size of each GPU (weak scaling)")] = None,
+    model: Annotated[
+        str | None, _field("--model", "torchvision's names, lenet, mlp, or path/to/file.py:function")
+    ] = None,
+    batch_size: Annotated[
+        str | None, _field("--batch-size", "global: 16,32,64 or 16:64:16 or 16:512:x2")
+    ] = None,
+    batch_per_gpu: Annotated[
+        str | None, _field("--batch-per-gpu", "batch size of each GPU (weak scaling)")
+    ] = None,
     gpus: Annotated[str | None, _field("--gpus", "number of GPUs: 1,2,4")] = None,
     gpu_ids: Annotated[str | None, _field("--gpu-ids", "explicit GPUs: 0+1,2+3")] = None,
     device: Annotated[str | None, _field("--device", "cuda or cpu", metavar="NAME")] = None,
     cpus: Annotated[str | None, _field("--cpus", "CPUs that a trial is bound to: 1,2,4")] = None,
     ranks: Annotated[str | None, _field("--ranks", "processes of a CPU trial")] = None,
-    strategy: Annotated[str | None, _field("--strategy", "single, dp, ddp (default: single on one device, else ddp)")] = None,
-    variant: Annotated[
-        str | None, _field("--variant", "crop-resize, pre-resized, gpu-augment, cached, synthetic, or the file's own")
+    strategy: Annotated[
+        str | None, _field("--strategy", "single, dp, ddp (default: single on one device, else ddp)")
     ] = None,
-    data: Annotated[str | None, _field("--data", "image folder, procedural, cifar10, mnist, …", metavar="PATH|NAME")] = None,
+    variant: Annotated[
+        str | None,
+        _field("--variant", "crop-resize, pre-resized, gpu-augment, cached, synthetic, or the file's own"),
+    ] = None,
+    data: Annotated[
+        str | None, _field("--data", "image folder, procedural, cifar10, mnist, …", metavar="PATH|NAME")
+    ] = None,
     precision: Annotated[str | None, _field("--precision", "fp32, tf32, bf16, fp16")] = None,
     workers: Annotated[str | None, _field("--workers", "loader processes of the whole trial")] = None,
-    optimizer: Annotated[str | None, _field("--optimizer", "sgd, momentum, nesterov, adagrad, rmsprop, adam, adamw")] = None,
-    epochs: Annotated[str | None, _field("--epochs", "epochs in all; the first one warms up")] = None,
-    steps: Annotated[str | None, _field("--steps", "measure so many steps instead; the epoch is extrapolated")] = None,
-    seed: Annotated[str | None, _field("--seed", "seed of weights, order and augmentation")] = None,
-    gpu_mem_cap: Annotated[str | None, _field("--gpu-mem-cap", "answer like a smaller card: 12GiB", metavar="SIZE")] = None,
-    set_: Annotated[list[str] | None, _field("--set", "any trial field, one value or an axis", metavar="FIELD=VALUES")] = None,
-    zip_: Annotated[
-        list[str] | None, _field("--zip", "fields that move together: batch_size,lr=16/0.1,32/0.2", metavar="F,F=V/V,…")
+    optimizer: Annotated[
+        str | None, _field("--optimizer", "sgd, momentum, nesterov, adagrad, rmsprop, adam, adamw")
     ] = None,
-    exclude: Annotated[list[str] | None, _field("--exclude", "leave out: strategy=dp,gpus=1", metavar="F=V,…")] = None,
-    repeats: Annotated[int | None, _how("--repeats", text="Repeat each trial with seed + 0, 1, …", metavar="N")] = None,
-    timeout: Annotated[str | None, _how("--timeout", text="Deadline of each trial: 90s, 10m, 2h", metavar="TIME")] = None,
+    epochs: Annotated[str | None, _field("--epochs", "epochs in all; the first one warms up")] = None,
+    steps: Annotated[
+        str | None, _field("--steps", "measure so many steps instead; the epoch is extrapolated")
+    ] = None,
+    seed: Annotated[str | None, _field("--seed", "seed of weights, order and augmentation")] = None,
+    gpu_mem_cap: Annotated[
+        str | None, _field("--gpu-mem-cap", "answer like a smaller card: 12GiB", metavar="SIZE")
+    ] = None,
+    set_: Annotated[
+        list[str] | None, _field("--set", "any trial field, one value or an axis", metavar="FIELD=VALUES")
+    ] = None,
+    zip_: Annotated[
+        list[str] | None,
+        _field("--zip", "fields that move together: batch_size,lr=16/0.1,32/0.2", metavar="F,F=V/V,…"),
+    ] = None,
+    exclude: Annotated[
+        list[str] | None, _field("--exclude", "leave out: strategy=dp,gpus=1", metavar="F=V,…")
+    ] = None,
+    repeats: Annotated[
+        int | None, _how("--repeats", text="Repeat each trial with seed + 0, 1, …", metavar="N")
+    ] = None,
+    timeout: Annotated[
+        str | None, _how("--timeout", text="Deadline of each trial: 90s, 10m, 2h", metavar="TIME")
+    ] = None,
     order: Annotated[
-        str | None, _how("--order", text="given or random (default: random where there are repeats)", metavar="ORDER")
+        str | None,
+        _how("--order", text="given or random (default: random where there are repeats)", metavar="ORDER"),
     ] = None,
     retry: Annotated[
         str | None, _how("--retry", text="Run these again: failed,timeout,stale,oom", metavar="STATUS,…")
     ] = None,
     fresh: Annotated[bool, _how("--fresh", text="Run everything again; earlier records are kept.")] = False,
-    out: Annotated[Path | None, _how("--out", text="Results folder (default: results/NAME)", metavar="FOLDER")] = None,
+    out: Annotated[
+        Path | None, _how("--out", text="Results folder (default: results/NAME)", metavar="FOLDER")
+    ] = None,
     dry_run: Annotated[bool, _how("--dry-run", "-n", text="Print the plan and run nothing.")] = False,
     quiet: Annotated[bool, _how("--quiet", "-q", text="Print only the path of the results.")] = False,
     json_: Annotated[bool, _how("--json", text="Print a JSON line for each trial.")] = False,

@@ -88,20 +88,31 @@ MEASURED: tuple[Column, ...] = (
     Column("images_per_epoch", "images", "full batches only", "images"),
     Column("step_time_ms_p50", "ms", "median time between ends of steps", "step ms p50", 1),
     Column("step_time_ms_p95", "ms", "95th percentile of the same", "step ms p95", 1),
-    Column("first_batch_s", "s", "from iter(loader) to the first batch of the first epoch", "first batch s", 2),
-    Column("data_wait_pct", "%", "share of the epoch in which the device starved for a batch", "data wait %", 1),
+    Column(
+        "first_batch_s", "s", "from iter(loader) to the first batch of the first epoch", "first batch s", 2
+    ),
+    Column(
+        "data_wait_pct", "%", "share of the epoch in which the device starved for a batch", "data wait %", 1
+    ),
     Column(
         "gpu_mem_mib", "MiB", "peak on the fullest GPU, trial's own processes, warm-up included", "GPU MiB", 0
     ),
     Column(
-        "gpu_mem_source", "", "nvml-process, nvml-device-delta, torch-reserved or published-log", "memory source"
+        "gpu_mem_source",
+        "",
+        "nvml-process, nvml-device-delta, torch-reserved or published-log",
+        "memory source",
     ),
-    Column("gpu_mem_allocated_mib", "MiB", "the allocator's peak of tensors, fullest GPU", "allocated MiB", 0),
+    Column(
+        "gpu_mem_allocated_mib", "MiB", "the allocator's peak of tensors, fullest GPU", "allocated MiB", 0
+    ),
     Column("gpu_mem_reserved_mib", "MiB", "the allocator's peak of segments, fullest GPU", "reserved MiB", 0),
     Column("gpu_alloc_retries", "", "times the allocator had to give memory back and try again", "retries"),
     Column("gpu_util_pct", "%", "share of time with a kernel running, mean over GPUs and window", "GPU %", 0),
     Column("gpu_util_max_pct", "%", "highest sample of the same", "GPU max %", 0),
-    Column("gpu_mem_util_pct", "%", "share of time in which device memory was read or written", "mem util %", 0),
+    Column(
+        "gpu_mem_util_pct", "%", "share of time in which device memory was read or written", "mem util %", 0
+    ),
     Column("gpu_mem_util_max_pct", "%", "highest sample of the same", "mem util max %", 0),
     Column("cpu_util_pct", "%", "all work on the CPUs that the trial may use", "CPU %", 0),
     Column("cpu_util_max_pct", "%", "highest sample of the same", "CPU max %", 0),

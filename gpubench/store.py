@@ -91,7 +91,9 @@ class Results:
                 found.append(Record.model_validate_json(path.read_bytes()))
             except (ValidationError, OSError) as error:
                 problem = str(error).splitlines()[0]
-                raise UnusableError(f"record {path} can't be read ({problem}); move it away to go on") from None
+                raise UnusableError(
+                    f"record {path} can't be read ({problem}); move it away to go on"
+                ) from None
         return sorted(found, key=lambda record: record.started_at)
 
     def next_attempt(self, unit_id: str) -> int:
@@ -111,7 +113,9 @@ class Results:
         path = self.part("records", record.trial_id, record.attempt, "json")
         if path.exists():
             raise UnusableError(f"{path} exists already: two sweeps write into {self.folder}")
-        write_whole(path, json.dumps(record.model_dump(), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+        write_whole(
+            path, json.dumps(record.model_dump(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        )
 
     # ---- plans ----
 
@@ -123,7 +127,9 @@ class Results:
 
     def plans(self) -> list[Path]:
         """Stored plans, oldest first."""
-        return sorted((self.folder / "plans").glob("*.toml"), key=lambda path: (path.stat().st_mtime, path.name))
+        return sorted(
+            (self.folder / "plans").glob("*.toml"), key=lambda path: (path.stat().st_mtime, path.name)
+        )
 
     # ---- tables ----
 

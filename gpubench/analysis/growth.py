@@ -11,10 +11,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from gpubench.analysis.repeats import merge_repeats
-from gpubench.analysis.varied import Axes, Row, asked, determined, known, values, varied
-
-# Rows of different machines are never each other's neighbours.
-MACHINE = ("gpu_name", "cpu_name")
+from gpubench.analysis.varied import Axes, Row, asked, determined, known, machine, values, varied
 
 
 def ordered_axis(axes: Axes, rows: Sequence[Row]) -> str | None:
@@ -72,12 +69,18 @@ def growth(rows: Sequence[Row], axis: str | None, tied: Collection[str] = ()) ->
 def series(
     rows: Sequence[dict[str, Any]], axis: str, tied: Collection[str] = ()
 ) -> dict[tuple[tuple[str, Any], ...], list[dict[str, Any]]]:
-    """Rows that differ in `axis` and `tied` alone, under the (field, value) pairs in which series differ."""
+    """Rows that differ in `axis` and `tied` alone, under the (field, value) pairs in which series differ.
+
+    Rows of different machines are never each other's neighbours.
+    """
     fields = [f for f in varied(rows) if f != axis and f not in tied]
-    fields += [f for f in ("group", *MACHINE) if len({row.get(f) for row in rows if row.get(f)}) > 1]
+    fields += ["group"] if len({row.get("group") for row in rows}) > 1 else []
+    machines = {machine(row) for row in rows} - {None}
     found: dict[tuple[tuple[str, Any], ...], list[dict[str, Any]]] = {}
     for row in rows:
-        found.setdefault(tuple((f, known(row, f)) for f in fields), []).append(row)
+        key = [(f, known(row, f)) for f in fields]
+        key += [("machine", machine(row))] if len(machines) > 1 else []
+        found.setdefault(tuple(key), []).append(row)
     return found
 
 

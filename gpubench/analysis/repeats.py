@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpubench import result
-from gpubench.analysis.varied import Row
+from gpubench.analysis.varied import Row, machine
 from gpubench.result import Column
 
 REPEATS = Column("repeats", "", "repeats that ended ok; the row shows their median", "n")
@@ -19,14 +19,24 @@ FIGURES: tuple[str, ...] = tuple(c.name for c in (*result.TRIAL[-2:], *result.ME
 def merge_repeats(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """One row a configuration, in order of first appearance.
 
-    Rows are repeats of each other if they agree in config_id, group and job. Figures are medians over those
-    that ended ok. Adds `repeats` (how many those are) and `endings` ("ok", or "2 ok, 1 failed").
+    Rows are repeats of each other if they agree in config_id, group, job and machine. Figures are medians over
+    those that ended ok. Adds `repeats` (how many those are) and `endings` ("ok", or "2 ok, 1 failed").
     """
-    found: dict[Any, list[Row]] = {}
+    found: dict[Any, dict[str | None, list[Row]]] = {}
     for number, row in enumerate(rows):
         config = row.get("config_id") or number
-        found.setdefault((config, row.get("group"), row.get("job")), []).append(row)
-    return [_merge(same) for same in found.values()]
+        found.setdefault((config, row.get("group"), row.get("job")), {}).setdefault(machine(row), []).append(
+            row
+        )
+    return [_merge(same) for machines in found.values() for same in _adopt(machines)]
+
+
+def _adopt(machines: dict[str | None, list[Row]]) -> list[list[Row]]:
+    """Rows by machine; a planned one, which has none yet, joins the first."""
+    homeless = machines.pop(None, [])
+    groups = list(machines.values()) or [[]]
+    groups[0].extend(homeless)
+    return groups
 
 
 def _merge(same: Sequence[Row]) -> dict[str, Any]:

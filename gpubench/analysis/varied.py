@@ -87,6 +87,11 @@ def constant(rows: Sequence[Row]) -> dict[str, Any]:
     return {field: only[0] for field, only in found.items() if len(only) == 1 and only[0] is not None}
 
 
+def machine(row: Row) -> str | None:
+    """What a row's figures depend on: its GPU model, or its CPU model where the device is the CPU."""
+    return row.get("cpu_name") if row.get("device") == "cpu" else row.get("gpu_name")
+
+
 def label(row: Row, fields: Iterable[str]) -> str:
     """A row's name among its neighbours: `batch_size=64 strategy=ddp`. Unknown fields are left out."""
     return " ".join(f"{f}={result.cell(row[f])}" for f in fields if row.get(f) is not None)

@@ -13,7 +13,7 @@ from gpubench.errors import UsageError
 
 RECIPE = "resized"
 VERSION = 1
-_BYTES_PER_PIXEL = 1.0
+_BYTES_PER_PIXEL = 0.6
 
 
 def resized_marker(source: DataFacts, size: int) -> Marker:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 from gpubench import catalog
@@ -18,8 +19,20 @@ class Facts(Protocol):
     def train_images(self) -> int: ...
 
 
-def _devices(t: Trial, device: str, facts: Facts) -> str | None:
-    if device == "cpu":
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A trial and what its sense depends on."""
+
+    trial: Trial
+    variant: catalog.Variant
+    device: str
+    """cuda or cpu, resolved."""
+    facts: Facts
+
+
+def _devices(case: Case) -> str | None:
+    t = case.trial
+    if case.device == "cpu":
         if t.gpus:
             return "a CPU trial uses no GPUs; --ranks counts its processes"
         return None
@@ -32,11 +45,12 @@ def _devices(t: Trial, device: str, facts: Facts) -> str | None:
     return None
 
 
-def _strategy(t: Trial, device: str, facts: Facts) -> str | None:
+def _strategy(case: Case) -> str | None:
+    t = case.trial
     known = catalog.STRATEGIES[t.strategy]
-    if known.needs_gpu and device == "cpu":
+    if known.needs_gpu and case.device == "cpu":
         return f"strategy {t.strategy} needs GPUs"
-    unit = "process" if device == "cpu" else "GPU"
+    unit = "process" if case.device == "cpu" else "GPU"
     if t.devices < known.min_devices:
         return f"strategy {t.strategy} needs at least {known.min_devices} {unit}s"
     if known.max_devices is not None and t.devices > known.max_devices:
@@ -46,65 +60,79 @@ def _strategy(t: Trial, device: str, facts: Facts) -> str | None:
     return None
 
 
-def _batch(t: Trial, device: str, facts: Facts) -> str | None:
+def _batch(case: Case) -> str | None:
+    t = case.trial
     share = t.devices * t.accumulate
     if t.batch_size % share:
         return f"a batch of {t.batch_size} can't be shared equally: {t.devices} devices × {t.accumulate} micro-batches"
-    images = t.train_images or facts.train_images
-    if images > facts.train_images > 0 and t.variant != "synthetic":
-        return f"the data have only {facts.train_images:,} training images"
+    images = t.train_images or case.facts.train_images
+    if images > case.facts.train_images > 0 and t.variant != "synthetic":
+        return f"the data have only {case.facts.train_images:,} training images"
     if images and t.batch_size > images:
         return f"a batch of {t.batch_size:,} is larger than the epoch of {images:,} images"
     return None
 
 
-def _precision(t: Trial, device: str, facts: Facts) -> str | None:
-    if device == "cpu" and t.precision in ("tf32", "fp16"):
+def _variant(case: Case) -> str | None:
+    needs = case.variant.needs_gpu and case.device == "cpu"
+    return f"variant {case.trial.variant} needs a GPU" if needs else None
+
+
+def _precision(case: Case) -> str | None:
+    t = case.trial
+    if case.device == "cpu" and t.precision in ("tf32", "fp16"):
         return f"precision {t.precision} needs a GPU"
     return None
 
 
-def _execution(t: Trial, device: str, facts: Facts) -> str | None:
+def _execution(case: Case) -> str | None:
+    t = case.trial
     if t.execution != "graph":
         return None
-    if device == "cpu":
+    if case.device == "cpu":
         return "execution graph needs a GPU"
     if not catalog.OPTIMIZERS[t.optimizer].capturable:
         return f"a step of {t.optimizer} can't be captured into a CUDA graph"
     return None
 
 
-def _model(t: Trial, device: str, facts: Facts) -> str | None:
+def _model(case: Case) -> str | None:
+    t = case.trial
     if t.width != 1.0 and t.model not in catalog.WIDTH_MODELS and ".py:" not in t.model:
         return f"{t.model} has no width to set"
     return None
 
 
-def _cap(t: Trial, device: str, facts: Facts) -> str | None:
-    if t.gpu_mem_cap_mib is not None and device == "cpu":
+def _cap(case: Case) -> str | None:
+    t = case.trial
+    if t.gpu_mem_cap_mib is not None and case.device == "cpu":
         return "a GPU memory cap needs a GPU"
     return None
 
 
-def _loaders(t: Trial, device: str, facts: Facts) -> str | None:
+def _loaders(case: Case) -> str | None:
+    t = case.trial
     ranks = t.devices if catalog.STRATEGIES[t.strategy].process_per_device else 1
     if t.workers and t.workers % ranks:
         return f"{t.workers} workers can't be shared equally by {ranks} processes"
     return None
 
 
-def _epochs(t: Trial, device: str, facts: Facts) -> str | None:
+def _epochs(case: Case) -> str | None:
+    t = case.trial
     if t.steps is None and t.warmup_epochs >= t.epochs:
         return f"{t.warmup_epochs} warm-up of {t.epochs} epochs leaves none to measure"
     return None
 
 
-def _copies(t: Trial, device: str, facts: Facts) -> str | None:
+def _copies(case: Case) -> str | None:
+    t = case.trial
     return "several copies at once are not supported by this version" if t.copies > 1 else None
 
 
-RULES: tuple[Callable[[Trial, str, Facts], str | None], ...] = (
+RULES: tuple[Callable[[Case], str | None], ...] = (
     _devices,
+    _variant,
     _strategy,
     _batch,
     _precision,
@@ -119,7 +147,7 @@ RULES: tuple[Callable[[Trial, str, Facts], str | None], ...] = (
 
 def why_senseless(t: Trial, variant: catalog.Variant, device: str, facts: Facts) -> str | None:
     """Why this trial can't be run anywhere of its kind; None where it can. `device`: cuda or cpu, resolved."""
-    if variant.needs_gpu and device == "cpu":
+    if variant.needs_gpu and case.device == "cpu":
         return f"variant {t.variant} needs a GPU"
     for rule in RULES:
         reason = rule(t, device, facts)

@@ -112,11 +112,21 @@ def describe(error: ValidationError, model: type[BaseModel]) -> str:
     if first["type"] == "extra_forbidden":
         known: Any = model
         for part in first["loc"][:-1]:
-            info = known.model_fields.get(part) if isinstance(part, str) and hasattr(known, "model_fields") else None
+            info = (
+                known.model_fields.get(part)
+                if isinstance(part, str) and hasattr(known, "model_fields")
+                else None
+            )
             inner = getattr(info, "annotation", None)
-            known = inner if hasattr(inner, "model_fields") else (_VariantTable if "variants" in first["loc"] else known)
+            known = (
+                inner
+                if hasattr(inner, "model_fields")
+                else (_VariantTable if "variants" in first["loc"] else known)
+            )
         return str(unknown("key", str(first["loc"][-1]), known.model_fields))
-    return f"{place}: {first['msg']}" + (f", not {first['input']!r}" if not isinstance(first["input"], dict) else "")
+    return f"{place}: {first['msg']}" + (
+        f", not {first['input']!r}" if not isinstance(first["input"], dict) else ""
+    )
 
 
 def _value(name: str, value: Any) -> Any:
@@ -268,7 +278,9 @@ def zip_option(text: str) -> Axis:
     steps = [step.split("/") for step in steps_text.split(",")]
     if not equals or len(names) < 2 or any(len(step) != len(names) for step in steps):
         raise UsageError(f"--zip: {text!r} is not FIELD,FIELD=VALUE/VALUE,VALUE/VALUE")
-    return Axis(names, tuple(tuple(values.parse_one(n, v) for n, v in zip(names, s, strict=True)) for s in steps))
+    return Axis(
+        names, tuple(tuple(values.parse_one(n, v) for n, v in zip(names, s, strict=True)) for s in steps)
+    )
 
 
 def to_toml(experiment: Experiment, resolved: Mapping[str, Any]) -> str:
@@ -280,7 +292,9 @@ def to_toml(experiment: Experiment, resolved: Mapping[str, Any]) -> str:
 
     table: dict[str, Any] = {"name": experiment.name, "question": experiment.question}
     table["fixed"] = {name: plain(v) for name, v in experiment.fixed.items()}
-    table["axes"] = {a.fields[0]: [plain(v[0]) for v in a.values] for a in experiment.axes if len(a.fields) == 1}
+    table["axes"] = {
+        a.fields[0]: [plain(v[0]) for v in a.values] for a in experiment.axes if len(a.fields) == 1
+    }
     table["run"] = {"repeats": experiment.repeats, "timeout": experiment.timeout_s}
     table["zip"] = [
         {name: [plain(step[i]) for step in a.values] for i, name in enumerate(a.fields)}

@@ -65,7 +65,9 @@ def check_names(experiment: Experiment) -> None:
             catalog.check_model(value)
         elif name == "variant" and value not in experiment.variants:
             if "/" in str(value) or Path(str(value)).exists():
-                raise UsageError(f"unknown variant {value!r}: it looks like a folder; did you mean --data {value}?")
+                raise UsageError(
+                    f"unknown variant {value!r}: it looks like a folder; did you mean --data {value}?"
+                )
             raise unknown("variant", str(value), experiment.variants)
         elif name == "strategy" and value not in catalog.STRATEGIES:
             raise unknown("strategy", str(value), catalog.STRATEGIES)
@@ -151,7 +153,9 @@ def _unit(
         t = trial.make(fields)
     except ValidationError as error:
         first = error.errors()[0]
-        raise UsageError(f"{'.'.join(map(str, first['loc'][:1]))}: {first['msg']}, not {first['input']!r}") from None
+        raise UsageError(
+            f"{'.'.join(map(str, first['loc'][:1]))}: {first['msg']}, not {first['input']!r}"
+        ) from None
     facts = sources.data(t.data)
     reason = why_senseless(t, variant, device_of(t, device), facts)
     if reason:

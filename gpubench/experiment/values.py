@@ -25,7 +25,7 @@ def _plain(annotation: Any) -> type:
         return _plain(next(a for a in typing.get_args(annotation) if a is not type(None)))
     if origin is Literal:
         return str
-    return tuple if origin is tuple else annotation  # type: ignore[no-any-return]
+    return tuple if origin is tuple else annotation
 
 
 TYPES: dict[str, type] = {
@@ -104,7 +104,9 @@ def span(field: str, text: str) -> list[Any]:
     geometric = step_text.startswith("x")
     step = _number(float if geometric else kind, step_text.removeprefix("x"), field)
     if last < first or step <= (1 if geometric else 0) or (geometric and first <= 0):
-        raise UsageError(f"{field}: {text!r} never ends; write smallest:largest:step, or :x2 with a factor over 1")
+        raise UsageError(
+            f"{field}: {text!r} never ends; write smallest:largest:step, or :x2 with a factor over 1"
+        )
     values: list[Any] = []
     value = first
     while value <= last * (1 + 1e-9):

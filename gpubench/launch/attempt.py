@@ -87,7 +87,9 @@ def attempt(
     return done
 
 
-def _answer(event: dict[str, Any], running: Running, watcher: Watcher, progress: Progress, done: Attempt) -> None:
+def _answer(
+    event: dict[str, Any], running: Running, watcher: Watcher, progress: Progress, done: Attempt
+) -> None:
     match event["event"]:
         case "hello":
             done.started = done.started or time.monotonic()

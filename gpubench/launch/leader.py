@@ -57,7 +57,7 @@ def fork_rank(spec: dict[str, Any], rank: int, channels: list[Channel]) -> int:
         from gpubench.train import worker
 
         code = worker.main(spec, rank, channels[rank])
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - whatever it is, this process ends here and says so in the log
         # worker.main reports its own errors; this is for what breaks around it, and the log is all that is left.
         traceback.print_exc()
     finally:

@@ -83,7 +83,9 @@ def epoch_rows(events: Sequence[Mapping[str, Any]], ranks: int, batch_size: int)
     return rows
 
 
-def timing(epochs: Sequence[Mapping[str, Any]], *, steps: int | None, steps_per_epoch: int, batch_size: int) -> dict[str, Any]:
+def timing(
+    epochs: Sequence[Mapping[str, Any]], *, steps: int | None, steps_per_epoch: int, batch_size: int
+) -> dict[str, Any]:
     """The columns of time and throughput, from the measured epochs (or from `steps` measured steps)."""
     measured = [e for e in epochs if not e["warmup"]]
     if not measured:
@@ -153,7 +155,9 @@ def outcome(
         if result["loss"] is None:
             missing["loss"] = "the loss is not a finite number: training diverged"
     else:
-        why = "the validation split is empty" if has_validation else "synthetic images have no validation split"
+        why = (
+            "the validation split is empty" if has_validation else "synthetic images have no validation split"
+        )
         missing["top1_pct"] = missing["loss"] = why
     return Outcome(
         status="ok",

@@ -46,8 +46,8 @@ def serve(control: Channel) -> None:
     alive: set[int] = set()
     reported: set[int] = set()
     while True:
-        readable, _, _ = select.select([control, wakened], [], [])
-        if wakened in readable:
+        readable, _, _ = select.select([control.fileno(), wakened.fileno()], [], [])
+        if wakened.fileno() in readable:
             with contextlib.suppress(BlockingIOError):
                 wakened.recv(4096)
             for pid in alive - reported:
@@ -55,7 +55,7 @@ def serve(control: Channel) -> None:
                 if ended is not None:
                     reported.add(pid)
                     control.send({"exited": pid, "code": ended.si_code, "status": ended.si_status})
-        if control in readable:
+        if control.fileno() in readable:
             try:
                 received = control.receive()
             except ConnectionError:

@@ -15,7 +15,7 @@ FIGURES = (
 )  # fmt: skip
 """Always there, empty or not, so that a sheet that refers to them keeps working."""
 
-PLACE = ("gpu_name", "group", "job")
+PLACE = ("gpu_name", "cpu_name", "group", "job")
 
 
 def text(tables: Sequence[Table]) -> str:

@@ -13,7 +13,7 @@ from gpubench import result
 from gpubench.analysis.growth import growth, moves_with, ordered_axis
 from gpubench.analysis.knee import knees
 from gpubench.analysis.repeats import REPEATS
-from gpubench.analysis.varied import Axes, Row, constant, label, values, varied
+from gpubench.analysis.varied import Axes, Row, constant, label, machine, values, varied
 from gpubench.result import Column, Record
 
 UNKNOWN = "–"
@@ -36,6 +36,7 @@ COLUMN: dict[str, Column] = {
     "group": Column("group", "", "", "group"),
     "job": Column("job", "", "", "job"),
     "gpu_name": Column("gpu_name", "", "", "GPU"),
+    "cpu_name": Column("cpu_name", "", "", "CPU"),
 }
 
 ANSI = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|.)")
@@ -141,9 +142,10 @@ def _sort_key(value: Any) -> tuple[int, Any]:
 
 
 def _place(rows: Sequence[Row]) -> list[str]:
-    """Columns that say where a row was measured: group and job, the GPU where there are several models."""
+    """Columns that say where a row was measured: the models where there are several, group and job."""
     groups = {row.get("group") for row in rows}
-    found = ["gpu_name"] if len(values(rows, "gpu_name")) > 1 else []
+    several = len({machine(row) for row in rows} - {None}) > 1
+    found = [name for name in ("gpu_name", "cpu_name") if several and len(values(rows, name)) > 1]
     found += ["group"] if len(groups) > 1 else []
     return found + (["job"] if groups != {None} else [])
 

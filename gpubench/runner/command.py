@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import sys
@@ -20,7 +19,8 @@ from gpubench.experiment.experiment import Experiment, Options
 from gpubench.experiment.plan import Plan, device_of, expand, plan_id
 from gpubench.launch.client import ForkServer
 from gpubench.monitor.nvml import Nvml, open_nvml
-from gpubench.report import live, markdown as markdown_report, terminal
+from gpubench.report import live, terminal
+from gpubench.report import markdown as markdown_report
 from gpubench.result import Record
 from gpubench.runner.estimate import words
 from gpubench.runner.preparing import prepare
@@ -197,7 +197,8 @@ def dropped_lines(plan: Plan) -> list[str]:
     parts = [f"{count} × {reason}" for reason, count in plan.dropped.most_common(4)]
     more = len(plan.dropped) - len(parts)
     return [
-        f"{plan.dropped.total()} combinations dropped: {'; '.join(parts)}{f'; and {more} more reasons' if more > 0 else ''}"
+        f"{plan.dropped.total()} combinations dropped: {'; '.join(parts)}"
+        + (f"; and {more} more reasons" if more > 0 else "")
     ]
 
 
@@ -229,7 +230,9 @@ def finish(job: Sweep, planned: Sequence[Planned], summary: Summary, view: live.
     elif mode == "table":
         mine = {item.unit.trial_id for item in planned}
         shown = [
-            t for t in contents(job.results, job.records).tables if any(row["trial_id"] in mine for row in t.rows)
+            t
+            for t in contents(job.results, job.records).tables
+            if any(row["trial_id"] in mine for row in t.rows)
         ]
         terminal.show(shown, Console(highlight=False))
     elif mode == "json":
@@ -240,9 +243,13 @@ def finish(job: Sweep, planned: Sequence[Planned], summary: Summary, view: live.
     if summary.interrupted:
         view.say("stopped; the same command goes on where this one stopped")
     elif summary.ran == 0:
-        view.say(f"nothing left to do: {summary.reused} done, {summary.skipped} skipped, {summary.failed} failed before")
+        view.say(
+            f"nothing left to do: {summary.reused} done, {summary.skipped} skipped, {summary.failed} failed before"
+        )
     if summary.failed:
-        view.say(f"{summary.failed} failed: the reasons stand under the table; --retry failed,timeout runs them again")
+        view.say(
+            f"{summary.failed} failed: the reasons stand under the table; --retry failed,timeout runs them again"
+        )
     if summary.stale:
         view.say(f"{summary.stale} were measured under other versions; --retry stale measures them again")
 
@@ -261,8 +268,3 @@ def table(folder: Path | None, *, markdown: bool) -> int:
     else:
         terminal.show(found.tables, Console(highlight=False))
     return 0
-
-
-def fingerprint(path: Path) -> str:
-    """Hash of a file."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -58,6 +58,8 @@ def show() -> None:
     counts = f"{facts.train_images:,} + {facts.val_images:,} images, {facts.num_classes} classes"
     out += [f"  {catalog.PROCEDURAL:<13}  {counts}, made here; procedural:640 makes 640 of them"]
     for name, named in catalog.NAMED_DATA.items():
-        out += [f"  {name:<13}  {named.train_images:,} + {named.val_images:,} images of {named.size}×{named.size}"]
+        out += [
+            f"  {name:<13}  {named.train_images:,} + {named.val_images:,} images of {named.size}×{named.size}"
+        ]
     out += ["  PATH           any folder of CLASS/*.jpg, or train/CLASS/*.jpg and val/CLASS/*.jpg"]
     sys.stdout.write("\n".join(out) + "\n")

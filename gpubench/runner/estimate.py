@@ -30,7 +30,9 @@ class Estimate:
 def estimate(t: Trial, resolved: Resolved, rows: Sequence[Mapping[str, Any]]) -> Estimate:
     """The time of one trial: start-up, then images over a rate."""
     per_epoch = resolved.train_images // t.batch_size * t.batch_size
-    images = t.batch_size * (t.steps + max(10, resolved.workers * t.prefetch)) if t.steps else per_epoch * t.epochs
+    images = (
+        t.batch_size * (t.steps + max(10, resolved.workers * t.prefetch)) if t.steps else per_epoch * t.epochs
+    )
     nearest = _nearest(t, rows)
     if nearest is not None:
         return Estimate(START_S[resolved.device] + images / nearest["images_per_s"], True)
@@ -49,12 +51,15 @@ def _nearest(t: Trial, rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] |
     def distance(row: Mapping[str, Any]) -> float:
         unlike = sum(row.get(n) != getattr(t, n) for n in ("variant", "strategy", "precision", "execution"))
         same_gpus = row.get("gpus") == (t.gpus or row.get("gpus"))
-        return 10.0 * unlike + 5.0 * (not same_gpus) + abs(row["batch_size"] / t.batch_size - 1)
+        ratio: float = row["batch_size"] / t.batch_size
+        return 10.0 * unlike + 5.0 * (not same_gpus) + abs(ratio - 1)
 
     alike = [
         row
         for row in rows
-        if row.get("model") == t.model and row.get("images_per_s") and row.get("input_size") == (t.input_size or row.get("input_size"))
+        if row.get("model") == t.model
+        and row.get("images_per_s")
+        and row.get("input_size") == (t.input_size or row.get("input_size"))
     ]
     return min(alike, key=distance) if alike else None
 

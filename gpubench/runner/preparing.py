@@ -13,7 +13,7 @@ from gpubench.runner.sweep import Sweep
 VIEW_PERIOD_S = 0.25
 
 
-class _Stopped(Exception):
+class _StoppedError(Exception):
     """The user stopped the making of images."""
 
 
@@ -33,7 +33,7 @@ def prepare(sweep: Sweep, planned: Sequence[Planned], view: View, should_stop: C
         def progress(done: int, total: int, label: str = label) -> None:
             nonlocal shown
             if should_stop():
-                raise _Stopped
+                raise _StoppedError
             now = time.monotonic()
             if label and now - shown > VIEW_PERIOD_S:
                 shown = now
@@ -51,6 +51,6 @@ def prepare(sweep: Sweep, planned: Sequence[Planned], view: View, should_stop: C
 
         try:
             locate.ready(data, files, size, progress)  # type: ignore[arg-type]
-        except _Stopped:
+        except _StoppedError:
             return False
     return True

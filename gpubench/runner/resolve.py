@@ -87,7 +87,15 @@ def warmup_steps(unit: Unit, resolved: Resolved) -> int:
 def data_spec(unit: Unit, resolved: Resolved, facts: DataFacts, root: Path | None) -> dict[str, Any]:
     """What the child needs to know to read the images."""
     files = unit.variant.files
-    kind = "none" if files == "none" else "named" if facts.kind == "named" else "decoded" if files == "decoded" else "folder"
+    kind = (
+        "none"
+        if files == "none"
+        else "named"
+        if facts.kind == "named"
+        else "decoded"
+        if files == "decoded"
+        else "folder"
+    )
     definition = unit.variant.definition()
     return {
         "kind": kind,

@@ -59,7 +59,11 @@ def survey(
     for unit in plan.units:
         record = None if fresh else chosen.get(unit.trial_id)
         stale = record is not None and is_stale(record, environment)
-        if record is not None and record.status in FINAL and not (stale and "stale" in retry or record.status in retry):
+        if (
+            record is not None
+            and record.status in FINAL
+            and not ((stale and "stale" in retry) or record.status in retry)
+        ):
             found.append(Planned(unit, "done", record.status, record, stale))
             continue
         skipped = skip_reason(unit, oom, gpus, plan.device)

@@ -172,7 +172,7 @@ class Sweep:
     def _again(self, item: Planned, done_ids: Collection[str]) -> Planned:
         if item.state != "run" or not done_ids:
             return item
-        plan = replace(self.plan, units=tuple(u for u in self.plan.units if u.trial_id in done_ids) + (item.unit,))
+        plan = replace(self.plan, units=(*(u for u in self.plan.units if u.trial_id in done_ids), item.unit))
         ran_here = {tid: record for tid, record in self.chosen().items() if tid in done_ids}
         found = survey(plan, ran_here, gpus=len(self.machine.gpus), environment=self.environment)[-1]
         return found if found.state == "skip" and "oom" not in self.settings.retry else item
@@ -262,12 +262,14 @@ class Sweep:
             trial=t.model_dump(mode="json"),
             variant_definition=unit.variant.definition(),
             data=facts.as_dict() if unit.variant.files != "none" else {"fingerprint": "none"},
-            resolved=resolved.columns() | {"gpu_uuids": list(resolved.gpu_uuids), "cpu_ids": list(resolved.cpu_ids)},
+            resolved=resolved.columns()
+            | {"gpu_uuids": list(resolved.gpu_uuids), "cpu_ids": list(resolved.cpu_ids)},
             result=result,
             missing=missing,
             provenance=seen.provenance,
             epochs=[
-                {k: v for k, v in e.items() if k not in ("t0", "t1")} | {"cpu_s": seen.cpu_s_by_epoch.get(e["epoch"])}
+                {k: v for k, v in e.items() if k not in ("t0", "t1")}
+                | {"cpu_s": seen.cpu_s_by_epoch.get(e["epoch"])}
                 for e in ended.epochs
             ],
             windows=[{"epoch": e["epoch"], "t0": e["t0"], "t1": e["t1"]} for e in ended.epochs],
@@ -355,7 +357,9 @@ def merge(ended: Outcome, seen: Figures, status: str, reason: str) -> tuple[dict
     if status != "ok":
         # What an unfinished trial showed on the way is no figure of the configuration.
         kept = {k: v for k, v in result.items() if k in ("params_m", "gmacs_per_image")}
-        return kept, {c.name: f"{status}: {reason}"[:200] for c in MEASURED if c.name not in ("doubts", *kept)}
+        return kept, {
+            c.name: f"{status}: {reason}"[:200] for c in MEASURED if c.name not in ("doubts", *kept)
+        }
     names = [c.name for c in MEASURED if c.name != "doubts"]
     return result, {n: missing.get(n, "not reported") for n in names if result.get(n) is None}
 
@@ -371,10 +375,12 @@ def doubts(unit: Unit, resolved: Resolved, seen: Figures) -> dict[str, str]:
         )
     if unit.trial.strategy == "dp":
         found["dp"] = (
-            "DataParallel copies the model in every step and drops channels-last in its replicas, as it does for its users"
+            "DataParallel copies the model in every step and drops channels-last in its replicas; prefer ddp"
         )
     if unit.trial.execution == "compile":
-        found["compile-cache"] = "the first steps compile the model; how long depends on whether its cache is warm"
+        found["compile-cache"] = (
+            "the first steps compile the model; how long depends on whether its cache is warm"
+        )
     return found
 
 

@@ -37,7 +37,9 @@ def stored_plans(results: Results) -> list[Plan]:
         sources = Stored(resolved.get("data", {}), resolved.get("models", {}))
         try:
             found.append(
-                expand(experiments.parse(text, str(path)), device=resolved.get("device", "cuda"), sources=sources)
+                expand(
+                    experiments.parse(text, str(path)), device=resolved.get("device", "cuda"), sources=sources
+                )
             )
         except KeyError as error:
             raise UsageError(f"{path} lacks the facts of data {error}; move it away to go on") from None

@@ -17,7 +17,8 @@ _DEVICE_OOM = re.compile(
 )
 # The host's memory, pinned or shared: never `oom`, since a smaller batch on the GPU would not help.
 _HOST_MEMORY = re.compile(
-    r"pin(ned)?[_ ]memory|cudaHostAlloc|cudaHostRegister|DefaultCPUAllocator|shared memory|\bshm\b|Cannot allocate memory",
+    r"pin(ned)?[_ ]memory|cudaHostAlloc|cudaHostRegister|DefaultCPUAllocator|shared memory|\bshm\b"
+    r"|Cannot allocate memory",
     re.IGNORECASE,
 )
 

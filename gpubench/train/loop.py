@@ -54,7 +54,13 @@ class Loop:
     """Trains segment by segment and reports what each took."""
 
     def __init__(
-        self, data: Data, step: Step, strategy: Single, clock: StepClock, report: Report, after_first_step: Callable[[], None]
+        self,
+        data: Data,
+        step: Step,
+        strategy: Single,
+        clock: StepClock,
+        report: Report,
+        after_first_step: Callable[[], None],
     ) -> None:
         self._data = data
         self._step = step
@@ -71,7 +77,9 @@ class Loop:
         data, step, clock, report = self._data, self._step, self._clock, self._report
         step.loss_sum.zero_()
         self._strategy.barrier()
-        report({"event": "begin", "epoch": segment.number, "steps": segment.steps, "measured": segment.measured})
+        report(
+            {"event": "begin", "epoch": segment.number, "steps": segment.steps, "measured": segment.measured}
+        )
         next_report = time.monotonic() + PROGRESS_PERIOD_S
 
         # ---- the window ----
@@ -118,7 +126,9 @@ class Loop:
 
 
 @torch.no_grad()
-def evaluate(model: nn.Module, data: Data, strategy: Single, dtype: torch.dtype | None) -> tuple[float, float] | None:
+def evaluate(
+    model: nn.Module, data: Data, strategy: Single, dtype: torch.dtype | None
+) -> tuple[float, float] | None:
     """Top-1 in per cent and mean cross-entropy on the validation split, over all ranks; None where there is none."""
     batches = data.validation()
     if batches is None:

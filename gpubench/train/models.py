@@ -93,7 +93,9 @@ def load_user_function(name: str) -> Callable[..., Any]:
     return found  # type: ignore[no-any-return]
 
 
-def build(name: str, *, num_classes: int, input_size: int, channels: int = 3, width: float = 1.0) -> nn.Module:
+def build(
+    name: str, *, num_classes: int, input_size: int, channels: int = 3, width: float = 1.0
+) -> nn.Module:
     """A fresh model that maps (N, channels, input_size, input_size) to (N, num_classes).
 
     A user's function is called with those of `num_classes`, `input_size`, `channels` and `width` that it takes.
@@ -109,7 +111,8 @@ def build(name: str, *, num_classes: int, input_size: int, channels: int = 3, wi
         return model
     if name in catalog.SMALL_MODELS:
         module, _, function_name = catalog.SMALL_MODELS[name].partition(":")
-        return getattr(importlib.import_module(module), function_name)(**offered)  # type: ignore[no-any-return]
+        small: nn.Module = getattr(importlib.import_module(module), function_name)(**offered)
+        return small
     if name.startswith("mobilenet_v3") and width != 1.0:
         return _mobilenet_v3(name, num_classes, width)
     extras = _torchvision_extras(name, input_size, width)

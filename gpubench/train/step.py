@@ -47,7 +47,13 @@ class Step:
     """
 
     def __init__(
-        self, model: nn.Module, optimizer: torch.optim.Optimizer, strategy: Single, *, precision: str, accumulate: int
+        self,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        strategy: Single,
+        *,
+        precision: str,
+        accumulate: int,
     ) -> None:
         place: Place = strategy.place
         self.model = model
@@ -69,7 +75,7 @@ class Step:
                 with torch.autocast(self._device_type, dtype=self._dtype, enabled=self._dtype is not None):
                     loss = F.cross_entropy(self.model(x), y) / len(parts)
                 self.loss_sum += loss.detach()
-                (self._scaler.scale(loss) if self._scaler else loss).backward()
+                (self._scaler.scale(loss) if self._scaler else loss).backward()  # type: ignore[no-untyped-call]
 
     def update(self) -> None:
         """The optimizer's step on the gradients."""
@@ -95,7 +101,7 @@ class GraphStep(Step):
         super().__init__(*args, **kwargs)
         self._calls = 0
         self._graph: torch.cuda.CUDAGraph | None = None
-        self._side = torch.cuda.Stream()
+        self._side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
 
     def __call__(self, images: torch.Tensor, labels: torch.Tensor) -> None:
         self._calls += 1

@@ -108,7 +108,9 @@ class CudaClock:
     def end(self) -> Window:
         self._place.synchronize()
         t1 = time.monotonic()
-        gaps = [before.elapsed_time(start) / 1e3 for before, start in zip(self._ends, self._starts, strict=False)]
+        gaps = [
+            before.elapsed_time(start) / 1e3 for before, start in zip(self._ends, self._starts, strict=False)
+        ]
         return Window(
             t0=self._t0,
             t1=t1,

@@ -49,7 +49,7 @@ def main(spec: dict[str, Any], rank: int, channel: Channel) -> int:
     """Runs one rank to its end. Returns 0 after a reported result, 1 after a reported error."""
     try:
         Rank(spec, rank, channel).run()
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - every failure of a trial becomes a row with its reason
         traceback.print_exc()
         sys.stderr.flush()
         kind, reason = classify(error)
@@ -73,7 +73,9 @@ class Rank:
     def run(self) -> None:
         """Sets up, trains, evaluates, reports."""
         spec = self.spec
-        self.report({"event": "hello", "pid": os.getpid(), "cuda": torch.version.cuda, "torch": torch.__version__})
+        self.report(
+            {"event": "hello", "pid": os.getpid(), "cuda": torch.version.cuda, "torch": torch.__version__}
+        )
         place = self.settle_in()
         self.phase("start")
         self.create_context(place)
@@ -90,7 +92,12 @@ class Rank:
         self.phase("data")
 
         training = loop.Loop(
-            data, training_step, strategy, step_clock(place), self.report, lambda: self.after_first_step(place)
+            data,
+            training_step,
+            strategy,
+            step_clock(place),
+            self.report,
+            lambda: self.after_first_step(place),
         )
         per_epoch = data.steps_per_epoch
         segments = (
@@ -176,7 +183,8 @@ class Rank:
             channels=spec["channels"],
             width=spec["width"],
         )
-        model.to(place.device, memory_format=getattr(torch, MEMORY_FORMAT[spec["memory_format"]]))
+        model.to(place.device)
+        model.to(memory_format=MEMORY_FORMAT[spec["memory_format"]])
         trained = strategy.wrap(model)
         if spec["execution"] == "compile":
             trained = torch.compile(trained, dynamic=False)  # type: ignore[assignment]
@@ -204,7 +212,7 @@ class Rank:
             workers=spec["workers"] // place.world,
             prefetch=spec["prefetch"],
             dtype=torch.float32,
-            memory_format=getattr(torch, MEMORY_FORMAT[spec["memory_format"]]),
+            memory_format=MEMORY_FORMAT[spec["memory_format"]],
             seed=spec["seed"],
         )
 
@@ -263,7 +271,9 @@ class Rank:
                 width=spec["width"],
             )
         except Exception as error:  # noqa: BLE001 - a user's model may not run on the meta device; the reason is kept
-            facts["gmacs_missing"] = f"the model can't be counted without data: {type(error).__name__}: {error}"[:300]
+            facts["gmacs_missing"] = (
+                f"the model can't be counted without data: {type(error).__name__}: {error}"[:300]
+            )
         return facts
 
     def save_steps(self, seconds: list[float], t_end: float) -> None:
@@ -283,7 +293,7 @@ class Rank:
         self._mark = now
 
 
-MEMORY_FORMAT = {"channels_last": "channels_last", "contiguous": "contiguous_format"}
+MEMORY_FORMAT = {"channels_last": torch.channels_last, "contiguous": torch.contiguous_format}
 
 
 def percentiles(seconds: list[float]) -> dict[str, float] | None:

@@ -166,6 +166,16 @@ def test_repeats_become_one_row_with_median_spread_and_count():
     assert merged["reason"] == "killed"
 
 
+def test_the_same_configuration_on_two_machines_is_two_rows():
+    rows = [row(config_id="c", epoch_time_s=t, gpu_name=name) for t, name in [(1.0, "A40"), (9.0, "H200")]]
+    planned = row(config_id="c", status="missing")
+    merged = merge_repeats([planned, *rows])
+    assert [(r["gpu_name"], r["epoch_time_s"], r["endings"]) for r in merged] == [
+        ("A40", 1.0, "1 ok, 1 missing"),
+        ("H200", 9.0, "ok"),
+    ]
+
+
 def test_the_spread_of_one_number_is_unknown():
     assert iqr([3.0]) is None
 

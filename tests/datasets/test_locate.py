@@ -52,7 +52,7 @@ def test_a_folder_is_found_by_its_path(flat: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_the_plan_says_in_words_what_ready_then_does() -> None:
-    assert locate.plan_of("procedural", "full", 224) == ["10,240 + 1,024 images to make (about 1.2 GB)"]
+    assert locate.plan_of("procedural", "full", 224) == ["10,240 + 1,024 images to make (about 1.1 GB)"]
     steps = locate.plan_of(TINY, "resized", 16)
     assert [step.split(" (")[0] for step in steps] == [
         "24 + 64 images to make",

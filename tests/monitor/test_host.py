@@ -168,7 +168,8 @@ def test_a_child_reaped_in_the_middle_of_a_walk_is_not_missed(monkeypatch: pytes
     code = (
         BURN + "pid = os.fork()\n"
         "if pid == 0: burn(0.3); print('burnt', flush=True); time.sleep(60)\n"
-        "sys.stdin.readline(); os.kill(pid, 9); os.waitpid(pid, 0); print('reaped', flush=True); time.sleep(60)"
+        "sys.stdin.readline(); os.kill(pid, 9); os.waitpid(pid, 0)\n"
+        "print('reaped', flush=True); time.sleep(60)"
     )
     real = host._children_of
     with python(code) as child:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.report import terminal
+from gpubench.report import markdown, terminal
 from gpubench.runner.tables import contents
 from gpubench.store import Results
 
@@ -90,6 +90,13 @@ def test_out_of_memory_is_a_row(shown):
     table = shown["mobilenet_v2-4gpu"]
     assert table.cells[-1] == ("512", "–", "–", "–", "–", "oom")
     assert "6 trials: 5 ok, 1 out of memory" in table.heading
+
+
+def test_the_page_shows_what_is_printed(shown):
+    page = (HERE / "README.md").read_text()
+    for row in markdown.text([shown["mobilenet_v2-4gpu"]]).splitlines():
+        if row.startswith("| ") and row[2].isdigit():
+            assert row in page
 
 
 def test_a_measurement_that_two_tables_share_is_one_record(shown):

@@ -71,18 +71,15 @@ class Batches(Dataset[Done]):
             raise UsageError(f"a transform failed on {self._source.place(index)}: {error}") from error
 
     def _checked(self, image: torch.Tensor, out: torch.Tensor, index: int) -> torch.Tensor:
-        if image.shape == out.shape and image.dtype == torch.uint8:
+        kind = getattr(image, "dtype", type(image).__name__)
+        if kind == torch.uint8 and image.shape == out.shape:
             return image
-        where = self._source.place(index)
-        if not isinstance(image, torch.Tensor) or image.dtype != torch.uint8:
-            kind = getattr(image, "dtype", type(image).__name__)
-            raise UsageError(
-                f"{where} is {kind} after its transforms, not uint8: leave conversions to the device"
-            )
-        size = out.shape[-1]
+        what = f"{self._source.place(index)} is {{}} after its transforms, not {{}}: "
+        if kind != torch.uint8:
+            raise UsageError(what.format(kind, "uint8") + "leave conversions to the device")
         raise UsageError(
-            f"{where} is {_times(image)} after its transforms, not {_times(out)}: add "
-            f"{{ RandomResizedCrop = {{ size = {size} }} }} to the variant's cpu list, "
+            what.format(_times(image), _times(out))
+            + f"add {{ RandomResizedCrop = {{ size = {out.shape[-1]} }} }} to the variant's cpu list, "
             "or resize the files beforehand"
         )
 

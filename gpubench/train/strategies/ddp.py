@@ -20,7 +20,7 @@ class DistributedDataParallel(Single):
         place = self.place
         dist.init_process_group(
             "nccl" if place.is_cuda else "gloo",
-            store=dist.FileStore(str(place.rendezvous), place.world),
+            store=dist.FileStore(str(place.rendezvous), place.world),  # type: ignore[attr-defined]
             rank=place.rank,
             world_size=place.world,
             # The runner's deadline is the one that counts; a rank that fails is seen by the leader.

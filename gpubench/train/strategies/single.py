@@ -22,7 +22,7 @@ class Single:
         """The model as it is trained. `model` lies on the rank's first device."""
         return model
 
-    def unsynchronized(self, model: torch.nn.Module) -> AbstractContextManager[None]:
+    def unsynchronized(self, model: torch.nn.Module) -> AbstractContextManager[None]:  # noqa: ARG002
         """Around all micro-batches of a step but the last: gradients stay on this rank."""
         return nullcontext()
 

@@ -1,0 +1,237 @@
+"""Batches: their order, their seeds, their shares, and the processes that make them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+import torch
+
+from gpubench.datasets import folder
+from gpubench.errors import UnusableError, UsageError
+from gpubench.train.data import order
+from gpubench.train.data.loaders import SPARE
+from gpubench.train.data.ring import Ring
+from tests.train.conftest import CROP_RESIZE, write_images
+
+
+def take(batches: Any) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Copies: a batch is only lent."""
+    return [(batch.images.clone(), batch.labels.clone()) for batch in batches]
+
+
+def same(a: list[tuple[torch.Tensor, torch.Tensor]], b: list[tuple[torch.Tensor, torch.Tensor]]) -> bool:
+    return len(a) == len(b) and all(
+        torch.equal(x, p) and torch.equal(y, q) for (x, y), (p, q) in zip(a, b, strict=True)
+    )
+
+
+def identities(batches: list[tuple[torch.Tensor, torch.Tensor]]) -> list[bytes]:
+    """Each image by its pixels; only for pixels that are not drawn."""
+    return [image.contiguous().numpy().tobytes() for images, _ in batches for image in images]
+
+
+def test_the_same_seed_gives_the_same_pixels_whatever_the_workers(opened: Any, images: Path) -> None:
+    alone = opened(images, cpu=CROP_RESIZE)
+    two = opened(images, cpu=CROP_RESIZE, workers=2)
+    first = take(alone.train_epoch(0))
+    assert len(first) == alone.steps_per_epoch == 6
+    assert same(first, take(two.train_epoch(0)))
+    assert same(take(alone.train_epoch(1)), take(two.train_epoch(1)))
+    assert same(first, take(alone.train_epoch(0)))
+
+
+def test_epochs_and_seeds_differ(opened: Any, images: Path) -> None:
+    data = opened(images, cpu=CROP_RESIZE)
+    first = take(data.train_epoch(0))
+    assert not same(first, take(data.train_epoch(1)))
+    assert not same(first, take(opened(images, cpu=CROP_RESIZE, seed=8).train_epoch(0)))
+
+
+def test_loading_leaves_the_models_random_numbers_alone(opened: Any, images: Path) -> None:
+    data = opened(images, cpu=CROP_RESIZE)
+    torch.manual_seed(3)
+    expected = torch.rand(4)
+    torch.manual_seed(3)
+    take(data.train_epoch(0))
+    assert torch.equal(torch.rand(4), expected)
+
+
+def test_an_epoch_has_every_image_once_with_its_class(opened: Any, squares: Path) -> None:
+    data = opened(squares, batch_size=4, workers=1)
+    batches = take(data.train_epoch(0))
+    assert len(set(identities(batches))) == 12
+    assert sorted(torch.cat([labels for _, labels in batches]).tolist()) == sorted([0, 1, 2] * 4)
+
+
+def test_the_last_partial_batch_of_training_is_dropped(opened: Any, squares: Path) -> None:
+    data = opened(squares, batch_size=5)
+    assert data.steps_per_epoch == 2
+    assert [len(labels) for _, labels in take(data.train_epoch(0))] == [5, 5]
+
+
+def test_ranks_see_disjoint_images_that_make_the_same_global_batch(opened: Any, squares: Path) -> None:
+    shares = [take(opened(squares, batch_size=2, rank=r, world=2).train_epoch(1)) for r in range(2)]
+    a, b = (identities(share) for share in shares)
+    assert not set(a) & set(b)
+    assert len(set(a) | set(b)) == 12
+    whole = take(opened(squares, batch_size=4).train_epoch(1))
+    for step, (batch, _) in enumerate(whole):
+        together = identities([(shares[r][step][0], shares[r][step][1]) for r in range(2)])
+        assert sorted(together) == sorted(identities([(batch, batch)]))
+
+
+@pytest.mark.parametrize(("world", "batch_size"), [(1, 4), (2, 2), (3, 4)])
+def test_validation_covers_every_image_once(opened: Any, images: Path, world: int, batch_size: int) -> None:
+    seen = []
+    for rank in range(world):
+        data = opened(images, cpu=CROP_RESIZE, rank=rank, world=world, batch_size=batch_size, workers=1)
+        for _ in range(2):  # a second time too
+            found = take(data.validation())
+        seen += identities(found)
+    assert len(seen) == len(set(seen)) == 13
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_steps_limit_an_epoch(opened: Any, images: Path, workers: int) -> None:
+    data = opened(images, cpu=CROP_RESIZE, workers=workers)
+    whole = take(data.train_epoch(2))
+    assert same(take(data.train_epoch(2, steps=2)), whole[:2])
+    assert same(take(data.train_epoch(2)), whole)
+
+
+def test_an_epoch_that_is_given_up_leaves_nothing_in_the_next(opened: Any, images: Path) -> None:
+    data = opened(images, cpu=CROP_RESIZE, workers=2)
+    whole = take(data.train_epoch(1))
+    next(data.train_epoch(0))
+    assert same(take(data.train_epoch(1)), whole)
+
+
+def test_batches_stay_valid_while_steps_are_in_flight(opened: Any, images: Path) -> None:
+    data = opened(images, cpu=CROP_RESIZE, workers=2, prefetch=1, batch_size=4)
+    held: list[Any] = []
+    copies: list[torch.Tensor] = []
+    for batch in data.train_epoch(0):
+        held = [*held, batch][-SPARE:]
+        copies = [*copies, batch.images.clone()][-SPARE:]
+        time.sleep(0.02)  # workers write on meanwhile
+        assert all(torch.equal(b.images, c) for b, c in zip(held, copies, strict=True))
+
+
+def test_large_batches_are_made_in_chunks_by_several_workers() -> None:
+    ring = Ring(slots=3, batch_size=80, channels=1, size=2, memory_format=torch.contiguous_format, pin=False)
+    jobs = order.Jobs(ring, chunk=32)
+    jobs.set([np.arange(80), np.arange(100, 180)], (0,))
+    made = list(jobs)
+    assert len(jobs) == len(made) == 6
+    assert [(job.slot, job.start, len(job.indices)) for job in made[:3]] == [
+        (0, 0, 27),
+        (0, 27, 27),
+        (0, 54, 26),
+    ]
+    assert np.concatenate([job.indices for job in made[3:]]).tolist() == list(range(100, 180))
+    assert len({job.seed for job in made}) == 6
+    assert next(iter(jobs)).slot == 2  # and on from there
+
+
+def test_training_images_can_be_limited(opened: Any, images: Path) -> None:
+    data = opened(images, cpu=CROP_RESIZE, train_images=9, batch_size=9)
+    ((_, labels),) = take(data.train_epoch(0))
+    assert sorted(labels.tolist()) == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_broken_image_is_named(opened: Any, tmp_path: Path, workers: int) -> None:
+    root = write_images(tmp_path, {"train": 6, "val": 1})
+    broken = root / "train" / "class1" / "001.jpg"
+    broken.write_bytes(broken.read_bytes()[:200])
+    data = opened(root, cpu=CROP_RESIZE, batch_size=6, workers=workers)
+    with pytest.raises(UnusableError, match=f"^broken image {broken}: [^\n]+$"):
+        take(data.train_epoch(0))
+
+
+def test_images_of_the_wrong_size_are_named_with_advice(opened: Any, images: Path) -> None:
+    data = opened(images, cpu=["RandomHorizontalFlip"], workers=1)
+    with pytest.raises(UsageError, match=r"\.jpg is 3 × 45 × 60 .* not 3 × 32 × 32: add .*RandomResizedCrop"):
+        take(data.train_epoch(0))
+
+
+def test_a_conversion_on_the_cpu_is_refused(opened: Any, squares: Path) -> None:
+    data = opened(squares, cpu=[{"GaussianNoise": {}}])
+    with pytest.raises(UsageError, match=r"000\.jpg|\.jpg"):
+        take(data.train_epoch(0))
+    converted = opened(squares, cpu=["ToPILImage"])
+    with pytest.raises(UsageError, match="not uint8"):
+        take(converted.train_epoch(0))
+
+
+def test_a_batch_larger_than_the_data_is_refused(opened: Any, squares: Path) -> None:
+    with pytest.raises(UsageError, match="12 training images don't fill a batch of 16"):
+        opened(squares, batch_size=8, world=2)
+
+
+def test_too_few_classes_are_refused(opened: Any, squares: Path) -> None:
+    with pytest.raises(UsageError, match="num_classes is 2, but the data have 3"):
+        opened(squares, num_classes=2)
+
+
+def test_workers_have_one_thread_and_ignore_interrupts(opened: Any, images: Path) -> None:
+    data = opened(images, cpu=CROP_RESIZE, workers=2)
+    take(data.train_epoch(0))
+    workers = psutil.Process().children()
+    assert len(workers) == 2
+    for worker in workers:
+        worker.send_signal(signal.SIGINT)
+    assert len(take(data.train_epoch(1))) == 6  # persistent, and unmoved
+    assert psutil.Process().children() == workers
+    data.close()
+    gone, alive = psutil.wait_procs(workers, timeout=10)
+    assert not alive
+    assert len(gone) == 2
+
+
+def test_workers_die_with_their_rank(opened: Any, images: Path) -> None:
+    read, write = os.pipe()
+    rank = os.fork()
+    if rank == 0:
+        with contextlib.suppress(BaseException):
+            data = opened(images, cpu=CROP_RESIZE, workers=2)
+            batches = data.train_epoch(0)
+            next(batches)
+            pids = [child.pid for child in psutil.Process().children()]
+            os.write(write, " ".join(map(str, pids)).encode())
+            time.sleep(60)
+        os._exit(1)
+    try:
+        workers = [psutil.Process(int(pid)) for pid in os.read(read, 100).split()]
+        assert len(workers) == 2
+    finally:
+        os.kill(rank, signal.SIGKILL)
+        os.waitpid(rank, 0)
+        os.close(read)
+        os.close(write)
+    deadline = time.monotonic() + 10
+    while any(w.is_running() and w.status() != psutil.STATUS_ZOMBIE for w in workers):
+        assert time.monotonic() < deadline, "loader workers outlive their rank"
+        time.sleep(0.02)
+
+
+def test_listing_and_labels_agree(opened: Any, squares: Path) -> None:
+    by_pixels = dict(
+        zip(
+            identities(take(opened(squares, batch_size=12).train_epoch(0))),
+            torch.cat([y for _, y in take(opened(squares, batch_size=12).train_epoch(0))]).tolist(),
+            strict=True,
+        )
+    )
+    from gpubench.train.data.folder_source import read
+
+    for path, label in folder.listing(squares, "train"):
+        assert by_pixels[read(path).contiguous().numpy().tobytes()] == label

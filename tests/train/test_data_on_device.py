@@ -1,0 +1,169 @@
+"""Transforms and normalisation of a batch, on the CPU and (marked) on a GPU."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torchvision.transforms import v2
+from torchvision.transforms.v2 import functional as F
+
+from gpubench.errors import UsageError
+from gpubench.train.data import on_device
+from gpubench.train.data.spec import transforms
+
+DEVICES = [torch.device("cpu"), pytest.param(torch.device("cuda"), marks=pytest.mark.gpu)]
+pytestmark = pytest.mark.parametrize("device", DEVICES, ids=str)
+SCALE, RATIO = (0.08, 1.0), (3 / 4, 4 / 3)
+
+
+def generator(device: torch.device, seed: int = 0) -> torch.Generator:
+    return torch.Generator(device).manual_seed(seed)
+
+
+def batch(device: torch.device, count: int = 16, size: int = 32, channels: int = 3) -> torch.Tensor:
+    one = torch.randint(
+        0, 256, (1, channels, size, size), dtype=torch.uint8, generator=generator(torch.device("cpu"))
+    )
+    return one.expand(count, -1, -1, -1).contiguous(memory_format=torch.channels_last).to(device)
+
+
+@pytest.mark.parametrize("name", sorted(on_device.TRANSFORMS))
+def test_every_image_has_draws_of_its_own_and_seeds_repeat_them(device: torch.device, name: str) -> None:
+    arguments = {"padding": 4} if name == "RandomCrop" else {}
+    (step,) = on_device.chain(((name, arguments),))
+    images = batch(device)
+    made = step(images, generator(device))
+    assert made.shape == images.shape
+    different = {image.cpu().contiguous().numpy().tobytes() for image in made}
+    assert len(different) >= (2 if name == "RandomHorizontalFlip" else 10)
+    assert torch.equal(made, step(images, generator(device)))
+    assert not torch.equal(made, step(images, generator(device, 1)))
+
+
+def test_a_flip_flips_half_of_them(device: torch.device) -> None:
+    images = batch(device, count=400)
+    flipped = on_device.random_horizontal_flip(images, generator(device))
+    mirrored = sum(torch.equal(image, images[0].flip(-1)) for image in flipped)
+    assert all(torch.equal(i, images[0]) or torch.equal(i, images[0].flip(-1)) for i in flipped)
+    assert 150 < mirrored < 250
+
+
+def test_crops_are_torchvisions_of_the_same_box(device: torch.device) -> None:
+    images = batch(device, count=64, size=48)
+    made = on_device.random_resized_crop(images, generator(device)).cpu()
+    boxes = on_device.crop_boxes(64, 48, 48, generator(device), scale=SCALE, ratio=RATIO)
+    for image, *box in zip(made, *(side.int().tolist() for side in boxes), strict=True):
+        exact = F.resized_crop(images[0].cpu().float(), *box, size=[48, 48], antialias=False)
+        assert (image - exact).abs().max() < 0.1
+
+
+@pytest.mark.parametrize(("scale", "ratio"), [(SCALE, RATIO), ((0.9, 1.0), (0.3, 3.0))])
+@pytest.mark.parametrize(("height", "width"), [(64, 64), (40, 90)])
+def test_boxes_are_distributed_as_torchvisions(
+    device: torch.device, height: int, width: int, scale: tuple[float, float], ratio: tuple[float, float]
+) -> None:
+    count = 4000
+    ours = torch.stack(
+        on_device.crop_boxes(count, height, width, generator(device), scale=scale, ratio=ratio)
+    ).cpu()
+    assert (ours == ours.round()).all()
+    top, left, h, w = ours
+    assert (top >= 0).all()
+    assert (left >= 0).all()
+    assert (top + h <= height).all()
+    assert (left + w <= width).all()
+    torch.manual_seed(0)
+    crop = v2.RandomResizedCrop(64, scale=scale, ratio=ratio)
+    image = torch.empty(3, height, width, dtype=torch.uint8)
+    drawn = [crop.make_params([image]) for _ in range(count)]
+    for name, values in zip(("top", "left", "height", "width"), ours, strict=True):
+        theirs = torch.tensor([float(d[name]) for d in drawn])
+        assert kolmogorov_smirnov(values, theirs) < 1.95 * (2 / count) ** 0.5, name  # p = 0.001
+
+
+def kolmogorov_smirnov(a: torch.Tensor, b: torch.Tensor) -> float:
+    at = torch.cat((a, b)).unique()
+    shares = [torch.searchsorted(v.sort().values, at, right=True) / len(v) for v in (a, b)]
+    return float((shares[0] - shares[1]).abs().max())
+
+
+def test_a_padded_crop_shifts_each_image(device: torch.device) -> None:
+    images = batch(device, count=8, size=16)
+    padded = torch.nn.functional.pad(images[0], (2,) * 4)
+    windows = [padded[:, y : y + 16, x : x + 16] for y in range(5) for x in range(5)]
+    for image in on_device.random_crop(images, generator(device), padding=2):
+        assert any(torch.equal(image, window) for window in windows)
+    with pytest.raises(UsageError, match="doesn't fit"):
+        on_device.random_crop(images, generator(device), size=30)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("memory_format", [torch.channels_last, torch.contiguous_format])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_normalisation_is_the_reference(
+    device: torch.device, dtype: torch.dtype, memory_format: torch.memory_format, channels: int
+) -> None:
+    images = batch(device, channels=channels)
+    normalise = on_device.Normalise(
+        channels=channels, device=device, dtype=dtype, memory_format=memory_format
+    )
+    mean, std = on_device.MEAN_STD[channels]
+    expected = F.normalize(F.to_dtype(images.cpu(), torch.float32, scale=True), list(mean), list(std))
+    for kind in (images, images.float(), images.contiguous()):
+        made = normalise(kind)
+        assert made.dtype == dtype
+        assert made.is_contiguous(memory_format=memory_format)
+        tolerance = {torch.float32: 1e-6, torch.bfloat16: 2**-8, torch.float16: 2**-11}[dtype]
+        assert torch.allclose(made.float().cpu(), expected, rtol=tolerance, atol=1e-5)
+
+
+def test_half_precision_input_is_what_autocast_makes_of_float32(device: torch.device) -> None:
+    images = batch(device)
+    kinds = {"device": device, "channels": 3, "memory_format": torch.channels_last}
+    exact = on_device.Normalise(dtype=torch.float32, **kinds)(images)
+    half = on_device.Normalise(dtype=torch.bfloat16, **kinds)(images)
+    assert torch.equal(exact.to(torch.bfloat16), half)
+
+
+def test_unknown_names_and_arguments_are_refused(device: torch.device) -> None:  # noqa: ARG001
+    with pytest.raises(UsageError, match="did you mean RandomCrop"):
+        on_device.chain(transforms(["RandomCrops"], 32))
+    with pytest.raises(UsageError, match="transform RandomHorizontalFlip on the device: .*'q'"):
+        on_device.chain(transforms([{"RandomHorizontalFlip": {"q": 1}}], 32))
+
+
+def test_no_augmentation_for_validation(device: torch.device, opened, squares) -> None:  # type: ignore[no-untyped-def]
+    data = opened(squares, gpu=["RandomResizedCrop", "RandomHorizontalFlip"], device=device, batch_size=12)
+    batch = next(data.train_epoch(0))
+    plain, _ = data.to_device(batch, augment=False)
+    mean, std = on_device.MEAN_STD[3]
+    expected = F.normalize(F.to_dtype(batch.images, torch.float32, scale=True), list(mean), list(std))
+    assert torch.allclose(plain.cpu(), expected, atol=1e-5)
+    first, labels = data.to_device(batch)
+    assert not torch.allclose(first, plain)
+    assert torch.equal(labels.cpu(), batch.labels)
+    again = next(data.train_epoch(0))
+    assert torch.equal(data.to_device(again)[0], first)
+
+
+@pytest.mark.gpu
+def test_copies_need_no_sync_and_the_slot_waits_for_them(device: torch.device, opened, images) -> None:  # type: ignore[no-untyped-def]
+    if device.type != "cuda":
+        pytest.skip("a copy on the CPU is done at once")
+    augmented = {"cpu": ["RandomResizedCrop"], "gpu": ["RandomResizedCrop", "RandomHorizontalFlip"]}
+    augmented["cpu"] = [{"RandomResizedCrop": {"size": 32}}]
+    data = opened(images, device=device, workers=2, batch_size=4, **augmented)
+    for _ in data.train_epoch(0):
+        pass
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        for batch in data.train_epoch(1):
+            assert batch.images.is_pinned()
+            expected = batch.images.clone()
+            torch.cuda._sleep(20_000_000)  # the device lags behind
+            made, labels = data.to_device(batch, augment=False)
+            data.to_device(batch)
+            del made, labels
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert expected.shape == (4, 3, 32, 32)

@@ -1,0 +1,182 @@
+"""Where images come from."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from gpubench.datasets import decoded, folder
+from gpubench.errors import UnusableError, UsageError
+from gpubench.train.data.array_source import ArraySource
+from gpubench.train.data.decoded_source import decoded_source
+from gpubench.train.data.folder_source import FolderSource, read
+from gpubench.train.data.named_source import named_source
+
+PIXELS = np.random.default_rng(1).integers(0, 256, (20, 30, 3), dtype=np.uint8)
+
+
+@pytest.mark.parametrize("suffix", ["png", "webp", "gif", "bmp", "tif"])
+def test_every_format_gives_its_pixels(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"image.{suffix}"
+    flat = np.full((20, 30, 3), 200, dtype=np.uint8) if suffix == "gif" else PIXELS
+    Image.fromarray(flat).save(path, **({"lossless": True} if suffix == "webp" else {}))
+    image = read(str(path))
+    assert image.dtype == torch.uint8
+    assert np.array_equal(image.permute(1, 2, 0).numpy(), flat)
+
+
+def test_grey_and_cmyk_jpegs_have_three_channels(tmp_path: Path) -> None:
+    for mode in ("L", "CMYK"):
+        path = tmp_path / f"{mode}.jpg"
+        Image.fromarray(PIXELS).convert(mode).save(path)
+        assert read(str(path)).shape == (3, 20, 30)
+
+
+def test_a_16_bit_png_is_scaled_not_cut(tmp_path: Path) -> None:
+    Image.fromarray(np.full((4, 4), 0x8001, dtype=np.uint16)).save(tmp_path / "deep.png")
+    assert set(read(str(tmp_path / "deep.png")).unique().tolist()) == {0x80}
+
+
+def test_orientation_in_exif_is_ignored(tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6  # rotate by 90°
+    Image.fromarray(PIXELS).save(tmp_path / "turned.jpg", exif=exif)
+    assert read(str(tmp_path / "turned.jpg")).shape == (3, 20, 30)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\xff\xd8\xff\xe0 no jpeg", b"\x89PNG\r\n\x1a\n no png", b"plain text"]
+)
+def test_broken_files_are_named_in_one_line(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "broken.jpg"
+    path.write_bytes(content)
+    with pytest.raises(UnusableError) as caught:
+        read(str(path))
+    assert str(caught.value).startswith(f"broken image {path}: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UnusableError, match=r"broken image .*gone\.jpg: .*No such file"):
+        read(str(tmp_path / "gone.jpg"))
+
+
+def test_a_folder_is_a_dataset(squares: Path) -> None:
+    listed = folder.listing(squares, "train")
+    source = FolderSource(listed)
+    image, label = source[5]
+    assert (len(source), image.shape, label) == (12, (3, 32, 32), listed[5][1])
+    assert source.place(5) == listed[5][0]
+
+
+def test_decoded_images_equal_their_files(squares: Path, tmp_path: Path, opened: Any) -> None:
+    root = decoded.decode(squares, tmp_path / "decoded", size=32, processes=1)
+    source = decoded_source(str(root), "train")
+    files = FolderSource(folder.listing(squares, "train"))
+    assert source.labels.tolist() == files.labels.tolist()
+    for k in range(len(files)):
+        off = (source[k][0].int() - files[k][0].int()).abs().max()
+        assert off <= 2  # two JPEG decoders
+    data = opened(root, kind="decoded", cpu=["RandomHorizontalFlip"], batch_size=12, workers=1)
+    (batch,) = data.train_epoch(0)
+    both = {
+        image.numpy().tobytes()
+        for k in range(12)
+        for image in (source[k][0], source[k][0].flip(-1).contiguous())
+    }
+    assert all(image.numpy().tobytes() in both for image in batch.images)
+    assert sum(len(b) for b in data.validation()) == 5
+
+
+def test_an_array_gathers_whole_batches_and_limits_evenly() -> None:
+    pixels = np.arange(6 * 3 * 2 * 2, dtype=np.uint8).reshape(6, 3, 2, 2)
+    source = ArraySource(pixels, [0, 0, 0, 1, 1, 1], np.array([0, 3]), "test")
+    assert source.labels.tolist() == [0, 1]
+    (first, a), (second, b) = source.__getitems__([1, 0])
+    assert (a, b) == (1, 0)
+    assert np.array_equal(first.numpy(), pixels[3])
+    assert np.array_equal(second.numpy(), pixels[0])
+    assert not source.gather(np.array([0]), torch.empty(1, 3, 4, 4, dtype=torch.uint8))
+
+
+@pytest.fixture
+def cifar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A CIFAR-10 on disk, 50 images a file, as torchvision reads it."""
+    from torchvision.datasets import CIFAR10
+
+    base = tmp_path / CIFAR10.base_folder
+    base.mkdir()
+    draw = np.random.default_rng(0)
+    for name, _ in CIFAR10.train_list + CIFAR10.test_list:
+        entry = {
+            "data": draw.integers(0, 256, (50, 3072), dtype=np.uint8),
+            "labels": [k % 10 for k in range(50)],
+        }
+        (base / name).write_bytes(pickle.dumps(entry))
+    (base / "batches.meta").write_bytes(pickle.dumps({"label_names": [str(k) for k in range(10)]}))
+    monkeypatch.setattr("torchvision.datasets.cifar.check_integrity", lambda *_: True)
+    return tmp_path
+
+
+def test_a_named_data_set_on_disk(cifar: Path, opened: Any) -> None:
+    source = named_source("cifar10", str(cifar), "train", limit=20)
+    assert len(source) == 20
+    assert sorted(source.labels.tolist()) == sorted(list(range(10)) * 2)
+    crop = [{"RandomCrop": {"size": 32, "padding": 4}}, "RandomHorizontalFlip"]
+    data = opened(cifar, kind="named", name="cifar10", num_classes=10, batch_size=50, cpu=crop, workers=1)
+    assert data.steps_per_epoch == 5
+    images, labels = data.to_device(next(data.train_epoch(0)))
+    assert images.shape == (50, 3, 32, 32)
+    assert labels.shape == (50,)
+
+
+def test_colour_images_for_a_grey_model_are_refused(cifar: Path) -> None:
+    with pytest.raises(UsageError, match="3 channels, the model takes 1"):
+        named_source("cifar10", str(cifar), "val", channels=1)
+
+
+def test_grey_images_are_repeated_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Fake:
+        def __init__(self, root: str, *, train: bool, download: bool) -> None:
+            self.data = torch.arange(2 * 28 * 28).reshape(2, 28, 28).to(torch.uint8)
+            self.targets = torch.tensor([4, 5])
+
+    monkeypatch.setattr("torchvision.datasets.MNIST", Fake)
+    assert named_source("mnist", str(tmp_path), "train", channels=1)[1][0].shape == (1, 28, 28)
+    image, label = named_source("mnist", str(tmp_path), "train", channels=3)[1]
+    assert label == 5
+    assert torch.equal(image[0], image[2])
+
+
+def test_a_data_set_that_cannot_be_fetched_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def offline(*_: Any, **__: Any) -> None:
+        raise OSError("no network")
+
+    monkeypatch.setattr("torchvision.datasets.cifar.download_and_extract_archive", offline)
+    with pytest.raises(
+        UnusableError, match=r"cifar10 is not in .* can't be fetched \(no network\): put it there"
+    ):
+        named_source("cifar10", str(tmp_path), "train")
+
+
+def test_an_unknown_name_has_a_suggestion(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="did you mean cifar10"):
+        named_source("cifar1", str(tmp_path), "train")
+
+
+def test_synthetic_costs_nothing(opened: Any) -> None:
+    data = opened(None, kind="none", batch_size=16, world=2, dtype=torch.bfloat16)
+    batches = list(data.train_epoch(0))
+    assert len(batches) == data.steps_per_epoch == 320
+    images, labels = data.to_device(batches[0])
+    assert images is batches[-1][0]
+    assert (images.shape, images.dtype) == ((16, 3, 32, 32), torch.bfloat16)
+    assert images.is_contiguous(memory_format=torch.channels_last)
+    assert labels.max() < 3
+    assert data.validation() is None
