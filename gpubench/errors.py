@@ -34,7 +34,7 @@ class UnusableError(GpubenchError):
 def unknown(kind: str, name: str, valid: Iterable[str], hint: str = "") -> UsageError:
     """A UsageError for a name that isn't one of `valid`: names the nearest, or lists them all."""
     names = sorted(valid)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if near:
         tail = f"did you mean {near[0]}?"
     elif len(names) <= 40:

@@ -114,7 +114,7 @@ MEASURED: tuple[Column, ...] = (
         "gpu_mem_util_pct", "%", "share of time in which device memory was read or written", "mem util %", 0
     ),
     Column("gpu_mem_util_max_pct", "%", "highest sample of the same", "mem util max %", 0),
-    Column("cpu_util_pct", "%", "all work on the CPUs that the trial may use", "CPU %", 0),
+    Column("cpu_util_pct", "%", "all work on the CPUs that the trial may use", "CPU %", 1),
     Column("cpu_util_max_pct", "%", "highest sample of the same", "CPU max %", 0),
     Column("cpu_util_trial_pct", "%", "the trial's process tree's share of the same CPUs", "trial CPU %", 0),
     Column("cpu_s_per_epoch", "s", "CPU seconds of the trial's process tree", "CPU s/epoch", 1),

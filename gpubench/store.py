@@ -6,6 +6,7 @@ import contextlib
 import csv
 import io
 import json
+import math
 import os
 import socket
 import time
@@ -23,14 +24,33 @@ STALE_S = 300.0
 
 
 def write_whole(path: Path, data: str) -> None:
-    """Writes beside `path`, syncs and renames: a reader sees the old file or the new one, never half of one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Writes beside `path`, syncs and renames: a reader sees the old file or the new one, never half of one.
+
+    Raises UnusableError where that can't be done, and leaves nothing behind.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with temporary.open("w", encoding="utf-8", newline="") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("w", encoding="utf-8", newline="") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise UnusableError(f"{path} can't be written: {error.strerror}") from None
+
+
+def finite(value: Any) -> Any:
+    """The value with null for every number that JSON can't say: the loss of a training that diverged, say."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {name: finite(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(part) for part in value]
+    return value
 
 
 class Results:
@@ -94,7 +114,7 @@ class Results:
                 raise UnusableError(
                     f"record {path} can't be read ({problem}); move it away to go on"
                 ) from None
-        return sorted(found, key=lambda record: record.started_at)
+        return sorted(found, key=lambda record: (record.started_at, record.attempt))
 
     def next_attempt(self, unit_id: str) -> int:
         """The number of the next attempt at a unit, counting from 1."""
@@ -113,9 +133,8 @@ class Results:
         path = self.part("records", record.trial_id, record.attempt, "json")
         if path.exists():
             raise UnusableError(f"{path} exists already: two sweeps write into {self.folder}")
-        write_whole(
-            path, json.dumps(record.model_dump(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-        )
+        stored = finite(record.model_dump())
+        write_whole(path, json.dumps(stored, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
     # ---- plans ----
 
@@ -180,11 +199,12 @@ class _Lock:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._own = {"host": socket.gethostname(), "boot": _boot(), "pid": os.getpid()}
         self._held = False
         self._last_beat = 0.0
 
     def take(self) -> None:
-        own = {"host": socket.gethostname(), "boot": _boot(), "pid": os.getpid()}
+        own = self._own
         for _ in range(2):
             try:
                 with self._path.open("x", encoding="utf-8") as file:
@@ -235,7 +255,8 @@ class _Lock:
     def release(self) -> None:
         if self._held:
             self._held = False
-            self._path.unlink(missing_ok=True)
+            if self._read() == self._own:  # not another's, taken over while this machine slept
+                self._path.unlink(missing_ok=True)
 
 
 def _boot() -> str:

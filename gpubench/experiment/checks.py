@@ -17,6 +17,10 @@ class Facts(Protocol):
     def fingerprint(self) -> str: ...
     @property
     def train_images(self) -> int: ...
+    @property
+    def num_classes(self) -> int: ...
+    @property
+    def size(self) -> int | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +38,7 @@ def _devices(case: Case) -> str | None:
     t = case.trial
     if case.device == "cpu":
         if t.gpus:
-            return "a CPU trial uses no GPUs; --ranks counts its processes"
+            return "a CPU trial uses no GPUs; ranks counts its processes"
         return None
     if t.ranks is not None:
         return "ranks counts the processes of a CPU trial; use gpus"
@@ -147,10 +151,9 @@ RULES: tuple[Callable[[Case], str | None], ...] = (
 
 def why_senseless(t: Trial, variant: catalog.Variant, device: str, facts: Facts) -> str | None:
     """Why this trial can't be run anywhere of its kind; None where it can. `device`: cuda or cpu, resolved."""
-    if variant.needs_gpu and case.device == "cpu":
-        return f"variant {t.variant} needs a GPU"
+    case = Case(t, variant, device, facts)
     for rule in RULES:
-        reason = rule(t, device, facts)
+        reason = rule(case)
         if reason:
             return reason
     return None

@@ -19,6 +19,15 @@ RUN_FIELDS = ("epochs", "warmup_epochs", "steps", "seed")
 DEFAULT_TIMEOUT_S = 3600.0
 
 
+# Fields of which one says what the other says: giving one takes the other's place.
+RIVALS: dict[str, tuple[str, ...]] = {
+    "gpus": ("gpu_ids",),
+    "gpu_ids": ("gpus",),
+    "batch_size": (values.BATCH_PER_GPU,),
+    values.BATCH_PER_GPU: ("batch_size",),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Axis:
     """Fields that vary together, and their values: one tuple a step."""
@@ -131,14 +140,20 @@ def describe(error: ValidationError, model: type[BaseModel]) -> str:
 
 def _value(name: str, value: Any) -> Any:
     """A TOML value as the trial field wants it."""
-    values.check_field(name)
-    if name == "gpu_ids" and isinstance(value, list):
+    kind = values.TYPES[values.check_field(name)]
+    if kind is tuple and isinstance(value, str):
+        return values.parse_one(name, value)
+    if kind is tuple and isinstance(value, list):
         return tuple(value)
+    if isinstance(value, list):
+        raise UsageError(f"{name} takes one value here, not {value!r}; put a list under [axes]")
+    if kind is str and not isinstance(value, str):
+        raise UsageError(f"{name}: {value!r} is not a text in quotes")
     if name == "gpu_mem_cap_mib" and isinstance(value, str):
         return values.mebibytes(value)
     if value == "auto" and name in values.OPTIONAL:
         return None
-    if values.TYPES[name] is float and isinstance(value, int) and not isinstance(value, bool):
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     return value
 
@@ -170,14 +185,17 @@ def _variant(name: str, table: _VariantTable) -> catalog.Variant:
 
 def _experiment(file: _File) -> Experiment:
     fixed = {name: _value(name, value) for name, value in file.fixed.items()}
-    fixed |= {name: getattr(file.run, name) for name in RUN_FIELDS if getattr(file.run, name) is not None}
+    run = {name: getattr(file.run, name) for name in RUN_FIELDS if getattr(file.run, name) is not None}
     axes = [Axis((name,), tuple((v,) for v in _values(name, given))) for name, given in file.axes.items()]
     axes += [_zipped(table) for table in file.zip]
-    _check_once(fixed, axes)
+    moving = (name for axis in axes for name in axis.fields)
+    check_once([*fixed, *run, *moving], "[fixed], [run], [axes] and [[zip]]")
+    if not all(file.exclude):
+        raise UsageError("an empty [[exclude]] would leave out everything; name a field and its value")
     return Experiment(
         name=file.name,
         question=file.question,
-        fixed=fixed,
+        fixed=fixed | run,
         axes=tuple(axes),
         excludes=tuple({n: _value(n, v) for n, v in table.items()} for table in file.exclude),
         variants=catalog.VARIANTS | {name: _variant(name, table) for name, table in file.variants.items()},
@@ -188,19 +206,20 @@ def _experiment(file: _File) -> Experiment:
 
 def _zipped(table: Mapping[str, Sequence[Any]]) -> Axis:
     lengths = {len(given) for given in table.values()}
-    if len(lengths) != 1:
+    if len(lengths) != 1 or lengths == {0}:
         sizes = ", ".join(f"{name} has {len(given)}" for name, given in table.items())
-        raise UsageError(f"zipped fields need equally many values: {sizes}")
+        raise UsageError(f"zipped fields need equally many values, one at least: {sizes or 'none is given'}")
     columns = [[_value(name, v) for v in given] for name, given in table.items()]
     return Axis(tuple(table), tuple(zip(*columns, strict=True)))
 
 
-def _check_once(fixed: Mapping[str, Any], axes: Sequence[Axis]) -> None:
-    seen = set(fixed)
-    for name in (n for axis in axes for n in axis.fields):
-        if name in seen:
-            raise UsageError(f"{name} is given twice: once under [fixed], [run], [axes] or [[zip]] is enough")
-        seen.add(name)
+def check_once(names: Sequence[str], places: str) -> None:
+    """Raises UsageError for a field that is given twice, or together with a rival, over all `places`."""
+    for place, name in enumerate(names):
+        for other in (name, *RIVALS.get(name, ())):
+            if other in names[:place]:
+                twice = "twice" if other == name else f"beside {other}"
+                raise UsageError(f"{name} is given {twice}: once in all of {places} is enough")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -219,6 +238,10 @@ def with_options(experiment: Experiment, options: Options) -> Experiment:
     """The experiment with the command line's fields in place of its own."""
     fixed = dict(experiment.fixed)
     axes = list(experiment.axes)
+    zips = [zip_option(text) for text in options.zips]
+    check_once([*options.fields, *(name for axis in zips for name in axis.fields)], "the options")
+    if options.repeats is not None and options.repeats < 1:
+        raise UsageError(f"--repeats: {options.repeats} leaves nothing to run; 1 or more")
 
     def forget(name: str) -> None:
         rivals = {name, *RIVALS.get(name, ())}
@@ -242,8 +265,7 @@ def with_options(experiment: Experiment, options: Options) -> Experiment:
             fixed[name] = found[0]
         else:  # at the place of the file's own axis, so that the table keeps its order
             axes.insert(place, Axis((name,), tuple((v,) for v in found)))
-    for text in options.zips:
-        axis = zip_option(text)
+    for axis in zips:
         for name in axis.fields:
             forget(name)
         axes.append(axis)
@@ -254,21 +276,12 @@ def with_options(experiment: Experiment, options: Options) -> Experiment:
     return replace(
         experiment,
         fixed=fixed,
-        axes=tuple(axes),
+        # Fields that move together come last, as in a file, so that a stored plan keeps its order.
+        axes=tuple(sorted(axes, key=lambda axis: len(axis.fields) > 1)),
         excludes=(*experiment.excludes, *excludes),
         repeats=options.repeats or experiment.repeats,
         timeout_s=values.seconds(options.timeout) if options.timeout else experiment.timeout_s,
     )
-
-
-# Fields of which one says what the other says: giving one takes the other's place.
-RIVALS: dict[str, tuple[str, ...]] = {
-    "gpus": ("gpu_ids",),
-    "gpu_ids": ("gpus",),
-    "batch_size": (values.BATCH_PER_GPU,),
-    values.BATCH_PER_GPU: ("batch_size",),
-    "steps": (),
-}
 
 
 def zip_option(text: str) -> Axis:

@@ -20,6 +20,9 @@ from gpubench.experiment.checks import Facts, why_senseless
 from gpubench.experiment.experiment import Experiment
 from gpubench.trial import Trial
 
+EXCLUDED = "excluded"
+_DEFAULT_VARIANT: str = Trial.model_fields["variant"].default
+
 
 class Sources(Protocol):
     """What lies outside a plan but belongs to its trials' identity."""
@@ -54,8 +57,8 @@ class Plan:
 
 
 def device_of(t: Trial, default: str) -> str:
-    """cuda or cpu."""
-    return t.device or default
+    """cuda or cpu: as asked for, as the GPUs that were asked for say, or else as the machine has it."""
+    return t.device or ("cuda" if t.gpus else default)
 
 
 def check_names(experiment: Experiment) -> None:
@@ -80,6 +83,8 @@ def _given(experiment: Experiment) -> Iterator[tuple[str, Any]]:
     for axis in experiment.axes:
         for step in axis.values:
             yield from zip(axis.fields, step, strict=True)
+    for exclude in experiment.excludes:
+        yield from exclude.items()
 
 
 def expand(experiment: Experiment, *, device: str, sources: Sources, order: str = "given") -> Plan:
@@ -93,9 +98,6 @@ def expand(experiment: Experiment, *, device: str, sources: Sources, order: str 
     seen: set[str] = set()
     identity = _Identity(experiment, sources)
     for fields in _combinations(experiment):
-        if any(all(fields.get(n) == v for n, v in exclude.items()) for exclude in experiment.excludes):
-            dropped["excluded"] += 1
-            continue
         unit, reason = _unit(fields, experiment, device, sources, identity)
         if reason:
             dropped[reason] += 1
@@ -103,7 +105,7 @@ def expand(experiment: Experiment, *, device: str, sources: Sources, order: str 
             seen.add(unit.trial_id)
             units.append(unit)
     if not units:
-        reason, _ = dropped.most_common(1)[0]
+        ((reason, _),) = dropped.most_common(1)
         raise UsageError(f"no trial is left: {reason}")
     if order == "random":
         random.Random(units[0].trial.seed).shuffle(units)
@@ -130,11 +132,14 @@ class _Identity:
         self._sources = sources
         self._definitions: dict[str, dict[str, Any]] = {}
 
-    def ids(self, t: Trial) -> tuple[str, str]:
+    def ids(self, t: Trial, facts: Facts) -> tuple[str, str]:
         definition = self._definitions.get(t.variant)
         if definition is None:
             definition = self._definitions[t.variant] = self._variants[t.variant].definition()
-        fingerprint = "none" if definition["files"] == "none" else self._sources.data(t.data).fingerprint
+        fingerprint = facts.fingerprint
+        if definition["files"] == "none":
+            # No image is read, but what the trial leaves open is still taken from the data.
+            fingerprint = f"none, {facts.train_images} images, {facts.num_classes} classes, size {facts.size}"
         config = trial.config_id(t, definition, fingerprint, self._sources.model(t.model))
         return config, trial.trial_id(config, t.seed, t.repeat)
 
@@ -143,7 +148,7 @@ def _unit(
     fields: dict[str, Any], experiment: Experiment, device: str, sources: Sources, identity: _Identity
 ) -> tuple[Unit | None, str | None]:
     per_gpu = fields.pop(values.BATCH_PER_GPU, None)
-    variant = experiment.variants[fields.get("variant", Trial.model_fields["variant"].default)]
+    variant = experiment.variants[fields.get("variant", _DEFAULT_VARIANT)]
     if variant.data is not None:
         fields["data"] = variant.data
     if per_gpu is not None:
@@ -156,12 +161,22 @@ def _unit(
         raise UsageError(
             f"{'.'.join(map(str, first['loc'][:1]))}: {first['msg']}, not {first['input']!r}"
         ) from None
+    if any(_matches(t, per_gpu, exclude) for exclude in experiment.excludes):
+        return None, EXCLUDED
     facts = sources.data(t.data)
     reason = why_senseless(t, variant, device_of(t, device), facts)
     if reason:
         return None, reason
-    config, tid = identity.ids(t)
+    config, tid = identity.ids(t, facts)
     return Unit(trial=t, trial_id=tid, config_id=config, variant=variant), None
+
+
+def _matches(t: Trial, per_gpu: int | None, exclude: Mapping[str, Any]) -> bool:
+    """Whether the trial has all these values, given or by default."""
+    return all(
+        (per_gpu if name == values.BATCH_PER_GPU else getattr(t, name)) == value
+        for name, value in exclude.items()
+    )
 
 
 def chain_key(t: Trial) -> tuple[Any, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import types
 import typing
@@ -45,10 +46,12 @@ def check_field(name: str) -> str:
 
 def _number(kind: type, text: str, field: str) -> Any:
     try:
-        return kind(text)
+        value = kind(text)
     except ValueError:
-        wanted = "a whole number" if kind is int else "a number"
-        raise UsageError(f"{field}: {text!r} is not {wanted}") from None
+        value = math.nan
+    if not math.isfinite(value):
+        raise UsageError(f"{field}: {text!r} is not {'a whole number' if kind is int else 'a number'}")
+    return value
 
 
 def _truth(text: str, field: str) -> bool:
@@ -109,8 +112,9 @@ def span(field: str, text: str) -> list[Any]:
         )
     values: list[Any] = []
     value = first
-    while value <= last * (1 + 1e-9):
-        values.append(kind(round(value)) if kind is int else value)
+    while value <= last + 1e-9 * abs(last):
+        # Twelve digits: 0.1:0.3:0.1 means the same trials as 0.1,0.2,0.3.
+        values.append(round(value) if kind is int else float(f"{value:.12g}"))
         value = value * step if geometric else first + step * len(values)
         if len(values) > LONGEST_RANGE:
             raise UsageError(f"{field}: {text!r} has more than {LONGEST_RANGE:,} values")

@@ -21,6 +21,8 @@ from gpubench.launch.channel import Channel, pair
 
 START_LIMIT_S = 300.0
 """A cold network file system can take minutes to import torch."""
+END_LIMIT_S = 10.0
+"""How long killed processes may take to go: the driver gives a GPU's memory back meanwhile."""
 
 
 class Running(Protocol):
@@ -195,17 +197,25 @@ class ForkedTrial:
         if self._over:
             return
         self._over = True
-        # First whoever left the process group, then the group, whose id the unreaped leader keeps ours.
+        # The leader reaps what is killed below it and then ends by itself; its unreaped id keeps the group ours.
+        deadline = time.monotonic() + END_LIMIT_S
+        while not self._server.has_exited(self.pid) and time.monotonic() < deadline:
+            kill(descendants(self.pid))
+            time.sleep(0.005)
         strays = descendants(self.pid)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
-        for stray in strays:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                stray.kill()
-        psutil.wait_procs(strays, timeout=10)
+        kill(strays)
         self._server.reap(self.pid)
         for channel in self._channels:
             channel.close()
+
+
+def kill(processes: list[psutil.Process]) -> None:
+    """SIGKILL to each that still lives."""
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
 
 
 def descendants(pid: int) -> list[psutil.Process]:

@@ -13,6 +13,8 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from gpubench.launch import linux
 from gpubench.launch.channel import Channel
 
@@ -31,7 +33,9 @@ def main(spec: dict[str, Any], channels: list[Channel], server: int) -> None:
     if spec["cpu_ids"]:
         os.sched_setaffinity(0, spec["cpu_ids"])
     ranks = {fork_rank(spec, rank, channels): rank for rank in range(spec["ranks"])}
-    os._exit(wait(ranks, channels))
+    code = wait(ranks, channels)
+    clean_up()
+    os._exit(code)
 
 
 def redirect(log: Path) -> None:
@@ -71,7 +75,7 @@ def wait(ranks: dict[int, int], channels: list[Channel]) -> int:
     When a rank fails the others get GRACE_S: they may be stuck in a collective that can never end.
     """
     left = dict(ranks)
-    failed = False
+    failed = killed = False
     deadline: float | None = None
     while left:
         if deadline is None:
@@ -80,6 +84,7 @@ def wait(ranks: dict[int, int], channels: list[Channel]) -> int:
             pid, status = os.waitpid(-1, os.WNOHANG)
             if pid == 0:
                 if time.monotonic() > deadline:
+                    killed = True
                     for other in left:
                         with contextlib.suppress(ProcessLookupError):
                             os.kill(other, signal.SIGKILL)
@@ -90,8 +95,26 @@ def wait(ranks: dict[int, int], channels: list[Channel]) -> int:
             continue  # an orphan of a rank: reaped, its CPU time counted to this process
         code = os.waitstatus_to_exitcode(status)
         with contextlib.suppress(OSError):
-            channels[rank].send({"event": "rank-exit", "rank": rank, "code": code})
+            channels[rank].send(
+                {"event": "rank-exit", "rank": rank, "code": code, "killed": killed, "at": time.monotonic()}
+            )
         if code != 0:
             failed = True
             deadline = deadline or time.monotonic() + GRACE_S
     return 1 if failed else 0
+
+
+def clean_up() -> None:
+    """Kills and reaps whatever the ranks left behind: loader workers, daemons of a user's model.
+
+    They are children of this process by now. Left to process 1 they would stay zombies where that one does not
+    reap, as in many containers.
+    """
+    while left := psutil.Process().children(recursive=True):
+        for process in left:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        time.sleep(0.002)

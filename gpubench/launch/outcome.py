@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import statistics
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,10 @@ from typing import Any, Literal
 
 Status = Literal["ok", "oom", "failed", "timeout", "interrupted"]
 EXTRAPOLATED = "extrapolated"
+_LOST_PEER = re.compile(
+    r"gloo|NCCL|DistBackendError|DistNetworkError|Connection (closed|reset)", re.IGNORECASE
+)
+"""What torch.distributed says when another rank is gone."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,22 +34,39 @@ def ending(events: Sequence[Mapping[str, Any]], ranks: int, last_words: str) -> 
     """How a trial that was left to itself ended, by the first cause that it gave."""
     if len(_results(events)) == ranks:
         return "ok", ""
-    for event in events:
-        if event["event"] == "error":
-            where = f" (rank {event['rank']})" if ranks > 1 else ""
-            return event["kind"], f"{event['reason']}{where}"
-    codes = [e for e in events if e["event"] == "rank-exit" and e["code"] != 0]
     said = f"; its last words: {last_words}" if last_words else ""
-    if codes:
-        first = codes[0]
-        return "failed", f"rank {first['rank']} {_exit_words(first['code'])}{said}"
+    for cause in sorted(_causes(events), key=lambda e: (_is_echo(e), e.get("at", 0.0))):
+        if cause["event"] == "error":
+            where = f" (rank {cause['rank']})" if ranks > 1 else ""
+            return cause["kind"], f"{cause['reason']}{where}"
+        return "failed", f"rank {cause['rank']} {_exit_words(cause['code'])}{said}"
     return "failed", f"its processes ended without a result{said}"
+
+
+def _causes(events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Errors that ranks reported, and deaths of ranks that could not report any; not those that we caused."""
+    errors = [e for e in events if e["event"] == "error"]
+    told = {e["rank"] for e in errors}
+    deaths = [
+        e
+        for e in events
+        if e["event"] == "rank-exit" and e["code"] != 0 and e["rank"] not in told and not e.get("killed")
+    ]
+    return [*errors, *deaths]
+
+
+def _is_echo(event: Mapping[str, Any]) -> bool:
+    """Whether this may be how a rank learnt of another's end, often before anybody saw that end."""
+    return (
+        event["event"] == "error" and event["kind"] == "failed" and bool(_LOST_PEER.search(event["reason"]))
+    )
 
 
 def _exit_words(code: int) -> str:
     if code >= 0:
         return f"ended with exit code {code}"
-    name = signal.Signals(-code).name
+    known = {s.value: s.name for s in signal.Signals}
+    name = known.get(-code, f"signal {-code}")
     hints = {
         "SIGKILL": " (the host may have run out of memory)",
         "SIGBUS": " (shared memory, /dev/shm, may be full)",

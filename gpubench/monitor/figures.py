@@ -14,10 +14,8 @@ from gpubench.monitor.samples import Samples
 
 SETTLE_IN_S = 0.2
 """NVML's utilisation and power stand for the time *before* they are read: at least 1/6 s of it. A sample read
-this soon after a window's start speaks of what came before the window, so it is left out where three others
-remain. (Products with a period of one second leak up to a second of the epoch before; that is the same work,
+this soon after a window's start speaks of what came before the window, so it is left out. (Products with a period of one second leak up to a second of the epoch before; that is the same work,
 bar the pause between two epochs.)"""
-_ENOUGH = 3
 _MAX_GAP_S = 2.5 * metrics.TOTALS_S
 _CPU_SOURCE = "/proc/stat over the trial's CPUs"
 _TREE_SOURCE = "/proc/PID/stat over the process tree, reaped children included"
@@ -131,7 +129,8 @@ def _gpu(column: metrics.GpuColumn) -> Callable[[Watched], _Figure]:
             series = watched.samples.series(column.metric, gpu)
             values = [v for w in watched.measured for v in _settled(series.between, w)]
             if not values:
-                short = f"no sample in {sum(w.t1 - w.t0 for w in watched.measured):.2f} s of measured windows"
+                length = sum(w.t1 - w.t0 for w in watched.measured)
+                short = f"{length:.2f} s of measured windows is too short for the driver's averages"
                 raise Unmeasured(series.reason or short)
             by_gpu.append(column.over_time(values))
             samples += len(values)
@@ -142,8 +141,8 @@ def _gpu(column: metrics.GpuColumn) -> Callable[[Watched], _Figure]:
 
 
 def _settled(between: Callable[[float, float], list[float]], window: Window) -> list[float]:
-    late = between(window.t0 + SETTLE_IN_S, window.t1)
-    return late if len(late) >= _ENOUGH else between(window.t0, window.t1)
+    """Readings of the window alone: the driver's first ones average over what was before it."""
+    return between(window.t0 + SETTLE_IN_S, window.t1)
 
 
 def _gpu_memory(watched: Watched) -> _Figure:

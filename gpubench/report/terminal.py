@@ -28,7 +28,10 @@ def text(table: Table) -> str:
 
 
 def show(tables: Sequence[Table], console: Console) -> None:
-    """Print to `console`: styled on a terminal, else exactly `text`. Never truncated, whatever the width."""
+    """Print to `console`: styled on a terminal, else exactly `text`.
+
+    Nothing is truncated, whatever the width: on a terminal sentences wrap at words, rows never do.
+    """
     for number, table in enumerate(tables):
         if number:
             console.file.write("\n")
@@ -54,24 +57,24 @@ def _styled(table: Table, console: Console) -> None:
 
     heading, body = layout.lines(table)
 
-    def put(line: Text) -> None:
+    def put(line: Text, *, grid: bool = False) -> None:
         line.plain = encodable(line.plain, console.encoding)
         line.rstrip()
-        console.print(line, soft_wrap=True, highlight=False)
+        console.print(line, soft_wrap=grid, highlight=False)
 
     put(Text(table.name, "bold"))
     for sentence in table.heading:
         put(Text(sentence, "dim"))
     console.print()
     for cells in heading:
-        put(Text(layout.GAP.join(cells), "bold"))
-    put(Text(layout.GAP.join("─" * len(cell) for cell in heading[0]), "dim"))
+        put(Text(layout.GAP.join(cells), "bold"), grid=True)
+    put(Text(layout.GAP.join("─" * len(cell) for cell in heading[0]), "dim"), grid=True)
     for cells, row in zip(body, table.rows, strict=True):
         line = Text()
         for cell, column in zip(cells, table.columns, strict=True):
             line.append(cell, _style(column.name, str(row["endings"])))
             line.append(layout.GAP)
-        put(line)
+        put(line, grid=True)
     if table.notes:
         console.print()
     for note in table.notes:

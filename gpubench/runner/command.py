@@ -49,23 +49,26 @@ def read_experiment(path: Path | None, options: Options, *, has_gpu: bool) -> Ex
 
 
 def make_plan(experiment: Experiment, machine: environment.Machine, sources: Disk, order: str | None) -> Plan:
-    """The plan of an experiment on this machine. Raises UsageError where nothing of it can run here."""
+    """The plan of an experiment for this kind of machine."""
     if order is not None and order not in ORDERS:
         raise unknown("order", order, ORDERS)
     device = "cuda" if machine.gpus else "cpu"
     order = order or ("random" if experiment.repeats > 1 else "given")
-    plan = expand(experiment, device=device, sources=sources, order=order)
+    return expand(experiment, device=device, sources=sources, order=order)
+
+
+def check_gpus(plan: Plan, machine: environment.Machine) -> None:
+    """Raises UsageError where every trial needs more GPUs than there are."""
     needed = [
         max(u.trial.gpu_ids) + 1 if u.trial.gpu_ids else u.trial.gpus or 1
         for u in plan.units
-        if device_of(u.trial, device) == "cuda"
+        if device_of(u.trial, plan.device) == "cuda"
     ]
     if len(needed) == len(plan.units) and min(needed) > len(machine.gpus):
         raise UsageError(
             f"no trial is left: the smallest needs {min(needed)} GPUs, this machine shows {len(machine.gpus)}"
-            + ("" if machine.gpus else " (use --device cpu)")
+            + ("" if machine.gpus else "; without --gpus, or with --device cpu, it runs on the CPU")
         )
-    return plan
 
 
 def results_folder(out: Path | None, experiment: Experiment) -> Path:
@@ -131,6 +134,7 @@ def sweep(
     if mode == "plan":
         print_plan(job, planned)
         return 0
+    check_gpus(plan, machine)
     results.create()
     view = live.view(stderr, quiet=mode == "quiet")
     with results.locked():
@@ -155,7 +159,7 @@ def run(job: Sweep, planned: Sequence[Planned], view: live.View, mode: Mode) -> 
     """Announces, prepares the images and runs the sweep, with the fork server warming up meanwhile."""
     for line in announcement_lines(job, planned):
         view.say(line)
-    with stop_on_signals() as stop:
+    with stop_on_signals(view.close) as stop:
         launcher = ForkServer()
         try:
             with view:

@@ -49,10 +49,12 @@ def _nearest(t: Trial, rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] |
     """The measured row of the same model that is most like this trial."""
 
     def distance(row: Mapping[str, Any]) -> float:
-        unlike = sum(row.get(n) != getattr(t, n) for n in ("variant", "strategy", "precision", "execution"))
-        same_gpus = row.get("gpus") == (t.gpus or row.get("gpus"))
+        unlike: int = sum(
+            row.get(n) != getattr(t, n) for n in ("variant", "strategy", "precision", "execution")
+        )
+        same_gpus: bool = row.get("gpus") == (t.gpus or row.get("gpus"))
         ratio: float = row["batch_size"] / t.batch_size
-        return 10.0 * unlike + 5.0 * (not same_gpus) + abs(ratio - 1)
+        return 10.0 * unlike + (0.0 if same_gpus else 5.0) + abs(ratio - 1)
 
     alike = [
         row

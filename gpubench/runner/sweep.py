@@ -19,7 +19,7 @@ from gpubench.experiment.plan import Plan, Unit, device_of
 from gpubench.launch.attempt import Attempt, attempt, last_words
 from gpubench.launch.attempt import Progress as TrialProgress
 from gpubench.launch.client import Launcher
-from gpubench.launch.outcome import Outcome, outcome
+from gpubench.launch.outcome import EXTRAPOLATED, Outcome, outcome
 from gpubench.monitor.figures import Figures, Window
 from gpubench.monitor.nvml import Nvml
 from gpubench.monitor.samples import SAMPLE_HEADER
@@ -248,7 +248,7 @@ class Sweep:
         windows = [Window(e["t0"], e["t1"], e["epoch"], not e["warmup"]) for e in ended.epochs]
         seen = watcher.figures(windows)
         status, reason = judge(ended, seen, t.gpu_mem_cap_mib)
-        result, missing = merge(ended, seen, status, reason)
+        result, missing = merge(ended, seen, status, reason, len(resolved.gpu_ids))
         if result.get("gmacs_per_image") is not None:
             self._gmacs[_model_key(unit, resolved)] = result["gmacs_per_image"]
         return Record(
@@ -302,7 +302,9 @@ class Sweep:
         return " ".join(f"{name}={_short(values[name])}" for name in named)
 
     def _machine_key(self, unit: Unit) -> str:
-        return machine_key(self.machine, device_of(unit.trial, self.plan.device))
+        device = device_of(unit.trial, self.plan.device)
+        # Without a GPU no record of a GPU trial is this machine's; such trials are skipped.
+        return machine_key(self.machine, device) if device == "cpu" or self.machine.gpus else ""
 
     def _look(
         self, view: View, number: int, planned: Sequence[Planned], began: float
@@ -347,9 +349,17 @@ def judge(ended: Outcome, seen: Figures, cap_mib: int | None) -> tuple[Any, str]
     return ended.status, ended.reason
 
 
-def merge(ended: Outcome, seen: Figures, status: str, reason: str) -> tuple[dict[str, Any], dict[str, str]]:
+def merge(
+    ended: Outcome, seen: Figures, status: str, reason: str, gpus: int
+) -> tuple[dict[str, Any], dict[str, str]]:
     """One value or one reason for every measured column."""
     result = {k: v for k, v in (ended.result | seen.result).items() if v is not None}
+    measured = [e for e in ended.epochs if not e["warmup"]]
+    if result.get("epoch_time_source") == EXTRAPOLATED and "cpu_s_per_epoch" in result:
+        # Watched over the measured steps; an epoch has more of them.
+        result["cpu_s_per_epoch"] *= result["epoch_time_s"] / measured[0]["epoch_time_s"]
+    if "gpu_util_pct" in result and "epoch_time_s" in result:
+        result["gpu_busy_s_per_epoch"] = result["gpu_util_pct"] / 100 * result["epoch_time_s"] * gpus
     if result.get("gpu_mem_mib") is None and result.get("gpu_mem_reserved_mib") is not None:
         result["gpu_mem_mib"] = result["gpu_mem_reserved_mib"]
         result["gpu_mem_source"] = "torch-reserved"
@@ -361,7 +371,9 @@ def merge(ended: Outcome, seen: Figures, status: str, reason: str) -> tuple[dict
             c.name: f"{status}: {reason}"[:200] for c in MEASURED if c.name not in ("doubts", *kept)
         }
     names = [c.name for c in MEASURED if c.name != "doubts"]
-    return result, {n: missing.get(n, "not reported") for n in names if result.get(n) is None}
+    no_gpu = {n: "the trial uses no GPU" for n in names if n.startswith("gpu_")} if gpus == 0 else {}
+    why = {**no_gpu, **missing}
+    return result, {n: why.get(n, "not reported") for n in names if result.get(n) is None}
 
 
 def doubts(unit: Unit, resolved: Resolved, seen: Figures) -> dict[str, str]:

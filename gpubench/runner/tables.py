@@ -51,6 +51,7 @@ def contents(results: Results, records: Sequence[Record]) -> Contents:
     chosen = newest(records)
     rows = [row_of(record) for record in chosen.values()]
     by_id: dict[str, Record] = {tid: record for (tid, _), record in chosen.items()}
+    known_ids = set(by_id)
     axes: dict[str, list[tuple[str, ...]]] = {}
     questions: dict[str, str] = {}
     members: dict[str, dict[str, None]] = {}
@@ -63,8 +64,9 @@ def contents(results: Results, records: Sequence[Record]) -> Contents:
         mine = members.setdefault(name, {})
         for unit in plan.units:
             mine[unit.trial_id] = None
-            if unit.trial_id in by_id:
+            if unit.trial_id in known_ids:
                 continue
+            known_ids.add(unit.trial_id)
             by_id_row: dict[str, Any] = dict.fromkeys(column.name for column in COLUMNS)
             by_id_row.update(unit.trial.model_dump(mode="json", exclude={"repeat"}))
             why = skip_reason(unit, oom, None, plan.device)
@@ -76,8 +78,7 @@ def contents(results: Results, records: Sequence[Record]) -> Contents:
                 status="skipped" if why else "missing",
                 reason=why,
             )
-            if not any(r["trial_id"] == unit.trial_id for r in rows):
-                rows.append(by_id_row)
+            rows.append(by_id_row)
     made = tables(rows, axes=axes, questions=questions, members={k: list(v) for k, v in members.items()})
     return Contents(rows=rows, tables=made)
 

@@ -74,7 +74,8 @@ def _mobilenet_v3(name: str, num_classes: int, width: float) -> nn.Module:
     from torchvision.models import mobilenetv3
 
     settings, last = mobilenetv3._mobilenet_v3_conf(name, width_mult=width)
-    return mobilenetv3.MobileNetV3(settings, last, num_classes=num_classes)
+    model: nn.Module = mobilenetv3.MobileNetV3(settings, last, num_classes=num_classes)
+    return model
 
 
 def load_user_function(name: str) -> Callable[..., Any]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 
+from gpubench import catalog
+
 # torch loads some of itself only when first used. Each name here was seen in `sys.modules` after a trial and
 # not before it; a test looks for new ones.
 LAZY = (
@@ -25,5 +27,6 @@ LAZY = (
 
 def import_everything() -> None:
     """Imports torch, torchvision and gpubench's own training code."""
-    for name in ("torch", "torchvision", *LAZY, "gpubench.train.worker"):
+    strategies = (strategy.target.partition(":")[0] for strategy in catalog.STRATEGIES.values())
+    for name in ("torch", "torchvision", *LAZY, "gpubench.train.worker", *strategies):
         importlib.import_module(name)

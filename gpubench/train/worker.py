@@ -50,10 +50,11 @@ def main(spec: dict[str, Any], rank: int, channel: Channel) -> int:
     try:
         Rank(spec, rank, channel).run()
     except Exception as error:  # noqa: BLE001 - every failure of a trial becomes a row with its reason
+        at = time.monotonic()  # before anything else: it tells which rank failed first
         traceback.print_exc()
         sys.stderr.flush()
         kind, reason = classify(error)
-        channel.send({"event": "error", "rank": rank, "kind": kind, "reason": reason[:2000]})
+        channel.send({"event": "error", "rank": rank, "kind": kind, "reason": reason[:2000], "at": at})
         return 1
     return 0
 

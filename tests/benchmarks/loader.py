@@ -4,7 +4,8 @@
 
 Loader: N workers and their consumer share N CPUs. Bare: N plain processes, each pinned to one of the same
 CPUs, read, decode and transform the same files in a loop and throw the result away. The two alternate in
-pairs, their order drawn by lot. Printed: images/s of each, and the ratio's median with a distribution-free 95 % interval.
+pairs, their order drawn by lot. Printed: images/s of each, and the ratio's median with a
+distribution-free 95 % interval.
 Target: 0.85 or more.
 """
 

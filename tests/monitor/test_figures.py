@@ -64,12 +64,12 @@ def test_a_sample_just_after_the_start_speaks_of_the_time_before() -> None:
     assert got.result["gpu_util_pct"] == pytest.approx(90)
 
 
-def test_a_short_window_keeps_what_it_has_and_a_shorter_one_says_so() -> None:
+def test_a_short_window_keeps_only_what_is_its_own_and_a_shorter_one_says_so() -> None:
     samples = Samples()
     fill(samples, "gpu_util_pct", always(50), "0")
     short = figures(watched(samples, (Window(14.05, 14.35, 1, True),), ("0",)))
     assert short.result["gpu_util_pct"] == 50
-    assert short.provenance["gpu_util_pct"]["samples"] == 3
+    assert short.provenance["gpu_util_pct"]["samples"] == 1
     shorter = figures(watched(samples, (Window(14.01, 14.05, 1, True),), ("0",)))
     assert shorter.result["gpu_util_pct"] is None
     assert "0.04 s" in shorter.missing["gpu_util_pct"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +13,9 @@ from PIL import Image
 
 from gpubench.train.data import Data, DataSpec, open_data
 
-CROP_RESIZE = [
-    {"RandomResizedCrop": {"size": "$input_size", "antialias": True}},
-    {"RandomHorizontalFlip": {}},
-]
 
-
-def write_images(root: Path, counts: dict[str, int], size: tuple[int, int] = (60, 45)) -> Path:
-    """`counts` JPEGs a split in three classes; `size` is (width, height). Image k has its number in its brightness."""
+def _write(root: Path, counts: dict[str, int], size: tuple[int, int] = (60, 45)) -> Path:
+    """`counts` JPEGs a split in three classes; `size` is (width, height)."""
     draw = np.random.default_rng(0)
     for split, count in counts.items():
         for k in range(count):
@@ -36,17 +31,23 @@ def write_images(root: Path, counts: dict[str, int], size: tuple[int, int] = (60
 @pytest.fixture(scope="session")
 def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """48 training and 13 validation images of 60 × 45."""
-    return write_images(tmp_path_factory.mktemp("images"), {"train": 48, "val": 13})
+    return _write(tmp_path_factory.mktemp("images"), {"train": 48, "val": 13})
 
 
 @pytest.fixture(scope="session")
 def squares(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """12 training and 5 validation images of 32 × 32."""
-    return write_images(tmp_path_factory.mktemp("squares"), {"train": 12, "val": 5}, (32, 32))
+    return _write(tmp_path_factory.mktemp("squares"), {"train": 12, "val": 5}, (32, 32))
 
 
 @pytest.fixture
-def opened() -> Any:
+def write_images() -> Callable[..., Path]:
+    """Writes other images: (folder, {split: count}, size)."""
+    return _write
+
+
+@pytest.fixture
+def opened() -> Iterator[Callable[..., Data]]:
     """open_data with defaults for the CPU; closed after the test."""
     held: list[Data] = []
 
@@ -72,6 +73,3 @@ def opened() -> Any:
     yield open_
     for data in held:
         data.close()
-
-
-Open = Callable[..., Data]

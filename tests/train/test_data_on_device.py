@@ -128,7 +128,7 @@ def test_half_precision_input_is_what_autocast_makes_of_float32(device: torch.de
 def test_unknown_names_and_arguments_are_refused(device: torch.device) -> None:  # noqa: ARG001
     with pytest.raises(UsageError, match="did you mean RandomCrop"):
         on_device.chain(transforms(["RandomCrops"], 32))
-    with pytest.raises(UsageError, match="transform RandomHorizontalFlip on the device: .*'q'"):
+    with pytest.raises(UsageError, match=r"transform RandomHorizontalFlip on the device: .*'q'"):
         on_device.chain(transforms([{"RandomHorizontalFlip": {"q": 1}}], 32))
 
 

@@ -143,7 +143,7 @@ def test_colour_images_for_a_grey_model_are_refused(cifar: Path) -> None:
 
 def test_grey_images_are_repeated_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Fake:
-        def __init__(self, root: str, *, train: bool, download: bool) -> None:
+        def __init__(self, *_: Any, **__: Any) -> None:
             self.data = torch.arange(2 * 28 * 28).reshape(2, 28, 28).to(torch.uint8)
             self.targets = torch.tensor([4, 5])
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-import numpy as np
 import torch
 from torch.utils.data import DataLoader
 
@@ -68,17 +67,17 @@ class Loader:
             memory_format=source.memory_format,
             pin=pin,
         )
+        self._chunk_size = source.chunk
         self.jobs = Jobs(self.ring, source.chunk)
         # DataLoader draws a number for its workers in every pass: not from the generator that the model uses.
         start = WorkerStart(seed=seed, rank=rank, parent=os.getpid())
-        self._loader: DataLoader[Any] | None = DataLoader(
+        self._chunks: Iterator[Any] = iter(())
+        self._loader: DataLoader[Any] = DataLoader(
             Batches(source, transform, self.ring),
             batch_sampler=self.jobs,  # type: ignore[arg-type]  # yields jobs in place of lists of positions
             collate_fn=_as_it_is,
             num_workers=workers,
-            prefetch_factor=prefetch * len(order.chunks(np.arange(batch_size), source.chunk))
-            if workers
-            else None,
+            prefetch_factor=prefetch * order.chunk_count(batch_size, source.chunk) if workers else None,
             persistent_workers=persistent and workers > 0,
             multiprocessing_context="fork" if workers else None,
             worker_init_fn=start,
@@ -90,18 +89,20 @@ class Loader:
 
     def __iter__(self) -> Iterator[Batch]:
         # Not a generator: the workers' first jobs are to be dealt out now, not with the first next().
-        assert self._loader is not None, "closed"
-        return self._batches(iter(self._loader))
+        self._chunks = iter(self._loader)
+        return self._batches(self._chunks, self.jobs.batches)
 
     def close(self) -> None:
         """Ends the workers and unpins the ring."""
-        self._loader = None
+        # DataLoader ends its workers when its iterator is collected. An error's traceback may hold that for long.
+        if hasattr(self._chunks, "_shutdown_workers"):
+            self._chunks._shutdown_workers()
         self.ring.close()
 
-    def _batches(self, chunks: Iterator[Done]) -> Iterator[Batch]:
-        for batch in self.jobs.batches:
+    def _batches(self, chunks: Iterator[Done], batches: Sequence[order.Indices]) -> Iterator[Batch]:
+        for batch in batches:
             slot, count = 0, len(batch)
-            for done in itertools.islice(chunks, len(self.jobs.parts(batch))):
+            for done in itertools.islice(chunks, order.chunk_count(count, self._chunk_size)):
                 if done.error is not None:
                     raise done.error
                 slot = done.slot

@@ -39,9 +39,9 @@ def validation_order(images: int, batch_size: int, rank: int, world: int) -> Seq
     return [mine[start : start + batch_size] for start in range(0, len(mine), batch_size)]
 
 
-def chunks(indices: Indices, size: int) -> list[Indices]:
-    """The same in order, in near-equal parts of at most `size`."""
-    return np.array_split(indices, max(1, -(-len(indices) // size)))
+def chunk_count(images: int, size: int) -> int:
+    """How many chunks of at most `size` a batch of `images` is made in."""
+    return -(-images // size)
 
 
 class Jobs:
@@ -62,12 +62,8 @@ class Jobs:
         """What the next pass goes through. Each chunk draws from `seed`, its batch's number and its own."""
         self.batches, self._seed = batches, seed
 
-    def parts(self, batch: Indices) -> list[Indices]:
-        """The chunks of one batch."""
-        return chunks(batch, self._chunk)
-
     def __len__(self) -> int:
-        return sum(len(self.parts(batch)) for batch in self.batches)
+        return sum(chunk_count(len(batch), self._chunk) for batch in self.batches)
 
     def __iter__(self) -> Iterator[Job]:
         for number, batch in enumerate(self.batches):
@@ -75,6 +71,6 @@ class Jobs:
             slot, self._next_slot = self._next_slot, (self._next_slot + 1) % self._ring.slots
             self._ring.claim(slot)
             start = 0
-            for part, indices in enumerate(self.parts(batch)):
+            for part, indices in enumerate(np.array_split(batch, chunk_count(len(batch), self._chunk))):
                 yield Job(slot=slot, start=start, seed=(*self._seed, number, part), indices=indices)
                 start += len(indices)

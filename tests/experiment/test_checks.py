@@ -1,0 +1,85 @@
+"""Every rule of what makes no sense, and what must be let through."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fakes import Images
+
+from gpubench import catalog
+from gpubench.experiment import checks
+from gpubench.trial import make
+
+# (rule, fields, device, words of the reason)
+SENSELESS: list[tuple[str, dict[str, Any], str, str]] = [
+    ("_devices", {"gpus": 1}, "cpu", "a CPU trial uses no GPUs"),
+    ("_devices", {"ranks": 2}, "cuda", "ranks counts the processes of a CPU trial"),
+    ("_devices", {"gpus": 0}, "cuda", "at least one GPU"),
+    ("_devices", {"gpus": 2, "gpu_ids": (1, 1)}, "cuda", "do not name 2 different GPUs"),
+    ("_devices", {"gpus": 3, "gpu_ids": (0, 1)}, "cuda", "do not name 3 different GPUs"),
+    ("_variant", {"variant": "gpu-augment"}, "cpu", "variant gpu-augment needs a GPU"),
+    ("_strategy", {"strategy": "dp", "ranks": 2}, "cpu", "strategy dp needs GPUs"),
+    ("_strategy", {"strategy": "dp", "gpus": 1}, "cuda", "needs at least 2 GPUs"),
+    ("_strategy", {"strategy": "single", "gpus": 2}, "cuda", "uses one GPU, not 2"),
+    ("_strategy", {"strategy": "single", "ranks": 2}, "cpu", "uses one process, not 2"),
+    ("_strategy", {"strategy": "ddp", "gpus": 2, "execution": "graph"}, "cuda", "execution graph does not work"),
+    ("_strategy", {"strategy": "dp", "gpus": 2, "execution": "compile"}, "cuda", "execution compile does not work"),
+    ("_batch", {"batch_size": 65, "gpus": 2}, "cuda", "can't be shared equally: 2 devices × 1"),
+    ("_batch", {"batch_size": 4, "gpus": 2, "accumulate": 4}, "cuda", "can't be shared equally: 2 devices × 4"),
+    ("_batch", {"batch_size": 10_241}, "cuda", "larger than the epoch of 10,240"),
+    ("_batch", {"batch_size": 64, "train_images": 63}, "cuda", "larger than the epoch of 63"),
+    ("_batch", {"train_images": 10_241}, "cuda", "only 10,240 training images"),
+    ("_precision", {"precision": "fp16"}, "cpu", "precision fp16 needs a GPU"),
+    ("_precision", {"precision": "tf32"}, "cpu", "precision tf32 needs a GPU"),
+    ("_execution", {"execution": "graph"}, "cpu", "execution graph needs a GPU"),
+    ("_execution", {"execution": "graph", "optimizer": "adagrad"}, "cuda", "adagrad can't be captured"),
+    ("_model", {"model": "resnet18", "width": 2.0}, "cuda", "resnet18 has no width"),
+    ("_cap", {"gpu_mem_cap_mib": 100}, "cpu", "a GPU memory cap needs a GPU"),
+    ("_loaders", {"gpus": 2, "workers": 3}, "cuda", "3 workers can't be shared equally by 2 processes"),
+    ("_epochs", {"epochs": 1}, "cpu", "leaves none to measure"),
+    ("_epochs", {"epochs": 2, "warmup_epochs": 2}, "cpu", "leaves none to measure"),
+    ("_copies", {"copies": 2}, "cuda", "several copies"),
+]  # fmt: skip
+
+SENSIBLE: list[tuple[dict[str, Any], str]] = [
+    ({}, "cuda"),
+    ({}, "cpu"),
+    ({"batch_size": 10_240}, "cuda"),
+    ({"gpus": 4, "batch_size": 64, "workers": 8}, "cuda"),
+    ({"gpu_ids": (2, 3)}, "cuda"),
+    ({"strategy": "dp", "gpus": 2, "workers": 3}, "cuda"),
+    ({"ranks": 2, "device": "cpu"}, "cpu"),
+    ({"strategy": "ddp", "gpus": 1}, "cuda"),
+    ({"precision": "bf16"}, "cpu"),
+    ({"execution": "graph"}, "cuda"),
+    ({"execution": "compile"}, "cpu"),
+    ({"model": "nets.py:small", "width": 0.5}, "cpu"),
+    ({"model": "lenet", "width": 2.0}, "cpu"),
+    ({"epochs": 1, "warmup_epochs": 0}, "cpu"),
+    ({"epochs": 1, "steps": 20}, "cpu"),
+    ({"workers": 0, "gpus": 2}, "cuda"),
+    ({"accumulate": 4, "batch_size": 8, "gpus": 2}, "cuda"),
+    ({"train_images": 20_000, "variant": "synthetic"}, "cuda"),
+    ({"gpu_mem_cap_mib": 100}, "cuda"),
+]
+
+
+def why(fields: dict[str, Any], device: str) -> str | None:
+    t = make(fields)
+    return checks.why_senseless(t, catalog.VARIANTS[t.variant], device, Images())
+
+
+@pytest.mark.parametrize(("rule", "fields", "device", "words"), SENSELESS)
+def test_senseless(rule: str, fields: dict[str, Any], device: str, words: str) -> None:
+    del rule
+    assert words in (why(fields, device) or "")
+
+
+@pytest.mark.parametrize(("fields", "device"), SENSIBLE)
+def test_sensible(fields: dict[str, Any], device: str) -> None:
+    assert why(fields, device) is None
+
+
+def test_every_rule_is_tested() -> None:
+    assert {rule.__name__ for rule in checks.RULES} == {rule for rule, *_ in SENSELESS}

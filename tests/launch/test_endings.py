@@ -1,0 +1,162 @@
+"""Every way in which a trial can end, with real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from gpubench.launch.client import ForkServer
+
+MODELS = "tests/train/user_models.py:"
+
+
+def survivors(server: ForkServer) -> list[psutil.Process]:
+    """What is alive below the server, and whoever else works for a trial."""
+    return [p for p in psutil.Process(server.pid).children(recursive=True) if p.is_running()]
+
+
+@pytest.fixture(autouse=True)
+def _nobody_left(server):
+    """Whatever a test did to its trial, none of the trial's processes outlives it."""
+    server.wait_ready()
+    yield
+    deadline = time.monotonic() + 2  # the server reaps the leader a moment after it was told to
+    while survivors(server) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert survivors(server) == []
+
+
+def test_a_good_trial_ends_well(train):
+    ran = train(model=MODELS + "tiny")
+    assert (ran.status, ran.reason) == ("ok", "")
+    assert ran.outcome.result["epoch_time_s"] > 0
+    assert ran.done.launched <= ran.done.started <= ran.done.finished
+
+
+def test_running_out_of_gpu_memory_is_a_result(train):
+    ran = train(model=MODELS + "runs_out_of_gpu_memory")
+    assert ran.status == "oom"
+    assert ran.reason == "OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
+
+
+def test_an_exception_gives_its_message_and_leaves_its_traceback_in_the_log(train):
+    ran = train(model=MODELS + "raises")
+    assert (ran.status, ran.reason) == ("failed", "ValueError: the moon is full")
+    assert "Traceback" in ran.log
+    assert "user_models.py" in ran.log
+
+
+def test_a_model_that_cannot_be_built(train):
+    ran = train(model=MODELS + "raises_when_built")
+    assert (ran.status, ran.reason) == ("failed", "ValueError: 4 classes are too many")
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        ("exits", "rank 0 ended with exit code 3"),
+        ("is_killed", "rank 0 was ended by SIGKILL (the host may have run out of memory)"),
+        ("segfaults", "rank 0 was ended by SIGSEGV"),
+        ("aborts", "rank 0 was ended by SIGABRT"),
+    ],
+)
+def test_a_process_that_dies_leaves_how_and_its_last_words(train, model, words):
+    ran = train(model=MODELS + model)
+    assert ran.status == "failed"
+    assert ran.reason == f"{words}; its last words: step three begins"
+    assert ran.seconds < 20
+
+
+def test_a_script_that_calls_exit_is_a_failure(train):
+    ran = train(model=MODELS + "asks_to_exit")
+    assert ran.status == "failed"
+    assert "leaving early" in ran.reason
+
+
+def test_a_hang_ends_at_the_deadline(train):
+    ran = train(model=MODELS + "hangs", timeout_s=3)
+    assert (ran.status, ran.reason) == ("timeout", "did not end within 3 s")
+    assert 3 <= ran.seconds < 5
+    assert ran.outcome.result == {}
+
+
+def test_a_stop_ends_the_trial_at_once(train):
+    stop_at = time.monotonic() + 2
+    ran = train(model=MODELS + "hangs", should_stop=lambda: time.monotonic() > stop_at)
+    assert ran.status == "interrupted"
+    assert time.monotonic() - stop_at < 2
+
+
+def test_a_log_of_one_endless_line_does_not_grow_the_reason(train):
+    ran = train(model=MODELS + "talks")
+    assert ran.status == "ok"
+    assert len(ran.log) >= 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("model", "status", "reason"),
+    [
+        ("second_rank_raises", "failed", "ValueError: only rank one (rank 1)"),
+        (
+            "second_rank_runs_out_of_gpu_memory",
+            "oom",
+            "OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. (rank 1)",
+        ),
+    ],
+)
+def test_the_first_rank_to_fail_gives_the_reason(train, model, status, reason):
+    ran = train(model=MODELS + model, ranks=2, cpus=2, workers=2)
+    assert (ran.status, ran.reason) == (status, reason)
+    assert ran.seconds < 20
+
+
+def test_a_rank_that_is_killed_gives_the_reason_not_the_rank_that_lost_it(train):
+    ran = train(model=MODELS + "second_rank_is_killed", ranks=2, cpus=2, workers=2)
+    assert ran.status == "failed"
+    assert ran.reason.startswith("rank 1 was ended by SIGKILL")
+    assert ran.seconds < 20
+
+
+def test_a_daemon_that_left_the_session_is_ended_too(train):
+    ran = train(model=MODELS + "leaves_a_daemon")
+    assert ran.status == "ok"
+    said = next(json.loads(line) for line in ran.log.splitlines() if line.startswith("{"))
+    assert not psutil.pid_exists(said["daemon"])
+
+
+def test_a_stranger_is_left_alone(train):
+    stranger = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], process_group=0)
+    try:
+        train(model=MODELS + "is_killed")
+        train(model=MODELS + "hangs", timeout_s=1)
+        assert stranger.poll() is None
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+def test_the_server_survives_twenty_trials_and_stays_fit_for_forking(train, server):
+    process = psutil.Process(server.pid)
+    before = process.num_fds()
+    for number in range(20):
+        ran = train(
+            model=MODELS + ("is_killed" if number % 4 == 3 else "tiny"), data=None, epochs=1, train_images=128
+        )
+        assert ran.status == ("failed" if number % 4 == 3 else "ok")
+    assert process.num_threads() == 1
+    assert process.num_fds() == before
+    assert not [m.path for m in process.memory_maps(grouped=False) if "/dev/nvidia" in m.path]
+    assert process.children() == []
+
+
+def test_our_own_files_do_not_pile_up(train):
+    before = psutil.Process(os.getpid()).num_fds()
+    for _ in range(3):
+        train(model=MODELS + "tiny", data=None, epochs=1)
+    assert psutil.Process(os.getpid()).num_fds() == before

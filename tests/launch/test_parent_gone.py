@@ -1,0 +1,69 @@
+"""When the parent is killed without a word, everything that it started goes too."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+DRIVER = """
+import json, sys
+from gpubench.launch.client import ForkServer, descendants
+spec = json.loads(sys.stdin.read())
+server = ForkServer()
+trial = server.launch(spec)
+while True:
+    for event in trial.events(1):
+        if event["event"] == "begin":
+            ours = [server.pid, trial.pid, *(p.pid for p in descendants(trial.pid))]
+            print(json.dumps(ours), flush=True)
+"""
+
+
+def gone(pid: int) -> bool:
+    """No longer there, or a zombie that process 1 has not looked at yet."""
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
+def test_server_leader_ranks_and_loader_workers_go_with_the_parent(train, tmp_path, number):
+    # A spec of a trial that would go on for hours, made by running a short one.
+    spec = train(model="tests/train/user_models.py:tiny", ranks=2, cpus=2, workers=2).spec
+    (tmp_path / "scratch").mkdir()
+    spec |= {
+        "model": "tests/train/user_models.py:slow_step",
+        "epochs": 1000,
+        "log": str(tmp_path / "log"),
+        "scratch": str(tmp_path / "scratch"),
+    }
+    parent = subprocess.Popen(
+        [sys.executable, "-c", DRIVER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path.cwd(),
+    )
+    assert parent.stdin is not None
+    assert parent.stdout is not None
+    parent.stdin.write(json.dumps(spec))
+    parent.stdin.close()
+    # The last epoch to begin that we wait for is the second, when both loader workers are there.
+    pids = [json.loads(parent.stdout.readline()) for _ in range(4)][-1]
+    assert len(pids) >= 6, "server, leader, two ranks, two loader workers"
+    assert not any(gone(pid) for pid in pids)
+    parent.send_signal(number)
+    parent.wait()
+    deadline = time.monotonic() + 5
+    while not all(map(gone, pids)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert [pid for pid in pids if not gone(pid)] == []
+    parent.stdout.close()

@@ -1,0 +1,211 @@
+"""Training is real: whole trials on a CPU, from the fork server to the columns."""
+
+from __future__ import annotations
+
+import json
+import statistics
+
+import pytest
+
+MODELS = "tests/train/user_models.py:"
+SLOW_STEP_S = 0.1
+AUGMENTED = ({"RandomResizedCrop": {"size": 28}}, {"RandomHorizontalFlip": {}})
+
+
+def losses(ran):
+    return [epoch["train_loss"] for epoch in ran.outcome.epochs]
+
+
+def events(ran, name):
+    return [event for event in ran.done.events if event["event"] == name]
+
+
+# ---------------------------------------------------------------- it learns, and says how well
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"model": "lenet", "optimizer": "adam", "lr": 0.003},
+        {"model": "mlp", "optimizer": "momentum"},
+        {"model": MODELS + "tiny", "optimizer": "sgd"},
+        {"model": MODELS + "tiny", "optimizer": "rmsprop", "precision": "bf16"},
+        {"model": MODELS + "tiny", "optimizer": "adagrad", "accumulate": 4},
+        {"model": MODELS + "tiny", "optimizer": "nesterov", "ranks": 2, "cpus": 2, "workers": 2},
+        {"model": MODELS + "tiny", "optimizer": "adamw", "memory_format": "channels_last", "lr": 0.01},
+    ],
+    ids=lambda fields: "-".join(str(v).rpartition(":")[2] for v in fields.values()),
+)
+def test_the_loss_falls_and_top1_beats_chance(train, fields):
+    ran = train(epochs=5, **fields)
+    assert ran.status == "ok", ran.reason
+    assert losses(ran)[-1] < 0.6 * losses(ran)[0]
+    assert ran.outcome.result["top1_pct"] > 80  # chance: 25
+    assert ran.outcome.result["loss"] < 1
+
+
+def test_top1_is_over_every_validation_image(train):
+    """64 images in batches of 24 on two ranks: neither padded nor cut off."""
+    ran = train(model=MODELS + "tiny", ranks=2, cpus=2, workers=2, batch_size=48, lr=0.0001)
+    hits = ran.outcome.result["top1_pct"] / 100 * 64
+    assert hits == pytest.approx(round(hits), abs=1e-9)
+    single = train(model=MODELS + "tiny", batch_size=48, lr=0.0001)
+    assert ran.outcome.result["top1_pct"] == single.outcome.result["top1_pct"]
+    assert ran.outcome.result["loss"] == pytest.approx(single.outcome.result["loss"], rel=1e-5)
+
+
+def test_without_a_validation_split_top1_is_empty_with_a_reason(train):
+    ran = train(data=None)
+    assert "top1_pct" not in ran.outcome.result
+    assert ran.outcome.missing["top1_pct"] == "synthetic images have no validation split"
+
+
+# ---------------------------------------------------------------- seeds
+
+
+def test_a_seed_makes_a_trial_repeatable(train):
+    first, again, other = (train(cpu=AUGMENTED, seed=seed, epochs=3) for seed in (5, 5, 6))
+    assert losses(first) == losses(again)
+    for column in ("top1_pct", "loss"):
+        assert first.outcome.result[column] == again.outcome.result[column]
+    assert losses(first) != losses(other)
+
+
+def test_a_repeat_is_another_seed(train):
+    assert losses(train(seed=5, repeat=1)) == losses(train(seed=6)) != losses(train(seed=5))
+
+
+# ---------------------------------------------------------------- the averaged gradient
+
+
+def gradients(train, **fields):
+    """Every parameter's gradient after one step on the same 32 images."""
+    ran = train(
+        model=MODELS + "frozen_norms", epochs=1, warmup_epochs=0, train_images=32, batch_size=32, **fields
+    )
+    assert ran.status == "ok", ran.reason
+    found = next(json.loads(line) for line in ran.log.splitlines() if line.startswith('{"gradients'))
+    return found["gradients"], losses(ran)
+
+
+@pytest.mark.parametrize("shared", [{}, {"accumulate": 2}], ids=["whole", "accumulated"])
+@pytest.mark.parametrize(
+    "spread",
+    [
+        pytest.param({"ranks": 2, "cpus": 2, "workers": 2}, id="gloo"),
+        pytest.param({"device": "cuda", "gpus": 2, "strategy": "ddp"}, id="nccl", marks=pytest.mark.multigpu),
+        pytest.param({"device": "cuda", "gpus": 2, "strategy": "dp"}, id="dp", marks=pytest.mark.multigpu),
+    ],
+)
+def test_the_gradient_of_several_is_that_of_one(train, spread, shared):
+    alone, alone_loss = gradients(train)
+    together, loss = gradients(train, **spread, **shared)
+    assert alone.keys() == together.keys()
+    assert len(alone) == 6
+    for name, expected in alone.items():
+        scale = max(map(abs, expected))
+        assert scale > 1e-4, f"{name} got no gradient"
+        assert together[name] == pytest.approx(expected, rel=1e-4, abs=1e-5 * scale), name
+    assert loss == pytest.approx(alone_loss, rel=1e-5)
+    # The comparison can fail: other weights give another gradient.
+    assert gradients(train, seed=1)[0]["layers.0.weight"] != pytest.approx(alone["layers.0.weight"], rel=0.1)
+
+
+# ---------------------------------------------------------------- time
+
+
+def test_epochs_add_up(train):
+    ran = train(model=MODELS + "tiny", epochs=4, warmup_epochs=1, batch_size=48)
+    epochs, result = ran.outcome.epochs, ran.outcome.result
+    assert [e["warmup"] for e in epochs] == [True, False, False, False]
+    assert {e["steps"] for e in epochs} == {256 // 48}
+    times = [e["epoch_time_s"] for e in epochs if not e["warmup"]]
+    assert result["epoch_time_s"] == statistics.median(times)
+    assert (result["epochs_measured"], result["epoch_time_source"]) == (3, "measured")
+    assert result["images_per_epoch"] == 256 // 48 * 48
+    assert result["images_per_s"] * result["epoch_time_s"] == pytest.approx(result["images_per_epoch"])
+    for before, after in zip(epochs, epochs[1:], strict=False):
+        assert before["t0"] < before["t1"] <= after["t0"]
+    assert sum(times) <= ran.seconds
+
+
+def test_step_times_are_those_of_the_measured_steps(train):
+    ran = train(model=MODELS + "slow_step", train_images=128, epochs=2)
+    result = ran.outcome.result
+    assert 1e3 * SLOW_STEP_S <= result["step_time_ms_p50"] <= result["step_time_ms_p95"]
+    assert result["step_time_ms_p50"] == pytest.approx(1e3 * result["epoch_time_s"] / 4, rel=0.3)
+
+
+def test_evaluation_is_outside_the_window(train):
+    ran = train(model=MODELS + "slow_evaluation", batch_size=8, train_images=64)
+    evaluated = 64 / 8 * SLOW_STEP_S
+    assert ran.outcome.phases["evaluation"] >= evaluated
+    assert sum(e["epoch_time_s"] for e in ran.outcome.epochs) < evaluated
+    assert max(e["t1"] for e in ran.outcome.epochs) < ran.done.finished - evaluated
+
+
+def test_an_epoch_takes_as_long_as_its_slowest_rank(train):
+    ran = train(model=MODELS + "slow_second_rank", ranks=2, cpus=2, workers=2, train_images=128)
+    ends = events(ran, "end")
+    assert sorted(e["rank"] for e in ends) == [0, 0, 1, 1]
+    for row in ran.outcome.epochs:
+        spans = [e["t1"] - e["t0"] for e in ends if e["epoch"] == row["epoch"]]
+        assert row["epoch_time_s"] == max(spans) >= 4 * SLOW_STEP_S
+
+
+def test_phases_account_for_the_time_of_a_trial(train):
+    phases = train(model=MODELS + "tiny").outcome.phases
+    assert {"start", "build", "data", "first_step", "warm_up", "measured", "evaluation"} <= phases.keys()
+    assert all(seconds >= 0 for seconds in phases.values())
+
+
+# ---------------------------------------------------------------- a number of steps
+
+
+def test_steps_are_measured_after_a_warm_up_and_extrapolated(train):
+    ran = train(model=MODELS + "tiny", steps=20)  # 8 a epoch: goes on into the next ones
+    warm_up, measured = ran.outcome.epochs
+    assert (warm_up["warmup"], measured["warmup"]) == (True, False)
+    assert (warm_up["steps"], measured["steps"]) == (10, 20)
+    result = ran.outcome.result
+    assert result["epoch_time_source"] == "extrapolated"
+    assert result["epoch_time_s"] == pytest.approx(measured["epoch_time_s"] / 20 * 8)
+    assert result["images_per_s"] * result["epoch_time_s"] == pytest.approx(result["images_per_epoch"])
+    assert "epochs_measured" not in result
+    assert "epoch_time_iqr_s" not in result
+
+
+def test_steps_without_a_warm_up(train):
+    (only,) = train(model=MODELS + "tiny", steps=5, warmup_epochs=0).outcome.epochs
+    assert (only["warmup"], only["steps"]) == (False, 5)
+
+
+# ---------------------------------------------------------------- data wait
+
+
+def test_a_slow_loader_reads_as_data_wait(train):
+    slow = ({"Resize": {"size": [900, 900]}}, {"Resize": {"size": [28, 28]}})
+    ran = train(model=MODELS + "tiny", cpu=slow, train_images=128)
+    assert ran.outcome.result["data_wait_pct"] > 70
+    assert ran.outcome.result["first_batch_s"] > 0
+
+
+def test_a_slow_step_does_not(train):
+    ran = train(model=MODELS + "slow_step", train_images=128, epochs=3)
+    assert ran.outcome.result["data_wait_pct"] < 10
+
+
+def test_a_resident_batch_is_never_waited_for(train):
+    assert train(model="mlp", data=None, batch_size=128).outcome.result["data_wait_pct"] < 2
+
+
+# ---------------------------------------------------------------- compiled
+
+
+@pytest.mark.slow
+def test_a_compiled_network_learns_the_same(train):
+    eager = train(model="lenet", epochs=2)
+    compiled = train(model="lenet", epochs=2, execution="compile", timeout_s=280)
+    assert compiled.status == "ok", compiled.reason
+    assert losses(compiled) == pytest.approx(losses(eager), rel=1e-3)
+    assert compiled.outcome.result["top1_pct"] == pytest.approx(eager.outcome.result["top1_pct"], abs=5)
