@@ -174,7 +174,8 @@ def _csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(header)
-    writer.writerows([cell(value) for value in values] for values in rows)
+    # The csv module leaves a lone carriage return unquoted, and readers end the row there.
+    writer.writerows([cell(value).replace("\r", " ") for value in values] for values in rows)
     return out.getvalue()
 
 

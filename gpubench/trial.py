@@ -53,7 +53,7 @@ class Trial(BaseModel):
     execution: Literal["eager", "compile", "graph"] = "eager"
     cudnn_benchmark: bool = False
     optimizer: str = "sgd"
-    lr: Annotated[float, Field(gt=0)] = 0.05
+    lr: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.05
     accumulate: PositiveInt = 1
     """Micro-batches that make one optimizer step."""
     workers: Annotated[int, Field(ge=0)] | None = None

@@ -86,6 +86,7 @@ def train(server: ForkServer, colours: Path, tmp_path: Path) -> Train:
     """Runs a trial as the runner does: small defaults, and any trial field by name.
 
     `cpu`: transforms in place of none. `data=None`: the synthetic variant.
+    `known_gmacs=None`: count them.
     """
 
     def run(
@@ -96,6 +97,7 @@ def train(server: ForkServer, colours: Path, tmp_path: Path) -> Train:
         timeout_s: float = 60,
         should_stop: Callable[[], bool] = lambda: False,
         look: Callable[[Progress], None] = no_look,
+        known_gmacs: float | None = 0.0,
         **fields: Any,
     ) -> Ran:
         values: dict[str, Any] = {
@@ -126,7 +128,7 @@ def train(server: ForkServer, colours: Path, tmp_path: Path) -> Train:
                 data=resolving.data_spec(unit, resolved, facts, data),
                 log=log,
                 scratch=Path(scratch),
-                known_gmacs=0.0,
+                known_gmacs=known_gmacs,
             )
             watcher = Watcher(nvml, machine, resolved.gpu_uuids, resolved.cpu_ids)
             done = attempt(spec, launcher, watcher, timeout_s=timeout_s, should_stop=should_stop, look=look)

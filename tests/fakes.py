@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
+
+from gpubench.result import Record
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,3 +31,17 @@ class Given:
 
     def model(self, name: str) -> str:
         return self.models.get(name, "")
+
+
+def record(**fields: Any) -> Record:
+    """A stored attempt; give the fields that matter."""
+    plain: dict[str, Any] = {
+        "trial_id": "t0123456789a",
+        "config_id": "c0123456789a",
+        "experiment": "test",
+        "status": "ok",
+        "machine_key": "CPU",
+        "trial": {"model": "lenet", "batch_size": 16, "repeat": 0},
+        "started_at": "2026-11-20 09:53:00",
+    }
+    return Record(**(plain | fields))

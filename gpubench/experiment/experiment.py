@@ -149,10 +149,10 @@ def _value(name: str, value: Any) -> Any:
         raise UsageError(f"{name} takes one value here, not {value!r}; put a list under [axes]")
     if kind is str and not isinstance(value, str):
         raise UsageError(f"{name}: {value!r} is not a text in quotes")
-    if name == "gpu_mem_cap_mib" and isinstance(value, str):
-        return values.mebibytes(value)
     if value == "auto" and name in values.OPTIONAL:
         return None
+    if name == "gpu_mem_cap_mib" and isinstance(value, str):
+        return values.mebibytes(value)
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     return value

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import hashlib
 import itertools
 import random
@@ -97,19 +99,32 @@ def expand(experiment: Experiment, *, device: str, sources: Sources, order: str 
     units: list[Unit] = []
     seen: set[str] = set()
     identity = _Identity(experiment, sources)
-    for fields in _combinations(experiment):
-        unit, reason = _unit(fields, experiment, device, sources, identity)
-        if reason:
-            dropped[reason] += 1
-        elif unit is not None and unit.trial_id not in seen:
-            seen.add(unit.trial_id)
-            units.append(unit)
+    with _collector_paused():
+        for fields in _combinations(experiment):
+            unit, reason = _unit(fields, experiment, device, sources, identity)
+            if reason:
+                dropped[reason] += 1
+            elif unit is not None and unit.trial_id not in seen:
+                seen.add(unit.trial_id)
+                units.append(unit)
     if not units:
         ((reason, _),) = dropped.most_common(1)
         raise UsageError(f"no trial is left: {reason}")
     if order == "random":
         random.Random(units[0].trial.seed).shuffle(units)
     return Plan(experiment=experiment, device=device, units=tuple(units), dropped=dropped)
+
+
+@contextlib.contextmanager
+def _collector_paused() -> Iterator[None]:
+    """A plan holds no cycles, but Python would look for some among all its trials, again and again."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _combinations(experiment: Experiment) -> Iterator[dict[str, Any]]:

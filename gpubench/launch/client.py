@@ -61,6 +61,9 @@ class ForkServer:
     """A Launcher over `gpubench.launch.server`. The import of torch goes on while the caller plans."""
 
     def __init__(self) -> None:
+        self._start()
+
+    def _start(self) -> None:
         ours, theirs = pair()
         environment = dict(os.environ)
         # The server must stay single-threaded; a rank sets its own thread count from its CPUs.
@@ -82,6 +85,7 @@ class ForkServer:
             )
         self._control = Channel(ours)
         self._ready = False
+        self._lost = False
         self._exited: dict[int, tuple[int, int]] = {}
         self._started: list[int] = []
 
@@ -92,8 +96,12 @@ class ForkServer:
     def _pump(self, timeout: float) -> None:
         try:
             received = self._control.receive(timeout)
-        except (ConnectionError, OSError) as error:
-            raise UnusableError(f"the fork server died ({self._last_words()}): {error}") from error
+        except OSError as error:
+            if not self._ready:
+                raise UnusableError(f"the fork server died ({self._last_words()}): {error}") from error
+            # It has been killed, and its trials with it: their rows say so, and the next launch starts another.
+            self._lost = True
+            return
         if received is None:
             return
         message = received[0]
@@ -121,8 +129,13 @@ class ForkServer:
             self._pump(1.0)
 
     def launch(self, spec: dict[str, Any]) -> ForkedTrial:
-        """Starts one trial. Its log and scratch folder must exist."""
+        """Starts one trial. Its log and scratch folder must exist. Raises UnusableError where none can start."""
         self.wait_ready()
+        self._pump(0)
+        if self._lost:
+            self.close()
+            self._start()
+            self.wait_ready()
         # A channel for each rank, so that an answer reaches the one that asked.
         pairs = [pair() for _ in range(spec["ranks"])]
         self._control.send({"run": spec}, [theirs.fileno() for _, theirs in pairs])
@@ -130,19 +143,29 @@ class ForkServer:
             theirs.close()
         while not self._started:
             self._pump(10.0)
+            if self._lost:
+                raise UnusableError(
+                    "the fork server died while it started a trial: has the host memory left?"
+                )
         return ForkedTrial(self, self._started.pop(), [Channel(ours) for ours, _ in pairs])
 
     def has_exited(self, pid: int) -> bool:
-        """Whether the leader `pid` is a zombie by now."""
-        self._pump(0)
-        return pid in self._exited
+        """Whether the leader `pid` is a zombie by now, or went with the server."""
+        if not self._lost:
+            self._pump(0)
+        return self._lost or pid in self._exited
+
+    @property
+    def lost(self) -> bool:
+        """Whether the server was killed, by the host when its memory ran out, for example."""
+        return self._lost
 
     def reap(self, pid: int, limit: float = 10.0) -> None:
         """Waits for a killed leader and lets the server reap it."""
         deadline = time.monotonic() + limit
-        while pid not in self._exited and time.monotonic() < deadline:
+        while not self.has_exited(pid) and time.monotonic() < deadline:
             self._pump(0.05)
-        if self._exited.pop(pid, None) is not None:
+        if not self._lost and self._exited.pop(pid, None) is not None:
             self._control.send({"reap": pid})
 
     def close(self) -> None:
@@ -202,11 +225,16 @@ class ForkedTrial:
         while not self._server.has_exited(self.pid) and time.monotonic() < deadline:
             kill(descendants(self.pid))
             time.sleep(0.005)
-        strays = descendants(self.pid)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
-        kill(strays)
-        self._server.reap(self.pid)
+        if self._server.lost:
+            # The kernel kills whoever lived by the server. Ids may be anybody's by now: we only wait.
+            while alive(self.pid) and time.monotonic() < deadline:
+                time.sleep(0.005)
+        else:
+            strays = descendants(self.pid)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
+            kill(strays)
+            self._server.reap(self.pid)
         for channel in self._channels:
             channel.close()
 
@@ -216,6 +244,14 @@ def kill(processes: list[psutil.Process]) -> None:
     for process in processes:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
+
+
+def alive(pid: int) -> bool:
+    """Whether `pid` is there and more than a zombie."""
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def descendants(pid: int) -> list[psutil.Process]:

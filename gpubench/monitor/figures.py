@@ -14,8 +14,9 @@ from gpubench.monitor.samples import Samples
 
 SETTLE_IN_S = 0.2
 """NVML's utilisation and power stand for the time *before* they are read: at least 1/6 s of it. A sample read
-this soon after a window's start speaks of what came before the window, so it is left out. (Products with a period of one second leak up to a second of the epoch before; that is the same work,
-bar the pause between two epochs.)"""
+this soon after a window's start speaks of what came before the window, so it is left out. (Products with a
+period of one second leak up to a second of the epoch before; that is the same work, bar the pause between two
+epochs.)"""
 _MAX_GAP_S = 2.5 * metrics.TOTALS_S
 _CPU_SOURCE = "/proc/stat over the trial's CPUs"
 _TREE_SOURCE = "/proc/PID/stat over the process tree, reaped children included"

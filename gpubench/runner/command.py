@@ -42,8 +42,9 @@ def read_experiment(path: Path | None, options: Options, *, has_gpu: bool) -> Ex
     if path is not None:
         base = experiments.load(path)
     else:
-        wants_cpu = options.fields.get("device") == "cpu" or not has_gpu
-        name = "cpu.toml" if wants_cpu and options.fields.get("device") != "cuda" else "gpu.toml"
+        asks_for_gpus = options.fields.get("device") == "cuda" or {"gpus", "gpu_ids"} & set(options.fields)
+        on_cpu = options.fields.get("device") == "cpu" or not (has_gpu or asks_for_gpus)
+        name = "cpu.toml" if on_cpu else "gpu.toml"
         base = experiments.parse(resources.files("gpubench.builtin").joinpath(name).read_text("utf-8"), name)
     return experiments.with_options(base, options)
 

@@ -11,13 +11,14 @@ from gpubench.errors import GpubenchError
 
 # What CUDA and the libraries above it say when an allocation on the device fails.
 _DEVICE_OOM = re.compile(
-    r"CUDA out of memory|CUDA error: out of memory|cudaErrorMemoryAllocation|CUDNN_STATUS_ALLOC_FAILED"
+    r"CUDA out of memory|CUDA (driver )?error: out of memory|Triton Error \[CUDA\]: out of memory"
+    r"|cudaErrorMemoryAllocation|CUDNN_STATUS_(INTERNAL_ERROR_DEVICE_)?ALLOC(ATION)?_FAILED"
     r"|CUBLAS_STATUS_ALLOC_FAILED|NCCL.*out of memory|Failed to CUDA (m|c)alloc|Cuda failure 2 'out of memory'",
     re.IGNORECASE,
 )
 # The host's memory, pinned or shared: never `oom`, since a smaller batch on the GPU would not help.
 _HOST_MEMORY = re.compile(
-    r"pin(ned)?[_ ]memory|cudaHostAlloc|cudaHostRegister|DefaultCPUAllocator|shared memory|\bshm\b"
+    r"pin(ned)?[_ ]memory|cudaHostAlloc|cudaHostRegister|DefaultCPUAllocator|(?<!resource: )shared memory|\bshm\b"
     r"|Cannot allocate memory",
     re.IGNORECASE,
 )

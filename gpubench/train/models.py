@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 import inspect
-import math
+import itertools
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -83,15 +86,23 @@ def load_user_function(name: str) -> Callable[..., Any]:
     path, _, function = name.rpartition(":")
     if not Path(path).is_file():
         raise UsageError(f"model {name!r}: there is no file {path}")
+    found = getattr(_load(path), function, None)
+    if not callable(found):
+        raise UsageError(f"model {name!r}: {path} has no function {function!r}")
+    return found  # type: ignore[no-any-return]
+
+
+@functools.cache
+def _load(path: str) -> ModuleType:
+    """The user's file as a module, run once a process, as `python path` would find its neighbours."""
     spec = importlib.util.spec_from_file_location(f"gpubench_user_{Path(path).stem}", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses and pickle look there
+    sys.path.insert(0, str(Path(path).absolute().parent))
     spec.loader.exec_module(module)
-    found = getattr(module, function, None)
-    if not callable(found):
-        raise UsageError(f"model {name!r}: {path} has no function {function!r}")
-    return found  # type: ignore[no-any-return]
+    return module
 
 
 def build(
@@ -125,16 +136,16 @@ def parameters_m(model: nn.Module) -> float:
     return sum(p.numel() for p in model.parameters()) / 1e6
 
 
-def gmacs_per_image(name: str, *, num_classes: int, input_size: int, channels: int, width: float) -> float:
+def gmacs_per_image(model: nn.Module, *, input_size: int, channels: int) -> float:
     """Multiply-adds of one forward pass of one image, in units of 1e9: half of torch's count of operations.
 
-    Counted on the meta device: no memory, no kernels. Raises whatever a model that can't run there raises.
+    Counted on the meta device, with stand-ins for the model's tensors: no memory, no kernels; the model stays as
+    it is, but for its evaluation mode. Raises whatever a model that can't run there raises.
     """
-    with torch.device("meta"):
-        model = build(name, num_classes=num_classes, input_size=input_size, channels=channels, width=width)
-        image = torch.empty(1, channels, input_size, input_size)
-    counter = FlopCounterMode(display=False)
-    with counter, torch.no_grad():
-        model.eval()(image)
-    total = counter.get_total_flops()
-    return total / 2e9 if math.isfinite(total) else math.nan
+    tensors = itertools.chain(model.named_parameters(), model.named_buffers())
+    stand_ins = {name: tensor.detach().to("meta") for name, tensor in tensors}
+    image = torch.empty(1, channels, input_size, input_size, device="meta")
+    model.eval()
+    with FlopCounterMode(display=False) as counter, torch.no_grad(), torch.device("meta"):
+        torch.func.functional_call(model, stand_ins, (image,))
+    return int(counter.get_total_flops()) / 2e9

@@ -265,11 +265,7 @@ class Rank:
             return {**facts, "gmacs_per_image": known}
         try:
             facts["gmacs_per_image"] = models.gmacs_per_image(
-                spec["model"],
-                num_classes=spec["num_classes"],
-                input_size=spec["input_size"],
-                channels=spec["channels"],
-                width=spec["width"],
+                model, input_size=spec["input_size"], channels=spec["channels"]
             )
         except Exception as error:  # noqa: BLE001 - a user's model may not run on the meta device; the reason is kept
             facts["gmacs_missing"] = (

@@ -11,7 +11,7 @@ import time
 import psutil
 import pytest
 
-from gpubench.launch.client import ForkServer
+from gpubench.launch.client import ForkServer, alive
 
 MODELS = "tests/train/user_models.py:"
 
@@ -128,6 +128,79 @@ def test_a_daemon_that_left_the_session_is_ended_too(train):
     assert ran.status == "ok"
     said = next(json.loads(line) for line in ran.log.splitlines() if line.startswith("{"))
     assert not psutil.pid_exists(said["daemon"])
+
+
+class Spy:
+    """Looks on at a trial: who works for it, and what `act` does to them once all are there."""
+
+    def __init__(self, server, count, act=lambda processes: None):
+        self.server, self.count, self.act = server, count, act
+        self.seen = set()
+
+    def __call__(self, progress):
+        family = psutil.Process(self.server.pid).children(recursive=True)
+        if len(family) >= self.count > len(self.seen):
+            self.seen |= set(family)
+            self.act(family)
+
+
+def test_loader_workers_go_with_the_deadline(train, server):
+    spy = Spy(server, count=4)  # leader, rank, two workers
+    ran = train(model=MODELS + "hangs", workers=2, timeout_s=2, look=spy)
+    assert ran.status == "timeout"
+    assert len(spy.seen) == 4
+    assert not any(process.is_running() for process in spy.seen)
+
+
+def test_loader_workers_go_with_their_killed_rank(train, server):
+    def kill_the_rank(family):
+        next(p for p in family if p.ppid() != server.pid and p.children()).kill()
+
+    spy = Spy(server, count=4, act=kill_the_rank)
+    ran = train(model=MODELS + "hangs", workers=2, look=spy)
+    assert ran.reason.startswith("rank 0 was ended by SIGKILL")
+    assert not any(process.is_running() for process in spy.seen)
+    assert ran.seconds < 20
+
+
+def test_a_killed_loader_worker_fails_the_trial(train, server):
+    def kill_a_worker(family):
+        next(p for p in family if not p.children()).kill()
+
+    ran = train(model=MODELS + "slow_step", epochs=50, workers=2, look=Spy(server, 4, kill_a_worker))
+    assert ran.status == "failed"
+    assert "DataLoader worker" in ran.reason
+    assert "killed by signal" in ran.reason
+
+
+def test_a_killed_leader_fails_the_trial(train, server):
+    def kill_the_leader(family):
+        next(p for p in family if p.ppid() == server.pid).kill()
+
+    spy = Spy(server, count=4, act=kill_the_leader)
+    ran = train(model=MODELS + "hangs", workers=2, look=spy)
+    assert (ran.status, ran.reason) == (
+        "failed",
+        "its processes ended without a result; its last words: step three begins",
+    )
+    assert not any(alive(process.pid) for process in spy.seen)
+
+
+def test_a_killed_server_fails_its_trial_and_is_replaced(train):
+    own = ForkServer()
+    try:
+        own.wait_ready()
+        first = own.pid
+        spy = Spy(own, count=4, act=lambda family: psutil.Process(first).kill())
+        ran = train(model=MODELS + "hangs", workers=2, look=spy, launcher=own)
+        assert ran.status == "failed"
+        assert ran.reason.startswith("its processes ended without a result")
+        assert not any(alive(process.pid) for process in spy.seen)
+        assert train(model=MODELS + "tiny", launcher=own).status == "ok"
+        assert own.pid != first
+    finally:
+        own.close()
+    assert not alive(own.pid)
 
 
 def test_a_stranger_is_left_alone(train):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 import torch
 from torchvision.transforms import v2
@@ -51,30 +54,28 @@ def test_a_flip_flips_half_of_them(device: torch.device) -> None:
 def test_crops_are_torchvisions_of_the_same_box(device: torch.device) -> None:
     images = batch(device, count=64, size=48)
     made = on_device.random_resized_crop(images, generator(device)).cpu()
-    boxes = on_device.crop_boxes(64, 48, 48, generator(device), scale=SCALE, ratio=RATIO)
+    boxes = torch.cat(on_device.crop_boxes(64, 48, generator(device), scale=SCALE, ratio=RATIO))
     for image, *box in zip(made, *(side.int().tolist() for side in boxes), strict=True):
         exact = F.resized_crop(images[0].cpu().float(), *box, size=[48, 48], antialias=False)
         assert (image - exact).abs().max() < 0.1
 
 
-@pytest.mark.parametrize(("scale", "ratio"), [(SCALE, RATIO), ((0.9, 1.0), (0.3, 3.0))])
-@pytest.mark.parametrize(("height", "width"), [(64, 64), (40, 90)])
+@pytest.mark.parametrize(
+    ("scale", "ratio"),
+    [(SCALE, RATIO), ((0.9, 1.0), (0.3, 3.0)), ((0.9, 1.0), (1.5, 2.0)), ((1, 1), (0.5, 0.6))],
+)
 def test_boxes_are_distributed_as_torchvisions(
-    device: torch.device, height: int, width: int, scale: tuple[float, float], ratio: tuple[float, float]
+    device: torch.device, scale: tuple[float, float], ratio: tuple[float, float]
 ) -> None:
-    count = 4000
-    ours = torch.stack(
-        on_device.crop_boxes(count, height, width, generator(device), scale=scale, ratio=ratio)
-    ).cpu()
+    count, side = 4000, 64
+    ours = torch.cat(on_device.crop_boxes(count, side, generator(device), scale=scale, ratio=ratio)).cpu()
     assert (ours == ours.round()).all()
-    top, left, h, w = ours
-    assert (top >= 0).all()
-    assert (left >= 0).all()
-    assert (top + h <= height).all()
-    assert (left + w <= width).all()
+    assert (ours[:2] >= 0).all()
+    assert (ours[2:] >= 1).all()
+    assert (ours[:2] + ours[2:] <= side).all()
     torch.manual_seed(0)
-    crop = v2.RandomResizedCrop(64, scale=scale, ratio=ratio)
-    image = torch.empty(3, height, width, dtype=torch.uint8)
+    crop = v2.RandomResizedCrop(side, scale=scale, ratio=ratio)
+    image = torch.empty(3, side, side, dtype=torch.uint8)
     drawn = [crop.make_params([image]) for _ in range(count)]
     for name, values in zip(("top", "left", "height", "width"), ours, strict=True):
         theirs = torch.tensor([float(d[name]) for d in drawn])
@@ -132,7 +133,7 @@ def test_unknown_names_and_arguments_are_refused(device: torch.device) -> None: 
         on_device.chain(transforms([{"RandomHorizontalFlip": {"q": 1}}], 32))
 
 
-def test_no_augmentation_for_validation(device: torch.device, opened, squares) -> None:  # type: ignore[no-untyped-def]
+def test_no_augmentation_for_validation(device: torch.device, opened: Any, squares: Path) -> None:
     data = opened(squares, gpu=["RandomResizedCrop", "RandomHorizontalFlip"], device=device, batch_size=12)
     batch = next(data.train_epoch(0))
     plain, _ = data.to_device(batch, augment=False)
@@ -147,23 +148,27 @@ def test_no_augmentation_for_validation(device: torch.device, opened, squares) -
 
 
 @pytest.mark.gpu
-def test_copies_need_no_sync_and_the_slot_waits_for_them(device: torch.device, opened, images) -> None:  # type: ignore[no-untyped-def]
+def test_copies_need_no_sync_and_slots_wait_for_them(device: torch.device, opened: Any, images: Path) -> None:
     if device.type != "cuda":
-        pytest.skip("a copy on the CPU is done at once")
-    augmented = {"cpu": ["RandomResizedCrop"], "gpu": ["RandomResizedCrop", "RandomHorizontalFlip"]}
-    augmented["cpu"] = [{"RandomResizedCrop": {"size": 32}}]
-    data = opened(images, device=device, workers=2, batch_size=4, **augmented)
-    for _ in data.train_epoch(0):
-        pass
+        pytest.skip("a copy on the CPU has ended when it returns")
+    crop = [{"RandomResizedCrop": {"size": 32}}]
+    gpu = ["RandomResizedCrop", "RandomHorizontalFlip", {"RandomCrop": {"padding": 2}}]
+    plain = [b.images.clone() for b in opened(images, cpu=crop, batch_size=4).train_epoch(1)]
+    data = opened(images, cpu=crop, gpu=gpu, device=device, workers=2, prefetch=1, batch_size=4)
+    for batch in data.train_epoch(0):
+        assert batch.images.is_pinned()
+        data.to_device(batch)
+    made = []
     torch.cuda.set_sync_debug_mode("error")
     try:
         for batch in data.train_epoch(1):
-            assert batch.images.is_pinned()
-            expected = batch.images.clone()
-            torch.cuda._sleep(20_000_000)  # the device lags behind
-            made, labels = data.to_device(batch, augment=False)
+            with torch.cuda.stream(data._upload._stream):
+                torch.cuda._sleep(30_000_000)  # copies lag behind by some 15 ms each
+            made.append(data.to_device(batch, augment=False)[0])
             data.to_device(batch)
-            del made, labels
     finally:
         torch.cuda.set_sync_debug_mode("default")
-    assert expected.shape == (4, 3, 32, 32)
+    mean, std = on_device.MEAN_STD[3]
+    for got, sent in zip(made, plain, strict=True):
+        expected = F.normalize(F.to_dtype(sent, torch.float32, scale=True), list(mean), list(std))
+        assert torch.allclose(got.cpu(), expected, atol=1e-5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import statistics
 
@@ -124,7 +125,7 @@ def test_epochs_add_up(train):
     assert (result["epochs_measured"], result["epoch_time_source"]) == (3, "measured")
     assert result["images_per_epoch"] == 256 // 48 * 48
     assert result["images_per_s"] * result["epoch_time_s"] == pytest.approx(result["images_per_epoch"])
-    for before, after in zip(epochs, epochs[1:], strict=False):
+    for before, after in itertools.pairwise(epochs):
         assert before["t0"] < before["t1"] <= after["t0"]
     assert sum(times) <= ran.seconds
 
@@ -157,6 +158,13 @@ def test_phases_account_for_the_time_of_a_trial(train):
     phases = train(model=MODELS + "tiny").outcome.phases
     assert {"start", "build", "data", "first_step", "warm_up", "measured", "evaluation"} <= phases.keys()
     assert all(seconds >= 0 for seconds in phases.values())
+
+
+def test_parameters_and_multiply_adds_are_counted(train):
+    result = train(model="mlp", known_gmacs=None).outcome.result
+    weights = 3 * 28 * 28 * 512 + 512 * 512 + 512 * 4
+    assert result["gmacs_per_image"] == pytest.approx(weights / 1e9)
+    assert result["params_m"] == pytest.approx((weights + 512 + 512 + 4) / 1e6)
 
 
 # ---------------------------------------------------------------- a number of steps

@@ -34,7 +34,7 @@ def rank() -> int:
 class Tiny(nn.Module):
     """Colours in, classes out. Calls `act` with the number of the training step, from 0."""
 
-    def __init__(self, num_classes: int, act: Callable[[int], None] = lambda step: None) -> None:
+    def __init__(self, num_classes: int, act: Callable[[int], None] = lambda _: None) -> None:
         super().__init__()
         self.layers = nn.Sequential(nn.AdaptiveAvgPool2d(4), nn.Flatten(), nn.Linear(48, num_classes))
         self._act = act
@@ -134,12 +134,12 @@ def talks(num_classes: int) -> nn.Module:
 
 
 def slow_step(num_classes: int) -> nn.Module:
-    return Tiny(num_classes, lambda step: time.sleep(SLOW_STEP_S))
+    return Tiny(num_classes, lambda _: time.sleep(SLOW_STEP_S))
 
 
 def slow_second_rank(num_classes: int) -> nn.Module:
     """Rank 1 needs longer than rank 0 after the last gradient of an epoch has been exchanged."""
-    return Tiny(num_classes, lambda step: time.sleep(SLOW_STEP_S * rank()))
+    return Tiny(num_classes, lambda _: time.sleep(SLOW_STEP_S * rank()))
 
 
 class SlowToJudge(Tiny):
@@ -171,13 +171,13 @@ class Telling(Tiny):
 
 
 def tells_modules(num_classes: int) -> nn.Module:
-    return Telling(num_classes, lambda model: {"modules": sorted(sys.modules)})
+    return Telling(num_classes, lambda _: {"modules": sorted(sys.modules)})
 
 
 def tells_threads(num_classes: int) -> nn.Module:
     return Telling(
         num_classes,
-        lambda model: {
+        lambda _: {
             "threads": torch.get_num_threads(),
             "cpus": sorted(os.sched_getaffinity(0)),
             "session": os.getsid(0),
@@ -225,3 +225,7 @@ def gradients(model: nn.Module) -> dict[str, object]:
 
 def frozen_norms(num_classes: int) -> nn.Module:
     return FrozenNorms(num_classes)
+
+
+def needs_a_terabyte(num_classes: int) -> nn.Module:
+    return Tiny(num_classes, _at_step_three(lambda: torch.empty(2**40, device="cuda", dtype=torch.uint8)))

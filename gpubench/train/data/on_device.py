@@ -39,94 +39,86 @@ def random_resized_crop(
     scale: tuple[float, float] = (0.08, 1.0),
     ratio: tuple[float, float] = (3 / 4, 4 / 3),
 ) -> torch.Tensor:
-    """From each image a random part, resized to `size` (its own height where None) bilinearly, as float32.
+    """From each image a random part, resized to `size` (its own where None) bilinearly, as float32.
 
     Draws as torchvision does. Antialiasing is not needed where the part is no larger than `size`, which holds
     for images that were resized beforehand.
     """
-    height, width = images.shape[-2:]
-    out = size or height
-    top, left, h, w = crop_boxes(len(images), height, width, generator, scale=scale, ratio=ratio)
-    centres = torch.arange(0.5, out, device=images.device) / out
-    # Clamping to the part's own pixels: a crop that is resized knows nothing of its surroundings.
-    y = _within(top, h, centres)
-    x = _within(left, w, centres)
-    grid = torch.stack(
-        (
-            ((2 * x + 1) / width - 1)[:, None, :].expand(-1, out, -1),
-            ((2 * y + 1) / height - 1)[:, :, None].expand(-1, -1, out),
-        ),
-        dim=-1,
+    side = _side(images)
+    out = size or side
+    first, extent = (
+        v.unsqueeze(2) for v in crop_boxes(len(images), side, generator, scale=scale, ratio=ratio)
     )
+    centres = torch.arange(0.5, out, device=images.device) * (1 / out)
+    # Clamped to the part's own pixels: a crop that is resized knows nothing of its surroundings.
+    at = torch.clamp(first + centres * extent - 0.5, first, first + extent - 1)
+    y, x = (at * (2 / side) + (1 / side - 1)).unbind()  # as grid_sample counts: −1 to 1 from edge to edge
+    grid = torch.stack((x[:, None, :].expand(-1, out, -1), y[:, :, None].expand(-1, -1, out)), dim=-1)
     return F.grid_sample(images.float(), grid, mode="bilinear", padding_mode="border", align_corners=False)
-
-
-def _within(start: torch.Tensor, length: torch.Tensor, centres: torch.Tensor) -> torch.Tensor:
-    """Source coordinates (B, out) of the output's pixel centres along one side."""
-    first, extent = start[:, None], length[:, None]
-    return torch.clamp(first + centres * extent - 0.5, first, first + extent - 1)
 
 
 def crop_boxes(
     count: int,
-    height: int,
-    width: int,
+    side: int,
     generator: torch.Generator,
     *,
     scale: tuple[float, float],
     ratio: tuple[float, float],
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Top, left, height and width of `count` crops, each (count,) and whole, distributed as torchvision's.
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """(top, left) and (height, width) of `count` crops of squares, each (2, count), whole numbers.
 
-    A box that doesn't fit is drawn again; after ten draws the largest centred one is taken.
+    Distributed as torchvision's: a box that doesn't fit is drawn again; after ten draws the largest centred
+    one is taken. Both sides go through each kernel together, for it is their number that costs.
     """
-    draws = torch.rand(2, count, TRIES, device=generator.device, generator=generator)
-    area = height * width * (scale[0] + (scale[1] - scale[0]) * draws[0])
-    low, high = math.log(ratio[0]), math.log(ratio[1])
-    aspect = torch.exp(low + (high - low) * draws[1])
-    w, h = torch.round(torch.sqrt(area * aspect)), torch.round(torch.sqrt(area / aspect))
-    fits = (w > 0) & (w <= width) & (h > 0) & (h <= height)
+    device = generator.device
+    draws = torch.rand(2, count, TRIES, device=device, generator=generator)
+    edge = torch.sqrt(draws[0] * (scale[1] - scale[0]) + scale[0]) * side
+    low, high = math.log(ratio[0]) / 2, math.log(ratio[1]) / 2
+    stretch = torch.exp(draws[1] * (high - low) + low)
+    tried = torch.round(torch.stack((edge / stretch, edge * stretch)))
+    fits = ((tried > 0) & (tried <= side)).all(0)
     chosen = fits.to(torch.uint8).argmax(1, keepdim=True)  # the first that fits; 0 where none does
     found = fits.gather(1, chosen)[:, 0]
-    last_w, last_h = _fallback(height, width, ratio)
-    w = torch.where(found, w.gather(1, chosen)[:, 0], last_w)
-    h = torch.where(found, h.gather(1, chosen)[:, 0], last_h)
-    where = torch.rand(2, count, device=generator.device, generator=generator)
-    top = torch.where(found, _random_start(where[0], height - h), (height - last_h) // 2)
-    left = torch.where(found, _random_start(where[1], width - w), (width - last_w) // 2)
-    return top, left, h, w
+    extent = tried.gather(2, chosen.expand(2, -1, -1))[..., 0]
+    spare = side - extent
+    # The minimum is for a draw so near to 1 that the product rounds up.
+    first = torch.floor(torch.rand(2, count, device=device, generator=generator) * (spare + 1)).minimum(spare)
+    for k, last in enumerate(_last_resort(side, ratio)):
+        extent[k].masked_fill_(~found, last)
+        first[k].masked_fill_(~found, (side - last) // 2)
+    return first, extent
 
 
-def _random_start(draw: torch.Tensor, last: torch.Tensor) -> torch.Tensor:
-    """A whole number from 0 to `last`. The minimum is for a draw so near to 1 that the product rounds up."""
-    return torch.minimum(torch.floor(draw * (last + 1)), last)
+def _last_resort(side: int, ratio: tuple[float, float]) -> tuple[int, int]:
+    """Height and width of the largest part of a square that has an allowed ratio, as torchvision rounds it."""
+    if ratio[0] > 1:
+        return round(side / ratio[0]), side
+    if ratio[1] < 1:
+        return side, round(side * ratio[1])
+    return side, side
 
 
-def _fallback(height: int, width: int, ratio: tuple[float, float]) -> tuple[int, int]:
-    """Width and height of torchvision's last resort."""
-    if width / height < ratio[0]:
-        return width, round(width / ratio[0])
-    if width / height > ratio[1]:
-        return round(height * ratio[1]), height
-    return width, height
+def _side(images: torch.Tensor) -> int:
+    height, width = images.shape[-2:]
+    if height != width:
+        raise UsageError(f"images on the device are squares, not {height} × {width}")
+    return int(height)
 
 
 def random_crop(
     images: torch.Tensor, generator: torch.Generator, *, size: int | None = None, padding: int = 0
 ) -> torch.Tensor:
-    """From each image with `padding` black pixels around it a random square of `size` (None: its height)."""
-    height, width = images.shape[-2:]
-    out = size or height
-    spare_y, spare_x = height + 2 * padding - out, width + 2 * padding - out
-    if min(spare_y, spare_x) < 0:
-        raise UsageError(
-            f"RandomCrop: a square of {out} doesn't fit into {height} × {width} padded by {padding}"
-        )
+    """From each image with `padding` black pixels around it a random square of `size` (None: its own)."""
+    side = _side(images)
+    out = size or side
+    spare = side + 2 * padding - out
+    if spare < 0:
+        raise UsageError(f"RandomCrop: a square of {out} doesn't fit into one of {side} padded by {padding}")
     count, device = len(images), images.device
     padded = F.pad(images, (padding,) * 4)
     steps = torch.arange(out, device=device)
-    top = torch.randint(spare_y + 1, (count, 1), device=device, generator=generator)
-    left = torch.randint(spare_x + 1, (count, 1), device=device, generator=generator)
+    top = torch.randint(spare + 1, (count, 1), device=device, generator=generator)
+    left = torch.randint(spare + 1, (count, 1), device=device, generator=generator)
     rows, columns = (top + steps)[:, None, :, None], (left + steps)[:, None, None, :]
     which = torch.arange(count, device=device)[:, None, None, None]
     channel = torch.arange(images.shape[1], device=device)[None, :, None, None]

@@ -1,0 +1,188 @@
+"""Throughput inside gpubench against a bare loop: same model, batch, precision, layout, resident batch, machine.
+
+    python tests/benchmarks/throughput.py [--batch-sizes 32,128,512] [--pairs 20] [--device cuda]
+
+Prints, for each batch size, the median ratio gpubench / bare of images/s over alternating pairs, with its 95 %
+interval. Target: at least 0.99.
+
+One child process holds two models of the same kind, each with an optimizer and a resident batch of its own, and
+trains them in turn: a window of the bare loop, a window of gpubench's loop, and so on. So both meet the same clocks,
+the same process and the same memory. In gpubench's windows the parent runs gpubench's watcher at its default rates,
+as a sweep does, and answers its events; in bare windows it sleeps.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+
+from statistics_of_pairs import median_interval
+
+from gpubench.launch.channel import Channel, pair
+
+WINDOW_S = 1.2
+"""About as long as each window is made."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--batch-sizes", default="32,128,512")
+    parser.add_argument("--pairs", type=int, default=20)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--model", default="mobilenet_v2")
+    parser.add_argument("--size", type=int, default=224)
+    options = parser.parse_args()
+    precision = "bf16" if options.device == "cuda" else "fp32"
+    print(f"{options.model}, {options.size} px, {precision}, channels-last, resident batch, {options.pairs} pairs")
+    print(f"{'batch':>5}  {'steps':>5}  {'bare images/s':>13}  {'gpubench/bare':>13}  95 % interval")
+    for batch in (int(text) for text in options.batch_sizes.split(",")):
+        steps, rates = measure(options, batch, precision)
+        ratios = [inside / bare for bare, inside in rates]
+        middle, low, high = median_interval(ratios)
+        bare = median_interval([rate for rate, _ in rates])[0]
+        print(f"{batch:>5}  {steps:>5}  {bare:>13,.0f}  {middle:>13.4f}  {low:.4f} … {high:.4f}", flush=True)
+
+
+def measure(options: argparse.Namespace, batch: int, precision: str) -> tuple[int, list[tuple[float, float]]]:
+    """Steps of a window, and (bare, gpubench) images/s of each pair."""
+    from gpubench import environment
+    from gpubench.monitor.nvml import open_nvml
+    from gpubench.monitor.watcher import Watcher
+
+    ours, theirs = pair()
+    pid = os.fork()  # before NVML: it doesn't survive a fork
+    if pid == 0:
+        ours.close()
+        child(Channel(theirs), options, batch, precision)
+        os._exit(0)
+    theirs.close()
+    channel = Channel(ours)
+    nvml = open_nvml()
+    machine = environment.machine(nvml)
+    uuids = [machine.gpus[0].uuid] if options.device == "cuda" else []
+    rates: list[tuple[float, float]] = []
+    steps = receive(channel)["steps"]
+    for _ in range(options.pairs):
+        channel.send({"run": "bare"})
+        bare = receive(channel)["images_per_s"]
+        watcher = Watcher(nvml, machine, uuids, machine.cpu_ids)
+        watcher.before()
+        watcher.start(pid)
+        channel.send({"run": "gpubench"})
+        inside = None
+        while inside is None:
+            watcher.tick()
+            received = channel.receive(max(0.0, watcher.next_deadline() - time.monotonic()))
+            if received is None:
+                continue
+            event = received[0]
+            if event.get("event") in ("begin", "end"):
+                watcher.edge(event["event"])
+            inside = event.get("images_per_s")
+        rates.append((bare, inside))
+    channel.send({"run": "stop"})
+    os.waitpid(pid, 0)
+    return steps, rates
+
+
+def receive(channel: Channel) -> dict[str, float]:
+    received = channel.receive(300)
+    if received is None:
+        sys.exit("the child said nothing for five minutes")
+    return received[0]
+
+
+def child(channel: Channel, options: argparse.Namespace, batch: int, precision: str) -> None:
+    import torch
+
+    from gpubench.train.step import set_precision
+
+    set_precision(precision)
+    device = torch.device(options.device, 0) if options.device == "cuda" else torch.device("cpu")
+    bare = bare_loop(options, batch, precision, device)
+    inside = gpubench_loop(options, batch, precision, device, channel)
+    bare(12)
+    inside(12, quiet=True)
+    steps = max(10, round(WINDOW_S / bare(10) * 10))
+    channel.send({"steps": steps})
+    while True:
+        received = channel.receive(300)
+        if received is None or received[0]["run"] == "stop":
+            return
+        seconds = bare(steps) if received[0]["run"] == "bare" else inside(steps)
+        channel.send({"images_per_s": steps * batch / seconds})
+
+
+def bare_loop(options: argparse.Namespace, batch: int, precision: str, device):  # type: ignore[no-untyped-def]
+    """What one writes by hand, timed from synchronisation to synchronisation."""
+    import torch
+    import torch.nn.functional as F
+    import torchvision
+
+    model = torchvision.models.get_model(options.model, num_classes=16).to(device)
+    model = model.to(memory_format=torch.channels_last).train()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    images = torch.randn(batch, 3, options.size, options.size, device=device)
+    images = images.contiguous(memory_format=torch.channels_last)
+    labels = torch.randint(16, (batch,), device=device)
+    wait = torch.cuda.synchronize if device.type == "cuda" else lambda: None
+
+    def run(steps: int) -> float:
+        wait()
+        began = time.perf_counter()
+        for _ in range(steps):
+            optimizer.zero_grad(set_to_none=True)
+            with torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bf16"):
+                loss = F.cross_entropy(model(images), labels)
+            loss.backward()
+            optimizer.step()
+        wait()
+        return time.perf_counter() - began
+
+    return run
+
+
+def gpubench_loop(options: argparse.Namespace, batch: int, precision: str, device, channel: Channel):  # type: ignore[no-untyped-def]
+    """gpubench's own loop, as a rank of a trial runs it: its step, its clock, its data, its events."""
+    import torch
+
+    from gpubench.train import models, step
+    from gpubench.train.data import DataSpec, open_data
+    from gpubench.train.loop import Loop, Segment
+    from gpubench.train.place import Place
+    from gpubench.train.strategies.single import Single
+    from gpubench.train.timing import step_clock
+
+    place = Place(rank=0, world=1, devices=(device,), rendezvous=Path(os.devnull))
+    strategy = Single(place)
+    model = models.build(options.model, num_classes=16, input_size=options.size).to(device)
+    model = model.to(memory_format=torch.channels_last).train()
+    optimizer = step.make_optimizer("sgd", 0.05, model, graph=False)
+    training_step = step.Step(model, optimizer, strategy, precision=precision, accumulate=1)
+    spec = {"kind": "none", "input_size": options.size, "num_classes": 16, "channels": 3, "train_images": 10**9, "seed": 0}
+    data = open_data(
+        DataSpec.from_dict({"root": None, "name": None, "cpu": [], "gpu": [], **spec}),
+        device=device,
+        rank=0,
+        world=1,
+        batch_size=batch,
+        workers=0,
+        prefetch=2,
+        dtype=torch.float32,
+        memory_format=torch.channels_last,
+        seed=0,
+    )
+
+    def run(steps: int, *, quiet: bool = False) -> float:
+        report = (lambda _: None) if quiet else channel.send
+        loop = Loop(data, training_step, strategy, step_clock(place), report, lambda: None)
+        return loop.run(Segment(number=0, steps=steps, measured=True, fresh=True), continuing=True).seconds
+
+    return run
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""What a rank's exception stands for: the messages are those of torch, CUDA's libraries, NCCL and Triton."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from gpubench.errors import UnusableError
+from gpubench.train.failure import classify
+
+OOM = (
+    torch.OutOfMemoryError(
+        "CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 11.90 GiB of which 4.00 MiB "
+        "is free. Including non-PyTorch memory, this process has 11.80 GiB memory in use. If reserved but "
+        "unallocated memory is large try setting PYTORCH_ALLOC_CONF=expandable_segments:True to avoid fragmentation."
+    ),
+    RuntimeError("CUDA error: out of memory\nCUDA kernel errors might be asynchronously reported"),
+    RuntimeError("CUDA driver error: out of memory"),
+    RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"),
+    RuntimeError("cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"),
+    RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+    RuntimeError("Triton Error [CUDA]: out of memory"),
+    torch.distributed.DistBackendError(
+        "NCCL error in: ProcessGroupNCCL.cpp:3370, unhandled cuda error (run with NCCL_DEBUG=INFO for details), "
+        "NCCL version 2.27.5\nncclUnhandledCudaError: Call to CUDA function failed.\nLast error:\n"
+        "Cuda failure 2 'out of memory'"
+    ),
+    torch.distributed.DistBackendError(
+        "NCCL error in: NCCLUtils.cpp:94, unhandled cuda error\nLast error:\nFailed to CUDA calloc async 608 bytes"
+    ),
+)
+
+HOST = (
+    MemoryError(),
+    RuntimeError(
+        "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you tried"
+    ),
+    RuntimeError("Caught AcceleratorError in pin memory thread for device 0.\nCUDA error: out of memory"),
+    RuntimeError("CUDA error: out of memory\ncudaHostAlloc(&ptr, size, 0)"),
+    RuntimeError(
+        "DataLoader worker (pid 41) is killed by signal: Bus error. It is possible that dataloader's workers are out "
+        "of shared memory. Please try to raise your shared memory limit."
+    ),
+    OSError(12, "Cannot allocate memory"),
+    torch.distributed.DistBackendError(
+        "NCCL error in: NCCLUtils.cpp:94, unhandled system error\nLast error:\n"
+        "Error while creating shared memory segment /dev/shm/nccl-4hAwzN (size 9637888)"
+    ),
+)
+
+OTHER = (
+    RuntimeError("CUDA error: an illegal memory access was encountered"),
+    RuntimeError("CUDA error: device-side assert triggered"),
+    RuntimeError("mat1 and mat2 shapes cannot be multiplied (32x48 and 47x4)"),
+    RuntimeError("out of resource: shared memory, Required: 180224, Hardware limit: 101376."),
+    ValueError("CUDA out of memory"),  # a user's own words, not an allocator's
+    KeyError("x"),
+    RuntimeError(""),
+)
+
+
+def words(error):
+    return (str(error) or type(error).__name__).splitlines()[-1][-50:]
+
+
+@pytest.mark.parametrize("error", OOM, ids=words)
+def test_memory_of_the_device_is_a_result(error):
+    kind, reason = classify(error)
+    assert kind == "oom"
+    assert reason.startswith(type(error).__name__)
+    assert "\n" not in reason
+
+
+@pytest.mark.parametrize("error", HOST, ids=words)
+def test_memory_of_the_host_is_a_failure(error):
+    kind, reason = classify(error)
+    assert kind == "failed"
+    assert reason.startswith("the host's memory ran out: ")
+
+
+@pytest.mark.parametrize("error", OTHER, ids=words)
+def test_anything_else_is_a_failure_in_its_own_words(error):
+    kind, reason = classify(error)
+    assert kind == "failed"
+    assert reason.startswith(type(error).__name__)
+    assert not reason.endswith(": ")
+
+
+def test_our_own_errors_speak_for_themselves():
+    assert classify(UnusableError("broken image a.jpg: the file is empty")) == (
+        "failed",
+        "broken image a.jpg: the file is empty",
+    )

@@ -1,0 +1,119 @@
+"""Whole trials on GPUs: strategies, executions, memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpubench.monitor.figures import Window
+
+pytestmark = pytest.mark.gpu
+
+MODELS = "tests/train/user_models.py:"
+GPU = {"device": "cuda", "gpus": 1, "workers": 2, "cpus": 2, "epochs": 4}
+
+
+def losses(ran):
+    return [epoch["train_loss"] for epoch in ran.outcome.epochs]
+
+
+def driver_mib(ran):
+    windows = [Window(e["t0"], e["t1"], e["epoch"], not e["warmup"]) for e in ran.outcome.epochs]
+    return ran.watcher.figures(windows).result.get("gpu_mem_mib")
+
+
+@pytest.mark.parametrize("precision", ["fp32", "tf32", "bf16", "fp16"])
+@pytest.mark.parametrize("execution", ["eager", "graph"])
+def test_every_precision_learns(train, precision, execution):
+    ran = train(model=MODELS + "tiny", precision=precision, execution=execution, **GPU)
+    assert ran.status == "ok", ran.reason
+    assert losses(ran)[-1] < 0.6 * losses(ran)[0]
+    assert ran.outcome.result["top1_pct"] > 80
+    assert ran.outcome.result["gpu_mem_reserved_mib"] >= ran.outcome.result["gpu_mem_allocated_mib"] > 0
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam"])
+def test_a_graph_loses_what_eager_loses(train, optimizer):
+    fields = {"model": "lenet", "optimizer": optimizer, **GPU}
+    eager, graph = train(**fields), train(execution="graph", **fields)
+    assert graph.status == "ok", graph.reason
+    assert losses(graph) == pytest.approx(losses(eager), rel=1e-2)
+
+
+@pytest.mark.slow
+def test_a_compiled_network_learns_the_same(train):
+    fields = {"model": "lenet", "timeout_s": 280, **GPU}
+    eager, compiled = train(**fields), train(execution="compile", **fields)
+    assert compiled.status == "ok", compiled.reason
+    assert losses(compiled) == pytest.approx(losses(eager), rel=1e-2)
+
+
+@pytest.mark.multigpu
+@pytest.mark.parametrize("strategy", ["dp", "ddp"])
+def test_several_gpus_learn(train, strategy):
+    fields = {**GPU, "gpus": 2, "strategy": strategy}
+    ran = train(model=MODELS + "tiny", **fields)
+    assert ran.status == "ok", ran.reason
+    assert losses(ran)[-1] < 0.6 * losses(ran)[0]
+    assert ran.outcome.result["top1_pct"] > 80
+
+
+@pytest.mark.multigpu
+def test_a_rank_that_dies_ends_the_other_in_its_collective(train):
+    fields = {**GPU, "gpus": 2, "strategy": "ddp"}
+    ran = train(model=MODELS + "second_rank_is_killed", **fields)
+    assert ran.status == "failed"
+    assert ran.reason.startswith("rank 1 was ended by SIGKILL")
+    assert ran.seconds < 40
+    # Its memory is given back: the next trial finds the GPUs as they were.
+    assert train(model=MODELS + "tiny", **fields).status == "ok"
+
+
+def test_the_allocators_own_out_of_memory_is_a_result(train):
+    ran = train(model=MODELS + "needs_a_terabyte", **GPU)
+    assert ran.status == "oom"
+    assert "CUDA out of memory" in ran.reason
+
+
+CAP_MIB = 3000
+SYNTHETIC = {
+    **GPU,
+    "data": None,
+    "workers": 0,
+    "model": "resnet18",
+    "input_size": 224,
+    "steps": 5,
+    "precision": "bf16",
+}
+
+
+def test_what_fits_under_a_cap_stays_under_it_by_the_drivers_figure(train):
+    ran = train(batch_size=16, train_images=64, gpu_mem_cap_mib=CAP_MIB, **SYNTHETIC)
+    assert ran.status == "ok", ran.reason
+    mib = driver_mib(ran)
+    assert mib is None or 0 < mib <= CAP_MIB
+
+
+def test_what_does_not_fit_under_a_cap_is_out_of_memory(train):
+    ran = train(batch_size=512, train_images=1024, gpu_mem_cap_mib=CAP_MIB, **SYNTHETIC)
+    assert ran.status == "oom"
+    mib = driver_mib(ran)
+    assert mib is None or mib <= CAP_MIB
+    without = train(batch_size=512, train_images=1024, **SYNTHETIC)
+    assert without.status == "ok", without.reason
+
+
+def test_a_cap_below_what_cuda_itself_takes_is_out_of_memory(train):
+    ran = train(batch_size=16, train_images=64, gpu_mem_cap_mib=100, **SYNTHETIC)
+    assert ran.status == "oom"
+    assert "the cap of 100 MiB is less than CUDA and its libraries take" in ran.reason
+
+
+def test_a_slow_loader_reads_as_data_wait(train):
+    slow = ({"Resize": {"size": [900, 900]}}, {"Resize": {"size": [28, 28]}})
+    ran = train(model="lenet", cpu=slow, **{**GPU, "epochs": 2, "workers": 1})
+    assert ran.outcome.result["data_wait_pct"] > 70
+
+
+def test_a_resident_batch_is_never_waited_for(train):
+    ran = train(batch_size=64, train_images=1024, **SYNTHETIC)
+    assert ran.outcome.result["data_wait_pct"] < 5

@@ -1,0 +1,91 @@
+"""The clock of a window: step times, edges, and the share in which the device starved."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from gpubench.train.place import Place
+from gpubench.train.timing import step_clock
+
+STEPS = 12
+
+
+def place(device):
+    return Place(rank=0, world=1, devices=(torch.device(device),), rendezvous=Path("none"))
+
+
+def window(clock, load, step):
+    clock.begin()
+    for _ in range(STEPS):
+        load()
+        clock.batch()
+        step()
+        clock.step()
+    return clock.end()
+
+
+def test_on_the_host_all_of_next_is_wait():
+    found = window(step_clock(place("cpu")), lambda: time.sleep(0.02), lambda: time.sleep(0.01))
+    assert found.data_wait_s == pytest.approx(STEPS * 0.02, rel=0.2)
+    assert found.seconds == pytest.approx(STEPS * 0.03, rel=0.2)
+    assert sum(found.step_s) == pytest.approx(found.seconds, rel=0.01)
+    assert len(found.step_s) == STEPS
+    assert found.first_batch_s == pytest.approx(0.02, rel=0.2)
+
+
+@pytest.fixture
+def busy():
+    """Keeps the GPU busy for so many seconds, as the device's own clock counts them."""
+    torch.cuda._sleep(1000)
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    torch.cuda._sleep(100_000_000)
+    end.record()
+    end.synchronize()
+    cycles_a_second = 100_000_000 / (start.elapsed_time(end) / 1e3)
+    return lambda seconds: torch.cuda._sleep(int(seconds * cycles_a_second))
+
+
+@pytest.mark.gpu
+def test_a_loader_that_keeps_up_behind_the_step_is_no_wait(busy):
+    found = window(step_clock(place("cuda:0")), lambda: time.sleep(0.005), lambda: busy(0.03))
+    # The device must starve for the first batch; nothing can be in flight yet.
+    assert found.data_wait_s == pytest.approx(0.005, abs=0.01)
+    assert sorted(found.step_s)[STEPS // 2] == pytest.approx(0.03, rel=0.15)
+    assert sum(found.step_s) == pytest.approx(found.seconds, rel=0.05)
+
+
+@pytest.mark.gpu
+def test_a_loader_that_is_too_slow_is_waited_for_only_while_the_device_idles(busy):
+    found = window(step_clock(place("cuda:0")), lambda: time.sleep(0.03), lambda: busy(0.01))
+    assert 0.02 * (STEPS - 1) * 0.8 < found.data_wait_s < 0.03 * STEPS * 1.1
+    assert found.data_wait_s / found.seconds > 0.5
+
+
+@pytest.mark.gpu
+def test_a_host_that_is_too_slow_to_launch_is_no_data_wait(busy):
+    def step():
+        time.sleep(0.02)  # Python, between batch and launch: the device idles, but not for data
+        busy(0.005)
+
+    found = window(step_clock(place("cuda:0")), lambda: None, step)
+    assert found.data_wait_s < 0.02
+
+
+@pytest.mark.gpu
+def test_at_most_two_steps_are_in_flight(busy):
+    ahead = []
+    clock = step_clock(place("cuda:0"))
+    clock.begin()
+    began = time.monotonic()
+    for number in range(STEPS):
+        clock.batch()
+        busy(0.02)
+        clock.step()
+        ahead.append(number + 1 - (time.monotonic() - began) / 0.02)
+    clock.end()
+    assert max(ahead[3:]) < 1.6
