@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from gpubench.environment import Gpu, Machine
+from gpubench.monitor.nvml import NoNvml
 
 Spec = dict[str, Any]
 Event = dict[str, Any]
@@ -33,7 +35,13 @@ def epoch(spec: Spec, number: int, train_loss: float = 1.0) -> Iterator[Event]:
     for rank in range(spec["ranks"]):
         yield {"event": "begin", "rank": rank, **window}
     for rank in range(spec["ranks"]):
-        told = {"t0": t0, "t1": t0 + EPOCH_S, "data_wait_s": 0.1, "first_batch_s": 0.01, "train_loss": train_loss}
+        told = {
+            "t0": t0,
+            "t1": t0 + EPOCH_S,
+            "data_wait_s": 0.1,
+            "first_batch_s": 0.01,
+            "train_loss": train_loss,
+        }
         yield {"event": "end", "rank": rank, **window, **told}
 
 
@@ -64,7 +72,13 @@ def diverges(spec: Spec) -> Iterator[Event]:
 
 def runs_out_of_gpu_memory(spec: Spec) -> Iterator[Event]:
     yield from hello(spec)
-    yield {"event": "error", "rank": 0, "kind": "oom", "reason": "OutOfMemoryError: CUDA out of memory", "at": 1.0}
+    yield {
+        "event": "error",
+        "rank": 0,
+        "kind": "oom",
+        "reason": "OutOfMemoryError: CUDA out of memory",
+        "at": 1.0,
+    }
     yield {"event": "rank-exit", "rank": 0, "code": 1}
 
 
@@ -150,10 +164,21 @@ class ScriptedTrial:
 
 
 def computer(gpus: int = 0, name: str = "NVIDIA H200") -> Machine:
-    """A machine with so many GPUs, known to `fake_nvml` by the same ids."""
+    """A machine with so many GPUs, by ids of our own."""
     cpus = tuple(sorted(os.sched_getaffinity(0)))
     found = [Gpu(index=i, uuid=f"GPU-{i}{i}", name=name, memory_mib=143771) for i in range(gpus)]
     return Machine(
         host="here", gpus=tuple(found), driver="580.1" if gpus else None, cpu_name="CPU", cpu_ids=cpus,
         cpu_count=len(cpus),
     )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Driver(NoNvml):
+    """An NVML that knows the memory of processes and nothing else: pid -> MiB, on every GPU."""
+
+    reason: str = "not asked in this test"
+    mib: Mapping[int, float] = field(default_factory=dict)
+
+    def processes(self, uuid: str) -> list[tuple[int, float | None]]:  # noqa: ARG002
+        return list(self.mib.items())

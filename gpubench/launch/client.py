@@ -226,9 +226,10 @@ class ForkedTrial:
             kill(descendants(self.pid))
             time.sleep(0.005)
         if self._server.lost:
-            # The kernel kills whoever lived by the server. Ids may be anybody's by now: we only wait.
-            while alive(self.pid) and time.monotonic() < deadline:
-                time.sleep(0.005)
+            # The kernel kills whoever lived by the server. Ids may be anybody's by now, so we only wait: the
+            # channels close with the last process that holds them.
+            while self._open and time.monotonic() < deadline:
+                self.events(0.05)
         else:
             strays = descendants(self.pid)
             with contextlib.suppress(ProcessLookupError):
@@ -244,14 +245,6 @@ def kill(processes: list[psutil.Process]) -> None:
     for process in processes:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
-
-
-def alive(pid: int) -> bool:
-    """Whether `pid` is there and more than a zombie."""
-    try:
-        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False
 
 
 def descendants(pid: int) -> list[psutil.Process]:

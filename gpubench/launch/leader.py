@@ -15,7 +15,7 @@ from typing import Any
 
 import psutil
 
-from gpubench.launch import linux
+from gpubench import linux
 from gpubench.launch.channel import Channel
 
 GRACE_S = 5.0

@@ -20,7 +20,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from gpubench.launch import leader, linux
+from gpubench import linux
+from gpubench.launch import leader
 from gpubench.launch.channel import Channel
 
 

@@ -24,12 +24,20 @@ _HOST_MEMORY = re.compile(
 )
 
 
+def _message(error: BaseException) -> str:
+    """The error's own words in one line. torch wraps what a loader worker raised into its whole traceback."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if len(lines) > 1 and lines[0].startswith("Caught ") and "Original Traceback" in lines[1]:
+        return lines[-1].partition(": ")[2] or lines[-1]
+    return lines[0] if lines else ""
+
+
 def classify(error: BaseException) -> tuple[Literal["oom", "failed"], str]:
     """The status and the reason, in one line, that `error` stands for."""
-    first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    first = _message(error)
     text = f"{type(error).__name__}: {first}" if first else type(error).__name__
     if isinstance(error, GpubenchError):
-        return "failed", str(error)
+        return "failed", first
     if isinstance(error, MemoryError) or _HOST_MEMORY.search(str(error)):
         return "failed", f"the host's memory ran out: {text}"
     if isinstance(error, torch.OutOfMemoryError) or (

@@ -137,8 +137,6 @@ class Rank:
                 **facts,
             }
         )
-        data.close()
-        strategy.close()
 
     # ---- the parts ----
 

@@ -1,6 +1,6 @@
 """How long `gpubench --help` takes on a warm disk: target 0.3 s. Beside it, an interpreter that does nothing.
 
-    python tests/benchmarks/help_time.py [--runs 20]
+python tests/benchmarks/help_time.py [--runs 20]
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ def main() -> None:
     empty = [sys.executable, "-c", "pass"]
     seconds(asked)
     pairs = [(seconds(asked), seconds(empty)) for _ in range(options.runs)]
-    for name, values in (("gpubench --help", [a for a, _ in pairs]), ("python -c pass", [b for _, b in pairs])):
+    for name, values in (
+        ("gpubench --help", [a for a, _ in pairs]),
+        ("python -c pass", [b for _, b in pairs]),
+    ):
         middle, low, high = median_interval(values)
         print(f"{name}: median {middle:.3f} s ({low:.3f} … {high:.3f})")
 

@@ -12,11 +12,9 @@ Target: 0.85 or more.
 from __future__ import annotations
 
 import argparse
-import math
 import multiprocessing
 import os
 import random
-import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -25,8 +23,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from statistics_of_pairs import median_interval
 from torchvision.io import ImageReadMode, decode_jpeg, read_file
-from torchvision.transforms import v2
 
 from gpubench import catalog
 from gpubench.datasets import folder, make
@@ -47,7 +45,7 @@ def main() -> None:
         for path in files:
             Path(path).read_bytes()  # both sides read from the page cache
         spec = crop_resize(root)
-        transform = TRANSFORMS[options.transforms](spec)
+        transform = on_cpu.chain(spec.cpu)
         data = open_data(
             spec,
             device=torch.device("cuda" if options.pin else "cpu"),
@@ -67,7 +65,7 @@ def main() -> None:
             start, images = time.perf_counter(), 0
             while time.perf_counter() < start + options.seconds:
                 for batch in data.train_epoch(epoch):
-                    images += len(batch)
+                    images += len(batch[1])
                 epoch += 1
             return images / (time.perf_counter() - start)
 
@@ -75,9 +73,7 @@ def main() -> None:
             return bare_loops(files, transform, cpus, options.seconds)
 
         ratios = compare(loader, bare, options.pairs)
-        data.close()
-    low, high = interval(ratios)
-    median = statistics.median(ratios)
+    median, low, high = median_interval(ratios)
     verdict = "reached" if low >= TARGET else "not shown" if high >= TARGET else "missed"
     print(f"loader / bare: median {median:.3f}, 95 % interval {low:.3f} to {high:.3f}, {len(ratios)} pairs")
     print(f"target {TARGET}: {verdict}")
@@ -94,12 +90,6 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--prefetch", type=int, default=2)
     parser.add_argument("--pin", action="store_true", help="pin the batches' memory, as on a GPU (needs one)")
-    parser.add_argument(
-        "--transforms",
-        choices=sorted(TRANSFORMS),
-        default="torchvision",
-        help="what the bare loops run: torchvision's own classes, or the loader's quicker equals",
-    )
     return parser.parse_args()
 
 
@@ -119,12 +109,6 @@ def crop_resize(root: str) -> DataSpec:
     return DataSpec.from_dict(
         {"kind": "folder", "root": root, "input_size": SIZE, "num_classes": classes, "cpu": cpu}
     )
-
-
-TRANSFORMS: dict[str, Callable[[DataSpec], Callable[[torch.Tensor], torch.Tensor]]] = {
-    "torchvision": lambda spec: v2.Compose([getattr(v2, name)(**kwargs) for name, kwargs in spec.cpu]),
-    "own": lambda spec: on_cpu.chain(spec.cpu),
-}
 
 
 def bare_loops(
@@ -177,16 +161,6 @@ def compare(loader: Callable[[], float], bare: Callable[[], float], pairs: int) 
         if pair:
             ratios.append(ratio)
     return ratios
-
-
-def interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float]:
-    """Order statistics around the median with this confidence; the extremes where there are too few values."""
-    ordered, n = sorted(values), len(values)
-    tail, k = 0.0, 0
-    while (tail := tail + math.comb(n, k) / 2**n) <= (1 - confidence) / 2:
-        k += 1
-    k = max(k - 1, 0)
-    return ordered[k], ordered[n - 1 - k]
 
 
 if __name__ == "__main__":

@@ -37,7 +37,10 @@ def main() -> None:
         ratios.append(sweep / shell)
         rest = [r["phases"]["wall"] - sum(r["phases"].get(name, 0.0) for name in TRAINING) for r in records]
         outside += rest
-        print(f"pair {number + 1}: shell loop {shell:.1f} s, sweep {sweep:.1f} s, ratio {sweep / shell:.3f}", flush=True)
+        print(
+            f"pair {number + 1}: shell loop {shell:.1f} s, sweep {sweep:.1f} s, ratio {sweep / shell:.3f}",
+            flush=True,
+        )
         for record, seconds in zip(records, rest, strict=True):
             parts = ", ".join(f"{k} {v:.2f}" for k, v in record["phases"].items())
             print(f"    batch {record['trial']['batch_size']}: outside training {seconds:.2f} s ({parts})")
@@ -56,9 +59,27 @@ def shell_loop(batch_sizes: list[str], steps: int) -> float:
 def gpubench_sweep(batch_sizes: str, steps: int) -> tuple[float, list[dict[str, object]]]:
     """Seconds of one sweep into a fresh folder, and its records."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "gpubench", "sweep", "--model", "mobilenet_v2", "--variant", "synthetic"]
+        command = [
+            sys.executable,
+            "-m",
+            "gpubench",
+            "sweep",
+            "--model",
+            "mobilenet_v2",
+            "--variant",
+            "synthetic",
+        ]
         command += ["--batch-size", batch_sizes, "--steps", str(steps), "--precision", "bf16"]
-        command += ["--set", "input_size=224", "--set", "num_classes=16", "--data", "procedural", "--out", folder]
+        command += [
+            "--set",
+            "input_size=224",
+            "--set",
+            "num_classes=16",
+            "--data",
+            "procedural",
+            "--out",
+            folder,
+        ]
         began = time.monotonic()
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         seconds = time.monotonic() - began

@@ -36,7 +36,9 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=224)
     options = parser.parse_args()
     precision = "bf16" if options.device == "cuda" else "fp32"
-    print(f"{options.model}, {options.size} px, {precision}, channels-last, resident batch, {options.pairs} pairs")
+    print(
+        f"{options.model}, {options.size} px, {precision}, channels-last, resident batch, {options.pairs} pairs"
+    )
     print(f"{'batch':>5}  {'steps':>5}  {'bare images/s':>13}  {'gpubench/bare':>13}  95 % interval")
     for batch in (int(text) for text in options.batch_sizes.split(",")):
         steps, rates = measure(options, batch, precision)
@@ -162,7 +164,14 @@ def gpubench_loop(options: argparse.Namespace, batch: int, precision: str, devic
     model = model.to(memory_format=torch.channels_last).train()
     optimizer = step.make_optimizer("sgd", 0.05, model, graph=False)
     training_step = step.Step(model, optimizer, strategy, precision=precision, accumulate=1)
-    spec = {"kind": "none", "input_size": options.size, "num_classes": 16, "channels": 3, "train_images": 10**9, "seed": 0}
+    spec = {
+        "kind": "none",
+        "input_size": options.size,
+        "num_classes": 16,
+        "channels": 3,
+        "train_images": 10**9,
+        "seed": 0,
+    }
     data = open_data(
         DataSpec.from_dict({"root": None, "name": None, "cpu": [], "gpu": [], **spec}),
         device=device,

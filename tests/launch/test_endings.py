@@ -10,26 +10,22 @@ import time
 
 import psutil
 import pytest
+from family import Spy, family, left
 
-from gpubench.launch.client import ForkServer, alive
+from gpubench.launch.client import ForkServer
 
 MODELS = "tests/train/user_models.py:"
 
 
-def survivors(server: ForkServer) -> list[psutil.Process]:
-    """What is alive below the server, and whoever else works for a trial."""
-    return [p for p in psutil.Process(server.pid).children(recursive=True) if p.is_running()]
-
-
 @pytest.fixture(autouse=True)
 def _nobody_left(server):
-    """Whatever a test did to its trial, none of the trial's processes outlives it."""
+    """Whatever a test did to its trial, none of the trial's processes outlives it, not even as a zombie."""
     server.wait_ready()
     yield
     deadline = time.monotonic() + 2  # the server reaps the leader a moment after it was told to
-    while survivors(server) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert survivors(server) == []
+    while family(server) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert family(server) == []
 
 
 def test_a_good_trial_ends_well(train):
@@ -130,42 +126,28 @@ def test_a_daemon_that_left_the_session_is_ended_too(train):
     assert not psutil.pid_exists(said["daemon"])
 
 
-class Spy:
-    """Looks on at a trial: who works for it, and what `act` does to them once all are there."""
-
-    def __init__(self, server, count, act=lambda processes: None):
-        self.server, self.count, self.act = server, count, act
-        self.seen = set()
-
-    def __call__(self, progress):
-        family = psutil.Process(self.server.pid).children(recursive=True)
-        if len(family) >= self.count > len(self.seen):
-            self.seen |= set(family)
-            self.act(family)
-
-
 def test_loader_workers_go_with_the_deadline(train, server):
     spy = Spy(server, count=4)  # leader, rank, two workers
     ran = train(model=MODELS + "hangs", workers=2, timeout_s=2, look=spy)
     assert ran.status == "timeout"
     assert len(spy.seen) == 4
-    assert not any(process.is_running() for process in spy.seen)
+    assert left(spy.seen, within=0) == []
 
 
 def test_loader_workers_go_with_their_killed_rank(train, server):
-    def kill_the_rank(family):
-        next(p for p in family if p.ppid() != server.pid and p.children()).kill()
+    def kill_the_rank(found):
+        next(p for p in found if p.ppid() != server.pid and p.children()).kill()
 
     spy = Spy(server, count=4, act=kill_the_rank)
     ran = train(model=MODELS + "hangs", workers=2, look=spy)
     assert ran.reason.startswith("rank 0 was ended by SIGKILL")
-    assert not any(process.is_running() for process in spy.seen)
+    assert left(spy.seen, within=0) == []
     assert ran.seconds < 20
 
 
 def test_a_killed_loader_worker_fails_the_trial(train, server):
-    def kill_a_worker(family):
-        next(p for p in family if not p.children()).kill()
+    def kill_a_worker(found):
+        next(p for p in found if not p.children()).kill()
 
     ran = train(model=MODELS + "slow_step", epochs=50, workers=2, look=Spy(server, 4, kill_a_worker))
     assert ran.status == "failed"
@@ -174,8 +156,8 @@ def test_a_killed_loader_worker_fails_the_trial(train, server):
 
 
 def test_a_killed_leader_fails_the_trial(train, server):
-    def kill_the_leader(family):
-        next(p for p in family if p.ppid() == server.pid).kill()
+    def kill_the_leader(found):
+        next(p for p in found if p.ppid() == server.pid).kill()
 
     spy = Spy(server, count=4, act=kill_the_leader)
     ran = train(model=MODELS + "hangs", workers=2, look=spy)
@@ -183,7 +165,7 @@ def test_a_killed_leader_fails_the_trial(train, server):
         "failed",
         "its processes ended without a result; its last words: step three begins",
     )
-    assert not any(alive(process.pid) for process in spy.seen)
+    assert left(spy.seen, within=1) == []
 
 
 def test_a_killed_server_fails_its_trial_and_is_replaced(train):
@@ -191,16 +173,16 @@ def test_a_killed_server_fails_its_trial_and_is_replaced(train):
     try:
         own.wait_ready()
         first = own.pid
-        spy = Spy(own, count=4, act=lambda family: psutil.Process(first).kill())
+        spy = Spy(own, count=4, act=lambda _: psutil.Process(first).kill())
         ran = train(model=MODELS + "hangs", workers=2, look=spy, launcher=own)
         assert ran.status == "failed"
         assert ran.reason.startswith("its processes ended without a result")
-        assert not any(alive(process.pid) for process in spy.seen)
+        assert left(spy.seen, within=1) == []
         assert train(model=MODELS + "tiny", launcher=own).status == "ok"
         assert own.pid != first
     finally:
         own.close()
-    assert not alive(own.pid)
+    assert not psutil.pid_exists(own.pid)
 
 
 def test_a_stranger_is_left_alone(train):

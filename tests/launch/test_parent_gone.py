@@ -6,11 +6,11 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
 import pytest
+from family import left
 
 DRIVER = """
 import json, sys
@@ -24,14 +24,6 @@ while True:
             ours = [server.pid, trial.pid, *(p.pid for p in descendants(trial.pid))]
             print(json.dumps(ours), flush=True)
 """
-
-
-def gone(pid: int) -> bool:
-    """No longer there, or a zombie that process 1 has not looked at yet."""
-    try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
@@ -56,14 +48,11 @@ def test_server_leader_ranks_and_loader_workers_go_with_the_parent(train, tmp_pa
     assert parent.stdout is not None
     parent.stdin.write(json.dumps(spec))
     parent.stdin.close()
-    # The last epoch to begin that we wait for is the second, when both loader workers are there.
+    # The trial's second epoch begins: both loader workers are there.
     pids = [json.loads(parent.stdout.readline()) for _ in range(4)][-1]
-    assert len(pids) >= 6, "server, leader, two ranks, two loader workers"
-    assert not any(gone(pid) for pid in pids)
+    processes = [psutil.Process(pid) for pid in pids]
+    assert len(processes) >= 6, "server, leader, two ranks, two loader workers"
     parent.send_signal(number)
     parent.wait()
-    deadline = time.monotonic() + 5
-    while not all(map(gone, pids)) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert [pid for pid in pids if not gone(pid)] == []
+    assert left(processes, within=5) == []
     parent.stdout.close()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import psutil
 import pytest
 import torch
@@ -17,16 +17,13 @@ import torch
 from gpubench import catalog
 from gpubench.datasets import folder
 from gpubench.errors import UnusableError, UsageError
-from gpubench.train.data import order
-from gpubench.train.data.loaders import SPARE
-from gpubench.train.data.ring import Ring
+from gpubench.train.failure import classify
 
 CROP_RESIZE = catalog.VARIANTS["crop-resize"].definition()["cpu"]
 
 
 def take(batches: Any) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """Copies: a batch is only lent."""
-    return [(batch.images.clone(), batch.labels.clone()) for batch in batches]
+    return [(images, labels) for images, labels in batches]
 
 
 def same(a: list[tuple[torch.Tensor, torch.Tensor]], b: list[tuple[torch.Tensor, torch.Tensor]]) -> bool:
@@ -40,14 +37,12 @@ def identities(batches: list[tuple[torch.Tensor, torch.Tensor]]) -> list[bytes]:
     return [image.contiguous().numpy().tobytes() for images, _ in batches for image in images]
 
 
-def test_the_same_seed_gives_the_same_pixels_whatever_the_workers(opened: Any, images: Path) -> None:
-    alone = opened(images, cpu=CROP_RESIZE)
-    two = opened(images, cpu=CROP_RESIZE, workers=2)
-    first = take(alone.train_epoch(0))
-    assert len(first) == alone.steps_per_epoch == 6
-    assert same(first, take(two.train_epoch(0)))
-    assert same(take(alone.train_epoch(1)), take(two.train_epoch(1)))
-    assert same(first, take(alone.train_epoch(0)))
+def test_the_same_seed_gives_the_same_pixels(opened: Any, images: Path) -> None:
+    one, other = (opened(images, cpu=CROP_RESIZE, workers=2) for _ in range(2))
+    for epoch in range(2):
+        first = take(one.train_epoch(epoch))
+        assert len(first) == one.steps_per_epoch == 6
+        assert same(first, take(other.train_epoch(epoch)))
 
 
 def test_epochs_and_seeds_differ(opened: Any, images: Path) -> None:
@@ -55,15 +50,6 @@ def test_epochs_and_seeds_differ(opened: Any, images: Path) -> None:
     first = take(data.train_epoch(0))
     assert not same(first, take(data.train_epoch(1)))
     assert not same(first, take(opened(images, cpu=CROP_RESIZE, seed=8).train_epoch(0)))
-
-
-def test_loading_leaves_the_models_random_numbers_alone(opened: Any, images: Path) -> None:
-    data = opened(images, cpu=CROP_RESIZE)
-    torch.manual_seed(3)
-    expected = torch.rand(4)
-    torch.manual_seed(3)
-    take(data.train_epoch(0))
-    assert torch.equal(torch.rand(4), expected)
 
 
 def test_an_epoch_has_every_image_once_with_its_class(opened: Any, squares: Path) -> None:
@@ -101,48 +87,6 @@ def test_validation_covers_every_image_once(opened: Any, images: Path, world: in
     assert len(seen) == len(set(seen)) == 13
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-def test_steps_limit_an_epoch(opened: Any, images: Path, workers: int) -> None:
-    data = opened(images, cpu=CROP_RESIZE, workers=workers)
-    whole = take(data.train_epoch(2))
-    assert same(take(data.train_epoch(2, steps=2)), whole[:2])
-    assert same(take(data.train_epoch(2)), whole)
-
-
-def test_an_epoch_that_is_given_up_leaves_nothing_in_the_next(opened: Any, images: Path) -> None:
-    data = opened(images, cpu=CROP_RESIZE, workers=2)
-    whole = take(data.train_epoch(1))
-    next(data.train_epoch(0))
-    assert same(take(data.train_epoch(1)), whole)
-
-
-def test_batches_stay_valid_while_steps_are_in_flight(opened: Any, images: Path) -> None:
-    data = opened(images, cpu=CROP_RESIZE, workers=2, prefetch=1, batch_size=4)
-    held: list[Any] = []
-    copies: list[torch.Tensor] = []
-    for batch in data.train_epoch(0):
-        held = [*held, batch][-SPARE:]
-        copies = [*copies, batch.images.clone()][-SPARE:]
-        time.sleep(0.02)  # workers write on meanwhile
-        assert all(torch.equal(b.images, c) for b, c in zip(held, copies, strict=True))
-
-
-def test_large_batches_are_made_in_chunks_by_several_workers() -> None:
-    ring = Ring(slots=3, batch_size=80, channels=1, size=2, memory_format=torch.contiguous_format, pin=False)
-    jobs = order.Jobs(ring, chunk=32)
-    jobs.set([np.arange(80), np.arange(100, 180)], (0,))
-    made = list(jobs)
-    assert len(jobs) == len(made) == 6
-    assert [(job.slot, job.start, len(job.indices)) for job in made[:3]] == [
-        (0, 0, 27),
-        (0, 27, 27),
-        (0, 54, 26),
-    ]
-    assert np.concatenate([job.indices for job in made[3:]]).tolist() == list(range(100, 180))
-    assert len({job.seed for job in made}) == 6
-    assert next(iter(jobs)).slot == 2  # and on from there
-
-
 def test_training_images_can_be_limited(opened: Any, images: Path) -> None:
     data = opened(images, cpu=CROP_RESIZE, train_images=9, batch_size=9)
     ((_, labels),) = take(data.train_epoch(0))
@@ -155,10 +99,11 @@ def test_a_broken_image_is_named(opened: Any, tmp_path: Path, write_images: Any,
     broken = root / "train" / "class1" / "001.jpg"
     broken.write_bytes(broken.read_bytes()[:200])
     data = opened(root, cpu=CROP_RESIZE, batch_size=6, workers=workers)
-    with pytest.raises(UnusableError, match=f"^broken image {broken}: [^\n]+$"):
+    with pytest.raises(UnusableError) as caught:
         take(data.train_epoch(0))
-    data.close()
-    assert not psutil.Process().children()
+    kind, reason = classify(caught.value)
+    assert kind == "failed"
+    assert re.fullmatch(f"broken image {broken}: [^\n]+", reason)
 
 
 def test_images_of_the_wrong_size_are_named_with_advice(opened: Any, images: Path) -> None:
@@ -190,18 +135,15 @@ def test_too_few_classes_are_refused(opened: Any, squares: Path) -> None:
 
 
 def test_workers_have_one_thread_and_ignore_interrupts(opened: Any, images: Path) -> None:
+    before = set(psutil.Process().children())
     data = opened(images, cpu=CROP_RESIZE, workers=2)
     take(data.train_epoch(0))
-    workers = psutil.Process().children()
+    workers = set(psutil.Process().children()) - before
     assert len(workers) == 2
     for worker in workers:
         worker.send_signal(signal.SIGINT)
     assert len(take(data.train_epoch(1))) == 6  # persistent, and unmoved
-    assert psutil.Process().children() == workers
-    data.close()
-    gone, alive = psutil.wait_procs(workers, timeout=10)
-    assert not alive
-    assert len(gone) == 2
+    assert set(psutil.Process().children()) - before == workers
 
 
 def test_workers_die_with_their_rank(opened: Any, images: Path) -> None:

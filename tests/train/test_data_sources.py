@@ -67,11 +67,10 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         read(str(tmp_path / "gone.jpg"))
 
 
-def test_a_folder_is_a_dataset(squares: Path) -> None:
+def test_a_folder_is_read_by_position(squares: Path) -> None:
     listed = folder.listing(squares, "train")
     source = FolderSource(listed)
-    image, label = source[5]
-    assert (len(source), image.shape, label) == (12, (3, 32, 32), listed[5][1])
+    assert (len(source), source.image(5).shape, source.labels[5]) == (12, (3, 32, 32), listed[5][1])
     assert source.place(5) == listed[5][0]
 
 
@@ -81,28 +80,24 @@ def test_decoded_images_equal_their_files(squares: Path, tmp_path: Path, opened:
     files = FolderSource(folder.listing(squares, "train"))
     assert source.labels.tolist() == files.labels.tolist()
     for k in range(len(files)):
-        off = (source[k][0].int() - files[k][0].int()).abs().max()
+        off = (source.image(k).int() - files.image(k).int()).abs().max()
         assert off <= 2  # two JPEG decoders
     data = opened(root, kind="decoded", cpu=["RandomHorizontalFlip"], batch_size=12, workers=1)
-    (batch,) = data.train_epoch(0)
+    ((images, _),) = data.train_epoch(0)
     both = {
         image.numpy().tobytes()
         for k in range(12)
-        for image in (source[k][0], source[k][0].flip(-1).contiguous())
+        for image in (source.image(k), source.image(k).flip(-1).contiguous())
     }
-    assert all(image.numpy().tobytes() in both for image in batch.images)
-    assert sum(len(b) for b in data.validation()) == 5
+    assert all(image.numpy().tobytes() in both for image in images)
+    assert sum(len(labels) for _, labels in data.validation()) == 5
 
 
-def test_an_array_gathers_whole_batches_and_limits_evenly() -> None:
+def test_an_array_can_be_limited() -> None:
     pixels = np.arange(6 * 3 * 2 * 2, dtype=np.uint8).reshape(6, 3, 2, 2)
     source = ArraySource(pixels, [0, 0, 0, 1, 1, 1], np.array([0, 3]), "test")
     assert source.labels.tolist() == [0, 1]
-    (first, a), (second, b) = source.__getitems__([1, 0])
-    assert (a, b) == (1, 0)
-    assert np.array_equal(first.numpy(), pixels[3])
-    assert np.array_equal(second.numpy(), pixels[0])
-    assert not source.gather(np.array([0]), torch.empty(1, 3, 4, 4, dtype=torch.uint8))
+    assert np.array_equal(source.image(1).numpy(), pixels[3])
 
 
 @pytest.fixture
@@ -148,9 +143,10 @@ def test_grey_images_are_repeated_on_request(tmp_path: Path, monkeypatch: pytest
             self.targets = torch.tensor([4, 5])
 
     monkeypatch.setattr("torchvision.datasets.MNIST", Fake)
-    assert named_source("mnist", str(tmp_path), "train", channels=1)[1][0].shape == (1, 28, 28)
-    image, label = named_source("mnist", str(tmp_path), "train", channels=3)[1]
-    assert label == 5
+    assert named_source("mnist", str(tmp_path), "train", channels=1).image(1).shape == (1, 28, 28)
+    source = named_source("mnist", str(tmp_path), "train", channels=3)
+    image = source.image(1)
+    assert source.labels[1] == 5
     assert torch.equal(image[0], image[2])
 
 

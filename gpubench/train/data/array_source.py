@@ -5,16 +5,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch.utils.data import Dataset
 
 Pixels = npt.NDArray[np.uint8]
 
 
-class ArraySource(Dataset[tuple[torch.Tensor, int]]):
+class ArraySource:
     """N images as one array, never copied: all ranks, workers and jobs on a host share a memory map."""
-
-    memory_format = torch.contiguous_format
-    chunk = 256
 
     def __init__(
         self, pixels: Pixels, labels: npt.ArrayLike, keep: npt.NDArray[np.int64] | None, name: str
@@ -29,24 +25,8 @@ class ArraySource(Dataset[tuple[torch.Tensor, int]]):
     def __len__(self) -> int:
         return len(self.labels)
 
-    def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
-        return self.image(index).clone(), int(self.labels[index])
-
-    def __getitems__(self, indices: list[int]) -> list[tuple[torch.Tensor, int]]:
-        positions = np.asarray(indices, dtype=np.int64)
-        images = torch.empty((len(positions), *self._pixels.shape[1:]), dtype=torch.uint8)
-        self.gather(positions, images)
-        return list(zip(images, self.labels[positions].tolist(), strict=True))
-
     def image(self, index: int) -> torch.Tensor:
         return torch.from_numpy(np.array(self._pixels[self._keep[index]]))
 
     def place(self, index: int) -> str:
         return f"image {self._keep[index]} of {self._name}"
-
-    def gather(self, indices: npt.NDArray[np.int64], out: torch.Tensor) -> bool:
-        if tuple(out.shape[1:]) != self._pixels.shape[1:]:
-            return False
-        # mode="clip" lets numpy write straight into `out`; the positions are ours and never need clipping.
-        np.take(self._pixels, self._keep[indices], axis=0, out=out.numpy(), mode="clip")
-        return True

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from PIL import Image, UnidentifiedImageError
-from torch.utils.data import Dataset
 from torchvision.io import ImageReadMode, decode_image, decode_jpeg
 
 from gpubench.errors import UnusableError
@@ -26,11 +25,8 @@ _JPEG = (b"\xff\xd8\xff",)
 _TORCHVISION = (b"\x89PNG", b"GIF8", b"RIFF")  # RIFF: WebP
 
 
-class FolderSource(Dataset[tuple[torch.Tensor, int]]):
+class FolderSource:
     """Files of (absolute path, class), as `gpubench.datasets.folder.listing` gives them."""
-
-    memory_format = torch.channels_last
-    chunk = 32
 
     def __init__(self, images: Sequence[tuple[str, int]], channels: int = 3) -> None:
         # One array instead of a million strings: workers forked from here then share its pages for good.
@@ -41,18 +37,12 @@ class FolderSource(Dataset[tuple[torch.Tensor, int]]):
     def __len__(self) -> int:
         return len(self.labels)
 
-    def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
-        return self.image(index), int(self.labels[index])
-
     def image(self, index: int) -> torch.Tensor:
         return read(self.place(index), self._mode)
 
     def place(self, index: int) -> str:
         path: bytes = self._paths[index]
         return path.decode(errors="surrogateescape")
-
-    def gather(self, indices: npt.NDArray[np.int64], out: torch.Tensor) -> bool:  # noqa: ARG002
-        return False
 
 
 def read(path: str, mode: ImageReadMode = ImageReadMode.RGB) -> torch.Tensor:

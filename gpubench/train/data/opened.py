@@ -26,27 +26,19 @@ class Data(Protocol):
 
     steps_per_epoch: int
 
-    def train_epoch(self, epoch: int, steps: int | None = None) -> Iterator[Any]:
-        """Batches of an epoch, or its first `steps`. Workers start, the first time, and get their jobs here.
+    def train_epoch(self, epoch: int) -> Iterator[Any]:
+        """Batches of an epoch: `iter(loader)` happens in this call, in the main thread.
 
-        An iterator that is given up leaves batches that workers finish before the next epoch begins: ask for
-        `steps` where fewer are wanted. Raises UnusableError for an image that can't be read.
+        `next` raises UnusableError for an image that can't be read.
         """
         ...
 
     def to_device(self, batch: Any, *, augment: bool = True) -> OnDevice:
-        """The batch, copied (without waiting), transformed and normalised. `augment`: False for validation.
-
-        Call it once for a batch, before two further ones are taken.
-        """
+        """The batch, copied (without waiting), transformed and normalised. `augment`: False for validation."""
         ...
 
     def validation(self) -> Iterator[Any] | None:
         """Batches of this rank's share of the validation split; None where there is no such split."""
-        ...
-
-    def close(self) -> None:
-        """Ends loader workers and gives pinned memory back."""
         ...
 
 
@@ -70,7 +62,7 @@ def open_data(
     same float32 values) and saves that layer's cast.
 
     Raises UsageError for a batch larger than the data or unknown transforms, UnusableError where images can't
-    be read or memory for batches can't be had.
+    be read.
     """
     if spec.kind == "none":
         return Synthetic(
@@ -131,30 +123,20 @@ class Loaded:
         self._spec = spec
         self._upload = upload
         self._share = share
-        self._train = loaders.train_loader(spec, source, pin=pin, **share)
-        self._validation: loaders.Loader | None = None
+        self._train, self._sampler = loaders.train_loader(spec, source, pin=pin, **share)
         self.steps_per_epoch = len(self._train)
 
-    def train_epoch(self, epoch: int, steps: int | None = None) -> Iterator[loaders.Batch]:
+    def train_epoch(self, epoch: int) -> Iterator[loaders.Batch]:
         self._upload.seed(self._share["seed"], self._share["rank"], epoch)
-        self._train.set_epoch(epoch, steps)
+        self._sampler.set_epoch(epoch)
         return iter(self._train)
 
     def to_device(self, batch: loaders.Batch, *, augment: bool = True) -> OnDevice:
         return self._upload(batch, augment=augment)
 
     def validation(self) -> Iterator[loaders.Batch] | None:
-        if self._validation is None:
-            source = open_source(self._spec, "val")
-            if not len(source):
-                return None
-            self._validation = loaders.val_loader(self._spec, source, **self._share)
-        return iter(self._validation)
-
-    def close(self) -> None:
-        for loader in (self._train, self._validation):
-            if loader is not None:
-                loader.close()
+        source = open_source(self._spec, "val")
+        return iter(loaders.val_loader(self._spec, source, **self._share)) if len(source) else None
 
 
 class Synthetic:
@@ -181,16 +163,11 @@ class Synthetic:
         )
         self.steps_per_epoch = (spec.train_images or resident.IMAGES) // (batch_size * world)
 
-    def train_epoch(self, epoch: int, steps: int | None = None) -> Iterator[OnDevice]:  # noqa: ARG002
-        return self._resident.epoch(
-            self.steps_per_epoch if steps is None else min(steps, self.steps_per_epoch)
-        )
+    def train_epoch(self, epoch: int) -> Iterator[OnDevice]:  # noqa: ARG002
+        return self._resident.epoch(self.steps_per_epoch)
 
     def to_device(self, batch: OnDevice, *, augment: bool = True) -> OnDevice:  # noqa: ARG002
         return batch
 
     def validation(self) -> None:
         return None
-
-    def close(self) -> None:
-        return

@@ -42,6 +42,3 @@ class DistributedDataParallel(Single):
     def sum(self, values: torch.Tensor) -> torch.Tensor:
         dist.all_reduce(values)
         return values
-
-    def close(self) -> None:
-        dist.destroy_process_group()

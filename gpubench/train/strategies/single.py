@@ -32,6 +32,3 @@ class Single:
     def sum(self, values: torch.Tensor) -> torch.Tensor:
         """`values` (any shape, on the rank's device) summed over the ranks."""
         return values
-
-    def close(self) -> None:
-        """Leaves the other ranks."""
