@@ -77,7 +77,8 @@ def val_loader(
     images: Dataset[Any] = Images(
         source, on_cpu.Evaluation(spec.input_size), (spec.channels, spec.input_size, spec.input_size)
     )
-    share = Subset(images, mine)
+    mine = range(rank, len(source), world)
+    share: Dataset[Any] = Subset(images, mine)
     workers = min(workers, -(-len(mine) // batch_size))
     return DataLoader(
         share,

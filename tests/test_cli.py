@@ -1,0 +1,305 @@
+"""The command, as users run it: real processes, exit codes, what stands on which stream, what is written."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pandas as pd
+import psutil
+import pytest
+
+import gpubench
+from gpubench.result import COLUMNS
+
+TINY = (
+    "--model", "lenet", "--device", "cpu", "--set", "input_size=28", "--data", "procedural:64x32",
+    "--epochs", "2",
+)  # fmt: skip
+LIMIT_S = 120
+
+
+class Place:
+    """A folder of its own to run `gpubench` in; images and results lie below it."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.environment = {
+            **os.environ,
+            "GPUBENCH_DATA": str(home / "images"),
+            "CUDA_VISIBLE_DEVICES": "",
+            "COLUMNS": "300",
+        }
+        self.environment.pop("GPUBENCH_OUT", None)
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "gpubench", *arguments],
+            cwd=self.home, env=self.environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        running = self.start(*arguments)
+        out, err = running.communicate(timeout=LIMIT_S)
+        return subprocess.CompletedProcess(arguments, running.returncode, out, err)
+
+    def files(self) -> set[str]:
+        return {str(path.relative_to(self.home)) for path in self.home.rglob("*")}
+
+    def trials(self, name: str = "batch-size") -> pd.DataFrame:
+        return pd.read_csv(self.home / "results" / name / "trials.csv").set_index("batch_size").sort_index()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+# ---- wrong input ----
+
+# (arguments, exit code, words of the line)
+WRONG: list[tuple[Sequence[str], int, str]] = [
+    (["sweep", "--nosuch"], 2, "No such option: --nosuch"),
+    (["swep"], 2, "Did you mean 'sweep'?"),
+    (["sweep", "--set", "batchsize=8"], 2, "unknown field 'batchsize': did you mean batch_size?"),
+    (["sweep", "--set", "batch_size"], 2, "'batch_size' is not FIELD=VALUES"),
+    (["sweep", "--model", "mobilnet_v2"], 2, "unknown model 'mobilnet_v2': did you mean mobilenet_v2?"),
+    (["sweep", "--model", "gone.py:net"], 2, "there is no file gone.py"),
+    (["sweep", "--variant", "pre-resize"], 2, "unknown variant 'pre-resize': did you mean pre-resized?"),
+    (["sweep", "--strategy", "dpp"], 2, "unknown strategy 'dpp': did you mean "),
+    (["sweep", "--optimizer", "adm"], 2, "unknown optimizer 'adm': did you mean adam?"),
+    (["sweep", "--precision", "fp23"], 2, "precision: Input should be 'fp32'"),
+    (["sweep", "--batch-size", "0"], 2, "batch_size: Input should be greater than or equal to 1, not 0"),
+    (["sweep", "--batch-size", "sixteen"], 2, "'sixteen' is not a whole number"),
+    (["sweep", "--batch-size", "64:16"], 2, "'64:16' never ends"),
+    (["sweep", "--batch-size", "8", "--batch-per-gpu", "8"], 2, "beside batch_size"),
+    (["sweep", "--zip", "batch_size=1/2"], 2, "--zip: "),
+    (["sweep", "--exclude", "strategy"], 2, "--exclude: 'strategy' is not FIELD=VALUE"),
+    (["sweep", "--repeats", "0"], 2, "--repeats: 0"),
+    (["sweep", "--repeats", "many"], 2, "--repeats"),
+    (["sweep", "--timeout", "soon"], 2, "'soon' is not a time"),
+    (["sweep", "--retry", "faild"], 2, "did you mean failed?"),
+    (["sweep", "--order", "ranom"], 2, "did you mean random?"),
+    (["sweep", "--gpus", "1,2"], 2, "no trial is left"),
+    (["sweep", "--device", "cpu", "--strategy", "dp"], 2, "no trial is left: strategy dp needs GPUs"),
+    (["sweep", "--data", "empty"], 2, "no images in "),
+    (["sweep", "--data", "gone/away"], 2, "gone/away does not exist"),
+    (["sweep", "--data", "cifar11"], 2, "did you mean cifar10?"),
+    (["sweep", "gone.toml"], 2, "experiment file gone.toml does not exist"),
+    (["sweep", "prose.toml"], 2, "prose.toml is not TOML"),
+    (["sweep", "key.toml"], 2, "key.toml: unknown key 'fixd': did you mean fixed?"),
+    (["sweep", "value.toml"], 2, "value.toml"),
+    (["sweep", "--device", "cpu", "--out", "prose.toml"], 4, "prose.toml is a file; name a folder"),
+    (["sweep", "--device", "cpu", "--out", "prose.toml/below"], 4, "can't be written"),
+    (["sweep", "--device", "cpu", "--out", "/proc/gpubench"], 4, "/proc/gpubench can't be written"),
+    (["table", "gone"], 4, "gone is not a results folder"),
+    (["table", "empty"], 4, "empty holds no records"),
+    (["table"], 4, "no results in results"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "words"), WRONG, ids=[" ".join(a) for a, _, _ in WRONG])
+def test_wrong_input_is_one_line_and_nothing_written(
+    place: Place, arguments: Sequence[str], code: int, words: str
+) -> None:
+    (place.home / "empty").mkdir()
+    (place.home / "prose.toml").write_text("Once upon a time")
+    (place.home / "key.toml").write_text('name = "x"\n[fixd]\nlr = 1.0\n')
+    (place.home / "value.toml").write_text('name = "x"\n[fixed]\nlr = inf\n')
+    before = place.files()
+    ended = place.run(*arguments)
+    assert (ended.returncode, ended.stdout) == (code, "")
+    assert re.fullmatch(r"gpubench: [^\n]+\n", ended.stderr), ended.stderr
+    assert words in ended.stderr
+    assert place.files() == before
+
+
+# ---- help and plan ----
+
+
+def test_help_names_the_commands(place: Place) -> None:
+    ended = place.run("--help")
+    assert ended.returncode == 0
+    for command in ("sweep", "table", "data"):
+        assert re.search(rf"^\W*{command}\b", ended.stdout, re.MULTILINE), command
+    assert place.run("--version").stdout == f"gpubench {gpubench.__version__}\n"
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; from gpubench import cli\n"
+        "try: cli.app(['sweep', '--help'], standalone_mode=False)\n"
+        "finally: print({'torch', 'pandas', 'numpy', 'pydantic'} & set(sys.modules))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.endswith("set()\n")
+
+
+def test_the_plan_without_running_it(place: Place) -> None:
+    ended = place.run("sweep", "-n", *TINY, "--batch-size", "8,16,128")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    first, second, dropped, total = ended.stdout.splitlines()
+    assert re.fullmatch(r"t[0-9a-f]{12}  batch_size=8 +roughly \d+ s", first)
+    assert re.fullmatch(r"t[0-9a-f]{12}  batch_size=16 +roughly \d+ s", second)
+    assert dropped == "1 combinations dropped: 1 × a batch of 128 is larger than the epoch of 64 images"
+    assert re.fullmatch(r"2 trials, 2 to run, \d+ s; results in results/batch-size", total)
+    assert place.files() == set()
+
+
+# ---- the life of a results folder ----
+
+
+def test_a_sweep_is_resumed_extended_and_finished(place: Place) -> None:
+    first = place.run("sweep", *TINY, "--batch-size", "8,16")
+    assert first.returncode == 0, first.stderr
+    announced, images, *rest = first.stderr.splitlines()
+    assert re.fullmatch(
+        r"batch-size: 2 trials to run, roughly \d+ s, results in results/batch-size", announced
+    )
+    assert re.match(r"images: 64 images in .*/images/.*; first 64 \+ 64 images to make", images)
+    assert [line.split("  ")[1] for line in rest] == ["started", "ok", "started", "ok"]
+    assert "2 trials: 2 ok" in first.stdout
+
+    # As a spreadsheet or pandas sees it.
+    table = place.trials()
+    assert [table.index.name, *table.columns] != []
+    assert set(table.columns) | {"batch_size"} == {column.name for column in COLUMNS}
+    assert list(table["status"]) == ["ok", "ok"]
+    for row in table.to_dict("records"):
+        assert row["images_per_s"] * row["epoch_time_s"] == pytest.approx(row["images_per_epoch"], rel=1e-4)
+        assert 0 < row["epoch_time_s"] < LIMIT_S
+        assert 0 <= row["data_wait_pct"] <= 100
+        assert pd.isna(row["gpu_mem_mib"]), "no GPU: empty, never 0"
+    short = pd.read_csv(place.home / "results" / "batch-size" / "table.csv")
+    assert len(short) == 2
+    epochs = pd.read_csv(place.home / "results" / "batch-size" / "epochs.csv")
+    assert list(epochs["warmup"]) == [1, 0, 1, 0]
+
+    # What was planned is told beforehand the next time, and only what is new runs.
+    planned = place.run("sweep", "-n", *TINY, "--batch-size", "8,16,32").stdout.splitlines()
+    assert [line.split(None, 2)[2].split()[0] for line in planned[:3]] == ["done", "done", "about"]
+    before = {p: p.read_bytes() for p in (place.home / "results").rglob("records/*/*")}
+    second = place.run("sweep", *TINY, "--batch-size", "8,16,32", "--json")
+    assert second.returncode == 0, second.stderr
+    assert "1 trial to run (2 done already)" in second.stderr
+    assert second.stderr.count("started") == 1
+    lines = [json.loads(line) for line in second.stdout.splitlines()]
+    assert sorted(line["batch_size"] for line in lines) == [8, 16, 32]
+    assert {p: p.read_bytes() for p in before} == before, "what was measured is left alone"
+    assert list(place.trials().loc[:16, "epoch_time_s"]) == list(table["epoch_time_s"])
+
+    # Nothing left to do.
+    fastest = min(_timed(place, "sweep", *TINY, "--batch-size", "8,16,32", "-q") for _ in range(2))
+    assert fastest < 2.0
+    finished = place.run("sweep", *TINY, "--batch-size", "8,16,32")
+    assert finished.returncode == 0
+    assert finished.stderr == "nothing left to do: 3 done, 0 skipped, 0 failed before\n"
+    assert "3 trials: 3 ok" in finished.stdout
+    assert place.run("sweep", *TINY, "--batch-size", "8,16,32", "-q").stdout == "results/batch-size\n"
+
+    # The table, from the newest folder.
+    shown = place.run("table")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert shown.stdout == finished.stdout
+    as_markdown = place.run("table", "results/batch-size", "--markdown")
+    assert as_markdown.stdout == (place.home / "results" / "batch-size" / "table.md").read_text()
+    assert not list((place.home / "results").rglob(".lock")), "the folder is free again"
+
+
+def _timed(place: Place, *arguments: str) -> float:
+    began = time.monotonic()
+    assert place.run(*arguments).returncode == 0
+    return time.monotonic() - began
+
+
+HELD = """
+import time
+from pathlib import Path
+from torch import nn
+
+class Held(nn.Module):
+    def __init__(self, classes, inputs):
+        super().__init__()
+        self.layer = nn.Linear(inputs, classes)
+
+    def forward(self, x):
+        while Path({hold!r}).exists():
+            time.sleep(0.02)
+        return self.layer(x.flatten(1))
+
+def net(num_classes, channels, input_size):
+    return Held(num_classes, channels * input_size**2)
+"""
+
+
+def test_a_sweep_can_be_stopped_and_killed_and_goes_on(place: Place) -> None:
+    """A model that waits for as long as a file is there: stopped in the middle of its first epoch, for certain."""
+    hold = place.home / "hold"
+    hold.touch()
+    (place.home / "nets.py").write_text(HELD.format(hold=str(hold)))
+    command = ("sweep", *TINY, "--model", "nets.py:net", "--batch-size", "8,16", "--workers", "1")
+
+    killed = place.start(*command)
+    family = _in_training(killed)
+    killed.kill()
+    killed.communicate()
+    _all_gone(family)
+
+    stopped = place.start(*command)
+    family = _in_training(stopped)
+    refused = place.run(*command)
+    assert refused.returncode == 4
+    assert f"another sweep writes into results/batch-size (process {stopped.pid} on " in refused.stderr
+    assert refused.stderr.count("\n") == 1
+    stopped.send_signal(signal.SIGINT)
+    out, err = stopped.communicate(timeout=LIMIT_S)
+    assert stopped.returncode == 75
+    assert err.endswith("stopped; the same command goes on where this one stopped\n")
+    assert "interrupted" in out
+    _all_gone(family)
+    assert dict(place.trials()["status"]) == {8: "interrupted"}
+
+    hold.unlink()
+    again = place.run(*command)
+    assert again.returncode == 0, again.stderr
+    assert dict(place.trials()["status"]) == {8: "ok", 16: "ok"}
+    (trial_id,) = place.trials().loc[[8], "trial_id"]
+    kept = {path.stem for path in (place.home / "results").rglob("records/*/*.json")}
+    assert {f"{trial_id}-2", f"{trial_id}-3"} <= kept, "attempt 1 was killed and left its log only"
+
+
+def _in_training(sweep: subprocess.Popen[str]) -> list[psutil.Process]:
+    """Its processes, once a rank and its loader are there."""
+
+    def family() -> list[psutil.Process]:
+        return psutil.Process(sweep.pid).children(recursive=True)
+
+    # The fork server, the leader, the rank and the loader's worker.
+    _until(lambda: len(family()) >= 4, "the trial to begin")
+    time.sleep(0.5)
+    return family()
+
+
+def _all_gone(family: Sequence[psutil.Process]) -> None:
+    _until(lambda: not any(_lives(process) for process in family), "its processes to end")
+
+
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _until(true: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + LIMIT_S
+    while not true():
+        assert time.monotonic() < deadline, f"waited too long for {what}"
+        time.sleep(0.05)
