@@ -59,7 +59,8 @@ def resolve(unit: Unit, machine: Machine, facts: DataFacts, default_device: str)
     cpu_ids = machine.cpu_ids[: t.cpus] if t.cpus else machine.cpu_ids
     workers = t.workers
     if workers is None:
-        workers = 0 if unit.variant.files == "none" else max(1, len(cpu_ids) // processes) * processes
+        cpus = min(len(cpu_ids), machine.cpu_count)
+        workers = default_workers(cpus, processes, device) if unit.variant.files != "none" else 0
     return Resolved(
         device=device,
         gpu_ids=gpu_ids,
@@ -71,6 +72,15 @@ def resolve(unit: Unit, machine: Machine, facts: DataFacts, default_device: str)
         num_classes=t.num_classes or facts.num_classes,
         train_images=t.train_images or facts.train_images,
     )
+
+
+def default_workers(cpus: int, processes: int, device: str) -> int:
+    """Loader workers of a trial that names no number: its CPUs, divided among its processes.
+
+    On a CPU the training needs those CPUs itself: a quarter of them loads.
+    """
+    share = cpus // processes if device == "cuda" else cpus // (4 * processes)
+    return max(1, share) * processes
 
 
 def warmup_steps(unit: Unit, resolved: Resolved) -> int:

@@ -128,9 +128,14 @@ def leaves_a_daemon(num_classes: int) -> nn.Module:
     return Tiny(num_classes)
 
 
-def talks(num_classes: int) -> nn.Module:
-    print("x" * 1_000_000, flush=True)
-    return Tiny(num_classes)
+def leaves_a_daemon_and_dies(num_classes: int) -> nn.Module:
+    leaves_a_daemon(num_classes)
+    os._exit(3)
+
+
+def talks_and_dies(num_classes: int) -> nn.Module:
+    print(f"{num_classes} classes" + "x" * 1_000_000, flush=True)
+    os._exit(3)
 
 
 def slow_step(num_classes: int) -> nn.Module:
