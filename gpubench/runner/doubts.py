@@ -1,0 +1,28 @@
+"""Doubts about a result: a code that stands in its row, and one sentence with advice that stands under the table."""
+
+from __future__ import annotations
+
+from gpubench.experiment.plan import Unit
+from gpubench.monitor.figures import Figures
+from gpubench.runner.resolve import Resolved
+
+
+def doubts(unit: Unit, resolved: Resolved, seen: Figures) -> dict[str, str]:
+    """Doubts of this first version: code -> a sentence with advice."""
+    found: dict[str, str] = {}
+    if seen.strangers:
+        found["stranger"] = f"another process used the GPU: {seen.strangers[0]}; run again when it is gone"
+    if resolved.workers > len(resolved.cpu_ids):
+        found["cpu-starved"] = (
+            f"{resolved.workers} loader workers share {len(resolved.cpu_ids)} CPUs; use fewer workers or more CPUs"
+        )
+    if unit.trial.strategy == "dp":
+        found["dp"] = (
+            "DataParallel copies the model in every step, drops channels-last in its replicas and starts new threads, "
+            "for which cuDNN prepares its kernels anew; prefer ddp, or memory_format=contiguous"
+        )
+    if unit.trial.execution == "compile":
+        found["compile-cache"] = (
+            "the first steps compile the model; how long depends on whether its cache is warm"
+        )
+    return found
