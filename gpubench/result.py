@@ -247,9 +247,10 @@ def cell(value: Any) -> str:
         return f"{value:.6g}" if value == value else ""
     if isinstance(value, (list, tuple)):
         return "+".join(cell(v) for v in value)
-    text = str(value)
+    if not isinstance(value, str):
+        return str(value)
     # A spreadsheet runs text that begins like a formula; an apostrophe in front makes it plain text.
-    return "'" + text if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
+    return "'" + value if value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
 
 
 FIELD_COLUMNS: tuple[str, ...] = tuple(c.name for c in TRIAL if c.name in trial_module.FIELDS)

@@ -114,7 +114,7 @@ class Results:
                 raise UnusableError(
                     f"record {path} can't be read ({problem}); move it away to go on"
                 ) from None
-        return sorted(found, key=lambda record: (record.started_at, record.attempt))
+        return sorted(found, key=in_order)
 
     def next_attempt(self, unit_id: str) -> int:
         """The number of the next attempt at a unit, counting from 1."""
@@ -179,10 +179,15 @@ def _csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return out.getvalue()
 
 
+def in_order(record: Record) -> tuple[str, str, int]:
+    """Sorts attempts as they began; within one second, always in the same way."""
+    return record.started_at, record.trial_id, record.attempt
+
+
 def newest(records: Iterable[Record]) -> dict[tuple[str, str], Record]:
     """(trial id, machine) -> the attempt that counts: the last final one, else the last one."""
     chosen: dict[tuple[str, str], Record] = {}
-    for record in records:
+    for record in sorted(records, key=in_order):
         key = (record.trial_id, record.machine_key)
         before = chosen.get(key)
         if before is None or record.status in FINAL or before.status not in FINAL:

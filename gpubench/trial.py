@@ -70,7 +70,7 @@ class Trial(BaseModel):
     warmup_epochs: Annotated[int, Field(ge=0)] = 1
     steps: PositiveInt | None = None
     """Measure this many steps instead of epochs; the epoch time is then extrapolated, and says so."""
-    seed: int = 0
+    seed: Annotated[int, Field(ge=0, lt=1 << 32)] = 0
     repeat: Annotated[int, Field(ge=0)] = 0
 
     @property

@@ -23,7 +23,7 @@ TINY = (
     "--model", "lenet", "--device", "cpu", "--set", "input_size=28", "--data", "procedural:64x32",
     "--epochs", "2",
 )  # fmt: skip
-LIMIT_S = 120
+LIMIT_S = 60
 
 
 class Place:
@@ -282,7 +282,8 @@ def _in_training(sweep: subprocess.Popen[str]) -> list[psutil.Process]:
         return psutil.Process(sweep.pid).children(recursive=True)
 
     # The fork server, the leader, the rank and the loader's worker.
-    _until(lambda: len(family()) >= 4, "the trial to begin")
+    _until(lambda: sweep.poll() is not None or len(family()) >= 4, "the trial to begin")
+    assert sweep.poll() is None, sweep.communicate()[1]
     time.sleep(0.5)
     return family()
 

@@ -95,9 +95,10 @@ def test_every_attempt_is_kept(results: Results) -> None:
         assert results.next_attempt("t0123456789a") == number
         results.save(record(attempt=number, status=status), [], ("t_s",))
     assert [r.status for r in results.records()] == ["failed", "interrupted", "ok"]
+    kinds = (("records", "json"), ("samples", "csv"))
     assert files(results.folder) == {
-        f"{kind}/01/t0123456789a-{n}.{end}" for n in (1, 2, 3) for kind, end in (("records", "json"), ("samples", "csv"))
-    }  # fmt: skip
+        f"{kind}/01/t0123456789a-{n}.{end}" for n in (1, 2, 3) for kind, end in kinds
+    }
 
 
 def test_a_stored_attempt_is_never_overwritten(results: Results) -> None:

@@ -161,6 +161,7 @@ def test_what_follows_from_other_fields(fields: dict[str, Any], filled: dict[str
         {"batch_size": 0}, {"batch_size": -1}, {"batch_size": 1.5}, {"batch_size": True}, {"batch_size": "16"},
         {"lr": 0.0}, {"lr": float("nan")}, {"lr": float("inf")}, {"width": 17.0}, {"precision": "fp8"},
         {"gpus": -1}, {"device": "tpu"}, {"batchsize": 16}, {"workers": -1},
+        {"seed": -1}, {"seed": 1 << 32},
     ],
 )  # fmt: skip
 def test_wrong_values_are_refused(fields: dict[str, Any]) -> None:

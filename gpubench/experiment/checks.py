@@ -70,7 +70,7 @@ def _batch(case: Case) -> str | None:
     if t.batch_size % share:
         return f"a batch of {t.batch_size} can't be shared equally: {t.devices} devices × {t.accumulate} micro-batches"
     images = t.train_images or case.facts.train_images
-    if images > case.facts.train_images > 0 and t.variant != "synthetic":
+    if images > case.facts.train_images > 0 and case.variant.files != "none":
         return f"the data have only {case.facts.train_images:,} training images"
     if images and t.batch_size > images:
         return f"a batch of {t.batch_size:,} is larger than the epoch of {images:,} images"

@@ -17,6 +17,7 @@ import signal
 import socket
 import sys
 import time
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,9 @@ def fork_leader(spec: dict[str, Any], events: list[int], close: tuple[int, ...])
         for fd in close:
             os.close(fd)
         leader.main(spec, [Channel(socket.socket(fileno=fd)) for fd in events], server)
+    except BaseException:  # noqa: BLE001 - whatever it is, this process ends here and says so in the log
+        traceback.print_exc()
+        sys.stderr.flush()
     finally:
         os._exit(70)  # only reached where leader.main raised; it ends by os._exit itself
 

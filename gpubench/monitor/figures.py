@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -64,6 +65,8 @@ class Watched:
     cpu_source: str = _CPU_SOURCE
     skipped: Mapping[float, int] = field(default_factory=dict)
     """Period -> slots that the watcher came too late for."""
+    trained_until: float = math.inf
+    """When training had ended, on the monotonic clock; what came after it was evaluation."""
 
     @property
     def measured(self) -> list[Window]:
@@ -156,9 +159,12 @@ def _gpu_memory_source(watched: Watched) -> _Figure:
 
 
 def _peak_memory(watched: Watched) -> tuple[str, _Figure]:
-    """The peak over the whole trial on the fullest of its GPUs, and which of two ways it was had."""
+    """The peak over the training, warm-up included, on the fullest of its GPUs, and which of two ways it was had.
+
+    Evaluation is left out: it runs the plain network on one device and has nothing to do with the configuration.
+    """
     series = [watched.samples.series(metrics.PROCESS_MEMORY, gpu) for gpu in _gpus(watched)]
-    values = [value for one in series for value in one.values]
+    values = [value for one in series for value in one.between(0, watched.trained_until)]
     if values:
         gaps = sum(one.gaps for one in series)
         source = "NVML, memory of the trial's own processes"
@@ -168,10 +174,11 @@ def _peak_memory(watched: Watched) -> tuple[str, _Figure]:
     samples = gaps = 0
     for gpu in watched.gpus:
         used = watched.samples.series(metrics.DEVICE_MEMORY, gpu)
-        if gpu not in watched.baseline_mib or not used.values:
+        training = used.between(0, watched.trained_until)
+        if gpu not in watched.baseline_mib or not training:
             raise Unmeasured(f"{why}; device memory: {used.reason or 'not read before the trial'}")
-        grown.append(max(used.values) - watched.baseline_mib[gpu])
-        samples += len(used.values)
+        grown.append(max(training) - watched.baseline_mib[gpu])
+        samples += len(training)
         gaps += used.gaps
     if max(grown) <= 0:
         raise Unmeasured(f"{why}; device memory did not grow during the trial")

@@ -89,6 +89,7 @@ class Watcher:
         self._schedule: Schedule | None = None
         self._started = clock()
         self._baseline_mib: dict[str, float] = {}
+        self._trained_until = math.inf
         self._ours: set[int] = set()
         self._ours_listed = False
         self._here_before: dict[tuple[str, int], str] = {}
@@ -144,6 +145,7 @@ class Watcher:
         self._process_memory()
         for uuid, gpu in self._gpus.items():
             self._read(metrics.DEVICE_MEMORY, gpu, metrics.device_memory, self._nvml, uuid)
+        self._trained_until = self._clock()
         self._read(metrics.TREE_MEMORY, HOST, self._tree_memory)
 
     def process_gpu_mib(self) -> dict[str, float] | None:
@@ -184,6 +186,7 @@ class Watcher:
             baseline_mib=self._baseline_mib,
             cpus=self._cpus,
             cpu_source="/proc/stat over the trial's CPUs" if self._bound else "the cgroup's CPU time",
+            trained_until=self._trained_until,
             skipped={metrics.RATES_S: skipped["rates"], metrics.TOTALS_S: skipped["totals"]},
         )
         return figures(watched, self._strangers())

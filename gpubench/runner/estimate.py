@@ -27,15 +27,25 @@ class Estimate:
     """From results of the same model in this folder; otherwise a guess."""
 
 
+def estimates(trials: Sequence[tuple[Trial, Resolved]], rows: Sequence[Mapping[str, Any]]) -> list[Estimate]:
+    """The time of each trial: start-up, then images over a rate. `rows`: those of trials.csv that are ok."""
+    known = _Rates(rows)
+    return [_estimate(t, resolved, known) for t, resolved in trials]
+
+
 def estimate(t: Trial, resolved: Resolved, rows: Sequence[Mapping[str, Any]]) -> Estimate:
-    """The time of one trial: start-up, then images over a rate."""
+    """The time of one trial. For many, `estimates` looks through the rows once."""
+    return _estimate(t, resolved, _Rates(rows))
+
+
+def _estimate(t: Trial, resolved: Resolved, known: _Rates) -> Estimate:
     per_epoch = resolved.train_images // t.batch_size * t.batch_size
     images = (
         t.batch_size * (t.steps + max(10, resolved.workers * t.prefetch)) if t.steps else per_epoch * t.epochs
     )
-    nearest = _nearest(t, rows)
-    if nearest is not None:
-        return Estimate(START_S[resolved.device] + images / nearest["images_per_s"], True)
+    rate = known.nearest(t)
+    if rate is not None:
+        return Estimate(START_S[resolved.device] + images / rate, True)
     cpus = max(1, len(resolved.cpu_ids))
     if resolved.device == "cpu":
         compute = CPU_IMAGES_PER_CPU_S * cpus * (224 / resolved.input_size) ** 2
@@ -45,25 +55,34 @@ def estimate(t: Trial, resolved: Resolved, rows: Sequence[Mapping[str, Any]]) ->
     return Estimate(START_S[resolved.device] + images / min(compute, loading), False)
 
 
-def _nearest(t: Trial, rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """The measured row of the same model that is most like this trial."""
+_KIND = ("variant", "strategy", "precision", "execution")
 
-    def distance(row: Mapping[str, Any]) -> float:
-        unlike: int = sum(
-            row.get(n) != getattr(t, n) for n in ("variant", "strategy", "precision", "execution")
-        )
-        same_gpus: bool = row.get("gpus") == (t.gpus or row.get("gpus"))
-        ratio: float = row["batch_size"] / t.batch_size
-        return 10.0 * unlike + (0.0 if same_gpus else 5.0) + abs(ratio - 1)
 
-    alike = [
-        row
-        for row in rows
-        if row.get("model") == t.model
-        and row.get("images_per_s")
-        and row.get("input_size") == (t.input_size or row.get("input_size"))
-    ]
-    return min(alike, key=distance) if alike else None
+class _Rates:
+    """Images a second of what was measured, by kind of trial and by batch size within each kind."""
+
+    def __init__(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        self._models: dict[str, dict[tuple[Any, ...], dict[int, float]]] = {}
+        for row in rows:
+            if row.get("images_per_s"):
+                kind = (row.get("input_size"), row.get("gpus"), *(row.get(name) for name in _KIND))
+                batches = self._models.setdefault(row["model"], {}).setdefault(kind, {})
+                batches[row["batch_size"]] = row["images_per_s"]
+
+    def nearest(self, t: Trial) -> float | None:
+        """The rate of the same model in the row that is most like this trial; None where there is none."""
+        wanted = [getattr(t, name) for name in _KIND]
+        found: list[tuple[float, float]] = []
+        for (size, gpus, *kind), batches in self._models.get(t.model, {}).items():
+            if t.input_size not in (None, size):
+                continue
+            unlike = sum(have != want for have, want in zip(kind, wanted, strict=True))
+            batch = (
+                t.batch_size if t.batch_size in batches else min(batches, key=lambda b: abs(b - t.batch_size))
+            )
+            far = 10.0 * unlike + 5.0 * (t.gpus not in (None, 0, gpus)) + abs(batch / t.batch_size - 1)
+            found.append((far, batches[batch]))
+        return min(found)[1] if found else None
 
 
 def words(seconds: float) -> str:

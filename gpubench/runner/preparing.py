@@ -32,6 +32,7 @@ def prepare(sweep: Sweep, planned: Sequence[Planned], view: View, should_stop: C
 
         def progress(done: int, total: int, label: str = label) -> None:
             nonlocal shown
+            sweep.results.beat()
             if should_stop():
                 raise _StoppedError
             now = time.monotonic()

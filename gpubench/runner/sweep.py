@@ -28,7 +28,7 @@ from gpubench.report.live import Progress, View
 from gpubench.result import Record
 from gpubench.runner import resolve as resolving
 from gpubench.runner.doubts import doubts
-from gpubench.runner.estimate import Estimate, estimate
+from gpubench.runner.estimate import Estimate, estimates
 from gpubench.runner.judging import judge, merge
 from gpubench.runner.resolve import Resolved
 from gpubench.runner.sources import Disk
@@ -114,7 +114,7 @@ class Sweep:
     def estimates(self, units: Sequence[Unit]) -> list[Estimate]:
         """How long each should take."""
         rows = [row_of(record) for record in newest(self.records).values() if record.status == "ok"]
-        return [estimate(unit.trial, self.resolve(unit), rows) for unit in units]
+        return estimates([(unit.trial, self.resolve(unit)) for unit in units], rows)
 
     # ---- the sweep ----
 

@@ -25,16 +25,12 @@ from gpubench import catalog
 from gpubench.train import loop, models, step
 from gpubench.train.data import Data, DataSpec, open_data
 from gpubench.train.failure import classify
+from gpubench.train.memory_cap import MIB, MemoryCap
 from gpubench.train.place import Place
 from gpubench.train.strategies.single import Single
 from gpubench.train.timing import step_clock
 
-MIB = 2**20
 ANSWER_LIMIT_S = 60.0
-CAP_MARGIN_MIB = 48
-"""Kept free below the cap, for what libraries take without torch's allocator after the first step."""
-CONTEXT_GUESS_MIB = 650
-"""What a CUDA context takes, until the first step shows it (614 MiB were measured on an H200)."""
 
 
 class Channel(Protocol):
@@ -78,6 +74,7 @@ class Rank:
             {"event": "hello", "pid": os.getpid(), "cuda": torch.version.cuda, "torch": torch.__version__}
         )
         place = self.settle_in()
+        self.cap = MemoryCap(spec["gpu_mem_cap_mib"], place, spec["gpu_uuids"], self.driver_mib)
         self.phase("start")
         self.create_context(place)
         self.phase("context")
@@ -87,6 +84,8 @@ class Rank:
         strategy.open()
         self.phase("rendezvous")
         model, trained = self.build(strategy)
+        dtype = step.AUTOCAST.get(spec["precision"])
+        self.cap.rehearse(trained, spec["input_size"], spec["channels"], dtype)
         training_step = self.build_step(trained, strategy)
         self.phase("build")
         data = self.open_data(place)
@@ -111,14 +110,16 @@ class Rank:
         for segment in segments:
             window = training.run(segment, continuing=bool(spec["steps"]))
         self._mark = time.monotonic()
+        # The parent reads the processes' memory while all ranks hold still.
+        strategy.barrier()
         if self.rank == 0:
             self.save_steps(training.measured_step_s, window.t1)
-            # The parent reads the processes' memory while they hold still.
             self.channel.ask({"event": "settle", "rank": 0}, ANSWER_LIMIT_S)
+        strategy.barrier()
         memory = self.allocator(place)
         self.phase("settle")
         # Evaluation runs the plain module: compiled and replicated wrappers are for training shapes.
-        quality = loop.evaluate(model, data, strategy, step.AUTOCAST.get(spec["precision"]))
+        quality = loop.evaluate(model, data, strategy, dtype)
         place.synchronize()
         self.phase("evaluation")
         facts = self.model_facts(model) if self.rank == 0 else {}
@@ -165,9 +166,8 @@ class Rank:
         if not place.is_cuda:
             return
         torch.cuda.set_device(place.device)
+        self.cap.begin()
         for device in place.devices:
-            if self.spec["gpu_mem_cap_mib"]:
-                self.limit(device, self.spec["gpu_mem_cap_mib"] - CONTEXT_GUESS_MIB - CAP_MARGIN_MIB)
             torch.zeros(1, device=device)
         place.synchronize()
 
@@ -208,6 +208,7 @@ class Rank:
             rank=place.rank,
             world=place.world,
             batch_size=spec["batch_size"] // place.world,
+            val_batch_size=max(1, spec["batch_size"] // (place.world * len(place.devices))),
             workers=spec["workers"] // place.world,
             prefetch=spec["prefetch"],
             dtype=torch.float32,
@@ -216,32 +217,16 @@ class Rank:
         )
 
     def after_first_step(self, place: Place) -> None:
-        """Times the first step, and fits the allocator under the memory cap now that the rest is known."""
+        """Times the first step, and looks at the memory cap once more."""
         place.synchronize()
         self.phases["first_step"] = time.monotonic() - self._training_began
-        cap = self.spec["gpu_mem_cap_mib"]
-        if not cap:
-            return
-        answer = self.channel.ask({"event": "ask-memory", "rank": self.rank}, ANSWER_LIMIT_S)
-        driver_mib = answer.get("driver_mib") or {}
-        for device in place.devices:
-            used = driver_mib.get(self.spec["gpu_uuids"][device.index or 0])
-            reserved = torch.cuda.memory_reserved(device) / MIB
-            outside = CONTEXT_GUESS_MIB if used is None else used - reserved
-            if used is not None and used > cap:
-                raise torch.OutOfMemoryError(
-                    f"{used:.0f} MiB by the driver after the first step, over the cap of {cap} MiB"
-                )
-            self.limit(device, cap - outside - CAP_MARGIN_MIB)
+        self.cap.fit()
 
-    def limit(self, device: torch.device, mib: float) -> None:
-        """Binds torch's allocator on `device` to `mib` MiB."""
-        total = torch.cuda.get_device_properties(device).total_memory / MIB
-        if mib <= 0:
-            raise torch.OutOfMemoryError(
-                f"the cap of {self.spec['gpu_mem_cap_mib']} MiB is less than CUDA and its libraries take"
-            )
-        torch.cuda.set_per_process_memory_fraction(min(1.0, mib / total), device)
+    def driver_mib(self) -> dict[str, float] | None:
+        """The driver's figure for the trial's processes on each GPU, as the parent reads it."""
+        answer = self.channel.ask({"event": "ask-memory", "rank": self.rank}, ANSWER_LIMIT_S)
+        told: dict[str, float] | None = answer.get("driver_mib")
+        return told
 
     def allocator(self, place: Place) -> dict[str, Any]:
         """The allocator's peaks in MiB on the fullest device, and its retries over all of them."""

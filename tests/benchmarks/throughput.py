@@ -23,7 +23,7 @@ from statistics_of_pairs import median_interval
 
 from gpubench.launch.channel import Channel, pair
 
-WINDOW_S = 0.6
+WINDOW_S = 0.5
 """About as long as each window is made."""
 
 

@@ -46,7 +46,7 @@ def base(**tables: Any) -> Experiment:
     return Experiment(name="base", variants=catalog.VARIANTS, **tables)
 
 
-def options(*, zips: tuple[str, ...] = (), excludes: tuple[str, ...] = (), **fields: str) -> Options:
+def options(*, zips: Any = (), excludes: Any = (), **fields: str) -> Options:
     return Options(fields=fields, zips=zips, excludes=excludes)
 
 

@@ -188,6 +188,32 @@ def test_a_killed_server_fails_its_trial_and_is_replaced(train):
     assert not psutil.pid_exists(own.pid)
 
 
+class Altering:
+    """A launcher that changes the order on its way."""
+
+    def __init__(self, server, **changes):
+        self.server, self.changes = server, changes
+
+    def launch(self, spec):
+        return self.server.launch({**spec, **self.changes})
+
+
+def test_a_trial_that_cannot_even_start_says_why(train, server):
+    ran = train(launcher=Altering(server, cpu_ids=[4000]))
+    assert ran.status == "failed"
+    assert ran.reason.endswith("its last words: OSError: [Errno 22] Invalid argument")
+
+
+def test_a_parent_that_breaks_off_leaves_nobody_behind(train, server):
+    def break_off(_):
+        raise KeyboardInterrupt
+
+    spy = Spy(server, count=4, act=break_off)
+    with pytest.raises(KeyboardInterrupt):
+        train(model=MODELS + "hangs", workers=2, look=spy)
+    assert not any(process.is_running() for process in spy.seen), "not even as zombies"
+
+
 def test_a_stranger_is_left_alone(train):
     stranger = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], process_group=0)
     try:

@@ -181,7 +181,7 @@ def test_out_of_memory_is_a_row_and_larger_batches_are_skipped(gpu_desk: Desk) -
     assert launcher.batches == [16, 32]
     table = gpu_desk.table()
     assert list(table["status"]) == ["ok", "oom", "skipped", "skipped"]
-    assert "out of memory" in table.loc[32, "reason"]
+    assert "out of memory" in str(table.loc[32, "reason"])
     assert table.loc[128, "reason"] == "batch 32 of the same configuration was out of memory"
     assert table.loc[32:, "epoch_time_s"].isna().all()
     assert len(gpu_desk.records()) == 2, "skipped is never stored"
@@ -310,7 +310,7 @@ def test_out_of_memory_beside_a_stranger_is_a_failure(gpu_desk: Desk) -> None:
     assert counts(gpu_desk.sweep(launcher, batch_size="32,64")) == {"ran": 2, "failed": 2}
     table = gpu_desk.table()
     assert list(table["status"]) == ["failed", "failed"]
-    assert table.loc[32, "reason"].startswith("GPU memory ran out while others held some: process 1 (")
+    assert str(table.loc[32, "reason"]).startswith("GPU memory ran out while others held some: process 1 (")
 
 
 def test_a_stranger_is_a_doubt(gpu_desk: Desk) -> None:
@@ -405,10 +405,10 @@ def test_another_machine_measures_for_itself(gpu_desk: Desk) -> None:
 
 def test_repeats_run_in_a_random_order_drawn_from_the_seed(desk: Desk, tmp_path: Path) -> None:
     one, same, other = Scripted(), Scripted(), Scripted()
-    fields = {"batch_size": "8,16,32,64"}
-    desk.sweep(one, repeats=3, order="random", **fields)
-    Desk(folder=tmp_path / "same").sweep(same, repeats=3, order="random", **fields)
-    Desk(folder=tmp_path / "other").sweep(other, repeats=3, order="random", seed="1", **fields)
+    batches = "8,16,32,64"
+    desk.sweep(one, repeats=3, order="random", batch_size=batches)
+    Desk(folder=tmp_path / "same").sweep(same, repeats=3, order="random", batch_size=batches)
+    Desk(folder=tmp_path / "other").sweep(other, repeats=3, order="random", seed="1", batch_size=batches)
     runs = [
         [(spec["batch_size"], spec["seed"]) for spec in launcher.launched] for launcher in (one, same, other)
     ]

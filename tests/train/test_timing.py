@@ -40,7 +40,7 @@ def test_on_the_host_all_of_next_is_wait():
 @pytest.fixture
 def busy():
     """Keeps the GPU busy for so many seconds, as the device's own clock counts them."""
-    torch.cuda._sleep(1000)
+    torch.cuda._sleep(300_000_000)  # until its clock has gone up
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     start.record()
     torch.cuda._sleep(100_000_000)

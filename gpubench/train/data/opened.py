@@ -49,6 +49,7 @@ def open_data(
     rank: int,
     world: int,
     batch_size: int,
+    val_batch_size: int | None = None,
     workers: int,
     prefetch: int,
     dtype: torch.dtype,
@@ -56,6 +57,8 @@ def open_data(
     seed: int,
 ) -> Data:
     """Opens the images of `spec` for one rank, whose own are `batch_size` (images a step) and `workers`.
+
+    `val_batch_size`: images of a validation batch, which one device takes alone; None: as many as in training.
 
     `dtype` is that of the images on the device. Under autocast torch.float32 is always right; autocast's own
     dtype gives the same bits where the network begins with a convolution or a linear layer (which rounds the
@@ -98,6 +101,7 @@ def open_data(
             "seed": seed,
         },
         pin=device.type == "cuda",
+        val_batch_size=val_batch_size or batch_size,
     )
 
 
@@ -118,11 +122,19 @@ class Loaded:
     """Images that are read, transformed and copied: every kind but synthetic."""
 
     def __init__(
-        self, spec: DataSpec, source: Source, upload: Upload, share: dict[str, int], *, pin: bool
+        self,
+        spec: DataSpec,
+        source: Source,
+        upload: Upload,
+        share: dict[str, int],
+        *,
+        pin: bool,
+        val_batch_size: int,
     ) -> None:
         self._spec = spec
         self._upload = upload
         self._share = share
+        self._val_batch_size = val_batch_size
         self._train, self._sampler = loaders.train_loader(spec, source, pin=pin, **share)
         self.steps_per_epoch = len(self._train)
 
@@ -136,7 +148,8 @@ class Loaded:
 
     def validation(self) -> Iterator[loaders.Batch] | None:
         source = open_source(self._spec, "val")
-        return iter(loaders.val_loader(self._spec, source, **self._share)) if len(source) else None
+        share = {**self._share, "batch_size": self._val_batch_size}
+        return iter(loaders.val_loader(self._spec, source, **share)) if len(source) else None
 
 
 class Synthetic:

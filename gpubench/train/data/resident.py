@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import torch
@@ -30,4 +31,4 @@ class Resident:
 
     def epoch(self, steps: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         """`steps` times the batch."""
-        return iter([self.batch] * steps)
+        return itertools.repeat(self.batch, steps)

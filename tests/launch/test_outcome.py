@@ -1,0 +1,130 @@
+"""What a trial's events amount to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import scripted
+
+from gpubench.launch.attempt import last_words
+from gpubench.launch.outcome import Outcome, ending, outcome, timing
+
+Event = dict[str, Any]
+
+
+def error(rank: int, reason: str, kind: str = "failed", at: float = 1.0) -> Event:
+    return {"event": "error", "rank": rank, "kind": kind, "reason": reason, "at": at}
+
+
+def died(rank: int, code: int, **more: Any) -> Event:
+    return {"event": "rank-exit", "rank": rank, "code": code, **more}
+
+
+OOM = error(0, "OutOfMemoryError: CUDA out of memory", "oom")
+HELP = "; its last words: help"
+DONE: Event = {"event": "result", "rank": 0}
+
+
+@pytest.mark.parametrize(
+    ("events", "ranks", "status", "reason"),
+    [
+        ([DONE], 1, "ok", ""),
+        ([DONE, died(0, -6)], 1, "ok", ""),  # gloo may abort while it is torn down: the result counts
+        ([OOM, died(0, 1)], 1, "oom", "OutOfMemoryError: CUDA out of memory"),
+        ([error(0, "ValueError: no"), died(0, 1)], 1, "failed", "ValueError: no"),
+        ([error(1, "late", at=2.0), error(0, "first", at=1.0)], 2, "failed", "first (rank 0)"),
+        ([DONE, error(1, "ValueError: no")], 2, "failed", "ValueError: no (rank 1)"),
+        # A rank that loses its peer often says so before the peer's own end is seen.
+        ([error(1, "RuntimeError: gloo: Connection closed by peer"), OOM], 2, "oom", f"{OOM['reason']} (rank 0)"),
+        ([error(1, "Connection reset by peer"), died(0, -11)], 2, "failed", "rank 0 was ended by SIGSEGV" + HELP),
+        ([died(0, -9)], 1, "failed", "rank 0 was ended by SIGKILL (the host may have run out of memory)" + HELP),
+        ([died(0, -7)], 1, "failed", "rank 0 was ended by SIGBUS (shared memory, /dev/shm, may be full)" + HELP),
+        ([died(0, 3)], 1, "failed", "rank 0 ended with exit code 3" + HELP),
+        ([died(0, 0)], 1, "failed", "its processes ended without a result" + HELP),
+        ([], 1, "failed", "its processes ended without a result" + HELP),
+    ],
+)  # fmt: skip
+def test_endings(events: list[Event], ranks: int, status: str, reason: str) -> None:
+    assert ending(events, ranks, "help") == (status, reason)
+
+
+def test_an_unknown_signal_is_named_by_number() -> None:
+    _, reason = ending([died(0, -99)], 1, "")
+    assert reason == "rank 0 was ended by signal 99"
+
+
+def spec(ranks: int = 1, epochs: int = 3, batch_size: int = 16) -> dict[str, Any]:
+    return {
+        "ranks": ranks, "epochs": epochs, "warmup_epochs": 1, "batch_size": batch_size,
+        "data_spec": {"train_images": 100},
+    }  # fmt: skip
+
+
+def told(events: list[Event], forced: Any = None, ranks: int = 1) -> Outcome:
+    return outcome(
+        events, ranks=ranks, batch_size=16, steps=None, has_validation=True, forced=forced, last_words="help"
+    )
+
+
+def test_a_whole_trial() -> None:
+    found = told(list(scripted.trains(spec())))
+    assert found.status == "ok"
+    assert [(e["epoch"], e["warmup"], e["steps"], e["images"]) for e in found.epochs] == [
+        (0, True, 6, 96), (1, False, 6, 96), (2, False, 6, 96)
+    ]  # fmt: skip
+    assert found.result["epoch_time_s"] == pytest.approx(scripted.EPOCH_S)
+    assert found.result["images_per_epoch"] == 96
+    assert found.result["images_per_s"] == pytest.approx(96 / scripted.EPOCH_S)
+    assert found.result["data_wait_pct"] == pytest.approx(20.0)
+    assert found.result["epochs_measured"] == 2
+    assert "top1_pct" in found.missing
+    assert found.phases == {"start": 0.1}
+
+
+def test_the_slowest_rank_is_the_epochs_time() -> None:
+    events = list(scripted.trains(spec(ranks=2)))
+    for event in events:
+        if event["event"] == "end" and event["rank"] == 1:
+            event["t1"] += 0.25
+            event["data_wait_s"] = 0.3
+    found = told(events, ranks=2)
+    assert found.result["epoch_time_s"] == pytest.approx(scripted.EPOCH_S + 0.25)
+    assert found.epochs[1]["data_wait_s"] == pytest.approx(0.2), "the ranks' mean"
+
+
+def test_an_epoch_that_one_rank_did_not_finish_is_none() -> None:
+    events = [
+        e
+        for e in scripted.trains(spec(ranks=2))
+        if not (e["event"] == "end" and e["rank"] == 1 and e["epoch"] == 2)
+    ]
+    assert [e["epoch"] for e in told(events, ranks=2).epochs] == [0, 1]
+
+
+def test_what_the_parent_forced_beats_what_the_child_said() -> None:
+    found = told([OOM], forced=("timeout", "did not end within 1 s"))
+    assert (found.status, found.reason, found.result) == ("timeout", "did not end within 1 s", {})
+
+
+def test_steps_are_extrapolated_to_an_epoch() -> None:
+    one = {"warmup": False, "epoch_time_s": 2.0, "steps": 10, "data_wait_s": 0.5, "first_batch_s": 0.1}
+    found = timing([one], steps=10, steps_per_epoch=100, batch_size=16)
+    assert found["epoch_time_s"] == pytest.approx(20.0)
+    assert found["epoch_time_source"] == "extrapolated"
+    assert "epochs_measured" not in found
+    assert found["images_per_s"] * found["epoch_time_s"] == pytest.approx(found["images_per_epoch"])
+
+
+def test_nothing_measured_gives_no_figures() -> None:
+    assert timing([{"warmup": True}], steps=None, steps_per_epoch=1, batch_size=1) == {}
+
+
+def test_last_words(tmp_path: Path) -> None:
+    log = tmp_path / "x.log"
+    assert last_words(log) == ""
+    log.write_bytes(b"x" * 9000 + b"\nfirst\n  the last \xff one  \n\n \n")
+    assert last_words(log) == "the last \N{REPLACEMENT CHARACTER} one"
+    log.write_text("long " * 200)
+    assert len(last_words(log)) <= 300

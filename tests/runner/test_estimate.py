@@ -1,0 +1,78 @@
+"""How long trials should take."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from gpubench.runner.estimate import START_S, estimate, estimates, words
+from gpubench.runner.resolve import Resolved
+from gpubench.trial import make
+
+HERE = Resolved(
+    device="cuda", gpu_ids=(0,), gpu_uuids=("GPU-00",), processes=1, cpu_ids=(0, 1), workers=2, input_size=224,
+    num_classes=16, train_images=10_240,
+)  # fmt: skip
+
+
+def row(**fields: Any) -> dict[str, Any]:
+    plain = {
+        "model": "mobilenet_v2", "input_size": 224, "variant": "crop-resize", "strategy": "single",
+        "precision": "fp32", "execution": "eager", "gpus": 1, "batch_size": 64, "images_per_s": 1024.0,
+    }  # fmt: skip
+    return plain | fields
+
+
+def seconds(rows: list[dict[str, Any]], **fields: Any) -> float:
+    return estimate(make({"batch_size": 64, **fields}), HERE, rows).seconds - START_S["cuda"]
+
+
+def test_without_results_it_is_a_guess() -> None:
+    guess = estimate(make({}), HERE, [])
+    assert not guess.known
+    assert guess.seconds > START_S["cuda"]
+    assert not estimate(make({}), HERE, [row(model="resnet18")]).known
+    assert not estimate(make({}), HERE, [row(images_per_s=None)]).known
+
+
+def test_results_of_the_same_model_are_known() -> None:
+    assert estimate(make({}), HERE, [row()]).known
+    assert seconds([row()], epochs=3) == pytest.approx(30.0)
+    assert seconds([row()], steps=16) == pytest.approx((16 + 10) * 64 / 1024)
+
+
+@pytest.mark.parametrize(
+    ("near", "far"),
+    [
+        ({"batch_size": 128}, {"batch_size": 512}),
+        ({"batch_size": 32}, {"precision": "bf16"}),
+        ({"gpus": 2}, {"strategy": "ddp"}),
+        ({"variant": "cached"}, {"variant": "cached", "precision": "bf16"}),
+    ],
+)
+def test_the_most_similar_row_counts(near: dict[str, Any], far: dict[str, Any]) -> None:
+    rows = [row(images_per_s=10.0, **far), row(images_per_s=1024.0, **near)]
+    assert seconds(rows, gpus=1) == pytest.approx(30.0)
+    assert seconds(rows[::-1], gpus=1) == pytest.approx(30.0)
+
+
+def test_another_input_size_is_another_network() -> None:
+    assert not estimate(make({"input_size": 96}), HERE, [row()]).known
+
+
+def test_a_thousand_trials_are_looked_up_at_once() -> None:
+    """It happens anew before each trial of a sweep."""
+    rows = [row(batch_size=n) for n in range(1, 1001)]
+    trials = [(make({"batch_size": n}), HERE) for n in range(1, 1001)]
+    began = time.monotonic()
+    assert all(guess.known for guess in estimates(trials, rows))
+    assert time.monotonic() - began < 0.5
+
+
+@pytest.mark.parametrize(
+    ("given", "said"), [(4, "4 s"), (89, "89 s"), (90, "2 min"), (3600, "60 min"), (9000, "2.5 h")]
+)
+def test_words(given: float, said: str) -> None:
+    assert words(given) == said

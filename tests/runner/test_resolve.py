@@ -1,0 +1,101 @@
+"""What a trial leaves to the machine, and the order that is sent to its processes."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import scripted
+
+from gpubench import catalog
+from gpubench.datasets.facts import DataFacts
+from gpubench.experiment.plan import Unit
+from gpubench.runner.resolve import MIN_WARMUP_STEPS, Resolved, data_spec, resolve, spec, warmup_steps
+from gpubench.trial import make
+
+BIRDS = DataFacts(
+    name="birds", kind="folder", root="/birds", fingerprint="f", train_images=1000, val_images=10, num_classes=7,
+    size=None,
+)  # fmt: skip
+MACHINE = dataclasses.replace(scripted.computer(4), cpu_ids=(0, 2, 4, 6, 8, 10), cpu_count=6)
+
+
+def unit(**fields: Any) -> Unit:
+    t = make(fields)
+    return Unit(trial=t, trial_id="t0", config_id="c0", variant=catalog.VARIANTS[t.variant])
+
+
+def resolved(facts: DataFacts = BIRDS, **fields: Any) -> Resolved:
+    return resolve(unit(**fields), MACHINE, facts, "cuda")
+
+
+def test_a_trial_that_leaves_everything_open() -> None:
+    found = resolved()
+    assert found.columns() == {
+        "device": "cuda", "gpus": 1, "gpu_ids": [0], "ranks": None, "cpus": 6, "workers": 6,
+        "input_size": 224, "num_classes": 7, "train_images": 1000,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("fields", "wanted"),
+    [
+        ({"gpus": 4}, {"gpu_uuids": ("GPU-00", "GPU-11", "GPU-22", "GPU-33"), "processes": 4, "workers": 4}),
+        ({"gpus": 2, "strategy": "dp"}, {"processes": 1, "workers": 6}),
+        ({"gpu_ids": (3, 1)}, {"gpu_uuids": ("GPU-33", "GPU-11"), "processes": 2}),
+        ({"cpus": 3}, {"cpu_ids": (0, 2, 4), "workers": 3}),
+        ({"cpus": 3, "gpus": 2}, {"workers": 2}),
+        ({"cpus": 1, "gpus": 4}, {"workers": 4}),
+        ({"workers": 0}, {"workers": 0}),
+        ({"variant": "synthetic"}, {"workers": 0}),
+        ({"device": "cpu", "ranks": 2}, {"gpu_ids": (), "processes": 2, "device": "cpu"}),
+        ({"input_size": 64, "num_classes": 3}, {"input_size": 64, "num_classes": 3}),
+        ({"train_images": 100}, {"train_images": 100}),
+    ],
+)  # fmt: skip
+def test_what_the_machine_fills_in(fields: dict[str, Any], wanted: dict[str, Any]) -> None:
+    found = resolved(**fields)
+    assert {name: getattr(found, name) for name in wanted} == wanted
+
+
+def test_images_of_one_size_give_their_size() -> None:
+    assert resolved(dataclasses.replace(BIRDS, size=32)).input_size == 32
+
+
+def test_steps_are_measured_after_what_was_loaded_ahead() -> None:
+    queued = unit(workers=8, prefetch=4, steps=50)
+    assert warmup_steps(queued, resolve(queued, MACHINE, BIRDS, "cuda")) == 32
+    few = unit(workers=1, prefetch=2, steps=50)
+    assert warmup_steps(few, resolve(few, MACHINE, BIRDS, "cuda")) == MIN_WARMUP_STEPS
+    none = unit(workers=8, steps=50, warmup_epochs=0)
+    assert warmup_steps(none, resolve(none, MACHINE, BIRDS, "cuda")) == 0
+
+
+def test_the_order_is_plain_json_and_complete() -> None:
+    asked = unit(gpus=2, seed=3, repeat=2, variant="cached")
+    found = resolve(asked, MACHINE, BIRDS, "cuda")
+    data = data_spec(asked, found, BIRDS, Path("/decoded"))
+    order = spec(asked, found, data=data, log=Path("/x.log"), scratch=Path("/tmp/x"), known_gmacs=None)
+    assert json.loads(json.dumps(order)) == order
+    assert (order["seed"], order["data_spec"]["seed"]) == (5, 5), "seed + repeat"
+    assert order["data_spec"]["kind"] == "decoded"
+    assert order["threads_per_rank"] == 3
+    assert {"lr", "optimizer", "precision", "execution", "prefetch", "steps", "width"} <= set(order)
+
+
+@pytest.mark.parametrize(
+    ("variant", "facts", "kind"),
+    [
+        ("crop-resize", BIRDS, "folder"),
+        ("cached", BIRDS, "decoded"),
+        ("synthetic", BIRDS, "none"),
+        ("crop-resize", dataclasses.replace(BIRDS, kind="named", name="mnist"), "named"),
+        ("synthetic", dataclasses.replace(BIRDS, kind="named", name="mnist"), "none"),
+    ],
+)
+def test_where_the_images_come_from(variant: str, facts: DataFacts, kind: str) -> None:
+    asked = unit(variant=variant)
+    assert data_spec(asked, resolve(asked, MACHINE, facts, "cuda"), facts, None)["kind"] == kind

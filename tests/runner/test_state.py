@@ -1,0 +1,73 @@
+"""What is to become of each trial: done, to run, skipped, or failed before."""
+
+from __future__ import annotations
+
+import pytest
+from fakes import Given, record
+
+from gpubench import catalog
+from gpubench.experiment.experiment import Axis, Experiment
+from gpubench.experiment.plan import Plan, expand
+from gpubench.result import Record, Status
+from gpubench.runner.state import VERSIONS, is_stale, survey
+
+HERE = dict.fromkeys(VERSIONS, "1.0")
+
+
+@pytest.fixture
+def plan() -> Plan:
+    batches = Axis(("batch_size",), ((16,), (32,), (64,)))
+    asked = Experiment(name="t", fixed={"model": "lenet"}, axes=(batches,), variants=catalog.VARIANTS)
+    return expand(asked, device="cuda", sources=Given())
+
+
+def stored(plan: Plan, *statuses: Status | None, torch: str = "1.0") -> dict[str, Record]:
+    """The attempts that count, in the plan's order."""
+    return {
+        unit.trial_id: record(
+            trial_id=unit.trial_id, status=status, reason="why", environment=HERE | {"torch": torch}
+        )
+        for unit, status in zip(plan.units, statuses, strict=False)
+        if status
+    }
+
+
+@pytest.mark.parametrize(
+    ("statuses", "retry", "fresh", "states"),
+    [
+        ((), "", False, ["run", "run", "run"]),
+        (("ok", "oom"), "", False, ["done", "done", "skip"]),
+        (("ok", "oom"), "oom", False, ["done", "run", "run"]),
+        (("ok", "oom", "ok"), "", False, ["done", "done", "done"]),
+        (("oom", "failed", "interrupted"), "", False, ["done", "skip", "skip"]),
+        (("failed", "timeout", "interrupted"), "", False, ["failed", "failed", "run"]),
+        (("failed", "timeout", "ok"), "failed", False, ["run", "failed", "done"]),
+        (("failed", "timeout", "ok"), "timeout", False, ["failed", "run", "done"]),
+        (("ok", "oom", "failed"), "", True, ["run", "run", "run"]),
+    ],
+)
+def test_survey(plan: Plan, statuses: tuple[Status, ...], retry: str, fresh: bool, states: list[str]) -> None:
+    chosen = stored(plan, *statuses)
+    found = survey(plan, chosen, gpus=1, environment=HERE, retry={retry} - {""}, fresh=fresh)
+    assert [item.state for item in found] == states
+    assert all(item.why for item in found if item.state != "run"), "always with the reason"
+
+
+def test_stale(plan: Plan) -> None:
+    chosen = stored(plan, "ok", "failed", torch="0.9")
+    kept = survey(plan, chosen, gpus=1, environment=HERE)
+    assert [(item.state, item.stale) for item in kept] == [("done", True), ("failed", True), ("run", False)]
+    again = survey(plan, chosen, gpus=1, environment=HERE, retry={"stale"})
+    assert [item.state for item in again] == ["run", "failed", "run"]
+
+
+@pytest.mark.parametrize("name", VERSIONS)
+def test_each_version_counts(name: str) -> None:
+    assert not is_stale(record(environment=HERE | {"host": "elsewhere"}), HERE)
+    assert is_stale(record(environment=HERE | {name: "2.0"}), HERE)
+
+
+def test_too_few_gpus(plan: Plan) -> None:
+    assert [item.state for item in survey(plan, {}, gpus=0, environment=HERE)] == ["skip"] * 3
+    done = survey(plan, stored(plan, "ok"), gpus=0, environment=HERE)
+    assert [item.state for item in done] == ["done", "skip", "skip"], "what is measured stays"

@@ -1,0 +1,102 @@
+"""Columns and cells: the words that users' scripts and spreadsheets lean on."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from fakes import record
+
+from gpubench import trial
+from gpubench.result import (
+    BY_NAME,
+    COLUMNS,
+    DERIVED,
+    EPOCH_COLUMNS,
+    FIELD_COLUMNS,
+    IDENTITY,
+    MEASURED,
+    cell,
+    row,
+)
+
+
+def test_the_columns_are_these_for_ever() -> None:
+    """A column is added at the end of its part; none is renamed, moved or taken away."""
+    names = [column.name for column in COLUMNS]
+    assert names[:8] == ["trial_id", "config_id", "experiment", "group", "job", "repeat", "status", "reason"]
+    assert names[8:12] == ["model", "width", "input_size", "num_classes"]
+    assert names[-10:] == [
+        "host", "gpu_name", "gpu_count", "driver", "cuda", "torch", "cpu_name", "cpu_count", "gpubench",
+        "started_at",
+    ]  # fmt: skip
+    for name in (
+        "epoch_time_s",
+        "images_per_s",
+        "gpu_mem_mib",
+        "gpu_util_pct",
+        "cpu_util_pct",
+        "top1_pct",
+        "doubts",
+    ):
+        assert name in names
+    assert len(names) == len(set(names)) == len(BY_NAME)
+    assert not {c.name for c in DERIVED} & set(names), "derived columns belong to tables"
+
+
+def test_units_stand_in_the_names() -> None:
+    units = {"_s": "s", "_mib": "MiB", "_pct": "%", "_mhz": "MHz", "_c": "°C", "_j": "J", "_w": "W"}
+    for column in (*MEASURED, *EPOCH_COLUMNS):
+        ending = re.search(r"(_s|_mib|_pct|_mhz|_c|_j|_w)$", column.name)
+        if ending and column.name != "images_per_s":
+            assert column.unit == units[ending[1]], column.name
+        assert column.meaning
+
+
+def test_every_trial_field_is_a_column() -> None:
+    assert set(trial.FIELDS) - set(FIELD_COLUMNS) == {"repeat"}
+    assert "repeat" in {column.name for column in IDENTITY}
+
+
+def test_a_row_has_every_column_and_nothing_else() -> None:
+    found = row(record(environment={"host": "here", "kernel": "6.1"}, result={"top1_pct": 50.0}))
+    assert list(found) == [column.name for column in COLUMNS]
+    assert (found["host"], found["top1_pct"], found["epoch_time_s"]) == ("here", 50.0, None)
+
+
+def test_a_row_says_what_the_machine_filled_in() -> None:
+    asked = {"workers": None, "gpus": 2, "batch_size": 16}
+    found = row(record(trial=asked, resolved={"workers": 8, "gpus": None}))
+    assert (found["workers"], found["gpus"], found["batch_size"]) == (8, 2, 16)
+
+
+def test_doubts_are_codes_in_order() -> None:
+    assert row(record(doubts={"stranger": "…", "dp": "…"}))["doubts"] == "dp+stranger"
+    assert row(record())["doubts"] is None
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, ""),
+        (float("nan"), ""),
+        (True, "1"),
+        (False, "0"),
+        (0, "0"),
+        (0.1, "0.1"),
+        (1 / 3, "0.333333"),
+        (-1.5, "-1.5"),
+        ([0, 1], "0+1"),
+        ((2,), "2"),
+        ([], ""),
+        ("plain", "plain"),
+        ("=1+1", "'=1+1"),
+        ("+1", "'+1"),
+        ("-1", "'-1"),
+        ("@SUM(A1)", "'@SUM(A1)"),
+        ("\t=1", "'\t=1"),
+        ("a=1", "a=1"),
+    ],
+)
+def test_cell(value: object, text: str) -> None:
+    assert cell(value) == text
