@@ -14,12 +14,10 @@ from gpubench.errors import GpubenchError, UsageError
 app = typer.Typer(
     name="gpubench",
     help="Trains real networks over a grid of configurations and leaves a table that can be trusted.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,
 )
-data_app = typer.Typer(help="Image folders: make, resize, list.", no_args_is_help=True)
+data_app = typer.Typer(help="Image folders: make, resize, list.")
 app.add_typer(data_app, name="data", rich_help_panel="Keep")
 
 Text = Annotated[str | None, typer.Option(metavar="VALUES")]
@@ -31,13 +29,15 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def _root(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    pass
+    if context.invoked_subcommand is None:
+        print(context.get_help())
 
 
 def _field(name: str, text: str, *, metavar: str = "VALUES") -> Any:
@@ -52,7 +52,7 @@ def _how(*names: str, text: str, metavar: str | None = None) -> Any:
 def sweep(
     experiment: Annotated[
         Path | None,
-        typer.Argument(metavar="[EXPERIMENT.toml]", help="Experiment file; none: the built-in one."),
+        typer.Argument(metavar="EXPERIMENT.toml", help="Experiment file; none: the built-in one."),
     ] = None,
     model: Annotated[
         str | None, _field("--model", "torchvision's names, lenet, mlp, or path/to/file.py:function")
@@ -168,6 +168,12 @@ def table(
     raise typer.Exit(command.table(results, markdown=markdown))
 
 
+@data_app.callback(invoke_without_command=True)
+def _data(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
 @data_app.command("make")
 def data_make(
     folder: Annotated[Path | None, typer.Argument(help="Where; none: the place where sweeps look.")] = None,
@@ -209,6 +215,8 @@ def main() -> NoReturn:
     except GpubenchError as error:
         _complain(str(error))
         code = error.exit_code
+    except typer.Abort:  # Ctrl-C before a sweep has begun
+        code = 130
     except Exception as error:
         # The command line library's own usage errors know their words and their exit code.
         if not hasattr(error, "format_message"):
