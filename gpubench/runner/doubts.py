@@ -17,10 +17,13 @@ def doubts(unit: Unit, resolved: Resolved, seen: Figures) -> dict[str, str]:
             f"{resolved.workers} loader workers share {len(resolved.cpu_ids)} CPUs; use fewer workers or more CPUs"
         )
     if unit.trial.strategy == "dp":
-        found["dp"] = (
-            "DataParallel copies the model in every step, drops channels-last in its replicas and starts new threads, "
-            "for which cuDNN prepares its kernels anew; prefer ddp, or memory_format=contiguous"
-        )
+        found["dp"] = "DataParallel copies the model in every step, from one process; prefer ddp"
+        if unit.trial.memory_format == "channels_last":
+            # Seen on an H200: a step of mobilenet_v2 took seconds, all of it preparing kernels.
+            found["dp-channels-last"] = (
+                "DataParallel's replicas drop channels-last, and its new threads make cuDNN prepare its kernels "
+                "anew in every step; use memory_format=contiguous or ddp"
+            )
     if unit.trial.execution == "compile":
         found["compile-cache"] = (
             "the first steps compile the model; how long depends on whether its cache is warm"
