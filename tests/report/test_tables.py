@@ -43,14 +43,14 @@ mobilenet_v2, 3.5 M parameters, 224 px, crop-resize, 1 GPU, single, bf16, channe
 4 × NVIDIA H200, Xeon (64 CPUs); torch 2.11.0
 5 trials: 2 ok, 1 out of memory, 1 failed, 1 skipped
 
-batch    GPU          GPU  CPU        epoch
- size    MiB  growth    %    %       time s  growth  images/s  status
------  -----  ------  ---  ---  -----------  ------  --------  -------
-   64  2,435           97   61  3.21 ± 0.02             3,190  ok
-  128  4,271   +75 %   99   61  3.00 ± 0.01    −7 %     3,413  ok
-  256      –       –    –    –            –       –         –  oom
-  512      –       –    –    –            –       –         –  skipped
- 1024      –       –    –    –            –       –         –  failed
+batch    GPU          GPU   CPU        epoch
+ size    MiB  growth    %     %       time s  growth  images/s  status
+-----  -----  ------  ---  ----  -----------  ------  --------  -------
+   64  2,435           97  61.0  3.21 ± 0.02             3,190  ok
+  128  4,271   +75 %   99  61.0  3.00 ± 0.01    −7 %     3,413  ok
+  256      –       –    –     –            –       –         –  oom
+  512      –       –    –     –            –       –         –  skipped
+ 1024      –       –    –     –            –       –         –  failed
 
 A larger batch never pays: already from 64 to 128 memory grows 75 % while time per image falls 7 %.
 ± is half the interquartile range over measured epochs.
@@ -190,7 +190,7 @@ def test_markdown():
     assert text.startswith("## sizes\n\nA | B?  \nmobilenet_v2")
     assert "| batch size | GPU MiB | growth |" in text
     assert "| ---: |" in text
-    assert "| 128 | 4,271 | +75 % | 99 | 61 | 3.00 ± 0.01 | −7 % | 3,413 | ok |" in text
+    assert "| 128 | 4,271 | +75 % | 99 | 61.0 | 3.00 ± 0.01 | −7 % | 3,413 | ok |" in text
     assert "| 256 | – | – |" in text
     assert markdown.text([shown([row(1, variant="a|b"), row(2)])]).count("a\\|b") == 1
 

@@ -1,0 +1,41 @@
+"""docs/columns.md, from the definitions in result.py: `python -m gpubench.report.columns > docs/columns.md`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from gpubench import result
+from gpubench.result import Column
+
+SECTIONS: tuple[tuple[str, str, Sequence[Column]], ...] = (
+    ("Identity", "`trials.csv`", result.IDENTITY),
+    (
+        "The trial's fields",
+        "`trials.csv`: what was asked for, with the values that the machine filled in",
+        result.TRIAL,
+    ),
+    ("Measured", "`trials.csv`; why one is empty stands under `missing` in the record", result.MEASURED),
+    ("Environment", "`trials.csv`", result.ENVIRONMENT),
+    ("Derived", "tables only, worked out from the rows shown", result.DERIVED),
+    ("Epochs", "`epochs.csv`", result.EPOCH_COLUMNS),
+)
+
+INTRODUCTION = """# Columns
+
+Made from `gpubench/result.py`, the only place where columns are defined. CSVs are UTF-8 with commas and dots; empty is
+unknown, never 0; lists read `0+1`. Text that a spreadsheet would run as a formula has an apostrophe in front.
+"""
+
+
+def text() -> str:
+    """The whole page."""
+    parts = [INTRODUCTION]
+    for title, where, columns in SECTIONS:
+        rows = "\n".join(f"| `{c.name}` | {c.unit} | {c.meaning} |" for c in columns)
+        parts.append(f"## {title}\n\n{where}\n\n| column | unit | meaning |\n| --- | --- | --- |\n{rows}\n")
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(text())
