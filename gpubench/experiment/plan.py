@@ -20,7 +20,7 @@ from gpubench.errors import UsageError, unknown
 from gpubench.experiment import values
 from gpubench.experiment.checks import Facts, why_senseless
 from gpubench.experiment.experiment import Experiment
-from gpubench.trial import Trial
+from gpubench.trial import FIELDS, REPEAT_FIELDS, Trial
 
 EXCLUDED = "excluded"
 _DEFAULT_VARIANT: str = Trial.model_fields["variant"].default
@@ -194,9 +194,13 @@ def _matches(t: Trial, per_gpu: int | None, exclude: Mapping[str, Any]) -> bool:
     )
 
 
+_CHAIN_FIELDS = tuple(name for name in FIELDS if name not in ("batch_size", "lr", *REPEAT_FIELDS))
+
+
 def chain_key(t: Trial) -> tuple[Any, ...]:
     """What trials share that differ only in batch size, seed and repeat: one chain of growing batches."""
-    return tuple(value for name, value in t if name not in ("batch_size", "seed", "repeat", "lr"))
+    own = vars(t)
+    return tuple(own[name] for name in _CHAIN_FIELDS)
 
 
 def skip_reason(unit: Unit, oom: Mapping[tuple[Any, ...], int], gpus: int | None, device: str) -> str | None:
@@ -205,7 +209,7 @@ def skip_reason(unit: Unit, oom: Mapping[tuple[Any, ...], int], gpus: int | None
     `oom`: chain -> smallest global batch that ran out of memory on this machine. `gpus`: how many there are,
     None where that plays no part (reading a folder elsewhere).
     """
-    smallest = oom.get(chain_key(unit.trial))
+    smallest = oom.get(chain_key(unit.trial)) if oom else None
     if smallest is not None and unit.trial.batch_size > smallest:
         return f"batch {smallest} of the same configuration was out of memory"
     if gpus is not None and device_of(unit.trial, device) == "cuda":

@@ -12,7 +12,7 @@ SECTIONS: tuple[tuple[str, str, Sequence[Column]], ...] = (
     ("Identity", "`trials.csv`", result.IDENTITY),
     (
         "The trial's fields",
-        "`trials.csv`: what was asked for, with the values that the machine filled in",
+        "`trials.csv`: as asked for, or as the machine filled in",
         result.TRIAL,
     ),
     ("Measured", "`trials.csv`; why one is empty stands under `missing` in the record", result.MEASURED),

@@ -288,7 +288,7 @@ class Sweep:
     def label(self, unit: Unit) -> str:
         """The trial by its varied fields, or by the usual ones where nothing varies."""
         fields = [name for axis in self.plan.experiment.varied for name in axis] or ["model", "batch_size"]
-        values = unit.trial.model_dump()
+        values = vars(unit.trial)
         named = [f for f in fields if f in values] + (["repeat"] if self.plan.experiment.repeats > 1 else [])
         if "batch_per_gpu" in fields:
             named.append("batch_size")

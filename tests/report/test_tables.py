@@ -46,7 +46,7 @@ mobilenet_v2, 3.5 M parameters, 224 px, crop-resize, 1 GPU, single, bf16, channe
 batch    GPU          GPU   CPU        epoch
  size    MiB  growth    %     %       time s  growth  images/s  status
 -----  -----  ------  ---  ----  -----------  ------  --------  -------
-   64  2,435           97  61.0  3.21 ± 0.02             3,190  ok
+   64  2,435           97  60.5  3.21 ± 0.02             3,190  ok
   128  4,271   +75 %   99  61.0  3.00 ± 0.01    −7 %     3,413  ok
   256      –       –    –     –            –       –         –  oom
   512      –       –    –     –            –       –         –  skipped
