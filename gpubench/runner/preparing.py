@@ -6,7 +6,9 @@ import time
 from collections.abc import Callable, Sequence
 
 from gpubench.datasets import locate
+from gpubench.errors import GpubenchError
 from gpubench.report.live import Progress, View
+from gpubench.runner.folders import Wanted
 from gpubench.runner.state import Planned
 from gpubench.runner.sweep import Sweep
 
@@ -19,14 +21,13 @@ class _StoppedError(Exception):
 
 def prepare(sweep: Sweep, planned: Sequence[Planned], view: View, should_stop: Callable[[], bool]) -> bool:
     """Makes, resizes or decodes what the trials to run need. False where it was stopped."""
-    wanted: dict[tuple[str, str, int], None] = {}
+    wanted: dict[Wanted, None] = {}
     for item in planned:
         if item.state == "run":
-            unit = item.unit
-            wanted[(unit.trial.data, unit.variant.files, sweep.resolve(unit).input_size)] = None
+            wanted[sweep.wanted(item.unit)] = None
     began = time.monotonic()
     for data, files, size in wanted:
-        steps = locate.plan_of(data, files, size)  # type: ignore[arg-type]
+        steps = locate.plan_of(data, files, size)
         label = "; ".join(steps)
         shown = 0.0
 
@@ -51,7 +52,9 @@ def prepare(sweep: Sweep, planned: Sequence[Planned], view: View, should_stop: C
                 )
 
         try:
-            locate.ready(data, files, size, progress)  # type: ignore[arg-type]
+            sweep.folders.ready((data, files, size), progress)
         except _StoppedError:
             return False
+        except GpubenchError as error:
+            view.say(f"images: {error}")  # the trials that need them fail with that reason
     return True

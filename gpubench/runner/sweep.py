@@ -6,8 +6,8 @@ import datetime
 import json
 import tempfile
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from gpubench.datasets import locate
 from gpubench.datasets.facts import DataFacts
 from gpubench.environment import Machine, environment_facts, machine_key
 from gpubench.errors import GpubenchError
-from gpubench.experiment.plan import Plan, Unit, device_of
+from gpubench.experiment.plan import Plan, Unit, chain_key, device_of, skip_reason
 from gpubench.launch.attempt import Attempt, attempt, last_words
 from gpubench.launch.attempt import Progress as TrialProgress
 from gpubench.launch.client import Launcher
@@ -29,6 +29,7 @@ from gpubench.result import Record
 from gpubench.runner import resolve as resolving
 from gpubench.runner.doubts import doubts
 from gpubench.runner.estimate import Estimate, estimates
+from gpubench.runner.folders import Folders, Wanted
 from gpubench.runner.judging import judge, merge
 from gpubench.runner.resolve import Resolved
 from gpubench.runner.sources import Disk
@@ -73,6 +74,7 @@ class Sweep:
     settings: Settings = field(default_factory=Settings)
     records: list[Record] = field(default_factory=list)
     environment: dict[str, Any] = field(default_factory=dict)
+    folders: Folders = field(default_factory=Folders)
     _gmacs: dict[tuple[Any, ...], float] = field(default_factory=dict)
     _tables_due: float = 0.0
 
@@ -111,6 +113,10 @@ class Sweep:
     def facts(self, unit: Unit) -> DataFacts:
         return self.sources.data(unit.trial.data)
 
+    def wanted(self, unit: Unit) -> Wanted:
+        """The images that a trial reads."""
+        return unit.trial.data, unit.variant.files, self.resolve(unit).input_size
+
     def estimates(self, units: Sequence[Unit]) -> list[Estimate]:
         """How long each should take."""
         rows = [row_of(record) for record in newest(self.records).values() if record.status == "ok"]
@@ -126,20 +132,35 @@ class Sweep:
         emit: Callable[[Record], None],
     ) -> Summary:
         """Runs what is to be run. Every attempt is stored before the next one begins."""
+        try:
+            return self._run(launcher, view, should_stop, emit)
+        finally:
+            self.write_tables()
+
+    def _run(
+        self,
+        launcher: Launcher,
+        view: View,
+        should_stop: Callable[[], bool],
+        emit: Callable[[Record], None],
+    ) -> Summary:
         planned = self.survey()
         summary = Summary()
         began = time.monotonic()
-        done_ids: set[str] = set()
+        oom: dict[tuple[Any, ...], int] = {}
         for number, item in enumerate(planned, start=1):
             unit = item.unit
-            # Looked at again: a smaller batch may have run out of memory since.
-            now = self._again(item, done_ids)
-            if now.state == "done":
+            state, why = item.state, item.why
+            if state == "run" and "oom" not in self.settings.retry:
+                # Looked at again: a smaller batch may have run out of memory since.
+                since = skip_reason(unit, oom, None, self.plan.device)
+                state, why = ("skip", since) if since else (state, why)
+            if state == "done":
                 summary.reused += 1
-            elif now.state == "skip":
+            elif state == "skip":
                 summary.skipped += 1
-                view.say(f"[{number}/{len(planned)}] {self.label(unit)}  skipped: {now.why}")
-            elif now.state == "failed":
+                view.say(f"[{number}/{len(planned)}] {self.label(unit)}  skipped: {why}")
+            elif state == "failed":
                 summary.failed += 1
             elif should_stop():
                 summary.interrupted = True
@@ -149,7 +170,9 @@ class Sweep:
                 look = self._look(view, number, planned, began)
                 record = self.run_one(unit, launcher, should_stop, look)
                 self.records.append(record)
-                done_ids.add(unit.trial_id)
+                if record.status == "oom":
+                    chain = chain_key(unit.trial)
+                    oom[chain] = min(unit.trial.batch_size, oom.get(chain, unit.trial.batch_size))
                 emit(record)
                 view.finished(number, len(planned), self.label(unit), row_of(record))
                 summary.ran += 1
@@ -159,16 +182,7 @@ class Sweep:
                     summary.interrupted = True
                     break
         summary.stale = sum(item.stale for item in planned if item.state == "done")
-        self.write_tables()
         return summary
-
-    def _again(self, item: Planned, done_ids: Collection[str]) -> Planned:
-        if item.state != "run" or not done_ids:
-            return item
-        plan = replace(self.plan, units=(*(u for u in self.plan.units if u.trial_id in done_ids), item.unit))
-        ran_here = {tid: record for tid, record in self.chosen().items() if tid in done_ids}
-        found = survey(plan, ran_here, gpus=len(self.machine.gpus), environment=self.environment)[-1]
-        return found if found.state == "skip" and "oom" not in self.settings.retry else item
 
     def run_one(
         self,
@@ -187,15 +201,20 @@ class Sweep:
         watcher = Watcher(self.nvml, self.machine, resolved.gpu_uuids, resolved.cpu_ids)
         steps: list[tuple[Any, ...]] = []
         with tempfile.TemporaryDirectory(prefix="gpubench-") as scratch:
-            order = self._order(unit, resolved, log, Path(scratch))
-            done = attempt(
-                order,
-                launcher,
-                watcher,
-                timeout_s=self.plan.experiment.timeout_s,
-                should_stop=lambda: self._beat(should_stop),
-                look=lambda progress: look(watcher, progress),
-            )
+            try:
+                order = self._order(unit, resolved, log, Path(scratch))
+            except GpubenchError as error:  # its images can't be had; other trials may use others
+                now = time.monotonic()
+                done = Attempt(forced=("failed", str(error)), launched=now, finished=now)
+            else:
+                done = attempt(
+                    order,
+                    launcher,
+                    watcher,
+                    timeout_s=self.plan.experiment.timeout_s,
+                    should_stop=lambda: self._beat(should_stop),
+                    look=lambda progress: look(watcher, progress),
+                )
             steps = step_samples(Path(scratch) / "steps.json", done.launched)
         record = self._record(unit, resolved, number, started_at, watcher, done, log)
         self.results.save(record, [*watcher.samples(), *steps], SAMPLE_HEADER)
@@ -207,7 +226,7 @@ class Sweep:
 
     def _order(self, unit: Unit, resolved: Resolved, log: Path, scratch: Path) -> dict[str, Any]:
         facts = self.facts(unit)
-        root = locate.ready(unit.trial.data, unit.variant.files, resolved.input_size)
+        root = self.folders.ready(self.wanted(unit))
         return resolving.spec(
             unit,
             resolved,
@@ -364,8 +383,7 @@ def announcement(sweep: Sweep, planned: Sequence[Planned]) -> Mapping[str, Any]:
     places: dict[str, None] = {}
     for unit in to_run:
         try:
-            size = sweep.resolve(unit).input_size
-            for step in locate.plan_of(unit.trial.data, unit.variant.files, size):
+            for step in locate.plan_of(*sweep.wanted(unit)):
                 needs[step] = None
         except GpubenchError as error:
             needs[str(error)] = None

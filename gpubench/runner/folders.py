@@ -1,0 +1,33 @@
+"""Where the images of each trial lie. Made ready once; what can't be made is remembered with its reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gpubench.catalog import Files
+from gpubench.datasets import locate
+from gpubench.datasets.pool import Progress
+from gpubench.errors import GpubenchError
+
+Wanted = tuple[str, Files, int]
+"""Data, which files of them, and the side of resized ones in pixels."""
+
+
+class Folders:
+    """The image folders of one sweep."""
+
+    def __init__(self) -> None:
+        self._found: dict[Wanted, Path | GpubenchError] = {}
+
+    def ready(self, wanted: Wanted, progress: Progress | None = None) -> Path:
+        """The folder, made if need be. Raises the same GpubenchError each time for one that can't be made."""
+        if wanted not in self._found:
+            data, files, size = wanted
+            try:
+                self._found[wanted] = locate.ready(data, files, size, progress)
+            except GpubenchError as error:
+                self._found[wanted] = error
+        found = self._found[wanted]
+        if isinstance(found, GpubenchError):
+            raise found
+        return found
