@@ -22,12 +22,13 @@ from gpubench.monitor.nvml import Nvml, open_nvml
 from gpubench.report import live, terminal
 from gpubench.report import markdown as markdown_report
 from gpubench.result import Record
+from gpubench.runner.announcing import announcement_lines, dropped_lines
 from gpubench.runner.estimate import words
 from gpubench.runner.preparing import prepare
 from gpubench.runner.sources import Disk
 from gpubench.runner.state import Planned
 from gpubench.runner.stopping import stop_on_signals
-from gpubench.runner.sweep import Settings, Summary, Sweep, announcement
+from gpubench.runner.sweep import Settings, Summary, Sweep
 from gpubench.runner.tables import contents, row_of
 from gpubench.store import Results
 
@@ -177,34 +178,6 @@ def emit(record: Record, mode: Mode) -> None:
     if mode == "json":
         row = {k: v for k, v in row_of(record).items() if v is not None}
         print(json.dumps(row, ensure_ascii=False), flush=True)
-
-
-def announcement_lines(job: Sweep, planned: Sequence[Planned]) -> list[str]:
-    """The two lines before a sweep starts."""
-    what = announcement(job, planned)
-    done = sum(item.state == "done" for item in planned)
-    skipped = sum(item.state == "skip" for item in planned)
-    others = [f"{done} done already"] * bool(done) + [f"{skipped} skipped"] * bool(skipped)
-    rest = f" ({', '.join(others)})" if others else ""
-    about = "about" if what["known"] else "roughly"
-    needs = f"; first {', '.join(what['needs'])}" if what["needs"] else ""
-    trials = f"{what['run']} trial{'s' if what['run'] != 1 else ''} to run{rest}"
-    return [
-        f"{job.plan.experiment.name}: {trials}, {about} {words(what['seconds'])}, results in {job.results.folder}",
-        f"images: {'; '.join(what['places'])}{needs}",
-    ]
-
-
-def dropped_lines(plan: Plan) -> list[str]:
-    """One line for the combinations that a crossed plan dropped."""
-    if not plan.dropped:
-        return []
-    parts = [f"{count} × {reason}" for reason, count in plan.dropped.most_common(4)]
-    more = len(plan.dropped) - len(parts)
-    return [
-        f"{plan.dropped.total()} combinations dropped: {'; '.join(parts)}"
-        + (f"; and {more} more reasons" if more > 0 else "")
-    ]
 
 
 def print_plan(job: Sweep, planned: Sequence[Planned]) -> None:

@@ -6,12 +6,11 @@ import datetime
 import json
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gpubench.datasets import locate
 from gpubench.datasets.facts import DataFacts
 from gpubench.environment import Machine, environment_facts, machine_key
 from gpubench.errors import GpubenchError
@@ -373,30 +372,3 @@ def _short(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return "+".join(str(v) for v in value)
     return "auto" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def announcement(sweep: Sweep, planned: Sequence[Planned]) -> Mapping[str, Any]:
-    """What the two lines before a sweep say, as values."""
-    to_run = [item.unit for item in planned if item.state == "run"]
-    estimates = sweep.estimates(to_run)
-    needs: dict[str, None] = {}
-    places: dict[str, None] = {}
-    for unit in to_run:
-        try:
-            for step in locate.plan_of(*sweep.wanted(unit)):
-                needs[step] = None
-        except GpubenchError as error:
-            needs[str(error)] = None
-        if unit.variant.files != "none":
-            facts = sweep.facts(unit)
-            where = facts.root or f"{facts.name} (torchvision)"
-            places[f"{facts.train_images:,} images in {where}"] = None
-        else:
-            places["a resident batch of synthetic images"] = None
-    return {
-        "run": len(to_run),
-        "seconds": sum(e.seconds for e in estimates),
-        "known": all(e.known for e in estimates),
-        "needs": list(needs),
-        "places": list(places),
-    }

@@ -1,0 +1,68 @@
+"""What a sweep says before it starts: how much it will do, how long that takes, where results and images lie."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpubench.datasets import locate
+from gpubench.errors import GpubenchError
+from gpubench.experiment.plan import Plan
+from gpubench.runner.estimate import words
+from gpubench.runner.state import Planned
+from gpubench.runner.sweep import Sweep
+
+
+def announcement_lines(job: Sweep, planned: Sequence[Planned]) -> list[str]:
+    """The two lines before a sweep starts."""
+    what = announcement(job, planned)
+    done = sum(item.state == "done" for item in planned)
+    skipped = sum(item.state == "skip" for item in planned)
+    others = [f"{done} done already"] * bool(done) + [f"{skipped} skipped"] * bool(skipped)
+    rest = f" ({', '.join(others)})" if others else ""
+    about = "about" if what["known"] else "roughly"
+    needs = f"; first {', '.join(what['needs'])}" if what["needs"] else ""
+    trials = f"{what['run']} trial{'s' if what['run'] != 1 else ''} to run{rest}"
+    return [
+        f"{job.plan.experiment.name}: {trials}, {about} {words(what['seconds'])}, results in {job.results.folder}",
+        f"images: {'; '.join(what['places'])}{needs}",
+    ]
+
+
+def dropped_lines(plan: Plan) -> list[str]:
+    """One line for the combinations that a crossed plan dropped."""
+    if not plan.dropped:
+        return []
+    parts = [f"{count} × {reason}" for reason, count in plan.dropped.most_common(4)]
+    more = len(plan.dropped) - len(parts)
+    return [
+        f"{plan.dropped.total()} combinations dropped: {'; '.join(parts)}"
+        + (f"; and {more} more reasons" if more > 0 else "")
+    ]
+
+
+def announcement(sweep: Sweep, planned: Sequence[Planned]) -> Mapping[str, Any]:
+    """What the two lines before a sweep say, as values."""
+    to_run = [item.unit for item in planned if item.state == "run"]
+    estimates = sweep.estimates(to_run)
+    needs: dict[str, None] = {}
+    places: dict[str, None] = {}
+    for unit in to_run:
+        try:
+            for step in locate.plan_of(*sweep.wanted(unit)):
+                needs[step] = None
+        except GpubenchError as error:
+            needs[str(error)] = None
+        if unit.variant.files != "none":
+            facts = sweep.facts(unit)
+            where = facts.root or f"{facts.name} (torchvision)"
+            places[f"{facts.train_images:,} images in {where}"] = None
+        else:
+            places["a resident batch of synthetic images"] = None
+    return {
+        "run": len(to_run),
+        "seconds": sum(e.seconds for e in estimates),
+        "known": all(e.known for e in estimates),
+        "needs": list(needs),
+        "places": list(places),
+    }
