@@ -47,12 +47,13 @@ def announcement(sweep: Sweep, planned: Sequence[Planned]) -> Mapping[str, Any]:
     estimates = sweep.estimates(to_run)
     needs: dict[str, None] = {}
     places: dict[str, None] = {}
-    for unit in to_run:
+    for wanted in dict.fromkeys(sweep.wanted(unit) for unit in to_run):  # each looks at the disk
         try:
-            for step in locate.plan_of(*sweep.wanted(unit)):
+            for step in locate.plan_of(*wanted):
                 needs[step] = None
         except GpubenchError as error:
             needs[str(error)] = None
+    for unit in to_run:
         if unit.variant.files != "none":
             facts = sweep.facts(unit)
             where = facts.root or f"{facts.name} (torchvision)"
