@@ -127,7 +127,7 @@ MEASURED: tuple[Column, ...] = (
     Column("throttled_pct", "%", "share of the window with a throttle reason", "throttled %", 0),
     Column("temperature_c", "°C", "highest temperature", "°C", 0),
     Column("top1_pct", "%", "top-1 on the validation split after the last epoch", "top-1 %", 1),
-    Column("loss", "", "cross-entropy on the validation split (training data where it has none)", "loss", 3),
+    Column("loss", "", "cross-entropy on the validation split, after the last epoch", "loss", 3),
     Column("solo_epoch_time_s", "s", "epoch time of the same trial alone", "alone s", 2),
     Column("slowdown", "", "epoch time together / alone", "slowdown", 2),
     Column("overlap_gain", "", "1 is parallel, 0 merely concurrent", "overlap gain", 2),
@@ -238,7 +238,7 @@ def row(record: Record) -> dict[str, Any]:
 
 
 def cell(value: Any) -> str:
-    """A value as a CSV cell: empty for unknown, lists as 0+1, full precision for numbers."""
+    """A value as a CSV cell: empty for unknown, lists as 0+1, numbers to six digits."""
     if value is None:
         return ""
     if isinstance(value, bool):

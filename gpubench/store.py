@@ -94,6 +94,11 @@ class Results:
             self._lock.release()
             self._lock = None
 
+    def release(self) -> None:
+        """Gives the folder up, for a process that is about to end at once."""
+        if self._lock is not None:
+            self._lock.release()
+
     def beat(self) -> None:
         """Shows that the sweep that holds the folder is alive. Call it often; it acts every half minute."""
         if self._lock is not None:
@@ -187,7 +192,7 @@ def in_order(record: Record) -> tuple[str, str, int]:
 def newest(records: Iterable[Record]) -> dict[tuple[str, str], Record]:
     """(trial id, machine) -> the attempt that counts: the last final one, else the last one."""
     chosen: dict[tuple[str, str], Record] = {}
-    for record in sorted(records, key=in_order):
+    for record in sorted(records, key=lambda r: r.attempt):  # clocks may be set back; numbers only go up
         key = (record.trial_id, record.machine_key)
         before = chosen.get(key)
         if before is None or record.status in FINAL or before.status not in FINAL:
@@ -205,22 +210,28 @@ class _Lock:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._own = {"host": socket.gethostname(), "boot": _boot(), "pid": os.getpid()}
+        self._own = {
+            "host": socket.gethostname(),
+            "boot": _boot(),
+            "pid": os.getpid(),
+            "began": _began(os.getpid()),
+        }
         self._held = False
         self._last_beat = 0.0
 
     def take(self) -> None:
-        own = self._own
-        for _ in range(2):
+        for _ in range(3):
             try:
                 with self._path.open("x", encoding="utf-8") as file:
-                    json.dump(own, file)
+                    json.dump(self._own, file)
             except FileExistsError:
-                if not self._stale(own):
+                seen = self._read()
+                if not self._stale(seen):
                     raise UnusableError(
-                        f"another sweep writes into {self._path.parent} ({self._holder()}); wait for it, or use --out"
+                        f"another sweep writes into {self._path.parent} ({self._holder(seen)}); "
+                        "wait for it, or use --out"
                     ) from None
-                self._path.unlink(missing_ok=True)
+                self._set_aside(seen)
             except OSError as error:
                 raise UnusableError(f"{self._path} can't be written: {error.strerror}") from None
             else:
@@ -229,6 +240,22 @@ class _Lock:
                 return
         raise UnusableError(f"another sweep has just taken {self._path.parent}; wait for it, or use --out")
 
+    def _set_aside(self, stale: Mapping[str, Any]) -> None:
+        """Moves a stale lock away. Where another sweep has replaced it in the meantime, that one gets it back."""
+        aside = self._path.with_name(f"{self._path.name}.{os.getpid()}.stale")
+        try:
+            self._path.rename(aside)
+        except FileNotFoundError:
+            return
+        try:
+            if json.loads(aside.read_text(encoding="utf-8")) != stale:
+                with contextlib.suppress(FileExistsError):
+                    os.link(aside, self._path)
+        except ValueError:
+            pass  # half a lock, of a process that died while it wrote it
+        finally:
+            aside.unlink(missing_ok=True)
+
     def _read(self) -> dict[str, Any]:
         try:
             found: dict[str, Any] = json.loads(self._path.read_text(encoding="utf-8"))
@@ -236,27 +263,25 @@ class _Lock:
             return {}
         return found
 
-    def _holder(self) -> str:
-        found = self._read()
+    def _holder(self, found: Mapping[str, Any]) -> str:
         return f"process {found.get('pid', '?')} on {found.get('host', '?')}"
 
-    def _stale(self, own: Mapping[str, Any]) -> bool:
+    def _stale(self, found: Mapping[str, Any]) -> bool:
+        """On this host a holder is alive or not; on another one, five minutes without a heartbeat tell."""
+        if found.get("host") == self._own["host"] and found.get("boot") == self._own["boot"]:
+            return _began(found.get("pid")) != found.get("began")
         try:
-            age = time.time() - self._path.stat().st_mtime
+            return time.time() - self._path.stat().st_mtime > STALE_S
         except FileNotFoundError:
             return True
-        found = self._read()
-        if age > STALE_S:
-            return True
-        here = found.get("host") == own["host"] and found.get("boot") == own["boot"]
-        return here and not Path(f"/proc/{found.get('pid')}").exists()
 
     def beat(self) -> None:
         now = time.monotonic()
         if self._held and now - self._last_beat > HEARTBEAT_S:
             self._last_beat = now
-            with contextlib.suppress(FileNotFoundError):
-                os.utime(self._path)
+            if self._read() != self._own:
+                raise UnusableError(f"another sweep has taken {self._path.parent} over; this one ends")
+            os.utime(self._path)
 
     def release(self) -> None:
         if self._held:
@@ -268,3 +293,11 @@ class _Lock:
 def _boot() -> str:
     path = Path("/proc/sys/kernel/random/boot_id")
     return path.read_text().strip() if path.exists() else ""
+
+
+def _began(pid: Any) -> str | None:
+    """When process `pid` began, in clock ticks since the boot; None where there is none."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except OSError:
+        return None

@@ -53,7 +53,7 @@ def resize(
 
     The copy has the same classes, names and split; a source without a split gives one with `train` and `val`.
     At once where it is made already. Raises UsageError for a folder without images and where something else
-    lies at `dst`, UnusableError for broken images (counted, the first named) and where it can't be written.
+    lies at `dst`, UsageError for broken images (counted, the first named), UnusableError where it can't be written.
     """
     facts = folder.scan(src)
     dst = default_root(facts, size) if dst is None else dst.absolute()

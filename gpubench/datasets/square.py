@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
-from gpubench.errors import UnusableError
+from gpubench.errors import UsageError
 
 QUALITY = 95
 
@@ -64,12 +64,12 @@ def store(task: tuple[str, str, int], *, size: int) -> str | None:
 
 
 def refuse_broken(sources: Sequence[str], reasons: Sequence[str | None]) -> None:
-    """Raises UnusableError that counts the broken images and names the first."""
+    """Raises UsageError that counts the broken images and names the first."""
     broken = [(path, reason) for path, reason in zip(sources, reasons, strict=True) if reason is not None]
     if broken:
         path, reason = broken[0]
         plural = "image" if len(broken) == 1 else "images"
-        raise UnusableError(f"{len(broken)} broken {plural}, first: {path} ({reason}); repair or remove them")
+        raise UsageError(f"{len(broken)} broken {plural}, first: {path} ({reason}); repair or remove them")
 
 
 def _reason(error: BaseException) -> str:

@@ -143,6 +143,10 @@ def _value(name: str, value: Any) -> Any:
     kind = values.TYPES[values.check_field(name)]
     if kind is tuple and isinstance(value, str):
         return values.parse_one(name, value)
+    if isinstance(value, dict) or (
+        isinstance(value, list) and any(isinstance(v, (list, dict)) for v in value)
+    ):
+        raise UsageError(f"{name}: {value!r} is not a value of a trial field")
     if kind is tuple and isinstance(value, list):
         return tuple(value)
     if isinstance(value, list):

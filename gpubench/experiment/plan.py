@@ -6,6 +6,7 @@ import contextlib
 import gc
 import hashlib
 import itertools
+import json
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -197,25 +198,45 @@ def _matches(t: Trial, per_gpu: int | None, exclude: Mapping[str, Any]) -> bool:
 _CHAIN_FIELDS = tuple(name for name in FIELDS if name not in ("batch_size", "lr", *REPEAT_FIELDS))
 
 
-def chain_key(t: Trial) -> tuple[Any, ...]:
-    """What trials share that differ only in batch size, seed and repeat: one chain of growing batches."""
+def chain_key(t: Trial, definition: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What trials share that differ only in batch size, learning rate, seed and repeat: a chain of growing batches.
+
+    `definition`: of the trial's variant, which may mean something else in another experiment.
+    """
     own = vars(t)
-    return tuple(own[name] for name in _CHAIN_FIELDS)
+    return (json.dumps(definition, sort_keys=True), *(own[name] for name in _CHAIN_FIELDS))
 
 
-def skip_reason(unit: Unit, oom: Mapping[tuple[Any, ...], int], gpus: int | None, device: str) -> str | None:
+NEEDS = "needs "
+"""How the reason begins for a trial that wants more than the machine has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How many GPUs and CPUs there are."""
+
+    gpus: int
+    cpus: int
+
+
+def skip_reason(unit: Unit, oom: Mapping[tuple[Any, ...], int], room: Room | None, device: str) -> str | None:
     """Why a planned trial need not run here.
 
-    `oom`: chain -> smallest global batch that ran out of memory on this machine. `gpus`: how many there are,
-    None where that plays no part (reading a folder elsewhere).
+    `oom`: chain -> smallest global batch that ran out of memory on this machine. `room`: None where it plays no
+    part (reading a folder elsewhere).
     """
-    smallest = oom.get(chain_key(unit.trial)) if oom else None
-    if smallest is not None and unit.trial.batch_size > smallest:
+    t = unit.trial
+    smallest = oom.get(chain_key(t, unit.variant.definition())) if oom else None
+    if smallest is not None and t.batch_size > smallest:
         return f"batch {smallest} of the same configuration was out of memory"
-    if gpus is not None and device_of(unit.trial, device) == "cuda":
-        wanted = max(unit.trial.gpu_ids) + 1 if unit.trial.gpu_ids else unit.trial.gpus or 1
-        if wanted > gpus:
-            return f"needs {wanted} GPUs, this machine has {gpus}"
+    if room is None:
+        return None
+    if device_of(t, device) == "cuda":
+        gpus = max(t.gpu_ids) + 1 if t.gpu_ids else t.gpus or 1
+        if gpus > room.gpus:
+            return f"{NEEDS}{gpus} GPU{'s' if gpus > 1 else ''}, this machine shows {room.gpus}"
+    if t.cpus is not None and t.cpus > room.cpus:
+        return f"{NEEDS}{t.cpus} CPUs, {room.cpus} may be used"
     return None
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gpubench.errors import UnusableError
 from gpubench.launch.client import Launcher, Running
 from gpubench.launch.outcome import Status
 from gpubench.monitor.watcher import Watcher
@@ -54,7 +55,12 @@ def attempt(
     done = Attempt(launched=time.monotonic())
     progress = Progress()
     watcher.before()
-    running = launcher.launch(spec)
+    try:
+        running = launcher.launch(spec)
+    except UnusableError as error:  # the server was there when the sweep began: this is this trial's ending
+        done.forced = ("failed", str(error))
+        done.finished = time.monotonic()
+        return done
     try:
         watcher.start(running.pid)
         deadline = time.monotonic() + timeout_s

@@ -138,11 +138,15 @@ class ForkServer:
             self.wait_ready()
         # A channel for each rank, so that an answer reaches the one that asked.
         pairs = [pair() for _ in range(spec["ranks"])]
-        self._control.send({"run": spec}, [theirs.fileno() for _, theirs in pairs])
+        try:
+            self._control.send({"run": spec}, [theirs.fileno() for _, theirs in pairs])
+        except OSError:
+            self._lost = True  # it died since it was looked at; below that is told
         for _, theirs in pairs:
             theirs.close()
         while not self._started:
-            self._pump(10.0)
+            if not self._lost:
+                self._pump(10.0)
             if self._lost:
                 raise UnusableError(
                     "the fork server died while it started a trial: has the host memory left?"
@@ -166,7 +170,8 @@ class ForkServer:
         while not self.has_exited(pid) and time.monotonic() < deadline:
             self._pump(0.05)
         if not self._lost and self._exited.pop(pid, None) is not None:
-            self._control.send({"reap": pid})
+            with contextlib.suppress(OSError):  # a server that has just died leaves nothing to reap
+                self._control.send({"reap": pid})
 
     def close(self) -> None:
         """Ends the server, and with it whatever it started."""

@@ -6,9 +6,10 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from rich.console import Console
 
@@ -16,7 +17,7 @@ from gpubench import environment
 from gpubench.errors import UnusableError, UsageError, unknown
 from gpubench.experiment import experiment as experiments
 from gpubench.experiment.experiment import Experiment, Options
-from gpubench.experiment.plan import Plan, device_of, expand, plan_id
+from gpubench.experiment.plan import NEEDS, Plan, expand, plan_id
 from gpubench.launch.client import ForkServer
 from gpubench.monitor.nvml import Nvml, open_nvml
 from gpubench.report import live, terminal
@@ -47,7 +48,12 @@ def read_experiment(path: Path | None, options: Options, *, has_gpu: bool) -> Ex
         on_cpu = options.fields.get("device") == "cpu" or not (has_gpu or asks_for_gpus)
         name = "cpu.toml" if on_cpu else "gpu.toml"
         base = experiments.parse(resources.files("gpubench.builtin").joinpath(name).read_text("utf-8"), name)
-    return experiments.with_options(base, options)
+        if "data" in options.fields:  # other images have a size of their own
+            base = replace(base, fixed={k: v for k, v in base.fixed.items() if k != "input_size"})
+    asked = experiments.with_options(base, options)
+    # Other axes ask another question than the built-in one.
+    same = path is not None or asked.varied == base.varied
+    return asked if same else replace(asked, question="")
 
 
 def make_plan(experiment: Experiment, machine: environment.Machine, sources: Disk, order: str | None) -> Plan:
@@ -59,18 +65,11 @@ def make_plan(experiment: Experiment, machine: environment.Machine, sources: Dis
     return expand(experiment, device=device, sources=sources, order=order)
 
 
-def check_gpus(plan: Plan, machine: environment.Machine) -> None:
-    """Raises UsageError where every trial needs more GPUs than there are."""
-    needed = [
-        max(u.trial.gpu_ids) + 1 if u.trial.gpu_ids else u.trial.gpus or 1
-        for u in plan.units
-        if device_of(u.trial, plan.device) == "cuda"
-    ]
-    if len(needed) == len(plan.units) and min(needed) > len(machine.gpus):
-        raise UsageError(
-            f"no trial is left: the smallest needs {min(needed)} GPUs, this machine shows {len(machine.gpus)}"
-            + ("" if machine.gpus else "; without --gpus, or with --device cpu, it runs on the CPU")
-        )
+def check_hardware(planned: Sequence[Planned], machine: environment.Machine) -> None:
+    """Raises UsageError where every trial needs more GPUs or CPUs than there are."""
+    if all(item.state == "skip" and item.why.startswith(NEEDS) for item in planned):
+        hint = "" if machine.gpus else "; without --gpus, or with --device cpu, it runs on the CPU"
+        raise UsageError(f"no trial is left: {planned[0].why}{hint if 'GPU' in planned[0].why else ''}")
 
 
 def results_folder(out: Path | None, experiment: Experiment) -> Path:
@@ -90,18 +89,11 @@ def newest_results() -> Path:
 def store_plan(sweep: Sweep) -> None:
     """Keeps the plan as resolved, with the facts that its trials' ids rest on."""
     plan = sweep.plan
-    facts: dict[str, dict[str, Any]] = {}
-    models: dict[str, str] = {}
-    for unit in plan.units:
-        known = sweep.sources.data(unit.trial.data).as_dict()
-        facts[unit.trial.data] = {k: v for k, v in known.items() if v is not None and k != "root"}
-        fingerprint = sweep.sources.model(unit.trial.model)
-        if fingerprint:
-            models[unit.trial.model] = fingerprint
-    resolved = {"device": plan.device, "data": facts, "models": models}
-    sweep.results.save_plan(
-        plan.experiment.name, plan_id(plan.units), experiments.to_toml(plan.experiment, resolved)
-    )
+    for unit in plan.units:  # for a plan that was expanded elsewhere
+        sweep.sources.data(unit.trial.data)
+        sweep.sources.model(unit.trial.model)
+    toml = experiments.to_toml(plan.experiment, {"device": plan.device, **sweep.sources.stored()})
+    sweep.results.save_plan(plan.experiment.name, plan_id(plan.units), toml)
 
 
 def sweep(
@@ -130,16 +122,16 @@ def sweep(
     job = Sweep(plan=plan, results=results, machine=machine, nvml=usable, sources=sources, settings=settings)
     if results.folder.exists() and not results.folder.is_dir():
         results.create()  # says what is wrong
-    job.load()
-    planned = job.survey()
-    stderr = Console(stderr=True, highlight=False)
     if mode == "plan":
-        print_plan(job, planned)
+        job.load()
+        print_plan(job, job.survey())
         return 0
-    check_gpus(plan, machine)
+    check_hardware(job.survey(), machine)
     results.create()
-    view = live.view(stderr, quiet=mode == "quiet")
+    view = live.view(Console(stderr=True, highlight=False), quiet=mode == "quiet")
     with results.locked():
+        job.load()
+        planned = job.survey()
         store_plan(job)
         for line in dropped_lines(plan):
             view.say(line)
@@ -152,6 +144,7 @@ def sweep(
                 failed=sum(item.state == "failed" for item in planned),
                 stale=sum(item.stale for item in planned),
             )
+            job.skips = {item.unit.trial_id: item.why for item in planned if item.state == "skip"}
             job.write_tables()
     finish(job, planned, summary, view, mode)
     return RESUMABLE if summary.interrupted else 1 if summary.failed else 0
@@ -161,7 +154,7 @@ def run(job: Sweep, planned: Sequence[Planned], view: live.View, mode: Mode) -> 
     """Announces, prepares the images and runs the sweep, with the fork server warming up meanwhile."""
     for line in announcement_lines(job, planned):
         view.say(line)
-    with stop_on_signals(view.close) as stop:
+    with stop_on_signals([view.close, job.abandon]) as stop:
         launcher = ForkServer()
         try:
             with view:
@@ -177,7 +170,10 @@ def emit(record: Record, mode: Mode) -> None:
     """With --json, a line for each unit as it ends."""
     if mode == "json":
         row = {k: v for k, v in row_of(record).items() if v is not None}
-        print(json.dumps(row, ensure_ascii=False), flush=True)
+        try:
+            print(json.dumps(row, ensure_ascii=False), flush=True)
+        except BrokenPipeError:  # nobody reads any more; the measuring goes on, and the records have it all
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def print_plan(job: Sweep, planned: Sequence[Planned]) -> None:
@@ -207,11 +203,10 @@ def finish(job: Sweep, planned: Sequence[Planned], summary: Summary, view: live.
         print(job.results.folder)
     elif mode == "table":
         mine = {item.unit.trial_id for item in planned}
-        shown = [
-            t
-            for t in contents(job.results, job.records).tables
-            if any(row["trial_id"] in mine for row in t.rows)
-        ]
+        found = contents(job.results, job.records, job.skips)
+        shown = [t for t in found.tables if any(row["trial_id"] in mine for row in t.rows)]
+        for problem in found.problems:
+            view.say(problem)
         terminal.show(shown, Console(highlight=False))
     elif mode == "json":
         ran = job.chosen()
@@ -241,6 +236,8 @@ def table(folder: Path | None, *, markdown: bool) -> int:
     if not records:
         raise UnusableError(f"{results.folder} holds no records")
     found = contents(results, records)
+    for problem in found.problems:
+        print(f"gpubench: {problem}", file=sys.stderr)
     if markdown:
         sys.stdout.write(markdown_report.text(found.tables))
     else:

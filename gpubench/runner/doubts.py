@@ -12,9 +12,9 @@ def doubts(unit: Unit, resolved: Resolved, seen: Figures) -> dict[str, str]:
     found: dict[str, str] = {}
     if seen.strangers:
         found["stranger"] = f"another process used the GPU: {seen.strangers[0]}; run again when it is gone"
-    if resolved.workers > len(resolved.cpu_ids):
+    if resolved.workers > resolved.cpus:
         found["cpu-starved"] = (
-            f"{resolved.workers} loader workers share {len(resolved.cpu_ids)} CPUs; use fewer workers or more CPUs"
+            f"{resolved.workers} loader workers share {resolved.cpus} CPUs; use fewer workers or more CPUs"
         )
     if unit.trial.strategy == "dp":
         found["dp"] = "DataParallel copies the model in every step, from one process; prefer ddp"

@@ -46,7 +46,7 @@ def _estimate(t: Trial, resolved: Resolved, known: _Rates) -> Estimate:
     rate = known.nearest(t)
     if rate is not None:
         return Estimate(START_S[resolved.device] + images / rate, True)
-    cpus = max(1, len(resolved.cpu_ids))
+    cpus = max(1, resolved.cpus)
     if resolved.device == "cpu":
         compute = CPU_IMAGES_PER_CPU_S * cpus * (224 / resolved.input_size) ** 2
     else:

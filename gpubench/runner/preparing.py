@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from gpubench.datasets import locate
-from gpubench.errors import GpubenchError
+from gpubench.errors import UsageError
 from gpubench.report.live import Progress, View
 from gpubench.runner.folders import Wanted
 from gpubench.runner.state import Planned
@@ -55,6 +55,8 @@ def prepare(sweep: Sweep, planned: Sequence[Planned], view: View, should_stop: C
             sweep.folders.ready((data, files, size), progress)
         except _StoppedError:
             return False
-        except GpubenchError as error:
-            view.say(f"images: {error}")  # the trials that need them fail with that reason
+        except UsageError as error:
+            # Something is wrong with these images: the trials that need them fail with that reason. What is wrong
+            # with the machine (a full disk) ends the sweep instead.
+            view.say(f"images: {error}")
     return True

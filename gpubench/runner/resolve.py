@@ -28,6 +28,8 @@ class Resolved:
     processes: int
     """Ranks of the trial."""
     cpu_ids: tuple[int, ...]
+    cpus: int
+    """CPUs' worth of time: fewer than `cpu_ids` under a quota."""
     workers: int
     input_size: int
     num_classes: int
@@ -40,7 +42,7 @@ class Resolved:
             "gpus": len(self.gpu_ids),
             "gpu_ids": list(self.gpu_ids) if self.gpu_ids else None,
             "ranks": self.processes if self.device == "cpu" else None,
-            "cpus": len(self.cpu_ids),
+            "cpus": self.cpus,
             "workers": self.workers,
             "input_size": self.input_size,
             "num_classes": self.num_classes,
@@ -57,9 +59,9 @@ def resolve(unit: Unit, machine: Machine, facts: DataFacts, default_device: str)
         gpu_ids = t.gpu_ids if t.gpu_ids is not None else tuple(range(t.gpus or 1))
     processes = t.devices if catalog.STRATEGIES[t.strategy].process_per_device else 1
     cpu_ids = machine.cpu_ids[: t.cpus] if t.cpus else machine.cpu_ids
+    cpus = min(len(cpu_ids), machine.cpu_count)
     workers = t.workers
     if workers is None:
-        cpus = min(len(cpu_ids), machine.cpu_count)
         workers = default_workers(cpus, processes, device) if unit.variant.files != "none" else 0
     return Resolved(
         device=device,
@@ -67,6 +69,7 @@ def resolve(unit: Unit, machine: Machine, facts: DataFacts, default_device: str)
         gpu_uuids=tuple(machine.gpus[i].uuid for i in gpu_ids),
         processes=processes,
         cpu_ids=cpu_ids,
+        cpus=cpus,
         workers=workers,
         input_size=t.input_size or facts.size or DEFAULT_SIZE,
         num_classes=t.num_classes or facts.num_classes,
@@ -132,7 +135,7 @@ def spec(
 ) -> dict[str, Any]:
     """The whole order to the trial's processes, as JSON-able values."""
     t = unit.trial
-    share = max(1, len(resolved.cpu_ids) // resolved.processes)
+    share = max(1, resolved.cpus // resolved.processes)
     cpu_ids: Sequence[int] = resolved.cpu_ids
     return {
         "model": t.model,

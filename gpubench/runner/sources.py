@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,11 +13,32 @@ from gpubench.errors import UsageError
 
 
 class Disk:
-    """Looks on the disk, once for each name."""
+    """Looks on the disk, once for each name, and remembers every answer."""
 
     def __init__(self) -> None:
-        self.data = functools.cache(locate.facts_of)
-        self.model = functools.cache(_model_fingerprint)
+        self.known_data: dict[str, DataFacts] = {}
+        self.known_models: dict[str, str] = {}
+
+    def data(self, name: str) -> DataFacts:
+        if name not in self.known_data:
+            self.known_data[name] = locate.facts_of(name)
+        return self.known_data[name]
+
+    def model(self, name: str) -> str:
+        if name not in self.known_models:
+            self.known_models[name] = _model_fingerprint(name)
+        return self.known_models[name]
+
+    def stored(self) -> dict[str, Any]:
+        """All that a plan asked for, dropped combinations included, as `Stored` reads it back from TOML."""
+        data = {name: facts.as_dict() for name, facts in self.known_data.items()}
+        return {
+            "data": {
+                name: {k: v for k, v in facts.items() if v is not None and k != "root"}
+                for name, facts in data.items()
+            },
+            "models": {name: found for name, found in self.known_models.items() if found},
+        }
 
 
 class Stored:

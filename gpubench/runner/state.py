@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import json
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from gpubench.experiment.plan import Plan, Unit, chain_key, skip_reason
+from pydantic import ValidationError
+
+from gpubench.experiment.plan import Plan, Room, Unit, chain_key, skip_reason
 from gpubench.result import FINAL, Record
+from gpubench.trial import Trial
 
 State = Literal["done", "run", "skip", "failed"]
 VERSIONS = ("torch", "torchvision", "driver", "gpubench")
@@ -25,14 +29,17 @@ class Planned:
     stale: bool = False
 
 
-def oom_chains(units: Sequence[Unit], chosen: Mapping[str, Record]) -> dict[tuple[Any, ...], int]:
-    """Chain -> the smallest batch that ran out of memory."""
+def oom_chains(records: Iterable[Record]) -> dict[tuple[Any, ...], int]:
+    """Chain -> the smallest batch that ran out of memory, whichever plan ran it. `records`: of one machine."""
     found: dict[tuple[Any, ...], int] = {}
-    for unit in units:
-        record = chosen.get(unit.trial_id)
-        if record is not None and record.status == "oom":
-            key = chain_key(unit.trial)
-            found[key] = min(found.get(key, unit.trial.batch_size), unit.trial.batch_size)
+    for record in records:
+        if record.status == "oom":
+            try:
+                t = Trial.model_validate_json(json.dumps(record.trial))
+            except ValidationError:
+                continue  # of a version with other fields: no trial of today is in its chain
+            key = chain_key(t, record.variant_definition)
+            found[key] = min(found.get(key, t.batch_size), t.batch_size)
     return found
 
 
@@ -45,16 +52,18 @@ def survey(
     plan: Plan,
     chosen: Mapping[str, Record],
     *,
-    gpus: int | None,
+    oom: Mapping[tuple[Any, ...], int],
+    room: Room | None,
     environment: Mapping[str, Any],
     retry: Collection[str] = (),
     fresh: bool = False,
 ) -> list[Planned]:
-    """One line a trial. `chosen`: trial id -> the attempt that counts on this machine.
+    """One line a trial. `chosen`: trial id -> the attempt that counts on this machine; `oom`: of `oom_chains`.
 
     `retry`: statuses to run again, `stale` among them. `fresh`: everything again.
     """
-    oom = {} if fresh or "oom" in retry else oom_chains(plan.units, chosen)
+    if fresh or "oom" in retry:
+        oom = {}
     found = []
     for unit in plan.units:
         record = None if fresh else chosen.get(unit.trial_id)
@@ -66,7 +75,7 @@ def survey(
         ):
             found.append(Planned(unit, "done", record.status, record, stale))
             continue
-        skipped = skip_reason(unit, oom, gpus, plan.device)
+        skipped = skip_reason(unit, oom, room, plan.device)
         if skipped:
             found.append(Planned(unit, "skip", skipped, record))
         elif record is not None and record.status in ("failed", "timeout") and record.status not in retry:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
@@ -15,7 +15,7 @@ AT_ONCE = 130
 class Stop:
     """Call it to ask whether to stop."""
 
-    def __init__(self, before_exit: Callable[[], None]) -> None:
+    def __init__(self, before_exit: Sequence[Callable[[], None]]) -> None:
         self.signal: int | None = None
         self._before_exit = before_exit
 
@@ -25,20 +25,23 @@ class Stop:
     def _handle(self, number: int, _: FrameType | None) -> None:
         if self.signal is None:
             self.signal = number
-        elif number == signal.SIGINT:
+        else:
+            for tidy in self._before_exit:
+                tidy()
             # The fork server dies with this process, and all trials with it.
-            self._before_exit()
-            os._exit(AT_ONCE)
+            os._exit(AT_ONCE if number == signal.SIGINT else 128 + number)
 
 
 @contextlib.contextmanager
-def stop_on_signals(before_exit: Callable[[], None]) -> Iterator[Stop]:
+def stop_on_signals(before_exit: Sequence[Callable[[], None]]) -> Iterator[Stop]:
     """A Stop that listens to SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 inside the block.
 
-    `before_exit` is called before a second SIGINT ends the process at once: it gives the terminal back.
+    Signals that were ignored stay so: that is what nohup means. `before_exit` is called, one after the other,
+    before a second signal ends the process at once.
     """
     stop = Stop(before_exit)
-    before = {number: signal.signal(number, stop._handle) for number in SIGNALS}
+    heard = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, stop._handle) for number in heard}
     try:
         yield stop
     finally:

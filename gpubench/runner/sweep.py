@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
+import shutil
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -14,7 +16,7 @@ from typing import Any
 from gpubench.datasets.facts import DataFacts
 from gpubench.environment import Machine, environment_facts, machine_key
 from gpubench.errors import GpubenchError
-from gpubench.experiment.plan import Plan, Unit, chain_key, device_of, skip_reason
+from gpubench.experiment.plan import Plan, Room, Unit, chain_key, device_of, skip_reason
 from gpubench.launch.attempt import Attempt, attempt, last_words
 from gpubench.launch.attempt import Progress as TrialProgress
 from gpubench.launch.client import Launcher
@@ -32,7 +34,7 @@ from gpubench.runner.folders import Folders, Wanted
 from gpubench.runner.judging import judge, merge
 from gpubench.runner.resolve import Resolved
 from gpubench.runner.sources import Disk
-from gpubench.runner.state import Planned, survey
+from gpubench.runner.state import Planned, oom_chains, survey
 from gpubench.runner.tables import row_of, write_tables
 from gpubench.store import Results, newest
 
@@ -75,7 +77,10 @@ class Sweep:
     environment: dict[str, Any] = field(default_factory=dict)
     folders: Folders = field(default_factory=Folders)
     _gmacs: dict[tuple[Any, ...], float] = field(default_factory=dict)
+    skips: dict[str, str] = field(default_factory=dict)
+    """Trial id -> why this sweep skipped it."""
     _tables_due: float = 0.0
+    _scratch: Path | None = None
 
     def __post_init__(self) -> None:
         self.environment = environment_facts(self.machine)
@@ -100,11 +105,16 @@ class Sweep:
         return survey(
             self.plan,
             self.chosen(),
-            gpus=len(self.machine.gpus),
+            oom=self._oom_here(),
+            room=Room(len(self.machine.gpus), self.machine.cpu_count),
             environment=self.environment,
             retry=self.settings.retry,
             fresh=self.settings.fresh,
         )
+
+    def _oom_here(self) -> dict[tuple[Any, ...], int]:
+        keys = {self._machine_key(unit) for unit in self.plan.units}
+        return oom_chains(r for (_, machine), r in newest(self.records).items() if machine in keys)
 
     def resolve(self, unit: Unit) -> Resolved:
         return resolving.resolve(unit, self.machine, self.facts(unit), self.plan.device)
@@ -132,9 +142,19 @@ class Sweep:
     ) -> Summary:
         """Runs what is to be run. Every attempt is stored before the next one begins."""
         try:
-            return self._run(launcher, view, should_stop, emit)
-        finally:
-            self.write_tables()
+            summary = self._run(launcher, view, should_stop, emit)
+        except BaseException:
+            with contextlib.suppress(GpubenchError):  # the first error is the one to tell
+                self.write_tables()
+            raise
+        self.write_tables()
+        return summary
+
+    def abandon(self) -> None:
+        """What a process that is about to end at once still clears away."""
+        if self._scratch is not None:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+        self.results.release()
 
     def _run(
         self,
@@ -158,6 +178,7 @@ class Sweep:
                 summary.reused += 1
             elif state == "skip":
                 summary.skipped += 1
+                self.skips[unit.trial_id] = why
                 view.say(f"[{number}/{len(planned)}] {self.label(unit)}  skipped: {why}")
             elif state == "failed":
                 summary.failed += 1
@@ -170,13 +191,13 @@ class Sweep:
                 record = self.run_one(unit, launcher, should_stop, look)
                 self.records.append(record)
                 if record.status == "oom":
-                    chain = chain_key(unit.trial)
+                    chain = chain_key(unit.trial, unit.variant.definition())
                     oom[chain] = min(unit.trial.batch_size, oom.get(chain, unit.trial.batch_size))
                 emit(record)
                 view.finished(number, len(planned), self.label(unit), row_of(record))
                 summary.ran += 1
                 summary.failed += record.status in ("failed", "timeout")
-                self._write_tables_sometimes()
+                self._write_tables_sometimes(view)
                 if record.status == "interrupted":
                     summary.interrupted = True
                     break
@@ -200,6 +221,7 @@ class Sweep:
         watcher = Watcher(self.nvml, self.machine, resolved.gpu_uuids, resolved.cpu_ids)
         steps: list[tuple[Any, ...]] = []
         with tempfile.TemporaryDirectory(prefix="gpubench-") as scratch:
+            self._scratch = Path(scratch)
             try:
                 order = self._order(unit, resolved, log, Path(scratch))
             except GpubenchError as error:  # its images can't be had; other trials may use others
@@ -292,14 +314,18 @@ class Sweep:
 
     # ---- after ----
 
-    def _write_tables_sometimes(self) -> None:
+    def _write_tables_sometimes(self, view: View) -> None:
+        """On the way a table that can't be written stops nothing: the records are there."""
         if time.monotonic() >= self._tables_due:
-            self.write_tables()
             self._tables_due = time.monotonic() + TABLES_PERIOD_S
+            try:
+                self.write_tables()
+            except GpubenchError as error:
+                view.say(f"tables: {error}")
 
     def write_tables(self) -> None:
         """All CSVs and table.md, from what is held here."""
-        write_tables(self.results, self.records)
+        write_tables(self.results, self.records, self.skips)
 
     # ---- helpers ----
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,38 +26,46 @@ class Contents:
 
     rows: list[dict[str, Any]] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    """Plans that could not be read, one line each."""
 
 
-def stored_plans(results: Results) -> list[Plan]:
-    """The folder's plans, expanded as they were when they were stored."""
-    found = []
+def stored_plans(results: Results) -> tuple[list[Plan], list[str]]:
+    """The folder's plans, expanded as they were when they were stored; and why any can't be.
+
+    A plan that can't be read (damaged, or of a version with other names) closes no folder: records are the truth.
+    """
+    found, problems = [], []
     for path in results.plans():
-        text = path.read_text(encoding="utf-8")
-        resolved = tomllib.loads(text).get("plan", {})
-        sources = Stored(resolved.get("data", {}), resolved.get("models", {}))
         try:
-            found.append(
-                expand(
-                    experiments.parse(text, str(path)), device=resolved.get("device", "cuda"), sources=sources
-                )
-            )
+            text = path.read_text(encoding="utf-8")
+            resolved = tomllib.loads(text).get("plan", {})
+            sources = Stored(resolved.get("data", {}), resolved.get("models", {}))
+            experiment = experiments.parse(text, str(path))
+            found.append(expand(experiment, device=resolved.get("device", "cuda"), sources=sources))
         except KeyError as error:
-            raise UsageError(f"{path} lacks the facts of data {error}; move it away to go on") from None
-    return found
+            problems.append(f"{path} is left out: it lacks the facts of {error}")
+        except (UsageError, tomllib.TOMLDecodeError, TypeError, OSError) as error:
+            problems.append(f"{path} is left out: {error}")
+    return found, problems
 
 
-def contents(results: Results, records: Sequence[Record]) -> Contents:
-    """Rows and tables: every record that counts, then planned trials without one as `skipped` or `missing`."""
+def contents(results: Results, records: Sequence[Record], skips: Mapping[str, str] | None = None) -> Contents:
+    """Rows and tables: every record that counts, then planned trials without one as `skipped` or `missing`.
+
+    `skips`: trial id -> why a sweep that is under way, or has just ended, skipped it.
+    """
+    skips = skips or {}
     chosen = newest(records)
     rows = [row_of(record) for record in chosen.values()]
-    by_id: dict[str, Record] = {tid: record for (tid, _), record in chosen.items()}
-    known_ids = set(by_id)
+    known_ids = {trial_id for trial_id, _ in chosen}
     axes: dict[str, list[tuple[str, ...]]] = {}
     questions: dict[str, str] = {}
     members: dict[str, dict[str, None]] = {}
-    for plan in stored_plans(results):
+    plans, problems = stored_plans(results)
+    oom = oom_chains(chosen.values())
+    for plan in plans:
         name = plan.experiment.name
-        oom = oom_chains(plan.units, by_id)
         questions[name] = plan.experiment.question or questions.get(name, "")
         known = axes.setdefault(name, [])
         known += [axis for axis in plan.experiment.varied if axis not in known]
@@ -69,7 +77,7 @@ def contents(results: Results, records: Sequence[Record]) -> Contents:
             known_ids.add(unit.trial_id)
             by_id_row: dict[str, Any] = dict.fromkeys(column.name for column in COLUMNS)
             by_id_row.update(unit.trial.model_dump(mode="json", exclude={"repeat"}))
-            why = skip_reason(unit, oom, None, plan.device)
+            why = skips.get(unit.trial_id) or skip_reason(unit, oom, None, plan.device)
             by_id_row.update(
                 trial_id=unit.trial_id,
                 config_id=unit.config_id,
@@ -80,12 +88,14 @@ def contents(results: Results, records: Sequence[Record]) -> Contents:
             )
             rows.append(by_id_row)
     made = tables(rows, axes=axes, questions=questions, members={k: list(v) for k, v in members.items()})
-    return Contents(rows=rows, tables=made)
+    return Contents(rows=rows, tables=made, problems=problems)
 
 
-def write_tables(results: Results, records: Sequence[Record]) -> Contents:
+def write_tables(
+    results: Results, records: Sequence[Record], skips: Mapping[str, str] | None = None
+) -> Contents:
     """Writes trials.csv, epochs.csv, table.csv and table.md anew; returns what stands in them."""
-    found = contents(results, records)
+    found = contents(results, records, skips)
     results.write_rows(
         [row for row in found.rows if row["status"] != "missing"], list(newest(records).values())
     )

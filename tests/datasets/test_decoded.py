@@ -8,7 +8,7 @@ from PIL import Image
 
 from gpubench.datasets import decoded, folder
 from gpubench.datasets.square import opened
-from gpubench.errors import UnusableError
+from gpubench.errors import UnusableError, UsageError
 
 
 def test_arrays_hold_the_images_in_the_order_of_the_listing(flat: Path) -> None:
@@ -40,7 +40,7 @@ def test_a_second_call_makes_nothing(flat: Path) -> None:
 
 def test_a_broken_image_is_named_and_nothing_stays(flat: Path, home: Path) -> None:
     (flat / "ant" / "009.jpg").write_bytes(b"no image")
-    with pytest.raises(UnusableError, match=r"^1 broken image, first: .*ant/009\.jpg \(not an image\)"):
+    with pytest.raises(UsageError, match=r"^1 broken image, first: .*ant/009\.jpg \(not an image\)"):
         decoded.decode(flat, size=8)
     assert all(p.name.endswith(".lock") for p in home.iterdir())
 

@@ -8,7 +8,7 @@ from photo_trees import save_photo, tree
 from PIL import Image
 
 from gpubench.datasets import folder, resize
-from gpubench.errors import UnusableError, UsageError
+from gpubench.errors import UsageError
 
 
 def stems(root: Path, split: str) -> list[tuple[str, str, int]]:
@@ -65,7 +65,7 @@ def test_broken_images_are_counted_and_the_first_is_named(flat: Path, tmp_path: 
     (flat / "bee" / "002.jpg").write_bytes(b"")
     (flat / "cat" / "000.png").write_bytes((flat / "cat" / "000.png").read_bytes()[:60])
     with pytest.raises(
-        UnusableError, match=r"^3 broken images, first: .*/bee/001\.jpg \(.*[Tt]runcated.*\)"
+        UsageError, match=r"^3 broken images, first: .*/bee/001\.jpg \(.*[Tt]runcated.*\)"
     ) as caught:
         resize.resize(flat, tmp_path / "out", size=16)
     assert "\n" not in str(caught.value)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from gpubench import catalog
 from gpubench.errors import UsageError
 from gpubench.experiment.experiment import Axis, Experiment, Options, parse, to_toml, with_options
-from gpubench.experiment.plan import Plan, chain_key, expand, plan_id, skip_reason
+from gpubench.experiment.plan import Plan, Room, chain_key, expand, plan_id, skip_reason
 
 PLAIN = Given()
 
@@ -287,25 +287,28 @@ def test_a_plan_is_named_by_its_trials() -> None:
 # ---- skipping ----
 
 
+ROOM = Room(gpus=1, cpus=2)
+
+
 def test_larger_batches_of_a_chain_are_skipped() -> None:
     small, large = plan(experiment(batch_size=[32, 64])).units
-    oom = {chain_key(small.trial): 32}
-    assert skip_reason(small, oom, 1, "cuda") is None
-    assert skip_reason(large, oom, 1, "cuda") == "batch 32 of the same configuration was out of memory"
+    oom = {chain_key(small.trial, small.variant.definition()): 32}
+    assert skip_reason(small, oom, ROOM, "cuda") is None
+    assert skip_reason(large, oom, ROOM, "cuda") == "batch 32 of the same configuration was out of memory"
     others: list[dict[str, Any]] = [{"precision": "bf16"}, {"gpus": 2}, {"model": "mlp"}, {"input_size": 64}]
     for field in others:
         (unlike,) = plan(experiment({"batch_size": 64, **field})).units
-        assert skip_reason(unlike, oom, 4, "cuda") is None, field
+        assert skip_reason(unlike, oom, Room(gpus=4, cpus=2), "cuda") is None, field
     same: list[dict[str, Any]] = [{"seed": 5}, {"repeat": 2}, {"lr": 0.5}]
     for field in same:
         (alike,) = plan(experiment({"batch_size": 64, **field})).units
-        assert skip_reason(alike, oom, 1, "cuda"), field
+        assert skip_reason(alike, oom, ROOM, "cuda"), field
 
 
 def test_trials_for_more_gpus_than_there_are_are_skipped() -> None:
     one, two, third = plan(experiment(gpu_ids=[(0,), (0, 1), (2,)])).units
-    assert [skip_reason(u, {}, 2, "cuda") for u in (one, two)] == [None, None]
-    assert skip_reason(third, {}, 2, "cuda") == "needs 3 GPUs, this machine has 2"
+    assert [skip_reason(u, {}, Room(gpus=2, cpus=2), "cuda") for u in (one, two)] == [None, None]
+    assert skip_reason(third, {}, Room(gpus=2, cpus=2), "cuda") == "needs 3 GPUs, this machine shows 2"
     assert skip_reason(third, {}, None, "cuda") is None
     (cpu,) = plan(experiment({"device": "cpu"})).units
-    assert skip_reason(cpu, {}, 0, "cuda") is None
+    assert skip_reason(cpu, {}, Room(gpus=0, cpus=2), "cuda") is None

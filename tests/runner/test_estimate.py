@@ -12,7 +12,7 @@ from gpubench.runner.resolve import Resolved
 from gpubench.trial import make
 
 HERE = Resolved(
-    device="cuda", gpu_ids=(0,), gpu_uuids=("GPU-00",), processes=1, cpu_ids=(0, 1), workers=2, input_size=224,
+    device="cuda", gpu_ids=(0,), gpu_uuids=("GPU-00",), processes=1, cpu_ids=(0, 1), cpus=2, workers=2, input_size=224,
     num_classes=16, train_images=10_240,
 )  # fmt: skip
 

@@ -14,7 +14,7 @@ from gpubench.runner.stopping import AT_ONCE, SIGNALS, stop_on_signals
 @pytest.mark.parametrize("number", SIGNALS)
 def test_the_first_signal_asks_to_stop(number: signal.Signals) -> None:
     before = signal.getsignal(number)
-    with stop_on_signals(lambda: pytest.fail("ended at once")) as stop:
+    with stop_on_signals([lambda: pytest.fail("ended at once")]) as stop:
         assert not stop()
         signal.raise_signal(number)
         assert stop()
@@ -22,12 +22,23 @@ def test_the_first_signal_asks_to_stop(number: signal.Signals) -> None:
     assert signal.getsignal(number) is before
 
 
-def test_a_second_ctrl_c_ends_at_once() -> None:
-    code = (
+@pytest.mark.parametrize(("second", "code"), [("SIGINT", AT_ONCE), ("SIGTERM", 128 + signal.SIGTERM)])
+def test_a_second_signal_ends_at_once(second: str, code: int) -> None:
+    program = (
         "import signal; from gpubench.runner.stopping import stop_on_signals\n"
-        "with stop_on_signals(lambda: print('tidied', flush=True)) as stop:\n"
+        "with stop_on_signals([lambda: print('tidied', flush=True)]) as stop:\n"
         "    signal.raise_signal(signal.SIGTERM); print(stop(), flush=True)\n"
-        "    signal.raise_signal(signal.SIGINT); print('not reached')"
+        f"    signal.raise_signal(signal.{second}); print('not reached')"
     )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert (run.returncode, run.stdout) == (AT_ONCE, "True\ntidied\n")
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (run.returncode, run.stdout) == (code, "True\ntidied\n")
+
+
+def test_what_nohup_ignores_stays_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with stop_on_signals([]) as stop:
+            signal.raise_signal(signal.SIGHUP)
+            assert not stop()
+    finally:
+        signal.signal(signal.SIGHUP, before)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
 import scripted
 from scripted import Scripted
 
-from gpubench.errors import UsageError
-from gpubench.experiment.experiment import Options, parse, with_options
+from gpubench import catalog
+from gpubench.experiment.experiment import Axis, Experiment, Options, parse, to_toml, with_options
 from gpubench.experiment.plan import expand
 from gpubench.report.live import QuietView
 from gpubench.runner.command import store_plan
 from gpubench.runner.sources import Disk, Stored
 from gpubench.runner.sweep import Sweep
-from gpubench.runner.tables import contents, stored_plans, write_tables
+from gpubench.runner.tables import contents, stored_plans
 from gpubench.store import Results
 
 ASKED = 'name = "{name}"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\n[run]\nepochs = 2\n'
@@ -67,48 +68,41 @@ def test_a_trial_of_two_experiments_is_one_row_and_stands_in_both_tables(tmp_pat
 
 def test_stored_plans_have_the_trials_that_were_run(tmp_path: Path) -> None:
     job = swept(tmp_path, "one", "16,32")
-    (plan,) = stored_plans(job.results)
+    (plan,), problems = stored_plans(job.results)
+    assert not problems
     assert [u.trial_id for u in plan.units] == [u.trial_id for u in job.plan.units]
 
 
-def test_a_plan_without_its_facts_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("[plan.data.procedural]", "[plan.data.other]", "lacks the facts of 'procedural'"),
+        ("[fixed]", "[fixed", "left out: "),
+        ('name = "one"', 'name = "one"\nnmae = 1', "did you mean name"),
+    ],
+)
+def test_a_plan_that_cannot_be_read_closes_no_folder(tmp_path: Path, old: str, new: str, why: str) -> None:
     job = swept(tmp_path, "one", "16,32")
     (path,) = job.results.plans()
-    path.write_text(path.read_text().replace("[plan.data.procedural]", "[plan.data.other]"))
-    with pytest.raises(UsageError, match="lacks the facts of data 'procedural'"):
-        contents(job.results, job.records)
+    path.write_text(path.read_text().replace(old, new, 1))
+    found = contents(job.results, job.results.records())
+    assert [row["batch_size"] for row in found.tables[0].rows] == [16, 32]
+    (problem,) = found.problems
+    assert str(path) in problem
+    assert why in problem
 
 
-def test_tables_are_the_same_when_written_anew(tmp_path: Path) -> None:
-    job = swept(tmp_path, "one", "16,32")
-    names = ("trials.csv", "epochs.csv", "table.csv", "table.md")
-    before = {name: (tmp_path / name).read_bytes() for name in names}
-    for name in names:
-        (tmp_path / name).unlink()
-    write_tables(job.results, job.results.records())
-    assert {name: (tmp_path / name).read_bytes() for name in names} == before
-
-
-# ---- what lies outside a plan ----
-
-
-def test_a_users_model_is_known_by_its_content(tmp_path: Path) -> None:
-    one, copy, other = (tmp_path / name for name in ("one.py", "copy.py", "other.py"))
-    one.write_text("x = 1")
-    copy.write_text("x = 1")
-    other.write_text("x = 2")
-    find = Disk().model
-    assert find(f"{one}:net") == find(f"{copy}:net") != find(f"{other}:net")
-    assert find(f"{one}:net") != find(f"{one}:big")
-    assert find("lenet") == ""
-    with pytest.raises(UsageError, match=r"there is no file gone\.py"):
-        find("gone.py:net")
-
-
-def test_stored_facts_stand_in_for_images_elsewhere() -> None:
-    facts = Disk().data("procedural").as_dict()
-    kept = {k: v for k, v in facts.items() if v is not None and k != "root"}
-    again = Stored({"procedural": kept}, {"nets.py:net": "hash:net"})
-    assert again.data("procedural").fingerprint == facts["fingerprint"]
-    assert again.model("nets.py:net") == "hash:net"
-    assert again.model("lenet") == ""
+def test_a_plan_of_which_all_trials_of_one_data_set_were_dropped_reads_back() -> None:
+    asked = Experiment(
+        name="t",
+        fixed={"model": "lenet", "batch_size": 128},
+        axes=(Axis(("data",), (("procedural:64",), ("procedural:160",))),),
+        variants=catalog.VARIANTS,
+    )
+    sources = Disk()
+    plan = expand(asked, device="cpu", sources=sources)
+    assert len(plan.units) == 1
+    stored = tomllib.loads(to_toml(asked, {"device": "cpu", **sources.stored()}))["plan"]
+    again = expand(asked, device="cpu", sources=Stored(stored["data"], stored.get("models", {})))
+    assert [u.trial_id for u in again.units] == [u.trial_id for u in plan.units]
+    assert again.dropped == plan.dropped

@@ -269,19 +269,16 @@ def test_an_interrupt_between_two_trials(desk: Desk) -> None:
     assert desk.records() == []
 
 
-def test_a_launcher_that_fails_loses_no_finished_trial(desk: Desk) -> None:
+def test_a_trial_that_cannot_be_launched_is_a_failed_row(desk: Desk) -> None:
     class Broken(Scripted):
         def launch(self, spec: Spec) -> scripted.ScriptedTrial:
             if spec["batch_size"] == 32:
                 raise UnusableError("the fork server died")
             return super().launch(spec)
 
-    with pytest.raises(UnusableError):
-        desk.sweep(Broken(), batch_size="16,32")
-    assert [r.status for r in desk.records()] == ["ok"]
-    again = Scripted()
-    desk.sweep(again, batch_size="16,32")
-    assert again.batches == [32]
+    desk.sweep(Broken(), batch_size="16,32,64")
+    assert desk.statuses() == {16: "ok", 32: "failed", 64: "ok"}
+    assert desk.table().loc[32, "reason"] == "the fork server died"
 
 
 # ---- memory, as the driver sees it ----
@@ -323,7 +320,7 @@ def test_trials_for_more_gpus_than_there_are_are_skipped(gpu_desk: Desk) -> None
     launcher = Scripted()
     assert counts(gpu_desk.sweep(launcher, batch_size="64", gpus="1,2,4")) == {"ran": 2, "skipped": 1}
     assert [len(spec["gpu_uuids"]) for spec in launcher.launched] == [1, 2]
-    assert gpu_desk.said == ["[3/3] gpus=4  skipped: needs 4 GPUs, this machine has 2"]
+    assert gpu_desk.said == ["[3/3] gpus=4  skipped: needs 4 GPUs, this machine shows 2"]
 
 
 # ---- resume ----
