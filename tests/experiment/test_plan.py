@@ -312,3 +312,9 @@ def test_trials_for_more_gpus_than_there_are_are_skipped() -> None:
     assert skip_reason(third, {}, None, "cuda") is None
     (cpu,) = plan(experiment({"device": "cpu"})).units
     assert skip_reason(cpu, {}, Room(gpus=0, cpus=2), "cuda") is None
+
+
+def test_more_cpus_than_there_are() -> None:
+    (wide,) = plan(experiment({"cpus": 16, "device": "cpu"})).units
+    assert skip_reason(wide, {}, ROOM, "cpu") == "needs 16 CPUs, 2 may be used"
+    assert skip_reason(wide, {}, Room(gpus=0, cpus=16), "cpu") is None

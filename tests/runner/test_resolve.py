@@ -99,3 +99,9 @@ def test_the_order_is_plain_json_and_complete() -> None:
 def test_where_the_images_come_from(variant: str, facts: DataFacts, kind: str) -> None:
     asked = unit(variant=variant)
     assert data_spec(asked, resolve(asked, MACHINE, facts, "cuda"), facts, None)["kind"] == kind
+
+
+def test_a_quota_counts_for_threads_workers_and_the_column() -> None:
+    here = dataclasses.replace(scripted.computer(), cpu_ids=tuple(range(64)), cpu_count=4)
+    found = resolve(unit(device="cpu", ranks=2, strategy="ddp"), here, BIRDS, "cpu")
+    assert (found.columns()["cpus"], found.workers) == (4, 2)
