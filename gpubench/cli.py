@@ -221,7 +221,8 @@ def main() -> NoReturn:
         # The command line library's own usage errors know their words and their exit code.
         if not hasattr(error, "format_message"):
             raise
-        _complain(error.format_message() + "; see gpubench --help")
+        path = getattr(getattr(error, "ctx", None), "command_path", "gpubench")
+        _complain(f"{error.format_message()}; see {path} --help")
         code = getattr(error, "exit_code", 2)
     except KeyboardInterrupt:
         code = 130

@@ -78,7 +78,7 @@ WRONG: list[tuple[Sequence[str], int, str]] = [
     (["sweep", "--precision", "fp23"], 2, "precision: Input should be 'fp32'"),
     (["sweep", "--batch-size", "0"], 2, "batch_size: Input should be greater than or equal to 1, not 0"),
     (["sweep", "--batch-size", "sixteen"], 2, "'sixteen' is not a whole number"),
-    (["sweep", "--batch-size", "64:16"], 2, "'64:16' never ends"),
+    (["sweep", "--batch-size", "64:16:8"], 2, "'64:16:8' never ends"),
     (["sweep", "--batch-size", "8", "--batch-per-gpu", "8"], 2, "beside batch_size"),
     (["sweep", "--zip", "batch_size=1/2"], 2, "--zip: "),
     (["sweep", "--exclude", "strategy"], 2, "--exclude: 'strategy' is not FIELD=VALUE"),
@@ -148,7 +148,7 @@ def test_the_plan_without_running_it(place: Place) -> None:
     first, second, dropped, total = ended.stdout.splitlines()
     assert re.fullmatch(r"t[0-9a-f]{12}  batch_size=8 +roughly \d+ s", first)
     assert re.fullmatch(r"t[0-9a-f]{12}  batch_size=16 +roughly \d+ s", second)
-    assert dropped == "1 combinations dropped: 1 × a batch of 128 is larger than the epoch of 64 images"
+    assert dropped == "1 combination dropped: 1 × a batch of 128 is larger than the epoch of 64 images"
     assert re.fullmatch(r"2 trials, 2 to run, \d+ s; results in results/batch-size", total)
     assert place.files() == set()
 
@@ -163,7 +163,7 @@ def test_a_sweep_is_resumed_extended_and_finished(place: Place) -> None:
     assert re.fullmatch(
         r"batch-size: 2 trials to run, roughly \d+ s, results in results/batch-size", announced
     )
-    assert re.match(r"images: 64 images in .*/images/.*; first 64 \+ 64 images to make", images)
+    assert re.match(r"images: 64 images \\+ 64 for validation in .*/images/.*; first 64 \+ 64 images to make", images)
     assert [line.split("  ")[1] for line in rest] == ["started", "ok", "started", "ok"]
     assert "2 trials: 2 ok" in first.stdout
 

@@ -68,7 +68,8 @@ def _knee(key: Series, ordered: Sequence[Row]) -> Knee:
     if len({row.get("gpu_mem_source") for row in weighed}) > 1:
         return _by_time(key, timed, "memory figures come from different sources")
     if len(weighed) < 2:
-        return _by_time(key, timed, "GPU memory was not measured")
+        on_cpu = all(row.get("device") == "cpu" for row in timed)
+        return _by_time(key, timed, "a CPU has no GPU memory" if on_cpu else "GPU memory was not measured")
     return _weigh(key, weighed, _ran_out(ordered, weighed))
 
 
@@ -100,23 +101,13 @@ def _weigh(key: Series, rows: Sequence[Row], end: str) -> Knee:
 
 
 def _by_time(key: Series, rows: Sequence[Row], why: str) -> Knee:
-    end = f"; whether it pays is open, because {why}."
-    for before, after in itertools.pairwise(rows):
-        time = time_growth_pct(before, after)
-        if time is not None and time >= 0:
-            old, new = before["batch_size"], after["batch_size"]
-            start = f"Time per image stops falling after {old}: from {old} to {new} it {_change(time)}"
-            return Knee(
-                series=key,
-                verdict="time-only",
-                best=old,
-                refused=new,
-                time_growth_pct=time,
-                sentence=start + end,
-            )
-    best = rows[-1]["batch_size"]
-    sentence = f"Time per image falls with every larger batch, up to {best}{end}"
-    return Knee(series=key, verdict="time-only", best=best, sentence=sentence)
+    best = rows[0]
+    for row in rows[1:]:
+        if (time_growth_pct(best, row) or 0) < 0:
+            best = row
+    first, least, last = (row["batch_size"] for row in (rows[0], best, rows[-1]))
+    sentence = f"Time per image is least at {least}, of {first} to {last}; whether a larger batch pays is open: {why}."
+    return Knee(series=key, verdict="time-only", best=least, sentence=sentence)
 
 
 def _pays(before: Row, after: Row) -> bool:

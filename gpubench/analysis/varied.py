@@ -25,7 +25,6 @@ AUTO |= {"workers", "cpus"}
 # Fields that are filled from others where nobody asked for them. While those others determine them they tell
 # nothing new, so they take no column.
 FOLLOWS: dict[str, tuple[str, ...]] = {
-    "input_size": ("model", "data"),
     "num_classes": ("data",),
     "train_images": ("data",),
     "gpu_ids": ("gpus", "group", "job"),

@@ -97,13 +97,15 @@ def parse(field: str, text: str) -> list[Any]:
 
 
 def span(field: str, text: str) -> list[Any]:
-    """`first:last`, `first:last:step` or `first:last:xfactor`, both ends included where the step meets them."""
+    """`first:last:step` or `first:last:xfactor`, both ends included where the step meets them."""
     parts = text.split(":")
-    if len(parts) not in (2, 3):
-        raise UsageError(f"{field}: {text!r} is not first:last, first:last:step or first:last:xfactor")
+    if len(parts) != 3:
+        raise UsageError(
+            f"{field}: {text!r} is not first:last:step (16:64:16) or first:last:xfactor (16:512:x2)"
+        )
     kind = TYPES[field]
     first, last = (_number(kind, p.strip(), field) for p in parts[:2])
-    step_text = parts[2].strip() if len(parts) == 3 else "1"
+    step_text = parts[2].strip()
     geometric = step_text.startswith("x")
     step = _number(float if geometric else kind, step_text.removeprefix("x"), field)
     if last < first or step <= (1 if geometric else 0) or (geometric and first <= 0):

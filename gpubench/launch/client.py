@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any, Protocol
 
 import psutil
@@ -73,9 +74,19 @@ class ForkServer:
         # gloo looks the host's own name up, which many machines can't resolve; all ranks are on this host.
         environment.setdefault("GLOO_SOCKET_IFNAME", "lo")
         environment["PYTHONUNBUFFERED"] = "1"
+        # The same gpubench as this one, and (-P) nothing that happens to lie in the working folder.
+        home = str(Path(__file__).parents[2])
+        environment["PYTHONPATH"] = os.pathsep.join([home, *filter(None, [os.environ.get("PYTHONPATH")])])
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "gpubench.launch.server", str(theirs.fileno()), str(os.getpid())],
+                [
+                    sys.executable,
+                    "-P",
+                    "-m",
+                    "gpubench.launch.server",
+                    str(theirs.fileno()),
+                    str(os.getpid()),
+                ],
                 pass_fds=[theirs.fileno()],
                 env=environment,
                 stdin=subprocess.DEVNULL,

@@ -23,6 +23,9 @@ WORDS = {"oom": "out of memory"}
 """Statuses that have a longer name where people read it."""
 
 # Columns of figures, in reading order; those that are empty for all rows are left out.
+MIN_FOR_SPREAD = 3
+"""Values from which a table shows their spread: two of them say too little."""
+
 FIGURES: tuple[str, ...] = (
     "gpu_mem_mib", "gpu_mem_growth_pct", "gpu_util_pct", "cpu_util_pct",
     "epoch_time_s", "epoch_time_growth_pct", "images_per_s", "data_wait_pct",
@@ -248,7 +251,7 @@ def _digits(column: Column, found: Sequence[Any]) -> int | None:
 def _epoch_time(row: Row, value: float, digits: int | None) -> str:
     mark = "~" if row.get("epoch_time_source") == "extrapolated" else ""
     spread = row.get("epoch_time_iqr_s")
-    several = (row.get("epochs_measured") or 0) > 1 or row["repeats"] > 1
+    several = max(row.get("epochs_measured") or 0, row["repeats"]) >= MIN_FOR_SPREAD
     tail = f" ± {_text(spread / 2, digits)}" if spread is not None and several else ""
     return f"{mark}{_text(value, digits)}{tail}"
 

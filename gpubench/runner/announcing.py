@@ -36,7 +36,7 @@ def dropped_lines(plan: Plan) -> list[str]:
     parts = [f"{count} × {reason}" for reason, count in plan.dropped.most_common(4)]
     more = len(plan.dropped) - len(parts)
     return [
-        f"{plan.dropped.total()} combinations dropped: {'; '.join(parts)}"
+        f"{plan.dropped.total()} combination{'s' if plan.dropped.total() > 1 else ''} dropped: {'; '.join(parts)}"
         + (f"; and {more} more reasons" if more > 0 else "")
     ]
 
@@ -57,7 +57,7 @@ def announcement(sweep: Sweep, planned: Sequence[Planned]) -> Mapping[str, Any]:
         if unit.variant.files != "none":
             facts = sweep.facts(unit)
             where = facts.root or f"{facts.name} (torchvision)"
-            places[f"{facts.train_images:,} images in {where}"] = None
+            places[f"{facts.train_images:,} images + {facts.val_images:,} for validation in {where}"] = None
         else:
             places["a resident batch of synthetic images"] = None
     return {

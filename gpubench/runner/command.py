@@ -14,6 +14,7 @@ from typing import Literal
 from rich.console import Console
 
 from gpubench import environment
+from gpubench.analysis.varied import Row
 from gpubench.errors import UnusableError, UsageError, unknown
 from gpubench.experiment import experiment as experiments
 from gpubench.experiment.experiment import Experiment, Options
@@ -22,6 +23,7 @@ from gpubench.launch.client import ForkServer
 from gpubench.monitor.nvml import Nvml, open_nvml
 from gpubench.report import live, terminal
 from gpubench.report import markdown as markdown_report
+from gpubench.report.table import Table, tables
 from gpubench.result import Record
 from gpubench.runner.announcing import announcement_lines, dropped_lines
 from gpubench.runner.estimate import words
@@ -202,12 +204,10 @@ def finish(job: Sweep, planned: Sequence[Planned], summary: Summary, view: live.
     if mode == "quiet":
         print(job.results.folder)
     elif mode == "table":
-        mine = {item.unit.trial_id for item in planned}
         found = contents(job.results, job.records, job.skips)
-        shown = [t for t in found.tables if any(row["trial_id"] in mine for row in t.rows)]
         for problem in found.problems:
             view.say(problem)
-        terminal.show(shown, Console(highlight=False))
+        terminal.show(own_tables(job, found.rows), Console(highlight=False))
     elif mode == "json":
         ran = job.chosen()
         for item in planned:
@@ -225,6 +225,19 @@ def finish(job: Sweep, planned: Sequence[Planned], summary: Summary, view: live.
         )
     if summary.stale:
         view.say(f"{summary.stale} were measured under other versions; --retry stale measures them again")
+
+
+def own_tables(job: Sweep, rows: Sequence[Row]) -> list[Table]:
+    """The table of this sweep's own trials. The folder may hold more: `gpubench table` prints them all."""
+    experiment = job.plan.experiment
+    ids = [unit.trial_id for unit in job.plan.units]
+    mine = set(ids)
+    return tables(
+        [{**row, "experiment": experiment.name} for row in rows if row["trial_id"] in mine],
+        axes={experiment.name: experiment.varied},
+        questions={experiment.name: experiment.question},
+        members={experiment.name: ids},
+    )
 
 
 def table(folder: Path | None, *, markdown: bool) -> int:

@@ -6,6 +6,9 @@ from gpubench.experiment.plan import Unit
 from gpubench.monitor.figures import Figures
 from gpubench.runner.resolve import Resolved
 
+OTHER_LOAD_PCT = 10.0
+"""Points of CPU use beside the trial's own from which its times are doubtful."""
+
 
 def doubts(unit: Unit, resolved: Resolved, seen: Figures) -> dict[str, str]:
     """Doubts of this first version: code -> a sentence with advice."""
@@ -15,6 +18,11 @@ def doubts(unit: Unit, resolved: Resolved, seen: Figures) -> dict[str, str]:
     if resolved.workers > resolved.cpus:
         found["cpu-starved"] = (
             f"{resolved.workers} loader workers share {resolved.cpus} CPUs; use fewer workers or more CPUs"
+        )
+    whole, own = (seen.result.get(name) for name in ("cpu_util_pct", "cpu_util_trial_pct"))
+    if whole is not None and own is not None and whole - own > OTHER_LOAD_PCT:
+        found["other-load"] = (
+            f"other work used {whole - own:.0f} % of the trial's CPUs meanwhile; run it again on a quiet host"
         )
     if unit.trial.strategy == "dp":
         found["dp"] = "DataParallel copies the model in every step, from one process; prefer ddp"

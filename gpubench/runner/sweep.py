@@ -355,6 +355,10 @@ class Sweep:
             live = watcher.now()
             spent = time.monotonic() - trial_began
             begun = progress.steps > 0
+            total = max(1, 1 if unit.trial.steps else unit.trial.epochs)
+            part = (progress.epoch + progress.step / progress.steps) / total if begun else 0.0
+            # What the trial itself shows soon says more than any estimate.
+            own = spent * (1 - part) / part if 0.1 < part <= 1 else max(0.0, seconds[0] - spent)
             view.update(
                 Progress(
                     done=number - 1,
@@ -368,7 +372,7 @@ class Sweep:
                     gpu_util_pct=live.gpu_util_pct,
                     cpu_util_pct=live.cpu_util_pct,
                     elapsed_s=time.monotonic() - began,
-                    left_s=max(0.0, seconds[0] - spent) + sum(seconds[1:]),
+                    left_s=own + sum(seconds[1:]),
                     note="starting" if not begun else "" if progress.measured else "warm-up",
                 )
             )

@@ -61,7 +61,8 @@ def contents(results: Results, records: Sequence[Record], skips: Mapping[str, st
     known_ids = {trial_id for trial_id, _ in chosen}
     axes: dict[str, list[tuple[str, ...]]] = {}
     questions: dict[str, str] = {}
-    members: dict[str, dict[str, None]] = {}
+    members: dict[str, dict[tuple[Any, ...], str]] = {}
+    planned: set[str] = set()
     plans, problems = stored_plans(results)
     oom = oom_chains(chosen.values())
     for plan in plans:
@@ -71,7 +72,9 @@ def contents(results: Results, records: Sequence[Record], skips: Mapping[str, st
         known += [axis for axis in plan.experiment.varied if axis not in known]
         mine = members.setdefault(name, {})
         for unit in plan.units:
-            mine[unit.trial_id] = None
+            # The same fields under another id: an edited variant, model or image folder. The latest plan counts.
+            mine[tuple(vars(unit.trial).values())] = unit.trial_id
+            planned.add(unit.trial_id)
             if unit.trial_id in known_ids:
                 continue
             known_ids.add(unit.trial_id)
@@ -87,7 +90,10 @@ def contents(results: Results, records: Sequence[Record], skips: Mapping[str, st
                 reason=why,
             )
             rows.append(by_id_row)
-    made = tables(rows, axes=axes, questions=questions, members={k: list(v) for k, v in members.items()})
+    shown = {name: list(ids.values()) for name, ids in members.items()}
+    superseded = planned - {trial_id for ids in shown.values() for trial_id in ids}
+    current = [row for row in rows if row["trial_id"] not in superseded]
+    made = tables(current, axes=axes, questions=questions, members=shown)
     return Contents(rows=rows, tables=made, problems=problems)
 
 

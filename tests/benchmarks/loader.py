@@ -28,7 +28,8 @@ from torchvision.io import ImageReadMode, decode_jpeg, read_file
 
 from gpubench import catalog
 from gpubench.datasets import folder, make
-from gpubench.train.data import DataSpec, on_cpu, open_data
+from gpubench.train.data import DataSpec, loaders, on_cpu
+from gpubench.train.data.folder_source import FolderSource
 
 SIZE = 224
 TARGET = 0.85
@@ -46,25 +47,29 @@ def main() -> None:
             Path(path).read_bytes()  # both sides read from the page cache
         spec = crop_resize(root)
         transform = on_cpu.chain(spec.cpu)
-        data = open_data(
+        # Long epochs: at the end of each the workers wait for the slowest, which is the epoch's cost, not the loader's.
+        listed = folder.listing(root, "train")
+        times = max(1, options.epoch_images_per_worker * options.workers // len(listed))
+        batches, sampler = loaders.train_loader(
             spec,
-            device=torch.device("cuda" if options.pin else "cpu"),
+            FolderSource(listed * times),
+            batch_size=options.batch_size,
             rank=0,
             world=1,
-            batch_size=options.batch_size,
             workers=options.workers,
             prefetch=options.prefetch,
-            dtype=torch.float32,
-            memory_format=torch.channels_last,
+            pin=options.pin,
             seed=0,
         )
+        print(f"{options.workers} CPUs, batch {options.batch_size}, epochs of {len(listed) * times:,} images")
         epoch = 0
 
         def loader() -> float:
             nonlocal epoch
             start, images = time.perf_counter(), 0
             while time.perf_counter() < start + options.seconds:
-                for batch in data.train_epoch(epoch):
+                sampler.set_epoch(epoch)
+                for batch in batches:
                     images += len(batch[1])
                 epoch += 1
             return images / (time.perf_counter() - start)
@@ -88,6 +93,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=5, help="of each run")
     parser.add_argument("--pairs", type=int, default=15)
     parser.add_argument("--batch-size", type=int, default=64)
+    parser.add_argument("--epoch-images-per-worker", type=int, default=3200)
     parser.add_argument("--prefetch", type=int, default=2)
     parser.add_argument("--pin", action="store_true", help="pin the batches' memory, as on a GPU (needs one)")
     return parser.parse_args()

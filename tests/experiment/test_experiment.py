@@ -92,7 +92,7 @@ def test_a_whole_file() -> None:
         ("name = 'x'\n[axes]\nbatch = [3]", "unknown field 'batch'"),
         ("name = 'x'\n[axes]\nbatch_size = []", "axis batch_size has no values"),
         ("name = 'x'\n[axes]\nbatch_size = 3", "axes.batch_size"),
-        ("name = 'x'\n[axes]\nbatch_size = '16:x'", "not a whole number"),
+        ("name = 'x'\n[axes]\nbatch_size = '16:x:2'", "not a whole number"),
         ("name = 'x'\n[axes]\nbatch_size = [[16]]", "batch_size takes one value here"),
         ("name = 'x'\n[fixed]\nbatch_size = [16, 32]", "put a list under [axes]"),
         ("name = 'x'\n[fixed]\nmodel = 3", "model: 3 is not a text"),

@@ -106,3 +106,30 @@ def test_a_plan_of_which_all_trials_of_one_data_set_were_dropped_reads_back() ->
     again = expand(asked, device="cpu", sources=Stored(stored["data"], stored.get("models", {})))
     assert [u.trial_id for u in again.units] == [u.trial_id for u in plan.units]
     assert again.dropped == plan.dropped
+
+
+def test_an_edited_variant_takes_the_place_of_its_older_rows(tmp_path: Path) -> None:
+    text = (
+        ASKED.format(name="mine")
+        + '[variants.own]\nfiles = "none"\ncpu = [{{ RandomErasing = {{ p = {p} }} }}]\n'
+    )
+    for p in (0.1, 0.9):
+        edited = (
+            text.replace('"synthetic"', '"own"').replace("{{", "{").replace("}}", "}").replace("{p}", str(p))
+        )
+        asked = with_options(parse(edited, "mine"), Options(fields={"batch_size": "16"}))
+        sources = Disk()
+        job = Sweep(
+            plan=expand(asked, device="cpu", sources=sources),
+            results=Results(tmp_path),
+            machine=scripted.computer(),
+            nvml=None,
+            sources=sources,
+        )
+        job.load()
+        store_plan(job)
+        job.run(Scripted(), QuietView(), lambda: False, lambda _: None)
+    found = contents(job.results, job.results.records())
+    assert len(found.rows) == 2, "trials.csv keeps both"
+    ((row,),) = [table.rows for table in found.tables]
+    assert row["trial_id"] == job.plan.units[0].trial_id

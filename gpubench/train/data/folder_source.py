@@ -7,6 +7,7 @@ EXIF orientation is ignored: pixels come as they are stored, which is what torch
 from __future__ import annotations
 
 import io
+import re
 import warnings
 from collections.abc import Sequence
 
@@ -51,6 +52,7 @@ def read(path: str, mode: ImageReadMode = ImageReadMode.RGB) -> torch.Tensor:
         return decode(np.fromfile(path, np.uint8), mode)
     except (OSError, RuntimeError, ValueError, UnidentifiedImageError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        reason = re.sub(r"^\w+, \S+\.cpp:\d+, ", "", reason)  # where in torchvision's own source
         raise UnusableError(f"broken image {path}: {reason}") from error
 
 
