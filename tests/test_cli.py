@@ -163,7 +163,9 @@ def test_a_sweep_is_resumed_extended_and_finished(place: Place) -> None:
     assert re.fullmatch(
         r"batch-size: 2 trials to run, roughly \d+ s, results in results/batch-size", announced
     )
-    assert re.match(r"images: 64 images \+ 64 for validation in .*/images/.*; first 64 \+ 64 images to make", images)
+    assert re.match(
+        r"images: 64 images \+ 64 for validation in .*/images/.*; first 64 \+ 64 images to make", images
+    )
     assert [line.split("  ")[1] for line in rest] == ["started", "ok", "started", "ok"]
     assert "2 trials: 2 ok" in first.stdout
 
