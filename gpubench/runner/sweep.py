@@ -39,7 +39,6 @@ from gpubench.runner.tables import row_of, write_tables
 from gpubench.store import Results, newest
 
 TABLES_PERIOD_S = 5.0
-FIELD_NOISE = ("repeat",)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
