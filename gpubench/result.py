@@ -74,6 +74,8 @@ TRIAL: tuple[Column, ...] = (
     Column("epochs", "", "epochs trained in all", "epochs"),
     Column("warmup_epochs", "", "epochs of them left out of statistics", "warm-up epochs"),
     Column("steps", "", "steps measured instead of epochs", "steps"),
+    Column("until_top1", "%", "top-1 at which training stops, epochs permitting", "until top-1 %"),
+    Column("breakdown", "", "whether the parts of steps were timed, which costs a little", "breakdown"),
     Column("seed", "", "seed of weights, order and augmentation", "seed"),
     Column("params_m", "million", "parameters of the model", "params M", 2),
     Column("gmacs_per_image", "GMAC", "multiply-adds of one forward pass of one image", "GMAC/image", 2),
@@ -94,6 +96,16 @@ MEASURED: tuple[Column, ...] = (
     Column(
         "data_wait_pct", "%", "share of the epoch in which the device starved for a batch", "data wait %", 1
     ),
+    Column("copy_ms", "ms", "of a step: batch to the device, its transforms there", "copy ms", 2),
+    Column("forward_ms", "ms", "of a step: forward pass and loss", "forward ms", 2),
+    Column("backward_ms", "ms", "of a step: backward pass, less `comm_ms`", "backward ms", 2),
+    Column("comm_ms", "ms", "of a step: waiting for gradients of other ranks alone", "comm ms", 2),
+    Column("comm_hidden_ms", "ms", "of a step: communication behind the backward pass", "hidden comm ms", 2),
+    Column("optimizer_ms", "ms", "of a step: the optimizer's update", "optimizer ms", 2),
+    Column("comm_pct", "%", "comm_ms as a share of the step", "comm %", 1),
+    Column("comm_mib_per_step", "MiB", "gradients that each rank hands over in a step", "comm MiB/step", 1),
+    Column("slowest_rank", "", "the rank that the others waited for", "slowest rank"),
+    Column("breakdown_cost_pct", "%", "what timing the parts added to a step", "breakdown cost %", 1),
     Column(
         "gpu_mem_mib", "MiB", "peak on the fullest GPU, trial's own processes, warm-up included", "GPU MiB", 0
     ),
@@ -123,11 +135,19 @@ MEASURED: tuple[Column, ...] = (
     Column("energy_j", "J", "per measured epoch, all its GPUs, by the driver's counter", "energy J", 0),
     Column("power_w", "W", "mean of sampled power, all its GPUs", "power W", 0),
     Column("energy_source", "", "where energy_j comes from", "energy source"),
+    Column("energy_sampled_j", "J", "the same as the integral of sampled power", "sampled J", 0),
+    Column("idle_power_w", "W", "of its GPUs together, before the sweep", "idle W", 0),
     Column("sm_clock_mhz", "MHz", "mean clock of the multiprocessors", "SM MHz", 0),
     Column("throttled_pct", "%", "share of the window with a throttle reason", "throttled %", 0),
+    Column(
+        "throttle_reasons", "", "what slowed the clocks meanwhile, the most frequent first", "throttled by"
+    ),
     Column("temperature_c", "°C", "highest temperature", "°C", 0),
     Column("top1_pct", "%", "top-1 on the validation split after the last epoch", "top-1 %", 1),
     Column("loss", "", "cross-entropy on the validation split, after the last epoch", "loss", 3),
+    Column("epochs_to_top1", "", "epochs trained until `until_top1` was reached", "epochs to top-1"),
+    Column("time_to_top1_s", "s", "training time until then, first epoch included", "s to top-1", 1),
+    Column("energy_to_top1_j", "J", "energy of the GPUs in that time", "J to top-1", 0),
     Column("solo_epoch_time_s", "s", "epoch time of the same trial alone", "alone s", 2),
     Column("slowdown", "", "epoch time together / alone", "slowdown", 2),
     Column("overlap_gain", "", "1 is parallel, 0 merely concurrent", "overlap gain", 2),
@@ -155,6 +175,11 @@ BY_NAME: dict[str, Column] = {column.name: column for column in COLUMNS}
 DERIVED: tuple[Column, ...] = (
     Column("gpu_mem_growth_pct", "%", "memory against the row before along the ordered axis", "growth", 0),
     Column("epoch_time_growth_pct", "%", "time per image against the row before", "growth", 0),
+    Column("images_per_joule", "images/J", "images_per_epoch / energy_j", "images/J", 2),
+    Column("edp_js", "J s", "energy-delay product: energy_j × epoch_time_s", "EDP J s", 0),
+    Column("speedup", "", "images/s against the baseline named under the table", "speedup", 2),
+    Column("strong_efficiency_pct", "%", "speedup / GPUs at the same global batch", "strong efficiency %", 0),
+    Column("weak_efficiency_pct", "%", "speedup / GPUs at the same batch a GPU", "weak efficiency %", 0),
 )
 
 EPOCH_COLUMNS: tuple[Column, ...] = (
@@ -169,6 +194,8 @@ EPOCH_COLUMNS: tuple[Column, ...] = (
     Column("first_batch_s", "s", "from iter(loader) to the first batch"),
     Column("train_loss", "", "mean loss over the epoch"),
     Column("cpu_s", "s", "CPU seconds of the trial's process tree"),
+    Column("energy_j", "J", "all its GPUs, by the driver's counter"),
+    Column("top1_pct", "%", "top-1 after this epoch, where it was asked for"),
 )
 
 
@@ -205,6 +232,8 @@ class Record(BaseModel):
     """Rows of EPOCH_COLUMNS without the first two."""
     windows: list[dict[str, Any]] = Field(default_factory=list)
     """Edges of every window on the host's monotonic clock, in seconds."""
+    span: dict[str, float] = Field(default_factory=dict)
+    """`launched` and `finished` on the same clock: every window lies between them."""
     phases: dict[str, float] = Field(default_factory=dict)
     """Wall seconds that the trial spent in each phase of its life."""
     doubts: dict[str, str] = Field(default_factory=dict)

@@ -70,6 +70,10 @@ class Trial(BaseModel):
     warmup_epochs: Annotated[int, Field(ge=0)] = 1
     steps: PositiveInt | None = None
     """Measure this many steps instead of epochs; the epoch time is then extrapolated, and says so."""
+    until_top1: Annotated[float, Field(gt=0, lt=100)] | None = None
+    """Stop as soon as validation top-1 (in per cent) has reached this; `epochs` is then the most."""
+    breakdown: bool = False
+    """Time the parts of every other step: copy, forward, backward, communication, optimizer."""
     seed: Annotated[int, Field(ge=0, lt=1 << 32)] = 0
     repeat: Annotated[int, Field(ge=0)] = 0
 
@@ -108,6 +112,9 @@ def make(fields: Mapping[str, Any]) -> Trial:
 
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 _CONFIG_FIELDS = tuple(sorted(name for name in FIELDS if name not in REPEAT_FIELDS))
+_ADDED: dict[str, Any] = {"until_top1": None, "breakdown": False}
+"""Fields that came after the first results were stored: they enter the hash only where they are set, so that
+earlier results keep their ids."""
 
 
 def _hash(text: str) -> str:
@@ -123,6 +130,9 @@ def config_id(
     """
     own = vars(trial)  # iterating over a pydantic model costs a third of a large plan's time
     fields = {name: "auto" if own[name] is None else own[name] for name in _CONFIG_FIELDS}
+    for name, default in _ADDED.items():
+        if own[name] == default:
+            del fields[name]
     fields["data"] = data_fingerprint
     fields["variant"] = variant_definition
     fields["schema"] = SCHEMA

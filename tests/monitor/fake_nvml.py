@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from gpubench.monitor.nvml import Device, Memory, NvmlError, Utilisation
+from gpubench.monitor.nvml import Device, History, Memory, NvmlError, Utilisation
 
 
 def gpu(index: int, *, name: str = "NVIDIA H200", memory_mib: int = 143771) -> Device:
@@ -22,13 +22,22 @@ def gpu(index: int, *, name: str = "NVIDIA H200", memory_mib: int = 143771) -> D
 class FakeNvml:
     devices: Sequence[Device] = (gpu(0), gpu(1))
     driver: str | None = "580.1"
+    power_source: str = "NVML field 186, instant"
     util: dict[str, float] = field(default_factory=dict)
     mem_util: dict[str, float] = field(default_factory=dict)
     used: dict[str, float] = field(default_factory=dict)
     power: dict[str, float] = field(default_factory=dict)
     procs: dict[str, list[tuple[int, float | None]]] = field(default_factory=dict)
+    graphics: dict[str, list[tuple[int, float | None]]] = field(default_factory=dict)
+    energy: dict[str, float] = field(default_factory=dict)
+    clock: dict[str, float] = field(default_factory=dict)
+    throttled: dict[str, int] = field(default_factory=dict)
+    buffers: dict[tuple[str, str], list[tuple[float, float]]] = field(default_factory=dict)
+    """(uuid, what) -> (seconds since 1970, value), oldest first."""
     broken: set[str] = field(default_factory=set)
     """Names of calls that fail."""
+    error: str = "Not Supported"
+    """What a failing call says."""
 
     def utilisation(self, uuid: str) -> Utilisation:
         self._fail("utilisation")
@@ -46,6 +55,34 @@ class FakeNvml:
         self._fail("power")
         return self.power.get(uuid, 0.0)
 
+    def desktop(self, uuid: str) -> list[tuple[int, float | None]]:
+        self._fail("desktop")
+        return list(self.graphics.get(uuid, []))
+
+    def energy_j(self, uuid: str) -> float:
+        self._fail("energy")
+        return self.energy.get(uuid, 0.0)
+
+    def sm_clock_mhz(self, uuid: str) -> float:
+        self._fail("clock")
+        return self.clock.get(uuid, 1980.0)
+
+    def max_sm_clock_mhz(self, uuid: str) -> float:  # noqa: ARG002
+        self._fail("max clock")
+        return 1980.0
+
+    def temperature_c(self, uuid: str) -> float:  # noqa: ARG002
+        self._fail("temperature")
+        return 40.0
+
+    def throttle_mask(self, uuid: str) -> int:
+        self._fail("throttle")
+        return self.throttled.get(uuid, 0)
+
+    def history(self, uuid: str, what: History, after_s: float) -> list[tuple[float, float]]:
+        self._fail("history")
+        return [(t, value) for t, value in self.buffers.get((uuid, what), []) if t > after_s]
+
     def _fail(self, call: str) -> None:
         if call in self.broken:
-            raise NvmlError(f"{call}: Not Supported")
+            raise NvmlError(f"{call}: {self.error}")
