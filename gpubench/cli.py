@@ -87,6 +87,10 @@ def sweep(
     steps: Annotated[
         str | None, _field("--steps", "measure so many steps instead; the epoch is extrapolated")
     ] = None,
+    until_top1: Annotated[
+        str | None,
+        _field("--until-top1", "train until validation top-1 (%) is reached, 50 epochs or --epochs at most"),
+    ] = None,
     seed: Annotated[str | None, _field("--seed", "seed of weights, order and augmentation")] = None,
     gpu_mem_cap: Annotated[
         str | None, _field("--gpu-mem-cap", "answer like a smaller card: 12GiB", metavar="SIZE")
@@ -101,6 +105,12 @@ def sweep(
     exclude: Annotated[
         list[str] | None, _field("--exclude", "leave out: strategy=dp,gpus=1", metavar="F=V,…")
     ] = None,
+    breakdown: Annotated[
+        bool,
+        _how(
+            "--breakdown", text="Time the parts of steps: copy, forward, backward, communication, optimizer."
+        ),
+    ] = False,
     repeats: Annotated[
         int | None, _how("--repeats", text="Repeat each trial with seed + 0, 1, …", metavar="N")
     ] = None,
@@ -114,6 +124,9 @@ def sweep(
     retry: Annotated[
         str | None, _how("--retry", text="Run these again: failed,timeout,stale,oom", metavar="STATUS,…")
     ] = None,
+    allow_busy: Annotated[
+        bool, _how("--allow-busy", text="Measure on GPUs that somebody else keeps busy, all the same.")
+    ] = False,
     fresh: Annotated[bool, _how("--fresh", text="Run everything again; earlier records are kept.")] = False,
     out: Annotated[
         Path | None, _how("--out", text="Results folder (default: results/NAME)", metavar="FOLDER")
@@ -131,6 +144,7 @@ def sweep(
         "model": model, "batch_size": batch_size, "batch_per_gpu": batch_per_gpu, "gpus": gpus, "gpu_ids": gpu_ids,
         "device": device, "cpus": cpus, "ranks": ranks, "strategy": strategy, "variant": variant, "data": data,
         "precision": precision, "workers": workers, "optimizer": optimizer, "epochs": epochs, "steps": steps,
+        "until_top1": until_top1, "breakdown": "true" if breakdown else None,
         "seed": seed, "gpu_mem_cap_mib": gpu_mem_cap,
     }  # fmt: skip
     fields = {name: value for name, value in named.items() if value is not None}
@@ -151,6 +165,7 @@ def sweep(
             order=order,
             retry=retry,
             fresh=fresh,
+            allow_busy=allow_busy,
             out=out,
             mode="plan" if dry_run else "quiet" if quiet else "json" if json_ else "table",
         )
@@ -160,12 +175,44 @@ def sweep(
 @app.command(rich_help_panel="Read")
 def table(
     results: Annotated[Path | None, typer.Argument(help="Results folder; none: the newest one.")] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            "--columns", metavar="NAME,-NAME,…", help="Add columns of docs/columns.md; -NAME removes one."
+        ),
+    ] = None,
+    sources: Annotated[
+        bool, typer.Option("--sources", help="Where the figures come from, and why others are empty.")
+    ] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="As Markdown.")] = False,
 ) -> None:
     """Print the tables of a results folder, with growth columns."""
     from gpubench.runner import command
 
-    raise typer.Exit(command.table(results, markdown=markdown))
+    raise typer.Exit(command.table(results, markdown=markdown, sources=sources, columns=columns))
+
+
+@app.command(rich_help_panel="Read")
+def audit(
+    results: Annotated[Path | None, typer.Argument(help="Results folder; none: the newest one.")] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="As Markdown.")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="A JSON line for each rule.")] = False,
+) -> None:
+    """Say how honest a results folder is, rule by rule."""
+    from gpubench.runner import audit_command
+
+    form: Any = "json" if json_ else "markdown" if markdown else "text"
+    raise typer.Exit(audit_command.audit(results, form=form))
+
+
+@app.command(rich_help_panel="Read")
+def doctor(
+    json_: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
+) -> None:
+    """Say what this machine can measure, what it cannot, and what to do about it. Exits 4 where no sweep can run."""
+    from gpubench.runner.doctor import command
+
+    raise typer.Exit(command.doctor(as_json=json_))
 
 
 @data_app.callback(invoke_without_command=True)

@@ -71,7 +71,7 @@ TRIAL: tuple[Column, ...] = (
     Column("cpus", "", "CPUs that the trial may use", "CPUs"),
     Column("copies", "", "identical jobs at once", "copies"),
     Column("gpu_mem_cap_mib", "MiB", "memory cap that stands for a smaller card", "GPU cap MiB"),
-    Column("epochs", "", "epochs trained in all", "epochs"),
+    Column("epochs", "", "epochs trained in all; the most where `until_top1` is given", "epochs"),
     Column("warmup_epochs", "", "epochs of them left out of statistics", "warm-up epochs"),
     Column("steps", "", "steps measured instead of epochs", "steps"),
     Column("until_top1", "%", "top-1 at which training stops, epochs permitting", "until top-1 %"),
@@ -97,7 +97,9 @@ MEASURED: tuple[Column, ...] = (
         "data_wait_pct", "%", "share of the epoch in which the device starved for a batch", "data wait %", 1
     ),
     Column("copy_ms", "ms", "of a step: batch to the device, its transforms there", "copy ms", 2),
-    Column("forward_ms", "ms", "of a step: forward pass and loss", "forward ms", 2),
+    Column(
+        "forward_ms", "ms", "of a step: forward pass and loss, DDP's copy of buffers included", "forward ms", 2
+    ),
     Column("backward_ms", "ms", "of a step: backward pass, less `comm_ms`", "backward ms", 2),
     Column("comm_ms", "ms", "of a step: waiting for gradients of other ranks alone", "comm ms", 2),
     Column("comm_hidden_ms", "ms", "of a step: communication behind the backward pass", "hidden comm ms", 2),
@@ -146,7 +148,9 @@ MEASURED: tuple[Column, ...] = (
     Column("top1_pct", "%", "top-1 on the validation split after the last epoch", "top-1 %", 1),
     Column("loss", "", "cross-entropy on the validation split, after the last epoch", "loss", 3),
     Column("epochs_to_top1", "", "epochs trained until `until_top1` was reached", "epochs to top-1"),
-    Column("time_to_top1_s", "s", "training time until then, first epoch included", "s to top-1", 1),
+    Column(
+        "time_to_top1_s", "s", "training until then: first epoch included, evaluation not", "s to top-1", 1
+    ),
     Column("energy_to_top1_j", "J", "energy of the GPUs in that time", "J to top-1", 0),
     Column("solo_epoch_time_s", "s", "epoch time of the same trial alone", "alone s", 2),
     Column("slowdown", "", "epoch time together / alone", "slowdown", 2),
@@ -177,9 +181,23 @@ DERIVED: tuple[Column, ...] = (
     Column("epoch_time_growth_pct", "%", "time per image against the row before", "growth", 0),
     Column("images_per_joule", "images/J", "images_per_epoch / energy_j", "images/J", 2),
     Column("edp_js", "J s", "energy-delay product: energy_j × epoch_time_s", "EDP J s", 0),
-    Column("speedup", "", "images/s against the baseline named under the table", "speedup", 2),
-    Column("strong_efficiency_pct", "%", "speedup / GPUs at the same global batch", "strong efficiency %", 0),
-    Column("weak_efficiency_pct", "%", "speedup / GPUs at the same batch a GPU", "weak efficiency %", 0),
+    Column(
+        "speedup", "", "images/s over those of the baseline, which is named under the table", "speedup", 2
+    ),
+    Column(
+        "strong_efficiency_pct",
+        "%",
+        "speedup / how many times the baseline's devices, same global batch",
+        "strong eff. %",
+        0,
+    ),
+    Column(
+        "weak_efficiency_pct",
+        "%",
+        "speedup / how many times the baseline's devices, same batch a device",
+        "weak eff. %",
+        0,
+    ),
 )
 
 EPOCH_COLUMNS: tuple[Column, ...] = (

@@ -71,7 +71,7 @@ class Trial(BaseModel):
     steps: PositiveInt | None = None
     """Measure this many steps instead of epochs; the epoch time is then extrapolated, and says so."""
     until_top1: Annotated[float, Field(gt=0, lt=100)] | None = None
-    """Stop as soon as validation top-1 (in per cent) has reached this; `epochs` is then the most."""
+    """Stop as soon as validation top-1 (in per cent) has reached this; `epochs` is then the most (50, if not given)."""
     breakdown: bool = False
     """Time the parts of every other step: copy, forward, backward, communication, optimizer."""
     seed: Annotated[int, Field(ge=0, lt=1 << 32)] = 0
@@ -84,12 +84,14 @@ class Trial(BaseModel):
 
 
 FIELDS: tuple[str, ...] = tuple(Trial.model_fields)
+MOST_EPOCHS = 50
+"""The default of `epochs` where training goes on until an accuracy is reached."""
 REPEAT_FIELDS = ("seed", "repeat")
 """What `config_id` leaves out."""
 
 
 def make(fields: Mapping[str, Any]) -> Trial:
-    """The trial of these fields. Fills what follows from other fields: GPU count, strategy, learning rate.
+    """The trial of these fields. Fills what follows from others: GPU count, strategy, learning rate, most epochs.
 
     Raises pydantic.ValidationError for a value that its field does not take.
     """
@@ -107,6 +109,8 @@ def make(fields: Mapping[str, Any]) -> Trial:
             values["lr"] = optimizer.lr
         else:
             values.pop("lr", None)
+    if values.get("until_top1") is not None and values.get("epochs") is None:
+        values["epochs"] = MOST_EPOCHS
     return Trial.model_validate(values)
 
 

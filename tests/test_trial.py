@@ -23,8 +23,8 @@ OTHER: dict[str, Any] = {
     "train_images": 640, "batch_size": 65, "gpus": 2, "gpu_ids": (0, 2), "ranks": 2, "strategy": "ddp",
     "device": "cpu", "precision": "bf16", "memory_format": "contiguous", "execution": "compile",
     "cudnn_benchmark": True, "optimizer": "adam", "lr": 0.051, "accumulate": 2, "workers": 0, "prefetch": 3,
-    "cpus": 2, "copies": 2, "gpu_mem_cap_mib": 12288, "epochs": 4, "warmup_epochs": 0, "steps": 50, "seed": 1,
-    "repeat": 1,
+    "cpus": 2, "copies": 2, "gpu_mem_cap_mib": 12288, "epochs": 4, "warmup_epochs": 0, "steps": 50,
+    "until_top1": 60.0, "breakdown": True, "seed": 1, "repeat": 1,
 }  # fmt: skip
 BY_CONTENT = ("variant", "data")
 """Fields whose name says nothing: their content enters the hash."""
@@ -53,6 +53,17 @@ def test_golden_ids() -> None:
 
 def test_every_field_has_another_value() -> None:
     assert set(OTHER) == set(FIELDS)
+
+
+@pytest.mark.parametrize("name", trial._ADDED)
+def test_a_field_that_came_later_changes_no_earlier_id(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Left at its default it hashes as if there were no such field; set, it makes another configuration."""
+    default = Trial.model_fields[name].default
+    assert trial._ADDED[name] == default
+    assert ids({name: default}) == ids({})
+    assert ids({name: OTHER[name]}) != ids({})
+    monkeypatch.setattr(trial, "_ADDED", {})
+    assert ids({}) != ids({name: OTHER[name]})
 
 
 def test_a_new_schema_makes_new_ids(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,6 +159,9 @@ def test_a_trial_read_back_from_json_is_the_same_trial(fields: dict[str, Any]) -
         ({"device": "cpu"}, {"gpus": 0, "strategy": "single"}),
         ({"optimizer": "adam"}, {"lr": 0.001}),
         ({"optimizer": "adam", "lr": 0.2}, {"lr": 0.2}),
+        ({"until_top1": 60.0}, {"epochs": 50}),
+        ({"until_top1": 60.0, "epochs": 7}, {"epochs": 7}),
+        ({"until_top1": None}, {"epochs": 3}),
     ],
 )
 def test_what_follows_from_other_fields(fields: dict[str, Any], filled: dict[str, Any]) -> None:
@@ -161,7 +175,8 @@ def test_what_follows_from_other_fields(fields: dict[str, Any], filled: dict[str
         {"batch_size": 0}, {"batch_size": -1}, {"batch_size": 1.5}, {"batch_size": True}, {"batch_size": "16"},
         {"lr": 0.0}, {"lr": float("nan")}, {"lr": float("inf")}, {"width": 17.0}, {"precision": "fp8"},
         {"gpus": -1}, {"device": "tpu"}, {"batchsize": 16}, {"workers": -1},
-        {"seed": -1}, {"seed": 1 << 32},
+        {"seed": -1}, {"seed": 1 << 32}, {"until_top1": 0.0}, {"until_top1": 100.0}, {"until_top1": float("nan")},
+        {"until_top1": 60}, {"breakdown": 1},
     ],
 )  # fmt: skip
 def test_wrong_values_are_refused(fields: dict[str, Any]) -> None:

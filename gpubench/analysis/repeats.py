@@ -13,6 +13,13 @@ from gpubench.result import Column
 
 REPEATS = Column("repeats", "", "repeats that ended ok; the row shows their median", "n")
 
+SPREAD_PCT = 5.0
+"""How far repeats may lie apart, in per cent of their median, before their row is doubtful."""
+SPREAD = (
+    f"epoch times of its repeats lie more than {SPREAD_PCT:g} % of their median apart; "
+    "run more repeats, on a quiet machine, before two such rows are compared"
+)
+
 FIGURES: tuple[str, ...] = tuple(c.name for c in (*result.TRIAL[-2:], *result.MEASURED))
 
 
@@ -20,7 +27,8 @@ def merge_repeats(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """One row a configuration, in order of first appearance.
 
     Rows are repeats of each other if they agree in config_id, group, job and machine. Figures are medians over
-    those that ended ok. Adds `repeats` (how many those are) and `endings` ("ok", or "2 ok, 1 failed").
+    those that ended ok. Adds `repeats` (how many those are) and `endings` ("ok", or "2 ok, 1 failed"), and the
+    doubt `spread` where their epoch times lie far apart.
     """
     found: dict[Any, dict[str | None, list[Row]]] = {}
     for number, row in enumerate(rows):
@@ -58,6 +66,9 @@ def _merge(same: Sequence[Row]) -> dict[str, Any]:
         if merged.get("images_per_epoch") and merged.get("epoch_time_s"):
             # Medians of both sides would break images_per_s * epoch_time_s = images_per_epoch.
             merged["images_per_s"] = merged["images_per_epoch"] / merged["epoch_time_s"]
+        if apart(times):
+            merged["doubts"] = "+".join(sorted({*codes, "spread"}))
+            merged["doubt_texts"] = {**merged["doubt_texts"], "spread": SPREAD}
     return merged
 
 
@@ -75,6 +86,17 @@ def _middle(found: Sequence[Any]) -> Any:
     if all(isinstance(value, (int, float)) for value in there):
         return statistics.median(there)
     return there[0] if len(set(map(str, there))) == 1 else "mixed"
+
+
+def apart(times: Sequence[float]) -> bool:
+    """Whether epoch times of repeats differ by more than SPREAD_PCT of their median.
+
+    From three on their interquartile range counts; of two, their difference.
+    """
+    if len(times) < 2:
+        return False
+    wide = iqr(times) if len(times) > 2 else max(times) - min(times)
+    return wide is not None and wide > SPREAD_PCT / 100 * statistics.median(times)
 
 
 def iqr(numbers: Sequence[float]) -> float | None:

@@ -39,9 +39,15 @@ NOISE = frozenset({"seed", "params_m", "gmacs_per_image"})
 CANDIDATES: tuple[str, ...] = tuple(c.name for c in result.TRIAL if c.name not in NOISE)
 
 
+# Fields that came after the first results were stored: what a row that lacks them means.
+BEFORE: dict[str, Any] = {"breakdown": False}
+
+
 def known(row: Row, field: str) -> Any:
     """The value of `field`, hashable (lists become tuples)."""
     value = row.get(field)
+    if value is None:
+        return BEFORE.get(field)
     return tuple(value) if isinstance(value, list) else value
 
 

@@ -18,6 +18,8 @@ class Facts(Protocol):
     @property
     def train_images(self) -> int: ...
     @property
+    def val_images(self) -> int: ...
+    @property
     def num_classes(self) -> int: ...
     @property
     def size(self) -> int | None: ...
@@ -129,6 +131,25 @@ def _epochs(case: Case) -> str | None:
     return None
 
 
+def _target(case: Case) -> str | None:
+    t = case.trial
+    if t.until_top1 is None:
+        return None
+    if t.steps is not None:
+        return "until_top1 trains whole epochs, not steps"
+    if case.variant.files == "none":
+        return f"until_top1 needs a validation split, and variant {t.variant} reads no images"
+    if not case.facts.val_images:
+        return "until_top1 needs a validation split, and the data have none"
+    return None
+
+
+def _breakdown(case: Case) -> str | None:
+    if case.trial.breakdown and case.trial.execution == "graph":
+        return "a CUDA graph is one launch: breakdown finds no parts in it"
+    return None
+
+
 def _copies(case: Case) -> str | None:
     t = case.trial
     return "several copies at once are not supported by this version" if t.copies > 1 else None
@@ -145,6 +166,8 @@ RULES: tuple[Callable[[Case], str | None], ...] = (
     _cap,
     _loaders,
     _epochs,
+    _target,
+    _breakdown,
     _copies,
 )
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from gpubench import catalog
+from gpubench import catalog, trial
 from gpubench.errors import UsageError, unknown
 from gpubench.experiment import values
 
@@ -273,6 +273,9 @@ def with_options(experiment: Experiment, options: Options) -> Experiment:
         for name in axis.fields:
             forget(name)
         axes.append(axis)
+    given = {*options.fields, *(name for axis in zips for name in axis.fields)}
+    if "until_top1" in given and "epochs" not in given:
+        lift_epochs(fixed)
     excludes = [
         {name: values.parse_one(name, value) for name, value in values.assignments(text, "--exclude").items()}
         for text in options.excludes
@@ -286,6 +289,13 @@ def with_options(experiment: Experiment, options: Options) -> Experiment:
         repeats=options.repeats or experiment.repeats,
         timeout_s=values.seconds(options.timeout) if options.timeout else experiment.timeout_s,
     )
+
+
+def lift_epochs(fixed: dict[str, Any]) -> None:
+    """Takes a file's few epochs away: they were enough to time a step, not to reach an accuracy on the command line."""
+    few = fixed.get("epochs")
+    if isinstance(few, int) and few < trial.MOST_EPOCHS:
+        del fixed["epochs"]
 
 
 def zip_option(text: str) -> Axis:

@@ -89,6 +89,7 @@ def attempt(
                 break
     finally:
         running.end()
+        watcher.after()
         done.finished = time.monotonic()
     return done
 
@@ -101,12 +102,15 @@ def _answer(
             done.started = done.started or time.monotonic()
         case "begin":
             progress.epoch, progress.step, progress.steps = event["epoch"], 0, event["steps"]
+            first = event["measured"] and not progress.measured
             progress.measured = event["measured"]
-            watcher.edge("begin")
+            if event["rank"] == 0:  # all ranks stand at the same edge; reading the counters once is enough
+                watcher.edge(first=first)
         case "progress":
             progress.step = event["step"]
         case "end":
-            watcher.edge("end")
+            if event["rank"] == 0:
+                watcher.edge()
         case "ask-memory":
             running.reply(event["rank"], {"driver_mib": watcher.process_gpu_mib()})
         case "settle":

@@ -9,6 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from gpubench.launch.parts import broken_down
+from gpubench.launch.target import until_top1
+
 Status = Literal["ok", "oom", "failed", "timeout", "interrupted"]
 EXTRAPOLATED = "extrapolated"
 _LOST_PEER = re.compile(
@@ -27,6 +30,11 @@ class Outcome:
     result: dict[str, Any] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
     phases: dict[str, float] = field(default_factory=dict)
+    reserved_mib: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Position among the trial's GPUs -> what torch's allocator held there: `peak` over the whole trial, `at_settle`
+    when the parent read the processes' memory, and `allocated_peak`."""
+    drift_pct: float | None = None
+    """How much slower the first measured steps were than the later ones; None for too few."""
     cuda: str | None = None
 
 
@@ -79,8 +87,9 @@ def _results(events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def epoch_rows(events: Sequence[Mapping[str, Any]], ranks: int, batch_size: int) -> list[dict[str, Any]]:
-    """One row an epoch that every rank finished; the slowest rank's time, the ranks' mean wait."""
+    """One row an epoch that every rank finished; the slowest rank's time, the ranks' mean wait, top-1 where told."""
     by_epoch: dict[int, list[Mapping[str, Any]]] = {}
+    top1 = {e["epoch"]: e["top1_pct"] for e in events if e["event"] == "quality"}
     for event in events:
         if event["event"] == "end":
             by_epoch.setdefault(event["epoch"], []).append(event)
@@ -100,6 +109,7 @@ def epoch_rows(events: Sequence[Mapping[str, Any]], ranks: int, batch_size: int)
                 "data_wait_s": statistics.fmean(p["data_wait_s"] for p in parts),
                 "first_batch_s": max(p["first_batch_s"] for p in parts),
                 "train_loss": parts[0]["train_loss"],
+                "top1_pct": top1.get(number),
             }
         )
     return rows
@@ -168,6 +178,9 @@ def outcome(
         result["gpu_mem_allocated_mib"] = max(m["allocated_mib"] for m in memory)
         result["gpu_mem_reserved_mib"] = max(m["reserved_mib"] for m in memory)
         result["gpu_alloc_retries"] = sum(m["retries"] for m in memory)
+    for found, why_not in (broken_down(results), until_top1(epochs, first.get("until_top1"))):
+        result |= found
+        missing |= why_not
     result["params_m"] = first.get("params_m")
     result["gmacs_per_image"] = first.get("gmacs_per_image")
     if first.get("gmacs_missing"):
@@ -187,5 +200,7 @@ def outcome(
         result=result,
         missing=missing,
         phases=dict(first["phases"]),
+        reserved_mib={place: held for m in memory for place, held in m.get("devices", {}).items()},
+        drift_pct=first.get("step_drift_pct"),
         cuda=hello.get("cuda"),
     )

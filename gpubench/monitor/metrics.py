@@ -6,19 +6,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from gpubench.monitor.nvml import Nvml
+from gpubench.monitor.nvml import THROTTLE_REASONS, History, Nvml
 
 RATES_S = 0.1
-"""Period of what costs microseconds: utilisation, power, device memory."""
+"""Period of what costs microseconds: utilisation, power, device memory, clocks."""
 TOTALS_S = 1.0
 """Period of what costs milliseconds: CPU time of the process tree, GPU memory by process."""
+ENERGY_S = 5.0
+"""Period of the energy counter, 4 to 6 ms of CPU time a call; it is read at the edges of windows besides."""
+ENERGY_REST_S = 1.0
+"""Edges that come sooner after the last reading wait so long: many short epochs must not cost a core's share."""
 
 Reduce = Callable[[Sequence[float]], float]
 
 
 @dataclass(frozen=True, slots=True)
 class GpuMetric:
-    """One reading of one GPU, every RATES_S."""
+    """One reading of one GPU, every RATES_S or TOTALS_S."""
 
     name: str
     """Unit included; the `metric` of the samples file."""
@@ -27,6 +31,10 @@ class GpuMetric:
 
 
 DEVICE_MEMORY = "gpu_device_mem_mib"
+POWER = "power_w"
+SM_CLOCK = "sm_clock_mhz"
+THROTTLE = "throttle_mask"
+TEMPERATURE = "temperature_c"
 
 
 def device_memory(nvml: Nvml, uuid: str) -> float:
@@ -34,20 +42,49 @@ def device_memory(nvml: Nvml, uuid: str) -> float:
     return nvml.memory(uuid).used_mib
 
 
-GPU_METRICS: tuple[GpuMetric, ...] = (
+RATES: tuple[GpuMetric, ...] = (
     GpuMetric("gpu_util_pct", lambda nvml, uuid: nvml.utilisation(uuid).gpu_pct),
     GpuMetric("gpu_mem_util_pct", lambda nvml, uuid: nvml.utilisation(uuid).memory_pct),
     GpuMetric(DEVICE_MEMORY, device_memory),
-    GpuMetric("power_w", lambda nvml, uuid: nvml.power_w(uuid)),
+    GpuMetric(POWER, lambda nvml, uuid: nvml.power_w(uuid)),
+    GpuMetric(SM_CLOCK, lambda nvml, uuid: nvml.sm_clock_mhz(uuid)),
+    GpuMetric(THROTTLE, lambda nvml, uuid: nvml.throttle_mask(uuid)),
 )
+"""Every RATES_S."""
+
+TOTALS: tuple[GpuMetric, ...] = (GpuMetric(TEMPERATURE, lambda nvml, uuid: nvml.temperature_c(uuid)),)
+"""Every TOTALS_S."""
 
 # Every TOTALS_S and at the edges of windows.
 PROCESS_MEMORY = "gpu_process_mem_mib"
 CPU_BUSY = "cpu_busy_s"
 CPU_STOLEN = "cpu_stolen_s"
 CPU_TREE = "cpu_tree_s"
+# Every ENERGY_S and at the edges of windows.
+ENERGY = "energy_counter_j"
 # Once, after the measured window.
 TREE_MEMORY = "host_mem_mib"
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """Samples that the driver takes by itself, fetched before its buffer runs over."""
+
+    name: str
+    """Of our series."""
+    what: History
+    period_s: float
+    """How often it is fetched. An H200 holds 14 s of utilisation and 2.4 s of power."""
+    max_gap_s: float
+    """More than this without a sample, and the series does not cover the window."""
+
+
+BUFFERS: tuple[Buffer, ...] = (
+    Buffer("power_buffer_w", "power_w", 1.5, 0.25),
+    Buffer("gpu_util_buffer_pct", "gpu_util_pct", 5.0, 1.5),
+    Buffer("gpu_mem_util_buffer_pct", "gpu_mem_util_pct", 5.0, 1.5),
+)
+BUFFER: dict[str, Buffer] = {buffer.what: buffer for buffer in BUFFERS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +96,7 @@ class GpuColumn:
     over_time: Reduce
     over_gpus: Reduce
     source: str
+    period_s: float = RATES_S
 
 
 GPU_COLUMNS: tuple[GpuColumn, ...] = (
@@ -66,10 +104,9 @@ GPU_COLUMNS: tuple[GpuColumn, ...] = (
     GpuColumn("gpu_util_max_pct", "gpu_util_pct", max, max, "NVML utilisation, gpu"),
     GpuColumn("gpu_mem_util_pct", "gpu_mem_util_pct", fmean, fmean, "NVML utilisation, memory"),
     GpuColumn("gpu_mem_util_max_pct", "gpu_mem_util_pct", max, max, "NVML utilisation, memory"),
-    GpuColumn(
-        "power_w", "power_w", fmean, sum, "NVML power usage (mean of the last second on Ampere and later)"
-    ),
+    GpuColumn("sm_clock_mhz", SM_CLOCK, fmean, fmean, "NVML SM clock"),
+    GpuColumn("temperature_c", TEMPERATURE, max, max, "NVML temperature of the GPU's core", TOTALS_S),
 )
 
-NOT_YET: tuple[str, ...] = ("energy_j", "energy_source", "sm_clock_mhz", "throttled_pct", "temperature_c")
-"""Columns that this version leaves empty."""
+THROTTLED = sum(THROTTLE_REASONS.values())
+"""Bits of the mask that lower a busy GPU's clocks."""

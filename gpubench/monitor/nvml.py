@@ -5,7 +5,7 @@ NVML must not be carried across a fork: open it in the process that watches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -35,6 +35,15 @@ _HISTORY: dict[str, tuple[int, float]] = {
     "gpu_mem_util_pct": (pynvml.NVML_MEMORY_UTILIZATION_SAMPLES, 1.0),
 }
 """The driver's kind of sample, and its unit in ours."""
+ComputeMode = Literal["shared", "exclusive", "prohibited"]
+"""Any number of processes, one at a time, none."""
+
+_COMPUTE_MODES: dict[int, ComputeMode] = {
+    pynvml.NVML_COMPUTEMODE_DEFAULT: "shared",
+    pynvml.NVML_COMPUTEMODE_EXCLUSIVE_THREAD: "exclusive",
+    pynvml.NVML_COMPUTEMODE_PROHIBITED: "prohibited",
+    pynvml.NVML_COMPUTEMODE_EXCLUSIVE_PROCESS: "exclusive",
+}
 _POWER_INSTANT = 186
 """nvmlFieldValue of a power reading that is no average; the drivers' own number, since 530 or so."""
 
@@ -89,6 +98,10 @@ class Nvml(Protocol):
         """Version of the driver; None: no driver."""
 
     @property
+    def unreadable(self) -> Mapping[int, str]:
+        """NVML index -> why that GPU is left out of `devices` (fallen off the bus, no permission)."""
+
+    @property
     def power_source(self) -> str:
         """Which of the driver's readings `power_w` gives."""
 
@@ -125,6 +138,9 @@ class Nvml(Protocol):
     def throttle_mask(self, uuid: str) -> int:
         """What lowers the clocks now, as bits of THROTTLE_REASONS and others."""
 
+    def compute_mode(self, uuid: str) -> ComputeMode:
+        """Whom one device lets in."""
+
     def history(self, uuid: str, what: History, after_s: float) -> list[tuple[float, float]]:
         """The driver's own samples after `after_s`: (seconds since 1970, value), oldest first; none: empty.
 
@@ -146,6 +162,10 @@ class NoNvml:
     @property
     def driver(self) -> str | None:
         return None
+
+    @property
+    def unreadable(self) -> Mapping[int, str]:
+        return {}
 
     @property
     def power_source(self) -> str:
@@ -179,6 +199,9 @@ class NoNvml:
         raise NvmlError(self.reason)
 
     def throttle_mask(self, uuid: str) -> int:  # noqa: ARG002
+        raise NvmlError(self.reason)
+
+    def compute_mode(self, uuid: str) -> ComputeMode:  # noqa: ARG002
         raise NvmlError(self.reason)
 
     def history(self, uuid: str, what: History, after_s: float) -> list[tuple[float, float]]:  # noqa: ARG002
@@ -264,6 +287,12 @@ class PynvmlNvml:
     def throttle_mask(self, uuid: str) -> int:
         handle = self._handle(uuid)
         return int(_call("throttle reasons", pynvml.nvmlDeviceGetCurrentClocksThrottleReasons, handle))
+
+    def compute_mode(self, uuid: str) -> ComputeMode:
+        mode = _call("compute mode", pynvml.nvmlDeviceGetComputeMode, self._handle(uuid))
+        if mode not in _COMPUTE_MODES:
+            raise NvmlError(f"compute mode: {mode} is unknown")
+        return _COMPUTE_MODES[mode]
 
     def history(self, uuid: str, what: History, after_s: float) -> list[tuple[float, float]]:
         handle = self._handle(uuid)

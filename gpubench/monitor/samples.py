@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 
@@ -44,6 +45,34 @@ class Series:
         if b - a > max_gap_s:
             raise Unmeasured(self.reason or f"no sample for {b - a:.1f} s around the window's edge")
         return x + (y - x) * (t - a) / (b - a)
+
+    def away(self, t: float) -> float:
+        """Seconds from t to the nearest reading; infinity where there is none."""
+        place = bisect_left(self.times, t)
+        return min((abs(t - near) for near in self.times[max(0, place - 1) : place + 1]), default=math.inf)
+
+    def integral(self, t0: float, t1: float, max_gap_s: float) -> float:
+        """Value × seconds from t0 to t1: each reading stands for the time since the one before it.
+
+        The last reading before t1 stands for what is left, where none has come after it. Steady readings give
+        value × (t1 − t0), however few they are. Raises Unmeasured where a part longer than `max_gap_s` has none.
+        """
+        first = bisect_right(self.times, t0)
+        last = self.times[first - 1] if first else t0
+        held = self.values[first - 1] if first else None
+        total, reached = 0.0, t0
+        for place in range(first, len(self.times)):
+            t = self.times[place]
+            if t - last > max_gap_s:
+                break
+            held = self.values[place]
+            total += held * (min(t, t1) - reached)
+            reached, last = min(t, t1), t
+            if t >= t1:
+                return total
+        if held is None or t1 - last > max_gap_s:
+            raise Unmeasured(self.reason or f"no sample for more than {max_gap_s:g} s of the window")
+        return total + held * (t1 - reached)
 
 
 class Samples:

@@ -5,8 +5,9 @@ watcher.before()                    # nothing of the trial runs yet
 watcher.start(leader_pid)
 while ...:                          # sleep until watcher.next_deadline() at the latest
     watcher.tick()
-    watcher.edge("epoch 1 begins")  # as soon as the child tells of a window's edge
+    watcher.edge(first=True)        # as soon as the child tells of a window's edge
 watcher.settle()                    # the child holds still
+watcher.after()                     # the child has ended
 watcher.figures(windows)
 """
 
@@ -15,7 +16,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ParamSpec, Protocol
 
 from gpubench.monitor import host, metrics
@@ -74,8 +75,12 @@ class Watcher:
         gpu_uuids: Sequence[str],
         cpu_ids: Sequence[int],
         clock: Clock = time.monotonic,
+        wall: Clock = time.time,
     ) -> None:
-        """`gpu_uuids`: the trial's GPUs, none for a CPU trial; `cpu_ids`: the CPUs that it may run on."""
+        """`gpu_uuids`: the trial's GPUs, none for a CPU trial; `cpu_ids`: the CPUs that it may run on.
+
+        `wall`: seconds since 1970, by which the driver dates its own samples.
+        """
         self._nvml: Nvml = nvml or NoNvml("NVML was not opened")
         numbers = {gpu.uuid: str(gpu.index) for gpu in machine.gpus}
         self._gpus = {uuid: numbers.get(uuid, uuid[:12]) for uuid in gpu_uuids}
@@ -84,6 +89,7 @@ class Watcher:
         self._bound = self._cpus == len(self._cpu_ids)
         self._usage_file = machine.cpu_usage_file
         self._clock = clock
+        self._wall = wall
         self._samples = Samples()
         self._tree: host.Tree | None = None
         self._schedule: Schedule | None = None
@@ -94,11 +100,19 @@ class Watcher:
         self._ours_listed = False
         self._here_before: dict[tuple[str, int], str] = {}
         self._came_later: dict[tuple[str, int], str] = {}
+        self._desktops: dict[tuple[str, int], str] = {}
+        self._fetched: dict[tuple[str, str], float] = {}
+        self._energy_read = -math.inf
+        self._energy_owed = False
 
     # ------------------------------------------------------------ what the runner calls
 
     def before(self) -> None:
         """Device memory and processes before the trial starts: what is not the trial's."""
+        wall = self._wall()
+        self._fetched = {
+            (gpu, buffer.name): wall for gpu in self._gpus.values() for buffer in metrics.BUFFERS
+        }
         for uuid, gpu in self._gpus.items():
             try:
                 self._baseline_mib[gpu] = self._nvml.memory(uuid).used_mib
@@ -109,12 +123,20 @@ class Watcher:
                     self._here_before[uuid, pid] = _stranger(pid, mib, gpu)
             except Unmeasured as reason:
                 self._samples.gap(metrics.PROCESS_MEMORY, str(reason), gpu)
+            try:
+                for pid, mib in self._nvml.desktop(uuid):
+                    self._desktops[uuid, pid] = _stranger(pid, mib, gpu)
+            except Unmeasured:  # many GPUs can draw nothing: no figure rests on this
+                continue
 
     def start(self, root_pid: int) -> None:
         """Begins to watch the trial whose leader is `root_pid`, and takes the first samples."""
         self._started = self._clock()
         self._tree = host.Tree(root_pid)
-        self._schedule = Schedule({"rates": metrics.RATES_S, "totals": metrics.TOTALS_S}, self._started)
+        periods = {"rates": metrics.RATES_S, "totals": metrics.TOTALS_S}
+        if self._gpus:
+            periods |= {"energy": metrics.ENERGY_S} | {b.name: b.period_s for b in metrics.BUFFERS}
+        self._schedule = Schedule(periods, self._started)
         self.tick()
 
     def next_deadline(self) -> float:
@@ -130,11 +152,22 @@ class Watcher:
             self._rates()
         if "totals" in due:
             self._totals()
+            self._each_gpu(metrics.TOTALS)
             self._process_memory()
+        for buffer in metrics.BUFFERS:
+            if buffer.name in due:
+                self._fetch(buffer)
+        rested = self._clock() - self._energy_read >= metrics.ENERGY_REST_S
+        if "energy" in due or (self._energy_owed and rested):
+            self._energy()
 
-    def edge(self, name: str) -> None:  # noqa: ARG002 - the edges' own times come with the windows
-        """Reads the CPU counters now, at the edge of a window, out of turn."""
+    def edge(self, *, first: bool = False) -> None:
+        """Reads the counters now, at the edge of a window, out of turn. `first`: the first measured window begins."""
         self._totals()
+        if first or self._clock() - self._energy_read >= metrics.ENERGY_REST_S:
+            self._energy()
+        else:
+            self._energy_owed = True
 
     def settle(self) -> None:
         """Reads memory once, after the measured window, while the child's processes hold still.
@@ -142,11 +175,17 @@ class Watcher:
         The host's part costs up to 20 ms a process. torch's allocator gives nothing back by itself, so the
         GPU's part is the peak so far.
         """
+        self._energy()
         self._process_memory()
         for uuid, gpu in self._gpus.items():
             self._read(metrics.DEVICE_MEMORY, gpu, metrics.device_memory, self._nvml, uuid)
         self._trained_until = self._clock()
         self._read(metrics.TREE_MEMORY, HOST, self._tree_memory)
+
+    def after(self) -> None:
+        """Fetches what the driver has sampled since the last time: its last samples come late."""
+        for buffer in metrics.BUFFERS:
+            self._fetch(buffer)
 
     def process_gpu_mib(self) -> dict[str, float] | None:
         """The driver's figure for the trial's processes now: uuid -> MiB. None: it does not tell."""
@@ -175,10 +214,12 @@ class Watcher:
             cpu_util_pct=self._cpu_now(),
         )
 
-    def figures(self, windows: Sequence[Window]) -> Figures:
-        """The columns that are watched from outside, cut to the measured windows."""
-        schedule = self._schedule
-        skipped = schedule.skipped if schedule else {"rates": 0, "totals": 0}
+    def figures(self, windows: Sequence[Window], passed_mib: Mapping[str, float] | None = None) -> Figures:
+        """The columns that are watched from outside, cut to the measured windows.
+
+        `passed_mib`: GPU uuid -> by how much torch's allocator had held more at its peak than at the end.
+        """
+        skipped = self._schedule.skipped if self._schedule else {}
         watched = Watched(
             samples=self._samples,
             windows=windows,
@@ -187,9 +228,16 @@ class Watcher:
             cpus=self._cpus,
             cpu_source="/proc/stat over the trial's CPUs" if self._bound else "the cgroup's CPU time",
             trained_until=self._trained_until,
-            skipped={metrics.RATES_S: skipped["rates"], metrics.TOTALS_S: skipped["totals"]},
+            power_source=self._nvml.power_source,
+            passed_mib={self._gpus[uuid]: mib for uuid, mib in (passed_mib or {}).items()},
+            skipped={metrics.RATES_S: skipped.get("rates", 0), metrics.TOTALS_S: skipped.get("totals", 0)},
         )
-        return figures(watched, self._strangers())
+        return replace(
+            figures(watched),
+            strangers=self._strangers(),
+            desktops=list(self._desktops.values()),
+            max_sm_clock_mhz=self._max_clock(),
+        )
 
     def samples(self) -> list[tuple[float, str, str, float]]:
         """Everything that was read, as tidy rows under SAMPLE_HEADER."""
@@ -207,9 +255,41 @@ class Watcher:
             self._samples.gap(metric, str(reason), device)
 
     def _rates(self) -> None:
+        self._each_gpu(metrics.RATES)
+
+    def _each_gpu(self, wanted: Sequence[metrics.GpuMetric]) -> None:
         for uuid, gpu in self._gpus.items():
-            for metric in metrics.GPU_METRICS:
+            for metric in wanted:
                 self._read(metric.name, gpu, metric.read, self._nvml, uuid)
+
+    def _energy(self) -> None:
+        self._energy_owed = False
+        for uuid, gpu in self._gpus.items():
+            self._read(metrics.ENERGY, gpu, self._nvml.energy_j, uuid)
+        self._energy_read = self._clock()
+
+    def _fetch(self, buffer: metrics.Buffer) -> None:
+        """The driver's own samples since the last time, dated by the monotonic clock."""
+        ahead = self._wall() - self._clock()
+        for uuid, gpu in self._gpus.items():
+            after = self._fetched.get((gpu, buffer.name), self._wall())
+            try:
+                found = self._nvml.history(uuid, buffer.what, after)
+            except Unmeasured as reason:
+                self._samples.gap(buffer.name, str(reason), gpu)
+                continue
+            latest = max(self._samples.series(buffer.name, gpu).times[-1:], default=-math.inf)
+            for t, value in found:
+                # A wall clock that was set back must not bring the series out of order.
+                latest = max(latest, t - ahead)
+                self._samples.add(latest, buffer.name, value, gpu)
+                self._fetched[gpu, buffer.name] = t
+
+    def _max_clock(self) -> float | None:
+        try:
+            return min((self._nvml.max_sm_clock_mhz(uuid) for uuid in self._gpus), default=None)
+        except Unmeasured:  # it serves a doubt alone
+            return None
 
     def _totals(self) -> None:
         t = self._clock()

@@ -15,13 +15,13 @@ def text(tables: Sequence[Table]) -> str:
 def _one(table: Table) -> str:
     marks = ["---:" if table.numeric(number) else ":---" for number in range(len(table.columns))]
     rows = [table.headings, marks, *table.cells]
-    grid = ["| " + " | ".join(map(_escape, row)) + " |" for row in rows]
+    grid = ["| " + " | ".join(map(escape, row)) + " |" for row in rows]
     blocks = [f"## {table.name}", "  \n".join(table.heading), "\n".join(grid)]
-    blocks += ["\n".join(f"- {_escape(note)}" for note in table.notes)] if table.notes else []
+    blocks += ["\n".join(f"- {escape(note)}" for note in table.notes)] if table.notes else []
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
-def _escape(cell: str) -> str:
+def escape(cell: str) -> str:
     """A pipe would end the cell, a star or an angle bracket would be taken for mark-up."""
     for sign in ("\\", "|", "*", "<"):
         cell = cell.replace(sign, "\\" + sign)

@@ -10,10 +10,12 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 from gpubench import result
+from gpubench.analysis import energy, scaling
 from gpubench.analysis.growth import growth, moves_with, ordered_axis
 from gpubench.analysis.knee import knees
 from gpubench.analysis.repeats import REPEATS
 from gpubench.analysis.varied import Axes, Row, constant, label, machine, values, varied
+from gpubench.report.choice import SHOW, Choice
 from gpubench.result import Column, Record
 
 UNKNOWN = "–"
@@ -22,15 +24,25 @@ UNKNOWN = "–"
 WORDS = {"oom": "out of memory"}
 """Statuses that have a longer name where people read it."""
 
-# Columns of figures, in reading order; those that are empty for all rows are left out.
 MIN_FOR_SPREAD = 3
 """Values from which a table shows their spread: two of them say too little."""
 
+BREAKDOWN: tuple[str, ...] = (
+    "copy_ms", "forward_ms", "backward_ms", "comm_ms", "optimizer_ms", "comm_pct", "comm_mib_per_step",
+    "slowest_rank", "breakdown_cost_pct",
+)  # fmt: skip
+"""Shown where the parts of steps were asked for."""
+
+TO_TOP1: tuple[str, ...] = ("epochs_to_top1", "time_to_top1_s", "energy_to_top1_j")
+"""Shown where a top-1 to reach was asked for."""
+
 FIGURES: tuple[str, ...] = (
     "gpu_mem_mib", "gpu_mem_growth_pct", "gpu_util_pct", "cpu_util_pct",
-    "epoch_time_s", "epoch_time_growth_pct", "images_per_s", "data_wait_pct",
-    "solo_epoch_time_s", "slowdown", "overlap_gain", "predicted_slowdown", "top1_pct",
+    "epoch_time_s", "epoch_time_growth_pct", "images_per_s", *scaling.COLUMNS, "data_wait_pct", *BREAKDOWN,
+    "energy_j", "images_per_joule", "solo_epoch_time_s", "slowdown", "overlap_gain", "predicted_slowdown",
+    "top1_pct", *TO_TOP1,
 )  # fmt: skip
+"""Columns of figures, in reading order; those that are empty for all rows are left out."""
 
 COLUMN: dict[str, Column] = {
     **result.BY_NAME,
@@ -59,7 +71,11 @@ class Table:
     rows: tuple[Row, ...]
     """The rows behind `cells`, in the same order, with growth columns; repeats merged."""
     varied: tuple[str, ...]
-    """The trial fields among `columns`."""
+    """The trial fields that differ between rows."""
+    trials: tuple[Row, ...]
+    """What `rows` were merged from: each repeat by itself."""
+    axes: Axes
+    """The axes that were asked for, as far as a plan tells."""
     notes: tuple[str, ...]
     """Sentences below: where a larger batch stops paying, what failed, doubts."""
 
@@ -74,9 +90,23 @@ class Table:
         return all(value is None or isinstance(value, (int, float)) for value in found)
 
 
+DETAILS = ("missing", "provenance", "facts")
+"""What `row_of` adds for the reports on a table's sources and honesty; no column, and not for a JSON line."""
+
+
 def row_of(record: Record) -> dict[str, Any]:
-    """`result.row`, and what a table tells besides: `source` and `doubt_texts` (code -> sentence)."""
-    return {**result.row(record), "source": record.source, "doubt_texts": dict(record.doubts)}
+    """`result.row`, and what a table tells besides: `source`, `doubt_texts` (code -> sentence) and DETAILS.
+
+    `missing` and `provenance` are the record's; `facts` are what it knows of the images, with `files` of the variant.
+    """
+    return {
+        **result.row(record),
+        "source": record.source,
+        "doubt_texts": dict(record.doubts),
+        "missing": dict(record.missing),
+        "provenance": dict(record.provenance),
+        "facts": {**record.data, "files": record.variant_definition.get("files")},
+    }
 
 
 def tables(
@@ -85,6 +115,7 @@ def tables(
     axes: Mapping[str, Axes] | None = None,
     questions: Mapping[str, str] | None = None,
     members: Mapping[str, Sequence[str]] | None = None,
+    choice: Choice = SHOW,
 ) -> list[Table]:
     """One Table for each experiment of a results folder.
 
@@ -98,22 +129,29 @@ def tables(
     for name in names:
         mine = [*_planned(rows, members.get(name, ())), *_unplanned(rows, name, members)]
         if mine:
-            made.append(build(name, mine, axes=axes.get(name, ()), question=questions.get(name, "")))
+            question = questions.get(name, "")
+            made.append(build(name, mine, axes=axes.get(name, ()), question=question, choice=choice))
     return made
 
 
-def build(name: str, rows: Sequence[Row], *, axes: Axes = (), question: str = "") -> Table:
+def build(
+    name: str, rows: Sequence[Row], *, axes: Axes = (), question: str = "", choice: Choice = SHOW
+) -> Table:
     """The Table of one experiment. `rows` must not be empty."""
     axis = ordered_axis(axes, rows)
     tied = moves_with(axis, axes, rows) if axis else ()
     grown = growth(rows, axis, tied)
+    scaled = scaling.scale(grown, _tied("gpus", "ranks", axes=axes), _tied("batch_size", axes=axes))
+    for row in grown:
+        row["images_per_joule"], row["edp_js"] = energy.images_per_joule(row), energy.edp_js(row)
     fields = varied(grown, axes) or ("batch_size",)
     names = [*_place(grown), *fields]
     names += ["repeats"] if any(row["repeats"] > 1 for row in grown) else []
-    names += [figure for figure in FIGURES if any(row.get(figure) is not None for row in grown)]
-    columns = tuple(COLUMN[column] for column in (*names, "status"))
+    names += [figure for figure in FIGURES if _shown(figure, grown)]
+    columns = tuple(COLUMN[column] for column in choice.of([*names, "status"]))
     texts = [_texts(column, grown) for column in columns]
     notes = [knee.sentence for knee in knees(rows, tied)] if "batch_size" in fields else []
+    notes += [said] if (said := scaling.sentence(grown, scaled)) else []
     return Table(
         name=clean(name),
         heading=tuple(clean(line) for line in (question, *_heading(rows, grown, fields)) if line),
@@ -122,7 +160,25 @@ def build(name: str, rows: Sequence[Row], *, axes: Axes = (), question: str = ""
         rows=tuple(grown),
         varied=fields,
         notes=(*notes, *_notes(grown, [*_place(grown), *fields])),
+        trials=tuple(rows),
+        axes=axes,
     )
+
+
+def _tied(*fields: str, axes: Axes) -> set[str]:
+    """The fields that are on one axis with any of `fields`."""
+    return {other for group in axes if set(fields) & set(group) for other in group} - set(fields)
+
+
+def _shown(figure: str, rows: Sequence[Row]) -> bool:
+    if figure in BREAKDOWN and not any(row.get("breakdown") for row in rows):
+        return False
+    if figure in TO_TOP1:
+        asked_for = [row for row in rows if row.get("until_top1") and row["status"] == "ok"]
+        if figure == "time_to_top1_s" and asked_for:
+            return True  # empty where no row got there, and that is the answer
+        rows = asked_for
+    return any(row.get(figure) is not None for row in rows)
 
 
 def _planned(rows: Sequence[Row], ids: Sequence[str]) -> list[Row]:
@@ -158,7 +214,28 @@ def _place(rows: Sequence[Row]) -> list[str]:
 
 def _heading(rows: Sequence[Row], grown: Sequence[Row], fields: Collection[str]) -> list[str]:
     fixed = {name: value for name, value in constant(grown).items() if name not in fields}
-    return [_configuration(fixed, grown, fields), _hardware(rows), _counts(rows)]
+    configured = ", ".join(part for part in (_configuration(fixed, grown, fields), _pipeline(rows)) if part)
+    return [configured, _hardware(rows), _counts(rows), _no_top1(rows)]
+
+
+def _pipeline(rows: Sequence[Row]) -> str:
+    """Whether loading is in the epoch times. Empty where no record says how its images were fed."""
+    fed = {str(row.get("variant")): files for row in rows if (files := (row.get("facts") or {}).get("files"))}
+    without = [variant for variant, files in fed.items() if files == "none"]
+    if not without:
+        return "input pipeline included" if fed else ""
+    if len(without) == len(fed):
+        return f"no input pipeline ({' and '.join(without)}: one resident batch)"
+    return f"input pipeline included, but not in {' and '.join(without)} (one resident batch)"
+
+
+def _no_top1(rows: Sequence[Row]) -> str:
+    """Why no row has a top-1. Empty where one has."""
+    ended = [row for row in rows if row["status"] == "ok"]
+    if any(row.get("top1_pct") is not None for row in ended):
+        return ""
+    why = dict.fromkeys(said for row in ended if (said := (row.get("missing") or {}).get("top1_pct")))
+    return f"top-1 not measured: {'; '.join(why)}" if why else ""
 
 
 def _configuration(fixed: Mapping[str, Any], rows: Sequence[Row], fields: Collection[str]) -> str:
@@ -224,8 +301,9 @@ def _texts(column: Column, rows: Sequence[Row]) -> list[str]:
     texts = []
     for row, value in zip(rows, found, strict=True):
         if value is None:
-            first_of_series = name.endswith("_growth_pct") and row["status"] == "ok"
-            texts.append("" if first_of_series or name in ("group", "job") else UNKNOWN)
+            has_no_other = name.endswith("_growth_pct") or name in scaling.COLUMNS
+            nothing_to_say = (has_no_other and row["status"] == "ok") or name in ("group", "job")
+            texts.append("" if nothing_to_say else UNKNOWN)
         elif name.endswith("_growth_pct"):
             texts.append(signed_percent(value))
         elif name == "epoch_time_s":
@@ -305,10 +383,11 @@ def _notes(rows: Sequence[Row], fields: Sequence[str]) -> list[str]:
             if code:
                 sentence = f"Doubt {code}: {texts[code]}" if texts.get(code) else f"Doubt {code}"
                 sentences.setdefault(sentence, []).append(row)
-    return notes + [clean(f"{said} ({_which(some, rows, fields)})") for said, some in sentences.items()]
+    return notes + [clean(f"{said} ({which(some, rows, fields)})") for said, some in sentences.items()]
 
 
-def _which(some: Sequence[Row], rows: Sequence[Row], fields: Sequence[str]) -> str:
+def which(some: Sequence[Row], rows: Sequence[Row], fields: Sequence[str]) -> str:
+    """Names `some` of a table's `rows` in a few words."""
     if len(some) == len(rows):
         return "all rows" if len(rows) > 1 else "the only row"
     if len(some) > 3:

@@ -21,9 +21,11 @@ from gpubench.experiment.experiment import Experiment, Options
 from gpubench.experiment.plan import NEEDS, Plan, expand, plan_id
 from gpubench.launch.client import ForkServer
 from gpubench.monitor.nvml import Nvml, open_nvml
+from gpubench.report import choice as choices
 from gpubench.report import live, terminal
 from gpubench.report import markdown as markdown_report
-from gpubench.report.table import Table, tables
+from gpubench.report import sources as sources_report
+from gpubench.report.table import COLUMN, DETAILS, Table, tables
 from gpubench.result import Record
 from gpubench.runner.announcing import announcement_lines, dropped_lines
 from gpubench.runner.estimate import words
@@ -105,6 +107,7 @@ def sweep(
     order: str | None,
     retry: str | None,
     fresh: bool,
+    allow_busy: bool = False,
     out: Path | None,
     mode: Mode,
 ) -> int:
@@ -171,7 +174,7 @@ def run(job: Sweep, planned: Sequence[Planned], view: live.View, mode: Mode) -> 
 def emit(record: Record, mode: Mode) -> None:
     """With --json, a line for each unit as it ends."""
     if mode == "json":
-        row = {k: v for k, v in row_of(record).items() if v is not None}
+        row = {k: v for k, v in row_of(record).items() if v is not None and k not in DETAILS}
         try:
             print(json.dumps(row, ensure_ascii=False), flush=True)
         except BrokenPipeError:  # nobody reads any more; the measuring goes on, and the records have it all
@@ -240,19 +243,32 @@ def own_tables(job: Sweep, rows: Sequence[Row]) -> list[Table]:
     )
 
 
-def table(folder: Path | None, *, markdown: bool) -> int:
-    """`gpubench table`."""
+def table(
+    folder: Path | None, *, markdown: bool = False, sources: bool = False, columns: str | None = None
+) -> int:
+    """`gpubench table`. `sources`: where the figures come from, in place of the figures."""
+    choice = choices.parse(columns, COLUMN) if columns is not None else choices.SHOW
+    results, records = opened(folder)
+    found = contents(results, records, choice=choice)
+    for problem in found.problems:
+        print(f"gpubench: {problem}", file=sys.stderr)
+    console = Console(highlight=False)
+    if sources:
+        told = sources_report.as_markdown(found.tables) if markdown else sources_report.text(found.tables)
+        sys.stdout.write(terminal.encodable(told, console.encoding))
+    elif markdown:
+        sys.stdout.write(markdown_report.text(found.tables))
+    else:
+        terminal.show(found.tables, console)
+    return 0
+
+
+def opened(folder: Path | None) -> tuple[Results, list[Record]]:
+    """A results folder (None: the newest one) and its records. Raises UnusableError where there are none."""
     results = Results(folder or newest_results())
     if not results.folder.is_dir():
         raise UnusableError(f"{results.folder} is not a results folder")
     records = results.records()
     if not records:
         raise UnusableError(f"{results.folder} holds no records")
-    found = contents(results, records)
-    for problem in found.problems:
-        print(f"gpubench: {problem}", file=sys.stderr)
-    if markdown:
-        sys.stdout.write(markdown_report.text(found.tables))
-    else:
-        terminal.show(found.tables, Console(highlight=False))
-    return 0
+    return results, records

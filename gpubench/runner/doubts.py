@@ -1,39 +1,236 @@
-"""Doubts about a result: a code that stands in its row, and one sentence with advice that stands under the table."""
+"""Doubts about a result: a code that stands in its row, and one sentence with advice that stands under the table.
+
+A new doubt is one function and one line in RULES.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
 from gpubench.experiment.plan import Unit
+from gpubench.launch.outcome import Outcome
 from gpubench.monitor.figures import Figures
 from gpubench.runner.resolve import Resolved
 
 OTHER_LOAD_PCT = 10.0
 """Points of CPU use beside the trial's own from which its times are doubtful."""
+SPREAD_PCT = 5.0
+"""Of epoch times, as interquartile range over median; of drifting steps; of two energy figures."""
+THROTTLED_PCT = 5.0
+LOW_CLOCK = 0.8
+"""Share of the highest clock."""
+BUSY_PCT = 50.0
+"""GPU utilisation from which its clocks should be up."""
+ENERGY_WINDOW_S = 10.0
+FULL = 0.95
+"""Share of the GPU's memory, or of the cap."""
+GAPS_PCT = 10.0
 
 
-def doubts(unit: Unit, resolved: Resolved, seen: Figures) -> dict[str, str]:
-    """Doubts of this first version: code -> a sentence with advice."""
-    found: dict[str, str] = {}
-    if seen.strangers:
-        found["stranger"] = f"another process used the GPU: {seen.strangers[0]}; run again when it is gone"
-    if resolved.workers > resolved.cpus:
-        found["cpu-starved"] = (
-            f"{resolved.workers} loader workers share {resolved.cpus} CPUs; use fewer workers or more CPUs"
-        )
-    whole, own = (seen.result.get(name) for name in ("cpu_util_pct", "cpu_util_trial_pct"))
-    if whole is not None and own is not None and whole - own > OTHER_LOAD_PCT:
-        found["other-load"] = (
-            f"other work used {whole - own:.0f} % of the trial's CPUs meanwhile; run it again on a quiet host"
-        )
-    if unit.trial.strategy == "dp":
-        found["dp"] = "DataParallel copies the model in every step, from one process; prefer ddp"
-        if unit.trial.memory_format == "channels_last":
-            # Seen on an H200: a step of mobilenet_v2 took seconds, all of it preparing kernels.
-            found["dp-channels-last"] = (
-                "DataParallel's replicas drop channels-last, and its new threads make cuDNN prepare its kernels "
-                "anew in every step; use memory_format=contiguous or ddp"
-            )
-    if unit.trial.execution == "compile":
-        found["compile-cache"] = (
-            "the first steps compile the model; how long depends on whether its cache is warm"
-        )
-    return found
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Case:
+    """A result and what its doubts rest on."""
+
+    unit: Unit
+    resolved: Resolved
+    ended: Outcome
+    seen: Figures
+    result: dict[str, Any]
+    """The columns, as stored."""
+    gpu_mib: int | None
+    """Memory of the smallest of its GPUs; None: it uses none."""
+
+    def number(self, column: str) -> float | None:
+        """A column's value, where it is a number."""
+        value = self.result.get(column)
+        return float(value) if isinstance(value, (int, float)) else None
+
+    @property
+    def measured_s(self) -> float:
+        return float(sum(e["epoch_time_s"] for e in self.ended.epochs if not e["warmup"]))
+
+
+def _stranger(case: Case) -> str | None:
+    if not case.seen.strangers:
+        return None
+    return f"another process used the GPU: {case.seen.strangers[0]}; run again when it is gone"
+
+
+def _desktop(case: Case) -> str | None:
+    if not case.seen.desktops:
+        return None
+    return (
+        f"a desktop draws on the GPU: {case.seen.desktops[0]}; figures are steadier on a GPU without a screen"
+    )
+
+
+def _throttled(case: Case) -> str | None:
+    share = case.number("throttled_pct")
+    if share is None or share <= THROTTLED_PCT:
+        return None
+    return (
+        f"the GPU's clocks were lowered for {share:.0f} % of the time by {case.result.get('throttle_reasons')}; "
+        "compare only with rows that say the same, or look at cooling and power limit "
+        "(nvidia-smi -q -d PERFORMANCE,POWER)"
+    )
+
+
+def _low_clock(case: Case) -> str | None:
+    clock, busy = case.number("sm_clock_mhz"), case.number("gpu_util_pct")
+    highest = case.seen.max_sm_clock_mhz
+    if clock is None or highest is None or busy is None or busy < BUSY_PCT or clock >= LOW_CLOCK * highest:
+        return None
+    return (
+        f"the GPU ran at {clock:.0f} of {highest:.0f} MHz; heat, the power limit or locked clocks "
+        "(nvidia-smi -q -d CLOCK) may be why"
+    )
+
+
+def _spread(case: Case) -> str | None:
+    spread, middle = case.number("epoch_time_iqr_s"), case.number("epoch_time_s")
+    if not spread or not middle or 100 * spread / middle <= SPREAD_PCT:
+        return None
+    return f"epoch times spread by {100 * spread / middle:.0f} % of their median; measure more epochs, on a quieter host"
+
+
+def _short_window(case: Case) -> str | None:
+    if case.number("energy_j") is None or case.measured_s >= ENERGY_WINDOW_S:
+        return None
+    return (
+        f"energy was measured over {case.measured_s:.1f} s: the driver's counter moves every 0.1 s and its sensor "
+        "sees part of the time; measure 10 s or more (--epochs)"
+    )
+
+
+def _energy(case: Case) -> str | None:
+    counted, sampled = case.number("energy_j"), case.number("energy_sampled_j")
+    if not counted or not sampled or abs(sampled / counted - 1) <= SPREAD_PCT / 100:
+        return None
+    return (
+        f"the energy counter says {counted:.0f} J, sampled power {sampled:.0f} J; the load changed faster than they "
+        "follow, or one is wrong: measure longer epochs"
+    )
+
+
+def _near_limit(case: Case) -> str | None:
+    used, cap = case.number("gpu_mem_mib"), case.unit.trial.gpu_mem_cap_mib
+    limit = cap or case.gpu_mib
+    if used is None or not limit or used < FULL * limit:
+        return None
+    return (
+        f"{used:.0f} of {limit} MiB were used: cuDNN may have had to take slower algorithms that need less; "
+        "a smaller batch tells"
+    )
+
+
+def _retries(case: Case) -> str | None:
+    retries = case.number("gpu_alloc_retries")
+    if not retries:
+        return None
+    return f"the allocator gave memory back {retries:.0f} times: it fits, but it thrashes; use a smaller batch"
+
+
+def _cpu_starved(case: Case) -> str | None:
+    workers, cpus = case.resolved.workers, case.resolved.cpus
+    if workers <= cpus:
+        return None
+    return f"{workers} loader workers share {cpus} CPUs; use fewer workers or more CPUs"
+
+
+def _other_load(case: Case) -> str | None:
+    whole, own = case.number("cpu_util_pct"), case.number("cpu_util_trial_pct")
+    if whole is None or own is None or whole - own <= OTHER_LOAD_PCT:
+        return None
+    return f"other work used {whole - own:.0f} % of the trial's CPUs meanwhile; run it again on a quiet host"
+
+
+def _short_warmup(case: Case) -> str | None:
+    if not any(e["warmup"] for e in case.ended.epochs):
+        return "nothing was warmed up: the first steps prepare kernels and caches; use --set warmup_epochs=1"
+    drift = case.ended.drift_pct
+    if drift is None or drift <= SPREAD_PCT:
+        return None
+    return (
+        f"the first measured steps took {drift:.0f} % longer than the last: the warm-up was too short; "
+        "use --set warmup_epochs=2 with one epoch more"
+    )
+
+
+def _gaps(case: Case) -> str | None:
+    def missed(part: dict[str, Any]) -> float:
+        return 100.0 * int(part["gaps"]) / max(1, int(part["gaps"]) + int(part["samples"]))
+
+    worst = max(case.seen.provenance.items(), key=lambda item: missed(item[1]), default=None)
+    if worst is None or worst[1]["gaps"] < 3 or missed(worst[1]) <= GAPS_PCT:
+        return None
+    return f"{missed(worst[1]):.0f} % of the samples of {worst[0]} are missing: the host was overloaded, or NVML failed"
+
+
+def _diverged(case: Case) -> str | None:
+    if "finite" not in case.ended.missing.get("loss", ""):
+        return None
+    return "training diverged: its speed is that of a network that learnt nothing; use a smaller --set lr"
+
+
+def _dp(case: Case) -> str | None:
+    if case.unit.trial.strategy != "dp":
+        return None
+    return "DataParallel copies the model in every step, from one process; prefer ddp"
+
+
+def _dp_channels_last(case: Case) -> str | None:
+    t = case.unit.trial
+    if t.strategy != "dp" or t.memory_format != "channels_last":
+        return None
+    # Seen on an H200: a step of mobilenet_v2 took seconds, all of it preparing kernels.
+    return (
+        "DataParallel's replicas drop channels-last, and its new threads make cuDNN prepare its kernels anew in "
+        "every step; use memory_format=contiguous or ddp"
+    )
+
+
+def _compile_cache(case: Case) -> str | None:
+    if case.unit.trial.execution != "compile":
+        return None
+    return "the first steps compile the model; how long depends on whether its cache is warm"
+
+
+def _breakdown(case: Case) -> str | None:
+    if not case.unit.trial.breakdown:
+        return None
+    cost = case.number("breakdown_cost_pct")
+    told = "an unknown amount" if cost is None else f"{cost:.1f} %"
+    return f"timing the parts added {told} to every other step; take times from a row without --breakdown"
+
+
+RULES: dict[str, Callable[[Case], str | None]] = {
+    "stranger": _stranger,
+    "desktop": _desktop,
+    "throttled": _throttled,
+    "low-clock": _low_clock,
+    "spread": _spread,
+    "short-window": _short_window,
+    "energy": _energy,
+    "near-limit": _near_limit,
+    "retries": _retries,
+    "cpu-starved": _cpu_starved,
+    "other-load": _other_load,
+    "short-warmup": _short_warmup,
+    "gaps": _gaps,
+    "diverged": _diverged,
+    "dp": _dp,
+    "dp-channels-last": _dp_channels_last,
+    "compile-cache": _compile_cache,
+    "breakdown": _breakdown,
+}
+"""Code -> the sentence, or None where there is no such doubt."""
+ANY_ENDING = ("stranger", "desktop", "cpu-starved", "dp", "dp-channels-last")
+"""Doubts that speak of a trial that did not end `ok`, too: they may be why."""
+
+
+def doubts(case: Case) -> dict[str, str]:
+    """Code -> a sentence with advice, for every doubt about this result."""
+    rules = RULES if case.ended.status == "ok" else {code: RULES[code] for code in ANY_ENDING}
+    return {code: sentence for code, rule in rules.items() if (sentence := rule(case)) is not None}

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpubench.launch.outcome import EXTRAPOLATED, Outcome
 from gpubench.monitor.figures import Figures
 from gpubench.result import MEASURED
 
-LATER = {
-    **dict.fromkeys(("energy_j", "energy_source"), "this version does not read the energy counter"),
-    **dict.fromkeys(("sm_clock_mhz", "throttled_pct", "temperature_c"), "this version does not sample it"),
-    **dict.fromkeys(
-        ("solo_epoch_time_s", "slowdown", "overlap_gain", "predicted_slowdown"), "the trial ran alone"
-    ),
-}
-"""Columns that this version never fills, and why."""
+ALONE = dict.fromkeys(
+    ("solo_epoch_time_s", "slowdown", "overlap_gain", "predicted_slowdown"), "the trial ran alone"
+)
+"""Columns of groups, and why a trial by itself has none."""
+PER_EPOCH = ("cpu_s_per_epoch", "energy_j", "energy_sampled_j")
+"""Watched over the windows; where `steps` stand for an epoch, an epoch has more of them."""
 
 
 def judge(ended: Outcome, seen: Figures, cap_mib: int | None) -> tuple[Any, str]:
@@ -29,20 +28,46 @@ def judge(ended: Outcome, seen: Figures, cap_mib: int | None) -> tuple[Any, str]
 
 
 def merge(
-    ended: Outcome, seen: Figures, status: str, reason: str, gpus: int
+    ended: Outcome,
+    seen: Figures,
+    status: str,
+    reason: str,
+    gpu_uuids: Sequence[str],
+    idle_power_w: Mapping[str, float],
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """One value or one reason for every measured column."""
+    """One value or one reason for every measured column.
+
+    `idle_power_w`: GPU uuid -> watts before the sweep, for the GPUs where that was measured.
+    """
     result = {k: v for k, v in (ended.result | seen.result).items() if v is not None}
     measured = [e for e in ended.epochs if not e["warmup"]]
-    if result.get("epoch_time_source") == EXTRAPOLATED and "cpu_s_per_epoch" in result:
-        # Watched over the measured steps; an epoch has more of them.
-        result["cpu_s_per_epoch"] *= result["epoch_time_s"] / measured[0]["epoch_time_s"]
+    missing = {**ALONE, **seen.missing, **ended.missing}
+    if result.get("epoch_time_source") == EXTRAPOLATED:
+        for column in PER_EPOCH:
+            if column in result:
+                result[column] *= result["epoch_time_s"] / measured[0]["epoch_time_s"]
     if "gpu_util_pct" in result and "epoch_time_s" in result:
-        result["gpu_busy_s_per_epoch"] = result["gpu_util_pct"] / 100 * result["epoch_time_s"] * gpus
+        result["gpu_busy_s_per_epoch"] = (
+            result["gpu_util_pct"] / 100 * result["epoch_time_s"] * len(gpu_uuids)
+        )
+    elif "gpu_util_pct" in missing:
+        missing["gpu_busy_s_per_epoch"] = missing["gpu_util_pct"]
     if result.get("gpu_mem_mib") is None and result.get("gpu_mem_reserved_mib") is not None:
         result["gpu_mem_mib"] = result["gpu_mem_reserved_mib"]
         result["gpu_mem_source"] = "torch-reserved"
-    missing = {**LATER, **seen.missing, **ended.missing}
+    if gpu_uuids and all(uuid in idle_power_w for uuid in gpu_uuids):
+        result["idle_power_w"] = sum(idle_power_w[uuid] for uuid in gpu_uuids)
+    else:
+        missing["idle_power_w"] = "power was not read before the sweep, or a GPU was not idle"
+    if "epochs_to_top1" in result:
+        joules = [seen.energy_j_by_epoch.get(e["epoch"]) for e in ended.epochs[: result["epochs_to_top1"]]]
+        known = [j for j in joules if j is not None]
+        if joules and len(known) == len(joules):
+            result["energy_to_top1_j"] = sum(known)
+        else:
+            missing["energy_to_top1_j"] = missing.get(
+                "energy_j", "the energy of an epoch on the way is not known"
+            )
     if status != "ok":
         # What an unfinished trial showed on the way is no figure of the configuration.
         kept = {k: v for k, v in result.items() if k in ("params_m", "gmacs_per_image")}
@@ -50,6 +75,13 @@ def merge(
             c.name: f"{status}: {reason}"[:200] for c in MEASURED if c.name not in ("doubts", *kept)
         }
     names = [c.name for c in MEASURED if c.name != "doubts"]
-    no_gpu = {n: "the trial uses no GPU" for n in names if n.startswith("gpu_")} if gpus == 0 else {}
-    why = {**no_gpu, **missing}
+    why = {**missing, **(dict.fromkeys(OF_GPUS, "the trial uses no GPU") if not gpu_uuids else {})}
     return result, {n: why.get(n, "not reported") for n in names if result.get(n) is None}
+
+
+OF_GPUS: tuple[str, ...] = (
+    *(c.name for c in MEASURED if c.name.startswith("gpu_")),
+    "energy_j", "energy_source", "energy_sampled_j", "idle_power_w", "power_w", "sm_clock_mhz", "throttled_pct",
+    "throttle_reasons", "temperature_c", "energy_to_top1_j",
+)  # fmt: skip
+"""Columns that only a trial on GPUs can fill."""

@@ -164,6 +164,8 @@ def spec(
         "warmup_epochs": t.warmup_epochs,
         "steps": t.steps,
         "warmup_steps": warmup_steps(unit, resolved),
+        "until_top1": t.until_top1,
+        "breakdown": t.breakdown,
         "seed": t.seed + t.repeat,
         "data_spec": dict(data),
         "log": str(log),

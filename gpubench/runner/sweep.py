@@ -20,7 +20,7 @@ from gpubench.experiment.plan import Plan, Room, Unit, chain_key, device_of, ski
 from gpubench.launch.attempt import Attempt, attempt, last_words
 from gpubench.launch.attempt import Progress as TrialProgress
 from gpubench.launch.client import Launcher
-from gpubench.launch.outcome import outcome
+from gpubench.launch.outcome import Outcome, outcome
 from gpubench.monitor.figures import Window
 from gpubench.monitor.nvml import Nvml
 from gpubench.monitor.samples import SAMPLE_HEADER
@@ -28,7 +28,7 @@ from gpubench.monitor.watcher import Watcher
 from gpubench.report.live import Progress, View
 from gpubench.result import Record
 from gpubench.runner import resolve as resolving
-from gpubench.runner.doubts import doubts
+from gpubench.runner.doubts import Case, doubts
 from gpubench.runner.estimate import Estimate, estimates
 from gpubench.runner.folders import Folders, Wanted
 from gpubench.runner.judging import judge, merge
@@ -76,6 +76,8 @@ class Sweep:
     environment: dict[str, Any] = field(default_factory=dict)
     folders: Folders = field(default_factory=Folders)
     _gmacs: dict[tuple[Any, ...], float] = field(default_factory=dict)
+    idle_power_w: dict[str, float] = field(default_factory=dict)
+    """GPU uuid -> watts before the sweep, where the GPU was idle and tells."""
     skips: dict[str, str] = field(default_factory=dict)
     """Trial id -> why this sweep skipped it."""
     _tables_due: float = 0.0
@@ -278,9 +280,17 @@ class Sweep:
             last_words=last_words(log),
         )
         windows = [Window(e["t0"], e["t1"], e["epoch"], not e["warmup"]) for e in ended.epochs]
-        seen = watcher.figures(windows)
+        seen = watcher.figures(windows, _passed_mib(ended, resolved))
         status, reason = judge(ended, seen, t.gpu_mem_cap_mib)
-        result, missing = merge(ended, seen, status, reason, len(resolved.gpu_ids))
+        result, missing = merge(ended, seen, status, reason, resolved.gpu_uuids, self.idle_power_w)
+        case = Case(
+            unit=unit,
+            resolved=resolved,
+            ended=ended,
+            seen=seen,
+            result=result,
+            gpu_mib=min((self.machine.gpus[i].memory_mib for i in resolved.gpu_ids), default=None),
+        )
         if result.get("gmacs_per_image") is not None:
             self._gmacs[_model_key(unit, resolved)] = result["gmacs_per_image"]
         return Record(
@@ -301,12 +311,16 @@ class Sweep:
             provenance=seen.provenance,
             epochs=[
                 {k: v for k, v in e.items() if k not in ("t0", "t1")}
-                | {"cpu_s": seen.cpu_s_by_epoch.get(e["epoch"])}
+                | {
+                    "cpu_s": seen.cpu_s_by_epoch.get(e["epoch"]),
+                    "energy_j": seen.energy_j_by_epoch.get(e["epoch"]),
+                }
                 for e in ended.epochs
             ],
             windows=[{"epoch": e["epoch"], "t0": e["t0"], "t1": e["t1"]} for e in ended.epochs],
+            span={"launched": done.launched, "finished": done.finished},
             phases=ended.phases | {"wall": done.finished - done.launched},
-            doubts=doubts(unit, resolved, seen),
+            doubts=doubts(case),
             environment=self.environment | {"cuda": ended.cuda},
             started_at=started_at,
         )
@@ -391,6 +405,14 @@ def step_samples(path: Path, launched: float) -> list[tuple[Any, ...]]:
         ends.append((round(at, 4), "rank0", "step_time_ms", 1e3 * seconds))
         at -= seconds
     return ends[::-1]
+
+
+def _passed_mib(ended: Outcome, resolved: Resolved) -> dict[str, float]:
+    """GPU uuid -> how much more torch's allocator held at its peak than when the driver was asked at the end."""
+    return {
+        resolved.gpu_uuids[int(place)]: max(0.0, held["peak"] - held["at_settle"])
+        for place, held in ended.reserved_mib.items()
+    }
 
 
 def _model_key(unit: Unit, resolved: Resolved) -> tuple[Any, ...]:

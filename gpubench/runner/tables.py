@@ -11,6 +11,7 @@ from gpubench.errors import UsageError
 from gpubench.experiment import experiment as experiments
 from gpubench.experiment.plan import Plan, expand, skip_reason
 from gpubench.report import markdown, spreadsheet
+from gpubench.report.choice import SHOW, Choice
 from gpubench.report.table import Table, row_of, tables
 from gpubench.result import COLUMNS, Record
 from gpubench.runner.sources import Stored
@@ -28,6 +29,10 @@ class Contents:
     tables: list[Table] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     """Plans that could not be read, one line each."""
+    superseded: set[str] = field(default_factory=set)
+    """Trials whose variant, model or images were edited since: in `rows`, in no table."""
+    planned: set[str] = field(default_factory=set)
+    """Experiments of which a plan is stored."""
 
 
 def stored_plans(results: Results) -> tuple[list[Plan], list[str]]:
@@ -50,10 +55,15 @@ def stored_plans(results: Results) -> tuple[list[Plan], list[str]]:
     return found, problems
 
 
-def contents(results: Results, records: Sequence[Record], skips: Mapping[str, str] | None = None) -> Contents:
+def contents(
+    results: Results,
+    records: Sequence[Record],
+    skips: Mapping[str, str] | None = None,
+    choice: Choice = SHOW,
+) -> Contents:
     """Rows and tables: every record that counts, then planned trials without one as `skipped` or `missing`.
 
-    `skips`: trial id -> why a sweep that is under way, or has just ended, skipped it.
+    `skips`: trial id -> why a sweep that is under way, or has just ended, skipped it. `choice`: of columns.
     """
     skips = skips or {}
     chosen = newest(records)
@@ -93,8 +103,8 @@ def contents(results: Results, records: Sequence[Record], skips: Mapping[str, st
     shown = {name: list(ids.values()) for name, ids in members.items()}
     superseded = planned - {trial_id for ids in shown.values() for trial_id in ids}
     current = [row for row in rows if row["trial_id"] not in superseded]
-    made = tables(current, axes=axes, questions=questions, members=shown)
-    return Contents(rows=rows, tables=made, problems=problems)
+    made = tables(current, axes=axes, questions=questions, members=shown, choice=choice)
+    return Contents(rows=rows, tables=made, problems=problems, superseded=superseded, planned=set(members))
 
 
 def write_tables(

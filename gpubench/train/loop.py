@@ -12,7 +12,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from gpubench.train.breakdown import Breakdown
 from gpubench.train.data import Data
+from gpubench.train.data.opened import OnDevice
 from gpubench.train.step import Step
 from gpubench.train.strategies.single import Single
 from gpubench.train.timing import StepClock, Window
@@ -61,6 +63,7 @@ class Loop:
         clock: StepClock,
         report: Report,
         after_first_step: Callable[[], None],
+        breakdown: Breakdown | None = None,
     ) -> None:
         self._data = data
         self._step = step
@@ -68,19 +71,26 @@ class Loop:
         self._clock = clock
         self._report = report
         self._after_first_step: Callable[[], None] | None = after_first_step
+        self._breakdown = breakdown
+        self._to_device = data.to_device if breakdown is None else self._marked_to_device
         self._batches: Iterator[Any] = iter(())
         self.measured_step_s: list[float] = []
+        self.later_step_s: list[float] = []
+        """The same without each window's first step, which waits for the loader to start."""
         self.phases: dict[str, float] = {"warm_up": 0.0, "measured": 0.0}
 
     def run(self, segment: Segment, *, continuing: bool) -> Window:
         """Trains one segment. `continuing`: batches may come from several epochs in a row."""
         data, step, clock, report = self._data, self._step, self._clock, self._report
+        to_device, breakdown = self._to_device, self._breakdown
         step.loss_sum.zero_()
         self._strategy.barrier()
         report(
             {"event": "begin", "epoch": segment.number, "steps": segment.steps, "measured": segment.measured}
         )
         next_report = time.monotonic() + PROGRESS_PERIOD_S
+        if breakdown is not None:
+            breakdown.begin()
 
         # ---- the window ----
         clock.begin()
@@ -90,7 +100,7 @@ class Loop:
         for done in range(segment.steps):
             batch = next(batches)
             clock.batch()
-            step(*data.to_device(batch))
+            step(*to_device(batch))
             clock.step()
             if self._after_first_step is not None:
                 self._first_step()
@@ -100,8 +110,11 @@ class Loop:
         window = clock.end()
         # ---- the window ends ----
 
+        if breakdown is not None:
+            breakdown.end(window.step_s, measured=segment.measured)
         if segment.measured:
             self.measured_step_s.extend(window.step_s)
+            self.later_step_s.extend(window.step_s[1:])
         self.phases["measured" if segment.measured else "warm_up"] += window.seconds
         loss = self._strategy.sum(step.loss_sum.clone()).item() / self._strategy.place.world
         report(
@@ -118,6 +131,11 @@ class Loop:
             }
         )
         return window
+
+    def _marked_to_device(self, batch: Any) -> OnDevice:
+        assert self._breakdown is not None
+        self._breakdown.step_begins()
+        return self._data.to_device(batch)
 
     def _first_step(self) -> None:
         assert self._after_first_step is not None

@@ -72,10 +72,18 @@ class Step:
         for i, (x, y) in enumerate(parts):
             last = i == len(parts) - 1
             with nullcontext() if last else self._strategy.unsynchronized(self.model):
-                with torch.autocast(self._device_type, dtype=self._dtype, enabled=self._dtype is not None):
-                    loss = F.cross_entropy(self.model(x), y) / len(parts)
-                self.loss_sum += loss.detach()
-                (self._scaler.scale(loss) if self._scaler else loss).backward()  # type: ignore[no-untyped-call]
+                self.backward(self.forward(x, y, len(parts)))
+
+    def forward(self, images: torch.Tensor, labels: torch.Tensor, parts: int) -> torch.Tensor:
+        """The loss of one of `parts` micro-batches, as its share of the batch's."""
+        with torch.autocast(self._device_type, dtype=self._dtype, enabled=self._dtype is not None):
+            loss = F.cross_entropy(self.model(images), labels) / parts
+        self.loss_sum += loss.detach()
+        return loss
+
+    def backward(self, loss: torch.Tensor) -> None:
+        """Adds the loss's gradients to those that are there."""
+        (self._scaler.scale(loss) if self._scaler else loss).backward()  # type: ignore[no-untyped-call]
 
     def update(self) -> None:
         """The optimizer's step on the gradients."""

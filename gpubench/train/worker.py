@@ -1,11 +1,12 @@
 """A rank of a trial: a resolved trial in, events out. Runs in a process of its own, forked from the warm server.
 
-Events (JSON, on the rank's own channel): `hello`, `begin`, `progress`, `end`, `ask-memory`, `settle`, `result`,
-`error`. The parent answers `ask-memory` and `settle`.
+Events (JSON, on the rank's own channel): `hello`, `begin`, `progress`, `end`, `quality`, `ask-memory`, `settle`,
+`result`, `error`. The parent answers `ask-memory` and `settle`.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
 import math
@@ -15,6 +16,7 @@ import statistics
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,15 +24,21 @@ import torch
 from torch import nn
 
 from gpubench import catalog
+from gpubench.errors import UsageError
 from gpubench.train import loop, models, step
+from gpubench.train.breakdown import Breakdown, BrokenDownStep
 from gpubench.train.data import Data, DataSpec, open_data
 from gpubench.train.failure import classify
 from gpubench.train.memory_cap import MIB, MemoryCap
 from gpubench.train.place import Place
 from gpubench.train.strategies.single import Single
-from gpubench.train.timing import step_clock
+from gpubench.train.timing import Window, step_clock
 
+Quality = tuple[float, float]
+"""Top-1 in per cent and cross-entropy, on the validation split."""
 ANSWER_LIMIT_S = 60.0
+DRIFT_STEPS = 10
+"""Fewer measured steps than these say nothing of a drift."""
 
 
 class Channel(Protocol):
@@ -83,10 +91,11 @@ class Rank:
         strategy: Single = getattr(importlib.import_module(module), cls)(place)
         strategy.open()
         self.phase("rendezvous")
-        model, trained = self.build(strategy)
+        breakdown = Breakdown(place) if spec["breakdown"] else None
+        model, trained = self.build(strategy, breakdown)
         dtype = step.AUTOCAST.get(spec["precision"])
         self.cap.rehearse(trained, spec["input_size"], spec["channels"], dtype)
-        training_step = self.build_step(trained, strategy)
+        training_step = self.build_step(trained, strategy, breakdown)
         self.phase("build")
         data = self.open_data(place)
         self.phase("data")
@@ -98,6 +107,7 @@ class Rank:
             step_clock(place),
             self.report,
             lambda: self.after_first_step(place),
+            breakdown,
         )
         per_epoch = data.steps_per_epoch
         segments = (
@@ -105,23 +115,20 @@ class Rank:
             if spec["steps"]
             else loop.epochs(spec["epochs"], spec["warmup_epochs"], per_epoch)
         )
+        evaluate = functools.partial(self.evaluate, model, data, strategy, dtype)
+        target: float | None = spec["until_top1"]
+        quality: Quality | None = None
         self._training_began = time.monotonic()
         model.train()
-        for segment in segments:
-            window = training.run(segment, continuing=bool(spec["steps"]))
+        if target is None:
+            for segment in segments:
+                window = training.run(segment, continuing=bool(spec["steps"]))
+        else:
+            window, quality = self.train_until(target, segments, training, evaluate)
+        memory = self.settle(strategy, training, window)
+        if target is None:
+            quality = evaluate()
         self._mark = time.monotonic()
-        # The parent reads the processes' memory while all ranks hold still.
-        strategy.barrier()
-        if self.rank == 0:
-            self.save_steps(training.measured_step_s, window.t1)
-            self.channel.ask({"event": "settle", "rank": 0}, ANSWER_LIMIT_S)
-        strategy.barrier()
-        memory = self.allocator(place)
-        self.phase("settle")
-        # Evaluation runs the plain module: compiled and replicated wrappers are for training shapes.
-        quality = loop.evaluate(model, data, strategy, dtype)
-        place.synchronize()
-        self.phase("evaluation")
         facts = self.model_facts(model) if self.rank == 0 else {}
         self.phase("count")
         self.phases.update(training.phases)
@@ -131,6 +138,11 @@ class Rank:
                 "event": "result",
                 "steps_per_epoch": per_epoch,
                 "step_ms": percentiles(training.measured_step_s),
+                "step_drift_pct": drift_pct(training.later_step_s),
+                "parts": breakdown and breakdown.figures(),
+                "no_exchange": strategy.no_exchange,
+                "exchange_mib": strategy.exchanged_bytes(trained) / MIB,
+                "until_top1": target,
                 "quality": None if quality is None else [finite(value) for value in quality],
                 "memory": memory,
                 "phases": self.phases,
@@ -171,7 +183,7 @@ class Rank:
             torch.zeros(1, device=device)
         place.synchronize()
 
-    def build(self, strategy: Single) -> tuple[nn.Module, nn.Module]:
+    def build(self, strategy: Single, breakdown: Breakdown | None) -> tuple[nn.Module, nn.Module]:
         """The plain module on its device, and the same as it is trained."""
         spec = self.spec
         place = strategy.place
@@ -185,19 +197,23 @@ class Rank:
         model.to(place.device)
         model.to(memory_format=MEMORY_FORMAT[spec["memory_format"]])
         trained = strategy.wrap(model)
+        if breakdown is not None:
+            strategy.watch_exchange(trained, breakdown.bucket)
         if spec["execution"] == "compile":
             trained = torch.compile(trained, dynamic=False)  # type: ignore[assignment]
         # From here on each rank draws for itself: dropout must differ between ranks.
         torch.manual_seed(spec["seed"] * 1000 + self.rank)
         return model, trained
 
-    def build_step(self, trained: nn.Module, strategy: Single) -> step.Step:
+    def build_step(self, trained: nn.Module, strategy: Single, breakdown: Breakdown | None) -> step.Step:
         """The optimizer step of this trial."""
         spec = self.spec
         graph = spec["execution"] == "graph"
         optimizer = step.make_optimizer(spec["optimizer"], spec["lr"], trained, graph=graph)
-        kind = step.GraphStep if graph else step.Step
-        return kind(trained, optimizer, strategy, precision=spec["precision"], accumulate=spec["accumulate"])
+        how: dict[str, Any] = {"precision": spec["precision"], "accumulate": spec["accumulate"]}
+        if breakdown is not None:
+            return BrokenDownStep(trained, optimizer, strategy, breakdown=breakdown, **how)
+        return (step.GraphStep if graph else step.Step)(trained, optimizer, strategy, **how)
 
     def open_data(self, place: Place) -> Data:
         """This rank's share of the images."""
@@ -216,6 +232,53 @@ class Rank:
             seed=spec["seed"],
         )
 
+    def train_until(
+        self,
+        target: float,
+        segments: list[loop.Segment],
+        training: loop.Loop,
+        evaluate: Callable[[], Quality | None],
+    ) -> tuple[Window, Quality | None]:
+        """Epochs, each judged after its window, until top-1 is `target` per cent and one epoch was measured.
+
+        The ranks' hits are summed before they are judged, so all ranks stop after the same epoch.
+        Returns the last epoch's window and quality.
+        """
+        reached = False
+        for segment in segments:
+            window, quality = training.run(segment, continuing=False), evaluate()
+            if quality is None:
+                raise UsageError("until_top1 needs a validation split, and the images have none")
+            if self.rank == 0:
+                self.report({"event": "quality", "epoch": segment.number, "top1_pct": quality[0]})
+            reached = reached or quality[0] >= target
+            if reached and segment.measured:
+                break
+        return window, quality
+
+    def settle(self, strategy: Single, training: loop.Loop, last: Window) -> dict[str, Any]:
+        """All ranks hold still while the parent reads their memory. Returns the allocator's figures of that moment."""
+        self._mark = time.monotonic()
+        strategy.barrier()
+        memory = self.allocator(strategy.place)
+        if self.rank == 0:
+            self.save_steps(training.measured_step_s, last.t1)
+            self.channel.ask({"event": "settle", "rank": 0}, ANSWER_LIMIT_S)
+        strategy.barrier()
+        self.phase("settle")
+        return memory
+
+    def evaluate(
+        self, model: nn.Module, data: Data, strategy: Single, dtype: torch.dtype | None
+    ) -> Quality | None:
+        """Of the plain module (compiled and replicated ones are for training shapes), which may then train on."""
+        began = time.monotonic()
+        quality = loop.evaluate(model, data, strategy, dtype)
+        strategy.place.synchronize()
+        model.train()
+        self.phases["evaluation"] = self.phases.get("evaluation", 0.0) + time.monotonic() - began
+        return quality
+
     def after_first_step(self, place: Place) -> None:
         """Times the first step, and looks at the memory cap once more."""
         place.synchronize()
@@ -229,14 +292,26 @@ class Rank:
         return told
 
     def allocator(self, place: Place) -> dict[str, Any]:
-        """The allocator's peaks in MiB on the fullest device, and its retries over all of them."""
+        """The allocator's peaks in MiB on the fullest device, its retries over all of them, and each one's account.
+
+        `devices`: position in the trial's `gpu_uuids` -> MiB reserved at the peak and now, and allocated at the peak.
+        """
         if not place.is_cuda:
             return {}
-        stats = [torch.cuda.memory_stats(device) for device in place.devices]
+        stats = {device.index or 0: torch.cuda.memory_stats(device) for device in place.devices}
+        devices = {
+            str(position): {
+                "peak": s.get("reserved_bytes.all.peak", 0) / MIB,
+                "at_settle": s.get("reserved_bytes.all.current", 0) / MIB,
+                "allocated_peak": s.get("allocated_bytes.all.peak", 0) / MIB,
+            }
+            for position, s in stats.items()
+        }
         return {
-            "allocated_mib": max(s.get("allocated_bytes.all.peak", 0) for s in stats) / MIB,
-            "reserved_mib": max(s.get("reserved_bytes.all.peak", 0) for s in stats) / MIB,
-            "retries": sum(s.get("num_alloc_retries", 0) for s in stats),
+            "allocated_mib": max(d["allocated_peak"] for d in devices.values()),
+            "reserved_mib": max(d["peak"] for d in devices.values()),
+            "retries": sum(s.get("num_alloc_retries", 0) for s in stats.values()),
+            "devices": devices,
         }
 
     def model_facts(self, model: nn.Module) -> dict[str, Any]:
@@ -283,6 +358,14 @@ def percentiles(seconds: list[float]) -> dict[str, float] | None:
     ordered = sorted(seconds)
     p95 = ordered[math.ceil(0.95 * len(ordered)) - 1]
     return {"p50": 1e3 * statistics.median(ordered), "p95": 1e3 * p95}
+
+
+def drift_pct(seconds: list[float]) -> float | None:
+    """How much slower (in per cent) the first fifth of the steps was than the last half; None for too few steps."""
+    if len(seconds) < DRIFT_STEPS:
+        return None
+    first, last = seconds[: len(seconds) // 5], seconds[-(len(seconds) // 2) :]
+    return 100 * (statistics.median(first) / statistics.median(last) - 1)
 
 
 def finite(value: float) -> float | None:

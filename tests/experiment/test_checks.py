@@ -39,6 +39,9 @@ SENSELESS: list[tuple[str, dict[str, Any], str, str]] = [
     ("_loaders", {"gpus": 2, "workers": 3}, "cuda", "3 workers can't be shared equally by 2 processes"),
     ("_epochs", {"epochs": 1}, "cpu", "leaves none to measure"),
     ("_epochs", {"epochs": 2, "warmup_epochs": 2}, "cpu", "leaves none to measure"),
+    ("_target", {"until_top1": 60.0, "steps": 50}, "cuda", "until_top1 trains whole epochs, not steps"),
+    ("_target", {"until_top1": 60.0, "variant": "synthetic"}, "cpu", "variant synthetic reads no images"),
+    ("_breakdown", {"breakdown": True, "execution": "graph"}, "cuda", "breakdown finds no parts"),
     ("_copies", {"copies": 2}, "cuda", "several copies"),
 ]  # fmt: skip
 
@@ -62,6 +65,10 @@ SENSIBLE: list[tuple[dict[str, Any], str]] = [
     ({"accumulate": 4, "batch_size": 8, "gpus": 2}, "cuda"),
     ({"train_images": 20_000, "variant": "synthetic"}, "cuda"),
     ({"gpu_mem_cap_mib": 100}, "cuda"),
+    ({"until_top1": 60.0}, "cpu"),
+    ({"until_top1": 60.0, "execution": "graph"}, "cuda"),
+    ({"breakdown": True, "strategy": "dp", "gpus": 2}, "cuda"),
+    ({"breakdown": True, "execution": "compile", "steps": 20}, "cpu"),
 ]
 
 
@@ -79,6 +86,12 @@ def test_senseless(rule: str, fields: dict[str, Any], device: str, words: str) -
 @pytest.mark.parametrize(("fields", "device"), SENSIBLE)
 def test_sensible(fields: dict[str, Any], device: str) -> None:
     assert why(fields, device) is None
+
+
+def test_an_accuracy_needs_images_to_judge_by() -> None:
+    t = make({"until_top1": 60.0})
+    reason = checks.why_senseless(t, catalog.VARIANTS[t.variant], "cpu", Images(val_images=0))
+    assert reason == "until_top1 needs a validation split, and the data have none"
 
 
 def test_every_rule_is_tested() -> None:

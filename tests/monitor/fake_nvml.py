@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from gpubench.monitor.nvml import Device, History, Memory, NvmlError, Utilisation
+from gpubench.monitor.nvml import ComputeMode, Device, History, Memory, Nvml, NvmlError, Utilisation
 
 
 def gpu(index: int, *, name: str = "NVIDIA H200", memory_mib: int = 143771) -> Device:
@@ -16,6 +16,11 @@ def gpu(index: int, *, name: str = "NVIDIA H200", memory_mib: int = 143771) -> D
         memory_mib=memory_mib,
         pci_bus_id=f"0000:{index:02}",
     )
+
+
+def calls_of_the_seam() -> set[str]:
+    """Every call of `Nvml`, so that a test that goes through them all can't forget a new one."""
+    return {name for name, thing in vars(Nvml).items() if callable(thing) and not name.startswith("_")}
 
 
 @dataclass
@@ -34,6 +39,8 @@ class FakeNvml:
     throttled: dict[str, int] = field(default_factory=dict)
     buffers: dict[tuple[str, str], list[tuple[float, float]]] = field(default_factory=dict)
     """(uuid, what) -> (seconds since 1970, value), oldest first."""
+    modes: dict[str, ComputeMode] = field(default_factory=dict)
+    unreadable: dict[int, str] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
     """Names of calls that fail."""
     error: str = "Not Supported"
@@ -78,6 +85,10 @@ class FakeNvml:
     def throttle_mask(self, uuid: str) -> int:
         self._fail("throttle")
         return self.throttled.get(uuid, 0)
+
+    def compute_mode(self, uuid: str) -> ComputeMode:
+        self._fail("compute mode")
+        return self.modes.get(uuid, "shared")
 
     def history(self, uuid: str, what: History, after_s: float) -> list[tuple[float, float]]:
         self._fail("history")

@@ -82,10 +82,10 @@ def test_a_whole_trial(child: subprocess.Popen[bytes]) -> None:
     windows = []
     for epoch in range(3):
         t0 = clock.now
-        watcher.edge("begin")
+        watcher.edge(first=True)
         watch(watcher, clock, 3)
         windows.append(Window(t0, clock.now, epoch, epoch > 0))
-        watcher.edge("end")
+        watcher.edge()
     nvml.procs[G0] = [(child.pid, 5500)]
     watcher.settle()
     got = watcher.figures(windows)
@@ -301,12 +301,12 @@ def test_a_real_trial_of_known_load_is_read_back() -> None:
         assert child.stdout
         watcher.start(child.pid)
         t0 = float(child.stdout.readline())
-        watcher.edge("begin")
+        watcher.edge(first=True)
         while time.monotonic() < t0 + 2.4:
             time.sleep(max(0.0, watcher.next_deadline() - time.monotonic()))
             watcher.tick()
         t1 = float(child.stdout.readline())
-        watcher.edge("end")
+        watcher.edge()
         watcher.settle()
         child.communicate("\n")
     got = watcher.figures([Window(t0, t1, 0, True)])
@@ -373,7 +373,7 @@ def test_the_driver_s_figure_is_nvidia_smi_s() -> None:
         assert child.stdout
         watcher.start(child.pid)
         t0 = float(child.stdout.readline())
-        watcher.edge("begin")
+        watcher.edge(first=True)
         costs = []
         while not select.select([child.stdout], [], [], max(0.0, watcher.next_deadline() - time.monotonic()))[
             0
@@ -382,7 +382,7 @@ def test_the_driver_s_figure_is_nvidia_smi_s() -> None:
             watcher.tick()
             costs.append(time.perf_counter() - begin)
         t1 = float(child.stdout.readline())
-        watcher.edge("end")
+        watcher.edge()
         watcher.settle()
         own = watcher.process_gpu_mib()
         smi = subprocess.check_output(
@@ -418,3 +418,53 @@ def test_torch_numbers_the_gpus_as_the_machine_does() -> None:
     )
     torch_sees = [tuple(row.removeprefix("GPU-").split(",")) for row in out.splitlines()]
     assert torch_sees == [(g.uuid.removeprefix("GPU-"), g.name) for g in here.gpus]
+
+
+def test_the_driver_s_own_samples_are_dated_by_the_monotonic_clock(child: subprocess.Popen[bytes]) -> None:
+    clock, nvml = Clock(), healthy(child.pid)
+    watcher = Watcher(nvml, a_machine(), [G0], ALLOWED, clock, wall=lambda: clock.now + 1.7e9)
+    nvml.buffers[G0, "gpu_util_pct"] = [(1.7e9 + 999.9, 5.0)]
+    watcher.before()
+    watcher.start(child.pid)
+    nvml.buffers[G0, "gpu_util_pct"] += [(1.7e9 + 1000 + k / 5, 50.0) for k in range(1, 101)]
+    watch(watcher, clock, 20)
+    watcher.after()
+    got = watcher.figures([Window(1002, 1018, 0, True)])
+    assert got.result["gpu_util_pct"] == pytest.approx(50)
+    assert "buffer" in got.provenance["gpu_util_pct"]["source"]
+    rows = [r for r in watcher.samples() if r[2] == "gpu_util_buffer_pct"]
+    assert len(rows) == 100, "each once, and none of the time before the trial"
+    assert rows[0][0] == pytest.approx(0.2, abs=1e-3)
+
+
+def test_short_epochs_do_not_read_the_costly_counter_at_every_edge(child: subprocess.Popen[bytes]) -> None:
+    clock, nvml = Clock(), healthy(child.pid)
+    watcher = Watcher(nvml, a_machine(), [G0], ALLOWED, clock)
+    watcher.before()
+    watcher.start(child.pid)
+    windows = []
+    for epoch in range(101):
+        t0 = clock.now
+        nvml.energy[G0] = 400 * clock.now
+        watcher.edge(first=epoch == 1)
+        for _ in range(2):
+            watch(watcher, clock, 0.05)
+            nvml.energy[G0] = 400 * clock.now
+        windows.append(Window(t0, clock.now, epoch, epoch > 0))
+        watcher.edge()
+    watcher.settle()
+    reads = [r for r in watcher.samples() if r[2] == metrics.ENERGY]
+    assert len(reads) <= 15, "ten seconds, about one a second"
+    got = watcher.figures(windows)
+    assert got.result["energy_j"] == pytest.approx(40, rel=0.03)
+
+
+def test_the_counter_is_read_as_the_first_measured_window_begins(child: subprocess.Popen[bytes]) -> None:
+    clock, nvml = Clock(), healthy(child.pid)
+    watcher = Watcher(nvml, a_machine(), [G0], ALLOWED, clock)
+    watcher.start(child.pid)
+    clock.now += 0.3
+    watcher.edge()
+    clock.now += 0.1
+    watcher.edge(first=True)
+    assert [r[0] for r in watcher.samples() if r[2] == metrics.ENERGY] == pytest.approx([0.0, 0.4])

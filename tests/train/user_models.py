@@ -13,10 +13,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import nn
+
+from gpubench.train.data.folder_source import FolderSource
 
 SLOW_STEP_S = 0.1
 
@@ -234,3 +237,90 @@ def frozen_norms(num_classes: int) -> nn.Module:
 
 def needs_a_terabyte(num_classes: int) -> nn.Module:
     return Tiny(num_classes, _at_step_three(lambda: torch.empty(2**40, device="cuda", dtype=torch.uint8)))
+
+
+SLOW_IMAGE_S = 0.03
+SLOW_PASS_S = 0.2
+SLOW_PASS_CYCLES = 400_000_000
+"""0.2 s of a GPU at 2 GHz."""
+
+
+def slow_images(num_classes: int) -> nn.Module:
+    """Every image takes long to read: the loader's workers, which are forked later, have it so."""
+    read = FolderSource.image
+
+    def slowly(source: FolderSource, index: int) -> torch.Tensor:
+        time.sleep(SLOW_IMAGE_S)
+        return read(source, index)
+
+    FolderSource.image = slowly  # type: ignore[method-assign]
+    return Tiny(num_classes)
+
+
+class SlowPass(Tiny):
+    """A forward pass that keeps the device busy for 0.2 s: a GPU by spinning, while the host goes on."""
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        if images.is_cuda:
+            torch.cuda._sleep(SLOW_PASS_CYCLES)
+        else:
+            time.sleep(SLOW_PASS_S)
+        return super().forward(images)
+
+
+def slow_pass(num_classes: int) -> nn.Module:
+    return SlowPass(num_classes)
+
+
+class Sleeper(torch.autograd.Function):
+    """Passes everything through, and sleeps in one direction or both."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, forward_s: float, backward_s: float) -> torch.Tensor:
+        time.sleep(forward_s)
+        ctx.backward_s = backward_s
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None, None]:  # type: ignore[override]
+        time.sleep(ctx.backward_s)
+        return gradient, None, None
+
+
+class Sleepy(nn.Module):
+    """Two layers, and between them a rest on the way there and on the way back."""
+
+    def __init__(self, num_classes: int, *, forward_s: float = 0.0, backward_s: float = 0.0) -> None:
+        super().__init__()
+        self.first = nn.Linear(3 * 28 * 28, 600)
+        self.last = nn.Sequential(nn.Linear(600, 600), nn.ReLU(), nn.Linear(600, num_classes))
+        self._rest = (forward_s, backward_s)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        middle = self.first(images.flatten(1))
+        if self.training:
+            middle = Sleeper.apply(middle, *self._rest)
+        out: torch.Tensor = self.last(middle)
+        return out
+
+
+def slow_forward(num_classes: int) -> nn.Module:
+    return Sleepy(num_classes, forward_s=SLOW_STEP_S)
+
+
+def slow_backward(num_classes: int) -> nn.Module:
+    """The last layers' gradients, more than DDP's first bucket holds, are ready long before the first layer's."""
+    return Sleepy(num_classes, backward_s=SLOW_STEP_S)
+
+
+class BusyForward(Tiny):
+    """Keeps the GPU busy in the forward pass, while the host goes on."""
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        if self.training:
+            torch.cuda._sleep(20_000_000)
+        return super().forward(images)
+
+
+def busy_forward(num_classes: int) -> nn.Module:
+    return BusyForward(num_classes)

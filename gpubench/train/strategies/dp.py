@@ -15,3 +15,7 @@ class DataParallel(Single):
 
     def wrap(self, model: torch.nn.Module) -> torch.nn.Module:
         return torch.nn.DataParallel(model, device_ids=[d.index for d in self.place.devices])
+
+    @property
+    def no_exchange(self) -> str:
+        return "DataParallel's copies run inside forward and backward"

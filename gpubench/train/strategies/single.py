@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
 import torch
@@ -25,6 +26,21 @@ class Single:
     def unsynchronized(self, model: torch.nn.Module) -> AbstractContextManager[None]:  # noqa: ARG002
         """Around all micro-batches of a step but the last: gradients stay on this rank."""
         return nullcontext()
+
+    @property
+    def no_exchange(self) -> str | None:
+        """Why ranks exchange no gradients; None where they do."""
+        return "one process: nothing is exchanged"
+
+    def exchanged_bytes(self, trained: torch.nn.Module) -> int:  # noqa: ARG002
+        """Bytes of gradients that each rank hands over in a step."""
+        return 0
+
+    def watch_exchange(self, trained: torch.nn.Module, ready: Callable[[], Callable[[], None]]) -> None:
+        """Calls `ready` for each bucket of gradients when it is, and what that returned once it is averaged.
+
+        To be called before the first step.
+        """
 
     def barrier(self) -> None:
         """Returns when every rank has come here."""

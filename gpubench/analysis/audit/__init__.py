@@ -1,0 +1,2 @@
+"""The honesty of a results folder: T. Hoefler's twelve ways to make deep-learning performance look good (2018),
+each turned into a rule that figures can keep or break. Pure functions over rows and what is known of them."""

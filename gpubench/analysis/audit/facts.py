@@ -1,0 +1,134 @@
+"""What the rules look at, and what they find."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from gpubench.analysis.growth import series
+from gpubench.analysis.repeats import merge_repeats
+from gpubench.analysis.scaling import DEVICES, Comparison, comparisons
+from gpubench.analysis.varied import Axes, Row, label, machine, varied
+
+Verdict = Literal["kept", "broken", "not decidable"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one rule has to say."""
+
+    verdict: Verdict
+    text: str
+    """What the data show; where it is not decidable, what is missing and which command would provide it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One stored record."""
+
+    trial_id: str
+    number: int
+    status: str
+    source: str = "measured"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """One table: rows that are meant to be compared."""
+
+    name: str
+    rows: tuple[Row, ...]
+    """Each repeat by itself; planned trials without a record among them."""
+    axes: Axes = ()
+
+    @cached_property
+    def ok(self) -> list[Row]:
+        return [row for row in self.rows if row["status"] == "ok"]
+
+    @cached_property
+    def merged(self) -> list[dict[str, Any]]:
+        """Rows that ended ok and ran alone, repeats merged."""
+        alone = [row for row in merge_repeats(self.rows) if not row.get("group")]
+        return [row for row in alone if row["status"] == "ok"]
+
+    @cached_property
+    def comparisons(self) -> list[Comparison]:
+        """What several devices bring, strong and weak."""
+        return comparisons(self.merged, self.tied("gpus", "ranks"), self.tied("batch_size"))
+
+    def tied(self, *fields: str) -> set[str]:
+        """The fields that are on one axis with any of `fields`."""
+        return {f for group in self.axes if set(fields) & set(group) for f in group} - set(fields)
+
+    def scaled(self) -> list[list[dict[str, Any]]]:
+        """Rows that differ in batch size and devices alone (and what moves with them), two or more of them."""
+        free = {*DEVICES, *self.tied("batch_size", "gpus", "ranks")}
+        return [same for same in series(self.merged, "batch_size", free).values() if len(same) > 1]
+
+    def label(self, row: Row) -> str:
+        """The row's name in a sentence."""
+        return label(row, varied(self.rows, self.axes)) or "the only row"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """A results folder."""
+
+    tables: tuple[Shown, ...]
+    attempts: tuple[Attempt, ...] = ()
+    """Every record, the ones that no longer count included."""
+    traces: frozenset[tuple[str, int]] = frozenset()
+    """(trial id, attempt number) of every log and every file of samples."""
+    planned: frozenset[str] = frozenset()
+    """Names of the tables for which a plan is stored."""
+    hidden: int = 0
+    """Trials that stand in no table: their variant, model or images were edited since."""
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """Every row of a table, once."""
+        found = {(row["trial_id"], machine(row)): row for table in self.tables for row in table.rows}
+        return list(found.values())
+
+    @cached_property
+    def ok(self) -> list[Row]:
+        """Rows that ended ok."""
+        return [row for row in self.rows if row["status"] == "ok"]
+
+    @cached_property
+    def alone(self) -> list[Row]:
+        """Rows that ended ok and shared the machine with no other job."""
+        return [row for row in self.ok if not row.get("group")]
+
+
+def judge(broken: Sequence[str], unclear: Sequence[str], kept: str) -> Finding:
+    """Broken outweighs undecidable, which outweighs kept."""
+    for verdict, reasons in (("broken", broken), ("not decidable", unclear)):
+        if reasons:
+            return Finding(verdict, "; ".join(reasons))  # type: ignore[arg-type]
+    return Finding("kept", kept)
+
+
+NOTHING = Finding("not decidable", "no trial ended ok; gpubench sweep measures them")
+
+
+def of(some: Sequence[Any], whole: Sequence[Any], words: str = "ok row") -> str:
+    """`3 of 24 ok rows`, `all 24 ok rows`, `the only ok row`."""
+    if len(some) == len(whole):
+        return f"all {len(whole)} {words}s" if len(whole) > 1 else f"the only {words}"
+    return f"{len(some)} of {len(whole)} {words}s"
+
+
+def listed(found: Iterable[Any], limit: int = 3) -> str:
+    """`a, b, c and 4 more`: what is there, once each."""
+    names = [str(each) for each in dict.fromkeys(found)]
+    if len(names) > limit:
+        return f"{', '.join(names[:limit])} and {len(names) - limit} more"
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def details(row: Row) -> dict[str, Any]:
+    """What the record knows of the images: counts, native size, how the variant's files lie."""
+    return row.get("facts") or {}

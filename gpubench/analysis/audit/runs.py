@@ -1,0 +1,99 @@
+"""Rules on runs: are all of them there, and what made each of them end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from gpubench.analysis.audit.facts import NOTHING, Facts, Finding, judge, listed, of
+from gpubench.analysis.varied import Row, asked
+from gpubench.result import FINAL
+
+SCALES = frozenset({"batch_size", "batch_per_gpu", "gpus", "gpu_ids", "ranks"})
+
+
+def all_kept(facts: Facts) -> Finding:
+    """Rule 3: every attempt is stored. Attempts are numbered from 1, so that a record taken away leaves a gap."""
+    if not facts.attempts:
+        return NOTHING
+    taken: dict[str, set[int]] = {}
+    for attempt in facts.attempts:
+        taken.setdefault(attempt.trial_id, set()).add(attempt.number)
+    begun: dict[str, set[int]] = {trial: set(numbers) for trial, numbers in taken.items()}
+    for trial, number in facts.traces:
+        begun.setdefault(trial, set()).add(number)
+    absent = {
+        (trial, number)
+        for trial, numbers in begun.items()
+        for number in range(1, max(numbers) + 1)
+        if number not in taken.get(trial, ())
+    }
+    gone = sorted(absent - facts.traces)
+    unfinished = sorted(absent & facts.traces)
+    broken, unclear = [], []
+    if gone:
+        names = listed(f"{trial}-{number}" for trial, number in gone)
+        broken.append(f"numbers of attempts have gaps, so records were taken away: {names}")
+    if unfinished:
+        names = listed(f"{trial}-{number}" for trial, number in unfinished)
+        unclear.append(
+            f"attempts began of which no record is kept: {names} (still running, killed with the whole machine, or "
+            "taken away); their logs may tell"
+        )
+    foreign = {a.source for a in facts.attempts} - {"measured"}
+    if foreign:
+        unclear.append(
+            f"figures of a {listed(sorted(foreign))} come without the runs that were tried and left out; "
+            "gpubench sweep measures anew and keeps every attempt"
+        )
+    later = len(facts.attempts) - len(taken)
+    endings = Counter(a.status for a in facts.attempts if a.status not in FINAL)
+    told = [f"{later} of them repeated a trial"] if later else []
+    told += [f"{number} {status}" for status, number in sorted(endings.items())]
+    told += [f"{facts.hidden} of edited variants stand in trials.csv only"] if facts.hidden else []
+    return judge(
+        broken,
+        unclear,
+        f"all {len(facts.attempts)} attempts at {len(taken)} trials are kept, numbered without a gap"
+        f"{' (' + ', '.join(told) + ')' if told else ''}; runs outside this folder can't be seen",
+    )
+
+
+def ended_by_epochs(facts: Facts) -> Finding:
+    """Rule 10: training ends after a number of epochs that was fixed beforehand, or at an accuracy; not by the clock."""
+    if not facts.ok:
+        return NOTHING
+    broken = []
+    for table in facts.tables:
+        for field in ("epochs", "steps"):
+            lengths = _lengths(table.ok, field)
+            with_scale = any(field in group and SCALES & set(group) for group in table.axes)
+            if len(lengths) > 1 and (field not in asked(table.axes) or with_scale):
+                why = (
+                    "on one axis with the batch size or the devices" if with_scale else "though nobody asked"
+                )
+                broken.append(f"{table.name}: rows trained {listed(lengths)} {field}, {why}")
+    unknown = [row for row in facts.ok if not row.get("epochs") and not row.get("steps")]
+    unclear = (
+        [f"{of(unknown, facts.ok)} do not state how many epochs were trained; gpubench sweep states it"]
+        if unknown
+        else []
+    )
+    goals = [f"after {listed(lengths)} epochs"] if (lengths := _lengths(facts.ok, "epochs")) else []
+    goals += [f"after {listed(lengths)} measured steps"] if (lengths := _lengths(facts.ok, "steps")) else []
+    goals += ["at a top-1"] if any(row.get("until_top1") for row in facts.ok) else []
+    cut = [row for row in facts.rows if row["status"] == "timeout"]
+    late = f"; {len(cut)} trials that met their deadline have no figures" if cut else ""
+    return judge(
+        broken,
+        unclear,
+        f"{of(facts.ok, facts.ok)} ended as fixed beforehand: {' or '.join(goals)}, none by the clock{late}",
+    )
+
+
+def _lengths(rows: Sequence[Row], field: str) -> list[int]:
+    """How long rows were to train: those that measured steps by their steps, the others by their epochs."""
+    chosen = [
+        row for row in rows if not row.get("until_top1") and bool(row.get("steps")) == (field == "steps")
+    ]
+    return sorted({row[field] for row in chosen if row.get(field)})

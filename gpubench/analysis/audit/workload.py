@@ -1,0 +1,158 @@
+"""Rules on the work that was timed: whole epochs, input included, to a solution, on inputs of reasonable size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpubench.analysis.audit.facts import NOTHING, Facts, Finding, details, judge, listed, of
+from gpubench.analysis.varied import CANDIDATES, Row, known
+
+ENLARGED = 2.0
+"""Times an image's native side from which an input counts as blown up."""
+USUAL_PX = 256
+"""Sides up to this are usual for photographs whose own size is not on record."""
+FEW_STEPS = 20
+"""Steps an epoch below which a batch is an unreasonable share of the images."""
+FEEDING = frozenset({"variant", "data", "train_images", "workers", "prefetch", "num_classes", "cpus", "lr"})
+
+
+def whole_epochs(facts: Facts) -> Finding:
+    """Rule 5: whole epochs over all images, with every part of training in them."""
+    if not facts.ok:
+        return NOTHING
+    part = [row for row in facts.ok if row.get("epoch_time_source") == "extrapolated"]
+    subset = [row for row in facts.ok if _subset(row)]
+    silent = [row for row in facts.ok if not row.get("images_per_epoch")]
+    broken, unclear = [], []
+    if part:
+        broken.append(
+            f"epoch times of {of(part, facts.ok)} are extrapolated from steps (marked ~); --epochs measures all of it"
+        )
+    if subset:
+        used, whole = subset[0]["train_images"], details(subset[0])["train_images"]
+        broken.append(f"{of(subset, facts.ok)} train on a part of the images ({used:,} of {whole:,})")
+    if silent:
+        unclear.append(f"{of(silent, facts.ok)} do not state how many images an epoch has")
+    counts = sorted({row["images_per_epoch"] for row in facts.ok if row.get("images_per_epoch")})
+    several = f"{counts[0]:,} to {counts[-1]:,}" if len(counts) > 1 else "".join(f"{n:,}" for n in counts)
+    return judge(
+        broken,
+        unclear,
+        f"{of(facts.ok, facts.ok)} time whole epochs of full training steps ({several} images)",
+    )
+
+
+def input_included(facts: Facts) -> Finding:
+    """Rule 6: images are read, decoded and transformed within the time; what leaves that out stands beside it."""
+    if not facts.ok:
+        return NOTHING
+    fed = {id(row): details(row).get("files") for row in facts.ok}
+    unknown = [row for row in facts.ok if fed[id(row)] is None]
+    without = [row for row in facts.ok if fed[id(row)] == "none"]
+    loaded = {_but_feeding(row) for row in facts.ok if fed[id(row)] not in (None, "none")}
+    lonely = [row for row in without if _but_feeding(row) not in loaded]
+    broken = []
+    if lonely:
+        broken.append(
+            f"{of(lonely, facts.ok)} train on a resident batch, with no row beside them that loads its images; "
+            "add a variant such as crop-resize"
+        )
+    unclear = [f"{of(unknown, facts.ok)} do not say how their images were fed"] if unknown else []
+    decoded = [row for row in facts.ok if fed[id(row)] in ("decoded", "memory")]
+    told = [f"{len(without)} on a resident batch stand beside them and are named so"] if without else []
+    told += [f"{len(decoded)} read decoded images: decoding is left out"] if decoded else []
+    told += (
+        ["as a published log says"] if any(row.get("source") == "published log" for row in facts.ok) else []
+    )
+    reading = [row for row in facts.ok if fed[id(row)] not in (None, "none")]
+    return judge(
+        broken,
+        unclear,
+        f"{of(reading, facts.ok)} load their images within the epoch time{' (' + '; '.join(told) + ')' if told else ''}"
+        "; after the first epoch files come from the page cache where they fit",
+    )
+
+
+def time_to_solution(facts: Facts) -> Finding:
+    """Rule 7: times to a solution, not rates of operations."""
+    if not facts.ok:
+        return NOTHING
+    rates = [
+        row for row in facts.ok if row.get("epoch_time_s") is None and row.get("images_per_s") is not None
+    ]
+    reached = [row for row in facts.ok if row.get("time_to_top1_s") is not None]
+    asked = [row for row in facts.ok if row.get("until_top1")]
+    broken = [f"{of(rates, facts.ok)} have a rate and no time"] if rates else []
+    unclear = []
+    if not reached:
+        unclear.append(
+            "times of epochs are shown and no rates of operations, but an epoch is no solution"
+            + (
+                f": none of the {len(asked)} rows reached its top-1; give them more --epochs"
+                if asked
+                else "; gpubench sweep --until-top1 N measures the time to an accuracy"
+            )
+        )
+    elif len(asked) < len(facts.alone):
+        unclear.append(
+            f"{of(reached, facts.ok)} have a time to an accuracy; the others tell the time of an epoch only"
+        )
+    missed = f"; {len(asked) - len(reached)} did not get there" if len(asked) > len(reached) else ""
+    return judge(broken, unclear, f"{of(reached, facts.ok)} have a time to their top-1{missed}")
+
+
+def sensible_sizes(facts: Facts) -> Finding:
+    """Rule 9: images are not blown up, and a batch is a small part of the epoch."""
+    if not facts.ok:
+        return NOTHING
+    blown, unknown_size, few, unknown_steps = [], [], [], []
+    for row in facts.ok:
+        size, native = row.get("input_size"), details(row).get("size")
+        if size is None or (native is None and size > USUAL_PX):
+            unknown_size.append(row)
+        elif native is not None and size >= ENLARGED * native:
+            blown.append(row)
+        if not row.get("images_per_epoch") or not row.get("batch_size"):
+            unknown_steps.append(row)
+        elif _steps(row) < FEW_STEPS:
+            few.append(row)
+    broken, unclear = [], []
+    if blown:
+        row = blown[0]
+        broken.append(
+            f"{of(blown, facts.ok)} train on images blown up to {listed(r['input_size'] for r in blown)} px from "
+            f"{details(row)['size']} px"
+        )
+    if few:
+        most = max(few, key=lambda row: float(row["batch_size"]))
+        broken.append(
+            f"in {of(few, facts.ok)} an epoch has fewer than {FEW_STEPS} steps (batch {most['batch_size']}: "
+            f"{_steps(most):.0f}), so the batch is out of proportion to the data; take more images"
+        )
+    if unknown_size:
+        unclear.append(f"the images' own size is not on record for {of(unknown_size, facts.ok)}")
+    if unknown_steps:
+        unclear.append(
+            f"{of(unknown_steps, facts.ok)} do not state how many images, and so steps, an epoch has"
+        )
+    sizes = sorted({row["input_size"] for row in facts.ok if row.get("input_size")})
+    least = min((_steps(row) for row in facts.ok if row not in unknown_steps), default=0)
+    return judge(
+        broken,
+        unclear,
+        f"inputs of {listed(sizes)} px are not blown up, and every epoch has {least:.0f} steps or more",
+    )
+
+
+def _subset(row: Row) -> bool:
+    used, whole = row.get("train_images"), details(row).get("train_images")
+    return bool(used and whole and used < whole)
+
+
+def _steps(row: Row) -> float:
+    return float(row["images_per_epoch"]) / float(row["batch_size"])
+
+
+def _but_feeding(row: Row) -> tuple[Any, ...]:
+    """The configuration without what concerns its images."""
+    return tuple(known(row, field) for field in CANDIDATES if field not in FEEDING)

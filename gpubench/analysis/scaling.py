@@ -1,0 +1,142 @@
+"""What several devices bring: speedup and efficiency against the fewest, strong or weak.
+
+Strong: both rows have the same global batch. Weak: both have the same batch a device. On a CPU ranks count as
+devices. All other fields are equal, but those that move with the devices or the batch on one axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from gpubench.analysis.growth import epoch_time, series
+from gpubench.analysis.varied import Row
+
+Kind = Literal["strong", "weak"]
+SAME: dict[Kind, str] = {"strong": "same global batch", "weak": "same batch a {device}"}
+DEVICES = ("gpus", "gpu_ids", "ranks", "strategy")
+COLUMNS = ("speedup", "strong_efficiency_pct", "weak_efficiency_pct")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Comparison:
+    """A row on several devices beside the row that it is measured against."""
+
+    kind: Kind
+    row: dict[str, Any]
+    baseline: dict[str, Any]
+    speedup: float
+    """Images a second over the baseline's; of epoch times where a row does not know its images."""
+
+    @property
+    def efficiency_pct(self) -> float:
+        """100: as many times faster as there are more devices."""
+        return 100 * self.speedup * devices(self.baseline) / devices(self.row)
+
+
+def devices(row: Row) -> int:
+    """GPUs of the row's trial; on a CPU its ranks."""
+    return row.get("gpus") or row.get("ranks") or 1
+
+
+SHARED: dict[Kind, Callable[[Row], float]] = {
+    "strong": lambda row: float(row["batch_size"]),
+    "weak": lambda row: float(row["batch_size"]) / devices(row),
+}
+"""What both rows of a comparison have in common."""
+
+
+def comparisons(
+    rows: Sequence[dict[str, Any]],
+    tied: Collection[str] = (),
+    tied_to_batch: Collection[str] = (),
+) -> list[Comparison]:
+    """Every row that can be set against one on fewer devices, the baselines (against themselves) among them.
+
+    `rows`: repeats merged. `tied` and `tied_to_batch`: fields that move with the devices, and with the batch size.
+    A row may have a strong and a weak comparison. Rows that did not end ok and jobs of a group have none. The
+    baseline is `single` on one device where that was measured, else the fewest devices under the same strategy;
+    where two rows could be it, there is none.
+    """
+    alone = [row for row in rows if epoch_time(row) is not None and not row.get("group")]
+    found: list[Comparison] = []
+    for kind, share in SHARED.items():
+        free = {*DEVICES, *tied, *(tied_to_batch if kind == "weak" else ())} - {"batch_size"}
+        places: dict[Any, list[dict[str, Any]]] = {}
+        for key, members in series(alone, "batch_size", free).items():
+            for row in members:
+                if row.get("batch_size"):
+                    places.setdefault((key, share(row)), []).append(row)
+        for same in places.values():
+            found += _against_the_fewest(kind, same)
+    return found
+
+
+def scale(
+    rows: Sequence[dict[str, Any]],
+    tied: Collection[str] = (),
+    tied_to_batch: Collection[str] = (),
+) -> list[Comparison]:
+    """Fills COLUMNS of `rows` in place (None where they don't apply); returns the comparisons.
+
+    `speedup` is that of the strong comparison where a row has both.
+    """
+    made = comparisons(rows, tied, tied_to_batch)
+    for row in rows:
+        row.update(dict.fromkeys(COLUMNS))
+    for each in made:
+        each.row[f"{each.kind}_efficiency_pct"] = each.efficiency_pct
+        if each.kind == "strong" or each.row["speedup"] is None:  # strong ones come first
+            each.row["speedup"] = each.speedup
+    return made
+
+
+def sentence(rows: Sequence[Row], made: Sequence[Comparison]) -> str | None:
+    """Which scaling a table shows and against what; None where the number of devices does not vary."""
+    counts = {devices(row) for row in rows if row["status"] == "ok" and not row.get("group")}
+    if len(counts) < 2:
+        return None
+    device = "rank" if all(row.get("device") == "cpu" for row in rows) else "GPU"
+    if not made:
+        return (
+            f"Neither strong nor weak scaling: no two rows on different numbers of {device}s have the same global "
+            f"batch or the same batch a {device}, all other fields equal."
+        )
+    parts = []
+    for kind, words in SAME.items():
+        mine = [one for one in made if one.kind == kind]
+        if mine:
+            names = dict.fromkeys(_name(one.baseline, device) for one in mine)
+            parts.append(f"{kind} ({words.format(device=device)}, against {' or '.join(names)})")
+    both = "; speedup is the strong one where a row has both" if len(parts) > 1 else ""
+    return f"Scaling: {' and '.join(parts)}, all other fields equal{both}."
+
+
+def _against_the_fewest(kind: Kind, same: Sequence[dict[str, Any]]) -> list[Comparison]:
+    single = [row for row in same if devices(row) == 1 and row.get("strategy") == "single"]
+    made = []
+    for row in same:
+        candidates = single or [other for other in same if other.get("strategy") == row.get("strategy")]
+        fewest = min(devices(other) for other in candidates)
+        baselines = [other for other in candidates if devices(other) == fewest]
+        if len(baselines) == 1:
+            speedup = _ratio(baselines[0], row)
+            if speedup is not None:
+                made.append(Comparison(kind=kind, row=row, baseline=baselines[0], speedup=speedup))
+    compared = {id(one.baseline) for one in made if devices(one.row) > devices(one.baseline)}
+    return [one for one in made if id(one.baseline) in compared]
+
+
+def _ratio(before: Row, after: Row) -> float | None:
+    old, new = epoch_time(before), epoch_time(after)
+    if old is None or new is None:
+        return None
+    if before.get("images_per_epoch") and after.get("images_per_epoch"):
+        old, new = old / before["images_per_epoch"], new / after["images_per_epoch"]
+    return old / new
+
+
+def _name(row: Row, device: str) -> str:
+    count = devices(row)
+    return f"{row.get('strategy')} on {count} {device}{'s' if count > 1 else ''}"

@@ -1,0 +1,140 @@
+"""Columns of energy and power: the driver's counter, and the integral of sampled power beside it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+
+from gpubench.monitor import metrics
+from gpubench.monitor.missing import Unmeasured
+from gpubench.monitor.watched import Figure, Watched, Window
+
+POLLED_GAP_S = 1.0
+"""Longest stretch without a polled power reading that still counts as covered."""
+MIN_COUNTED_S = 0.5
+"""The counter moves every 0.1 s: over less than this its figure would be more than a fifth off."""
+_NEAR_S = 2 * metrics.ENERGY_REST_S
+"""A reading of the counter must lie this close to a window's edge: what the load was further on is not known."""
+
+
+def _energy(watched: Watched) -> Figure:
+    """Joules a measured epoch, over the trial's GPUs: by the counter, else by the integral."""
+    try:
+        return _by_counter(watched)
+    except Unmeasured as reason:
+        sampled = _sampled(watched)
+        return replace(sampled, source=f"{sampled.source} ({reason})")
+
+
+def _energy_source(watched: Watched) -> Figure:
+    try:
+        return replace(_by_counter(watched), value="nvml-counter")
+    except Unmeasured:
+        return replace(_sampled(watched), value="nvml-power-integral")
+
+
+def _power(watched: Watched) -> Figure:
+    """Mean watts over the measured windows, summed over the GPUs."""
+    sampled = _sampled(watched)
+    assert isinstance(sampled.value, float)
+    return replace(sampled, value=sampled.value * len(watched.measured) / watched.measured_s)
+
+
+# ---------------------------------------------------------------- the counter
+
+
+def _by_counter(watched: Watched) -> Figure:
+    if watched.measured_s < MIN_COUNTED_S:
+        raise Unmeasured(f"{watched.measured_s:.2f} s are too short for a counter that counts every 0.1 s")
+    joules = sum(_counted(watched, window) for window in watched.measured)
+    series = [watched.samples.series(metrics.ENERGY, gpu) for gpu in watched.some_gpus]
+    return Figure(
+        joules / len(watched.measured),
+        "NVML energy counter, read at the windows' edges",
+        metrics.ENERGY_S,
+        sum(len(one.values) for one in series),
+        sum(one.gaps for one in series),
+    )
+
+
+def _counted(watched: Watched, window: Window) -> float:
+    """Joules of one window by the counter, over all GPUs."""
+    total = 0.0
+    for gpu in watched.some_gpus:
+        series = watched.samples.series(metrics.ENERGY, gpu)
+        if any(series.away(t) > _NEAR_S for t in (window.t0, window.t1)):
+            raise Unmeasured(series.reason or "the energy counter was not read near the window's edges")
+        around = [v for t, v in zip(series.times, series.values, strict=True) if t >= window.t0 - _NEAR_S]
+        if any(after < before for before, after in pairwise(around)):
+            raise Unmeasured("the energy counter went backwards")
+        joules = series.at(window.t1, 3 * metrics.ENERGY_S) - series.at(window.t0, 3 * metrics.ENERGY_S)
+        if joules <= 0:
+            raise Unmeasured("the energy counter stood still")
+        total += joules
+    return total
+
+
+def energy_j_by_epoch(watched: Watched) -> dict[int, float | None]:
+    """Joules of each window, warm-up included, by the counter or else the integral; None where neither tells."""
+    by_epoch: dict[int, float | None] = {}
+    for window in watched.windows:
+        by_epoch[window.epoch] = None
+        ways = (_counted, _integrated) if window.seconds >= MIN_COUNTED_S else (_integrated, _counted)
+        for count in ways:
+            try:
+                by_epoch[window.epoch] = count(watched, window)
+                break
+            except Unmeasured:  # the reason stands beside energy_j
+                continue
+    return by_epoch
+
+
+# ---------------------------------------------------------------- sampled power
+
+
+def _sampled(watched: Watched) -> Figure:
+    """Joules a measured epoch as the integral of sampled power, over all GPUs."""
+    joules = sum(_integrated(watched, window) for window in watched.measured)
+    names = {gpu: _power_series(watched, gpu)[0] for gpu in watched.some_gpus}
+    buffered = all(name != metrics.POWER for name in names.values())
+    used = [watched.samples.series(name, gpu) for gpu, name in names.items()]
+    return Figure(
+        joules / len(watched.measured),
+        "integral of NVML's power samples, the driver's buffer"
+        if buffered
+        else f"integral of polled power ({watched.power_source})",
+        0.02 if buffered else metrics.RATES_S,
+        sum(len(one.between(w.t0, w.t1)) for one in used for w in watched.measured),
+        sum(one.gaps for one in used),
+    )
+
+
+def _integrated(watched: Watched, window: Window) -> float:
+    total = 0.0
+    for gpu in watched.some_gpus:
+        name, max_gap_s = _power_series(watched, gpu)
+        total += watched.samples.series(name, gpu).integral(window.t0, window.t1, max_gap_s)
+    if total <= 0:
+        raise Unmeasured("the driver tells a power of 0 W")
+    return total
+
+
+def _power_series(watched: Watched, gpu: str) -> tuple[str, float]:
+    """The driver's buffer where it covers every measured window, else what was polled."""
+    buffer = metrics.BUFFER["power_w"]
+    series = watched.samples.series(buffer.name, gpu)
+    try:
+        for window in watched.measured:
+            series.integral(window.t0, window.t1, buffer.max_gap_s)
+    except Unmeasured:
+        return metrics.POWER, POLLED_GAP_S
+    return buffer.name, buffer.max_gap_s
+
+
+COLUMNS: dict[str, Callable[[Watched], Figure]] = {
+    "energy_j": _energy,
+    "energy_source": _energy_source,
+    "energy_sampled_j": _sampled,
+    "power_w": _power,
+}

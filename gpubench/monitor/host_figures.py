@@ -1,0 +1,100 @@
+"""Columns of the host: CPU time of the trial's CPUs and of its process tree, and the tree's memory. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from statistics import median
+
+from gpubench.monitor import metrics
+from gpubench.monitor.missing import Unmeasured
+from gpubench.monitor.watched import Figure, Watched
+
+_MAX_GAP_S = 2.5 * metrics.TOTALS_S
+_TREE_SOURCE = "/proc/PID/stat over the process tree, reaped children included"
+
+
+def _cpu_util(watched: Watched) -> Figure:
+    busy = sum(_spent(watched, metrics.CPU_BUSY, w.t0, w.t1) for w in watched.measured)
+    usable = sum(_usable(watched, w.t0, w.t1) for w in watched.measured)
+    return _cpu_figure(watched, metrics.CPU_BUSY, 100 * min(busy / usable, 1.0), watched.cpu_source)
+
+
+def _cpu_util_max(watched: Watched) -> Figure:
+    """The busiest interval between two samples inside a window; at least its busiest window as a whole."""
+    series = watched.samples.series(metrics.CPU_BUSY)
+    shares: list[float] = []
+    for window in watched.measured:
+        edges = [window.t0]
+        for t in [*(t for t in series.times if window.t0 < t < window.t1), window.t1]:
+            # Shorter ones (an edge's sample just after a regular one) would be noise of the 10 ms ticks.
+            if t - edges[-1] >= metrics.TOTALS_S / 2:
+                edges.append(t)
+        for t0, t1 in [(window.t0, window.t1), *pairwise(edges)]:
+            shares.append(_spent(watched, metrics.CPU_BUSY, t0, t1) / _usable(watched, t0, t1))
+    return _cpu_figure(watched, metrics.CPU_BUSY, 100 * min(max(shares), 1.0), watched.cpu_source)
+
+
+def _cpu_util_trial(watched: Watched) -> Figure:
+    spent = sum(_spent(watched, metrics.CPU_TREE, w.t0, w.t1) for w in watched.measured)
+    share = spent / sum(_usable(watched, w.t0, w.t1) for w in watched.measured)
+    if share > 1.1:
+        raise Unmeasured(
+            f"the trial used {share:.1f} times the CPU time of its {watched.cpus} CPUs: it ran elsewhere"
+        )
+    return _cpu_figure(watched, metrics.CPU_TREE, 100 * min(share, 1.0), _TREE_SOURCE)
+
+
+def _cpu_s_per_epoch(watched: Watched) -> Figure:
+    spent = [_spent(watched, metrics.CPU_TREE, w.t0, w.t1) for w in watched.measured]
+    return _cpu_figure(watched, metrics.CPU_TREE, median(spent), _TREE_SOURCE)
+
+
+def cpu_s_by_epoch(watched: Watched) -> dict[int, float | None]:
+    by_epoch: dict[int, float | None] = {}
+    for window in watched.windows:
+        try:
+            by_epoch[window.epoch] = _spent(watched, metrics.CPU_TREE, window.t0, window.t1)
+        except Unmeasured:  # the reason stands beside cpu_s_per_epoch
+            by_epoch[window.epoch] = None
+    return by_epoch
+
+
+def _host_memory(watched: Watched) -> Figure:
+    series = watched.samples.series(metrics.TREE_MEMORY)
+    if not series.values:
+        raise Unmeasured(series.reason or "the trial ended before its memory was read")
+    return Figure(
+        series.values[-1], "smaps_rollup, proportional, over the process tree", None, 1, series.gaps
+    )
+
+
+def _spent(watched: Watched, metric: str, t0: float, t1: float) -> float:
+    """CPU seconds between two times."""
+    series = watched.samples.series(metric)
+    return series.at(t1, _MAX_GAP_S) - series.at(t0, _MAX_GAP_S)
+
+
+def _usable(watched: Watched, t0: float, t1: float) -> float:
+    """CPU seconds that the trial's CPUs had: wall time, less what the hypervisor took."""
+    usable = watched.cpus * (t1 - t0)
+    if watched.samples.series(metrics.CPU_STOLEN).values:
+        usable -= _spent(watched, metrics.CPU_STOLEN, t0, t1)
+    if usable <= 0:
+        raise Unmeasured("the measured window is empty")
+    return usable
+
+
+def _cpu_figure(watched: Watched, metric: str, value: float, source: str) -> Figure:
+    series = watched.samples.series(metric)
+    inside = sum(len(series.between(w.t0, w.t1)) for w in watched.measured)
+    return Figure(value, source, metrics.TOTALS_S, inside, series.gaps)
+
+
+COLUMNS: dict[str, Callable[[Watched], Figure]] = {
+    "cpu_util_pct": _cpu_util,
+    "cpu_util_max_pct": _cpu_util_max,
+    "cpu_util_trial_pct": _cpu_util_trial,
+    "cpu_s_per_epoch": _cpu_s_per_epoch,
+    "host_mem_mib": _host_memory,
+}

@@ -1,0 +1,81 @@
+"""What columns are made of, and what a column's maker returns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gpubench.monitor.missing import Unmeasured
+from gpubench.monitor.samples import Samples
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """An epoch, or the steps measured instead of one."""
+
+    t0: float
+    """Seconds on the host's monotonic clock, as the child read it."""
+    t1: float
+    epoch: int
+    measured: bool
+    """False: warm-up, left out of statistics."""
+
+    @property
+    def seconds(self) -> float:
+        return self.t1 - self.t0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Watched:
+    """All that figures are made of."""
+
+    samples: Samples
+    windows: Sequence[Window]
+    gpus: Sequence[str]
+    """The trial's GPUs, as the samples name them."""
+    baseline_mib: Mapping[str, float]
+    """Device memory in use before the trial."""
+    cpus: int
+    """CPUs' worth of time that the trial may use."""
+    cpu_source: str = "/proc/stat over the trial's CPUs"
+    power_source: str = "NVML power"
+    skipped: Mapping[float, int] = field(default_factory=dict)
+    """Period -> slots that the watcher came too late for."""
+    trained_until: float = math.inf
+    """When training had ended, on the monotonic clock; what came after it was evaluation."""
+    passed_mib: Mapping[str, float] = field(default_factory=dict)
+    """By how much torch's allocator had held more, at its peak, than when training ended: the driver's polls may
+    have missed that peak."""
+
+    @property
+    def measured(self) -> list[Window]:
+        """The windows that count. Raises Unmeasured where there are none."""
+        windows = [window for window in self.windows if window.measured]
+        if not windows:
+            raise Unmeasured("the trial ended before a measured window had")
+        return windows
+
+    @property
+    def measured_s(self) -> float:
+        """Seconds of the windows that count. Raises Unmeasured where there are none."""
+        return sum(window.seconds for window in self.measured)
+
+    @property
+    def some_gpus(self) -> Sequence[str]:
+        """The trial's GPUs. Raises Unmeasured where it uses none."""
+        if not self.gpus:
+            raise Unmeasured("the trial uses no GPU")
+        return self.gpus
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One column's value and where it comes from."""
+
+    value: float | str
+    source: str
+    period_s: float | None
+    """None: read at certain moments."""
+    samples: int
+    gaps: int = 0

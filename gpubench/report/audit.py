@@ -1,0 +1,60 @@
+"""The audit of a results folder as plain text, Markdown or JSON lines. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+
+from gpubench.analysis.audit.facts import Finding
+from gpubench.analysis.audit.rules import Rule
+from gpubench.report import markdown
+from gpubench.report.table import clean
+
+Audit = Sequence[tuple[Rule, Finding]]
+VERDICTS = ("kept", "broken", "not decidable")
+
+
+def text(name: str, found: Audit) -> str:
+    """A line a rule, then the summary, ending in a newline."""
+    wide = max(map(len, VERDICTS))
+    lines = [
+        f"{rule.number:>2}  {finding.verdict:<{wide}}  {rule.title}: {clean(finding.text)}."
+        for rule, finding in found
+    ]
+    return "\n".join((*lines, "", summary(name, found))) + "\n"
+
+
+def as_markdown(name: str, found: Audit) -> str:
+    """The same as a Markdown table."""
+    rows = [
+        f"| {rule.number} | {rule.title} | {finding.verdict} | {markdown.escape(clean(finding.text))}. |"
+        for rule, finding in found
+    ]
+    grid = ["|  | rule | verdict | what the data show |", "| ---: | :--- | :--- | :--- |", *rows]
+    return "\n".join((*grid, "", markdown.escape(summary(name, found)))) + "\n"
+
+
+def json_lines(found: Audit) -> str:
+    """An object a rule: number, rule, way (to fool), verdict, finding."""
+    return "".join(
+        json.dumps(
+            {
+                "number": rule.number,
+                "rule": rule.title,
+                "way": rule.way,
+                "verdict": finding.verdict,
+                "finding": clean(finding.text),
+            },
+            ensure_ascii=False,
+        )
+        + "\n"
+        for rule, finding in found
+    )
+
+
+def summary(name: str, found: Audit) -> str:
+    """`results/x: of 12 rules 7 kept, 2 broken, 3 not decidable`."""
+    counts = Counter(finding.verdict for _, finding in found)
+    told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS)  # type: ignore[index]
+    return f"{name}: of {len(found)} rules {told}. The rules: docs/honesty.md"

@@ -1,0 +1,47 @@
+"""Which columns a reader wants besides the usual ones, or not: `--columns power_w,-data_wait_pct`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from gpubench.errors import UsageError, unknown
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Choice:
+    """Changes to a table's usual columns."""
+
+    added: tuple[str, ...] = ()
+    removed: frozenset[str] = frozenset()
+
+    def of(self, usual: Sequence[str]) -> list[str]:
+        """The columns to show. Added ones stand before the last one, which is the status."""
+        kept = [name for name in usual if name not in self.removed]
+        extra = [name for name in self.added if name not in kept]
+        place = len(kept) - (kept[-1:] == ["status"])
+        return [*kept[:place], *extra, *kept[place:]]
+
+
+SHOW = Choice()
+"""The usual columns."""
+
+
+def parse(text: str, valid: Collection[str]) -> Choice:
+    """`a,b` adds two columns, `-c` removes one. Raises UsageError for a name that isn't one of `valid`."""
+    added: dict[str, None] = {}
+    removed: set[str] = set()
+    for part in text.split(","):
+        word = part.strip()
+        name = word.removeprefix("-").strip()
+        if not name:
+            raise UsageError(f"--columns: {text!r} holds no column between two commas; see docs/columns.md")
+        if name not in valid:
+            raise unknown("column", name, valid)
+        if word.startswith("-"):
+            removed.add(name)
+        else:
+            added[name] = None
+    if both := removed & set(added):
+        raise UsageError(f"--columns: {min(both)} is both added and removed")
+    return Choice(added=tuple(added), removed=frozenset(removed))

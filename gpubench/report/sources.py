@@ -1,0 +1,103 @@
+"""Where each sampled figure of a table came from, and why others are empty: `gpubench table --sources`. Pure.
+
+What holds for many columns or rows is said once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from gpubench import result
+from gpubench.analysis.varied import Row
+from gpubench.report import markdown
+from gpubench.report.table import Table, clean, which
+
+NO_REASON = "empty: the record, which is older than this column, gives no reason"
+COLUMNS = tuple(column.name for column in result.MEASURED if column.name != "doubts")
+LONG = 120
+"""Characters of a reason after which the record has the rest."""
+
+
+def text(tables: Sequence[Table]) -> str:
+    """Plain text, a paragraph a table, ending in a newline."""
+    blocks = ["\n".join((f"Sources of {table.name}", *lines(table))) for table in tables]
+    return "\n\n".join(blocks) + "\n"
+
+
+def as_markdown(tables: Sequence[Table]) -> str:
+    """The same as Markdown lists."""
+    blocks = []
+    for table in tables:
+        bullets = "\n".join(f"- {markdown.escape(line)}" for line in lines(table))
+        blocks.append(f"## Sources of {table.name}\n\n{bullets}\n")
+    return "\n".join(blocks)
+
+
+def lines(table: Table) -> list[str]:
+    """`columns: statement (rows)`: first the sampled columns, then the empty ones, then rows without figures."""
+    rows = table.trials
+    fields = [*table.varied, *(["repeat"] if any(row.get("repeat") for row in rows) else [])]
+    ok = [row for row in rows if row["status"] == "ok"]
+    sampled, empty = [], []
+    for column in COLUMNS:
+        groups: dict[str, list[Row]] = {}
+        for row in ok:
+            groups.setdefault(_statement(row, column), []).append(row)
+        for said, some in groups.items():
+            if said.startswith("empty"):
+                empty.append((column, said, _where(some, rows, fields)))
+            elif said:
+                sampled.append((column, said + _numbers(some, column), _where(some, rows, fields)))
+    found = [*_together(sampled), *_together(empty)]
+    for source in sorted({row.get("source") or "measured" for row in ok} - {"measured"}):
+        some = [row for row in ok if row.get("source") == source]
+        found.append(f"all other columns: empty: not in the {source} ({_where(some, rows, fields)})")
+    endings: dict[str, list[Row]] = {}
+    for row in rows:
+        if row["status"] != "ok":
+            reason = clean((row.get("reason") or "").strip().split("\n")[0])
+            short = reason if len(reason) <= LONG else reason[: LONG - 1] + "…"
+            endings.setdefault(f"{row['status']}{': ' if short else ''}{short}", []).append(row)
+    found += [f"no figures: {said} ({which(some, rows, fields)})" for said, some in endings.items()]
+    return [clean(line) for line in found]
+
+
+def _where(some: Sequence[Row], rows: Sequence[Row], fields: Sequence[str]) -> str:
+    ok = sum(row["status"] == "ok" for row in rows)
+    return f"all {ok} ok rows" if len(some) == ok > 3 and ok < len(rows) else which(some, rows, fields)
+
+
+def _together(said: Iterable[tuple[str, str, str]]) -> list[str]:
+    """Columns of which the same is true in the same rows stand in one line."""
+    columns: dict[tuple[str, str], list[str]] = {}
+    for column, statement, where in said:
+        columns.setdefault((statement, where), []).append(column)
+    return [f"{', '.join(names)}: {what} ({where})" for (what, where), names in columns.items()]
+
+
+def _statement(row: Row, column: str) -> str:
+    """What the record says of one column; empty where it says nothing and need not."""
+    if row.get(column) is None:
+        why = (row.get("missing") or {}).get(column)
+        if why is None and row.get("source", "measured") != "measured":
+            return ""  # the line on all other columns says it
+        return f"empty: {why}" if why else NO_REASON
+    source = (row.get("provenance") or {}).get(column)
+    if isinstance(source, Mapping):
+        period = source.get("period_s")
+        return f"{source.get('source')}; {f'every {period:g} s' if period else 'read once'}"
+    return str(source or "")
+
+
+def _numbers(rows: Iterable[Row], column: str) -> str:
+    """`; 42 to 1,203 samples a row, up to 2 gaps`; empty where nothing was counted."""
+    found = [(row.get("provenance") or {}).get(column) for row in rows]
+    counted = [source for source in found if isinstance(source, Mapping)]
+    samples = [source["samples"] for source in counted if source.get("samples") is not None]
+    if not samples:
+        return ""
+    low, high = min(samples), max(samples)
+    several = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+    gaps = max((source.get("gaps") or 0 for source in counted), default=0)
+    lost = f", up to {gaps:,} gap{'s' if gaps != 1 else ''}" if gaps else ", no gaps"
+    return f"; {several} sample{'s' if high != 1 else ''} a row{lost}"

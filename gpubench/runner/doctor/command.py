@@ -1,0 +1,37 @@
+"""What `gpubench doctor` does, put together from the parts."""
+
+from __future__ import annotations
+
+import os
+
+from rich.console import Console
+
+from gpubench import environment
+from gpubench.errors import UnusableError
+from gpubench.experiment.experiment import Options
+from gpubench.monitor.nvml import open_nvml
+from gpubench.runner.command import read_experiment
+from gpubench.runner.doctor import answer
+from gpubench.runner.doctor.checks import examine
+from gpubench.runner.doctor.probe import Probe
+from gpubench.runner.doctor.scene import Scene
+
+
+def doctor(*, as_json: bool) -> int:
+    """`gpubench doctor`: returns the exit code, `UnusableError`'s where no sweep can run here."""
+    nvml = open_nvml()
+    machine = environment.machine(nvml)
+    with Probe([gpu.uuid for gpu in machine.gpus]) as probe:
+        scene = Scene(
+            nvml=nvml,
+            machine=machine,
+            environ=os.environ,
+            experiment=read_experiment(None, Options(), has_gpu=bool(machine.gpus)),
+            ask_torch=probe.told,
+        )
+        if as_json:
+            findings = list(examine(scene))
+            print(answer.as_json(findings))
+        else:
+            findings = answer.show(examine(scene), Console(highlight=False))
+    return UnusableError.exit_code if any(finding.forbids for finding in findings) else 0

@@ -1,0 +1,127 @@
+"""CPUs: how many, what limits them, what the kernel tells of them, and who else is on them."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from gpubench.environment import Machine, cgroup_quota
+from gpubench.monitor import host
+from gpubench.monitor.missing import Unmeasured
+from gpubench.runner.doctor.finding import Finding
+from gpubench.runner.doctor.scene import Scene
+
+GROUP = "CPU and memory"
+LOOK_S = 0.5
+BUSY_PCT = 10.0
+"""Share of the usable CPUs that others may take before it is worth a word."""
+
+
+def processors(scene: Scene) -> Iterable[Finding]:
+    """How many CPUs a trial gets, and why not more."""
+    machine = scene.machine
+    in_all = os.cpu_count() or len(machine.cpu_ids)
+    found = f"{machine.cpu_count} of {in_all} may be used ({machine.cpu_name}){_limited_by(scene, in_all)}"
+    if machine.cpu_count == 1:
+        yield Finding(
+            group=GROUP,
+            name="CPUs",
+            verdict="doubt",
+            found=f"{found}: training and loading share one CPU",
+            remedy="give it more: srun --cpus-per-task=8, docker run --cpus=8, taskset -c 0-7",
+        )
+    else:
+        yield Finding(group=GROUP, name="CPUs", verdict="ok", found=found)
+
+
+def _limited_by(scene: Scene, in_all: int) -> str:
+    limits = []
+    if len(scene.machine.cpu_ids) < in_all:
+        limits.append(f"affinity leaves {len(scene.machine.cpu_ids)}")
+    if (slurm := scene.environ.get("SLURM_CPUS_PER_TASK", "")).isdigit():
+        limits.append(f"SLURM_CPUS_PER_TASK is {slurm}")
+    if (quota := cgroup_quota()) is not None:
+        limits.append(f"a cgroup's quota allows {quota.cpus:g}")
+    return f"; {', '.join(limits)}" if limits else ""
+
+
+def cpu_time(scene: Scene) -> Iterable[Finding]:
+    """Whether the kernel tells how busy these CPUs are, and how busy others keep them just now."""
+    machine = scene.machine
+    try:
+        began, before = time.monotonic(), _busy_s(machine)
+        time.sleep(LOOK_S)
+        after, wall = _busy_s(machine), time.monotonic() - began
+    except Unmeasured as reason:
+        bind = "srun --cpu-bind=cores, or taskset -c, binds it to CPUs of its own"
+        yield Finding(
+            group=GROUP,
+            name="CPU time",
+            verdict="no",
+            found=f"{reason}: cpu_util_pct stays empty",
+            remedy=bind if _unbound(machine) else "run it where /proc is the kernel's own",
+        )
+        return
+    source = "/proc/stat over the CPUs that may be used" if not _unbound(machine) else "the cgroup's CPU time"
+    yield Finding(group=GROUP, name="CPU time", verdict="ok", found=source)
+    busy = min(100.0, 100 * (after - before) / (wall * machine.cpu_count))
+    load = f"{busy:.0f} % of them busy just now, load average {os.getloadavg()[0]:.1f}"
+    if busy >= BUSY_PCT:
+        yield Finding(
+            group=GROUP,
+            name="other load",
+            verdict="doubt",
+            found=f"{load}: it slows the loaders and counts in cpu_util_pct",
+            remedy="see top, and wait or move; or bind trials to free CPUs (taskset -c, or SLURM)",
+        )
+    else:
+        yield Finding(group=GROUP, name="other load", verdict="ok", found=load)
+
+
+def _unbound(machine: Machine) -> bool:
+    return machine.cpu_count < len(machine.cpu_ids)
+
+
+def _busy_s(machine: Machine) -> float:
+    """CPU seconds as the watcher counts them."""
+    if not _unbound(machine):
+        return host.cpu_time(machine.cpu_ids).busy
+    if machine.cpu_usage_file is None:
+        raise Unmeasured(
+            f"{machine.cpu_count} of {len(machine.cpu_ids)} CPUs may be used, but none in particular"
+        )
+    return host.cgroup_cpu_s(machine.cpu_usage_file)
+
+
+def process_tree(_: Scene) -> Iterable[Finding]:
+    """Whether a trial's processes, their CPU time and their memory can be read."""
+    pid = os.getpid()
+    listed = Path(f"/proc/self/task/{pid}/children").exists()
+    yield Finding(
+        group=GROUP,
+        name="process tree",
+        verdict="ok" if listed else "doubt",
+        found="by /proc's children files"
+        if listed
+        else "all of /proc is read each second: it costs CPU time",
+        remedy="" if listed else "a kernel with CONFIG_PROC_CHILDREN",
+    )
+    try:
+        mib = host.Tree(pid).pss_mib()
+    except Unmeasured as reason:
+        yield Finding(
+            group=GROUP,
+            name="host memory",
+            verdict="no",
+            found=f"{reason}: host_mem_mib stays empty",
+            remedy="Linux 4.14 or later; a container must let its processes read /proc/PID/smaps_rollup",
+        )
+    else:
+        yield Finding(
+            group=GROUP,
+            name="host memory",
+            verdict="ok",
+            found=f"shared pages once, by smaps_rollup (this process: {mib:.0f} MiB)",
+        )

@@ -1,0 +1,215 @@
+"""`--breakdown`: how long the parts of a step take, without a synchronisation inside the window.
+
+Every other step (the even ones of each window) is marked: CUDA events on a GPU, the host's clock on a CPU, read after
+the window. The odd ones run plain, so that each trial tells what the marks cost it.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import torch
+
+from gpubench.train.place import Place
+from gpubench.train.step import Step
+
+Span = tuple[float, float]
+"""Begin and end in seconds."""
+
+
+class Breakdown:
+    """Collects one rank's marks. In plain steps and outside a window a mark does nothing."""
+
+    def __init__(self, place: Place) -> None:
+        self._clock: _Clock = _CudaClock() if place.is_cuda else _HostClock()
+        self._current: _Marked | None = None
+        self._window: list[_Marked] = []
+        self._count = 0
+        self._parts: list[dict[str, float]] = []
+        self._marked_s: list[float] = []
+        self._plain_s: list[float] = []
+
+    # ---- while a window runs ----
+
+    def begin(self) -> None:
+        """A window begins."""
+        self._clock.reuse()
+        self._window, self._count = [], 0
+
+    def step_begins(self) -> None:
+        """A batch has been handed over: the step's first part, its copy, begins."""
+        self._current = _Marked(self._clock.now()) if self._count % 2 == 0 else None
+        self._count += 1
+
+    def mark(self, part: str) -> None:
+        """What was launched since the mark before belongs to `part`."""
+        if self._current is not None:
+            self._current.ends.append((part, self._clock.now()))
+
+    def step_ends(self) -> None:
+        """The optimizer has been launched."""
+        if self._current is not None:
+            self._window.append(self._current)
+            self._current = None
+
+    def bucket(self) -> Callable[[], None]:
+        """A bucket of gradients is ready. Call what it returns once the ranks' average of it has arrived.
+
+        Each call comes on a stream that is ordered after what it tells of.
+        """
+        if self._current is None:
+            return _nothing
+        buckets, ready = self._current.buckets, self._clock.now()
+        return lambda: buckets.append((ready, self._clock.now()))
+
+    # ---- after it ----
+
+    def end(self, step_s: Sequence[float], *, measured: bool) -> None:
+        """The window is over and the device is idle. `step_s`: seconds between ends of its steps."""
+        if not measured:
+            return
+        marked_s = step_s[0::2]
+        self._parts += [
+            self._seconds(marked) | {"step": seconds}
+            for marked, seconds in zip(self._window, marked_s, strict=True)
+        ]
+        # A window's first step waits for the loader to start; it would weigh on the marked ones alone.
+        self._marked_s += marked_s[1:]
+        self._plain_s += step_s[1::2]
+
+    def _seconds(self, marked: _Marked) -> dict[str, float]:
+        """Seconds of each part of one step."""
+        found = dict.fromkeys(("copy", "forward", "backward", "optimizer"), 0.0)
+        before = marked.begin
+        for part, end in marked.ends:
+            found[part] += self._clock.seconds(before, end)
+            before = end
+        spans = [tuple(self._clock.seconds(marked.begin, at) for at in bucket) for bucket in marked.buckets]
+        exposed, hidden = exposed_and_hidden([(begin, end) for begin, end in spans])
+        backward = found["backward"] - exposed
+        return found | {"backward": backward, "comm": exposed, "comm_hidden": hidden}
+
+    def figures(self) -> dict[str, Any]:
+        """Medians over the measured marked steps, and what the marks cost.
+
+        `copy_ms`, `forward_ms`, `backward_ms` (less `comm_ms`), `optimizer_ms`, `comm_ms`, `comm_hidden_ms`, `step_ms`
+        (from end to end), `cost_pct` (None: too few steps).
+        """
+        medians = {
+            f"{name}_ms": 1e3 * statistics.median(s[name] for s in self._parts) for name in self._parts[0]
+        }
+        return medians | {"cost_pct": cost_pct(self._marked_s, self._plain_s)}
+
+
+class BrokenDownStep(Step):
+    """The same step, with a mark after each part. Dropping the old gradients counts as forward."""
+
+    def __init__(self, *args: Any, breakdown: Breakdown, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._breakdown = breakdown
+
+    def __call__(self, images: torch.Tensor, labels: torch.Tensor) -> None:
+        self._breakdown.mark("copy")
+        super().__call__(images, labels)
+        self._breakdown.step_ends()
+
+    def forward(self, images: torch.Tensor, labels: torch.Tensor, parts: int) -> torch.Tensor:
+        loss = super().forward(images, labels, parts)
+        self._breakdown.mark("forward")
+        return loss
+
+    def backward(self, loss: torch.Tensor) -> None:
+        super().backward(loss)
+        self._breakdown.mark("backward")
+
+    def update(self) -> None:
+        super().update()
+        self._breakdown.mark("optimizer")
+
+
+def exposed_and_hidden(buckets: Sequence[Span]) -> tuple[float, float]:
+    """Seconds in which only communication ran, and those that lay behind the backward pass.
+
+    `buckets`: from a bucket's last gradient to its average. The backward pass has ended when the last bucket is ready.
+    """
+    if not buckets:
+        return 0.0, 0.0
+    last_ready = max(ready for ready, _ in buckets)
+    hidden, reached = 0.0, float("-inf")
+    for ready, done in sorted(buckets):
+        end = min(done, last_ready)
+        hidden += max(0.0, end - max(ready, reached))
+        reached = max(reached, end)
+    return max(0.0, max(done for _, done in buckets) - last_ready), hidden
+
+
+def cost_pct(marked_s: Sequence[float], plain_s: Sequence[float]) -> float | None:
+    """What marking added to a step, in per cent, by medians; None where either kind is missing."""
+    if not marked_s or not plain_s:
+        return None
+    return 100 * (statistics.median(marked_s) / statistics.median(plain_s) - 1)
+
+
+def _nothing() -> None:
+    """Nobody listens."""
+
+
+@dataclass(slots=True)
+class _Marked:
+    """The marks of one step, as the clock gave them."""
+
+    begin: Any
+    ends: list[tuple[str, Any]] = field(default_factory=list)
+    """Part, and the mark at its end."""
+    buckets: list[tuple[Any, Any]] = field(default_factory=list)
+    """Ready and done."""
+
+
+class _Clock(Protocol):
+    def now(self) -> Any: ...
+
+    def seconds(self, a: Any, b: Any) -> float: ...
+
+    def reuse(self) -> None:
+        """No mark that was given out is needed any more."""
+
+
+class _HostClock:
+    """For a CPU, where work has ended when its call returns."""
+
+    def now(self) -> float:
+        return time.monotonic()
+
+    def seconds(self, a: float, b: float) -> float:
+        return b - a
+
+    def reuse(self) -> None:
+        pass
+
+
+class _CudaClock:
+    """CUDA events on the stream that is current where the mark is made. Events are kept for the next window."""
+
+    def __init__(self) -> None:
+        self._free: list[torch.cuda.Event] = []
+        self._given: list[torch.cuda.Event] = []
+
+    def now(self) -> torch.cuda.Event:
+        try:
+            event = self._free.pop()  # one call: marks come from autograd's thread, too
+        except IndexError:
+            event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+        self._given.append(event)
+        event.record()
+        return event
+
+    def seconds(self, a: torch.cuda.Event, b: torch.cuda.Event) -> float:
+        return float(a.elapsed_time(b)) / 1e3
+
+    def reuse(self) -> None:
+        self._free += self._given
+        self._given = []

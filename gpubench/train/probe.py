@@ -1,0 +1,238 @@
+"""A child that tries what every trial will need: the imports, CUDA on each GPU, ranks that talk to each other.
+
+Run as `python -m gpubench.train.probe PARENT UUID,UUID,…` (empty: no GPUs) by `gpubench doctor`. It prints a JSON
+object a line, in this order, and leaves out what does not apply:
+
+    {"imported": {"torch", "torchvision", "cuda", "nccl", "seconds"}}     or {"failed": reason}, and it ends
+    {"numbering": [uuid, …]}       as torch numbers the GPUs under the caller's own CUDA_VISIBLE_DEVICES, or a reason
+    {"ranks": "gloo" | "nccl", "world": count, "error": reason or null, "seconds": …}
+    {"gpu": uuid, "error": reason or null, "reserved_mib": …}             a matrix product on each
+    {"holding": pid}               the CUDA contexts stay until standard input is closed
+
+CUDA starts in forked children first, so that a hang there can be ended; in this process itself last of all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from gpubench import linux
+
+LISTING_LIMIT_S = 60.0
+RANKS_LIMIT_S = 60.0
+GRACE_S = 1.0
+NO_ANSWER = "no answer"
+MIB = 1 << 20
+SIDE = 512
+"""Of the matrices that are multiplied; their product of ones is exact in any precision."""
+
+Job = Callable[[], Any]
+"""What a forked child does; its answer is made of JSON values."""
+
+
+def main(parent: int, uuids: Sequence[str]) -> None:
+    """Tells what works on the standard output, line by line. Never returns normally: it ends by os._exit."""
+    linux.die_with_parent(parent)
+    out = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # what libraries print must not get between the lines
+
+    def tell(line: dict[str, Any]) -> None:
+        out.write(json.dumps(line) + "\n")
+
+    try:
+        facts = import_all()
+    except Exception as error:  # noqa: BLE001 - whatever a broken installation raises is the finding
+        tell({"failed": reason(error)})
+        os._exit(1)
+    tell({"imported": facts})
+    os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
+    if facts["cuda"]:
+        tell({"numbering": in_children([numbering], LISTING_LIMIT_S)[0]})
+    tell(together("gloo", [""] * 2))
+    if len(uuids) > 1:
+        tell(together("nccl", uuids))
+    if uuids:
+        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(uuids)
+        for place, uuid in enumerate(uuids):
+            tell({"gpu": uuid, **product(place)})
+        tell({"holding": os.getpid()})
+        sys.stdin.read()
+    os._exit(0)  # teardown of CUDA can hang, and there is nothing to save
+
+
+def import_all() -> dict[str, Any]:
+    """Imports what the fork server imports. Raises whatever a broken installation raises."""
+    began = time.monotonic()
+    import torch
+    import torchvision
+
+    from gpubench.train import warm
+
+    warm.import_everything()
+    return {
+        "torch": str(torch.__version__),
+        "torchvision": str(torchvision.__version__),
+        "cuda": torch.version.cuda,
+        "nccl": nccl_version(),
+        "seconds": time.monotonic() - began,
+    }
+
+
+def nccl_version() -> str | None:
+    """Of the NCCL that torch was built with; None: torch was built without."""
+    import torch
+
+    if not torch.distributed.is_nccl_available():
+        return None
+    version: tuple[int, ...] = torch.cuda.nccl.version()  # type: ignore[no-untyped-call]
+    return ".".join(map(str, version))
+
+
+def numbering() -> list[str]:
+    """uuids of the GPUs in torch's order, without the driver's prefix. Starts CUDA."""
+    import torch
+
+    return [str(torch.cuda.get_device_properties(i).uuid) for i in range(torch.cuda.device_count())]
+
+
+def product(place: int) -> dict[str, Any]:
+    """A matrix product on torch's GPU `place`, looked at. Starts CUDA."""
+    import torch
+
+    try:
+        ones = torch.ones(SIDE, SIDE, device=torch.device("cuda", place))
+        mean = float((ones @ ones).mean().item())
+        reserved = torch.cuda.memory_reserved(place) / MIB
+    except Exception as error:  # noqa: BLE001 - the reason is the finding
+        return {"error": reason(error), "reserved_mib": None}
+    wrong = None if mean == SIDE else f"a matrix product came out wrong: {mean} instead of {SIDE}"
+    return {"error": wrong, "reserved_mib": reserved}
+
+
+def together(backend: str, uuids: Sequence[str]) -> dict[str, Any]:
+    """One all-reduce over a rank for each uuid (`gloo`: for each entry, on the CPU)."""
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="gpubench-doctor-") as scratch:
+        meeting = str(Path(scratch) / "rendezvous")
+
+        def of_rank(rank: int) -> Job:
+            return lambda: all_reduce(backend, rank, uuids, meeting)
+
+        answers = in_children([of_rank(rank) for rank in range(len(uuids))], RANKS_LIMIT_S)
+    errors = [answer for answer in answers if isinstance(answer, str)]
+    return {
+        "ranks": backend,
+        "world": len(uuids),
+        # Who only waited for another knows no cause.
+        "error": min(errors, key=lambda error: error.startswith(NO_ANSWER)) if errors else None,
+        "seconds": time.monotonic() - began,
+    }
+
+
+def all_reduce(backend: str, rank: int, uuids: Sequence[str], meeting: str) -> bool:
+    """One rank's part. Raises where the sum over all ranks is not what it should be."""
+    import torch
+    import torch.distributed as dist
+
+    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(filter(None, uuids))
+    device = torch.device("cuda", rank) if backend == "nccl" else torch.device("cpu")
+    dist.init_process_group(
+        backend,
+        store=dist.FileStore(meeting, len(uuids)),  # type: ignore[attr-defined]
+        rank=rank,
+        world_size=len(uuids),
+        timeout=timedelta(seconds=RANKS_LIMIT_S),
+        device_id=device if backend == "nccl" else None,
+    )
+    value = torch.full((1,), float(rank + 1), device=device)
+    dist.all_reduce(value)
+    found, right = value.item(), len(uuids) * (len(uuids) + 1) / 2
+    if found != right:
+        raise RuntimeError(f"the sum over {len(uuids)} ranks came out as {found} instead of {right}")
+    return True
+
+
+# ---------------------------------------------------------------- children
+
+
+def in_children(jobs: Sequence[Job], limit_s: float) -> list[Any]:
+    """What each job returned, from a forked child each, run at once; a string says why one has no answer.
+
+    No job outlives the call: whoever has not answered within `limit_s` seconds is killed.
+    """
+    parent = os.getpid()
+    pids: list[int] = []
+    ends: list[int] = []
+    try:
+        for job in jobs:
+            ours, theirs = os.pipe()
+            ends.append(ours)
+            pid = os.fork()
+            if pid == 0:
+                _run(job, theirs, parent)
+            os.close(theirs)
+            pids.append(pid)
+        return _answers(ends, limit_s)
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        for pid in pids:
+            os.waitpid(pid, 0)
+        for end in ends:
+            os.close(end)
+
+
+def _run(job: Job, answer: int, parent: int) -> None:
+    """The child: answers, and waits to be killed, since a rank that ends early takes the others' sockets away."""
+    try:
+        linux.die_with_parent(parent)
+        try:
+            text = json.dumps(job())
+        except Exception as error:  # noqa: BLE001 - the reason is the finding
+            text = json.dumps(reason(error))
+        os.write(answer, text.encode() + b"\n")
+        while True:
+            signal.pause()
+    finally:
+        os._exit(1)
+
+
+def _answers(ends: Sequence[int], limit_s: float) -> list[Any]:
+    """One answer from each pipe. After one that tells of an error the others get GRACE_S: they may wait for it."""
+    texts = dict.fromkeys(ends, b"")
+    answers: dict[int, Any] = {}
+    deadline = time.monotonic() + limit_s
+    while waiting := [end for end in ends if end not in answers]:
+        readable, _, _ = select.select(waiting, [], [], max(0.0, deadline - time.monotonic()))
+        if not readable:
+            break
+        for end in readable:
+            part = os.read(end, 1 << 16)
+            texts[end] += part
+            if not part:
+                answers[end] = "its process died"
+            elif texts[end].endswith(b"\n"):
+                answers[end] = json.loads(texts[end])
+            if isinstance(answers.get(end), str):
+                deadline = min(deadline, time.monotonic() + GRACE_S)
+    return [answers.get(end, f"{NO_ANSWER} within {limit_s:g} s") for end in ends]
+
+
+def reason(error: BaseException) -> str:
+    """The error in one line."""
+    words = " ".join(str(error).split())
+    return f"{type(error).__name__}: {words}"[:300].rstrip(": ")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), [uuid for uuid in sys.argv[2].split(",") if uuid])

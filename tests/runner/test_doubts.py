@@ -1,0 +1,115 @@
+"""Each doubt: where it is raised, where it is not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import scripted
+
+from gpubench.experiment.experiment import parse
+from gpubench.experiment.plan import expand
+from gpubench.launch.outcome import Outcome
+from gpubench.monitor.figures import Figures
+from gpubench.runner import resolve
+from gpubench.runner.doubts import ANY_ENDING, RULES, Case, doubts
+from gpubench.runner.sources import Disk
+
+QUIET: dict[str, Any] = {
+    "epoch_time_s": 10.0,
+    "epoch_time_iqr_s": 0.1,
+    "energy_j": 4000.0,
+    "energy_sampled_j": 4010.0,
+    "gpu_mem_mib": 9000.0,
+    "gpu_alloc_retries": 0,
+    "gpu_util_pct": 95.0,
+    "sm_clock_mhz": 1900.0,
+    "throttled_pct": 1.0,
+    "cpu_util_pct": 60.0,
+    "cpu_util_trial_pct": 55.0,
+}
+
+
+def case(
+    fields: str = "",
+    result: dict[str, Any] | None = None,
+    seen: Figures | None = None,
+    status: Any = "ok",
+    **told: Any,
+) -> Case:
+    """A blameless result, but for what is given."""
+    text = f'name = "t"\n[fixed]\nvariant = "synthetic"\ninput_size = 32\n{fields}\n[run]\nepochs = 3\n'
+    unit = expand(parse(text, "t"), device="cuda", sources=Disk()).units[0]
+    facts = Disk().data(unit.trial.data)
+    epochs = [{"epoch": i, "warmup": i == 0, "epoch_time_s": 10.0} for i in range(3)]
+    machine = scripted.computer(4, "NVIDIA H200")
+    return Case(
+        unit=unit,
+        resolved=resolve.resolve(unit, machine, facts, "cuda"),
+        ended=Outcome(**{"status": status, "epochs": epochs, "drift_pct": 0.5, **told}),
+        seen=seen or Figures(max_sm_clock_mhz=1980.0),
+        result=QUIET | (result or {}),
+        gpu_mib=143_771,
+    )
+
+
+def test_a_blameless_result_has_none() -> None:
+    assert doubts(case()) == {}
+
+
+CASES: dict[str, tuple[Case, str]] = {
+    "stranger": (case(seen=Figures(strangers=["process 7 (python) held 614 MiB on GPU 0"])), "process 7"),
+    "desktop": (case(seen=Figures(desktops=["process 8 (Xorg) held 90 MiB on GPU 0"])), "Xorg"),
+    "throttled": (case(result={"throttled_pct": 43.0, "throttle_reasons": "power cap"}), "43 % of the time"),
+    "low-clock": (case(result={"sm_clock_mhz": 1200.0}), "1200 of 1980 MHz"),
+    "spread": (case(result={"epoch_time_iqr_s": 0.9}), "9 %"),
+    "short-window": (
+        case(epochs=[{"epoch": i, "warmup": i == 0, "epoch_time_s": 2.0} for i in range(2)]),
+        "2.0 s",
+    ),
+    "energy": (case(result={"energy_sampled_j": 4300.0}), "4300 J"),
+    "near-limit": (case(result={"gpu_mem_mib": 140_000.0}), "of 143771 MiB"),
+    "retries": (case(result={"gpu_alloc_retries": 3}), "3 times"),
+    "cpu-starved": (case("workers = 512"), "512 loader workers"),
+    "other-load": (case(result={"cpu_util_pct": 90.0}), "35 %"),
+    "short-warmup": (case(drift_pct=12.0), "12 % longer"),
+    "gaps": (
+        case(seen=Figures(provenance={"power_w": {"samples": 80, "gaps": 20, "source": "", "period_s": 0.1}})),
+        "20 % of the samples of power_w",
+    ),
+    "diverged": (case(missing={"loss": "the loss is not a finite number: training diverged"}), "diverged"),
+    "dp": (case('strategy = "dp"\ngpus = 2\nmemory_format = "contiguous"'), "prefer ddp"),
+    "dp-channels-last": (case('strategy = "dp"\ngpus = 2'), "contiguous"),
+    "compile-cache": (case('execution = "compile"'), "compile the model"),
+    "breakdown": (case("breakdown = true", result={"breakdown_cost_pct": 1.25}), "1.2 %"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("code", RULES)
+def test_each_is_raised_with_its_figure(code: str) -> None:
+    doubted, words = CASES[code]
+    found = doubts(doubted)
+    assert words in found[code]
+    assert "\n" not in found[code]
+    assert set(found) - {code} <= {"dp"}, "and no other"
+
+
+def test_a_cap_stands_for_the_card() -> None:
+    near = case("gpu_mem_cap_mib = 12288", result={"gpu_mem_mib": 12000.0})
+    assert "of 12288 MiB" in doubts(near)["near-limit"]
+
+
+def test_a_trial_without_warm_up_says_so() -> None:
+    epochs = [{"epoch": 0, "warmup": False, "epoch_time_s": 20.0}]
+    assert "nothing was warmed up" in doubts(case(epochs=epochs))["short-warmup"]
+
+
+def test_an_idle_gpu_s_low_clock_is_no_doubt() -> None:
+    assert doubts(case(result={"sm_clock_mhz": 345.0, "gpu_util_pct": 10.0})) == {}
+
+
+def test_a_trial_that_failed_is_doubted_for_what_may_be_why_alone() -> None:
+    strange = Figures(strangers=["process 7 (python) held 614 MiB on GPU 0"])
+    failed = replace(case(seen=strange, status="failed", drift_pct=50.0), result={})
+    assert set(doubts(failed)) == {"stranger"} <= set(ANY_ENDING)

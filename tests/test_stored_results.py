@@ -1,0 +1,253 @@
+"""What must hold in every stored result, whatever was measured: of the folders in `results/`, and of a fresh sweep."""
+
+from __future__ import annotations
+
+import csv
+import math
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpubench.environment import machine
+from gpubench.experiment.experiment import Options, parse, with_options
+from gpubench.experiment.plan import expand
+from gpubench.launch.client import ForkServer
+from gpubench.report.live import QuietView
+from gpubench.result import COLUMNS, MEASURED, Record, cell, row
+from gpubench.runner.command import store_plan
+from gpubench.runner.sources import Disk
+from gpubench.runner.sweep import Sweep
+from gpubench.store import Results, newest
+
+STORED = Path(__file__).parents[1] / "results"
+
+SHARES = [c.name for c in COLUMNS if c.name.endswith(("util_pct", "util_max_pct", "util_trial_pct"))]
+SHARES += ["data_wait_pct", "comm_pct", "throttled_pct", "top1_pct"]
+NEVER_ZERO = (
+    "epoch_time_s", "images_per_s", "gpu_mem_mib", "gpu_mem_allocated_mib", "gpu_mem_reserved_mib", "host_mem_mib",
+    "energy_j", "energy_sampled_j", "power_w", "idle_power_w", "sm_clock_mhz", "temperature_c", "cpu_util_pct",
+    "cpu_util_trial_pct", "cpu_s_per_epoch",
+)  # fmt: skip
+"""No trial that was measured has nothing of these."""
+
+CAME_LATER = (
+    "copy_ms", "forward_ms", "backward_ms", "comm_ms", "comm_hidden_ms", "optimizer_ms", "comm_pct",
+    "comm_mib_per_step", "slowest_rank", "breakdown_cost_pct", "energy_sampled_j", "idle_power_w",
+    "throttle_reasons", "epochs_to_top1", "time_to_top1_s", "energy_to_top1_j",
+)  # fmt: skip
+"""Columns on which records without `span`, which are older, are silent."""
+
+
+def stored() -> list[Any]:
+    """Every record that was measured, by its id."""
+    return [
+        pytest.param(record, id=f"{folder.name}/{record.trial_id}-{record.attempt}")
+        for folder in sorted(STORED.iterdir())
+        if (folder / "records").is_dir()
+        for record in Results(folder).records()
+        if record.source == "measured"
+    ]
+
+
+def folders() -> list[Any]:
+    found = [f for f in sorted(STORED.iterdir()) if (f / "trials.csv").exists()]
+    return [pytest.param(folder, id=folder.name) for folder in found]
+
+
+# ---------------------------------------------------------------- what must hold
+
+
+def broken(record: Record) -> list[str]:
+    """The rules that a record breaks, each with its figures."""
+    r = record.result
+    return [
+        *_time(record),
+        *_memory(record),
+        *(f"{c} = {r[c]}" for c in SHARES if r.get(c) is not None and not 0 <= r[c] <= 100),
+        *(f"{c} = {v}" for c, v in r.items() if isinstance(v, float) and (not math.isfinite(v) or v < 0)
+          and c != "loss" and c != "breakdown_cost_pct"),
+        *(f"{c} is 0" for c in NEVER_ZERO if r.get(c) == 0),
+        *_pairs(r),
+        *_windows(record),
+        *_reasons(record),
+    ]  # fmt: skip
+
+
+def _time(record: Record) -> list[str]:
+    r = record.result
+    if record.status != "ok":
+        return []
+    needed = ("epoch_time_s", "images_per_s", "images_per_epoch", "epoch_time_source")
+    if wrong := [f"ok without {column}" for column in needed if r.get(column) is None]:
+        return wrong
+    images = r["images_per_s"] * r["epoch_time_s"]
+    if images != pytest.approx(r["images_per_epoch"], rel=1e-6):
+        wrong.append(f"images_per_s × epoch_time_s = {images}, not {r['images_per_epoch']}")
+    if r["images_per_epoch"] % record.trial["batch_size"]:
+        wrong.append("an epoch of other than full batches")
+    return wrong
+
+
+def _memory(record: Record) -> list[str]:
+    names = ("gpu_mem_allocated_mib", "gpu_mem_reserved_mib", "gpu_mem_mib")
+    known = [(name, record.result[name]) for name in names if record.result.get(name) is not None]
+    return [f"{a} {x} > {b} {y}" for (a, x), (b, y) in pairwise(known) if x > y]
+
+
+def _pairs(r: dict[str, Any]) -> list[str]:
+    """A mean is at most its peak, a part at most its whole."""
+    ordered = [
+        ("step_time_ms_p50", "step_time_ms_p95"),
+        ("gpu_util_pct", "gpu_util_max_pct"),
+        ("gpu_mem_util_pct", "gpu_mem_util_max_pct"),
+        ("cpu_util_pct", "cpu_util_max_pct"),
+    ]
+    return [
+        f"{a} {r[a]} > {b} {r[b]}"
+        for a, b in ordered
+        if r.get(a) is not None and r.get(b) is not None and r[a] > r[b] * (1 + 1e-9)
+    ]
+
+
+def _windows(record: Record) -> list[str]:
+    windows, wrong = record.windows, []
+    wrong += [f"window {w} is empty" for w in windows if not w["t1"] > w["t0"]]
+    wrong += [f"windows {a} and {b} overlap" for a, b in pairwise(windows) if b["t0"] < a["t1"]]
+    wrong += [
+        f"epochs {a} and {b} are out of order" for a, b in pairwise(windows) if b["epoch"] <= a["epoch"]
+    ]
+    if [w["epoch"] for w in windows] != [e["epoch"] for e in record.epochs]:
+        wrong.append("windows and epochs differ")
+    for window, epoch in zip(windows, record.epochs, strict=False):
+        length = window["t1"] - window["t0"]
+        # With several ranks the window spans them all, the epoch is the slowest one's.
+        if epoch["epoch_time_s"] > length * (1 + 1e-9) + 1e-6:
+            wrong.append(f"epoch {epoch['epoch']} of {epoch['epoch_time_s']} s in a window of {length} s")
+    if record.span:
+        launched, finished = record.span["launched"], record.span["finished"]
+        wrong += [
+            f"{w} lies outside {record.span}"
+            for w in windows
+            if not launched <= w["t0"] < w["t1"] <= finished
+        ]
+    total = sum(w["t1"] - w["t0"] for w in windows)
+    if windows and total > record.phases["wall"]:
+        wrong.append(f"windows of {total} s in a trial of {record.phases['wall']} s")
+    return wrong
+
+
+def _reasons(record: Record) -> list[str]:
+    """A value or a reason, never both, never neither."""
+    wrong = []
+    for column in (c.name for c in MEASURED if c.name != "doubts"):
+        if column in CAME_LATER and not record.span:
+            continue
+        has_value, has_reason = record.result.get(column) is not None, bool(record.missing.get(column))
+        if has_value == has_reason:
+            wrong.append(f"{column}: {'both' if has_value else 'neither'} value and reason")
+    return wrong
+
+
+# ---------------------------------------------------------------- of what is stored
+
+
+@pytest.mark.parametrize("record", stored())
+def test_a_stored_record_holds_together(record: Record) -> None:
+    assert broken(record) == []
+
+
+@pytest.mark.parametrize("folder", folders())
+def test_the_csv_says_what_the_records_say(folder: Path) -> None:
+    agree(folder)
+
+
+def agree(folder: Path) -> None:
+    """trials.csv against the records that count. Older files may lack columns that came later."""
+    lines = list(csv.DictReader((folder / "trials.csv").open(encoding="utf-8", newline="")))
+    counting = newest(Results(folder).records()).values()
+    by_id = {record.trial_id: record for record in counting}
+    assert {line["trial_id"] for line in lines if line["status"] not in ("skipped", "missing")} == set(by_id)
+    for line in lines:
+        if line["trial_id"] not in by_id:
+            continue
+        for column, value in row(by_id[line["trial_id"]]).items():
+            if column in line:
+                said = cell(value).replace("\r", " ")
+                assert line[column] == said, f"{line['trial_id']}: {column}"
+
+
+# ---------------------------------------------------------------- the rules themselves
+
+
+def test_a_broken_record_is_seen() -> None:
+    """Each rule can fail: a record with a fault for each of them."""
+    sound = next((p.values[0] for p in stored() if p.values[0].status == "ok"), None)
+    assert isinstance(sound, Record), "there is no stored result to break"
+    result, windows = sound.result, sound.windows
+    faults: list[dict[str, Any]] = [
+        {"result": result | {"images_per_s": result["images_per_s"] * 1.00001}},
+        {"result": result | {"gpu_mem_allocated_mib": result["gpu_mem_reserved_mib"] + 1}},
+        {"result": result | {"gpu_mem_reserved_mib": result["gpu_mem_mib"] + 1}},
+        {"result": result | {"cpu_util_pct": 100.5}},
+        {"result": result | {"step_time_ms_p50": result["step_time_ms_p95"] * 2}},
+        {"result": result | {"power_w": 0.0}},
+        {"result": {k: v for k, v in result.items() if k != "top1_pct"}},
+        {"missing": sound.missing | {"top1_pct": "lost"}},
+        {"windows": [windows[0] | {"t1": windows[0]["t0"]}, *windows[1:]]},
+        {"windows": windows[::-1]},
+        {"windows": windows[:-1]},
+        {"windows": [windows[0] | {"t1": windows[1]["t0"] + 0.1}, *windows[1:]]},
+        {"span": {"launched": windows[0]["t0"] + 0.01, "finished": windows[-1]["t1"] + 1}},
+        {"span": {"launched": windows[0]["t0"] - 1, "finished": windows[-1]["t1"] - 0.01}},
+        {"phases": {"wall": 0.01}},
+    ]
+    for fault in faults:
+        assert broken(sound.model_copy(update=fault)), fault
+
+
+# ---------------------------------------------------------------- of a fresh sweep
+
+FRESH = """
+name = "fresh"
+[fixed]
+device = "cpu"
+variant = "synthetic"
+input_size = 28
+num_classes = 4
+train_images = 512
+workers = 0
+[axes]
+model = ["lenet", "mlp"]
+batch_size = [32, 64]
+[run]
+epochs = 3
+"""
+
+
+@pytest.mark.parametrize("ranks", ["1", "2"])
+def test_a_fresh_sweep_holds_together(server: ForkServer, tmp_path: Path, ranks: str) -> None:
+    """Real processes: single, and two ranks of ddp."""
+    experiment = with_options(parse(FRESH, "fresh"), Options(fields={"ranks": ranks}))
+    job = Sweep(
+        plan=expand(experiment, device="cpu", sources=Disk(), order="given"),
+        results=Results(tmp_path / "results"),
+        machine=machine(None),
+        nvml=None,
+        sources=Disk(),
+    )
+    job.load()
+    job.results.create()
+    store_plan(job)
+    job.run(server, QuietView(), lambda: False, lambda _: None)
+    records = Results(tmp_path / "results").records()
+    assert [r.status for r in records] == ["ok"] * 4
+    for record in records:
+        assert broken(record) == []
+        assert record.span, "a fresh record says when the trial began and ended"
+        assert len(record.windows) == 3
+        assert record.span["finished"] - record.span["launched"] == pytest.approx(
+            record.phases["wall"], abs=0.01
+        )
+    agree(tmp_path / "results")

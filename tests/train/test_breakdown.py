@@ -1,0 +1,235 @@
+"""The parts of a step: they land where they belong, add up, and cost nothing where nobody asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from gpubench.train.breakdown import Breakdown, BrokenDownStep, cost_pct, exposed_and_hidden
+from gpubench.train.loop import Loop
+from gpubench.train.place import Place
+from gpubench.train.step import Step
+from gpubench.train.strategies.single import Single
+from gpubench.train.worker import Rank, drift_pct
+
+MODELS = "tests/train/user_models.py:"
+SLOW_MS = 100.0
+PARTS = ("copy_ms", "forward_ms", "backward_ms", "optimizer_ms")
+QUICK = {"breakdown": True, "train_images": 128, "data": None}
+TWO = {"ranks": 2, "cpus": 2}
+ONE_GPU = {"device": "cuda", "gpus": 1, "cpus": 2}
+TWO_GPUS = {"device": "cuda", "gpus": 2, "cpus": 2, "strategy": "ddp"}
+SLEEPY_MIB = 4 * (3 * 28 * 28 * 600 + 600 + 600 * 600 + 600 + 600 * 4 + 4) / 2**20
+"""Gradients of the models that rest."""
+
+
+def parts(ran):
+    """Milliseconds of every part that was told; the communication among them."""
+    assert ran.status == "ok", ran.reason
+    result = ran.outcome.result
+    return {name: result[name] for name in (*PARTS, "comm_ms") if result.get(name) is not None}
+
+
+def step_ms(ran):
+    """The median step less its wait for data, which is no part."""
+    return ran.outcome.result["step_time_ms_p50"] * (1 - ran.outcome.result["data_wait_pct"] / 100)
+
+
+# ---------------------------------------------------------------- intervals
+
+
+@pytest.mark.parametrize(
+    ("buckets", "exposed", "hidden"),
+    [
+        ([], 0, 0),
+        ([(5, 8)], 3, 0),  # one bucket: nothing to hide behind
+        ([(1, 2), (5, 5)], 0, 1),
+        ([(1, 3), (2, 6), (4, 9)], 5, 3),  # queued one after the other
+        ([(1, 2), (4, 5), (8, 9)], 1, 2),  # a gap between them counts for neither
+        ([(8, 9), (1, 2), (4, 5)], 1, 2),  # in whatever order they are told
+        ([(1, 10), (8, 9)], 2, 7),  # an early bucket may be the last to arrive
+    ],
+)
+def test_exposed_and_hidden_communication(buckets, exposed, hidden):
+    assert exposed_and_hidden(buckets) == (exposed, hidden)
+
+
+def test_the_cost_is_that_of_the_median_step():
+    assert cost_pct([1.1, 1.1, 9.0], [1.0, 1.0, 1.0]) == pytest.approx(10)
+    assert cost_pct([], [1.0]) is None
+    assert cost_pct([1.0], []) is None
+
+
+def test_a_drift_needs_ten_steps():
+    assert drift_pct([1.0] * 9) is None
+    assert drift_pct([1.5, 1.5, *[1.0] * 8]) == pytest.approx(50)
+    assert drift_pct([1.0] * 10) == 0
+
+
+# ---------------------------------------------------------------- nobody asked
+
+
+@pytest.mark.parametrize(("breakdown", "kind"), [(False, Step), (True, BrokenDownStep)])
+def test_only_a_breakdown_changes_the_step(breakdown, kind):
+    place = Place(rank=0, world=1, devices=(torch.device("cpu"),), rendezvous=Path("none"))
+    marks = Breakdown(place) if breakdown else None
+    order = {"execution": "eager", "optimizer": "sgd", "lr": 0.1, "precision": "fp32", "accumulate": 1}
+    strategy = Single(place)
+    step = Rank(order, 0, None).build_step(nn.Linear(2, 2), strategy, marks)
+    assert type(step) is kind
+
+    class Data:
+        def to_device(self, batch):
+            return batch
+
+    data = Data()
+    loop = Loop(data, step, strategy, None, None, None, marks)
+    assert (loop._to_device == data.to_device) is not breakdown
+
+
+def test_without_it_the_columns_say_so(train):
+    ran = train(model=MODELS + "tiny", data=None)
+    for name in (*PARTS, "breakdown_cost_pct"):
+        assert ran.outcome.result.get(name) is None
+        assert "--breakdown" in ran.outcome.missing[name]
+
+
+# ---------------------------------------------------------------- one process
+
+
+@pytest.mark.parametrize(("model", "slow"), [("slow_forward", "forward_ms"), ("slow_backward", "backward_ms")])
+def test_a_slow_part_is_found_and_the_parts_add_up(train, model, slow):
+    ran = train(model=MODELS + model, **QUICK)
+    found = parts(ran)
+    assert SLOW_MS <= found.pop(slow) < 1.3 * SLOW_MS
+    assert all(0 <= other < 0.3 * SLOW_MS for other in found.values())
+    assert sum(parts(ran).values()) == pytest.approx(step_ms(ran), rel=0.15)
+    assert ran.outcome.missing["comm_ms"] == "one process: nothing is exchanged"
+    assert -50 < ran.outcome.result["breakdown_cost_pct"] < 50
+
+
+def test_micro_batches_are_summed(train):
+    ran = train(model=MODELS + "slow_forward", accumulate=2, **QUICK)
+    assert 2 * SLOW_MS <= parts(ran)["forward_ms"] < 2.6 * SLOW_MS
+    assert sum(parts(ran).values()) == pytest.approx(step_ms(ran), rel=0.15)
+
+
+def test_the_copy_is_a_part_and_waiting_for_data_is_none(train):
+    slow = ({"Resize": {"size": [1500, 1500]}}, {"Resize": {"size": [28, 28]}})
+    ran = train(model=MODELS + "tiny", breakdown=True, cpu=slow, train_images=128)
+    found = parts(ran)
+    assert 0 < found["copy_ms"] < 20
+    assert sum(found.values()) < 0.5 * ran.outcome.result["step_time_ms_p50"]
+
+
+def test_too_few_steps_have_parts_and_no_cost(train):
+    ran = train(model=MODELS + "tiny", **{**QUICK, "train_images": 32}, epochs=3)
+    assert parts(ran)["forward_ms"] > 0
+    assert ran.outcome.missing["breakdown_cost_pct"].startswith("too few steps")
+
+
+# ---------------------------------------------------------------- ranks
+
+
+def test_ranks_that_wait_show_it_as_communication(train):
+    ran = train(model=MODELS + "slow_second_rank", **QUICK, **TWO)
+    found, result = parts(ran), ran.outcome.result
+    # Means over a rank that sleeps in its forward pass and one that waits for it.
+    assert found["forward_ms"] == pytest.approx(SLOW_MS / 2, rel=0.3)
+    assert found["comm_ms"] == pytest.approx(SLOW_MS / 2, rel=0.3)
+    assert result["comm_pct"] == pytest.approx(50, abs=15)
+    assert result["slowest_rank"] == 1
+    assert sum(found.values()) == pytest.approx(step_ms(ran), rel=0.15)
+
+
+def test_communication_behind_the_backward_pass_is_hidden(train):
+    ran = train(model=MODELS + "slow_backward", **QUICK, **TWO)
+    found, result = parts(ran), ran.outcome.result
+    assert found["backward_ms"] >= SLOW_MS
+    assert 0 < result["comm_hidden_ms"] < SLOW_MS
+    assert 0 < found["comm_ms"] < SLOW_MS
+    assert sum(found.values()) == pytest.approx(step_ms(ran), rel=0.15)
+    assert result["comm_mib_per_step"] == pytest.approx(SLEEPY_MIB)
+
+
+def test_the_hook_averages_as_ddp_does(train):
+    fields = {"model": MODELS + "tiny", "ranks": 2, "cpus": 2, "workers": 2, "accumulate": 2}
+    plain, watched = (train(breakdown=on, **fields) for on in (False, True))
+    assert watched.status == "ok", watched.reason
+    first, second = ([e["train_loss"] for e in ran.outcome.epochs] for ran in (plain, watched))
+    assert first == pytest.approx(second, rel=1e-5)
+    # Without a breakdown nobody waits to be timed, but what is exchanged is known.
+    assert plain.outcome.result["comm_mib_per_step"] == watched.outcome.result["comm_mib_per_step"] > 0
+    assert "--breakdown" in plain.outcome.missing["comm_ms"]
+
+
+# ---------------------------------------------------------------- GPUs
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+def test_on_a_gpu_the_parts_add_up(train, precision):
+    ran = train(
+        model="resnet18", **{**QUICK, "train_images": 1280}, batch_size=64, input_size=128, epochs=3,
+        precision=precision, **ONE_GPU,
+    )  # fmt: skip
+    found = parts(ran)
+    assert min(found[name] for name in ("forward_ms", "backward_ms", "optimizer_ms")) > 0
+    assert found["backward_ms"] > found["optimizer_ms"]
+    assert sum(found.values()) == pytest.approx(step_ms(ran), rel=0.15)
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_time_goes_by_the_device(train):
+    ran = train(model=MODELS + "busy_forward", **QUICK, **ONE_GPU)
+    found = parts(ran)
+    slow = found.pop("forward_ms")
+    assert slow > 5  # 20 million cycles, at no more than 4 GHz
+    assert sum(found.values()) < 0.3 * slow
+    assert slow == pytest.approx(step_ms(ran), rel=0.15)
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_the_copy_is_timed(train):
+    ran = train(model=MODELS + "tiny", breakdown=True, workers=2, **ONE_GPU)
+    assert 0 < parts(ran)["copy_ms"] < 50
+
+
+@pytest.mark.multigpu
+def test_on_gpus_communication_is_told_apart(train):
+    ran = train(model=MODELS + "slow_backward", **QUICK, **TWO_GPUS)
+    found, result = parts(ran), ran.outcome.result
+    assert found["backward_ms"] >= 0.9 * SLOW_MS
+    assert 0 < result["comm_hidden_ms"] < SLOW_MS
+    assert 0 < found["comm_ms"] < SLOW_MS
+    assert sum(found.values()) == pytest.approx(step_ms(ran), rel=0.15)
+    assert result["comm_mib_per_step"] == pytest.approx(SLEEPY_MIB)
+
+
+@pytest.mark.multigpu
+def test_on_gpus_the_slowest_rank_is_named(train):
+    ran = train(model=MODELS + "slow_second_rank", **QUICK, **TWO_GPUS)
+    assert ran.status == "ok", ran.reason
+    assert ran.outcome.result["slowest_rank"] == 1
+    assert ran.outcome.result["comm_pct"] == pytest.approx(50, abs=15)
+
+
+@pytest.mark.multigpu
+def test_data_parallel_has_parts_and_no_communication_of_its_own(train):
+    ran = train(model=MODELS + "tiny", **QUICK, **{**TWO_GPUS, "strategy": "dp"})
+    assert parts(ran).keys() == set(PARTS)
+    for name in ("comm_ms", "comm_pct", "comm_mib_per_step", "slowest_rank"):
+        assert ran.outcome.missing[name] == "DataParallel's copies run inside forward and backward"
+
+
+@pytest.mark.multigpu
+def test_every_ranks_allocator_is_told_by_the_gpus_place(train):
+    ran = train(model=MODELS + "tiny", data=None, **TWO_GPUS)
+    assert ran.outcome.reserved_mib.keys() == {"0", "1"}
+    for held in ran.outcome.reserved_mib.values():
+        assert held["peak"] >= held["at_settle"] > 0
+        assert held["peak"] >= held["allocated_peak"] > 0
+    assert max(d["peak"] for d in ran.outcome.reserved_mib.values()) == ran.outcome.result["gpu_mem_reserved_mib"]

@@ -1,0 +1,91 @@
+"""Training until an accuracy: when it stops, what it reports, and that all ranks stop together."""
+
+from __future__ import annotations
+
+import pytest
+
+MODELS = "tests/train/user_models.py:"
+TWO = {"ranks": 2, "cpus": 2, "workers": 2}
+COLUMNS = ("epochs_to_top1", "time_to_top1_s", "energy_to_top1_j")
+ONE_GPU = {"device": "cuda", "gpus": 1, "cpus": 2, "workers": 2}
+TWO_GPUS = {"device": "cuda", "gpus": 2, "cpus": 2, "workers": 2, "strategy": "ddp"}
+AT_ONCE = {"model": MODELS + "tiny", "lr": 0.5}
+GRADUALLY = {"model": MODELS + "tiny", "lr": 1e-3, "seed": 1}
+NEVER = {"model": MODELS + "tiny", "lr": 1e-6}
+
+
+def top1(ran):
+    return [epoch["top1_pct"] for epoch in ran.outcome.epochs]
+
+
+def events(ran, name):
+    return [event for event in ran.done.events if event["event"] == name]
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        pytest.param({}, id="one"),
+        pytest.param(TWO, id="gloo"),
+        pytest.param(ONE_GPU, id="gpu", marks=pytest.mark.gpu),
+        pytest.param({**ONE_GPU, "execution": "graph"}, id="graph", marks=pytest.mark.gpu),
+        pytest.param(TWO_GPUS, id="nccl", marks=pytest.mark.multigpu),
+    ],
+)
+def test_it_stops_when_the_target_is_reached(train, where):
+    seen = top1(train(until_top1=99.9, epochs=4, **GRADUALLY, **where))
+    assert max(seen[:2]) < seen[2], "the third epoch is to be the first that reaches it"
+    ran = train(until_top1=seen[2], epochs=9, **GRADUALLY, **where)
+    assert ran.status == "ok", ran.reason
+    result, epochs = ran.outcome.result, ran.outcome.epochs
+    assert result["epochs_to_top1"] == len(epochs) == 3
+    assert result["time_to_top1_s"] == pytest.approx(sum(e["epoch_time_s"] for e in epochs))
+    assert result["top1_pct"] == top1(ran)[-1]
+    assert "energy_to_top1_j" not in ran.outcome.missing
+    assert len(events(ran, "quality")) == len(epochs), "every epoch is judged once, the last one too"
+    assert len(events(ran, "settle")) == 1
+
+
+def test_judging_every_epoch_changes_nothing_that_is_trained(train):
+    fields = {"model": "lenet", "epochs": 3, "cpu": ({"RandomHorizontalFlip": {}},)}
+    plain, judged = train(**fields), train(until_top1=99.99, **fields)
+    assert [e["train_loss"] for e in plain.outcome.epochs[:2]] == [
+        e["train_loss"] for e in judged.outcome.epochs[:2]
+    ]
+    assert top1(plain) == [None] * 3
+
+
+def test_a_target_that_the_warm_up_reaches_waits_for_a_measured_epoch(train):
+    ran = train(until_top1=70.0, epochs=9, **AT_ONCE)
+    assert [e["warmup"] for e in ran.outcome.epochs] == [True, False]
+    assert top1(ran)[0] >= 70
+    result = ran.outcome.result
+    assert result["epochs_to_top1"] == 1
+    assert result["time_to_top1_s"] == ran.outcome.epochs[0]["epoch_time_s"]
+    assert result["epochs_measured"] == 1
+    assert result["top1_pct"] == top1(ran)[-1]
+
+
+@pytest.mark.parametrize("where", [{}, TWO], ids=["one", "gloo"])
+def test_a_target_that_is_never_reached_is_a_result(train, where):
+    ran = train(until_top1=99.0, epochs=3, **NEVER, **where)
+    assert (ran.status, len(ran.outcome.epochs)) == ("ok", 3)
+    for name in COLUMNS:
+        assert ran.outcome.result.get(name) is None
+        assert ran.outcome.missing[name] == f"top-1 was {top1(ran)[-1]:.1f} % after 3 epochs, not 99 %"
+    assert ran.outcome.result["epoch_time_s"] > 0
+
+
+def test_evaluation_is_in_no_window(train):
+    ran = train(model=MODELS + "slow_evaluation", until_top1=99.9, lr=1e-6, batch_size=32, epochs=3)
+    evaluated = 2 * 0.1  # two batches of validation images, a tenth of a second each
+    assert ran.outcome.phases["evaluation"] >= 3 * evaluated
+    epochs = ran.outcome.epochs
+    assert all(b["t0"] - a["t1"] >= evaluated for a, b in zip(epochs, epochs[1:], strict=False))
+    assert max(e["epoch_time_s"] for e in epochs[1:]) < evaluated
+
+
+def test_where_nobody_asked_it_says_so(train):
+    ran = train(model=MODELS + "tiny")
+    for name in COLUMNS:
+        assert ran.outcome.missing[name] == "no accuracy was asked for (--until-top1)"
