@@ -14,7 +14,7 @@ from gpubench import catalog, trial
 from gpubench.errors import UsageError, unknown
 from gpubench.experiment import values
 
-RUN_FIELDS = ("epochs", "warmup_epochs", "steps", "seed")
+RUN_FIELDS = ("epochs", "warmup_epochs", "steps", "until_top1", "breakdown", "seed")
 """Trial fields that an experiment file may set under [run]."""
 DEFAULT_TIMEOUT_S = 3600.0
 
@@ -69,6 +69,8 @@ class _RunTable(BaseModel):
     epochs: int | None = None
     warmup_epochs: int | None = None
     steps: int | None = None
+    until_top1: float | None = None
+    breakdown: bool | None = None
     seed: int | None = None
     repeats: int = Field(default=1, ge=1)
     timeout: str | float = DEFAULT_TIMEOUT_S

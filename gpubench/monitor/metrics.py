@@ -15,7 +15,9 @@ TOTALS_S = 1.0
 ENERGY_S = 5.0
 """Period of the energy counter, 4 to 6 ms of CPU time a call; it is read at the edges of windows besides."""
 ENERGY_REST_S = 1.0
-"""Edges that come sooner after the last reading wait so long: many short epochs must not cost a core's share."""
+TOTALS_REST_S = 0.2
+"""Edges of windows that come sooner after the last reading wait so long: many short epochs must not make the
+watcher busy. What lies between two readings is on the line between them."""
 
 Reduce = Callable[[Sequence[float]], float]
 

@@ -40,3 +40,28 @@ class Schedule:
 
     def _deadline(self, name: str) -> float:
         return self._start + self._slot[name] * self._periods[name]
+
+
+class Sparing:
+    """Something costly that is also asked for out of turn: not again before it has rested.
+
+    Who asks too soon is owed one, and gets it once the rest is over.
+    """
+
+    def __init__(self, rest_s: float) -> None:
+        self._rest_s = rest_s
+        self._last = -math.inf
+        self._owed = False
+
+    def ask(self, now: float) -> bool:
+        """Whether to do it now, at the clock's `now`; if not, it is owed."""
+        self._owed = now - self._last < self._rest_s
+        return not self._owed
+
+    def owed(self, now: float) -> bool:
+        """Whether one is owed, and the rest is over."""
+        return self._owed and now - self._last >= self._rest_s
+
+    def done(self, now: float) -> None:
+        """It has just been done."""
+        self._last, self._owed = now, False

@@ -23,7 +23,7 @@ from gpubench.monitor import host, metrics
 from gpubench.monitor.figures import Figures, Watched, Window, figures
 from gpubench.monitor.missing import Unmeasured
 from gpubench.monitor.nvml import NoNvml, Nvml
-from gpubench.monitor.pacing import Clock, Schedule
+from gpubench.monitor.pacing import Clock, Schedule, Sparing
 from gpubench.monitor.samples import HOST, SAMPLE_HEADER, Samples
 
 __all__ = ["SAMPLE_HEADER", "Figures", "Live", "Watcher", "Window"]
@@ -102,8 +102,8 @@ class Watcher:
         self._came_later: dict[tuple[str, int], str] = {}
         self._desktops: dict[tuple[str, int], str] = {}
         self._fetched: dict[tuple[str, str], float] = {}
-        self._energy_read = -math.inf
-        self._energy_owed = False
+        self._sparing_totals = Sparing(metrics.TOTALS_REST_S)
+        self._sparing_energy = Sparing(metrics.ENERGY_REST_S)
 
     # ------------------------------------------------------------ what the runner calls
 
@@ -157,17 +157,19 @@ class Watcher:
         for buffer in metrics.BUFFERS:
             if buffer.name in due:
                 self._fetch(buffer)
-        rested = self._clock() - self._energy_read >= metrics.ENERGY_REST_S
-        if "energy" in due or (self._energy_owed and rested):
+        now = self._clock()
+        if self._sparing_totals.owed(now):
+            self._totals()
+        if "energy" in due or self._sparing_energy.owed(now):
             self._energy()
 
     def edge(self, *, first: bool = False) -> None:
         """Reads the counters now, at the edge of a window, out of turn. `first`: the first measured window begins."""
-        self._totals()
-        if first or self._clock() - self._energy_read >= metrics.ENERGY_REST_S:
+        now = self._clock()
+        if self._sparing_totals.ask(now) or first:
+            self._totals()
+        if self._sparing_energy.ask(now) or first:
             self._energy()
-        else:
-            self._energy_owed = True
 
     def settle(self) -> None:
         """Reads memory once, after the measured window, while the child's processes hold still.
@@ -175,6 +177,7 @@ class Watcher:
         The host's part costs up to 20 ms a process. torch's allocator gives nothing back by itself, so the
         GPU's part is the peak so far.
         """
+        self._totals()
         self._energy()
         self._process_memory()
         for uuid, gpu in self._gpus.items():
@@ -263,10 +266,9 @@ class Watcher:
                 self._read(metric.name, gpu, metric.read, self._nvml, uuid)
 
     def _energy(self) -> None:
-        self._energy_owed = False
         for uuid, gpu in self._gpus.items():
             self._read(metrics.ENERGY, gpu, self._nvml.energy_j, uuid)
-        self._energy_read = self._clock()
+        self._sparing_energy.done(self._clock())
 
     def _fetch(self, buffer: metrics.Buffer) -> None:
         """The driver's own samples since the last time, dated by the monotonic clock."""
@@ -303,6 +305,7 @@ class Watcher:
         except Unmeasured as reason:
             self._samples.gap(metrics.CPU_BUSY, str(reason))
         self._read(metrics.CPU_TREE, HOST, self._tree_cpu_s)
+        self._sparing_totals.done(self._clock())
 
     def _allowance_s(self) -> float:
         """CPU time of all that shares the quota: which CPUs it runs on says nothing."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections import Counter
 from collections.abc import Sequence
 
@@ -15,13 +16,14 @@ Audit = Sequence[tuple[Rule, Finding]]
 VERDICTS = ("kept", "broken", "not decidable")
 
 
-def text(name: str, found: Audit) -> str:
-    """A line a rule, then the summary, ending in a newline."""
-    wide = max(map(len, VERDICTS))
-    lines = [
-        f"{rule.number:>2}  {finding.verdict:<{wide}}  {rule.title}: {clean(finding.text)}."
-        for rule, finding in found
-    ]
+def text(name: str, found: Audit, width: int | None = None) -> str:
+    """A line a rule, then the summary, ending in a newline. Wrapped to `width` columns where there is one."""
+    lines = []
+    for rule, finding in found:
+        place = f"{rule.number:>2}  {finding.verdict:<{max(map(len, VERDICTS))}}  "
+        line = f"{place}{rule.title}: {clean(finding.text)}."
+        room = max(40, width - 1) if width else len(line) + 1
+        lines += textwrap.wrap(line, room, subsequent_indent=" " * len(place), break_on_hyphens=False)
     return "\n".join((*lines, "", summary(name, found))) + "\n"
 
 

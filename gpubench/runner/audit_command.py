@@ -27,12 +27,15 @@ def audit(folder: Path | None, *, form: Form = "text") -> int:
     for problem in problems:
         print(f"gpubench: {problem}", file=sys.stderr)
     found = look(facts)
-    made = {
-        "text": lambda: report.text(str(results.folder), found),
-        "markdown": lambda: report.as_markdown(str(results.folder), found),
-        "json": lambda: report.json_lines(found),
-    }[form]()
-    sys.stdout.write(terminal.encodable(made, Console(highlight=False).encoding))
+    console = Console(highlight=False)
+    name = str(results.folder)
+    if form == "json":
+        made = report.json_lines(found)
+    elif form == "markdown":
+        made = report.as_markdown(name, found)
+    else:
+        made = report.text(name, found, console.width if console.is_terminal else None)
+    sys.stdout.write(terminal.encodable(made, console.encoding))
     return 0
 
 

@@ -20,6 +20,7 @@ from gpubench.experiment import experiment as experiments
 from gpubench.experiment.experiment import Experiment, Options
 from gpubench.experiment.plan import NEEDS, Plan, expand, plan_id
 from gpubench.launch.client import ForkServer
+from gpubench.monitor import idle
 from gpubench.monitor.nvml import Nvml, open_nvml
 from gpubench.report import choice as choices
 from gpubench.report import live, terminal
@@ -27,6 +28,7 @@ from gpubench.report import markdown as markdown_report
 from gpubench.report import sources as sources_report
 from gpubench.report.table import COLUMN, DETAILS, Table, tables
 from gpubench.result import Record
+from gpubench.runner import guard
 from gpubench.runner.announcing import announcement_lines, dropped_lines
 from gpubench.runner.estimate import words
 from gpubench.runner.preparing import prepare
@@ -141,7 +143,7 @@ def sweep(
         for line in dropped_lines(plan):
             view.say(line)
         if any(item.state == "run" for item in planned):
-            summary = run(job, planned, view, mode)
+            summary = run(job, planned, view, mode, allow_busy=allow_busy)
         else:
             summary = Summary(
                 reused=sum(item.state == "done" for item in planned),
@@ -155,20 +157,38 @@ def sweep(
     return RESUMABLE if summary.interrupted else 1 if summary.failed else 0
 
 
-def run(job: Sweep, planned: Sequence[Planned], view: live.View, mode: Mode) -> Summary:
-    """Announces, prepares the images and runs the sweep, with the fork server warming up meanwhile."""
+def run(
+    job: Sweep, planned: Sequence[Planned], view: live.View, mode: Mode, *, allow_busy: bool = False
+) -> Summary:
+    """Announces, looks around, prepares the images and runs the sweep; the fork server warms up meanwhile."""
     for line in announcement_lines(job, planned):
         view.say(line)
     with stop_on_signals([view.close, job.abandon]) as stop:
         launcher = ForkServer()
         try:
             with view:
+                look_around(job, planned, view, allow_busy=allow_busy)
                 if not prepare(job, planned, view, stop):
                     return Summary(interrupted=True)
                 launcher.wait_ready()
                 return job.run(launcher, view, stop, lambda record: emit(record, mode))
         finally:
             launcher.close()
+
+
+def look_around(job: Sweep, planned: Sequence[Planned], view: live.View, *, allow_busy: bool) -> None:
+    """Tells who else is on the GPUs that the plan will use, and notes their idle power.
+
+    Raises UnusableError where somebody keeps one of them busy and that is not allowed.
+    """
+    used = {uuid for item in planned if item.state == "run" for uuid in job.resolve(item.unit).gpu_uuids}
+    if not used or job.nvml is None:
+        return
+    numbers = {gpu.uuid: gpu.index for gpu in job.machine.gpus if gpu.uuid in used}
+    ruling = guard.rule(idle.look_around(job.nvml, list(numbers)), numbers)
+    for line in ruling.enforce(allow_busy=allow_busy):
+        view.say(line)
+    job.idle_power_w = dict(ruling.idle_power_w)
 
 
 def emit(record: Record, mode: Mode) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpubench import catalog
+from gpubench import catalog, trial
 from gpubench.errors import UsageError
 from gpubench.experiment.experiment import Axis, Experiment, Options, load, parse, with_options
 
@@ -162,6 +162,35 @@ def test_a_field_takes_its_rivals_place(
     before: dict[str, Any], given: dict[str, str], left: dict[str, Any]
 ) -> None:
     assert with_options(base(fixed=before), options(**given)).fixed == left
+
+
+@pytest.mark.parametrize(
+    ("before", "given", "epochs"),
+    [
+        ({"epochs": 4}, options(until_top1="60"), None),  # what trial.make fills in
+        ({"epochs": 90}, options(until_top1="60"), 90),
+        ({"epochs": 4}, options(until_top1="60", epochs="6"), 6),
+        ({"epochs": 4}, options(zips=("until_top1,lr=60/0.1,70/0.2",)), None),
+        ({"epochs": 4}, options(lr="0.1"), 4),
+        ({"epochs": 4, "until_top1": 60.0}, options(lr="0.1"), 4),  # the file's own most
+    ],
+)
+def test_a_file_that_times_a_few_epochs_does_not_end_the_way_to_an_accuracy(
+    before: dict[str, Any], given: Options, epochs: int | None
+) -> None:
+    assert with_options(base(fixed=before), given).fixed.get("epochs") == epochs
+
+
+def test_the_built_in_experiments_train_until_an_accuracy() -> None:
+    for path in (Path(catalog.__file__).parent / "builtin").glob("*.toml"):
+        found = with_options(load(path), options(until_top1="60"))
+        assert trial.make(found.fixed).epochs == trial.MOST_EPOCHS
+
+
+def test_a_file_may_ask_for_an_accuracy_and_for_the_parts_of_steps() -> None:
+    found = parse('name = "x"\n[run]\nuntil_top1 = 60\n[axes]\nbreakdown = [false, true]', "x")
+    assert found.fixed == {"until_top1": 60.0}
+    assert found.axes == (Axis(("breakdown",), ((False,), (True,))),)
 
 
 def test_an_option_takes_its_field_out_of_a_zip() -> None:

@@ -31,6 +31,8 @@ from gpubench.experiment import values
         ("workers", "auto,4", [None, 4]),
         ("cudnn_benchmark", "true,false", [True, False]),
         ("cudnn_benchmark", "yes", [True]),
+        ("breakdown", "true,false", [True, False]),
+        ("until_top1", "60,70:80:5,auto", [60.0, 70.0, 75.0, 80.0, None]),
         ("gpu_mem_cap_mib", "12GiB,800MiB,4096", [12288, 800, 4096]),
         ("model", "lenet,nets.py:small", ["lenet", "nets.py:small"]),
         ("data", "procedural:64x32", ["procedural:64x32"]),

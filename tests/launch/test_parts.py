@@ -27,7 +27,9 @@ def test_times_are_the_ranks_means() -> None:
     assert missing == {}
 
 
-@pytest.mark.parametrize(("waits", "slowest"), [((9.0, 3.0, 8.0), 1), ((9.0, 9.0, 9.5), None), ((0.0, 1.6), 0)])
+@pytest.mark.parametrize(
+    ("waits", "slowest"), [((9.0, 3.0, 8.0), 1), ((9.0, 9.0, 9.5), None), ((0.0, 1.6), 0)]
+)
 def test_the_slowest_rank_waits_least(waits: tuple[float, ...], slowest: int | None) -> None:
     found, missing = broken_down([told(rank, comm=wait) for rank, wait in enumerate(waits)])
     assert found["slowest_rank"] == slowest
@@ -49,7 +51,14 @@ def test_one_process_exchanges_nothing() -> None:
 def test_without_a_breakdown_the_exchange_is_still_known() -> None:
     found, missing = broken_down([told(rank) | {"parts": None} for rank in range(2)])
     assert found == {"comm_mib_per_step": 8.0}
-    assert set(missing) == {"copy_ms", "forward_ms", "backward_ms", "optimizer_ms", *COMM, "breakdown_cost_pct"}
+    assert set(missing) == {
+        "copy_ms",
+        "forward_ms",
+        "backward_ms",
+        "optimizer_ms",
+        *COMM,
+        "breakdown_cost_pct",
+    }
     _, missing = broken_down([told(0, alone="one process") | {"parts": None}])
     assert missing["comm_ms"] == "one process"
     assert "--breakdown" in missing["copy_ms"]

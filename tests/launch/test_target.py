@@ -8,7 +8,7 @@ from gpubench.launch.target import COLUMNS, until_top1
 
 
 def epochs(*top1: float | None) -> list[dict[str, Any]]:
-    return [{"top1_pct": value, "epoch_time_s": 10.0 ** -k} for k, value in enumerate(top1)]
+    return [{"top1_pct": value, "epoch_time_s": 10.0**-k} for k, value in enumerate(top1)]
 
 
 def test_epochs_are_counted_and_summed_up_to_the_first_that_reaches_it() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpubench.monitor.pacing import Schedule
+from gpubench.monitor.pacing import Schedule, Sparing
 
 
 def test_everything_is_due_at_the_start_and_once_a_slot() -> None:
@@ -43,3 +43,15 @@ def test_never_twice_in_a_slot_and_never_lost(start: float, sleeps: list[float])
         assert now < schedule.next_deadline <= now + 0.1 + 1e-6
     slots_passed = (now - start) / 0.1
     assert taken + schedule.skipped["x"] == pytest.approx(slots_passed, abs=1.01)
+
+
+def test_what_is_asked_for_too_soon_is_owed_once() -> None:
+    sparing = Sparing(1.0)
+    assert sparing.ask(10.0)
+    sparing.done(10.0)
+    assert not sparing.ask(10.4)
+    assert not sparing.ask(10.5)
+    assert not sparing.owed(10.9)
+    assert sparing.owed(11.0)
+    sparing.done(11.0)
+    assert not sparing.owed(12.5), "nobody has asked since"

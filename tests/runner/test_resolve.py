@@ -75,7 +75,7 @@ def test_steps_are_measured_after_what_was_loaded_ahead() -> None:
 
 
 def test_the_order_is_plain_json_and_complete() -> None:
-    asked = unit(gpus=2, seed=3, repeat=2, variant="cached")
+    asked = unit(gpus=2, seed=3, repeat=2, variant="cached", until_top1=60.0, breakdown=True)
     found = resolve(asked, MACHINE, BIRDS, "cuda")
     data = data_spec(asked, found, BIRDS, Path("/decoded"))
     order = spec(asked, found, data=data, log=Path("/x.log"), scratch=Path("/tmp/x"), known_gmacs=None)
@@ -84,6 +84,7 @@ def test_the_order_is_plain_json_and_complete() -> None:
     assert order["data_spec"]["kind"] == "decoded"
     assert order["threads_per_rank"] == 3
     assert {"lr", "optimizer", "precision", "execution", "prefetch", "steps", "width"} <= set(order)
+    assert (order["until_top1"], order["breakdown"]) == (60.0, True)
 
 
 @pytest.mark.parametrize(

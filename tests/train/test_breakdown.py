@@ -100,7 +100,9 @@ def test_without_it_the_columns_say_so(train):
 # ---------------------------------------------------------------- one process
 
 
-@pytest.mark.parametrize(("model", "slow"), [("slow_forward", "forward_ms"), ("slow_backward", "backward_ms")])
+@pytest.mark.parametrize(
+    ("model", "slow"), [("slow_forward", "forward_ms"), ("slow_backward", "backward_ms")]
+)
 def test_a_slow_part_is_found_and_the_parts_add_up(train, model, slow):
     ran = train(model=MODELS + model, **QUICK)
     found = parts(ran)
@@ -232,4 +234,7 @@ def test_every_ranks_allocator_is_told_by_the_gpus_place(train):
     for held in ran.outcome.reserved_mib.values():
         assert held["peak"] >= held["at_settle"] > 0
         assert held["peak"] >= held["allocated_peak"] > 0
-    assert max(d["peak"] for d in ran.outcome.reserved_mib.values()) == ran.outcome.result["gpu_mem_reserved_mib"]
+    assert (
+        max(d["peak"] for d in ran.outcome.reserved_mib.values())
+        == ran.outcome.result["gpu_mem_reserved_mib"]
+    )

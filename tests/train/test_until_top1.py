@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 MODELS = "tests/train/user_models.py:"
@@ -81,7 +83,7 @@ def test_evaluation_is_in_no_window(train):
     evaluated = 2 * 0.1  # two batches of validation images, a tenth of a second each
     assert ran.outcome.phases["evaluation"] >= 3 * evaluated
     epochs = ran.outcome.epochs
-    assert all(b["t0"] - a["t1"] >= evaluated for a, b in zip(epochs, epochs[1:], strict=False))
+    assert all(b["t0"] - a["t1"] >= evaluated for a, b in itertools.pairwise(epochs))
     assert max(e["epoch_time_s"] for e in epochs[1:]) < evaluated
 
 

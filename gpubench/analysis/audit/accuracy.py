@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gpubench.analysis.audit.facts import NOTHING, Facts, Finding, Shown, details, judge, listed, of
+from gpubench.analysis.audit.facts import ALONE, NOTHING, Facts, Finding, Shown, details, judge, listed, of
 from gpubench.analysis.scaling import devices
 from gpubench.analysis.varied import Row
 
@@ -56,7 +56,7 @@ def holds_while_scaling(facts: Facts) -> Finding:
         )
     unclear = []
     if blind == compared:
-        unclear.append("no row that was scaled has a top-1; variants that read images measure it")
+        unclear.append("no row that was scaled has a top-1; any variant that reads images measures it")
     elif blind:
         unclear.append(f"{blind} of {compared} rows that were scaled can't be compared in top-1")
     if unlearned and blind < compared:
@@ -89,15 +89,15 @@ def is_reported(facts: Facts) -> Finding:
         why = listed(
             (row.get("missing") or {}).get("top1_pct") or "no reason was recorded" for row in without
         )
-        return Finding("broken", f"{of(without, facts.alone)} have no top-1 ({why})")
-    counts = {details(row).get("val_images") for row in facts.alone} - {None}
+        return Finding("broken", f"no top-1 in {of(without, facts.alone, ALONE)} ({why})")
+    counts = {int(n) for row in facts.alone if (n := details(row).get("val_images"))}
     images = f" on {listed(f'{n:,}' for n in sorted(counts))} held-out images" if counts else ""
     stopped = (
         "; where training stopped at a top-1, the same images chose the moment, which flatters it a little"
         if any(row.get("until_top1") for row in facts.alone)
         else ""
     )
-    return Finding("kept", f"{of(facts.alone, facts.alone)} have a top-1{images}{stopped}")
+    return Finding("kept", f"a top-1 in {of(facts.alone, facts.alone, ALONE)}{images}{stopped}")
 
 
 def same_run(facts: Facts) -> Finding:
@@ -118,19 +118,18 @@ def same_run(facts: Facts) -> Finding:
     unclear = []
     if without:
         unclear.append(
-            f"{of(without, timed, 'timed row')} have no top-1 of their own: none may be lent to them from "
-            "elsewhere; variants that read images measure it in the same run"
+            f"no top-1 beside the time in {of(without, timed, ALONE)}, and none may be lent from elsewhere; "
+            "variants that read images measure it in the same run"
         )
-    return judge(
-        broken, unclear, f"in {of(timed, timed, 'timed row')} time and top-1 are of one and the same run"
-    )
+    return judge(broken, unclear, f"time and top-1 are of one and the same run in {of(timed, timed, ALONE)}")
 
 
 def _smaller(other: Row, row: Row) -> bool:
     """Whether `other` is what `row` was scaled from: no more devices, no larger batch, not both the same."""
     here, there = (row["batch_size"], devices(row)), (other["batch_size"], devices(other))
-    comparable = other.get("strategy") in (row.get("strategy"), "single")
-    return comparable and there != here and there[0] <= here[0] and there[1] <= here[1]
+    return other.get("strategy") in (row.get("strategy"), "single") and bool(
+        there != here and there[0] <= here[0] and there[1] <= here[1]
+    )
 
 
 def _to_a_target(rows: list[dict[str, Any]]) -> bool:
@@ -154,7 +153,7 @@ def _learned(row: Row) -> bool:
     if row.get("top1_pct") is None or not classes or not images:
         return True
     chance = 1 / classes
-    return float(row["top1_pct"]) > 100 * (chance + 2 * math.sqrt(chance * (1 - chance) / images))
+    return bool(row["top1_pct"] > 100 * (chance + 2 * math.sqrt(chance * (1 - chance) / images)))
 
 
 def _fall(table: Shown, best: Row, row: Row) -> str:

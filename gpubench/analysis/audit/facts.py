@@ -105,20 +105,23 @@ class Facts:
 
 def judge(broken: Sequence[str], unclear: Sequence[str], kept: str) -> Finding:
     """Broken outweighs undecidable, which outweighs kept."""
-    for verdict, reasons in (("broken", broken), ("not decidable", unclear)):
-        if reasons:
-            return Finding(verdict, "; ".join(reasons))  # type: ignore[arg-type]
-    return Finding("kept", kept)
+    if broken:
+        return Finding("broken", "; ".join(broken))
+    return Finding("not decidable", "; ".join(unclear)) if unclear else Finding("kept", kept)
 
 
 NOTHING = Finding("not decidable", "no trial ended ok; gpubench sweep measures them")
 
 
 def of(some: Sequence[Any], whole: Sequence[Any], words: str = "ok row") -> str:
-    """`3 of 24 ok rows`, `all 24 ok rows`, `the only ok row`."""
+    """`3 of 24 ok rows`, `all 24 ok rows`, `the only ok row`. `words`: with `row` in it, which takes the plural."""
+    rows = words.replace("row", "rows")
     if len(some) == len(whole):
-        return f"all {len(whole)} {words}s" if len(whole) > 1 else f"the only {words}"
-    return f"{len(some)} of {len(whole)} {words}s"
+        return f"all {len(whole)} {rows}" if len(whole) > 1 else f"the only {words}"
+    return f"{len(some)} of {len(whole)} {rows}"
+
+
+ALONE = "row that ran alone"
 
 
 def listed(found: Iterable[Any], limit: int = 3) -> str:
@@ -132,3 +135,8 @@ def listed(found: Iterable[Any], limit: int = 3) -> str:
 def details(row: Row) -> dict[str, Any]:
     """What the record knows of the images: counts, native size, how the variant's files lie."""
     return row.get("facts") or {}
+
+
+def inferred(row: Row, field: str) -> bool:
+    """Whether the record says that this field is a guess at what a published log left out."""
+    return field in str((row.get("doubt_texts") or {}).get("inferred", ""))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from gpubench.analysis.audit.facts import NOTHING, Facts, Finding, Shown, judge, listed, of
+from gpubench.analysis.audit.facts import NOTHING, Facts, Finding, Shown, inferred, judge, listed, of
 from gpubench.analysis.scaling import devices
 from gpubench.analysis.varied import Row, machine, values
 
@@ -19,12 +19,12 @@ def like_hardware(facts: Facts) -> Finding:
         return NOTHING
     broken = []
     for table in facts.tables:
-        names = sorted({machine(row) or "" for row in table.ok} - {""})
+        names = sorted({name for row in table.ok if (name := machine(row))})
         if len(names) > 1:
             broken.append(f"{table.name} sets {listed(names)} side by side")
     unknown = [row for row in facts.ok if machine(row) is None]
-    unclear = [f"{of(unknown, facts.ok)} do not say what they ran on"] if unknown else []
-    names = list(dict.fromkeys(machine(row) for row in facts.ok))
+    unclear = [f"the hardware is not on record for {of(unknown, facts.ok)}"] if unknown else []
+    names = sorted({name for row in facts.ok if (name := machine(row))})
     capped = sorted({row["gpu_mem_cap_mib"] for row in facts.ok if row.get("gpu_mem_cap_mib")})
     stands = (
         f"; a cap of {listed(capped)} MiB stands for a smaller card's memory, not for its speed"
@@ -64,57 +64,74 @@ def nothing_flattered(facts: Facts) -> Finding:
     """Rule 12: all that was planned is there, with the baselines that a reader would want."""
     if not facts.ok:
         return NOTHING
-    broken, unclear = [], []
-    holes = Counter(row["status"] for row in facts.rows if row["status"] in HOLES)
-    if holes:
-        counts = ", ".join(f"{holes[status]} {status}" for status in HOLES if holes[status])
-        broken.append(
-            f"{sum(holes.values())} planned trials have no result ({counts}); the same gpubench sweep goes on, "
-            "--retry failed,timeout runs those again"
+    counts = Counter(str(row["status"]) for row in facts.rows)
+    broken = [*_holes(counts), *_unlike_versions(facts)]
+    unclear: list[str] = []
+    if models := _dp_alone(facts):
+        guessed = all(inferred(row, "strategy") for row in facts.alone if row.get("strategy") == "dp")
+        (unclear if guessed else broken).append(
+            f"{listed(models)} on several GPUs ran under dp alone{' (inferred)' if guessed else ''}; "
+            "ddp is what it has to beat"
         )
-    broken += [
-        f"{table.name} compares rows of {field} {listed(found)}; --retry stale measures them alike"
-        for table in facts.tables
-        for field in VERSIONS
-        if len(found := values(table.ok, field)) > 1
-    ]
-    several = [row for row in facts.alone if devices(row) > 1]
-    on_gpus = [row for row in several if row.get("device") != "cpu"]
-    for model in dict.fromkeys(row.get("model") for row in on_gpus):
-        names = {row.get("strategy") for row in on_gpus if row.get("model") == model}
-        if names == {"dp"}:
-            broken.append(f"{model} on several GPUs was run under dp alone; ddp is what it has to beat")
-    bare = [row for row in several if not _has_single(row, facts.alone)]
-    if bare:
-        most = max(devices(row) for row in bare)
-        text = (
-            f"{of(bare, several, 'row')} on several devices have no row on one to be set against; add 1 to "
-        )
-        flag = "--gpus" if bare[0].get("device") != "cpu" else "--ranks"
-        varies = any(len({devices(row) for row in table.merged}) > 1 for table in facts.tables)
-        (broken if varies and most > 1 else unclear).append(text + flag)
-    bases = {id(one.baseline): one for table in facts.tables for one in table.comparisons}
-    doubted = sorted(
-        {code for one in bases.values() for code in (one.baseline.get("doubts") or "").split("+")} - {""}
-    )
-    if doubted:
+    for table in facts.tables:
+        several = [row for row in table.merged if devices(row) > 1]
+        bare = [row for row in several if not _has_single(row, facts.alone)]
+        if bare:
+            # Only a table that varies the devices claims what several of them bring.
+            claims = len({devices(row) for row in table.merged}) > 1
+            flag = "--ranks" if bare[0].get("device") == "cpu" else "--gpus"
+            (broken if claims else unclear).append(
+                f"{table.name}: {of(bare, several, 'row on several devices')} have none on one device to be set "
+                f"against; add 1 to {flag}"
+            )
+    if codes := _doubts_of_baselines(facts):
         unclear.append(
-            f"rows that others are set against carry doubts ({listed(doubted)}), which the table spells out"
+            f"rows that others are set against carry doubts ({listed(codes)}); gpubench table says more"
         )
-    unplanned = [table.name for table in facts.tables if table.name not in facts.planned]
-    if unplanned:
+    if unplanned := [table.name for table in facts.tables if table.name not in facts.planned]:
         unclear.append(f"what was planned is not on record for {listed(unplanned)}")
-    skipped = sum(row["status"] == "skipped" for row in facts.rows)
-    out = sum(row["status"] == "oom" for row in facts.rows)
-    told = [f"{out} out of memory" for _ in range(1) if out] + [
-        f"{skipped} skipped after that" for _ in range(1) if skipped
-    ]
+    told = [f"{counts['oom']} out of memory"] if counts["oom"] else []
+    told += [f"{counts['skipped']} skipped with a reason"] if counts["skipped"] else []
     return judge(
         broken,
         unclear,
         f"all {len(facts.rows)} planned trials are shown{' (' + ', '.join(told) + ')' if told else ''}, with their "
         "baselines and under the same versions",
     )
+
+
+def _holes(counts: Counter[str]) -> list[str]:
+    holes = {status: counts[status] for status in HOLES if counts[status]}
+    if not holes:
+        return []
+    each = ", ".join(f"{number} {status}" for status, number in holes.items())
+    return [
+        f"{sum(holes.values())} planned trials have no result ({each}); the same gpubench sweep goes on, "
+        "with --retry failed,timeout for those that ended badly"
+    ]
+
+
+def _unlike_versions(facts: Facts) -> list[str]:
+    return [
+        f"{table.name} compares rows of {field} {listed(found)}; --retry stale measures them alike"
+        for table in facts.tables
+        for field in VERSIONS
+        if len(found := values(table.ok, field)) > 1
+    ]
+
+
+def _dp_alone(facts: Facts) -> list[str]:
+    """Models that ran on several GPUs under DataParallel and nothing else."""
+    used: dict[str, set[str]] = {}
+    for row in facts.alone:
+        if devices(row) > 1 and row.get("device") != "cpu":
+            used.setdefault(str(row.get("model")), set()).add(str(row.get("strategy")))
+    return [model for model, strategies in used.items() if strategies == {"dp"}]
+
+
+def _doubts_of_baselines(facts: Facts) -> list[str]:
+    baselines = [one.baseline for table in facts.tables for one in table.comparisons]
+    return sorted({code for row in baselines for code in str(row.get("doubts") or "").split("+") if code})
 
 
 def _uncompared(table: Shown) -> list[Row]:

@@ -60,7 +60,7 @@ def all_kept(facts: Facts) -> Finding:
 
 
 def ended_by_epochs(facts: Facts) -> Finding:
-    """Rule 10: training ends after a number of epochs that was fixed beforehand, or at an accuracy; not by the clock."""
+    """Rule 10: training ends after so many epochs, fixed beforehand, or at an accuracy; not by the clock."""
     if not facts.ok:
         return NOTHING
     broken = []
@@ -75,9 +75,7 @@ def ended_by_epochs(facts: Facts) -> Finding:
                 broken.append(f"{table.name}: rows trained {listed(lengths)} {field}, {why}")
     unknown = [row for row in facts.ok if not row.get("epochs") and not row.get("steps")]
     unclear = (
-        [f"{of(unknown, facts.ok)} do not state how many epochs were trained; gpubench sweep states it"]
-        if unknown
-        else []
+        [f"how many epochs were trained is not on record for {of(unknown, facts.ok)}"] if unknown else []
     )
     goals = [f"after {listed(lengths)} epochs"] if (lengths := _lengths(facts.ok, "epochs")) else []
     goals += [f"after {listed(lengths)} measured steps"] if (lengths := _lengths(facts.ok, "steps")) else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpubench.analysis.audit.facts import NOTHING, Facts, Finding, details, judge, listed, of
+from gpubench.analysis.audit.facts import NOTHING, Facts, Finding, details, inferred, judge, listed, of
 from gpubench.analysis.varied import CANDIDATES, Row, known
 
 ENLARGED = 2.0
@@ -32,7 +32,7 @@ def whole_epochs(facts: Facts) -> Finding:
         used, whole = subset[0]["train_images"], details(subset[0])["train_images"]
         broken.append(f"{of(subset, facts.ok)} train on a part of the images ({used:,} of {whole:,})")
     if silent:
-        unclear.append(f"{of(silent, facts.ok)} do not state how many images an epoch has")
+        unclear.append(f"how many images an epoch has is not on record for {of(silent, facts.ok)}")
     counts = sorted({row["images_per_epoch"] for row in facts.ok if row.get("images_per_epoch")})
     several = f"{counts[0]:,} to {counts[-1]:,}" if len(counts) > 1 else "".join(f"{n:,}" for n in counts)
     return judge(
@@ -46,7 +46,7 @@ def input_included(facts: Facts) -> Finding:
     """Rule 6: images are read, decoded and transformed within the time; what leaves that out stands beside it."""
     if not facts.ok:
         return NOTHING
-    fed = {id(row): details(row).get("files") for row in facts.ok}
+    fed = {id(row): None if inferred(row, "variant") else details(row).get("files") for row in facts.ok}
     unknown = [row for row in facts.ok if fed[id(row)] is None]
     without = [row for row in facts.ok if fed[id(row)] == "none"]
     loaded = {_but_feeding(row) for row in facts.ok if fed[id(row)] not in (None, "none")}
@@ -57,19 +57,18 @@ def input_included(facts: Facts) -> Finding:
             f"{of(lonely, facts.ok)} train on a resident batch, with no row beside them that loads its images; "
             "add a variant such as crop-resize"
         )
-    unclear = [f"{of(unknown, facts.ok)} do not say how their images were fed"] if unknown else []
+    unclear = [f"how images were fed is not on record for {of(unknown, facts.ok)}"] if unknown else []
     decoded = [row for row in facts.ok if fed[id(row)] in ("decoded", "memory")]
     told = [f"{len(without)} on a resident batch stand beside them and are named so"] if without else []
     told += [f"{len(decoded)} read decoded images: decoding is left out"] if decoded else []
-    told += (
-        ["as a published log says"] if any(row.get("source") == "published log" for row in facts.ok) else []
-    )
+    foreign = {str(row.get("source")) for row in facts.ok} - {"measured", "None"}
+    told += [f"as a {source} says" for source in sorted(foreign)]
     reading = [row for row in facts.ok if fed[id(row)] not in (None, "none")]
     return judge(
         broken,
         unclear,
-        f"{of(reading, facts.ok)} load their images within the epoch time{' (' + '; '.join(told) + ')' if told else ''}"
-        "; after the first epoch files come from the page cache where they fit",
+        f"images are loaded within the epoch time in {of(reading, facts.ok)}"
+        f"{' (' + '; '.join(told) + ')' if told else ''}; after the first epoch files may come from the page cache",
     )
 
 
@@ -82,7 +81,7 @@ def time_to_solution(facts: Facts) -> Finding:
     ]
     reached = [row for row in facts.ok if row.get("time_to_top1_s") is not None]
     asked = [row for row in facts.ok if row.get("until_top1")]
-    broken = [f"{of(rates, facts.ok)} have a rate and no time"] if rates else []
+    broken = [f"a rate and no time in {of(rates, facts.ok)}"] if rates else []
     unclear = []
     if not reached:
         unclear.append(
@@ -95,10 +94,10 @@ def time_to_solution(facts: Facts) -> Finding:
         )
     elif len(asked) < len(facts.alone):
         unclear.append(
-            f"{of(reached, facts.ok)} have a time to an accuracy; the others tell the time of an epoch only"
+            f"a time to an accuracy in {of(reached, facts.ok)}; the others tell the time of an epoch only"
         )
     missed = f"; {len(asked) - len(reached)} did not get there" if len(asked) > len(reached) else ""
-    return judge(broken, unclear, f"{of(reached, facts.ok)} have a time to their top-1{missed}")
+    return judge(broken, unclear, f"a time to an accuracy in {of(reached, facts.ok)}{missed}")
 
 
 def sensible_sizes(facts: Facts) -> Finding:
@@ -132,11 +131,11 @@ def sensible_sizes(facts: Facts) -> Finding:
     if unknown_size:
         unclear.append(f"the images' own size is not on record for {of(unknown_size, facts.ok)}")
     if unknown_steps:
-        unclear.append(
-            f"{of(unknown_steps, facts.ok)} do not state how many images, and so steps, an epoch has"
-        )
+        unclear.append(f"how many steps an epoch has is not on record for {of(unknown_steps, facts.ok)}")
     sizes = sorted({row["input_size"] for row in facts.ok if row.get("input_size")})
-    least = min((_steps(row) for row in facts.ok if row not in unknown_steps), default=0)
+    least = min(
+        (_steps(row) for row in facts.ok if row.get("images_per_epoch") and row.get("batch_size")), default=0
+    )
     return judge(
         broken,
         unclear,

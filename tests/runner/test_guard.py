@@ -1,0 +1,164 @@
+"""Who may keep a sweep from starting, and what is said to whom."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import scripted
+from fake_nvml import FakeNvml, gpu
+
+from gpubench.errors import UnusableError
+from gpubench.experiment.experiment import Options, parse, with_options
+from gpubench.experiment.plan import expand
+from gpubench.monitor.idle import Look, Process
+from gpubench.report.live import QuietView
+from gpubench.runner import guard
+from gpubench.runner.command import look_around
+from gpubench.runner.sources import Disk
+from gpubench.runner.sweep import Sweep
+from gpubench.store import Results
+
+PYTHON = Process(pid=4711, name="python", mib=12_345.0)
+XORG = Process(pid=99, name="Xorg", mib=None)
+
+
+def a_look(
+    util: float | None = 0.0,
+    compute: tuple[Process, ...] | None = (),
+    desktop: tuple[Process, ...] | None = (),
+    power: float | None = 75.0,
+    **missing: str,
+) -> Look:
+    return Look(power_w=power, util_pct=util, compute=compute, desktop=desktop, missing=missing)
+
+
+def rule(**looks: Look) -> guard.Ruling:
+    return guard.rule(looks, {uuid: int(uuid[-1]) for uuid in looks})
+
+
+def test_an_empty_gpu_is_worth_no_word() -> None:
+    ruling = rule(g0=a_look())
+    assert ruling == guard.Ruling(busy=(), notes=(), idle_power_w={"g0": 75.0})
+    assert ruling.enforce(allow_busy=False) == []
+
+
+def test_a_busy_stranger_is_a_refusal_that_says_all() -> None:
+    ruling = rule(g0=a_look(), g3=a_look(97.4, (PYTHON,)))
+    with pytest.raises(UnusableError) as caught:
+        ruling.enforce(allow_busy=False)
+    words = str(caught.value)
+    assert "\n" not in words
+    for part in ("GPU 3", "97 %", "4711", "python", "12,345 MiB", "wait", "--gpu-ids", "--allow-busy"):
+        assert part in words
+    assert "GPU 0" not in words
+    assert caught.value.exit_code == 4
+    assert dict(ruling.idle_power_w) == {"g0": 75.0}, "what a busy GPU draws is no idle power"
+
+
+def test_with_allow_busy_it_is_a_line() -> None:
+    (line,) = rule(g3=a_look(97.4, (PYTHON,))).enforce(allow_busy=True)
+    assert "GPU 3" in line
+    assert "python" in line
+
+
+@pytest.mark.parametrize(
+    ("compute", "reason"), [((), "another container's"), (None, "Insufficient Permissions")]
+)
+def test_a_busy_gpu_whose_processes_hide_is_one_too(
+    compute: tuple[Process, ...] | None, reason: str
+) -> None:
+    ruling = rule(g0=a_look(55.0, compute, compute="compute processes: Insufficient Permissions") if compute is None
+                  else a_look(55.0, compute))  # fmt: skip
+    with pytest.raises(UnusableError, match="no process can be seen"):
+        ruling.enforce(allow_busy=False)
+    assert reason in ruling.busy[0]
+
+
+@pytest.mark.parametrize("util", [0.0, 9.9])
+def test_an_idle_process_is_a_line(util: float) -> None:
+    ruling = rule(g1=a_look(util, (PYTHON,)))
+    (line,) = ruling.enforce(allow_busy=False)
+    assert "GPU 1" in line
+    assert "4711" in line
+    assert ruling.idle_power_w == {"g1": 75.0}
+
+
+def test_ten_per_cent_is_busy() -> None:
+    assert rule(g1=a_look(10.0, (PYTHON,))).busy
+
+
+@pytest.mark.parametrize("util", [2.0, 40.0])
+def test_a_desktop_is_a_line_whatever_it_shows(util: float) -> None:
+    (line,) = rule(g0=a_look(util, (), (XORG,))).enforce(allow_busy=False)
+    assert "desktop" in line
+    assert "Xorg, memory unknown" in line
+
+
+def test_utilisation_that_is_not_told_refuses_nobody() -> None:
+    lines = rule(g0=a_look(None, (PYTHON,), util_pct="utilisation: Not Supported")).enforce(allow_busy=False)
+    assert len(lines) == 2
+    assert "Not Supported" in lines[1]
+
+
+def test_power_that_is_not_told_is_no_zero() -> None:
+    assert rule(g0=a_look(power=None, power_w="power: Not Supported")).idle_power_w == {}
+
+
+# ---- in a sweep ----
+
+
+class Heard(QuietView):
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def say(self, text: str) -> None:
+        self.lines.append(text)
+
+
+def a_sweep(folder: Path, nvml: FakeNvml, gpus: int, **fields: str) -> Sweep:
+    base = 'name = "t"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\ninput_size = 28\n'
+    experiment = with_options(parse(base, "t"), Options(fields=fields))
+    plan = expand(experiment, device="cuda" if gpus else "cpu", sources=Disk(), order="given")
+    machine = scripted.computer(gpus)
+    nvml.devices = [gpu(number) for number in range(gpus)]
+    by_uuid = {seen.uuid: there.uuid for seen, there in zip(nvml.devices, machine.gpus, strict=True)}
+    for told in (nvml.procs, nvml.util, nvml.power):
+        for uuid in list(told):
+            told[by_uuid[uuid]] = told.pop(uuid)  # type: ignore[attr-defined]
+    return Sweep(plan=plan, results=Results(folder), machine=machine, nvml=nvml, sources=Disk())
+
+
+def test_only_gpus_of_trials_to_be_run_are_looked_at(tmp_path: Path) -> None:
+    stranger = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        nvml = FakeNvml(procs={"GPU-22": [(stranger.pid, 900.0)]}, util={"GPU-22": 80.0},
+                        power={"GPU-00": 70.0, "GPU-11": 71.0, "GPU-22": 500.0})  # fmt: skip
+        job = a_sweep(tmp_path, nvml, 3, gpu_ids="0,1")
+        view = Heard()
+        look_around(job, job.survey(), view, allow_busy=False)
+        assert view.lines == []
+        assert sorted(job.idle_power_w.values()) == pytest.approx([70.0, 71.0])
+
+        nvml = FakeNvml(procs={"GPU-22": [(stranger.pid, 900.0)]}, util={"GPU-22": 80.0},
+                        power={"GPU-00": 70.0, "GPU-11": 71.0, "GPU-22": 500.0})  # fmt: skip
+        job = a_sweep(tmp_path, nvml, 3, gpu_ids="1,2")
+        with pytest.raises(UnusableError, match=f"GPU 2 .*process {stranger.pid} \\(python"):
+            look_around(job, job.survey(), view, allow_busy=False)
+        assert job.idle_power_w == {}
+        look_around(job, job.survey(), view, allow_busy=True)
+        assert len(view.lines) == 1
+        assert list(job.idle_power_w.values()) == pytest.approx([71.0])
+    finally:
+        stranger.communicate(b"\n")
+
+
+def test_a_cpu_sweep_looks_at_nothing(tmp_path: Path) -> None:
+    nvml = FakeNvml(broken={"power", "utilisation", "processes"})
+    job = a_sweep(tmp_path, nvml, 0)
+    look_around(job, job.survey(), Heard(), allow_busy=False)
+    assert job.idle_power_w == {}
+    assert os.getpid()
