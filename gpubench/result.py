@@ -98,7 +98,11 @@ MEASURED: tuple[Column, ...] = (
     ),
     Column("copy_ms", "ms", "of a step: batch to the device, its transforms there", "copy ms", 2),
     Column(
-        "forward_ms", "ms", "of a step: forward pass and loss, DDP's copy of buffers included", "forward ms", 2
+        "forward_ms",
+        "ms",
+        "of a step: forward pass and loss, DDP's copy of buffers included",
+        "forward ms",
+        2,
     ),
     Column("backward_ms", "ms", "of a step: backward pass, less `comm_ms`", "backward ms", 2),
     Column("comm_ms", "ms", "of a step: waiting for gradients of other ranks alone", "comm ms", 2),
@@ -179,7 +183,7 @@ BY_NAME: dict[str, Column] = {column.name: column for column in COLUMNS}
 DERIVED: tuple[Column, ...] = (
     Column("gpu_mem_growth_pct", "%", "memory against the row before along the ordered axis", "growth", 0),
     Column("epoch_time_growth_pct", "%", "time per image against the row before", "growth", 0),
-    Column("images_per_joule", "images/J", "images_per_epoch / energy_j", "images/J", 2),
+    Column("images_per_joule", "images/J", "images_per_epoch / energy_j", "img/J", 2),
     Column("edp_js", "J s", "energy-delay product: energy_j × epoch_time_s", "EDP J s", 0),
     Column(
         "speedup", "", "images/s over those of the baseline, which is named under the table", "speedup", 2

@@ -7,13 +7,14 @@ import io
 from collections.abc import Sequence
 
 from gpubench import result
+from gpubench.analysis import scaling
 from gpubench.report.table import Table
 
 FIGURES = (
     "gpu_mem_mib", "gpu_mem_growth_pct", "cpu_util_pct", "epoch_time_s", "epoch_time_growth_pct", "top1_pct",
-    "status",
+    "status", "energy_j", "images_per_joule", "edp_js", *scaling.COLUMNS,
 )  # fmt: skip
-"""Always there, empty or not, so that a sheet that refers to them keeps working."""
+"""Always there, empty or not, and new ones last, so that a sheet that refers to them keeps working."""
 
 PLACE = ("gpu_name", "cpu_name", "group", "job")
 

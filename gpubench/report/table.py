@@ -31,7 +31,10 @@ BREAKDOWN: tuple[str, ...] = (
     "copy_ms", "forward_ms", "backward_ms", "comm_ms", "optimizer_ms", "comm_pct", "comm_mib_per_step",
     "slowest_rank", "breakdown_cost_pct",
 )  # fmt: skip
-"""Shown where the parts of steps were asked for."""
+"""Shown where the parts of steps were asked for, in place of ASIDE."""
+
+ASIDE: frozenset[str] = frozenset({"gpu_util_pct", "cpu_util_pct", "energy_j", "images_per_joule"})
+"""Left out beside BREAKDOWN, for width and because timing the parts moves them; `--columns` brings them back."""
 
 TO_TOP1: tuple[str, ...] = ("epochs_to_top1", "time_to_top1_s", "energy_to_top1_j")
 """Shown where a top-1 to reach was asked for."""
@@ -171,8 +174,10 @@ def _tied(*fields: str, axes: Axes) -> set[str]:
 
 
 def _shown(figure: str, rows: Sequence[Row]) -> bool:
-    if figure in BREAKDOWN and not any(row.get("breakdown") for row in rows):
-        return False
+    if figure in (*BREAKDOWN, *ASIDE):
+        parts = any(row.get("breakdown") for row in rows)
+        if parts != (figure in BREAKDOWN):
+            return False
     if figure in TO_TOP1:
         asked_for = [row for row in rows if row.get("until_top1") and row["status"] == "ok"]
         if figure == "time_to_top1_s" and asked_for:
@@ -244,9 +249,10 @@ def _configuration(fixed: Mapping[str, Any], rows: Sequence[Row], fields: Collec
         "batch_size": "batch size {}", "gpus": "{} GPU", "gpu_ids": "GPU ids {}", "ranks": "{} rank",
         "strategy": "{}", "precision": "{}", "memory_format": "{}", "execution": "{}", "optimizer": "{}",
         "workers": "{} worker", "cpus": "{} CPU", "gpu_mem_cap_mib": "GPU memory capped at {} MiB",
-        "steps": "{} step", "copies": "{} copies",
+        "steps": "{} step", "copies": "{} copies", "until_top1": "until top-1 {} %",
+        "breakdown": "parts of steps timed",
     }  # fmt: skip
-    silent = {("width", 1.0), ("copies", 1), ("gpus", 0)}
+    silent = {("width", 1.0), ("copies", 1), ("gpus", 0), ("breakdown", False)}
     parts = []
     for field, words in said.items():
         if field in fixed and (field, fixed[field]) not in silent:

@@ -129,7 +129,9 @@ def _retries(case: Case) -> str | None:
     retries = case.number("gpu_alloc_retries")
     if not retries:
         return None
-    return f"the allocator gave memory back {retries:.0f} times: it fits, but it thrashes; use a smaller batch"
+    return (
+        f"the allocator gave memory back {retries:.0f} times: it fits, but it thrashes; use a smaller batch"
+    )
 
 
 def _cpu_starved(case: Case) -> str | None:
@@ -201,7 +203,8 @@ def _breakdown(case: Case) -> str | None:
     if not case.unit.trial.breakdown:
         return None
     cost = case.number("breakdown_cost_pct")
-    told = "an unknown amount" if cost is None else f"{cost:.1f} %"
+    # What is below this can't be told from noise.
+    told = "an unknown amount" if cost is None else f"{cost:.1f} %" if cost >= 0.1 else "next to nothing"
     return f"timing the parts added {told} to every other step; take times from a row without --breakdown"
 
 

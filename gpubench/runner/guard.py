@@ -11,6 +11,9 @@ from gpubench.monitor.idle import Look, Process
 BUSY_PCT = 10.0
 """Mean utilisation from which a GPU is busy. A desktop that shows a still picture stays below."""
 
+NAMED = 3
+"""Processes that one line names."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ruling:
@@ -20,8 +23,10 @@ class Ruling:
     """GPUs that a stranger keeps busy, a phrase each: their figures would be worth nothing."""
     notes: tuple[str, ...]
     """What does not stand in the way, a line each."""
+    unknown: tuple[str, ...]
+    """GPUs of which it can't be told whether they are busy, a line each."""
     idle_power_w: Mapping[str, float]
-    """uuid -> watts, without GPUs that a stranger keeps busy."""
+    """uuid -> watts, without GPUs that somebody keeps busy."""
 
     def enforce(self, *, allow_busy: bool) -> list[str]:
         """The lines to tell. Raises UnusableError where a GPU is busy and that is not allowed."""
@@ -30,20 +35,21 @@ class Ruling:
                 f"{'; '.join(self.busy)}: "
                 "wait, take other GPUs with --gpu-ids, or measure all the same with --allow-busy"
             )
-        return [*self.busy, *self.notes]
+        return [*self.busy, *self.notes, *self.unknown]
 
 
 def rule(looks: Mapping[str, Look], numbers: Mapping[str, int]) -> Ruling:
     """What to make of these GPUs. `numbers`: uuid -> as `--gpu-ids` takes it."""
     busy: list[str] = []
     notes: list[str] = []
+    unknown: list[str] = []
     idle: dict[str, float] = {}
     for uuid, look in looks.items():
         gpu = f"GPU {numbers[uuid]}"
         if (stranger := _stranger(look)) is not None:
             busy.append(f"{gpu} is {look.util_pct:.0f} % busy with somebody else's work: {stranger}")
             continue
-        if look.power_w is not None:
+        if look.power_w is not None and (look.util_pct is None or look.util_pct < BUSY_PCT):
             idle[uuid] = look.power_w
         if look.compute:
             at = "" if look.util_pct is None else f" ({look.util_pct:.0f} % busy)"
@@ -52,10 +58,10 @@ def rule(looks: Mapping[str, Look], numbers: Mapping[str, int]) -> Ruling:
             at = "" if look.util_pct is None else f" ({look.util_pct:.0f} % busy)"
             notes.append(f"{gpu}{at} serves a desktop: {described(look.desktop)}")
         if look.util_pct is None:
-            notes.append(
+            unknown.append(
                 f"{gpu}: whether it is busy can't be told: {look.missing.get('util_pct', 'no sample')}"
             )
-    return Ruling(busy=tuple(busy), notes=tuple(notes), idle_power_w=idle)
+    return Ruling(busy=tuple(busy), notes=tuple(notes), unknown=tuple(unknown), idle_power_w=idle)
 
 
 def _stranger(look: Look) -> str | None:
@@ -71,8 +77,11 @@ def _stranger(look: Look) -> str | None:
 
 
 def described(processes: Iterable[Process]) -> str:
-    """`process 4711 (python, 1,234 MiB), process …`."""
-    return ", ".join(
+    """`process 4711 (python, 1,234 MiB), process … and 5 more`."""
+    everyone = list(processes)
+    named = [
         f"process {p.pid} ({p.name}, {'memory unknown' if p.mib is None else f'{p.mib:,.0f} MiB'})"
-        for p in processes
-    )
+        for p in everyone[:NAMED]
+    ]
+    more = len(everyone) - len(named)
+    return ", ".join(named) + (f" and {more} more" if more else "")

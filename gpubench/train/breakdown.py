@@ -6,6 +6,7 @@ the window. The odd ones run plain, so that each trial tells what the marks cost
 
 from __future__ import annotations
 
+import functools
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -56,13 +57,13 @@ class Breakdown:
             self._window.append(self._current)
             self._current = None
 
-    def bucket(self) -> Callable[[], None]:
-        """A bucket of gradients is ready. Call what it returns once the ranks' average of it has arrived.
+    def bucket(self) -> Callable[[], None] | None:
+        """A bucket of gradients is ready. Call what this returns, if anything, once their average has arrived.
 
         Each call comes on a stream that is ordered after what it tells of.
         """
         if self._current is None:
-            return _nothing
+            return None
         buckets, ready = self._current.buckets, self._clock.now()
         return lambda: buckets.append((ready, self._clock.now()))
 
@@ -88,8 +89,8 @@ class Breakdown:
         for part, end in marked.ends:
             found[part] += self._clock.seconds(before, end)
             before = end
-        spans = [tuple(self._clock.seconds(marked.begin, at) for at in bucket) for bucket in marked.buckets]
-        exposed, hidden = exposed_and_hidden([(begin, end) for begin, end in spans])
+        at = functools.partial(self._clock.seconds, marked.begin)
+        exposed, hidden = exposed_and_hidden([(at(ready), at(done)) for ready, done in marked.buckets])
         backward = found["backward"] - exposed
         return found | {"backward": backward, "comm": exposed, "comm_hidden": hidden}
 
@@ -152,10 +153,6 @@ def cost_pct(marked_s: Sequence[float], plain_s: Sequence[float]) -> float | Non
     if not marked_s or not plain_s:
         return None
     return 100 * (statistics.median(marked_s) / statistics.median(plain_s) - 1)
-
-
-def _nothing() -> None:
-    """Nobody listens."""
 
 
 @dataclass(slots=True)

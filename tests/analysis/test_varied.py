@@ -13,7 +13,7 @@ def rows(*each):
 def test_what_differs_is_varied_in_the_order_of_the_columns():
     found = rows({"batch_size": 16, "variant": "cached"}, {"batch_size": 32, "variant": "synthetic"})
     assert varied(found) == ("variant", "batch_size")
-    assert constant(found) == {"model": "lenet", "optimizer": "sgd", "lr": 0.05}
+    assert constant(found) == {"model": "lenet", "optimizer": "sgd", "lr": 0.05, "breakdown": False}
 
 
 def test_values_that_follow_another_field_are_no_columns_unless_asked_for():

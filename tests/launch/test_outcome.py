@@ -103,6 +103,35 @@ def test_an_epoch_that_one_rank_did_not_finish_is_none() -> None:
     assert [e["epoch"] for e in told(events, ranks=2).epochs] == [0, 1]
 
 
+def test_an_epochs_accuracy_stands_in_its_row() -> None:
+    events = list(scripted.trains(spec()))
+    events.insert(-2, {"event": "quality", "rank": 0, "epoch": 1, "top1_pct": 61.5})
+    assert [e["top1_pct"] for e in told(events).epochs] == [None, 61.5, None]
+    events[-1]["until_top1"] = 60.0
+    found = told(events)
+    assert found.result["epochs_to_top1"] == 2
+    assert found.result["time_to_top1_s"] == pytest.approx(2 * scripted.EPOCH_S)
+
+
+def test_what_each_gpus_allocator_held_and_the_drift_of_steps() -> None:
+    events = list(scripted.trains(spec(ranks=2)))
+    held = [{"peak": 30.0, "at_settle": 20.0, "allocated_peak": 9.0}, {"peak": 40.0, "at_settle": 40.0}]
+    for event in events:
+        if event["event"] == "result":
+            rank = event["rank"]
+            event["step_drift_pct"] = 7.0 if rank == 0 else 99.0
+            event["memory"] = {
+                "allocated_mib": 9.0, "reserved_mib": 30.0 + rank, "retries": 1, "devices": {str(rank): held[rank]},
+            }  # fmt: skip
+    found = told(events, ranks=2)
+    assert found.reserved_mib == {"0": held[0], "1": held[1]}
+    assert found.result["gpu_mem_reserved_mib"] == 31.0
+    assert found.result["gpu_alloc_retries"] == 2
+    assert found.drift_pct == 7.0
+    bare = told(list(scripted.trains(spec())))
+    assert (bare.reserved_mib, bare.drift_pct) == ({}, None)
+
+
 def test_what_the_parent_forced_beats_what_the_child_said() -> None:
     found = told([OOM], forced=("timeout", "did not end within 1 s"))
     assert (found.status, found.reason, found.result) == ("timeout", "did not end within 1 s", {})

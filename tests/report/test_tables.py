@@ -185,6 +185,80 @@ def test_jobs_show_their_place_and_slowdown():
     assert not table.notes
 
 
+def names(table):
+    return [column.name for column in table.columns]
+
+
+def test_energy_and_what_it_buys():
+    table = shown(
+        [row(64, epoch_time_s=2.0, energy_j=500.0, images_per_epoch=10240), row(128, energy_j=None)]
+    )
+    assert cells(table, "energy_j") == ["500", "–"]
+    assert cells(table, "images_per_joule") == ["20.48", "–"]
+    assert "edp_js" not in names(table)
+    assert table.rows[0]["edp_js"] == 1000.0
+    line = next(csv.DictReader(io.StringIO(spreadsheet.text([table]))))
+    assert (line["energy_j"], line["images_per_joule"], line["edp_js"]) == ("500", "20.48", "1000")
+
+
+def test_scaling_is_named_and_shown_only_where_it_applies():
+    rows = [row(64, epoch_time_s=8.0), row(64, epoch_time_s=2.5, gpus=4, strategy="ddp", config_id="four")]
+    table = shown([*rows, row(128, epoch_time_s=7.0)])
+    assert cells(table, "strong_efficiency_pct") == ["100", "", "80"]
+    assert cells(table, "speedup") == ["1.0", "", "3.2"]
+    assert "weak_efficiency_pct" not in names(table)
+    (note,) = [note for note in table.notes if note.startswith("Scaling")]
+    assert "strong (same global batch, against single on 1 GPU)" in note
+
+
+def test_parts_of_steps_take_the_place_of_what_timing_them_moves():
+    parts = {"copy_ms": 0.25, "comm_pct": 8.5, "slowest_rank": 3, "energy_j": 9.0, "gpu_util_pct": 90}
+    assert "copy_ms" not in names(shown([row(64, **parts)]))
+    table = shown([row(64, breakdown=True, **parts)])
+    assert {"copy_ms", "comm_pct", "slowest_rank"} < set(names(table))
+    assert not {"energy_j", "gpu_util_pct"} & set(names(table))
+    assert "parts of steps timed" in table.heading[0]
+
+
+def test_a_top1_to_reach_stands_beside_the_top1_even_where_no_row_got_there():
+    table = shown([row(64, until_top1=60.0, top1_pct=41.0)])
+    assert names(table)[-3:] == ["top1_pct", "time_to_top1_s", "status"]
+    assert cells(table, "time_to_top1_s") == ["–"]
+    assert "until top-1 60 %" in table.heading[0]
+    assert "time_to_top1_s" not in names(shown([row(64, top1_pct=41.0)]))
+    got = {"epochs_to_top1": 4, "time_to_top1_s": 31.25, "energy_to_top1_j": 21000.0}
+    table = shown([row(64, until_top1=60.0, top1_pct=61.0, **got)])
+    assert [cells(table, name) for name in got] == [["4"], ["31.3"], ["21,000"]]
+
+
+def test_rows_from_before_a_field_came_do_not_differ_in_it():
+    assert "breakdown" not in names(shown([row(64, breakdown=None), row(128, breakdown=False)]))
+
+
+def test_the_heading_says_whether_loading_is_included_and_why_there_is_no_top1():
+    def fed(batch, files, **more):
+        why = {"top1_pct": "synthetic images have no validation split"} if files == "none" else {}
+        return row(batch, facts={"files": files}, missing=why, **more)
+
+    included = shown([fed(64, "full", top1_pct=20.0)])
+    assert included.heading[0].endswith(", input pipeline included")
+    without = shown([fed(64, "none", variant="synthetic")])
+    assert without.heading[0].endswith("no input pipeline (synthetic: one resident batch)")
+    assert without.heading[-1] == "top-1 not measured: synthetic images have no validation split"
+    mixed = shown([fed(64, "full", top1_pct=20.0), fed(64, "none", variant="synthetic", config_id="s")])
+    assert mixed.heading[0].endswith("input pipeline included, but not in synthetic (one resident batch)")
+    assert "top-1 not" not in "".join(mixed.heading)
+
+
+def test_every_repeat_is_counted_in_the_heading_and_its_spread_is_a_doubt():
+    rows = [row(64, epoch_time_s=t, repeat=n, config_id="c") for n, t in enumerate((1.0, 1.2))]
+    table = shown([*rows, row(64, "failed", repeat=2, config_id="c", reason="killed")])
+    assert "3 trials: 2 ok, 1 failed" in table.heading
+    assert cells(table, "status") == ["2 ok, 1 failed"]
+    assert any(note.startswith("Doubt spread: epoch times of its repeats") for note in table.notes)
+    assert len(table.trials) == 3
+
+
 def test_markdown():
     text = markdown.text([shown(sweep(), question="A | B?")])
     assert text.startswith("## sizes\n\nA | B?  \nmobilenet_v2")
@@ -203,7 +277,8 @@ def test_spreadsheet_has_one_header_numbers_and_every_row():
     lines = list(csv.DictReader(io.StringIO(text)))
     assert text.splitlines()[0] == (
         "experiment,batch_size,precision,gpu_mem_mib,gpu_mem_growth_pct,cpu_util_pct,"
-        "epoch_time_s,epoch_time_growth_pct,top1_pct,status"
+        "epoch_time_s,epoch_time_growth_pct,top1_pct,status,energy_j,images_per_joule,edp_js,"
+        "speedup,strong_efficiency_pct,weak_efficiency_pct"
     )
     assert [line["status"] for line in lines] == ["ok", "ok", "oom", "skipped", "failed", "ok", "ok"]
     assert float(lines[1]["epoch_time_growth_pct"]) < 0  # an ASCII minus

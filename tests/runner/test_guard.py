@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -31,9 +30,9 @@ def a_look(
     compute: tuple[Process, ...] | None = (),
     desktop: tuple[Process, ...] | None = (),
     power: float | None = 75.0,
-    **missing: str,
+    missing: dict[str, str] | None = None,
 ) -> Look:
-    return Look(power_w=power, util_pct=util, compute=compute, desktop=desktop, missing=missing)
+    return Look(power_w=power, util_pct=util, compute=compute, desktop=desktop, missing=missing or {})
 
 
 def rule(**looks: Look) -> guard.Ruling:
@@ -42,7 +41,7 @@ def rule(**looks: Look) -> guard.Ruling:
 
 def test_an_empty_gpu_is_worth_no_word() -> None:
     ruling = rule(g0=a_look())
-    assert ruling == guard.Ruling(busy=(), notes=(), idle_power_w={"g0": 75.0})
+    assert ruling == guard.Ruling(busy=(), notes=(), unknown=(), idle_power_w={"g0": 75.0})
     assert ruling.enforce(allow_busy=False) == []
 
 
@@ -65,17 +64,13 @@ def test_with_allow_busy_it_is_a_line() -> None:
     assert "python" in line
 
 
-@pytest.mark.parametrize(
-    ("compute", "reason"), [((), "another container's"), (None, "Insufficient Permissions")]
-)
-def test_a_busy_gpu_whose_processes_hide_is_one_too(
-    compute: tuple[Process, ...] | None, reason: str
-) -> None:
-    ruling = rule(g0=a_look(55.0, compute, compute="compute processes: Insufficient Permissions") if compute is None
-                  else a_look(55.0, compute))  # fmt: skip
-    with pytest.raises(UnusableError, match="no process can be seen"):
-        ruling.enforce(allow_busy=False)
-    assert reason in ruling.busy[0]
+@pytest.mark.parametrize("desktop", [(), None])
+def test_a_busy_gpu_without_processes_to_be_seen_is_one_too(desktop: tuple[Process, ...] | None) -> None:
+    with pytest.raises(UnusableError, match=r"no process can be seen \(another container's"):
+        rule(g0=a_look(55.0, (), desktop)).enforce(allow_busy=False)
+    hidden = rule(g0=a_look(55.0, None, desktop, missing={"compute": "Insufficient Permissions"}))
+    with pytest.raises(UnusableError, match=r"no process can be seen \(Insufficient Permissions\)"):
+        hidden.enforce(allow_busy=False)
 
 
 @pytest.mark.parametrize("util", [0.0, 9.9])
@@ -93,19 +88,31 @@ def test_ten_per_cent_is_busy() -> None:
 
 @pytest.mark.parametrize("util", [2.0, 40.0])
 def test_a_desktop_is_a_line_whatever_it_shows(util: float) -> None:
-    (line,) = rule(g0=a_look(util, (), (XORG,))).enforce(allow_busy=False)
+    ruling = rule(g0=a_look(util, (), (XORG,)))
+    assert ("g0" in ruling.idle_power_w) == (util < 10), (
+        "what it draws while it shows a film is no idle power"
+    )
+    (line,) = ruling.enforce(allow_busy=False)
     assert "desktop" in line
     assert "Xorg, memory unknown" in line
 
 
 def test_utilisation_that_is_not_told_refuses_nobody() -> None:
-    lines = rule(g0=a_look(None, (PYTHON,), util_pct="utilisation: Not Supported")).enforce(allow_busy=False)
+    lines = rule(g0=a_look(None, (PYTHON,), missing={"util_pct": "utilisation: Not Supported"})).enforce(
+        allow_busy=False
+    )
     assert len(lines) == 2
     assert "Not Supported" in lines[1]
 
 
+def test_a_crowd_is_counted() -> None:
+    (line,) = rule(g0=a_look(50.0, (PYTHON,) * 40)).busy
+    assert line.count("4711") == guard.NAMED
+    assert line.endswith("and 37 more")
+
+
 def test_power_that_is_not_told_is_no_zero() -> None:
-    assert rule(g0=a_look(power=None, power_w="power: Not Supported")).idle_power_w == {}
+    assert rule(g0=a_look(power=None, missing={"power_w": "power: Not Supported"})).idle_power_w == {}
 
 
 # ---- in a sweep ----
@@ -125,10 +132,6 @@ def a_sweep(folder: Path, nvml: FakeNvml, gpus: int, **fields: str) -> Sweep:
     plan = expand(experiment, device="cuda" if gpus else "cpu", sources=Disk(), order="given")
     machine = scripted.computer(gpus)
     nvml.devices = [gpu(number) for number in range(gpus)]
-    by_uuid = {seen.uuid: there.uuid for seen, there in zip(nvml.devices, machine.gpus, strict=True)}
-    for told in (nvml.procs, nvml.util, nvml.power):
-        for uuid in list(told):
-            told[by_uuid[uuid]] = told.pop(uuid)  # type: ignore[attr-defined]
     return Sweep(plan=plan, results=Results(folder), machine=machine, nvml=nvml, sources=Disk())
 
 
@@ -161,4 +164,3 @@ def test_a_cpu_sweep_looks_at_nothing(tmp_path: Path) -> None:
     job = a_sweep(tmp_path, nvml, 0)
     look_around(job, job.survey(), Heard(), allow_busy=False)
     assert job.idle_power_w == {}
-    assert os.getpid()

@@ -22,9 +22,10 @@ from gpubench.store import Results
 ASKED = 'name = "{name}"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\n[run]\nepochs = 2\n'
 
 
-def swept(folder: Path, name: str, batches: str, stop_after: int = 99) -> Sweep:
+def swept(folder: Path, name: str, batches: str, stop_after: int = 99, repeats: int | None = None) -> Sweep:
     """A sweep on the CPU that is stopped after so many trials."""
-    asked = with_options(parse(ASKED.format(name=name), name), Options(fields={"batch_size": batches}))
+    options = Options(fields={"batch_size": batches}, repeats=repeats)
+    asked = with_options(parse(ASKED.format(name=name), name), options)
     job = Sweep(
         plan=expand(asked, device="cpu", sources=Disk()),
         results=Results(folder),

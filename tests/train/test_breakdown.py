@@ -106,7 +106,7 @@ def test_without_it_the_columns_say_so(train):
 def test_a_slow_part_is_found_and_the_parts_add_up(train, model, slow):
     ran = train(model=MODELS + model, **QUICK)
     found = parts(ran)
-    assert SLOW_MS <= found.pop(slow) < 1.3 * SLOW_MS
+    assert SLOW_MS <= found.pop(slow) < 1.5 * SLOW_MS
     assert all(0 <= other < 0.3 * SLOW_MS for other in found.values())
     assert sum(parts(ran).values()) == pytest.approx(step_ms(ran), rel=0.15)
     assert ran.outcome.missing["comm_ms"] == "one process: nothing is exchanged"
@@ -115,7 +115,7 @@ def test_a_slow_part_is_found_and_the_parts_add_up(train, model, slow):
 
 def test_micro_batches_are_summed(train):
     ran = train(model=MODELS + "slow_forward", accumulate=2, **QUICK)
-    assert 2 * SLOW_MS <= parts(ran)["forward_ms"] < 2.6 * SLOW_MS
+    assert 2 * SLOW_MS <= parts(ran)["forward_ms"] < 3 * SLOW_MS
     assert sum(parts(ran).values()) == pytest.approx(step_ms(ran), rel=0.15)
 
 

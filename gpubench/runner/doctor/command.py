@@ -14,20 +14,26 @@ from gpubench.runner.command import read_experiment
 from gpubench.runner.doctor import answer
 from gpubench.runner.doctor.checks import examine
 from gpubench.runner.doctor.probe import Probe
-from gpubench.runner.doctor.scene import Scene
+from gpubench.runner.doctor.scene import Scene, Told
 
 
 def doctor(*, as_json: bool) -> int:
     """`gpubench doctor`: returns the exit code, `UnusableError`'s where no sweep can run here."""
     nvml = open_nvml()
     machine = environment.machine(nvml)
+    waiting = Console(stderr=True).status("torch is imported and tried in a child …")
     with Probe([gpu.uuid for gpu in machine.gpus]) as probe:
+
+        def ask_torch() -> Told:
+            with waiting:
+                return probe.told()
+
         scene = Scene(
             nvml=nvml,
             machine=machine,
             environ=os.environ,
             experiment=read_experiment(None, Options(), has_gpu=bool(machine.gpus)),
-            ask_torch=probe.told,
+            ask_torch=ask_torch,
         )
         if as_json:
             findings = list(examine(scene))

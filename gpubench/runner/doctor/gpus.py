@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
 
 from gpubench.monitor.missing import Unmeasured
 from gpubench.monitor.nvml import NoNvml
@@ -15,14 +16,15 @@ GROUP = "GPUs"
 ON_CPU = "a sweep runs on the CPU"
 
 
-def driver(scene: Scene) -> Iterable[Finding]:
-    """The driver's version, or why there is none."""
+def driver(scene: Scene, dev: Path = Path("/dev")) -> Iterable[Finding]:
+    """The driver's version, or why there is none; a GPU without a working driver is no machine without a GPU."""
     if isinstance(scene.nvml, NoNvml):
+        here = sorted(path.name for path in dev.glob("nvidia[0-9]*"))
         yield Finding(
             group=GROUP,
             name="driver",
-            verdict="doubt",
-            found=f"{scene.nvml.reason}: {ON_CPU}",
+            verdict="no" if here else "doubt",
+            found=f"{scene.nvml.reason}{f', though {here[0]} is in {dev}' if here else ''}: {ON_CPU}",
             remedy=remedies.remedy(scene.nvml.reason, remedies.NVML, "nvidia-smi should say more"),
         )
     else:

@@ -40,13 +40,13 @@ def shared_memory(scene: Scene, folder: Path = SHARED) -> Iterable[Finding]:
     workers = default_workers(scene.machine.cpu_count, 1, "cuda" if scene.machine.gpus else "cpu")
     usual, large = queued_bytes(USUAL_BATCH, workers), queued_bytes(LARGE_BATCH, workers)
     has = f"{amount(room.free)} of {amount(room.total)} free in {folder}"
-    with_workers = f"{workers} loader worker{'s' if workers > 1 else ''}"
+    with_workers = f"with {workers} loader worker{'s' if workers > 1 else ''}"
     if room.free < usual:
         yield Finding(
             group=GROUP,
             name="shared memory",
             verdict="no",
-            found=f"{has}: {with_workers} with batches of {USUAL_BATCH} images take {amount(usual)}, "
+            found=f"{has}: batches of {USUAL_BATCH} images {with_workers} take {amount(usual)}, "
             "and a worker that finds no room dies (bus error)",
             remedy=remedy,
         )
@@ -55,8 +55,8 @@ def shared_memory(scene: Scene, folder: Path = SHARED) -> Iterable[Finding]:
             group=GROUP,
             name="shared memory",
             verdict="doubt",
-            found=f"{has}: enough for batches of {USUAL_BATCH} images, but {with_workers} with batches of "
-            f"{LARGE_BATCH} take {amount(large)}",
+            found=f"{has}: enough for batches of {USUAL_BATCH} images, but {LARGE_BATCH} {with_workers} take "
+            f"{amount(large)}",
             remedy=remedy,
         )
     else:
@@ -64,7 +64,7 @@ def shared_memory(scene: Scene, folder: Path = SHARED) -> Iterable[Finding]:
             group=GROUP,
             name="shared memory",
             verdict="ok",
-            found=f"{has}; {with_workers} with batches of {LARGE_BATCH} take {amount(large)}",
+            found=f"{has}; batches of {LARGE_BATCH} images {with_workers} take {amount(large)}",
         )
 
 

@@ -36,6 +36,14 @@ def others(scene: Scene, seconds: float = 1.0) -> Iterable[Finding]:
             found=note,
             remedy="end it, or take other GPUs; rows that it may have touched carry a doubt",
         )
+    for line in ruling.unknown:
+        yield Finding(
+            group=GROUP,
+            name="busy or not",
+            verdict="doubt",
+            found=f"{line}; a busy stranger would not be refused",
+            remedy=remedies.remedy(line, remedies.NVML, "nvidia-smi should say more"),
+        )
     without: dict[str, list[str]] = {}
     for uuid, look in looks.items():
         if look.power_w is None:
@@ -48,7 +56,7 @@ def others(scene: Scene, seconds: float = 1.0) -> Iterable[Finding]:
             found=f"{named(scene.machine.gpus, uuids)}: {reason}: idle_power_w stays empty",
             remedy=remedies.remedy(reason, remedies.NVML, "try again in a minute"),
         )
-    if not ruling.busy and not ruling.notes:
+    if not any(looks[uuid].compute or looks[uuid].desktop for uuid in looks) and not ruling.busy:
         yield Finding(group=GROUP, name="processes", verdict="ok", found="nobody else")
     if ruling.idle_power_w:
         watts = ", ".join(f"{power:.0f}" for power in ruling.idle_power_w.values())

@@ -50,7 +50,10 @@ class Probe:
     def told(self) -> Told:
         """All that the child said; it goes on holding its GPUs until `close`."""
         if self._told is None:
-            self._told = self._listen(self._start())
+            try:
+                self._told = self._listen(self._start())
+            except OSError as error:
+                self._told = Told(pid=0, trouble=f"no process can be started: {error.strerror or error}")
         return self._told
 
     def close(self) -> None:
@@ -60,10 +63,12 @@ class Probe:
             assert process.stdin is not None
             assert process.stdout is not None
             process.stdin.close()
+            if self._told is None or not self._told.holding:
+                process.kill()  # it listens to nobody; its children die with it
             try:
                 process.wait(END_LIMIT_S)
             except subprocess.TimeoutExpired:
-                process.kill()  # its children die with it
+                process.kill()
                 with contextlib.suppress(
                     subprocess.TimeoutExpired
                 ):  # stuck in the driver: nothing can end it

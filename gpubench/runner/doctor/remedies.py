@@ -16,8 +16,9 @@ NVML: Mapping[str, str] = {
     "Corrupted infoROM": "the board has a fault: nvidia-smi -q tells more",
     "Insufficient External Power": "connect the board's power cables",
     "Not Supported": "nothing on this product, unless a newer driver offers it",
+    "Not Found": "see whether nvidia-smi -L still lists the GPU; if so, another driver version may know the call",
 }
-"""Words of an NVML error -> remedy."""
+"""Words of an NVML error -> remedy. Looked through in this order: some hold others."""
 
 TORCH: Mapping[str, str] = {
     "driver version is insufficient": "update the driver, or install the torch that is built for its CUDA version",

@@ -47,10 +47,6 @@ class Scene:
         listed = {device.uuid: device for device in self.nvml.devices}
         return {gpu.uuid: listed[gpu.uuid] for gpu in self.machine.gpus}
 
-    def number(self, uuid: str) -> int:
-        """As `--gpu-ids` takes it."""
-        return next(gpu.index for gpu in self.machine.gpus if gpu.uuid == uuid)
-
 
 def named(gpus: Sequence[Gpu], uuids: Sequence[str]) -> str:
     """`all GPUs`, `GPU 2`, `GPUs 0, 1`: which of the visible ones, by the numbers that `--gpu-ids` takes."""

@@ -49,19 +49,24 @@ class DistributedDataParallel(Single):
         """
         return sum(p.numel() * p.element_size() for p in trained.parameters() if p.requires_grad)
 
-    def watch_exchange(self, trained: torch.nn.Module, ready: Callable[[], Callable[[], None]]) -> None:
+    def watch_exchange(
+        self, trained: torch.nn.Module, ready: Callable[[], Callable[[], None] | None]
+    ) -> None:
         """By a communication hook that does what DDP does without one."""
 
         # Without annotations: torch compares them as objects, and here they are text.
         def hook(group, bucket):  # type: ignore[no-untyped-def]
             averaged = ready()
+            future = allreduce_hook(group, bucket)
+            if averaged is None:
+                return future
 
             def pass_on(future: torch.futures.Future[torch.Tensor]) -> torch.Tensor:
                 # On CUDA a stream is current here that waits for the communication; on a CPU that is over.
                 averaged()
                 return future.value()
 
-            return allreduce_hook(group, bucket).then(pass_on)
+            return future.then(pass_on)
 
         cast(TorchDDP, trained).register_comm_hook(None, hook)
 

@@ -36,8 +36,10 @@ class Single:
         """Bytes of gradients that each rank hands over in a step."""
         return 0
 
-    def watch_exchange(self, trained: torch.nn.Module, ready: Callable[[], Callable[[], None]]) -> None:
-        """Calls `ready` for each bucket of gradients when it is, and what that returned once it is averaged.
+    def watch_exchange(
+        self, trained: torch.nn.Module, ready: Callable[[], Callable[[], None] | None]
+    ) -> None:
+        """Calls `ready` for each bucket of gradients when it is, and what that returned once they are averaged.
 
         To be called before the first step.
         """

@@ -1,0 +1,170 @@
+"""The twelve rules, each kept, broken and not decidable."""
+
+import pytest
+
+from gpubench import result
+from gpubench.analysis.audit import accuracy, fairness, runs, workload
+from gpubench.analysis.audit.facts import Attempt, Facts, Shown
+from gpubench.analysis.audit.rules import RULES, audit
+
+IMAGES = {"files": "full", "train_images": 10240, "val_images": 5000, "num_classes": 10, "size": None}
+number = iter(range(10**6))
+
+
+def row(batch=64, gpus=1, **values):
+    base = dict.fromkeys(result.BY_NAME) | {
+        "trial_id": f"t{next(number)}", "config_id": f"c{batch}-{gpus}-{sorted(values.items(), key=str)}",
+        "status": "ok", "model": "resnet34", "variant": "crop-resize", "batch_size": batch, "gpus": gpus,
+        "strategy": "ddp" if gpus > 1 else "single", "device": "cuda", "precision": "fp32", "input_size": 224,
+        "num_classes": 10, "train_images": 10240, "epochs": 3, "gpu_name": "NVIDIA H200", "torch": "2.11.0",
+        "epoch_time_s": 10.0, "epoch_time_source": "measured", "images_per_epoch": 10240, "images_per_s": 1024.0,
+        "top1_pct": 60.0, "source": "measured", "facts": IMAGES, "missing": {},
+    }  # fmt: skip
+    return base | values
+
+
+def three_seeds(*args, **values):
+    return [row(*args, config_id=f"three-{args}", repeat=n, seed=n, **values) for n in range(3)]
+
+
+def facts(*rows, axes=(), **more):
+    return Facts(**{"tables": (Shown(name="sizes", rows=rows, axes=axes),), "planned": {"sizes"}, **more})
+
+
+def found(check, *rows, **more):
+    finding = check(facts(*rows, **more))
+    return finding.verdict, finding.text
+
+
+def attempts(*numbers, trial="t1", **more):
+    return tuple(Attempt(trial_id=trial, number=n, status="ok", **more) for n in numbers)
+
+
+CASES = [
+    # 1: accuracy while scaling
+    (accuracy.holds_while_scaling, "kept", [*three_seeds(64), *three_seeds(128, top1_pct=59.5)], "within 1 point"),
+    (accuracy.holds_while_scaling, "kept", [row()], "nothing is scaled"),
+    (accuracy.holds_while_scaling, "broken", [row(64), row(256, top1_pct=50.0)], "in 1 of 1 rows"),
+    (accuracy.holds_while_scaling, "broken", [row(64), row(64, 4, top1_pct=50.0)], "60.0 % (gpus=1 strategy=single)"),
+    (accuracy.holds_while_scaling, "not decidable", [row(64), row(128)], "--repeats 3"),
+    (accuracy.holds_while_scaling, "not decidable", [row(64), row(128, top1_pct=58.8)], "so few validation images"),
+    (accuracy.holds_while_scaling, "not decidable", [row(top1_pct=None), row(128, top1_pct=None)], "no row"),
+    (accuracy.holds_while_scaling, "not decidable",
+     [*three_seeds(64, top1_pct=10.1), *three_seeds(128, top1_pct=10.0)], "no more than chance"),
+    (accuracy.holds_while_scaling, "kept",
+     [row(64, until_top1=55.0, time_to_top1_s=9.0), row(256, until_top1=55.0, time_to_top1_s=9.0, top1_pct=55.0)], ""),
+    # 2: test accuracy
+    (accuracy.is_reported, "kept", [row(), row(128)], "5,000 held-out images"),
+    (accuracy.is_reported, "broken", [row(), row(128, top1_pct=None, missing={"top1_pct": "why"})], "1 of 2 rows"),
+    (accuracy.is_reported, "not decidable", [row(group="g", top1_pct=None)], "beside others"),
+    (accuracy.is_reported, "not decidable", [row(status="oom")], "no trial ended ok"),
+    # 4: hardware
+    (fairness.like_hardware, "kept", [row(), row(128, gpu_mem_cap_mib=12288)], "not for its speed"),
+    (fairness.like_hardware, "broken", [row(), row(gpu_name="Tesla K80")], "NVIDIA H200 and Tesla K80"),
+    (fairness.like_hardware, "broken", [row(), row(device="cpu", gpus=0, cpu_name="Xeon")], "NVIDIA H200 and Xeon"),
+    (fairness.like_hardware, "not decidable", [row(gpu_name=None)], "not on record"),
+    # 5: kernels and subsets
+    (workload.whole_epochs, "kept", [row()], "10,240 images"),
+    (workload.whole_epochs, "broken", [row(), row(128, epoch_time_source="extrapolated")], "1 of 2 ok rows"),
+    (workload.whole_epochs, "broken", [row(train_images=64)], "64 of 10,240"),
+    (workload.whole_epochs, "not decidable", [row(images_per_epoch=None)], "not on record"),
+    # 6: input
+    (workload.input_included, "kept", [row(), row(variant="synthetic", facts={"files": "none"})], "resident batch"),
+    (workload.input_included, "kept", [row(variant="cached", facts={"files": "decoded"})], "decoding is left out"),
+    (workload.input_included, "broken", [row(variant="synthetic", facts={"files": "none"})], "resident batch"),
+    (workload.input_included, "broken", [row(), row(128, variant="synthetic", facts={"files": "none"})], "1 of 2"),
+    (workload.input_included, "not decidable", [row(facts={})], "not on record"),
+    (workload.input_included, "not decidable",
+     [row(doubt_texts={"inferred": "the log states no variant"})], "not on record"),
+    # 7: time to solution
+    (workload.time_to_solution, "kept", [row(until_top1=50.0, time_to_top1_s=20.0)], "the only ok row"),
+    (workload.time_to_solution, "kept",
+     [row(until_top1=50.0, time_to_top1_s=20.0), row(128, until_top1=50.0)], "1 did not get there"),
+    (workload.time_to_solution, "broken", [row(epoch_time_s=None)], "a rate and no time"),
+    (workload.time_to_solution, "not decidable", [row()], "--until-top1"),
+    (workload.time_to_solution, "not decidable", [row(until_top1=99.0)], "more --epochs"),
+    # 8: one run
+    (accuracy.same_run, "kept", [row()], "one and the same run"),
+    (accuracy.same_run, "broken", [row(top1_pct=None), row(epoch_time_s=None)], "different options"),
+    (accuracy.same_run, "not decidable", [row(), row(128, top1_pct=None)], "1 of 2 rows that ran alone"),
+    # 9: inputs
+    (workload.sensible_sizes, "kept", [row()], "160 steps or more"),
+    (workload.sensible_sizes, "broken", [row(facts=IMAGES | {"size": 32})], "blown up to 224 px from 32 px"),
+    (workload.sensible_sizes, "broken", [row(1024)], "fewer than 20 steps (batch 1024: 10)"),
+    (workload.sensible_sizes, "not decidable", [row(images_per_epoch=None)], "how many steps"),
+    (workload.sensible_sizes, "not decidable", [row(input_size=512)], "own size"),
+    # 10: wall time
+    (runs.ended_by_epochs, "kept", [row(), row(128, status="timeout")], "met their deadline"),
+    (runs.ended_by_epochs, "kept", [row(until_top1=50.0, epochs=50), row(epochs=3)], "at a top-1"),
+    (runs.ended_by_epochs, "broken", [row(epochs=3), row(128, epochs=9)], "trained 3 and 9 epochs"),
+    (runs.ended_by_epochs, "not decidable", [row(epochs=None)], "not on record"),
+    # 11: strong and weak
+    (fairness.strong_or_weak, "kept", [row()], "no table varies"),
+    (fairness.strong_or_weak, "kept", [row(64), row(64, 4), row(256, 4)], "strong and weak"),
+    (fairness.strong_or_weak, "broken", [row(64), row(100, 4)], "no two rows share"),
+    # 12: flattery
+    (fairness.nothing_flattered, "kept", [row(64), row(64, 4), row(2048, status="oom")], "1 out of memory"),
+    (fairness.nothing_flattered, "broken", [row(64), row(128, status="missing")], "1 missing"),
+    (fairness.nothing_flattered, "broken", [row(64), row(64, 4, strategy="dp")], "ddp is what it has to beat"),
+    (fairness.nothing_flattered, "broken", [row(64, 2), row(64, 4)], "add 1 to --gpus"),
+    (fairness.nothing_flattered, "broken", [row(64), row(128, torch="2.15.0")], "torch 2.11.0 and 2.15.0"),
+    (fairness.nothing_flattered, "not decidable", [row(64, 4), row(128, 4)], "add 1 to --gpus"),
+    (fairness.nothing_flattered, "not decidable", [row(64, doubts="throttled"), row(64, 4)], "throttled"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("check", "verdict", "rows", "words"), CASES)
+def test_verdict_and_words(check, verdict, rows, words):
+    assert found(check, *rows)[0] == verdict
+    assert words in found(check, *rows)[1]
+
+
+def test_records_are_counted():
+    told = found(runs.all_kept, row(), attempts=attempts(1, 2) + attempts(1, trial="t2"))
+    assert told[0] == "kept"
+    assert told[1].startswith("all 3 attempts at 2 trials are kept")
+    assert "1 of them repeated a trial" in told[1]
+
+
+def test_a_gap_is_a_record_taken_away():
+    verdict, text = found(runs.all_kept, row(), attempts=attempts(1, 3))
+    assert (verdict, "t1-2" in text) == ("broken", True)
+    assert found(runs.all_kept, row(), attempts=attempts(2))[0] == "broken"
+
+
+def test_an_attempt_that_left_traces_alone_may_have_been_killed():
+    verdict, text = found(
+        runs.all_kept, row(), attempts=attempts(1), traces=frozenset({("t1", 1), ("t1", 2), ("t9", 1)})
+    )
+    assert (verdict, "t1-2 and t9-1" in text) == ("not decidable", True)
+
+
+def test_a_published_log_hides_its_tuning():
+    assert found(runs.all_kept, row(), attempts=attempts(1, source="published log"))[0] == "not decidable"
+
+
+def test_epochs_that_grow_with_the_devices_are_no_fixed_training():
+    rows = [row(64, 1, epochs=3), row(64, 4, epochs=12)]
+    assert found(runs.ended_by_epochs, *rows, axes=[["gpus", "epochs"]])[0] == "broken"
+    assert found(runs.ended_by_epochs, *rows, axes=[["gpus"], ["epochs"]])[0] == "kept"
+
+
+def test_the_baseline_may_stand_in_another_table():
+    several = Shown(name="four", rows=(row(64, 4),))
+    one = Shown(name="one", rows=(row(64),))
+    assert fairness.nothing_flattered(Facts(tables=(several, one), planned={"four", "one"})).verdict == "kept"
+
+
+def test_without_a_plan_it_is_open_what_was_left_out():
+    assert found(fairness.nothing_flattered, row(), planned=frozenset())[0] == "not decidable"
+
+
+def test_every_rule_says_something_of_any_folder():
+    empty = Facts(tables=())
+    failed = facts(row(status="failed", epoch_time_s=None, top1_pct=None))
+    for some in (empty, failed, facts(row()), facts(dict.fromkeys(result.BY_NAME) | {"status": "ok"})):
+        for rule, finding in audit(some):
+            assert finding.text, rule.title
+            assert not finding.text.endswith("."), rule.title
+    assert [rule.number for rule in RULES] == list(range(1, 13))
+    assert {finding.verdict for _, finding in audit(empty)} <= {"not decidable"}

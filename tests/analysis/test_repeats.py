@@ -1,0 +1,39 @@
+"""Repeats merged: what is kept of each, and when they lie too far apart."""
+
+import pytest
+
+from gpubench import result
+from gpubench.analysis.repeats import SPREAD, apart, merge_repeats
+
+
+def repeats(*times, **more):
+    base = dict.fromkeys(result.BY_NAME) | {"config_id": "c", "status": "ok", "doubt_texts": {}}
+    return [
+        base | {"trial_id": f"t{n}", "repeat": n, "epoch_time_s": time} | more for n, time in enumerate(times)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("times", "wide"),
+    [
+        ((1.0,), False),
+        ((1.0, 1.04), False),
+        ((1.0, 1.06), True),
+        ((1.0, 1.0, 1.0, 1.0, 9.0), False),  # one outlier is no spread
+        ((1.0, 1.1, 1.2, 1.3), True),
+    ],
+)
+def test_repeats_that_lie_apart_are_a_doubt(times, wide):
+    assert apart(times) is wide
+    (merged,) = merge_repeats(repeats(*times))
+    assert (merged["doubts"] == "spread") is wide
+    assert merged["doubt_texts"] == ({"spread": SPREAD} if wide else {})
+
+
+def test_other_doubts_stay_and_failed_repeats_show():
+    rows = repeats(1.0, 2.0, doubts="dp", doubt_texts={"dp": "copies"})
+    rows += [rows[0] | {"status": "failed", "epoch_time_s": None, "reason": "killed", "doubts": None}]
+    (merged,) = merge_repeats(rows)
+    assert merged["doubts"] == "dp+spread"
+    assert set(merged["doubt_texts"]) == {"dp", "spread"}
+    assert (merged["endings"], merged["repeats"], merged["reason"]) == ("2 ok, 1 failed", 2, "killed")

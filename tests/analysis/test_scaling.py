@@ -1,0 +1,130 @@
+"""Speedup and efficiency: against what, and what must hold for any rows."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpubench import result
+from gpubench.analysis.scaling import comparisons, devices, scale, sentence
+
+
+def row(gpus, batch, time, strategy=None, **more):
+    strategy = strategy or ("ddp" if gpus > 1 else "single")
+    base = dict.fromkeys(result.BY_NAME) | {"status": "ok", "model": "resnet34", "device": "cuda"}
+    base |= {"gpus": gpus, "batch_size": batch, "epoch_time_s": time, "strategy": strategy}
+    return base | {"images_per_epoch": 10240 // batch * batch} | more
+
+
+def figures(rows, *names, **options):
+    scale(rows, **options)
+    return [tuple(r[name] and pytest.approx(r[name]) for name in names) for r in rows]
+
+
+def test_strong_scaling():
+    rows = [row(1, 64, 8.0), row(2, 64, 5.0), row(4, 64, 4.0)]
+    assert figures(rows, "speedup", "strong_efficiency_pct", "weak_efficiency_pct") == [
+        (1.0, 100.0, None), (1.6, 80.0, None), (2.0, 50.0, None),
+    ]  # fmt: skip
+    said = sentence(rows, comparisons(rows))
+    assert said == "Scaling: strong (same global batch, against single on 1 GPU), all other fields equal."
+
+
+def test_weak_scaling():
+    rows = [row(1, 64, 8.0), row(4, 256, 2.5)]
+    assert figures(rows, "speedup", "strong_efficiency_pct", "weak_efficiency_pct") == [
+        (1.0, None, 100.0), (3.2, None, 80.0),
+    ]  # fmt: skip
+    assert "weak (same batch a GPU" in sentence(rows, comparisons(rows))
+
+
+def test_a_row_with_both_shows_the_strong_speedup_and_both_efficiencies():
+    rows = [row(1, 64, 8.0), row(1, 256, 6.0), row(4, 256, 2.0)]
+    assert figures(rows, "speedup", "strong_efficiency_pct", "weak_efficiency_pct")[2] == (3.0, 75.0, 100.0)
+    assert "speedup is the strong one" in sentence(rows, comparisons(rows))
+
+
+def test_neither_is_said():
+    rows = [row(1, 64, 8.0), row(4, 128, 2.0)]
+    assert figures(rows, "speedup") == [(None,), (None,)]
+    assert sentence(rows, comparisons(rows)).startswith("Neither strong nor weak")
+
+
+def test_devices_that_do_not_vary_need_no_sentence():
+    rows = [row(4, 64, 8.0), row(4, 128, 2.0)]
+    assert figures(rows, "speedup") == [(None,), (None,)]
+    assert sentence(rows, comparisons(rows)) is None
+
+
+def test_single_is_the_baseline_of_every_strategy():
+    rows = [row(1, 64, 4.0, "ddp"), row(1, 64, 3.0), row(2, 64, 2.0), row(2, 64, 6.0, "dp")]
+    assert figures(rows, "speedup") == [(0.75,), (1.0,), (1.5,), (0.5,)]
+
+
+def test_without_one_device_the_fewest_of_the_same_strategy():
+    rows = [row(2, 64, 4.0), row(4, 64, 2.0), row(2, 64, 8.0, "dp"), row(4, 64, 8.0, "dp")]
+    assert figures(rows, "speedup", "strong_efficiency_pct") == [(1, 100), (2, 100), (1, 100), (1, 50)]
+    assert "ddp on 2 GPUs or dp on 2 GPUs" in sentence(rows, comparisons(rows))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"precision": "bf16"}, {"variant": "cached"}, {"model": "lenet"}, {"status": "failed"}, {"group": "g"},
+     {"gpu_name": "A40"}, {"epoch_time_s": None}],
+    ids=str,
+)  # fmt: skip
+def test_only_rows_that_are_otherwise_equal_are_compared(other):
+    rows = [row(1, 64, 8.0, gpu_name="H200"), row(2, 64, 4.0, gpu_name="H200") | other]
+    assert comparisons(rows) == []
+
+
+def test_two_candidates_are_no_baseline():
+    rows = [row(1, 64, 8.0, gpu_ids=(0,)), row(1, 64, 9.0, gpu_ids=(1,)), row(2, 64, 4.0)]
+    assert comparisons(rows) == []
+
+
+def test_fields_on_the_axis_of_the_devices_move_along():
+    rows = [row(1, 64, 8.0, lr=0.1), row(2, 64, 4.0, lr=0.2)]
+    assert comparisons(rows) == []
+    assert len(comparisons(rows, tied={"lr"})) == 2
+    rows = [row(1, 64, 8.0, lr=0.1), row(2, 128, 4.0, lr=0.2)]
+    assert len(comparisons(rows, tied_to_batch={"lr"})) == 2
+
+
+def test_on_a_cpu_ranks_are_the_devices():
+    rows = [row(0, 64, 8.0, "single", device="cpu", ranks=1), row(0, 64, 4.0, "ddp", device="cpu", ranks=2)]
+    assert [devices(r) for r in rows] == [1, 2]
+    assert figures(rows, "strong_efficiency_pct") == [(100.0,), (100.0,)]
+    assert "single on 1 rank" in sentence(rows, comparisons(rows))
+
+
+def test_remainders_do_not_bias():
+    """100 images: batches of 30 leave ten out, batches of 10 none."""
+    rows = [row(1, 10, 10.0, images_per_epoch=100), row(3, 30, 3.0, images_per_epoch=90)]
+    assert figures(rows, "speedup", "weak_efficiency_pct")[1] == (pytest.approx(3.0), pytest.approx(100.0))
+
+
+times = st.floats(0.01, 1e4)
+
+
+@given(st.lists(st.tuples(st.sampled_from([1, 2, 3, 4, 8]), st.sampled_from([16, 48, 64, 128]), times),
+                unique_by=lambda t: t[:2], min_size=2, max_size=12))  # fmt: skip
+def test_what_holds_for_any_rows(found):
+    rows = [row(gpus, batch, time) for gpus, batch, time in found]
+    made = scale(rows)
+    for one in made:
+        more = devices(one.row) / devices(one.baseline)
+        assert more >= 1
+        assert one.efficiency_pct * more == pytest.approx(100 * one.speedup)
+        if one.row is one.baseline:
+            assert (one.speedup, one.efficiency_pct) == (1.0, 100.0)
+        else:
+            assert devices(one.row) > devices(one.baseline)
+        same = "batch_size" if one.kind == "strong" else None
+        if same:
+            assert one.row[same] == one.baseline[same]
+            assert one.speedup == pytest.approx(one.baseline["epoch_time_s"] / one.row["epoch_time_s"])
+        else:
+            assert one.row["batch_size"] * devices(one.baseline) == one.baseline["batch_size"] * devices(
+                one.row
+            )
+    assert all(r["speedup"] is None for r in rows if not any(one.row is r for one in made))

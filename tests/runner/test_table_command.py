@@ -1,0 +1,55 @@
+"""`gpubench table` and its options, as users run it, over the results that are kept here."""
+
+from __future__ import annotations
+
+import csv
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from test_stored_tables import swept
+
+RESULTS = Path(__file__).parents[2] / "results"
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "gpubench", "table", *arguments],
+        capture_output=True, text=True, timeout=60, check=False, env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"},
+    )  # fmt: skip
+
+
+def test_columns_on_request() -> None:
+    ended = run(str(RESULTS / "h200x4-2026"), "--columns", "power_w,-data_wait_pct")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "power" in ended.stdout
+    assert "wait" not in ended.stdout
+
+
+@pytest.mark.parametrize("given", ["powr_w", "-powr_w"])
+def test_a_column_that_is_none_names_the_nearest(given: str) -> None:
+    ended = run(str(RESULTS / "h200x4-2026"), "--columns", given)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == "gpubench: unknown column 'powr_w': did you mean power_w?\n"
+
+
+@pytest.mark.parametrize("folder", ["h200x4-2026", "titan-xp-2021"])
+def test_sources_of_every_table(folder: str) -> None:
+    plain, marked = (
+        run(str(RESULTS / folder), "--sources"),
+        run(str(RESULTS / folder), "--sources", "--markdown"),
+    )
+    assert (plain.returncode, marked.returncode) == (0, 0)
+    titles = [line for line in plain.stdout.splitlines() if line.startswith("Sources of ")]
+    assert titles
+    assert [f"## {title}" for title in titles] == [t for t in marked.stdout.splitlines() if t[:1] == "#"]
+
+
+def test_every_repeat_stands_in_trials_csv(tmp_path: Path) -> None:
+    swept(tmp_path, "one", "16,32", repeats=3)
+    with (tmp_path / "trials.csv").open(newline="") as file:
+        rows = [(line["batch_size"], line["repeat"]) for line in csv.DictReader(file)]
+    assert sorted(rows) == [(batch, str(n)) for batch in ("16", "32") for n in range(3)]
+    with (tmp_path / "table.csv").open(newline="") as file:
+        assert [line["repeats"] for line in csv.DictReader(file)] == ["3", "3"]
