@@ -201,6 +201,8 @@ def audit(
     """Say how honest a results folder is, rule by rule."""
     from gpubench.runner import audit_command
 
+    if json_ and markdown:
+        raise UsageError("--json and --markdown are two forms of the same; give one of them")
     form: Any = "json" if json_ else "markdown" if markdown else "text"
     raise typer.Exit(audit_command.audit(results, form=form))
 
@@ -209,7 +211,10 @@ def audit(
 def doctor(
     json_: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
 ) -> None:
-    """Say what this machine can measure, what it cannot, and what to do about it. Exits 4 where no sweep can run."""
+    """Say what this machine can measure, what it can't, and the remedy; exit 4 where no sweep can run.
+
+    Takes some ten seconds, and tries torch on each visible GPU for a moment.
+    """
     from gpubench.runner.doctor import command
 
     raise typer.Exit(command.doctor(as_json=json_))

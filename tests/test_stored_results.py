@@ -27,10 +27,9 @@ SHARES = [c.name for c in COLUMNS if c.name.endswith(("util_pct", "util_max_pct"
 SHARES += ["data_wait_pct", "comm_pct", "throttled_pct", "top1_pct"]
 NEVER_ZERO = (
     "epoch_time_s", "images_per_s", "gpu_mem_mib", "gpu_mem_allocated_mib", "gpu_mem_reserved_mib", "host_mem_mib",
-    "energy_j", "energy_sampled_j", "power_w", "idle_power_w", "sm_clock_mhz", "temperature_c", "cpu_util_pct",
-    "cpu_util_trial_pct", "cpu_s_per_epoch",
+    "energy_j", "energy_sampled_j", "power_w", "idle_power_w", "sm_clock_mhz", "temperature_c",
 )  # fmt: skip
-"""No trial that was measured has nothing of these."""
+"""No trial that was measured has nothing of these. (CPU time comes in ticks of 10 ms: a tiny epoch may have none.)"""
 
 CAME_LATER = (
     "copy_ms", "forward_ms", "backward_ms", "comm_ms", "comm_hidden_ms", "optimizer_ms", "comm_pct",
@@ -70,6 +69,7 @@ def broken(record: Record) -> list[str]:
           and c != "loss" and c != "breakdown_cost_pct"),
         *(f"{c} is 0" for c in NEVER_ZERO if r.get(c) == 0),
         *_pairs(r),
+        *_part_of_the_cpus(record),
         *_windows(record),
         *_reasons(record),
     ]  # fmt: skip
@@ -109,6 +109,16 @@ def _pairs(r: dict[str, Any]) -> list[str]:
         for a, b in ordered
         if r.get(a) is not None and r.get(b) is not None and r[a] > r[b] * (1 + 1e-9)
     ]
+
+
+def _part_of_the_cpus(record: Record) -> list[str]:
+    """The trial's own share is within that of all work, but for the kernel's ticks of 10 ms at either edge."""
+    whole, own = (record.result.get(c) for c in ("cpu_util_pct", "cpu_util_trial_pct"))
+    warmup = {epoch["epoch"] for epoch in record.epochs if epoch["warmup"]}
+    seconds = sum(w["t1"] - w["t0"] for w in record.windows if w["epoch"] not in warmup)
+    if whole is None or own is None or own <= whole + 2 + 100 * 0.02 * (1 + len(record.windows)) / seconds:
+        return []
+    return [f"cpu_util_trial_pct {own} > cpu_util_pct {whole} over {seconds:.2f} s"]
 
 
 def _windows(record: Record) -> list[str]:
@@ -191,6 +201,7 @@ def test_a_broken_record_is_seen() -> None:
         {"result": result | {"gpu_mem_allocated_mib": result["gpu_mem_reserved_mib"] + 1}},
         {"result": result | {"gpu_mem_reserved_mib": result["gpu_mem_mib"] + 1}},
         {"result": result | {"cpu_util_pct": 100.5}},
+        {"result": result | {"cpu_util_pct": result["cpu_util_trial_pct"] - 10}},
         {"result": result | {"step_time_ms_p50": result["step_time_ms_p95"] * 2}},
         {"result": result | {"power_w": 0.0}},
         {"result": {k: v for k, v in result.items() if k != "top1_pct"}},

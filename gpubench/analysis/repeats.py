@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from gpubench import result
@@ -23,12 +23,31 @@ SPREAD = (
 FIGURES: tuple[str, ...] = tuple(c.name for c in (*result.TRIAL[-2:], *result.MEASURED))
 
 
+def _of_all(found: Sequence[Any]) -> Any:
+    """The median, where every repeat has one: that of the lucky ones alone would flatter."""
+    return None if None in found else _middle(found)
+
+
+def _same(found: Sequence[Any]) -> Any:
+    """What all agree in: ranks have no median."""
+    return found[0] if len(set(found)) == 1 else None
+
+
+SPECIAL: dict[str, Callable[[Sequence[Any]], Any]] = {
+    "slowest_rank": _same,
+    "epochs_to_top1": _of_all,
+    "time_to_top1_s": _of_all,
+    "energy_to_top1_j": _of_all,
+}
+"""Figures whose median over repeats would mislead."""
+
+
 def merge_repeats(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """One row a configuration, in order of first appearance.
 
     Rows are repeats of each other if they agree in config_id, group, job and machine. Figures are medians over
-    those that ended ok. Adds `repeats` (how many those are) and `endings` ("ok", or "2 ok, 1 failed"), and the
-    doubt `spread` where their epoch times lie far apart.
+    those that ended ok. Adds `repeats` (how many those are), `reached` (how many of them a top-1 to reach), `endings`
+    ("ok", or "2 ok, 1 failed"), and the doubt `spread` where epoch times lie far apart.
     """
     found: dict[Any, dict[str | None, list[Row]]] = {}
     for number, row in enumerate(rows):
@@ -54,13 +73,15 @@ def _merge(same: Sequence[Row]) -> dict[str, Any]:
     merged = dict((good or bad)[0])
     merged["repeats"] = len(good)
     merged["endings"] = _endings(counts)
+    merged["reached"] = sum(row.get("time_to_top1_s") is not None for row in good)
     merged["reason"] = next((row["reason"] for row in bad if row.get("reason")), None)
     codes = {code for row in same for code in (row.get("doubts") or "").split("+") if code}
     merged["doubts"] = "+".join(sorted(codes)) or None
     merged["doubt_texts"] = {k: v for row in same for k, v in (row.get("doubt_texts") or {}).items()}
     if len(good) > 1:
         for name in FIGURES:
-            merged[name] = _middle([row.get(name) for row in good])
+            found = [row.get(name) for row in good]
+            merged[name] = SPECIAL.get(name, _middle)(found)
         times = [row["epoch_time_s"] for row in good if row.get("epoch_time_s") is not None]
         merged["epoch_time_iqr_s"] = iqr(times)
         if merged.get("images_per_epoch") and merged.get("epoch_time_s"):

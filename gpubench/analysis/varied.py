@@ -72,6 +72,11 @@ def asked(axes: Axes) -> tuple[str, ...]:
     return tuple(dict.fromkeys(field for group in axes for field in group))
 
 
+def together(axes: Axes, *fields: str) -> set[str]:
+    """The other fields that are on one axis with any of `fields`, and so move with them."""
+    return {other for group in axes if set(fields) & set(group) for other in group} - set(fields)
+
+
 def varied(rows: Sequence[Row], axes: Axes = ()) -> tuple[str, ...]:
     """The trial fields that differ between rows, in the order of result.TRIAL.
 
@@ -95,6 +100,11 @@ def constant(rows: Sequence[Row]) -> dict[str, Any]:
 def machine(row: Row) -> str | None:
     """What a row's figures depend on: its GPU model, or its CPU model where the device is the CPU."""
     return row.get("cpu_name") if row.get("device") == "cpu" else row.get("gpu_name")
+
+
+def inferred(row: Row, field: str) -> bool:
+    """Whether the record calls this field a guess at what a published log left out."""
+    return field in str((row.get("doubt_texts") or {}).get("inferred", ""))
 
 
 def label(row: Row, fields: Iterable[str]) -> str:

@@ -114,6 +114,8 @@ def _look(
             f"power was still falling, from {watts[0]:.0f} to {watts[-1]:.0f} W within the last second: "
             "something ran here moments ago"
         )
+    elif watts and fmean(watts) <= 0:
+        missing["power_w"] = "the driver tells a power of 0 W"
     elif watts:
         power = fmean(watts)
         missing.pop("power_w", None)  # one reading of many failed

@@ -14,7 +14,7 @@ from gpubench.analysis import energy, scaling
 from gpubench.analysis.growth import growth, moves_with, ordered_axis
 from gpubench.analysis.knee import knees
 from gpubench.analysis.repeats import REPEATS
-from gpubench.analysis.varied import Axes, Row, constant, label, machine, values, varied
+from gpubench.analysis.varied import Axes, Row, constant, inferred, label, machine, together, values, varied
 from gpubench.report.choice import SHOW, Choice
 from gpubench.result import Column, Record
 
@@ -144,7 +144,7 @@ def build(
     axis = ordered_axis(axes, rows)
     tied = moves_with(axis, axes, rows) if axis else ()
     grown = growth(rows, axis, tied)
-    scaled = scaling.scale(grown, _tied("gpus", "ranks", axes=axes), _tied("batch_size", axes=axes))
+    scaled = scaling.scale(grown, together(axes, "gpus", "ranks"), together(axes, "batch_size"))
     for row in grown:
         row["images_per_joule"], row["edp_js"] = energy.images_per_joule(row), energy.edp_js(row)
     fields = varied(grown, axes) or ("batch_size",)
@@ -166,11 +166,6 @@ def build(
         trials=tuple(rows),
         axes=axes,
     )
-
-
-def _tied(*fields: str, axes: Axes) -> set[str]:
-    """The fields that are on one axis with any of `fields`."""
-    return {other for group in axes if set(fields) & set(group) for other in group} - set(fields)
 
 
 def _shown(figure: str, rows: Sequence[Row]) -> bool:
@@ -225,7 +220,8 @@ def _heading(rows: Sequence[Row], grown: Sequence[Row], fields: Collection[str])
 
 def _pipeline(rows: Sequence[Row]) -> str:
     """Whether loading is in the epoch times. Empty where no record says how its images were fed."""
-    fed = {str(row.get("variant")): files for row in rows if (files := (row.get("facts") or {}).get("files"))}
+    told = [row for row in rows if (row.get("facts") or {}).get("files") and not inferred(row, "variant")]
+    fed = {str(row.get("variant")): row["facts"]["files"] for row in told}
     without = [variant for variant, files in fed.items() if files == "none"]
     if not without:
         return "input pipeline included" if fed else ""
@@ -380,6 +376,14 @@ def _notes(rows: Sequence[Row], fields: Sequence[str]) -> list[str]:
         notes.append(f"± is half the interquartile range over {over}.")
     sentences: dict[str, list[Row]] = {}
     for row in rows:
+        if row.get("until_top1") and row["reached"] < row["repeats"]:
+            whose = (
+                f" in {row['repeats'] - row['reached']} of {row['repeats']} repeats" if row["reached"] else ""
+            )
+            missed = (
+                f"Top-1 of {row['until_top1']:g} % was not reached within {row.get('epochs')} epochs{whose}"
+            )
+            sentences.setdefault(missed, []).append(row)
         if row["endings"] not in ("ok", "oom", "missing"):
             reason = (row.get("reason") or "no reason was recorded").strip().splitlines()[0]
             sentences.setdefault(f"{row['endings']}: {reason}", []).append(row)

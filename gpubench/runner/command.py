@@ -267,6 +267,8 @@ def table(
     folder: Path | None, *, markdown: bool = False, sources: bool = False, columns: str | None = None
 ) -> int:
     """`gpubench table`. `sources`: where the figures come from, in place of the figures."""
+    if sources and columns is not None:
+        raise UsageError("--sources stands in place of the table that --columns is for; give one of them")
     choice = choices.parse(columns, COLUMN) if columns is not None else choices.SHOW
     results, records = opened(folder)
     found = contents(results, records, choice=choice)

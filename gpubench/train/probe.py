@@ -146,6 +146,8 @@ def all_reduce(backend: str, rank: int, uuids: Sequence[str], meeting: str) -> b
 
     os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(filter(None, uuids))
     device = torch.device("cuda", rank) if backend == "nccl" else torch.device("cpu")
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
     dist.init_process_group(
         backend,
         store=dist.FileStore(meeting, len(uuids)),  # type: ignore[attr-defined]

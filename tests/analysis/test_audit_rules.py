@@ -1,6 +1,8 @@
 """The twelve rules, each kept, broken and not decidable."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gpubench import result
 from gpubench.analysis.audit import accuracy, fairness, runs, workload
@@ -157,6 +159,21 @@ def test_the_baseline_may_stand_in_another_table():
 
 def test_without_a_plan_it_is_open_what_was_left_out():
     assert found(fairness.nothing_flattered, row(), planned=frozenset())[0] == "not decidable"
+
+
+FIELDS = [name for name, value in row().items() if value is not None and name not in ("trial_id", "status")]
+
+
+@given(st.lists(st.tuples(st.sampled_from([16, 64, 2048]), st.sampled_from([1, 2, 4]),
+                          st.sampled_from(["ok", "oom", "failed", "missing"]),
+                          st.sets(st.sampled_from(FIELDS))), max_size=6))  # fmt: skip
+def test_no_rule_stumbles_over_what_a_record_lacks(asked):
+    rows = [
+        row(batch, gpus, status=status) | dict.fromkeys(lacking) for batch, gpus, status, lacking in asked
+    ]
+    for rule, finding in audit(facts(*rows, attempts=attempts(1))):
+        assert finding.verdict in ("kept", "broken", "not decidable"), rule.title
+        assert "None" not in finding.text
 
 
 def test_every_rule_says_something_of_any_folder():

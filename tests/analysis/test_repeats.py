@@ -30,6 +30,15 @@ def test_repeats_that_lie_apart_are_a_doubt(times, wide):
     assert merged["doubt_texts"] == ({"spread": SPREAD} if wide else {})
 
 
+def test_a_rank_has_no_median_and_a_top1_that_one_repeat_missed_no_time():
+    rows = repeats(1.0, 1.0, 1.0, slowest_rank=3, time_to_top1_s=9.0, until_top1=50.0)
+    assert merge_repeats(rows)[0]["slowest_rank"] == 3
+    assert merge_repeats(rows)[0]["time_to_top1_s"] == 9.0
+    rows[0] |= {"slowest_rank": 0, "time_to_top1_s": None}
+    (merged,) = merge_repeats(rows)
+    assert (merged["slowest_rank"], merged["time_to_top1_s"], merged["reached"]) == (None, None, 2)
+
+
 def test_other_doubts_stay_and_failed_repeats_show():
     rows = repeats(1.0, 2.0, doubts="dp", doubt_texts={"dp": "copies"})
     rows += [rows[0] | {"status": "failed", "epoch_time_s": None, "reason": "killed", "doubts": None}]

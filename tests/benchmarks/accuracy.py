@@ -182,10 +182,15 @@ def sweep(
         print("$", shlex.join(["gpubench", *command[3:]]))
     time.sleep(PAUSE_S)
     began = time.monotonic()
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    done = subprocess.run(command, check=False, stdout=subprocess.DEVNULL)
     seconds = time.monotonic() - began
+    if done.returncode not in (0, 1):  # 1: the record says what went wrong
+        sys.exit(f"the sweep ended with exit code {done.returncode}")
     (path,) = out.glob("records/*/*.json")
-    return seconds, json.loads(path.read_text())
+    record = json.loads(path.read_text())
+    if record["status"] != "ok":
+        sys.exit(f"the trial ended as {record['status']}: {record['reason']}")
+    return seconds, record
 
 
 def measured_windows(record: dict[str, Any]) -> list[tuple[float, float]]:

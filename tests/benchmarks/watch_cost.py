@@ -64,6 +64,8 @@ def measure(options: argparse.Namespace, folder: Path) -> int:
     nvml = open_nvml()
     here = environment.machine(nvml)
     cuda = options.device == "cuda"
+    if cuda and len(here.gpus) < options.gpus:
+        sys.exit(f"{options.gpus} GPUs are asked for, this machine shows {len(here.gpus)}")
     uuids = [gpu.uuid for gpu in here.gpus[: options.gpus]] if cuda else []
     print(
         f"{options.model}, {options.size} px, {options.gpus} {'GPUs' if cuda else 'CPU ranks'}, "

@@ -123,6 +123,12 @@ def test_one_failed_reading_of_many_costs_nothing() -> None:
     assert not found.missing
 
 
+def test_0_w_is_no_figure() -> None:
+    found = look(Moving(watts=lambda _: 0.0))
+    assert found.power_w is None
+    assert "0 W" in found.missing["power_w"]
+
+
 def test_no_gpus_take_no_time() -> None:
     def sleep(_: float) -> None:
         raise AssertionError("nothing to wait for")

@@ -147,7 +147,7 @@ def test_each_call_fails_with_its_reason(library: pytest.MonkeyPatch, call: str,
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("call", READS)
 def test_a_gpu_that_is_not_there_has_a_reason(library: pytest.MonkeyPatch, call: str, error: str) -> None:
-    functions, read = READS[call]
+    _, read = READS[call]
     nvml = PynvmlNvml()
     nvml._handles.clear()  # as of a GPU that was never listed
     library.setattr(pynvml, "nvmlDeviceGetHandleByUUID", _raise(ERRORS[error]))

@@ -24,6 +24,7 @@ from gpubench.environment import Machine
 from gpubench.experiment.experiment import Options, parse, with_options
 from gpubench.experiment.plan import expand
 from gpubench.monitor.figures import Figures
+from gpubench.monitor.idle import look_around
 from gpubench.monitor.nvml import NvmlError, Utilisation
 from gpubench.monitor.watcher import Watcher, Window
 from gpubench.report.live import QuietView
@@ -85,8 +86,6 @@ STANDS_ON: dict[str, tuple[set[str], ...]] = {
     "temperature_c": ({"temperature_c"},),
 }
 """Column -> the calls of which any one that never fails must do for its figure."""
-MAY_BE_EMPTY = frozenset({"idle_power_w"})
-"""Measured before a sweep, not by the watcher."""
 
 
 @dataclass
@@ -97,6 +96,8 @@ class Faulty:
     calls: frozenset[str]
     error: str
     when: Callable[[int], bool]
+    gpus: frozenset[str] = frozenset({G0, G1})
+    """GPUs whose calls fail, and count."""
     made: dict[str, int] = field(default_factory=dict)
 
     def __getattr__(self, name: str) -> Any:
@@ -105,6 +106,8 @@ class Faulty:
             return thing
 
         def maybe(*args: Any) -> Any:
+            if args[0] not in self.gpus:
+                return thing(*args)
             number = self.made.get(name, 0)
             self.made[name] = number + 1
             if self.when(number):
@@ -137,15 +140,19 @@ class Clock:
 class Busy(FakeNvml):
     """A machine that trains, by a clock: the counter counts, and the driver keeps its samples.
 
-    Until `full_from` it does everything by half: what was read outside the measured windows shows.
+    But from `full_from` to `full_until` it does everything by half: what was read outside the measured windows shows.
     """
 
     now: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time
     full_from: float = 0.0
+    full_until: float = math.inf
+
+    def is_full(self, t: float) -> bool:
+        return self.full_from - 1e-6 <= t < self.full_until - 1e-6
 
     def part(self, t: float) -> float:
-        return 1.0 if t >= self.full_from else 0.5
+        return 1.0 if self.is_full(t) else 0.5
 
     def utilisation(self, uuid: str) -> Utilisation:
         part = self.part(self.now())
@@ -158,15 +165,15 @@ class Busy(FakeNvml):
         return self.part(self.now()) * self.clock[uuid]
 
     def throttle_mask(self, uuid: str) -> int:
-        return self.throttled[uuid] if self.now() >= self.full_from else 0x1
+        return self.throttled[uuid] if self.is_full(self.now()) else 0x1
 
     def temperature_c(self, uuid: str) -> float:  # noqa: ARG002
-        return 61 if self.now() >= self.full_from else 50
+        return 61 if self.is_full(self.now()) else 50
 
     def energy_j(self, uuid: str) -> float:
         counted = int(self.now() * 10 + 1e-6) / 10  # the driver counts on every 0.1 s
-        before = min(counted, self.full_from)
-        return 1e6 + self.power[uuid] * (0.5 * before + counted - before)
+        full = max(0.0, min(counted, self.full_until) - self.full_from)
+        return 1e6 + self.power[uuid] * (counted + full) / 2
 
     def history(self, uuid: str, what: str, after_s: float) -> list[tuple[float, float]]:
         period, depth, value = {
@@ -179,7 +186,7 @@ class Busy(FakeNvml):
         times = (k * period for k in range(oldest, newest + 1))
         ahead = self.wall() - self.now()
         # A sample stands for the time before it.
-        return [(t, self.part(t - period - ahead + 1e-6) * value) for t in times if t > after_s]
+        return [(t, self.part(t - period - ahead) * value) for t in times if t > after_s]
 
 
 def busy(**clocks: Callable[[], float]) -> Busy:
@@ -206,13 +213,15 @@ def watch(watcher: Watcher, clock: Clock, wall: Clock, seconds: float) -> None:
     wall.now = clock.now + ahead
 
 
-def trial(calls: Sequence[str], error: str, when: Callable[[int], bool]) -> Figures:
+def trial(
+    calls: Sequence[str], error: str, when: Callable[[int], bool], gpus: Sequence[str] = (G0, G1)
+) -> Figures:
     """A trial of three epochs on two GPUs, watched while these calls fail."""
     clock, wall = Clock(1000.0), Clock(1_700_000_000.0)
     pid = os.getpid()
     inner = busy(now=clock, wall=wall)
     inner.full_from = math.inf
-    nvml = Faulty(inner, frozenset(calls), error, when)
+    nvml = Faulty(inner, frozenset(calls), error, when, frozenset(gpus))
     watcher = Watcher(nvml, machine(), [G0, G1], machine().cpu_ids, clock, wall)
     watcher.before()
     watcher.start(pid)
@@ -230,6 +239,7 @@ def trial(calls: Sequence[str], error: str, when: Callable[[int], bool]) -> Figu
         watcher.edge()
         watch(watcher, clock, wall, 0.05)
     watcher.settle()
+    inner.full_until = clock.now
     watch(watcher, clock, wall, 1)
     watcher.after()
     watcher.now()
@@ -298,6 +308,42 @@ def test_two_calls_that_fail(one: str, other: str) -> None:
 @pytest.mark.parametrize("when", WHEN)
 def test_a_gpu_that_is_lost(when: str) -> None:
     assert faults(trial(CALLS, "GPU is lost", WHEN[when]), set()) == []
+
+
+@pytest.mark.parametrize("when", WHEN)
+@pytest.mark.parametrize("call", CALLS)
+def test_a_call_that_fails_on_one_of_two_gpus(call: str, when: str) -> None:
+    """What the other one tells is not taken for both."""
+    for gpu_uuid in (G0, G1):
+        got = trial([call], "GPU is lost", WHEN[when], [gpu_uuid])
+        assert faults(got, set(CALLS) - {call}) == [], gpu_uuid
+
+
+@pytest.mark.parametrize("when", WHEN)
+def test_one_of_two_gpus_is_lost(when: str) -> None:
+    for gpu_uuid in (G0, G1):
+        assert faults(trial(CALLS, "GPU is lost", WHEN[when], [gpu_uuid]), set()) == [], gpu_uuid
+
+
+@pytest.mark.parametrize("when", WHEN)
+@pytest.mark.parametrize("call", CALLS)
+def test_the_look_beforehand(call: str, when: str) -> None:
+    """Idle power, and who is there: a figure, or why there is none."""
+    clock, wall = Clock(1000.0), Clock(1_700_000_000.0)
+
+    def sleep(seconds: float) -> None:
+        clock.now += seconds
+        wall.now += seconds
+
+    for error in ERRORS:
+        nvml = Faulty(busy(now=clock, wall=wall), frozenset([call]), error, WHEN[when])
+        looks = look_around(nvml, [G0, G1], clock=clock, wall=wall, sleep=sleep)
+        for uuid, watts, util in ((G0, 500, 90), (G1, 300, 70)):
+            look = looks[uuid]
+            for name, got, true in (("power_w", look.power_w, watts), ("util_pct", look.util_pct, util)):
+                assert got == pytest.approx(true) if got is not None else error in look.missing[name], name
+            for name, found in (("compute", look.compute), ("desktop", look.desktop)):
+                assert found == () if found is not None else error in look.missing[name], name
 
 
 @pytest.mark.parametrize("error", ERRORS)

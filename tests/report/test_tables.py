@@ -221,14 +221,19 @@ def test_parts_of_steps_take_the_place_of_what_timing_them_moves():
 
 
 def test_a_top1_to_reach_stands_beside_the_top1_even_where_no_row_got_there():
-    table = shown([row(64, until_top1=60.0, top1_pct=41.0)])
+    table = shown([row(64, until_top1=60.0, epochs=5, top1_pct=41.0)])
     assert names(table)[-3:] == ["top1_pct", "time_to_top1_s", "status"]
     assert cells(table, "time_to_top1_s") == ["–"]
     assert "until top-1 60 %" in table.heading[0]
+    assert "Top-1 of 60 % was not reached within 5 epochs (the only row)" in table.notes
     assert "time_to_top1_s" not in names(shown([row(64, top1_pct=41.0)]))
     got = {"epochs_to_top1": 4, "time_to_top1_s": 31.25, "energy_to_top1_j": 21000.0}
     table = shown([row(64, until_top1=60.0, top1_pct=61.0, **got)])
     assert [cells(table, name) for name in got] == [["4"], ["31.3"], ["21,000"]]
+    assert not table.notes
+    one = {"until_top1": 60.0, "epochs": 5, "top1_pct": 61.0, "config_id": "c"}
+    table = shown([row(64, repeat=0, **one, **got), row(64, repeat=1, **one)])
+    assert "Top-1 of 60 % was not reached within 5 epochs in 1 of 2 repeats (the only row)" in table.notes
 
 
 def test_rows_from_before_a_field_came_do_not_differ_in_it():

@@ -71,6 +71,7 @@ def test_json_is_one_object_with_every_finding(tmp_path: Path) -> None:
     assert told["can_sweep"] is True
     assert {"group", "name", "verdict", "found", "remedy", "forbids"} == set(told["findings"][0])
     found = by_name(ran.stdout)
+    assert max(map(len, found)) < answer.NAME, "columns stay columns"
     assert str(tmp_path / "mine") in found["results"]["found"]
     assert str(tmp_path / "images") in found["images"]["found"]
     assert found["imports"]["verdict"] == "ok"
@@ -98,6 +99,71 @@ def test_a_broken_torch_forbids_any_sweep(tmp_path: Path, package: str, body: st
     assert found in told["imports"]["found"]
     assert told["imports"]["remedy"]
     assert "gloo" not in told, "what could not be tried is not judged"
+
+
+DRIVER = """
+import sys
+if "torch" not in sys.modules:
+    import types
+    import pynvml as n
+    seen = types.SimpleNamespace
+    told = {
+        "nvmlInit": None, "nvmlSystemGetDriverVersion": "580.1", "nvmlDeviceGetCount": 1,
+        "nvmlDeviceGetHandleByIndex": 0, "nvmlDeviceGetHandleByUUID": 0, "nvmlDeviceGetUUID": "GPU-0",
+        "nvmlDeviceGetName": "NVIDIA H200", "nvmlDeviceGetPciInfo": seen(busId="0000:0"),
+        "nvmlDeviceGetMemoryInfo": seen(total=1 << 37, used=1 << 30, reserved=1 << 29),
+        "nvmlDeviceGetMaxMigDeviceCount": 0, "nvmlDeviceGetUtilizationRates": seen(gpu=97, memory=40),
+        "nvmlDeviceGetFieldValues": [seen(nvmlReturn=0, value=seen(uiVal=400_000))],
+        "nvmlDeviceGetComputeRunningProcesses": [seen(pid=1, usedGpuMemory=12 << 30)],
+    }
+    for name in dir(n):
+        if name.startswith("nvmlDeviceGet") or name in told:
+            def call(*_, name=name, **__):
+                if name not in told:
+                    raise n.NVMLError(n.NVML_ERROR_NOT_SUPPORTED)
+                return told[name]
+            setattr(n, name, call)
+"""
+"""Replaces the driver's answers in every process of the command: one GPU, 97 % busy with process 1."""
+
+
+@pytest.fixture
+def with_gpu(tmp_path: Path) -> dict[str, str]:
+    """The environment of a command that believes in a GPU, on which CUDA can't start."""
+    fakes = tmp_path / "fakes"
+    fakes.mkdir()
+    (fakes / "sitecustomize.py").write_text(DRIVER)
+    return {"PYTHONPATH": str(fakes), "CUDA_VISIBLE_DEVICES": "0"}
+
+
+def test_a_gpu_that_cuda_cannot_use_forbids_a_sweep(tmp_path: Path, with_gpu: dict[str, str]) -> None:
+    ran = run(tmp_path, "--json", **with_gpu)
+    assert ran.returncode == 4, ran.stdout + ran.stderr
+    found = by_name(ran.stdout)
+    assert "1 × NVIDIA H200" in found["visible"]["found"]
+    assert found["CUDA"]["forbids"]
+    assert found["busy"]["forbids"]
+    assert found["energy counter"]["verdict"] == "doubt"
+    assert found["temperature"]["verdict"] == "no"
+    assert found["gloo"]["verdict"] == "ok"
+    assert not [f for f in found.values() if f["group"] == "checks that broke"]
+
+
+def test_a_sweep_is_refused_where_a_stranger_is_busy(tmp_path: Path, with_gpu: dict[str, str]) -> None:
+    arguments = [sys.executable, "-m", "gpubench", "sweep", "--model", "lenet", "--batch-size", "16",
+                 "--set", "input_size=28", "--variant", "synthetic", "--steps", "2"]  # fmt: skip
+    environ = {**os.environ, **with_gpu, "GPUBENCH_OUT": str(tmp_path / "results")}
+    settings: dict[str, Any] = {"cwd": tmp_path, "env": environ, "text": True, "capture_output": True}
+    ran = subprocess.run(arguments, timeout=LIMIT_S, check=False, **settings)
+    assert ran.returncode == 4
+    last = ran.stderr.splitlines()[-1]
+    assert last.startswith("gpubench: GPU 0 is 97 % busy with somebody else's work: process 1 (")
+    assert "12,288 MiB" in last
+    assert "--allow-busy" in last
+    assert not list((tmp_path / "results").glob("*/records/*"))
+    ran = subprocess.run([*arguments, "--allow-busy"], timeout=LIMIT_S, check=False, **settings)
+    assert "GPU 0 is 97 % busy" in ran.stderr
+    assert ran.returncode == 1, "it goes on, and fails for want of a real GPU"
 
 
 def test_results_that_cannot_be_written_forbid_it(tmp_path: Path) -> None:

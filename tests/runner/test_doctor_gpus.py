@@ -16,7 +16,7 @@ from gpubench import environment
 from gpubench.experiment.experiment import Options
 from gpubench.monitor.nvml import Device, NoNvml, Nvml
 from gpubench.runner.command import read_experiment
-from gpubench.runner.doctor import gpus, neighbours, readings, remedies
+from gpubench.runner.doctor import answer, gpus, neighbours, readings, remedies
 from gpubench.runner.doctor.finding import Finding
 from gpubench.runner.doctor.scene import Scene, Told, named
 
@@ -44,6 +44,7 @@ class Healthy(FakeNvml):
 
     def __post_init__(self) -> None:
         for one in self.devices:
+            self.power.setdefault(one.uuid, 75.0)
             for what in ("gpu_util_pct", "gpu_mem_util_pct", "power_w"):
                 self.buffers.setdefault((one.uuid, what), [(1000.0 + k, 50.0) for k in range(15)])
 
@@ -89,11 +90,13 @@ def test_a_healthy_machine_has_no_doubt() -> None:
     assert not not_ok(found)
     told = {finding.name: finding.found for finding in found}
     assert told["visible"] == "2 of 2: 2 × NVIDIA H200, 143,771 MiB"
-    assert told["energy counter"].startswith("counts (")
-    assert "field 186" in told["power"]
-    assert "15 samples over 14.0 s" in told["its buffer"]
+    assert "J more within 0.01 s" in told["energy counter"]
+    assert told["power"] == "75 W (NVML field 186, instant)"
+    assert told["idle power"] == "75, 75 W"
+    assert "15 samples over 14.0 s" in told["utilisation buffer"]
     assert "reserve apart" in told["device memory"]
     assert told["processes"] == "0"
+    assert max(map(len, told)) < answer.NAME
 
 
 def test_every_call_is_broken_here() -> None:
@@ -116,7 +119,7 @@ def test_each_failing_call_is_named_with_its_cost_and_a_remedy(call: str, error:
     ("broken", "name", "verdict", "cost"),
     [
         ({"utilisation"}, "utilisation", "doubt", "buffer stands in"),
-        ({"history"}, "its buffer", "doubt", "polled at 10 Hz"),
+        ({"history"}, "utilisation buffer", "doubt", "polled at 10 Hz"),
         ({"utilisation", "history"}, "utilisation", "no", "gpu_util_pct"),
         ({"processes"}, "processes", "doubt", "growth of device memory"),
         ({"processes", "memory"}, "processes", "no", "torch's allocator"),
@@ -145,16 +148,28 @@ def test_a_counter_that_stands_still_is_none() -> None:
     assert finding.remedy
 
 
+def test_values_that_differ_are_told_for_each_gpu() -> None:
+    nvml = Healthy(power={"GPU-00": 71.0, "GPU-11": 93.0})
+    told = {finding.name: finding.found for finding in readings.readings(scene(nvml))}
+    assert told["power"] == "71 W | 93 W (NVML field 186, instant)"
+
+
+def test_no_gpu_draws_0_w() -> None:
+    wrong = not_ok(at_gpus(scene(Healthy(power={"GPU-00": 0.0}))))
+    assert "GPU 0: the driver tells a power of 0 W" in wrong["power"].found
+    assert "GPU 0: the driver tells a power of 0 W" in wrong["idle power"].found
+
+
 def test_an_empty_buffer_is_none() -> None:
     wrong = not_ok(list(readings.readings(scene(FakeNvml(energy={})))))
-    assert "keeps no buffer" in wrong["its buffer"].found
-    assert "keeps no buffer" in wrong["its buffer of power"].found
+    assert "keeps no buffer" in wrong["utilisation buffer"].found
+    assert "keeps no buffer" in wrong["power buffer"].found
 
 
 def test_one_gpu_of_two_is_told_apart() -> None:
     nvml = Healthy()
     del nvml.buffers[gpu(1).uuid, "power_w"]
-    lines = [f for f in readings.readings(scene(nvml)) if f.name == "its buffer of power"]
+    lines = [f for f in readings.readings(scene(nvml)) if f.name == "power buffer"]
     assert [(f.verdict, f.found.partition(":")[0]) for f in lines] == [("ok", "GPU 0"), ("doubt", "GPU 1")]
 
 
@@ -175,6 +190,11 @@ def test_all_gpus_busy_forbids_a_sweep() -> None:
     busy = [f for f in neighbours.others(scene(nvml), seconds=0.01) if f.name == "busy"]
     assert len(busy) == 2
     assert all(f.forbids and "--allow-busy" in f.remedy for f in busy)
+
+
+def test_processes_that_cannot_be_listed_are_not_nobody() -> None:
+    found = neighbours.others(scene(Healthy(broken={"processes"})), seconds=0.01)
+    assert not any("nobody" in finding.found for finding in found)
 
 
 def test_an_idle_stranger_and_a_desktop_are_doubts() -> None:

@@ -113,8 +113,12 @@ def test_another_order_in_torch_is_a_doubt(numbering: Any) -> None:
 @pytest.mark.parametrize(
     ("nvml", "words", "remedy"),
     [
-        (FakeNvml(procs={"GPU-00": [(7, 614.0)], "GPU-11": [(7, 614.0)]}), "pid namespace", "--pid=host"),
-        (FakeNvml(), "lists no process", "--pid=host"),
+        (
+            FakeNvml(procs={"GPU-00": [(7, 614.0)], "GPU-11": [(7, 614.0)]}),
+            "by that number: another pid namespace",
+            "--pid=host",
+        ),
+        (FakeNvml(), "pid namespace", "--pid=host"),
         (FakeNvml(procs={"GPU-00": [(PID, None)], "GPU-11": [(PID, None)]}), "not its memory", "MIG"),
         (
             FakeNvml(broken={"processes"}, error="Function Not Found"),

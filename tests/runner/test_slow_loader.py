@@ -26,7 +26,7 @@ def sweep(home: Path, *options: str) -> pd.DataFrame:
     assert done.returncode == 0, done.stderr
     table = pd.read_csv(home / "results" / "trials.csv")
     assert set(table["status"]) == {"ok"}
-    return table.set_index(table["model"].str.rpartition(":")[2])
+    return table.assign(model=table["model"].str.rpartition(":")[2]).set_index("model")
 
 
 def told_apart(table: pd.DataFrame) -> None:

@@ -66,7 +66,7 @@ def holds_while_scaling(facts: Facts) -> Finding:
             f"in {unsure} of {compared} rows top-1 falls by more than {MARGIN:g} point, but so few validation "
             "images can't tell it from chance"
         )
-    if few:
+    if few and not unlearned:
         unclear.append(
             f"no fall above {MARGIN:g} point in {few} of {compared} rows, but equal top-1 takes {SEEDS} seeds: "
             f"--repeats {SEEDS}"

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from gpubench.analysis.growth import series
 from gpubench.analysis.repeats import merge_repeats
 from gpubench.analysis.scaling import DEVICES, Comparison, comparisons
-from gpubench.analysis.varied import Axes, Row, label, machine, varied
+from gpubench.analysis.varied import Axes, Row, label, machine, together, varied
 
 Verdict = Literal["kept", "broken", "not decidable"]
 
@@ -60,12 +60,13 @@ class Shown:
 
     def tied(self, *fields: str) -> set[str]:
         """The fields that are on one axis with any of `fields`."""
-        return {f for group in self.axes if set(fields) & set(group) for f in group} - set(fields)
+        return together(self.axes, *fields)
 
     def scaled(self) -> list[list[dict[str, Any]]]:
         """Rows that differ in batch size and devices alone (and what moves with them), two or more of them."""
         free = {*DEVICES, *self.tied("batch_size", "gpus", "ranks")}
-        return [same for same in series(self.merged, "batch_size", free).values() if len(same) > 1]
+        sized = [row for row in self.merged if row.get("batch_size")]
+        return [same for same in series(sized, "batch_size", free).values() if len(same) > 1]
 
     def label(self, row: Row) -> str:
         """The row's name in a sentence."""
@@ -135,8 +136,3 @@ def listed(found: Iterable[Any], limit: int = 3) -> str:
 def details(row: Row) -> dict[str, Any]:
     """What the record knows of the images: counts, native size, how the variant's files lie."""
     return row.get("facts") or {}
-
-
-def inferred(row: Row, field: str) -> bool:
-    """Whether the record says that this field is a guess at what a published log left out."""
-    return field in str((row.get("doubt_texts") or {}).get("inferred", ""))

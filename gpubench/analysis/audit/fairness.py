@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from gpubench.analysis.audit.facts import NOTHING, Facts, Finding, Shown, inferred, judge, listed, of
+from gpubench.analysis.audit.facts import NOTHING, Facts, Finding, Shown, judge, listed, of
 from gpubench.analysis.scaling import devices
-from gpubench.analysis.varied import Row, machine, values
+from gpubench.analysis.varied import Row, inferred, machine, values
 
 HOLES = ("failed", "timeout", "interrupted", "missing")
 VERSIONS = ("torch", "driver", "cuda")

@@ -79,7 +79,8 @@ def ended_by_epochs(facts: Facts) -> Finding:
     )
     goals = [f"after {listed(lengths)} epochs"] if (lengths := _lengths(facts.ok, "epochs")) else []
     goals += [f"after {listed(lengths)} measured steps"] if (lengths := _lengths(facts.ok, "steps")) else []
-    goals += ["at a top-1"] if any(row.get("until_top1") for row in facts.ok) else []
+    most = sorted({row["epochs"] for row in facts.ok if row.get("until_top1") and row.get("epochs")})
+    goals += [f"at a top-1 within {listed(most)} epochs"] if most else []
     cut = [row for row in facts.rows if row["status"] == "timeout"]
     late = f"; {len(cut)} trials that met their deadline have no figures" if cut else ""
     return judge(

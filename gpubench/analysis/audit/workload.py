@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpubench.analysis.audit.facts import NOTHING, Facts, Finding, details, inferred, judge, listed, of
-from gpubench.analysis.varied import CANDIDATES, Row, known
+from gpubench.analysis.audit.facts import NOTHING, Facts, Finding, details, judge, listed, of
+from gpubench.analysis.varied import CANDIDATES, Row, inferred, known
 
 ENLARGED = 2.0
 """Times an image's native side from which an input counts as blown up."""
@@ -126,7 +126,7 @@ def sensible_sizes(facts: Facts) -> Finding:
         most = max(few, key=lambda row: float(row["batch_size"]))
         broken.append(
             f"in {of(few, facts.ok)} an epoch has fewer than {FEW_STEPS} steps (batch {most['batch_size']}: "
-            f"{_steps(most):.0f}), so the batch is out of proportion to the data; take more images"
+            f"{_steps(most):.0f}), so the batch is out of proportion to the data; take more images or smaller batches"
         )
     if unknown_size:
         unclear.append(f"the images' own size is not on record for {of(unknown_size, facts.ok)}")

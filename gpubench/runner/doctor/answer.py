@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 STYLES = {"ok": "green", "doubt": "yellow", "no": "bold red"}
-VERDICT, NAME = 7, 18
+VERDICT, NAME = 7, 20
 """Widths of the first two columns, gap included."""
 INDENT = " " * (2 + VERDICT + NAME)
 NARROWEST = 30

@@ -21,7 +21,7 @@ def doctor(*, as_json: bool) -> int:
     """`gpubench doctor`: returns the exit code, `UnusableError`'s where no sweep can run here."""
     nvml = open_nvml()
     machine = environment.machine(nvml)
-    waiting = Console(stderr=True).status("torch is imported and tried in a child …")
+    waiting = Console(stderr=True).status("torch is imported and tried in a child ...", spinner="line")
     with Probe([gpu.uuid for gpu in machine.gpus]) as probe:
 
         def ask_torch() -> Told:

@@ -54,9 +54,11 @@ def others(scene: Scene, seconds: float = 1.0) -> Iterable[Finding]:
             name="idle power",
             verdict="doubt",
             found=f"{named(scene.machine.gpus, uuids)}: {reason}: idle_power_w stays empty",
-            remedy=remedies.remedy(reason, remedies.NVML, "try again in a minute"),
+            remedy=remedies.remedy(
+                reason, remedies.NVML, "where something has just run, try again in a minute"
+            ),
         )
-    if not any(looks[uuid].compute or looks[uuid].desktop for uuid in looks) and not ruling.busy:
+    if not ruling.busy and all(look.compute == () and not look.desktop for look in looks.values()):
         yield Finding(group=GROUP, name="processes", verdict="ok", found="nobody else")
     if ruling.idle_power_w:
         watts = ", ".join(f"{power:.0f}" for power in ruling.idle_power_w.values())

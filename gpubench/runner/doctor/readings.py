@@ -34,6 +34,8 @@ class Reading:
     """Names of readings of which any one stands in for it."""
     instead: str = ""
     """What it costs where one does."""
+    suffix: Callable[[Nvml], str] = lambda _: ""
+    """What stands behind the values, once for all GPUs."""
     minor: bool = False
     """Whether no column rests on it."""
 
@@ -79,6 +81,13 @@ def _memory(nvml: Nvml, uuid: str) -> str:
     return f"{found.used_mib:,.0f} MiB in use, {apart}"
 
 
+def _power(nvml: Nvml, uuid: str) -> str:
+    watts = nvml.power_w(uuid)
+    if watts <= 0:
+        raise Unmeasured("the driver tells a power of 0 W")
+    return f"{watts:.0f} W"
+
+
 def _throttle(nvml: Nvml, uuid: str) -> str:
     mask = nvml.throttle_mask(uuid)
     return ", ".join(name for name, bit in THROTTLE_REASONS.items() if mask & bit) or "none now"
@@ -95,8 +104,8 @@ def _energy(nvml: Nvml, uuids: Sequence[str]) -> dict[str, str | Unmeasured]:
     def second(nvml: Nvml, uuid: str) -> str:
         joules = nvml.energy_j(uuid) - before[uuid]
         if joules <= 0:
-            raise Unmeasured(f"energy counter: it moved by {joules:g} J in {COUNTER_PAUSE_S:g} s")
-        return f"counts ({joules:.0f} J in {COUNTER_PAUSE_S:g} s)"
+            raise Unmeasured(f"it moved by {joules:g} J within {COUNTER_PAUSE_S:g} s")
+        return f"{joules:.0f} J"
 
     found = each(first)(nvml, uuids)
     if before:
@@ -112,11 +121,11 @@ READINGS: tuple[Reading, ...] = (
         name="utilisation",
         read=each(_utilisation),
         lost=_NO_UTILISATION,
-        stand_ins=("its buffer",),
+        stand_ins=("utilisation buffer",),
         instead="the driver's buffer stands in, except for windows under 0.5 s",
     ),
     Reading(
-        name="its buffer",
+        name="utilisation buffer",
         read=each(_buffer("gpu_util_pct", "gpu_mem_util_pct")),
         lost=_NO_UTILISATION,
         stand_ins=("utilisation",),
@@ -143,13 +152,14 @@ READINGS: tuple[Reading, ...] = (
     ),
     Reading(
         name="power",
-        read=each(lambda nvml, uuid: f"{nvml.power_w(uuid):.0f} W ({nvml.power_source})"),
+        read=each(_power),
+        suffix=lambda nvml: f" ({nvml.power_source})",
         lost=f"{_NO_POWER}, and idle_power_w",
-        stand_ins=("its buffer of power",),
+        stand_ins=("power buffer",),
         instead="the driver's buffer stands in; idle_power_w stays empty",
     ),
     Reading(
-        name="its buffer of power",
+        name="power buffer",
         read=each(_buffer("power_w")),
         lost=_NO_POWER,
         stand_ins=("power",),
@@ -158,8 +168,9 @@ READINGS: tuple[Reading, ...] = (
     Reading(
         name="energy counter",
         read=_energy,
+        suffix=lambda _: f" more within {COUNTER_PAUSE_S:g} s",
         lost="energy_j stays empty",
-        stand_ins=("its buffer of power", "power"),
+        stand_ins=("power buffer", "power"),
         instead="energy_j is the integral of sampled power (energy_source says so)",
     ),
     Reading(
@@ -198,9 +209,15 @@ def readings(scene: Scene) -> Iterable[Finding]:
     for reading in READINGS:
         fine = [uuid for uuid in uuids if uuid in works[reading.name]]
         if fine:
-            values = " | ".join(dict.fromkeys(str(told[reading.name][uuid]) for uuid in fine))
+            values = [str(told[reading.name][uuid]) for uuid in fine]
+            shown = values[0] if len(set(values)) == 1 else " | ".join(values)
             where = "" if len(fine) == len(uuids) else f"{named(gpus, fine)}: "
-            yield Finding(group=GROUP, name=reading.name, verdict="ok", found=f"{where}{values}")
+            yield Finding(
+                group=GROUP,
+                name=reading.name,
+                verdict="ok",
+                found=f"{where}{shown}{reading.suffix(scene.nvml)}",
+            )
         reasons: dict[str, list[str]] = {}
         for uuid in uuids:
             if uuid not in works[reading.name]:
@@ -220,7 +237,7 @@ def _failed(
     stood_in_for = any(set(uuids) <= works[name] for name in reading.stand_ins)
     cut = any(scene.devices()[uuid].parent for uuid in uuids)
     otherwise = "nvidia-smi and dmesg should say more"
-    if "keeps no buffer" in reason or "energy counter: it moved" in reason:
+    if "keeps no buffer" in reason or "it moved by" in reason or "power of 0 W" in reason:
         otherwise = "nothing on this product, unless a newer driver offers it"
     return Finding(
         group=GROUP,

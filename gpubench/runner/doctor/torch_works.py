@@ -142,9 +142,7 @@ def process_memory(scene: Scene) -> Iterable[Finding]:
                 )
             else:
                 problem = (
-                    f"the driver knows our process {told.pid} by another number: a pid namespace"
-                    if listed
-                    else "the driver lists no process, though one of ours is there",
+                    f"the driver does not list our process {told.pid} by that number: another pid namespace",
                     "run in the host's pid namespace: docker run --pid=host, in Kubernetes hostPID: true",
                 )
         found.setdefault(problem, []).append(gpu.uuid)
