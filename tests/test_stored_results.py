@@ -116,9 +116,14 @@ def _part_of_the_cpus(record: Record) -> list[str]:
     whole, own = (record.result.get(c) for c in ("cpu_util_pct", "cpu_util_trial_pct"))
     warmup = {epoch["epoch"] for epoch in record.epochs if epoch["warmup"]}
     seconds = sum(w["t1"] - w["t0"] for w in record.windows if w["epoch"] not in warmup)
-    if whole is None or own is None or own <= whole + 2 + 100 * 0.02 * (1 + len(record.windows)) / seconds:
+    if whole is None or own is None or seconds <= 0:
         return []
-    return [f"cpu_util_trial_pct {own} > cpu_util_pct {whole} over {seconds:.2f} s"]
+    ticks = 100 * 0.02 * len(record.windows) / seconds
+    return (
+        []
+        if own <= whole + 2 + ticks
+        else [f"cpu_util_trial_pct {own} > cpu_util_pct {whole} over {seconds:.2f} s"]
+    )
 
 
 def _windows(record: Record) -> list[str]:

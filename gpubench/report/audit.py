@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from gpubench.analysis.audit.facts import Finding
 from gpubench.analysis.audit.rules import Rule
 from gpubench.report import markdown
-from gpubench.report.table import clean
+from gpubench.report.words import clean
 
 Audit = Sequence[tuple[Rule, Finding]]
 VERDICTS = ("kept", "broken", "not decidable")

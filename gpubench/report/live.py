@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, Self
 
 from gpubench.analysis.varied import Row
-from gpubench.report.table import WORDS, clean
 from gpubench.report.terminal import encodable
+from gpubench.report.words import WORDS, clean
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -10,7 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from gpubench import result
 from gpubench.analysis.varied import Row
 from gpubench.report import markdown
-from gpubench.report.table import Table, clean, which
+from gpubench.report.notes import which
+from gpubench.report.table import Table
+from gpubench.report.words import clean
 
 NO_REASON = "empty: the record, which is older than this column, gives no reason"
 COLUMNS = tuple(column.name for column in result.MEASURED if column.name != "doubts")

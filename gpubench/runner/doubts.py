@@ -92,7 +92,7 @@ def _spread(case: Case) -> str | None:
     spread, middle = case.number("epoch_time_iqr_s"), case.number("epoch_time_s")
     if not spread or not middle or 100 * spread / middle <= SPREAD_PCT:
         return None
-    return f"epoch times spread by {100 * spread / middle:.0f} % of their median; measure more epochs, on a quieter host"
+    return f"epoch times spread by {100 * spread / middle:.0f} % of their median; measure more epochs on a quieter host"
 
 
 def _short_window(case: Case) -> str | None:

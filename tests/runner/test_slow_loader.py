@@ -18,8 +18,8 @@ def sweep(home: Path, *options: str) -> pd.DataFrame:
     command = [
         *(sys.executable, "-m", "gpubench", "sweep", "--quiet", "--out", str(home / "results")),
         *("--model", f"{MODELS}:slow_images,{MODELS}:slow_pass"),
-        *("--data", "procedural:96x32", "--variant", "pre-resized", "--set", "input_size=32"),
-        *("--batch-size", "16", "--workers", "1", "--epochs", "3", *options),
+        *("--data", "procedural:96x16", "--variant", "pre-resized", "--set", "input_size=32"),
+        *("--batch-size", "16", "--workers", "1", "--epochs", "2", *options),
     ]
     environment = {**os.environ, "GPUBENCH_DATA": str(home / "images")}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200, check=False)

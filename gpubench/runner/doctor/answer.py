@@ -8,8 +8,8 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gpubench.report.table import clean
 from gpubench.report.terminal import encodable
+from gpubench.report.words import clean
 from gpubench.runner.doctor.finding import Finding
 
 if TYPE_CHECKING:

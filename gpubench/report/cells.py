@@ -1,0 +1,81 @@
+"""Figures as the text of a table's cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
+
+from gpubench.analysis import scaling
+from gpubench.analysis.varied import Row
+from gpubench.report.words import MINUS, UNKNOWN, clean
+from gpubench.result import Column
+
+MIN_FOR_SPREAD = 3
+"""Values from which a table shows their spread: two of them say too little."""
+
+
+def texts(column: Column, rows: Sequence[Row]) -> list[str]:
+    name = column.name
+    if name == "status":
+        return [str(row["endings"]) for row in rows]
+    found = [row.get(name) for row in rows]
+    digits = _digits(column, found)
+    texts = []
+    for row, value in zip(rows, found, strict=True):
+        if value is None:
+            has_no_other = name.endswith("_growth_pct") or name in scaling.COLUMNS
+            nothing_to_say = (has_no_other and row["status"] == "ok") or name in ("group", "job")
+            texts.append("" if nothing_to_say else UNKNOWN)
+        elif name.endswith("_growth_pct"):
+            texts.append(signed_percent(value))
+        elif name == "epoch_time_s":
+            texts.append(epoch_time(row, value, digits))
+        else:
+            texts.append(_text(value, digits))
+    return texts
+
+
+def _digits(column: Column, found: Sequence[Any]) -> int | None:
+    """Digits after the point: the column's, one more for each leading zero, none that all rows lack."""
+    numbers = [abs(value) for value in found if isinstance(value, (int, float)) and value]
+    if column.digits is None or not numbers:
+        return column.digits
+    digits = column.digits
+    if column.unit == "s":
+        smallest = min(numbers)
+        digits += (smallest < 1) + (smallest < 0.1)
+    needed = (len(f"{number:.{digits}f}".rstrip("0").partition(".")[2]) for number in numbers)
+    return max(needed) if digits else 0
+
+
+def epoch_time(row: Row, value: float, digits: int | None) -> str:
+    mark = "~" if row.get("epoch_time_source") == "extrapolated" else ""
+    spread = row.get("epoch_time_iqr_s")
+    several = max(row.get("epochs_measured") or 0, row["repeats"]) >= MIN_FOR_SPREAD
+    tail = f" ± {_text(spread / 2, digits)}" if spread is not None and several else ""
+    return f"{mark}{_text(value, digits)}{tail}"
+
+
+def _text(value: Any, digits: int | None) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (int, float)) and digits is not None:
+        return f"{_rounded(value, digits):,}"
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, (list, tuple)):
+        return "+".join(map(str, value))
+    return clean(str(value))
+
+
+def _rounded(value: float, digits: int) -> Decimal:
+    """Half up on the number as written, as people round: 20.5 becomes 21."""
+    return Decimal(str(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
+
+
+def signed_percent(value: float) -> str:
+    """`+22 %`, `−43 %`, `0 %`."""
+    whole = int(_rounded(value, 0))
+    sign = "+" if whole > 0 else MINUS if whole < 0 else ""
+    return f"{sign}{abs(whole):,} %"

@@ -1,0 +1,90 @@
+"""The lines above a table: what was the same for all rows, on what hardware, how many ended how."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from gpubench import result
+from gpubench.analysis.varied import Row, constant, inferred, values
+from gpubench.report.words import WORDS
+
+
+def heading(rows: Sequence[Row], grown: Sequence[Row], fields: Collection[str]) -> list[str]:
+    fixed = {name: value for name, value in constant(grown).items() if name not in fields}
+    configured = ", ".join(part for part in (_configuration(fixed, grown, fields), _pipeline(rows)) if part)
+    return [configured, _hardware(rows), _counts(rows), _no_top1(rows)]
+
+
+def _pipeline(rows: Sequence[Row]) -> str:
+    """Whether loading is in the epoch times. Empty where no record says how its images were fed."""
+    told = [row for row in rows if (row.get("facts") or {}).get("files") and not inferred(row, "variant")]
+    fed = {str(row.get("variant")): row["facts"]["files"] for row in told}
+    without = [variant for variant, files in fed.items() if files == "none"]
+    if not without:
+        return "input pipeline included" if fed else ""
+    if len(without) == len(fed):
+        return f"no input pipeline ({' and '.join(without)}: one resident batch)"
+    return f"input pipeline included, but not in {' and '.join(without)} (one resident batch)"
+
+
+def _no_top1(rows: Sequence[Row]) -> str:
+    """Why no row has a top-1. Empty where one has."""
+    ended = [row for row in rows if row["status"] == "ok"]
+    if any(row.get("top1_pct") is not None for row in ended):
+        return ""
+    why = dict.fromkeys(said for row in ended if (said := (row.get("missing") or {}).get("top1_pct")))
+    return f"top-1 not measured: {'; '.join(why)}" if why else ""
+
+
+def _configuration(fixed: Mapping[str, Any], rows: Sequence[Row], fields: Collection[str]) -> str:
+    said = {
+        "model": "{}", "width": "width {}", "input_size": "{} px", "variant": "{}", "data": "data {}",
+        "batch_size": "batch size {}", "gpus": "{} GPU", "gpu_ids": "GPU ids {}", "ranks": "{} rank",
+        "strategy": "{}", "precision": "{}", "memory_format": "{}", "execution": "{}", "optimizer": "{}",
+        "workers": "{} worker", "cpus": "{} CPU", "gpu_mem_cap_mib": "GPU memory capped at {} MiB",
+        "steps": "{} step", "copies": "{} copies", "until_top1": "until top-1 {} %",
+        "breakdown": "parts of steps timed",
+    }  # fmt: skip
+    silent = {("width", 1.0), ("copies", 1), ("gpus", 0), ("breakdown", False)}
+    parts = []
+    for field, words in said.items():
+        if field in fixed and (field, fixed[field]) not in silent:
+            many = words.split()[-1] in ("GPU", "rank", "worker", "CPU", "step") and fixed[field] != 1
+            parts.append(words.format(result.cell(fixed[field])) + ("s" if many else ""))
+        if field == "model" and field in fixed and len(params := values(rows, "params_m")) == 1:
+            parts.append(f"{params[0]:.3g} M parameters")
+        if field == "precision" and field not in fixed and field not in fields:
+            parts.append("precision not stated")
+    return ", ".join(parts)
+
+
+def _hardware(rows: Sequence[Row]) -> str:
+    machines = dict.fromkeys(_machine(row) for row in rows)
+    parts = [" and ".join(machine for machine in machines if machine)]
+    for field in ("torch", "driver"):
+        found = values(rows, field)
+        parts += [f"{field} {' and '.join(map(str, found))}"] if found else []
+    sources = {row.get("source") or "measured" for row in rows if row["status"] not in ("skipped", "missing")}
+    parts += [f"taken from a {source}" for source in sorted(sources - {"measured"})]
+    return "; ".join(part for part in parts if part)
+
+
+def _machine(row: Row) -> str:
+    """`4 × NVIDIA H200, Intel Xeon … (64 CPUs)`: what could be used, not what the trial used."""
+    parts = []
+    if row.get("gpu_name"):
+        count = f"{row['gpu_count']} × " if row.get("gpu_count") else ""
+        parts.append(f"{count}{row['gpu_name']}")
+    if row.get("cpu_name"):
+        count = f" ({row['cpu_count']} CPUs)" if row.get("cpu_count") else ""
+        parts.append(f"{row['cpu_name']}{count}")
+    return ", ".join(parts)
+
+
+def _counts(rows: Sequence[Row]) -> str:
+    counts = Counter(row["status"] for row in rows)
+    order = ("ok", "oom", "failed", "timeout", "interrupted", "skipped", "missing")
+    trials = f"{len(rows)} trial{'s' if len(rows) != 1 else ''}"
+    return f"{trials}: " + ", ".join(f"{counts[s]} {WORDS.get(s, s)}" for s in order if counts[s])
