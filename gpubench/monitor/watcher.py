@@ -20,8 +20,10 @@ from dataclasses import dataclass, replace
 from typing import ParamSpec, Protocol
 
 from gpubench.monitor import host, metrics
+from gpubench.monitor.buffers import DriverBuffers
 from gpubench.monitor.figures import Figures, Watched, Window, figures
 from gpubench.monitor.missing import Unmeasured
+from gpubench.monitor.neighbours import Neighbours
 from gpubench.monitor.nvml import NoNvml, Nvml
 from gpubench.monitor.pacing import Clock, Schedule, Sparing
 from gpubench.monitor.samples import HOST, SAMPLE_HEADER, Samples
@@ -89,19 +91,14 @@ class Watcher:
         self._bound = self._cpus == len(self._cpu_ids)
         self._usage_file = machine.cpu_usage_file
         self._clock = clock
-        self._wall = wall
         self._samples = Samples()
+        self._buffers = DriverBuffers(self._nvml, self._gpus, self._samples, clock, wall)
+        self._neighbours = Neighbours(self._gpus)
         self._tree: host.Tree | None = None
         self._schedule: Schedule | None = None
         self._started = clock()
         self._baseline_mib: dict[str, float] = {}
         self._trained_until = math.inf
-        self._ours: set[int] = set()
-        self._ours_listed = False
-        self._here_before: dict[tuple[str, int], str] = {}
-        self._came_later: dict[tuple[str, int], str] = {}
-        self._desktops: dict[tuple[str, int], str] = {}
-        self._fetched: dict[tuple[str, str], float] = {}
         self._sparing_totals = Sparing(metrics.TOTALS_REST_S)
         self._sparing_energy = Sparing(metrics.ENERGY_REST_S)
 
@@ -109,25 +106,16 @@ class Watcher:
 
     def before(self) -> None:
         """Device memory and processes before the trial starts: what is not the trial's."""
-        wall = self._wall()
-        self._fetched = {
-            (gpu, buffer.name): wall for gpu in self._gpus.values() for buffer in metrics.BUFFERS
-        }
         for uuid, gpu in self._gpus.items():
             try:
                 self._baseline_mib[gpu] = self._nvml.memory(uuid).used_mib
             except Unmeasured as reason:
                 self._samples.gap(metrics.DEVICE_MEMORY, str(reason), gpu)
             try:
-                for pid, mib in self._nvml.processes(uuid):
-                    self._here_before[uuid, pid] = _stranger(pid, mib, gpu)
+                self._neighbours.before(uuid, self._nvml.processes(uuid))
             except Unmeasured as reason:
                 self._samples.gap(metrics.PROCESS_MEMORY, str(reason), gpu)
-            try:
-                for pid, mib in self._nvml.desktop(uuid):
-                    self._desktops[uuid, pid] = _stranger(pid, mib, gpu)
-            except Unmeasured:  # many GPUs can draw nothing: no figure rests on this
-                continue
+            self._neighbours.draws(self._nvml, uuid)
 
     def start(self, root_pid: int) -> None:
         """Begins to watch the trial whose leader is `root_pid`, and takes the first samples."""
@@ -156,7 +144,7 @@ class Watcher:
             self._process_memory()
         for buffer in metrics.BUFFERS:
             if buffer.name in due:
-                self._fetch(buffer)
+                self._buffers.fetch(buffer)
         now = self._clock()
         if self._sparing_totals.owed(now):
             self._totals()
@@ -188,22 +176,23 @@ class Watcher:
     def after(self) -> None:
         """Fetches what the driver has sampled since the last time: its last samples come late."""
         for buffer in metrics.BUFFERS:
-            self._fetch(buffer)
+            self._buffers.fetch(buffer)
 
     def process_gpu_mib(self) -> dict[str, float] | None:
         """The driver's figure for the trial's processes now: uuid -> MiB. None: it does not tell."""
         try:
-            pids = self._pids()  # before the driver is asked: who comes between the two has no memory yet
+            pids = set(
+                self._living().pids()
+            )  # before the driver is asked: who comes between the two has no memory yet
             listed = {uuid: self._nvml.processes(uuid) for uuid in self._gpus}
         except Unmeasured as reason:
             self._no_process_memory(str(reason), self._samples.gap)
             return None
-        self._note_strangers(listed)
+        self._neighbours.meanwhile(listed, pids)
         mine = {uuid: [mib for pid, mib in found if pid in pids] for uuid, found in listed.items()}
         if not any(mine.values()):
             self._no_process_memory(_NOT_OURS, self._samples.note)
             return None
-        self._ours_listed = True
         if any(None in amounts for amounts in mine.values()):
             self._no_process_memory(_NOT_TOLD, self._samples.gap)
             return None
@@ -237,8 +226,8 @@ class Watcher:
         )
         return replace(
             figures(watched),
-            strangers=self._strangers(),
-            desktops=list(self._desktops.values()),
+            strangers=self._neighbours.strangers,
+            desktops=self._neighbours.desktops,
             max_sm_clock_mhz=self._max_clock(),
         )
 
@@ -269,23 +258,6 @@ class Watcher:
         for uuid, gpu in self._gpus.items():
             self._read(metrics.ENERGY, gpu, self._nvml.energy_j, uuid)
         self._sparing_energy.done(self._clock())
-
-    def _fetch(self, buffer: metrics.Buffer) -> None:
-        """The driver's own samples since the last time, dated by the monotonic clock."""
-        ahead = self._wall() - self._clock()
-        for uuid, gpu in self._gpus.items():
-            after = self._fetched.get((gpu, buffer.name), self._wall())
-            try:
-                found = self._nvml.history(uuid, buffer.what, after)
-            except Unmeasured as reason:
-                self._samples.gap(buffer.name, str(reason), gpu)
-                continue
-            latest = max(self._samples.series(buffer.name, gpu).times[-1:], default=-math.inf)
-            for t, value in found:
-                # A wall clock that was set back must not bring the series out of order.
-                latest = max(latest, t - ahead)
-                self._samples.add(latest, buffer.name, value, gpu)
-                self._fetched[gpu, buffer.name] = t
 
     def _max_clock(self) -> float | None:
         try:
@@ -325,32 +297,16 @@ class Watcher:
         for gpu in self._gpus.values():
             note(metrics.PROCESS_MEMORY, reason, gpu)
 
-    def _note_strangers(self, listed: Mapping[str, Sequence[tuple[int, float | None]]]) -> None:
-        for uuid, processes in listed.items():
-            for pid, mib in processes:
-                if pid not in self._ours and (uuid, pid) not in self._here_before:
-                    self._came_later[uuid, pid] = _stranger(pid, mib, self._gpus[uuid])
-
     def _tree_cpu_s(self) -> float:
         return self._living().cpu_s()
 
     def _tree_memory(self) -> float:
         return self._living().pss_mib()
 
-    def _pids(self) -> set[int]:
-        pids = set(self._living().pids())
-        self._ours |= pids
-        return pids
-
     def _living(self) -> host.Tree:
         if self._tree is None:
             raise Unmeasured("watching has not started")
         return self._tree
-
-    def _strangers(self) -> list[str]:
-        """Where the driver's pids are not ours to recognise, a process that came later may be the trial's."""
-        later = self._came_later if self._ours_listed else {}
-        return [*self._here_before.values(), *later.values()]
 
     # ------------------------------------------------------------ the live view
 
@@ -371,11 +327,6 @@ class Watcher:
             if (wall := busy.times[-1] - t) >= metrics.TOTALS_S / 2:
                 return min(100 * (busy.values[-1] - value) / (wall * self._cpus), 100.0)
         return None
-
-
-def _stranger(pid: int, mib: float | None, gpu: str) -> str:
-    held = "an unknown amount" if mib is None else f"{mib:.0f} MiB"
-    return f"process {pid} ({host.name_of(pid)}) held {held} on GPU {gpu}"
 
 
 def _mean(values: Iterable[float]) -> float | None:

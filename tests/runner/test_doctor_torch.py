@@ -13,11 +13,11 @@ from typing import Any
 import psutil
 import pytest
 import scripted
-from fake_nvml import FakeNvml
+from fake_nvml import FakeNvml, gpu
 
 from gpubench import environment
 from gpubench.experiment.experiment import Options
-from gpubench.monitor.nvml import Nvml
+from gpubench.monitor.nvml import Device, Nvml
 from gpubench.runner.command import read_experiment
 from gpubench.runner.doctor import remedies, torch_works
 from gpubench.runner.doctor.finding import Finding
@@ -142,6 +142,18 @@ def test_ranks_that_cannot_talk(backend: str, name: str) -> None:
     assert found.verdict == "no"
     assert not found.forbids, "one GPU still works"
     assert found.remedy
+
+
+def test_of_several_slices_one_is_tried() -> None:
+    """CUDA shows a process one slice at most: that the others fail beside it says nothing of them."""
+    cut = [Device(index=k, uuid=f"MIG-{k}", name="MIG", memory_mib=9000, pci_bus_id="0", parent=f"GPU-{k}{k}")
+           for k in range(2)]  # fmt: skip
+    answer = {"MIG-0": {"gpu": "MIG-0", "error": None, "reserved_mib": 2.0}}
+    told = dataclasses.replace(FINE, gpus=answer, numbering=["x"], ranks={"gloo": FINE.ranks["gloo"]})
+    nvml = FakeNvml(devices=[gpu(0), cut[0], gpu(1), cut[1]], procs={"MIG-0": [(PID, 300.0)]})
+    found = findings(told, nvml)
+    assert {finding.verdict for finding in found.values()} == {"ok"}
+    assert "not tried" in found["NCCL"].found
 
 
 def test_gpus_that_only_torch_sees() -> None:

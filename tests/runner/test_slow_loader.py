@@ -18,7 +18,7 @@ def sweep(home: Path, *options: str) -> pd.DataFrame:
     command = [
         *(sys.executable, "-m", "gpubench", "sweep", "--quiet", "--out", str(home / "results")),
         *("--model", f"{MODELS}:slow_images,{MODELS}:slow_pass"),
-        *("--data", "procedural:96x16", "--variant", "pre-resized", "--set", "input_size=32"),
+        *("--data", "procedural:96x32", "--variant", "pre-resized", "--set", "input_size=32"),
         *("--batch-size", "16", "--workers", "1", "--epochs", "2", *options),
     ]
     environment = {**os.environ, "GPUBENCH_DATA": str(home / "images")}

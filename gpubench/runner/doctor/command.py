@@ -14,7 +14,7 @@ from gpubench.runner.command import read_experiment
 from gpubench.runner.doctor import answer
 from gpubench.runner.doctor.checks import examine
 from gpubench.runner.doctor.probe import Probe
-from gpubench.runner.doctor.scene import Scene, Told
+from gpubench.runner.doctor.scene import Scene, Told, triable
 
 
 def doctor(*, as_json: bool) -> int:
@@ -22,7 +22,7 @@ def doctor(*, as_json: bool) -> int:
     nvml = open_nvml()
     machine = environment.machine(nvml)
     waiting = Console(stderr=True).status("torch is imported and tried in a child ...", spinner="line")
-    with Probe([gpu.uuid for gpu in machine.gpus]) as probe:
+    with Probe([gpu.uuid for gpu in triable(machine.gpus, nvml.devices)]) as probe:
 
         def ask_torch() -> Told:
             with waiting:

@@ -47,6 +47,16 @@ class Scene:
         listed = {device.uuid: device for device in self.nvml.devices}
         return {gpu.uuid: listed[gpu.uuid] for gpu in self.machine.gpus}
 
+    def tried(self) -> tuple[Gpu, ...]:
+        """The GPUs that torch is tried on."""
+        return triable(self.machine.gpus, self.nvml.devices)
+
+
+def triable(gpus: Sequence[Gpu], devices: Sequence[Device]) -> tuple[Gpu, ...]:
+    """Those of the visible GPUs that one process can use at once: CUDA shows it a single MIG slice at most."""
+    cut = {device.uuid for device in devices if device.parent}
+    return tuple(gpu for gpu in gpus if gpu.uuid not in cut) or tuple(gpus[:1])
+
 
 def named(gpus: Sequence[Gpu], uuids: Sequence[str]) -> str:
     """`all GPUs`, `GPU 2`, `GPUs 0, 1`: which of the visible ones, by the numbers that `--gpu-ids` takes."""

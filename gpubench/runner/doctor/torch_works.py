@@ -42,7 +42,7 @@ def imports(scene: Scene) -> Iterable[Finding]:
 
 def cuda(scene: Scene) -> Iterable[Finding]:
     """A matrix product on each GPU."""
-    told, gpus = scene.ask_torch(), scene.machine.gpus
+    told, gpus = scene.ask_torch(), scene.tried()
     if told.imported is None:
         return
     if not gpus:
@@ -117,7 +117,7 @@ def numbering(scene: Scene) -> Iterable[Finding]:
 
 def process_memory(scene: Scene) -> Iterable[Finding]:
     """Whether the driver tells the memory of our own process: looked up while the child holds its GPUs."""
-    told, gpus = scene.ask_torch(), scene.machine.gpus
+    told, gpus = scene.ask_torch(), scene.tried()
     working = [gpu for gpu in gpus if (answer := told.gpus.get(gpu.uuid)) and not answer["error"]]
     if not told.holding or not working:
         return
@@ -169,7 +169,7 @@ def ranks(scene: Scene) -> Iterable[Finding]:
     if told.imported is None:
         return
     version = told.imported["nccl"]
-    expected = {"gloo": 2, "nccl": len(scene.machine.gpus)}
+    expected = {"gloo": 2, "nccl": len(scene.tried())}
     for backend, world in expected.items():
         answer = told.ranks.get(backend)
         if world < 2:

@@ -1,0 +1,57 @@
+"""Processes on the trial's GPUs that are not the trial's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from gpubench.monitor import host
+from gpubench.monitor.missing import Unmeasured
+from gpubench.monitor.nvml import Nvml
+
+Listed = Mapping[str, Sequence[tuple[int, float | None]]]
+"""uuid -> pid and MiB, as the driver lists them; None: it does not say how much."""
+
+
+class Neighbours:
+    """Who was there before the trial, and who came later. Each is a sentence that names process, memory and GPU."""
+
+    def __init__(self, gpus: Mapping[str, str]) -> None:
+        """`gpus`: uuid -> the name that people know it by."""
+        self._gpus = gpus
+        self._before: dict[tuple[str, int], str] = {}
+        self._later: dict[tuple[str, int], str] = {}
+        self._ours: set[int] = set()
+        self._ours_seen = False
+        self.desktops: list[str] = []
+
+    def before(self, uuid: str, processes: Sequence[tuple[int, float | None]]) -> None:
+        """Compute processes on a GPU before the trial starts."""
+        for pid, mib in processes:
+            self._before[uuid, pid] = _sentence(pid, mib, self._gpus[uuid])
+
+    def draws(self, nvml: Nvml, uuid: str) -> None:
+        """Looks for graphics processes on a GPU."""
+        try:
+            found = nvml.desktop(uuid)
+        except Unmeasured:  # many GPUs can draw nothing: no figure rests on this
+            return
+        self.desktops += [_sentence(pid, mib, self._gpus[uuid]) for pid, mib in found]
+
+    def meanwhile(self, listed: Listed, ours: set[int]) -> None:
+        """What the driver lists while the trial runs, whose own processes are `ours`."""
+        self._ours |= ours
+        for uuid, processes in listed.items():
+            for pid, mib in processes:
+                self._ours_seen |= pid in ours
+                if pid not in self._ours and (uuid, pid) not in self._before:
+                    self._later[uuid, pid] = _sentence(pid, mib, self._gpus[uuid])
+
+    @property
+    def strangers(self) -> list[str]:
+        """Where the driver's pids are not ours to recognise, a process that came later may be the trial's."""
+        return [*self._before.values(), *(self._later.values() if self._ours_seen else ())]
+
+
+def _sentence(pid: int, mib: float | None, gpu: str) -> str:
+    held = "an unknown amount" if mib is None else f"{mib:.0f} MiB"
+    return f"process {pid} ({host.name_of(pid)}) held {held} on GPU {gpu}"
