@@ -14,8 +14,13 @@ POLLED_GAP_S = 1.0
 """Longest stretch without a polled power reading that still counts as covered."""
 MIN_COUNTED_S = 0.5
 """The counter moves every 0.1 s: over less than this its figure would be more than a fifth off."""
-_NEAR_S = 2 * metrics.ENERGY_REST_S
-"""A reading of the counter must lie this close to a window's edge: what the load was further on is not known."""
+_NEAR_S = 0.1
+_NEAR = 0.02
+"""Readings of the counter must lie so close to a span's edges, both together, in seconds or as a share of the span:
+what the load was beyond an edge is not known."""
+
+
+_MAX_GAP_S = 2.5 * metrics.ENERGY_S
 
 
 def _energy(watched: Watched) -> Figure:
@@ -47,7 +52,7 @@ def _power(watched: Watched) -> Figure:
 def _by_counter(watched: Watched) -> Figure:
     if watched.measured_s < MIN_COUNTED_S:
         raise Unmeasured(f"{watched.measured_s:.2f} s are too short for a counter that counts every 0.1 s")
-    joules = sum(_counted(watched, window) for window in watched.measured)
+    joules = sum(_counted(watched, span) for span in watched.spans)
     series = [watched.samples.series(metrics.ENERGY, gpu) for gpu in watched.some_gpus]
     return Figure(
         joules / len(watched.measured),
@@ -59,16 +64,17 @@ def _by_counter(watched: Watched) -> Figure:
 
 
 def _counted(watched: Watched, window: Window) -> float:
-    """Joules of one window by the counter, over all GPUs."""
+    """Joules of one window, or of several at once, by the counter, over all GPUs."""
     total = 0.0
     for gpu in watched.some_gpus:
         series = watched.samples.series(metrics.ENERGY, gpu)
-        if any(series.away(t) > _NEAR_S for t in (window.t0, window.t1)):
+        if series.away(window.t0) + series.away(window.t1) > max(_NEAR_S, _NEAR * window.seconds):
             raise Unmeasured(series.reason or "the energy counter was not read near the window's edges")
-        around = [v for t, v in zip(series.times, series.values, strict=True) if t >= window.t0 - _NEAR_S]
-        if any(after < before for before, after in pairwise(around)):
+        first, last = (series.at(t, _MAX_GAP_S) for t in (window.t0, window.t1))
+        readings = [first, *series.between(window.t0, window.t1), last]
+        if any(after < before for before, after in pairwise(readings)):
             raise Unmeasured("the energy counter went backwards")
-        joules = series.at(window.t1, 3 * metrics.ENERGY_S) - series.at(window.t0, 3 * metrics.ENERGY_S)
+        joules = last - first
         if joules <= 0:
             raise Unmeasured("the energy counter stood still")
         total += joules

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from statistics import fmean
 
 from gpubench.monitor import metrics
 from gpubench.monitor.missing import Unmeasured
 from gpubench.monitor.nvml import THROTTLE_REASONS
+from gpubench.monitor.samples import Series
 from gpubench.monitor.watched import Figure, Watched, Window
 
 SETTLE_IN_S = 0.2
@@ -17,7 +18,7 @@ SETTLE_IN_S = 0.2
 after a window's start speaks of what came before the window, so it is left out. (Products with a period of one
 second leak up to a second of the epoch before; that is the same work, bar the pause between two epochs.)"""
 MIN_BUFFERED_S = 0.5
-"""The driver's samples stand for 0.2 s each: of less than this they would tell what lay beside it."""
+"""The driver's samples stand for 0.2 s each: of less than this too few would be left."""
 
 
 # ---------------------------------------------------------------- utilisation, clocks, temperature
@@ -72,13 +73,24 @@ def _buffered(column: metrics.GpuColumn, buffer: metrics.Buffer, watched: Watche
         if not inside:
             raise Unmeasured(series.reason or "the driver's buffer has no sample within the windows")
         if column.over_time is fmean:
-            area = sum(series.integral(w.t0, w.t1, buffer.max_gap_s) for w in watched.measured)
-            by_gpu.append(area / watched.measured_s)
+            by_gpu.append(_mean(series, watched.spans, buffer.max_gap_s))
         else:
             by_gpu.append(column.over_time(inside))
         samples += len(inside)
         gaps += series.gaps
     return Figure(column.over_gpus(by_gpu), f"{column.source}, the driver's buffer", 0.2, samples, gaps)
+
+
+def _mean(series: Series, spans: Sequence[Window], max_gap_s: float) -> float:
+    """Mean over time, from each span's first sample on: what that one stands for lay partly before the span."""
+    area = length = 0.0
+    for span in spans:
+        start = series.first(span.t0, span.t1)
+        if start is None or start - span.t0 > max_gap_s:
+            raise Unmeasured(series.reason or "the driver's buffer has no sample within the windows")
+        area += series.integral(start, span.t1, max_gap_s)
+        length += span.t1 - start
+    return area / length
 
 
 def _throttled(watched: Watched) -> Figure:

@@ -12,12 +12,14 @@ RATES_S = 0.1
 """Period of what costs microseconds: utilisation, power, device memory, clocks."""
 TOTALS_S = 1.0
 """Period of what costs milliseconds: CPU time of the process tree, GPU memory by process."""
-ENERGY_S = 5.0
-"""Period of the energy counter, 4 to 6 ms of CPU time a call; it is read at the edges of windows besides."""
+ENERGY_S = 20.0
+"""Period of the energy counter, 3 to 6 ms of CPU time a call. What counts are its readings at windows' edges."""
 ENERGY_REST_S = 1.0
 TOTALS_REST_S = 0.2
 """Edges of windows that come sooner after the last reading wait so long: many short epochs must not make the
 watcher busy. What lies between two readings is on the line between them."""
+FRESH_S = 0.02
+"""One epoch's end is the next one's beginning: a reading as young as this serves both."""
 
 Reduce = Callable[[Sequence[float]], float]
 
@@ -83,8 +85,8 @@ class Buffer:
 
 BUFFERS: tuple[Buffer, ...] = (
     Buffer("power_buffer_w", "power_w", 1.5, 0.25),
-    Buffer("gpu_util_buffer_pct", "gpu_util_pct", 5.0, 1.5),
-    Buffer("gpu_mem_util_buffer_pct", "gpu_mem_util_pct", 5.0, 1.5),
+    Buffer("gpu_util_buffer_pct", "gpu_util_pct", 8.0, 1.5),
+    Buffer("gpu_mem_util_buffer_pct", "gpu_mem_util_pct", 8.0, 1.5),
 )
 BUFFER: dict[str, Buffer] = {buffer.what: buffer for buffer in BUFFERS}
 

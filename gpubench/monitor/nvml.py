@@ -44,6 +44,11 @@ _COMPUTE_MODES: dict[int, ComputeMode] = {
     pynvml.NVML_COMPUTEMODE_PROHIBITED: "prohibited",
     pynvml.NVML_COMPUTEMODE_EXCLUSIVE_PROCESS: "exclusive",
 }
+_NEVER = (
+    pynvml.NVML_ERROR_NOT_SUPPORTED, pynvml.NVML_ERROR_INVALID_ARGUMENT, pynvml.NVML_ERROR_FUNCTION_NOT_FOUND,
+    pynvml.NVML_ERROR_NO_PERMISSION,
+)  # fmt: skip
+"""Answers that will not change: an older driver or product, a container's rights. Others may pass."""
 _POWER_INSTANT = 186
 """nvmlFieldValue of a power reading that is no average; the drivers' own number, since 530 or so."""
 
@@ -220,7 +225,8 @@ class PynvmlNvml:
         """NVML index -> why that GPU is left out (fallen off the bus, no permission)."""
         self.devices: tuple[Device, ...] = tuple(self._list())
         self._memory_v2 = True
-        self._instant = True
+        self._no_instant: set[str] = set()
+        """GPUs that don't tell their power of the instant, and never will."""
 
     def utilisation(self, uuid: str) -> Utilisation:
         rates = _call("utilisation", pynvml.nvmlDeviceGetUtilizationRates, self._handle(uuid))
@@ -250,19 +256,21 @@ class PynvmlNvml:
 
     def power_w(self, uuid: str) -> float:
         handle = self._handle(uuid)
-        if self._instant:
+        if uuid not in self._no_instant:
             try:
                 field = pynvml.nvmlDeviceGetFieldValues(handle, [_POWER_INSTANT])[0]
-            except pynvml.NVMLError:  # the older call has its own say
-                field = None
-            if field is not None and field.nvmlReturn == pynvml.NVML_SUCCESS:
-                return float(field.value.uiVal) / 1000
-            self._instant = False
+                if field.nvmlReturn == pynvml.NVML_SUCCESS:
+                    return float(field.value.uiVal) / 1000
+                raise pynvml.NVMLError(field.nvmlReturn)
+            except pynvml.NVMLError as error:
+                # The older call has its own say; of what may pass by, only for this once.
+                if error.value in _NEVER:
+                    self._no_instant.add(uuid)
         return float(_call("power", pynvml.nvmlDeviceGetPowerUsage, handle)) / 1000
 
     @property
     def power_source(self) -> str:
-        kind = "field 186, instant" if self._instant else "power usage, on Ampere and later a mean of 1 s"
+        kind = "power usage, on Ampere and later a mean of 1 s" if self._no_instant else "field 186, instant"
         return f"NVML {kind}"
 
     def energy_j(self, uuid: str) -> float:

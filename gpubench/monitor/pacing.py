@@ -45,18 +45,20 @@ class Schedule:
 class Sparing:
     """Something costly that is also asked for out of turn: not again before it has rested.
 
-    Who asks too soon is owed one, and gets it once the rest is over.
+    Who asks too soon is owed one, and gets it once the rest is over; the last one will do while it is fresh.
     """
 
-    def __init__(self, rest_s: float) -> None:
+    def __init__(self, rest_s: float, fresh_s: float = 0.0) -> None:
         self._rest_s = rest_s
+        self._fresh_s = fresh_s
         self._last = -math.inf
         self._owed = False
 
     def ask(self, now: float) -> bool:
         """Whether to do it now, at the clock's `now`; if not, it is owed."""
-        self._owed = now - self._last < self._rest_s
-        return not self._owed
+        age = now - self._last
+        self._owed = self._owed or self._fresh_s <= age < self._rest_s
+        return age >= self._rest_s
 
     def owed(self, now: float) -> bool:
         """Whether one is owed, and the rest is over."""

@@ -46,6 +46,11 @@ class Series:
             raise Unmeasured(self.reason or f"no sample for {b - a:.1f} s around the window's edge")
         return x + (y - x) * (t - a) / (b - a)
 
+    def first(self, t0: float, t1: float) -> float | None:
+        """When the first reading between t0 and t1 was taken; None where there is none."""
+        place = bisect_left(self.times, t0)
+        return self.times[place] if place < len(self.times) and self.times[place] < t1 else None
+
     def away(self, t: float) -> float:
         """Seconds from t to the nearest reading; infinity where there is none."""
         place = bisect_left(self.times, t)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gpubench.monitor.missing import Unmeasured
 from gpubench.monitor.samples import Samples
+
+AT_ONCE_S = 0.1
+"""A pause between two epochs that no reading resolves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,17 @@ class Watched:
         if not windows:
             raise Unmeasured("the trial ended before a measured window had")
         return windows
+
+    @property
+    def spans(self) -> list[Window]:
+        """Measured windows that follow each other at once, as one. Raises Unmeasured where there are none."""
+        merged: list[Window] = []
+        for window in sorted(self.measured, key=lambda w: w.t0):
+            if merged and window.t0 - merged[-1].t1 <= AT_ONCE_S:
+                merged[-1] = replace(merged[-1], t1=window.t1)
+            else:
+                merged.append(window)
+        return merged
 
     @property
     def measured_s(self) -> float:

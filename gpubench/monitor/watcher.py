@@ -99,8 +99,8 @@ class Watcher:
         self._started = clock()
         self._baseline_mib: dict[str, float] = {}
         self._trained_until = math.inf
-        self._sparing_totals = Sparing(metrics.TOTALS_REST_S)
-        self._sparing_energy = Sparing(metrics.ENERGY_REST_S)
+        self._sparing_totals = Sparing(metrics.TOTALS_REST_S, metrics.FRESH_S)
+        self._sparing_energy = Sparing(metrics.ENERGY_REST_S, metrics.FRESH_S)
 
     # ------------------------------------------------------------ what the runner calls
 
@@ -178,12 +178,15 @@ class Watcher:
         for buffer in metrics.BUFFERS:
             self._buffers.fetch(buffer)
 
-    def process_gpu_mib(self) -> dict[str, float] | None:
-        """The driver's figure for the trial's processes now: uuid -> MiB. None: it does not tell."""
+    def process_gpu_mib(self, *, known: bool = False) -> dict[str, float] | None:
+        """The driver's figure for the trial's processes now: uuid -> MiB. None: it does not tell.
+
+        `known`: take its processes as the last reading of their CPU time found them.
+        """
         try:
-            pids = set(
-                self._living().pids()
-            )  # before the driver is asked: who comes between the two has no memory yet
+            # Before the driver is asked: who comes between the two has no memory yet.
+            tree = self._living()
+            pids = set(tree.known() if known else tree.pids())
             listed = {uuid: self._nvml.processes(uuid) for uuid in self._gpus}
         except Unmeasured as reason:
             self._no_process_memory(str(reason), self._samples.gap)
@@ -290,7 +293,7 @@ class Watcher:
 
     def _process_memory(self) -> None:
         t = self._clock()
-        for uuid, mib in (self.process_gpu_mib() or {}).items() if self._gpus else ():
+        for uuid, mib in (self.process_gpu_mib(known=True) or {}).items() if self._gpus else ():
             self._samples.add(t, metrics.PROCESS_MEMORY, mib, self._gpus[uuid])
 
     def _no_process_memory(self, reason: str, note: Callable[[str, str, str], None]) -> None:

@@ -204,7 +204,7 @@ def _breakdown(case: Case) -> str | None:
         return None
     cost = case.number("breakdown_cost_pct")
     # What is below this can't be told from noise.
-    told = "an unknown amount" if cost is None else f"{cost:.1f} %" if cost >= 0.1 else "next to nothing"
+    told = "an unknown amount" if cost is None else f"{cost:.1f} %" if cost >= 0.1 else "no more than noise"
     return f"timing the parts added {told} to every other step; take times from a row without --breakdown"
 
 

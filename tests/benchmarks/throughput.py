@@ -82,7 +82,7 @@ def measure(options: argparse.Namespace, batch: int, precision: str) -> tuple[in
                 continue
             event = received[0]
             if event.get("event") in ("begin", "end"):
-                watcher.edge(event["event"])
+                watcher.edge(first=event["event"] == "begin")
             inside = event.get("images_per_s")
         rates.append((bare, inside))
     channel.send({"run": "stop"})

@@ -69,7 +69,7 @@ def read_back(load: str, cpus: tuple[int, ...]) -> Read:
         watcher.start(child.pid)
         t0, before = json.loads(child.stdout.readline())
         stat0 = proc_stat(cpus)
-        watcher.edge()
+        watcher.edge(first=True)
         while (left := t0 + WINDOW_S - 0.1 - time.monotonic()) > 0:
             time.sleep(min(left, max(0.0, watcher.next_deadline() - time.monotonic())))
             watcher.tick()

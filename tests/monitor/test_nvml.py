@@ -162,7 +162,8 @@ def test_without_instant_power_the_older_call_answers(library: pytest.MonkeyPatc
         library.setattr(pynvml, "nvmlDeviceGetFieldValues", refuses)
         nvml = PynvmlNvml()
         assert nvml.power_w("GPU-0") == 412.5, "a field that was not filled is no 0 W"
-        assert "mean of 1 s" in nvml.power_source
+        if error in ("NOT_SUPPORTED", "FUNCTION_NOT_FOUND"):
+            assert "mean of 1 s" in nvml.power_source
 
 
 def test_samples_of_an_unknown_type_are_no_figure(library: pytest.MonkeyPatch) -> None:
