@@ -71,7 +71,7 @@ def _counted(watched: Watched, window: Window) -> float:
         if series.away(window.t0) + series.away(window.t1) > max(_NEAR_S, _NEAR * window.seconds):
             raise Unmeasured(series.reason or "the energy counter was not read near the window's edges")
         first, last = (series.at(t, _MAX_GAP_S) for t in (window.t0, window.t1))
-        readings = [first, *series.between(window.t0, window.t1), last]
+        readings = series.around(window.t0, window.t1)
         if any(after < before for before, after in pairwise(readings)):
             raise Unmeasured("the energy counter went backwards")
         joules = last - first

@@ -31,6 +31,10 @@ class Series:
         """Values read from t0 to t1, both included."""
         return self.values[bisect_left(self.times, t0) : bisect_right(self.times, t1)]
 
+    def around(self, t0: float, t1: float) -> list[float]:
+        """Values from the last one read by t0 to the first one read from t1 on: those that `at` draws its lines by."""
+        return self.values[max(0, bisect_right(self.times, t0) - 1) : bisect_left(self.times, t1) + 1]
+
     def at(self, t: float, max_gap_s: float) -> float:
         """A running total at time t, on the line between the readings before and after it.
 
