@@ -13,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
 
+from gpubench import __version__
 from gpubench.errors import UnusableError
 
 
@@ -214,7 +215,7 @@ def environment_facts(here: Machine) -> dict[str, Any]:
         "torch": _version("torch"),
         "cpu_name": here.cpu_name,
         "cpu_count": here.cpu_count,
-        "gpubench": _version("gpubench"),
+        "gpubench": __version__,
         "torchvision": _version("torchvision"),
         "python": platform.python_version(),
         "os": _os_name(),

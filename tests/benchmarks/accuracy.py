@@ -30,7 +30,6 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -106,11 +105,11 @@ def main() -> int:
 
 
 def tell_machine(options: argparse.Namespace) -> None:
-    names = ("gpubench", "torch", "torchvision", "nvidia-ml-py")
+    facts = environment.environment_facts(environment.machine(None))
     print(
         f"{datetime.datetime.now():%Y-%m-%d %H:%M}, Linux {platform.release()}, Python {platform.python_version()}"
     )
-    print(", ".join(f"{name} {version(name)}" for name in names))
+    print(", ".join(f"{name} {facts[name]}" for name in ("gpubench", "torch", "torchvision")))
     print(
         f"{environment.cpu_name()}, {len(os.sched_getaffinity(0))} CPUs, {options.busy} of them loaded by busy loops"
     )
