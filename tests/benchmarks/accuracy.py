@@ -38,7 +38,7 @@ from outside import POLLERS, ProcStat, busy_loops, integral, number, polled, pol
 from gpubench import environment
 from gpubench.monitor.watcher import Watcher, Window
 
-SHORT, LONG = 2, 7
+SHORT, LONG = 2, 17
 """Epochs of the two commands; the first one of each warms up."""
 PAUSE_S = 5.0
 """Between two commands: clocks and the driver's averages settle."""
