@@ -105,13 +105,30 @@ MEASURED: tuple[Column, ...] = (
         2,
     ),
     Column("backward_ms", "ms", "of a step: backward pass, less `comm_ms`", "backward ms", 2),
-    Column("comm_ms", "ms", "of a step: waiting for gradients of other ranks alone", "comm ms", 2),
+    Column(
+        "comm_ms",
+        "ms",
+        "of a step: waiting for other ranks' gradients, with nothing left to compute",
+        "comm ms",
+        2,
+    ),
     Column("comm_hidden_ms", "ms", "of a step: communication behind the backward pass", "hidden comm ms", 2),
     Column("optimizer_ms", "ms", "of a step: the optimizer's update", "optimizer ms", 2),
     Column("comm_pct", "%", "comm_ms as a share of the step", "comm %", 1),
     Column("comm_mib_per_step", "MiB", "gradients that each rank hands over in a step", "comm MiB/step", 1),
-    Column("slowest_rank", "", "the rank that the others waited for", "slowest rank"),
-    Column("breakdown_cost_pct", "%", "what timing the parts added to a step", "breakdown cost %", 1),
+    Column(
+        "slowest_rank",
+        "",
+        "the rank that the others waited for, from 0; empty where all are alike",
+        "slowest rank",
+    ),
+    Column(
+        "breakdown_cost_pct",
+        "%",
+        "what timing the parts added to each step whose parts were timed, one of every two; noise may be below 0",
+        "breakdown cost %",
+        1,
+    ),
     Column(
         "gpu_mem_mib", "MiB", "peak on the fullest GPU, trial's own processes, warm-up included", "GPU MiB", 0
     ),
@@ -138,13 +155,24 @@ MEASURED: tuple[Column, ...] = (
     Column("cpu_s_per_epoch", "s", "CPU seconds of the trial's process tree", "CPU s/epoch", 1),
     Column("gpu_busy_s_per_epoch", "s", "utilisation × epoch time, summed over GPUs", "GPU busy s", 2),
     Column("host_mem_mib", "MiB", "proportional resident memory of the process tree", "host MiB", 0),
-    Column("energy_j", "J", "per measured epoch, all its GPUs, by the driver's counter", "energy J", 0),
+    Column("energy_j", "J", "per measured epoch, all its GPUs; `energy_source` says by what", "energy J", 0),
     Column("power_w", "W", "mean of sampled power, all its GPUs", "power W", 0),
-    Column("energy_source", "", "where energy_j comes from", "energy source"),
-    Column("energy_sampled_j", "J", "the same as the integral of sampled power", "sampled J", 0),
+    Column(
+        "energy_source",
+        "",
+        "of energy_j: nvml-counter, or nvml-power-integral where the counter told nothing",
+        "energy source",
+    ),
+    Column("energy_sampled_j", "J", "energy_j anew, as the integral of sampled power", "sampled J", 0),
     Column("idle_power_w", "W", "of its GPUs together, before the sweep", "idle W", 0),
     Column("sm_clock_mhz", "MHz", "mean clock of the multiprocessors", "SM MHz", 0),
-    Column("throttled_pct", "%", "share of the window with a throttle reason", "throttled %", 0),
+    Column(
+        "throttled_pct",
+        "%",
+        "share of the time in which power cap, heat or hardware lowered the clocks",
+        "throttled %",
+        0,
+    ),
     Column(
         "throttle_reasons", "", "what slowed the clocks meanwhile, the most frequent first", "throttled by"
     ),
@@ -153,9 +181,13 @@ MEASURED: tuple[Column, ...] = (
     Column("loss", "", "cross-entropy on the validation split, after the last epoch", "loss", 3),
     Column("epochs_to_top1", "", "epochs trained until `until_top1` was reached", "epochs to top-1"),
     Column(
-        "time_to_top1_s", "s", "training until then: first epoch included, evaluation not", "s to top-1", 1
+        "time_to_top1_s",
+        "s",
+        "training until `until_top1` was reached: first epoch included, evaluation not",
+        "s to top-1",
+        1,
     ),
-    Column("energy_to_top1_j", "J", "energy of the GPUs in that time", "J to top-1", 0),
+    Column("energy_to_top1_j", "J", "energy of all its GPUs in `time_to_top1_s`", "J to top-1", 0),
     Column("solo_epoch_time_s", "s", "epoch time of the same trial alone", "alone s", 2),
     Column("slowdown", "", "epoch time together / alone", "slowdown", 2),
     Column("overlap_gain", "", "1 is parallel, 0 merely concurrent", "overlap gain", 2),
@@ -216,7 +248,7 @@ EPOCH_COLUMNS: tuple[Column, ...] = (
     Column("first_batch_s", "s", "from iter(loader) to the first batch"),
     Column("train_loss", "", "mean loss over the epoch"),
     Column("cpu_s", "s", "CPU seconds of the trial's process tree"),
-    Column("energy_j", "J", "all its GPUs, by the driver's counter"),
+    Column("energy_j", "J", "all its GPUs, by the driver's counter or else by sampled power"),
     Column("top1_pct", "%", "top-1 after this epoch, where it was asked for"),
 )
 

@@ -73,7 +73,7 @@ class Trial(BaseModel):
     until_top1: Annotated[float, Field(gt=0, lt=100)] | None = None
     """Stop as soon as validation top-1 (in per cent) has reached this; `epochs` is then the most (50, if not given)."""
     breakdown: bool = False
-    """Time the parts of every other step: copy, forward, backward, communication, optimizer."""
+    """Time the parts of one of every two steps: copy, forward, backward, communication, optimizer."""
     seed: Annotated[int, Field(ge=0, lt=1 << 32)] = 0
     repeat: Annotated[int, Field(ge=0)] = 0
 

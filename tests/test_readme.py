@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from gpubench import trial
 from gpubench.report import columns
 
 ROOT = Path(__file__).parents[1]
@@ -77,3 +78,9 @@ def test_links_lead_somewhere(page: str) -> None:
     path = ROOT / page
     for target in re.findall(r"\]\(([^)#]+)\)", path.read_text("utf-8")):
         assert target.startswith("http") or (path.parent / target).exists(), f"{page}: {target}"
+
+
+def test_every_field_is_described() -> None:
+    page = (ROOT / "docs" / "experiments.md").read_text("utf-8")
+    not_yet = {"copies"}
+    assert [name for name in trial.FIELDS if f"`{name}`" not in page and name not in not_yet] == []

@@ -276,7 +276,7 @@ def with_options(experiment: Experiment, options: Options) -> Experiment:
             forget(name)
         axes.append(axis)
     given = {*options.fields, *(name for axis in zips for name in axis.fields)}
-    if "until_top1" in given and "epochs" not in given:
+    if "until_top1" in given and "epochs" not in given and not aims_at_top1(experiment):
         lift_epochs(fixed)
     excludes = [
         {name: values.parse_one(name, value) for name, value in values.assignments(text, "--exclude").items()}
@@ -290,6 +290,13 @@ def with_options(experiment: Experiment, options: Options) -> Experiment:
         excludes=(*experiment.excludes, *excludes),
         repeats=options.repeats or experiment.repeats,
         timeout_s=values.seconds(options.timeout) if options.timeout else experiment.timeout_s,
+    )
+
+
+def aims_at_top1(experiment: Experiment) -> bool:
+    """Whether its own epochs are the most that it gives the way to an accuracy."""
+    return experiment.fixed.get("until_top1") is not None or any(
+        "until_top1" in axis.fields for axis in experiment.axes
     )
 
 

@@ -65,6 +65,7 @@ def attempt(
         watcher.start(running.pid)
         deadline = time.monotonic() + timeout_s
         next_look = 0.0
+        results = 0
         while True:
             now = time.monotonic()
             if should_stop():
@@ -81,9 +82,11 @@ def attempt(
             over = running.ended
             events = running.events(0 if over else wake - time.monotonic())
             for event in events:
-                done.events.append(event)
+                if event["event"] != "progress":  # two a second and rank, for hours: only the view wants them
+                    done.events.append(event)
+                results += event["event"] == "result"
                 _answer(event, running, watcher, progress, done)
-            if sum(e["event"] == "result" for e in done.events) == spec["ranks"]:
+            if results == spec["ranks"]:
                 break  # what is left is teardown, which may hang or abort: it is not waited for
             if over and not events:
                 break
@@ -100,17 +103,15 @@ def _answer(
     match event["event"]:
         case "hello":
             done.started = done.started or time.monotonic()
-        case "begin":
+        case "begin" if event["rank"] == 0:  # all ranks stand at the same edge: once is enough
             progress.epoch, progress.step, progress.steps = event["epoch"], 0, event["steps"]
             first = event["measured"] and not progress.measured
             progress.measured = event["measured"]
-            if event["rank"] == 0:  # all ranks stand at the same edge; reading the counters once is enough
-                watcher.edge(first=first)
+            watcher.edge(first=first)
         case "progress":
             progress.step = event["step"]
-        case "end":
-            if event["rank"] == 0:
-                watcher.edge()
+        case "end" if event["rank"] == 0:
+            watcher.edge()
         case "ask-memory":
             running.reply(event["rank"], {"driver_mib": watcher.process_gpu_mib()})
         case "settle":

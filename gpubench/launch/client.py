@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -58,6 +59,22 @@ class Launcher(Protocol):
     def close(self) -> None: ...
 
 
+def child_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a process that imports torch for us. Start it with `python -P`."""
+    made = dict(environ)
+    # The fork server must stay single-threaded; a rank sets its own thread count from its CPUs.
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        made[name] = "1"
+    made.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+    # gloo looks the host's own name up, which many machines can't resolve; all ranks are on this host.
+    made.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    made["PYTHONUNBUFFERED"] = "1"
+    # The same gpubench as this one, and (-P) nothing that happens to lie in the working folder.
+    home = str(Path(__file__).parents[2])
+    made["PYTHONPATH"] = os.pathsep.join([home, *filter(None, [environ.get("PYTHONPATH")])])
+    return made
+
+
 class ForkServer:
     """A Launcher over `gpubench.launch.server`. The import of torch goes on while the caller plans."""
 
@@ -66,17 +83,6 @@ class ForkServer:
 
     def _start(self) -> None:
         ours, theirs = pair()
-        environment = dict(os.environ)
-        # The server must stay single-threaded; a rank sets its own thread count from its CPUs.
-        for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-            environment[name] = "1"
-        environment.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
-        # gloo looks the host's own name up, which many machines can't resolve; all ranks are on this host.
-        environment.setdefault("GLOO_SOCKET_IFNAME", "lo")
-        environment["PYTHONUNBUFFERED"] = "1"
-        # The same gpubench as this one, and (-P) nothing that happens to lie in the working folder.
-        home = str(Path(__file__).parents[2])
-        environment["PYTHONPATH"] = os.pathsep.join([home, *filter(None, [os.environ.get("PYTHONPATH")])])
         with theirs:
             self._process = subprocess.Popen(
                 [
@@ -88,7 +94,7 @@ class ForkServer:
                     str(os.getpid()),
                 ],
                 pass_fds=[theirs.fileno()],
-                env=environment,
+                env=child_environment(os.environ),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,

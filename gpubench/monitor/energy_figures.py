@@ -52,7 +52,9 @@ def _power(watched: Watched) -> Figure:
 def _by_counter(watched: Watched) -> Figure:
     if watched.measured_s < MIN_COUNTED_S:
         raise Unmeasured(f"{watched.measured_s:.2f} s are too short for a counter that counts every 0.1 s")
-    joules = sum(_counted(watched, span) for span in watched.spans)
+    # Pauses that no reading resolves lie in the spans, but in no epoch.
+    share = watched.measured_s / sum(span.seconds for span in watched.spans)
+    joules = share * sum(_counted(watched, span) for span in watched.spans)
     series = [watched.samples.series(metrics.ENERGY, gpu) for gpu in watched.some_gpus]
     return Figure(
         joules / len(watched.measured),
@@ -86,8 +88,7 @@ def energy_j_by_epoch(watched: Watched) -> dict[int, float | None]:
     by_epoch: dict[int, float | None] = {}
     for window in watched.windows:
         by_epoch[window.epoch] = None
-        ways = (_counted, _integrated) if window.seconds >= MIN_COUNTED_S else (_integrated, _counted)
-        for count in ways:
+        for count in (_counted, _integrated) if window.seconds >= MIN_COUNTED_S else (_integrated,):
             try:
                 by_epoch[window.epoch] = count(watched, window)
                 break
@@ -120,9 +121,10 @@ def _integrated(watched: Watched, window: Window) -> float:
     total = 0.0
     for gpu in watched.some_gpus:
         name, max_gap_s = _power_series(watched, gpu)
-        total += watched.samples.series(name, gpu).integral(window.t0, window.t1, max_gap_s)
-    if total <= 0:
-        raise Unmeasured("the driver tells a power of 0 W")
+        joules = watched.samples.series(name, gpu).integral(window.t0, window.t1, max_gap_s)
+        if joules <= 0:
+            raise Unmeasured("the driver tells a power of 0 W")
+        total += joules
     return total
 
 

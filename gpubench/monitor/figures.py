@@ -46,6 +46,7 @@ def figures(watched: Watched) -> Figures:
     """Every column that is watched from outside: its value, or why it has none."""
     made = Figures(cpu_s_by_epoch=cpu_s_by_epoch(watched), energy_j_by_epoch=energy_j_by_epoch(watched))
     for column, make in COLUMNS.items():
+        gpus = 1 if column in host_figures.COLUMNS else len(watched.gpus)
         try:
             figure = make(watched)
         except Unmeasured as reason:
@@ -57,6 +58,6 @@ def figures(watched: Watched) -> Figures:
             "source": figure.source,
             "period_s": figure.period_s,
             "samples": figure.samples,
-            "gaps": figure.gaps + (watched.skipped.get(figure.period_s, 0) if figure.period_s else 0),
+            "gaps": figure.gaps + watched.missed(figure.period_s) * gpus,
         }
     return made

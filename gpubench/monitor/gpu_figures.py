@@ -72,10 +72,9 @@ def _buffered(column: metrics.GpuColumn, buffer: metrics.Buffer, watched: Watche
         inside = [v for w in watched.measured for v in _settled(series.between, w)]
         if not inside:
             raise Unmeasured(series.reason or "the driver's buffer has no sample within the windows")
-        if column.over_time is fmean:
-            by_gpu.append(_mean(series, watched.spans, buffer.max_gap_s))
-        else:
-            by_gpu.append(column.over_time(inside))
+        # Asked for a peak too: the peak of a part of the windows is none.
+        mean = _mean(series, watched.spans, buffer.max_gap_s)
+        by_gpu.append(mean if column.over_time is fmean else column.over_time(inside))
         samples += len(inside)
         gaps += series.gaps
     return Figure(column.over_gpus(by_gpu), f"{column.source}, the driver's buffer", 0.2, samples, gaps)
@@ -144,13 +143,18 @@ def _peak_memory(watched: Watched) -> tuple[str, Figure]:
         series = watched.samples.series(metrics.PROCESS_MEMORY, gpu)
         values = series.between(0, watched.trained_until)
         if values:
-            peaks.append(max(*values, values[-1] + watched.passed_mib.get(gpu, 0.0)))
+            peaks.append(_peak(values, gpu, watched))
         samples += len(values)
         gaps += series.gaps
     if peaks:
         source = "NVML, memory of the trial's own processes"
         return "nvml-process", Figure(max(peaks), source, metrics.TOTALS_S, samples, gaps)
     return "nvml-device-delta", _growth(watched)
+
+
+def _peak(polled: Sequence[float], gpu: str, watched: Watched) -> float:
+    """The highest that was polled, or what must have lain between two polls."""
+    return max(*polled, polled[-1] + watched.passed_mib.get(gpu, 0.0))
 
 
 def _growth(watched: Watched) -> Figure:
@@ -163,7 +167,7 @@ def _growth(watched: Watched) -> Figure:
         training = used.between(0, watched.trained_until)
         if gpu not in watched.baseline_mib or not training:
             raise Unmeasured(f"{why}; device memory: {used.reason or 'not read before the trial'}")
-        grown.append(max(training) - watched.baseline_mib[gpu])
+        grown.append(_peak(training, gpu, watched) - watched.baseline_mib[gpu])
         samples += len(training)
         gaps += used.gaps
     if max(grown) <= 0:

@@ -12,7 +12,7 @@ Clock = Callable[[], float]
 class Schedule:
     """Several things to do at periods of their own. Slot k of each is `start + k * period`.
 
-    A late caller finds each thing due once: the slots that it slept through are counted in `skipped`.
+    A late caller finds each thing due once: the times of slots that it slept through stand in `skipped`.
     """
 
     def __init__(self, periods: Mapping[str, float], start: float) -> None:
@@ -20,7 +20,7 @@ class Schedule:
         self._periods = dict(periods)
         self._start = start
         self._slot = dict.fromkeys(periods, 0)
-        self.skipped: dict[str, int] = dict.fromkeys(periods, 0)
+        self.skipped: dict[str, list[float]] = {name: [] for name in periods}
 
     def due(self, now: float) -> list[str]:
         """The names whose slot has come, in their given order; each moves on to its next slot after `now`."""
@@ -29,7 +29,7 @@ class Schedule:
             slot = self._slot[name]
             # 0.3 / 0.1 = 2.9999…: a slot less than a millionth of a period ahead has come.
             latest = max(slot, math.floor((now - self._start) / self._periods[name] + 1e-6))
-            self.skipped[name] += latest - slot
+            self.skipped[name] += [self._start + k * self._periods[name] for k in range(slot, latest)]
             self._slot[name] = latest + 1
         return names
 

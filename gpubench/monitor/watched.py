@@ -43,8 +43,8 @@ class Watched:
     """CPUs' worth of time that the trial may use."""
     cpu_source: str = "/proc/stat over the trial's CPUs"
     power_source: str = "NVML power"
-    skipped: Mapping[float, int] = field(default_factory=dict)
-    """Period -> slots that the watcher came too late for."""
+    skipped: Mapping[float, Sequence[float]] = field(default_factory=dict)
+    """Period -> times of the slots that the watcher came too late for."""
     trained_until: float = math.inf
     """When training had ended, on the monotonic clock; what came after it was evaluation."""
     passed_mib: Mapping[str, float] = field(default_factory=dict)
@@ -74,6 +74,11 @@ class Watched:
     def measured_s(self) -> float:
         """Seconds of the windows that count. Raises Unmeasured where there are none."""
         return sum(window.seconds for window in self.measured)
+
+    def missed(self, period_s: float | None) -> int:
+        """Slots inside the measured windows that the watcher came too late for."""
+        late = self.skipped.get(period_s, ()) if period_s else ()
+        return sum(window.t0 <= t <= window.t1 for t in late for window in self.windows if window.measured)
 
     @property
     def some_gpus(self) -> Sequence[str]:

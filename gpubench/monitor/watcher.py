@@ -171,6 +171,7 @@ class Watcher:
         for uuid, gpu in self._gpus.items():
             self._read(metrics.DEVICE_MEMORY, gpu, metrics.device_memory, self._nvml, uuid)
         self._trained_until = self._clock()
+        self.after()  # the teardown may last longer than a buffer is deep
         self._read(metrics.TREE_MEMORY, HOST, self._tree_memory)
 
     def after(self) -> None:
@@ -225,7 +226,7 @@ class Watcher:
             trained_until=self._trained_until,
             power_source=self._nvml.power_source,
             passed_mib={self._gpus[uuid]: mib for uuid, mib in (passed_mib or {}).items()},
-            skipped={metrics.RATES_S: skipped.get("rates", 0), metrics.TOTALS_S: skipped.get("totals", 0)},
+            skipped={metrics.RATES_S: skipped.get("rates", ()), metrics.TOTALS_S: skipped.get("totals", ())},
         )
         return replace(
             figures(watched),

@@ -61,7 +61,8 @@ def _text(value: Any, digits: int | None) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, (int, float)) and digits is not None:
-        return f"{_rounded(value, digits):,}"
+        rounded = _rounded(value, digits) + 0  # a rounded -0.0 loses its sign
+        return f"{rounded:,}".replace("-", MINUS)
     if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, (list, tuple)):

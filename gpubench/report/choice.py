@@ -16,11 +16,17 @@ class Choice:
     removed: frozenset[str] = frozenset()
 
     def of(self, usual: Sequence[str]) -> list[str]:
-        """The columns to show. Added ones stand before the last one, which is the status."""
+        """The columns to show. Added ones stand before the last one, which is the status.
+
+        Raises UsageError where none is left.
+        """
         kept = [name for name in usual if name not in self.removed]
         extra = [name for name in self.added if name not in kept]
         place = len(kept) - (kept[-1:] == ["status"])
-        return [*kept[:place], *extra, *kept[place:]]
+        shown = [*kept[:place], *extra, *kept[place:]]
+        if not shown:
+            raise UsageError("--columns: every column is removed; leave one, or add one")
+        return shown
 
 
 SHOW = Choice()

@@ -13,6 +13,8 @@ ALONE = dict.fromkeys(
     ("solo_epoch_time_s", "slowdown", "overlap_gain", "predicted_slowdown"), "the trial ran alone"
 )
 """Columns of groups, and why a trial by itself has none."""
+RESERVED = "torch-reserved"
+"""The source of memory where torch's own count stands in for the driver's."""
 PER_EPOCH = ("cpu_s_per_epoch", "energy_j", "energy_sampled_j")
 """Watched over the windows; where `steps` stand for an epoch, an epoch has more of them."""
 
@@ -52,9 +54,9 @@ def merge(
         )
     elif "gpu_util_pct" in missing:
         missing["gpu_busy_s_per_epoch"] = missing["gpu_util_pct"]
-    if result.get("gpu_mem_mib") is None and result.get("gpu_mem_reserved_mib") is not None:
-        result["gpu_mem_mib"] = result["gpu_mem_reserved_mib"]
-        result["gpu_mem_source"] = "torch-reserved"
+    reserved = result.get("gpu_mem_reserved_mib")
+    if reserved is not None and _less(result, reserved):
+        result["gpu_mem_mib"], result["gpu_mem_source"] = reserved, RESERVED
     if gpu_uuids and all(uuid in idle_power_w for uuid in gpu_uuids):
         result["idle_power_w"] = sum(idle_power_w[uuid] for uuid in gpu_uuids)
     else:
@@ -77,6 +79,32 @@ def merge(
     names = [c.name for c in MEASURED if c.name != "doubts"]
     why = {**missing, **(dict.fromkeys(OF_GPUS, "the trial uses no GPU") if not gpu_uuids else {})}
     return result, {n: why.get(n, "not reported") for n in names if result.get(n) is None}
+
+
+def _less(result: Mapping[str, Any], reserved_mib: float) -> bool:
+    """Whether the driver told nothing, or a growth that can't be: somebody else gave memory back meanwhile."""
+    if result.get("gpu_mem_source") == "nvml-device-delta":
+        return bool(result["gpu_mem_mib"] < reserved_mib)
+    return result.get("gpu_mem_mib") is None
+
+
+def provenance(
+    seen: Mapping[str, Mapping[str, Any]], result: Mapping[str, Any], why: str | None
+) -> dict[str, Mapping[str, Any]]:
+    """Where the figures come from: `seen`, but for memory that torch's allocator stands in for.
+
+    `why`: the reason that the driver's figure is missing; None where there was one that could not be.
+    """
+    if result.get("gpu_mem_source") != RESERVED:
+        return dict(seen)
+    reason = why or "the device's memory grew by less than that: somebody else gave some back"
+    told = {
+        "source": f"torch's allocator, reserved at its peak ({reason})",
+        "period_s": None,
+        "samples": 1,
+        "gaps": 0,
+    }
+    return {**seen, "gpu_mem_mib": told, "gpu_mem_source": told}
 
 
 OF_GPUS: tuple[str, ...] = (

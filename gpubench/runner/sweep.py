@@ -31,7 +31,7 @@ from gpubench.runner import resolve as resolving
 from gpubench.runner.doubts import Case, doubts
 from gpubench.runner.estimate import Estimate, estimates
 from gpubench.runner.folders import Folders, Wanted
-from gpubench.runner.judging import judge, merge
+from gpubench.runner.judging import judge, merge, provenance
 from gpubench.runner.resolve import Resolved
 from gpubench.runner.sources import Disk
 from gpubench.runner.state import Planned, oom_chains, survey
@@ -308,7 +308,7 @@ class Sweep:
             | {"gpu_uuids": list(resolved.gpu_uuids), "cpu_ids": list(resolved.cpu_ids)},
             result=result,
             missing=missing,
-            provenance=seen.provenance,
+            provenance=provenance(seen.provenance, result, seen.missing.get("gpu_mem_mib")),
             epochs=[
                 {k: v for k, v in e.items() if k not in ("t0", "t1")}
                 | {

@@ -1,12 +1,15 @@
 """`--breakdown`: how long the parts of a step take, without a synchronisation inside the window.
 
-Every other step (the even ones of each window) is marked: CUDA events on a GPU, the host's clock on a CPU, read after
-the window. The odd ones run plain, so that each trial tells what the marks cost it.
+One of every two steps is marked: CUDA events on a GPU, the host's clock on a CPU, read after the window. The other runs
+plain, so that each trial tells what the marks cost it. A draw says which of the two: loader workers take turns, so that
+of two workers one would always prepare the marked steps' batches. All ranks draw alike.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
+import random
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -18,6 +21,8 @@ import torch
 from gpubench.train.place import Place
 from gpubench.train.step import Step
 
+FEW = 10
+"""Steps of a kind below which their median says nothing of a cost of a few per cent."""
 Span = tuple[float, float]
 """Begin and end in seconds."""
 
@@ -28,8 +33,9 @@ class Breakdown:
     def __init__(self, place: Place) -> None:
         self._clock: _Clock = _CudaClock() if place.is_cuda else _HostClock()
         self._current: _Marked | None = None
+        self._draw = random.Random(0)
         self._window: list[_Marked] = []
-        self._count = 0
+        self._chosen: list[bool] = []
         self._parts: list[dict[str, float]] = []
         self._marked_s: list[float] = []
         self._plain_s: list[float] = []
@@ -39,12 +45,15 @@ class Breakdown:
     def begin(self) -> None:
         """A window begins."""
         self._clock.reuse()
-        self._window, self._count = [], 0
+        self._window, self._chosen = [], []
 
     def step_begins(self) -> None:
         """A batch has been handed over: the step's first part, its copy, begins."""
-        self._current = _Marked(self._clock.now()) if self._count % 2 == 0 else None
-        self._count += 1
+        steps = len(self._chosen)
+        # A window's first step is always marked, so that a window of one step has parts.
+        chosen = not self._chosen[-1] if steps % 2 else not steps or self._draw.random() < 0.5
+        self._chosen.append(chosen)
+        self._current = _Marked(self._clock.now()) if chosen else None
 
     def mark(self, part: str) -> None:
         """What was launched since the mark before belongs to `part`."""
@@ -73,14 +82,14 @@ class Breakdown:
         """The window is over and the device is idle. `step_s`: seconds between ends of its steps."""
         if not measured:
             return
-        marked_s = step_s[0::2]
+        marked_s = list(itertools.compress(step_s, self._chosen))
         self._parts += [
             self._seconds(marked) | {"step": seconds}
             for marked, seconds in zip(self._window, marked_s, strict=True)
         ]
         # A window's first step waits for the loader to start; it would weigh on the marked ones alone.
         self._marked_s += marked_s[1:]
-        self._plain_s += step_s[1::2]
+        self._plain_s += itertools.compress(step_s, [not chosen for chosen in self._chosen])
 
     def _seconds(self, marked: _Marked) -> dict[str, float]:
         """Seconds of each part of one step."""
@@ -149,8 +158,8 @@ def exposed_and_hidden(buckets: Sequence[Span]) -> tuple[float, float]:
 
 
 def cost_pct(marked_s: Sequence[float], plain_s: Sequence[float]) -> float | None:
-    """What marking added to a step, in per cent, by medians; None where either kind is missing."""
-    if not marked_s or not plain_s:
+    """What marking added to a step, in per cent, by medians; None for fewer than FEW of either kind."""
+    if min(len(marked_s), len(plain_s)) < FEW:
         return None
     return 100 * (statistics.median(marked_s) / statistics.median(plain_s) - 1)
 

@@ -54,7 +54,10 @@ CASES = [
     (accuracy.holds_while_scaling, "not decidable",
      [*three_seeds(64, top1_pct=10.1), *three_seeds(128, top1_pct=10.0)], "no more than chance"),
     (accuracy.holds_while_scaling, "kept",
-     [row(64, until_top1=55.0, time_to_top1_s=9.0), row(256, until_top1=55.0, time_to_top1_s=9.0, top1_pct=55.0)], ""),
+     [row(64, until_top1=55.0, time_to_top1_s=9.0), row(256, until_top1=55.0, time_to_top1_s=9.0, top1_pct=55.0)],
+     "1 of 1 rows with a larger batch or more devices trained until the same top-1"),
+    (accuracy.holds_while_scaling, "not decidable",
+     [row(64, lr=0.1), row(256, lr=0.2, top1_pct=9.0)], "all else equal"),
     # 2: test accuracy
     (accuracy.is_reported, "kept", [row(), row(128)], "5,000 held-out images"),
     (accuracy.is_reported, "broken", [row(), row(128, top1_pct=None, missing={"top1_pct": "why"})], "1 of 2 rows"),
@@ -111,6 +114,7 @@ CASES = [
     (fairness.nothing_flattered, "broken", [row(64, 2), row(64, 4)], "add 1 to --gpus"),
     (fairness.nothing_flattered, "broken", [row(64), row(128, torch="2.15.0")], "torch 2.11.0 and 2.15.0"),
     (fairness.nothing_flattered, "not decidable", [row(64, 4), row(128, 4)], "add 1 to --gpus"),
+    (fairness.nothing_flattered, "broken", [row(64, gpu_name="Tesla K80"), row(64, 2), row(64, 4)], "add 1 to --gpus"),
     (fairness.nothing_flattered, "not decidable", [row(64, doubts="throttled"), row(64, 4)], "throttled"),
 ]  # fmt: skip
 
@@ -155,6 +159,20 @@ def test_the_baseline_may_stand_in_another_table():
     several = Shown(name="four", rows=(row(64, 4),))
     one = Shown(name="one", rows=(row(64),))
     assert fairness.nothing_flattered(Facts(tables=(several, one), planned={"four", "one"})).verdict == "kept"
+
+
+def test_a_time_to_an_accuracy_is_not_said_to_hold_it_within_a_margin():
+    """Rows stop at the first epoch above the target: their top-1 may lie far apart, and need not be compared."""
+    aimed = {"until_top1": 55.0, "time_to_top1_s": 9.0}
+    assert (
+        "within"
+        not in found(accuracy.holds_while_scaling, row(64, **aimed), row(256, **aimed, top1_pct=55.0))[1]
+    )
+
+
+def test_only_training_that_stopped_at_a_top1_was_flattered_by_it():
+    assert "flatters" in found(accuracy.is_reported, row(until_top1=55.0, time_to_top1_s=9.0))[1]
+    assert "flatters" not in found(accuracy.is_reported, row(until_top1=99.0))[1]
 
 
 def test_without_a_plan_it_is_open_what_was_left_out():

@@ -173,6 +173,8 @@ def test_a_field_takes_its_rivals_place(
         ({"epochs": 4}, options(zips=("until_top1,lr=60/0.1,70/0.2",)), None),
         ({"epochs": 4}, options(lr="0.1"), 4),
         ({"epochs": 4, "until_top1": 60.0}, options(lr="0.1"), 4),  # the file's own most
+        ({"epochs": 4, "until_top1": 60.0}, options(until_top1="70"), 4),
+        ({"epochs": 4, "until_top1": 60.0}, options(until_top1="auto"), 4),
     ],
 )
 def test_a_file_that_times_a_few_epochs_does_not_end_the_way_to_an_accuracy(

@@ -117,6 +117,26 @@ def test_a_power_of_zero_watts_is_no_figure() -> None:
     assert got.result["power_w"] is None
 
 
+def test_of_two_gpus_one_that_tells_0_watts_leaves_no_figure() -> None:
+    samples = Samples()
+    polled(samples, 300.0, "0")
+    polled(samples, 0.0, "1")
+    got = figures(watched(samples, ("0", "1")))
+    assert got.result["energy_sampled_j"] is None
+    assert got.missing["power_w"] == "the driver tells a power of 0 W"
+
+
+def test_pauses_between_short_epochs_are_not_the_epochs() -> None:
+    samples = Samples()
+    windows = tuple(Window(10 + 0.5 * k, 10.42 + 0.5 * k, k, True) for k in range(30))
+    for k in range(30):
+        samples.add(9 + k, metrics.ENERGY, 300.0 * (9 + k), "0")
+    seen = Watched(samples=samples, windows=windows, gpus=("0",), baseline_mib={}, cpus=4)
+    got = figures(seen)
+    assert got.result["energy_source"] == "nvml-counter"
+    assert got.result["energy_j"] == pytest.approx(300 * 0.42)
+
+
 def test_of_a_moment_nothing_is_said() -> None:
     samples = Samples()
     counter(samples, 300, stride=0.1)
@@ -125,3 +145,4 @@ def test_of_a_moment_nothing_is_said() -> None:
     )
     got = figures(moment)
     assert got.result["energy_j"] is None
+    assert got.energy_j_by_epoch == {0: None}, "nor of the epoch"

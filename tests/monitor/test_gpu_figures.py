@@ -40,6 +40,15 @@ def test_a_buffer_that_ran_over_gives_way_to_polls_and_says_so() -> None:
     assert "polled" in got.provenance["gpu_util_pct"]["source"]
 
 
+def test_the_peak_of_a_part_of_the_windows_is_none() -> None:
+    samples = Samples()
+    for k in range(200):
+        samples.add(5 + k * 0.1, "gpu_util_pct", 80.0, "0")
+    for k in range(50):
+        samples.add(5 + k * 0.2, "gpu_util_buffer_pct", 60.0, "0")  # the wall clock was set back at 15 s
+    assert figures(watched(samples)).result["gpu_util_max_pct"] == 80
+
+
 def test_without_a_buffer_the_reason_stands_beside_the_polls() -> None:
     samples = Samples()
     samples.gap("gpu_util_buffer_pct", "buffer of gpu_util_pct: Not Supported", "0")
@@ -90,3 +99,12 @@ def test_what_the_allocator_held_between_two_polls_is_added() -> None:
     seen = watched(samples)
     assert figures(seen).result["gpu_mem_mib"] == 5000
     assert figures(replace(seen, passed_mib={"0": 900.0})).result["gpu_mem_mib"] == 5900
+
+
+def test_it_is_added_to_the_device_s_growth_too() -> None:
+    samples = Samples()
+    for t, mib in ((9, 700.0), (22, 5000.0)):
+        samples.add(t, metrics.DEVICE_MEMORY, mib, "0")
+    seen = replace(watched(samples), baseline_mib={"0": 100.0}, passed_mib={"0": 900.0})
+    got = figures(seen).result
+    assert (got["gpu_mem_mib"], got["gpu_mem_source"]) == (5800, "nvml-device-delta")

@@ -19,7 +19,7 @@ def test_a_late_tick_skips_slots_and_keeps_to_the_grid() -> None:
     schedule = Schedule({"fast": 0.1}, start=0.0)
     schedule.due(0.0)
     assert schedule.due(0.57) == ["fast"]
-    assert schedule.skipped == {"fast": 4}
+    assert schedule.skipped == {"fast": pytest.approx([0.1, 0.2, 0.3, 0.4])}
     assert schedule.due(0.57) == []
     assert schedule.next_deadline == pytest.approx(0.6)
 
@@ -30,7 +30,7 @@ def test_slots_do_not_drift_over_an_hour() -> None:
     while schedule.next_deadline < 12345.678 + 3600 - 1e-6:
         taken += len(schedule.due(schedule.next_deadline))
     assert taken == 36_000
-    assert schedule.skipped == {"fast": 0}
+    assert schedule.skipped == {"fast": []}
 
 
 @given(st.floats(0, 1e7), st.lists(st.floats(0, 3), max_size=60))
@@ -42,7 +42,7 @@ def test_never_twice_in_a_slot_and_never_lost(start: float, sleeps: list[float])
         assert schedule.due(now) == []
         assert now < schedule.next_deadline <= now + 0.1 + 1e-6
     slots_passed = (now - start) / 0.1
-    assert taken + schedule.skipped["x"] == pytest.approx(slots_passed, abs=1.01)
+    assert taken + len(schedule.skipped["x"]) == pytest.approx(slots_passed, abs=1.01)
 
 
 def test_what_is_asked_for_too_soon_is_owed_once() -> None:

@@ -468,3 +468,38 @@ def test_the_counter_is_read_as_the_first_measured_window_begins(child: subproce
     clock.now += 0.1
     watcher.edge(first=True)
     assert [r[0] for r in watcher.samples() if r[2] == metrics.ENERGY] == pytest.approx([0.0, 0.4])
+
+
+def test_what_the_driver_forgets_during_a_long_teardown_was_fetched_before(
+    child: subprocess.Popen[bytes],
+) -> None:
+    clock, nvml = Clock(), FakeNvml()
+    watcher = Watcher(nvml, a_machine(), [G0], ALLOWED, clock, lambda: 1.7e9 + clock.now)
+    watcher.before()
+    watcher.start(child.pid)
+    watch(watcher, clock, 5)
+    t0 = clock.now
+    watch(watcher, clock, 3)
+    nvml.buffers[G0, "power_w"] = [(1.7e9 + t0 + k / 50, 300.0) for k in range(150)]
+    window = Window(t0, clock.now, 0, True)
+    watcher.settle()
+    nvml.buffers = {}
+    clock.now += 9
+    watcher.after()
+    assert "buffer" in watcher.figures([window]).provenance["power_w"]["source"]
+
+
+def test_what_was_not_polled_outside_the_windows_is_no_gap(child: subprocess.Popen[bytes]) -> None:
+    clock, nvml = Clock(), healthy(child.pid)
+    watcher = Watcher(nvml, a_machine(), [G0, G1], ALLOWED, clock)
+    watcher.before()
+    watcher.start(child.pid)
+    watch(watcher, clock, 1)
+    t0 = clock.now
+    watch(watcher, clock, 1)
+    clock.now += 0.35  # the host is overloaded
+    watch(watcher, clock, 1)
+    window = Window(t0, clock.now, 0, True)
+    clock.now += 2  # many processes' memory is read
+    watcher.tick()
+    assert watcher.figures([window]).provenance["sm_clock_mhz"]["gaps"] == 2 * 2, "two slots of two GPUs"

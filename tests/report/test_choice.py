@@ -34,3 +34,9 @@ def test_a_column_that_nobody_measured_is_shown_empty():
 def test_what_is_wrong_is_said(text, words):
     with pytest.raises(UsageError, match=words.replace("?", r"\?")):
         parse(text, COLUMN)
+
+
+def test_a_table_without_columns_is_refused():
+    usual = ",".join(f"-{column.name}" for column in build("sizes", sweep()).columns)
+    with pytest.raises(UsageError, match="every column is removed"):
+        names(usual)

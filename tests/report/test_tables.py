@@ -137,6 +137,12 @@ def test_small_times_keep_their_digits():
     assert cells(table, "epoch_time_s") == ["0.0123", "1.5000"]
 
 
+def test_a_figure_below_zero_has_the_sign_of_growth_and_zero_has_none():
+    table = shown([row(64, breakdown=True, breakdown_cost_pct=-2.25),
+                   row(128, breakdown=True, breakdown_cost_pct=-0.04)])  # fmt: skip
+    assert cells(table, "breakdown_cost_pct") == ["−2.3", "0.0"]
+
+
 def test_signed_percent():
     assert [signed_percent(v) for v in (22.2, -42.6, 0.0, -0.3, 1234.5)] == [
         "+22 %",

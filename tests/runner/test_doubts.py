@@ -105,6 +105,12 @@ def test_a_trial_without_warm_up_says_so() -> None:
     assert "nothing was warmed up" in doubts(case(epochs=epochs))["short-warmup"]
 
 
+def test_a_longer_warm_up_is_not_advised_where_it_changes_nothing() -> None:
+    for_steps = doubts(case("steps = 50", drift_pct=12.0))["short-warmup"]
+    assert "warmup_epochs" not in for_steps
+    assert "measure epochs" in for_steps
+
+
 def test_an_idle_gpu_s_low_clock_is_no_doubt() -> None:
     assert doubts(case(result={"sm_clock_mhz": 345.0, "gpu_util_pct": 10.0})) == {}
 

@@ -9,7 +9,7 @@ import pytest
 from gpubench.launch.outcome import EXTRAPOLATED, Outcome
 from gpubench.monitor.figures import Figures
 from gpubench.result import MEASURED
-from gpubench.runner.judging import judge, merge
+from gpubench.runner.judging import judge, merge, provenance
 
 GPUS = ("GPU-00", "GPU-11")
 IDLE = {"GPU-00": 75.0, "GPU-11": 80.0}
@@ -78,6 +78,20 @@ def test_without_the_driver_s_figure_the_allocator_s_stands_in() -> None:
     seen = Figures(missing={"gpu_mem_mib": "Not Supported"})
     result, _ = merge(told(gpu_mem_reserved_mib=500.0), seen, "ok", "", GPUS, IDLE)
     assert (result["gpu_mem_mib"], result["gpu_mem_source"]) == (500.0, "torch-reserved")
+    came = provenance({}, result, seen.missing["gpu_mem_mib"])["gpu_mem_mib"]
+    assert came["source"] == "torch's allocator, reserved at its peak (Not Supported)"
+
+
+def test_a_growth_that_can_t_be_gives_way_to_the_allocator_s() -> None:
+    delta = {"gpu_mem_mib": 400.0, "gpu_mem_source": "nvml-device-delta"}
+    seen = Figures(result=delta, provenance={"gpu_mem_mib": {"source": "growth"}, "power_w": {"source": "p"}})
+    result, missing = merge(told(gpu_mem_reserved_mib=500.0), seen, "ok", "", GPUS, IDLE)
+    assert (result["gpu_mem_mib"], result["gpu_mem_source"]) == (500.0, "torch-reserved")
+    came = provenance(seen.provenance, result, missing.get("gpu_mem_mib"))
+    assert "somebody else gave some back" in came["gpu_mem_mib"]["source"]
+    assert came["power_w"] == {"source": "p"}
+    likely, _ = merge(told(gpu_mem_reserved_mib=300.0), seen, "ok", "", GPUS, IDLE)
+    assert likely["gpu_mem_source"] == "nvml-device-delta"
 
 
 def test_the_driver_s_figure_decides_over_the_cap() -> None:

@@ -17,7 +17,7 @@ SEEDS = 3
 
 def holds_while_scaling(facts: Facts) -> Finding:
     """Rule 1: a larger batch or more devices cost no top-1."""
-    compared = lost = unsure = blind = few = 0
+    compared = aimed = lost = unsure = blind = few = 0
     worst: tuple[float, str] = (0.0, "")
     unlearned = False
     for table in facts.tables:
@@ -29,6 +29,7 @@ def holds_while_scaling(facts: Facts) -> Finding:
                     continue
                 compared += 1
                 if _to_a_target([row, *before]):
+                    aimed += 1
                     continue
                 known = [other for other in before if other.get("top1_pct") is not None]
                 if row.get("top1_pct") is None or not known:
@@ -46,7 +47,14 @@ def holds_while_scaling(facts: Facts) -> Finding:
     if not compared:
         if not facts.alone:
             return NOTHING
-        return Finding("kept", "nothing is scaled: no two rows differ in batch size or devices alone")
+        if any(_sizes(table) > 1 for table in facts.tables):
+            return Finding(
+                "not decidable",
+                "batch sizes or devices vary, but no two rows differ in them alone; sweep them with all else equal",
+            )
+        return Finding(
+            "kept", "nothing is scaled: all rows of a table have one batch size and as many devices"
+        )
     broken = []
     if lost:
         broken.append(
@@ -71,11 +79,10 @@ def holds_while_scaling(facts: Facts) -> Finding:
             f"no fall above {MARGIN:g} point in {few} of {compared} rows, but equal top-1 takes {SEEDS} seeds: "
             f"--repeats {SEEDS}"
         )
-    return judge(
-        broken,
-        unclear,
-        f"in {compared} rows with a larger batch or more devices top-1 is within {MARGIN:g} point",
-    )
+    scaled = f"of {compared} rows with a larger batch or more devices"
+    told = [f"in {compared - aimed} {scaled} top-1 is within {MARGIN:g} point"] if compared > aimed else []
+    told += [f"{aimed} {scaled} trained until the same top-1 as those before them"] if aimed else []
+    return judge(broken, unclear, "; ".join(told))
 
 
 def is_reported(facts: Facts) -> Finding:
@@ -94,7 +101,7 @@ def is_reported(facts: Facts) -> Finding:
     images = f" on {listed(f'{n:,}' for n in sorted(counts))} held-out images" if counts else ""
     stopped = (
         "; where training stopped at a top-1, the same images chose the moment, which flatters it a little"
-        if any(row.get("until_top1") for row in facts.alone)
+        if any(row.get("time_to_top1_s") is not None for row in facts.alone)
         else ""
     )
     return Finding("kept", f"a top-1 in {of(facts.alone, facts.alone, ALONE)}{images}{stopped}")
@@ -122,6 +129,11 @@ def same_run(facts: Facts) -> Finding:
             "variants that read images measure it in the same run"
         )
     return judge(broken, unclear, f"time and top-1 are of one and the same run in {of(timed, timed, ALONE)}")
+
+
+def _sizes(table: Shown) -> int:
+    """How many different pairs of batch size and devices a table has."""
+    return len({(row.get("batch_size"), devices(row)) for row in table.merged})
 
 
 def _smaller(other: Row, row: Row) -> bool:

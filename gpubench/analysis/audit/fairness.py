@@ -142,6 +142,7 @@ def _uncompared(table: Shown) -> list[Row]:
 def _has_single(row: Row, rows: Sequence[Row]) -> bool:
     return any(
         devices(other) == 1
+        and machine(other) == machine(row)
         and all(other.get(name) == row.get(name) for name in ("model", "variant", "precision"))
         for other in rows
     )

@@ -11,9 +11,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Self
 
+from gpubench.launch.client import child_environment
 from gpubench.runner.doctor.scene import Told
 
 IMPORT_LIMIT_S = 300.0
@@ -77,17 +77,9 @@ class Probe:
         self._errors.close()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        home = str(Path(__file__).parents[3])
-        # As the fork server's: the same gpubench, and (-P) nothing that happens to lie in the working folder.
-        environ = dict(self._environ) | {
-            "PYTHONPATH": os.pathsep.join([home, *filter(None, [self._environ.get("PYTHONPATH")])]),
-            "OMP_NUM_THREADS": "1",
-        }
-        environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
-        environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "gpubench.train.probe", str(os.getpid()), ",".join(self._uuids)],
-            env=environ,
+            env=child_environment(self._environ),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,

@@ -1,0 +1,55 @@
+"""The event loop of one attempt: what it asks of the watcher, and what it keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from scripted import Event, Scripted, Spec, epoch, hello, result
+
+from gpubench import environment
+from gpubench.launch.attempt import Attempt, attempt
+from gpubench.monitor.watcher import Watcher
+
+
+class Edges(Watcher):
+    """Notes the edges that it is told of; it watches nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(None, environment.machine(None), (), (0,))
+        self.seen: list[bool] = []
+
+    def edge(self, *, first: bool = False) -> None:
+        self.seen.append(first)
+
+
+def tried(script: object, watcher: Watcher) -> Attempt:
+    spec: Spec = {"ranks": 2, "warmup_epochs": 1, "batch_size": 4, "data_spec": {"train_images": 8}}
+    launcher = Scripted(lambda _: script)  # type: ignore[arg-type,return-value]
+    return attempt(spec, launcher, watcher, timeout_s=10, should_stop=lambda: False, look=lambda _: None)
+
+
+def late_rank_0(spec: Spec) -> Iterator[Event]:
+    """Rank 0 is the last to tell of every edge."""
+    yield from hello(spec)
+    for number in range(3):
+        yield from sorted(epoch(spec, number), key=lambda e: (e["event"], -e["rank"]))
+    yield from result(spec)
+
+
+def test_the_counters_are_read_as_the_first_measured_window_begins_whichever_rank_tells_first() -> None:
+    watcher = Edges()
+    tried(late_rank_0, watcher)
+    warmed_up, first, second = watcher.seen[::2]
+    assert (warmed_up, first, second) == (False, True, False)
+
+
+def test_what_only_the_view_wants_is_not_kept() -> None:
+    def talks(spec: Spec) -> Iterator[Event]:
+        yield from hello(spec)
+        yield from epoch(spec, 0)
+        for step in range(50):
+            yield {"event": "progress", "rank": 0, "epoch": 0, "step": step}
+        yield from result(spec)
+
+    done = tried(talks, Edges())
+    assert {e["event"] for e in done.events} == {"hello", "begin", "end", "settle", "result"}
