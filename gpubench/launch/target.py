@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,12 +18,19 @@ def until_top1(
     """
     if target is None:
         return {}, dict.fromkeys(COLUMNS, "no accuracy was asked for (--until-top1)")
-    number = next((k for k, e in enumerate(epochs, 1) if (e["top1_pct"] or 0.0) >= target), None)
+    number = next(
+        (k for k, e in enumerate(epochs, 1) if (e["top1_pct"] or 0.0) >= target and not _lost(e)), None
+    )
     if number is None:
         last = epochs[-1]["top1_pct"]
-        why = f"top-1 was {last:.1f} % after {len(epochs)} epochs, not {target:g} %"
+        why = f"{'training diverged: ' if _lost(epochs[-1]) else ''}top-1 was {last:.1f} % after {len(epochs)} epochs, not {target:g} %"
         return {}, dict.fromkeys(COLUMNS, why)
     return {
         "epochs_to_top1": number,
         "time_to_top1_s": sum(e["epoch_time_s"] for e in epochs[:number]),
     }, {}
+
+
+def _lost(epoch: Mapping[str, Any]) -> bool:
+    """Whether the network has no numbers left: what it then hits, it hits by chance."""
+    return not math.isfinite(epoch.get("train_loss") or 0.0)

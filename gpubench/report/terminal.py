@@ -30,7 +30,8 @@ def text(table: Table) -> str:
 def show(tables: Sequence[Table], console: Console) -> None:
     """Print to `console`: styled on a terminal, else exactly `text`.
 
-    Nothing is truncated, whatever the width: on a terminal sentences wrap at words, rows never do.
+    Nothing is truncated, whatever the width: on a terminal sentences wrap at words, and a table that is too wide is
+    shown in blocks of columns.
     """
     for number, table in enumerate(tables):
         if number:
@@ -66,15 +67,19 @@ def _styled(table: Table, console: Console) -> None:
     for sentence in table.heading:
         put(Text(sentence, "dim"))
     console.print()
-    for cells in heading:
-        put(Text(layout.GAP.join(cells), "bold"), grid=True)
-    put(Text(layout.GAP.join("─" * len(cell) for cell in heading[0]), "dim"), grid=True)
-    for cells, row in zip(body, table.rows, strict=True):
-        line = Text()
-        for cell, column in zip(cells, table.columns, strict=True):
-            line.append(cell, _style(column.name, str(row["endings"])))
-            line.append(layout.GAP)
-        put(line, grid=True)
+    widths = [len(cell) for cell in heading[0]]
+    for place, block in enumerate(layout.blocks(table, widths, console.width)):
+        if place:
+            console.print()
+        for cells in heading:
+            put(Text(layout.GAP.join(cells[n] for n in block), "bold"), grid=True)
+        put(Text(layout.GAP.join("─" * widths[n] for n in block), "dim"), grid=True)
+        for cells, row in zip(body, table.rows, strict=True):
+            line = Text()
+            for n in block:
+                line.append(cells[n], _style(table.columns[n].name, str(row["endings"])))
+                line.append(layout.GAP)
+            put(line, grid=True)
     if table.notes:
         console.print()
     for note in table.notes:

@@ -188,7 +188,7 @@ def look_around(job: Sweep, planned: Sequence[Planned], view: live.View, *, allo
     ruling = guard.rule(idle.look_around(job.nvml, list(numbers)), numbers)
     for line in ruling.enforce(allow_busy=allow_busy):
         view.say(line)
-    job.idle_power_w = dict(ruling.idle_power_w)
+    job.idle_power_w, job.no_idle_power = dict(ruling.idle_power_w), dict(ruling.no_idle_power)
 
 
 def emit(record: Record, mode: Mode) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gpubench.errors import UnusableError
 from gpubench.monitor.idle import Look, Process
@@ -27,6 +27,8 @@ class Ruling:
     """GPUs of which it can't be told whether they are busy, a line each."""
     idle_power_w: Mapping[str, float]
     """uuid -> watts, without GPUs that somebody keeps busy."""
+    no_idle_power: Mapping[str, str] = field(default_factory=dict)
+    """uuid -> why it is not among them."""
 
     def enforce(self, *, allow_busy: bool) -> list[str]:
         """The lines to tell. Raises UnusableError where a GPU is busy and that is not allowed."""
@@ -44,13 +46,18 @@ def rule(looks: Mapping[str, Look], numbers: Mapping[str, int]) -> Ruling:
     notes: list[str] = []
     unknown: list[str] = []
     idle: dict[str, float] = {}
+    not_idle: dict[str, str] = {}
     for uuid, look in looks.items():
         gpu = f"GPU {numbers[uuid]}"
+        if look.util_pct is not None and look.util_pct >= BUSY_PCT:
+            not_idle[uuid] = f"{gpu} was {look.util_pct:.0f} % busy before the sweep"
+        elif look.power_w is None:
+            not_idle[uuid] = f"{gpu}: {look.missing.get('power_w', 'power was not sampled')}"
+        else:
+            idle[uuid] = look.power_w
         if (stranger := _stranger(look)) is not None:
             busy.append(f"{gpu} is {look.util_pct:.0f} % busy with somebody else's work: {stranger}")
             continue
-        if look.power_w is not None and (look.util_pct is None or look.util_pct < BUSY_PCT):
-            idle[uuid] = look.power_w
         if look.compute:
             at = "" if look.util_pct is None else f" ({look.util_pct:.0f} % busy)"
             notes.append(f"{gpu}{at}: {described(look.compute)} is somebody else's, and may wake up")
@@ -61,7 +68,13 @@ def rule(looks: Mapping[str, Look], numbers: Mapping[str, int]) -> Ruling:
             unknown.append(
                 f"{gpu}: whether it is busy can't be told: {look.missing.get('util_pct', 'no sample')}"
             )
-    return Ruling(busy=tuple(busy), notes=tuple(notes), unknown=tuple(unknown), idle_power_w=idle)
+    return Ruling(
+        busy=tuple(busy),
+        notes=tuple(notes),
+        unknown=tuple(unknown),
+        idle_power_w=idle,
+        no_idle_power=not_idle,
+    )
 
 
 def _stranger(look: Look) -> str | None:

@@ -36,10 +36,12 @@ def merge(
     reason: str,
     gpu_uuids: Sequence[str],
     idle_power_w: Mapping[str, float],
+    no_idle_power: Mapping[str, str],
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """One value or one reason for every measured column.
 
-    `idle_power_w`: GPU uuid -> watts before the sweep, for the GPUs where that was measured.
+    `idle_power_w`: GPU uuid -> watts before the sweep, for the GPUs where that was measured; `no_idle_power`: GPU
+    uuid -> why it was not, for others.
     """
     result = {k: v for k, v in (ended.result | seen.result).items() if v is not None}
     measured = [e for e in ended.epochs if not e["warmup"]]
@@ -60,7 +62,8 @@ def merge(
     if gpu_uuids and all(uuid in idle_power_w for uuid in gpu_uuids):
         result["idle_power_w"] = sum(idle_power_w[uuid] for uuid in gpu_uuids)
     else:
-        missing["idle_power_w"] = "power was not read before the sweep, or a GPU was not idle"
+        why_not = [no_idle_power[uuid] for uuid in gpu_uuids if uuid in no_idle_power]
+        missing["idle_power_w"] = "; ".join(why_not) or "power was not read before the sweep"
     if "epochs_to_top1" in result:
         joules = [seen.energy_j_by_epoch.get(e["epoch"]) for e in ended.epochs[: result["epochs_to_top1"]]]
         known = [j for j in joules if j is not None]

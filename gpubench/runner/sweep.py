@@ -78,6 +78,8 @@ class Sweep:
     _gmacs: dict[tuple[Any, ...], float] = field(default_factory=dict)
     idle_power_w: dict[str, float] = field(default_factory=dict)
     """GPU uuid -> watts before the sweep, where the GPU was idle and tells."""
+    no_idle_power: dict[str, str] = field(default_factory=dict)
+    """GPU uuid -> why it is not among them."""
     skips: dict[str, str] = field(default_factory=dict)
     """Trial id -> why this sweep skipped it."""
     _tables_due: float = 0.0
@@ -282,7 +284,9 @@ class Sweep:
         windows = [Window(e["t0"], e["t1"], e["epoch"], not e["warmup"]) for e in ended.epochs]
         seen = watcher.figures(windows, _passed_mib(ended, resolved))
         status, reason = judge(ended, seen, t.gpu_mem_cap_mib)
-        result, missing = merge(ended, seen, status, reason, resolved.gpu_uuids, self.idle_power_w)
+        result, missing = merge(
+            ended, seen, status, reason, resolved.gpu_uuids, self.idle_power_w, self.no_idle_power
+        )
         case = Case(
             unit=unit,
             resolved=resolved,

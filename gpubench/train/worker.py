@@ -241,6 +241,7 @@ class Rank:
     ) -> tuple[Window, Quality | None]:
         """Epochs, each judged after its window, until top-1 is `target` per cent and one epoch was measured.
 
+        Training that has diverged ends likewise.
         The ranks' hits are summed before they are judged, so all ranks stop after the same epoch.
         Returns the last epoch's window and quality.
         """
@@ -251,8 +252,9 @@ class Rank:
                 raise UsageError("until_top1 needs a validation split, and the images have none")
             if self.rank == 0:
                 self.report({"event": "quality", "epoch": segment.number, "top1_pct": quality[0]})
-            reached = reached or quality[0] >= target
-            if reached and segment.measured:
+            lost = finite(quality[1]) is None  # a network of no numbers learns nothing more
+            reached = reached or (quality[0] >= target and not lost)
+            if (reached or lost) and segment.measured:
                 break
         return window, quality
 

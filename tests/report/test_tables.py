@@ -4,6 +4,7 @@ import csv
 import io
 import unicodedata
 
+import pytest
 from rich.console import Console
 
 from gpubench import result
@@ -86,8 +87,21 @@ def test_without_a_terminal_there_are_no_control_codes():
     assert not [sign for sign in plain if unicodedata.category(sign) == "Cc" and sign != "\n"]
 
 
-def test_on_a_terminal_the_words_are_the_same_and_coloured_at_any_width():
-    coloured = on_console(sweep(), force_terminal=True, color_system="truecolor", width=30)
+@pytest.mark.parametrize("width", [1, 30, 60, 79])
+def test_on_a_narrow_terminal_a_table_comes_in_blocks_that_begin_with_what_was_varied(width):
+    table = shown(sweep())
+    seen = on_console(sweep(), force_terminal=True, color_system=None, width=width).split("\n")
+    rules = [line for line in seen if line and set(line) == {"─", " "}]
+    keys = len(table.varied)
+    assert sum(len(rule.split()) - keys for rule in rules) == len(table.columns) - keys, "each column once"
+    for rule in rules:
+        assert len(rule) <= width or len(rule.split()) <= keys + 2, "only what can't be split is wider"
+    rows = [line.split() for line in seen if line.split()[:keys] == list(table.cells[0][:keys])]
+    assert len(rows) >= len(rules)
+
+
+def test_on_a_terminal_the_words_are_the_same_and_coloured():
+    coloured = on_console(sweep(), force_terminal=True, color_system="truecolor", width=300)
     assert "\x1b[" in coloured
     seen = "".join(part.partition("m")[2] if n else part for n, part in enumerate(coloured.split("\x1b[")))
     seen, text = seen.replace("─", "-"), terminal.text(shown(sweep()))

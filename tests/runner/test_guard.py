@@ -112,7 +112,14 @@ def test_a_crowd_is_counted() -> None:
 
 
 def test_power_that_is_not_told_is_no_zero() -> None:
-    assert rule(g0=a_look(power=None, missing={"power_w": "power: Not Supported"})).idle_power_w == {}
+    ruling = rule(
+        g0=a_look(power=None, missing={"power_w": "power: Not Supported"}), g1=a_look(40.0, (PYTHON,))
+    )
+    assert ruling.idle_power_w == {}
+    assert ruling.no_idle_power == {
+        "g0": "GPU 0: power: Not Supported",
+        "g1": "GPU 1 was 40 % busy before the sweep",
+    }
 
 
 # ---- in a sweep ----

@@ -78,6 +78,13 @@ def test_a_target_that_is_never_reached_is_a_result(train, where):
     assert ran.outcome.result["epoch_time_s"] > 0
 
 
+def test_a_training_that_has_diverged_goes_no_further(train):
+    ran = train(until_top1=99.9, epochs=9, model="lenet", lr=1e10, workers=0)
+    assert ran.status == "ok", ran.reason
+    assert len(ran.outcome.epochs) == 2, "the warm-up and one measured epoch"
+    assert ran.outcome.missing["epochs_to_top1"].startswith("training diverged: ")
+
+
 def test_evaluation_is_in_no_window(train):
     ran = train(model=MODELS + "slow_evaluation", until_top1=99.9, lr=1e-6, batch_size=32, epochs=3)
     evaluated = 2 * 0.1  # two batches of validation images, a tenth of a second each

@@ -23,4 +23,4 @@ class Finding:
     remedy: str = ""
     """What to do about it; empty where nothing is wrong, or nothing can be done."""
     forbids: bool = False
-    """Whether a plain `gpubench sweep`, run here and now, would measure nothing."""
+    """Whether no plain `gpubench sweep` could measure anything here and now, on whichever of the GPUs."""
