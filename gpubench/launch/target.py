@@ -23,7 +23,8 @@ def until_top1(
     )
     if number is None:
         last = epochs[-1]["top1_pct"]
-        why = f"{'training diverged: ' if _lost(epochs[-1]) else ''}top-1 was {last:.1f} % after {len(epochs)} epochs, not {target:g} %"
+        lost = "training diverged: " if _lost(epochs[-1]) else ""
+        why = f"{lost}top-1 was {last:.1f} % after {len(epochs)} epochs, not {target:g} %"
         return {}, dict.fromkeys(COLUMNS, why)
     return {
         "epochs_to_top1": number,
