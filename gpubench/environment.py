@@ -65,6 +65,8 @@ class Machine:
     it to no CPUs in particular."""
     cpu_usage_file: str | None = None
     """Where a cgroup's quota is what limits `cpu_count`: the file that counts that cgroup's CPU time."""
+    cpu_quota: float | None = None
+    """That quota, which may be 2.5 CPUs; `cpu_count` is it rounded up."""
 
 
 # ---------------------------------------------------------------- what may be used
@@ -79,7 +81,6 @@ def machine(nvml: Inventory | None, environ: Mapping[str, str] = os.environ) -> 
         limits.append(int(slurm))
     usage_file = None
     if quota is not None:
-        # Rounded up, so that a share of the allowance can't exceed 100 %.
         limits.append(math.ceil(quota.cpus))
         usage_file = quota.usage_file if limits[-1] == min(limits) < len(cpu_ids) else None
     return Machine(
@@ -90,6 +91,7 @@ def machine(nvml: Inventory | None, environ: Mapping[str, str] = os.environ) -> 
         cpu_ids=cpu_ids,
         cpu_count=min(limits),
         cpu_usage_file=usage_file,
+        cpu_quota=quota.cpus if quota and usage_file else None,
     )
 
 

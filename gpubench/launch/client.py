@@ -193,8 +193,9 @@ class ForkServer:
     def close(self) -> None:
         """Ends the server, and with it whatever it started."""
         self._control.close()
+        # One that still imports torch has started nothing, and would hear of the end seconds later.
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(5)
+            self._process.wait(5 if self._ready else 0)
         if self._process.poll() is None:
             self._process.kill()
             self._process.wait()

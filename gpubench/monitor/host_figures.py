@@ -15,14 +15,14 @@ _TREE_SOURCE = "/proc/PID/stat over the process tree, reaped children included"
 
 
 def _cpu_util(watched: Watched) -> Figure:
-    busy = sum(_spent(watched, metrics.CPU_BUSY, w.t0, w.t1) for w in watched.measured)
+    busy = sum(_spent(watched, watched.cpu_metric, w.t0, w.t1) for w in watched.measured)
     usable = sum(_usable(watched, w.t0, w.t1) for w in watched.measured)
-    return _cpu_figure(watched, metrics.CPU_BUSY, 100 * min(busy / usable, 1.0), watched.cpu_source)
+    return _cpu_figure(watched, watched.cpu_metric, _percent(watched, busy / usable), watched.cpu_source)
 
 
 def _cpu_util_max(watched: Watched) -> Figure:
     """The busiest interval between two samples inside a window; at least its busiest window as a whole."""
-    series = watched.samples.series(metrics.CPU_BUSY)
+    series = watched.samples.series(watched.cpu_metric)
     shares: list[float] = []
     for window in watched.measured:
         edges = [window.t0]
@@ -31,18 +31,24 @@ def _cpu_util_max(watched: Watched) -> Figure:
             if t - edges[-1] >= metrics.TOTALS_S / 2:
                 edges.append(t)
         for t0, t1 in [(window.t0, window.t1), *pairwise(edges)]:
-            shares.append(_spent(watched, metrics.CPU_BUSY, t0, t1) / _usable(watched, t0, t1))
-    return _cpu_figure(watched, metrics.CPU_BUSY, 100 * min(max(shares), 1.0), watched.cpu_source)
+            shares.append(_spent(watched, watched.cpu_metric, t0, t1) / _usable(watched, t0, t1))
+    _percent(watched, shares[0])
+    return _cpu_figure(watched, watched.cpu_metric, 100 * min(max(shares), 1.0), watched.cpu_source)
 
 
 def _cpu_util_trial(watched: Watched) -> Figure:
     spent = sum(_spent(watched, metrics.CPU_TREE, w.t0, w.t1) for w in watched.measured)
     share = spent / sum(_usable(watched, w.t0, w.t1) for w in watched.measured)
+    return _cpu_figure(watched, metrics.CPU_TREE, _percent(watched, share), _TREE_SOURCE)
+
+
+def _percent(watched: Watched, share: float) -> float:
+    """The share in per cent, 100 at most. Raises Unmeasured where that would hide more than the ticks' noise."""
     if share > 1.1:
         raise Unmeasured(
-            f"the trial used {share:.1f} times the CPU time of its {watched.cpus} CPUs: it ran elsewhere"
+            f"the trial used {share:.1f} times the CPU time of its {watched.cpus:g} CPUs: it ran elsewhere"
         )
-    return _cpu_figure(watched, metrics.CPU_TREE, 100 * min(share, 1.0), _TREE_SOURCE)
+    return 100 * min(share, 1.0)
 
 
 def _cpu_s_per_epoch(watched: Watched) -> Figure:

@@ -18,8 +18,10 @@ ENERGY_REST_S = 1.0
 TOTALS_REST_S = 0.2
 """Edges of windows that come sooner after the last reading wait so long: many short epochs must not make the
 watcher busy. What lies between two readings is on the line between them."""
-FRESH_S = 0.02
-"""One epoch's end is the next one's beginning: a reading as young as this serves both."""
+TOTALS_FRESH_S = 0.02
+ENERGY_FRESH_S = 0.05
+"""One epoch's end is the next one's beginning: a reading as young as this serves both. The counter of energy moves
+every 0.1 s."""
 
 Reduce = Callable[[Sequence[float]], float]
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from gpubench.monitor import metrics
 from gpubench.monitor.missing import Unmeasured
 from gpubench.monitor.samples import Samples
 
@@ -39,8 +40,10 @@ class Watched:
     """The trial's GPUs, as the samples name them."""
     baseline_mib: Mapping[str, float]
     """Device memory in use before the trial."""
-    cpus: int
+    cpus: float
     """CPUs' worth of time that the trial may use."""
+    cpu_metric: str = metrics.CPU_BUSY
+    """The samples that tell all work within that time."""
     cpu_source: str = "/proc/stat over the trial's CPUs"
     power_source: str = "NVML power"
     skipped: Mapping[float, Sequence[float]] = field(default_factory=dict)

@@ -53,6 +53,8 @@ class Limits(Protocol):
     @property
     def cpu_count(self) -> int: ...
     @property
+    def cpu_quota(self) -> float | None: ...
+    @property
     def cpu_usage_file(self) -> str | None: ...
 
 
@@ -87,8 +89,8 @@ class Watcher:
         numbers = {gpu.uuid: str(gpu.index) for gpu in machine.gpus}
         self._gpus = {uuid: numbers.get(uuid, uuid[:12]) for uuid in gpu_uuids}
         self._cpu_ids = tuple(cpu_ids)
-        self._cpus = min(len(self._cpu_ids), machine.cpu_count)
-        self._bound = self._cpus == len(self._cpu_ids)
+        self._bound = len(self._cpu_ids) <= machine.cpu_count
+        self._cpus = len(self._cpu_ids) if self._bound else float(machine.cpu_quota or machine.cpu_count)
         self._usage_file = machine.cpu_usage_file
         self._clock = clock
         self._samples = Samples()
@@ -99,8 +101,8 @@ class Watcher:
         self._started = clock()
         self._baseline_mib: dict[str, float] = {}
         self._trained_until = math.inf
-        self._sparing_totals = Sparing(metrics.TOTALS_REST_S, metrics.FRESH_S)
-        self._sparing_energy = Sparing(metrics.ENERGY_REST_S, metrics.FRESH_S)
+        self._sparing_totals = Sparing(metrics.TOTALS_REST_S, metrics.TOTALS_FRESH_S)
+        self._sparing_energy = Sparing(metrics.ENERGY_REST_S, metrics.ENERGY_FRESH_S)
 
     # ------------------------------------------------------------ what the runner calls
 
@@ -222,7 +224,8 @@ class Watcher:
             gpus=tuple(self._gpus.values()),
             baseline_mib=self._baseline_mib,
             cpus=self._cpus,
-            cpu_source="/proc/stat over the trial's CPUs" if self._bound else "the cgroup's CPU time",
+            cpu_metric=metrics.CPU_BUSY if self._bound or self._usage_file else metrics.CPU_TREE,
+            cpu_source=self._cpu_source(),
             trained_until=self._trained_until,
             power_source=self._nvml.power_source,
             passed_mib={self._gpus[uuid]: mib for uuid, mib in (passed_mib or {}).items()},
@@ -263,6 +266,14 @@ class Watcher:
             self._read(metrics.ENERGY, gpu, self._nvml.energy_j, uuid)
         self._sparing_energy.done(self._clock())
 
+    def _cpu_source(self) -> str:
+        if self._bound:
+            return "/proc/stat over the trial's CPUs"
+        if self._usage_file is not None:
+            return "the cgroup's CPU time"
+        # A batch system may grant a number of CPUs and bind to none: nobody else's work is then "on them".
+        return f"the trial's processes alone: {self._cpus:g} of {len(self._cpu_ids)} CPUs, none in particular"
+
     def _max_clock(self) -> float | None:
         try:
             return min((self._nvml.max_sm_clock_mhz(uuid) for uuid in self._gpus), default=None)
@@ -276,21 +287,12 @@ class Watcher:
                 whole = host.cpu_time(self._cpu_ids)
                 self._samples.add(t, metrics.CPU_BUSY, whole.busy)
                 self._samples.add(t, metrics.CPU_STOLEN, whole.stolen)
-            else:
-                self._samples.add(t, metrics.CPU_BUSY, self._allowance_s())
+            elif self._usage_file is not None:
+                self._samples.add(t, metrics.CPU_BUSY, host.cgroup_cpu_s(self._usage_file))
         except Unmeasured as reason:
             self._samples.gap(metrics.CPU_BUSY, str(reason))
         self._read(metrics.CPU_TREE, HOST, self._tree_cpu_s)
         self._sparing_totals.done(self._clock())
-
-    def _allowance_s(self) -> float:
-        """CPU time of all that shares the quota: which CPUs it runs on says nothing."""
-        if self._usage_file is None:
-            raise Unmeasured(
-                f"{self._cpus} of {len(self._cpu_ids)} CPUs may be used, but none in particular: "
-                "other work on them can't be told apart"
-            )
-        return host.cgroup_cpu_s(self._usage_file)
 
     def _process_memory(self) -> None:
         t = self._clock()
@@ -325,7 +327,8 @@ class Watcher:
         return max((u[-1] - self._baseline_mib[gpu] for gpu, u in used.items() if u), default=None)
 
     def _cpu_now(self) -> float | None:
-        busy = self._samples.series(metrics.CPU_BUSY)
+        known = self._bound or self._usage_file
+        busy = self._samples.series(metrics.CPU_BUSY if known else metrics.CPU_TREE)
         # Back to a sample at least half a period old: an edge's may have come just now.
         for t, value in zip(reversed(busy.times), reversed(busy.values), strict=True):
             if (wall := busy.times[-1] - t) >= metrics.TOTALS_S / 2:

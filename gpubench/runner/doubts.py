@@ -203,10 +203,10 @@ def _compile_cache(case: Case) -> str | None:
 def _breakdown(case: Case) -> str | None:
     if not case.unit.trial.breakdown:
         return None
-    cost = case.number("breakdown_cost_pct")
-    # What is below this can't be told from noise.
-    told = "an unknown amount" if cost is None else f"{cost:.1f} %" if cost >= 0.1 else "no more than noise"
-    return f"timing the parts added {told} to every other step; take times from a row without --breakdown"
+    return (
+        "every other step was timed in parts, which adds what breakdown_cost_pct says (noise may hide it); take times "
+        "from a row without --breakdown"
+    )
 
 
 RULES: dict[str, Callable[[Case], str | None]] = {

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -270,13 +271,34 @@ def test_under_a_quota_the_cgroup_s_own_time_counts(tmp_path: Path, child: subpr
     assert got.provenance["cpu_util_pct"]["source"] == "the cgroup's CPU time"
 
 
-def test_cpus_that_are_ours_by_number_only_have_a_reason(child: subprocess.Popen[bytes]) -> None:
-    clock = Clock()
-    watcher = Watcher(None, a_machine(1), [], [*ALLOWED, 63], clock)
+def test_of_cpus_that_are_ours_by_number_only_the_trial_s_own_share_is_told() -> None:
+    """As SLURM grants them where it binds to none: one busy process fills one of one, whatever the host does."""
+    busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        watcher = Watcher(None, a_machine(1), [], [*ALLOWED, 63])
+        watcher.start(busy.pid)
+        t0 = time.monotonic()
+        while time.monotonic() < t0 + 2.5:
+            time.sleep(0.05)
+            watcher.tick()
+        got = watcher.figures([Window(t0 + 0.2, t0 + 2.0, 1, True)])
+    finally:
+        busy.kill()
+        busy.wait()
+    assert got.result["cpu_util_pct"] == got.result["cpu_util_trial_pct"] > 30
+    assert "none in particular" in got.provenance["cpu_util_pct"]["source"]
+
+
+def test_a_quota_of_a_part_of_a_cpu_is_full_at_100(tmp_path: Path, child: subprocess.Popen[bytes]) -> None:
+    usage, clock = tmp_path / "cpu.stat", Clock()
+    usage.write_text("usage_usec 0\n")
+    here = replace(a_machine(3, str(usage)), cpu_quota=2.5)
+    watcher = Watcher(None, here, [], range(8), clock)
     watcher.start(child.pid)
-    watch(watcher, clock, 1)
-    got = watcher.figures([Window(1000.0, 1001.0, 1, True)])
-    assert "can't be told apart" in got.missing["cpu_util_pct"]
+    clock.now += 1
+    usage.write_text("usage_usec 2500000\n")
+    watcher.tick()
+    assert watcher.figures([Window(1000.0, 1001.0, 1, True)]).result["cpu_util_pct"] == pytest.approx(100)
 
 
 def test_a_real_trial_of_known_load_is_read_back() -> None:
