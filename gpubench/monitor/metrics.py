@@ -14,10 +14,11 @@ TOTALS_S = 1.0
 """Period of what costs milliseconds: CPU time of the process tree, GPU memory by process."""
 ENERGY_S = 20.0
 """Period of the energy counter, 3 to 6 ms of CPU time a call. What counts are its readings at windows' edges."""
-ENERGY_REST_S = 1.0
-TOTALS_REST_S = 0.2
-"""Edges of windows that come sooner after the last reading wait so long: many short epochs must not make the
-watcher busy. What lies between two readings is on the line between them."""
+EDGES_SHARE = 0.005
+EDGES_SAVED_S = 0.1
+"""At the edges of windows the counters are read out of turn: all CPU counters, and the energy counters of all GPUs,
+each for at most this share of a core's time, of which so much can be saved up. So many short epochs don't make the
+watcher busy: what lies between two readings is then on the line between them."""
 TOTALS_FRESH_S = 0.02
 ENERGY_FRESH_S = 0.05
 """One epoch's end is the next one's beginning: a reading as young as this serves both. The counter of energy moves

@@ -43,27 +43,35 @@ class Schedule:
 
 
 class Sparing:
-    """Something costly that is also asked for out of turn: not again before it has rested.
+    """Something costly that is also asked for out of turn, on an allowance of time.
 
-    Who asks too soon is owed one, and gets it once the rest is over; the last one will do while it is fresh.
+    The allowance grows with the clock and is spent by doing it. Who asks when it is used up is owed one, and gets it
+    once there is some again; the last one will do while it is fresh.
     """
 
-    def __init__(self, rest_s: float, fresh_s: float = 0.0) -> None:
-        self._rest_s = rest_s
+    def __init__(self, share: float, most_s: float, fresh_s: float) -> None:
+        """`share`: of the clock's time that may be spent; `most_s`: how much can be saved up."""
+        self._share = share
+        self._most_s = most_s
         self._fresh_s = fresh_s
-        self._last = -math.inf
+        self._left_s = most_s
+        self._counted = self._last = -math.inf
         self._owed = False
 
     def ask(self, now: float) -> bool:
-        """Whether to do it now, at the clock's `now`; if not, it is owed."""
-        age = now - self._last
-        self._owed = self._owed or self._fresh_s <= age < self._rest_s
-        return age >= self._rest_s
+        """Whether to do it now, at the clock's `now`; if not, it is owed, or there is a fresh one."""
+        if now - self._last < self._fresh_s:
+            return False
+        self._owed = True
+        return self.owed(now)
 
     def owed(self, now: float) -> bool:
-        """Whether one is owed, and the rest is over."""
-        return self._owed and now - self._last >= self._rest_s
+        """Whether one is owed, and may be done now."""
+        self._left_s = min(self._most_s, self._left_s + self._share * max(0.0, now - self._counted))
+        self._counted = now
+        return self._owed and self._left_s > 0
 
-    def done(self, now: float) -> None:
-        """It has just been done."""
-        self._last, self._owed = now, False
+    def done(self, began: float, ended: float) -> None:
+        """It has just been done, from `began` to `ended`."""
+        self._left_s -= ended - began
+        self._last, self._owed = ended, False

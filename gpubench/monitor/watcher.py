@@ -101,8 +101,8 @@ class Watcher:
         self._started = clock()
         self._baseline_mib: dict[str, float] = {}
         self._trained_until = math.inf
-        self._sparing_totals = Sparing(metrics.TOTALS_REST_S, metrics.TOTALS_FRESH_S)
-        self._sparing_energy = Sparing(metrics.ENERGY_REST_S, metrics.ENERGY_FRESH_S)
+        self._sparing_totals = Sparing(metrics.EDGES_SHARE, metrics.EDGES_SAVED_S, metrics.TOTALS_FRESH_S)
+        self._sparing_energy = Sparing(metrics.EDGES_SHARE, metrics.EDGES_SAVED_S, metrics.ENERGY_FRESH_S)
 
     # ------------------------------------------------------------ what the runner calls
 
@@ -262,9 +262,10 @@ class Watcher:
                 self._read(metric.name, gpu, metric.read, self._nvml, uuid)
 
     def _energy(self) -> None:
+        began = self._clock()
         for uuid, gpu in self._gpus.items():
             self._read(metrics.ENERGY, gpu, self._nvml.energy_j, uuid)
-        self._sparing_energy.done(self._clock())
+        self._sparing_energy.done(began, self._clock())
 
     def _cpu_source(self) -> str:
         if self._bound:
@@ -292,7 +293,7 @@ class Watcher:
         except Unmeasured as reason:
             self._samples.gap(metrics.CPU_BUSY, str(reason))
         self._read(metrics.CPU_TREE, HOST, self._tree_cpu_s)
-        self._sparing_totals.done(self._clock())
+        self._sparing_totals.done(t, self._clock())
 
     def _process_memory(self) -> None:
         t = self._clock()

@@ -459,37 +459,50 @@ def test_the_driver_s_own_samples_are_dated_by_the_monotonic_clock(child: subpro
     assert rows[0][0] == pytest.approx(0.2, abs=1e-3)
 
 
+class Costly(FakeNvml):
+    """A counter that takes its time."""
+
+    def __init__(self, clock: Clock, cost_s: float, pid: int) -> None:
+        super().__init__(procs={G0: [(pid, 5000)]})
+        self.time, self.cost_s = clock, cost_s
+
+    def energy_j(self, uuid: str) -> float:  # noqa: ARG002
+        self.time.now += self.cost_s
+        return 400 * self.time.now
+
+
 def test_short_epochs_do_not_read_the_costly_counter_at_every_edge(child: subprocess.Popen[bytes]) -> None:
-    clock, nvml = Clock(), healthy(child.pid)
+    clock = Clock()
+    nvml = Costly(clock, 0.005, child.pid)
     watcher = Watcher(nvml, a_machine(), [G0], ALLOWED, clock)
     watcher.before()
     watcher.start(child.pid)
     windows = []
-    for epoch in range(101):
-        t0 = clock.now
-        nvml.energy[G0] = 400 * clock.now
+    for epoch in range(301):
         watcher.edge(first=epoch == 1)
-        for _ in range(2):
-            watch(watcher, clock, 0.05)
-            nvml.energy[G0] = 400 * clock.now
+        t0 = clock.now
+        watch(watcher, clock, 0.1)
         windows.append(Window(t0, clock.now, epoch, epoch > 0))
         watcher.edge()
     watcher.settle()
     reads = [r for r in watcher.samples() if r[2] == metrics.ENERGY]
-    assert len(reads) <= 15, "ten seconds, about one a second"
+    assert len(reads) <= 3 + (0.1 + 0.005 * 30) / 0.005 + 30 / metrics.ENERGY_S, "the allowance of 30 s"
     got = watcher.figures(windows)
+    assert got.result["energy_source"] == "nvml-counter"
     assert got.result["energy_j"] == pytest.approx(40, rel=0.03)
 
 
 def test_the_counter_is_read_as_the_first_measured_window_begins(child: subprocess.Popen[bytes]) -> None:
-    clock, nvml = Clock(), healthy(child.pid)
-    watcher = Watcher(nvml, a_machine(), [G0], ALLOWED, clock)
+    """Whatever was spent before."""
+    clock = Clock()
+    watcher = Watcher(Costly(clock, 0.25, child.pid), a_machine(), [G0], ALLOWED, clock)
     watcher.start(child.pid)
-    clock.now += 0.3
+    clock.now += 1
     watcher.edge()
-    clock.now += 0.1
+    reads = [r for r in watcher.samples() if r[2] == metrics.ENERGY]
+    assert len(reads) == 1, "the allowance was used up as watching began"
     watcher.edge(first=True)
-    assert [r[0] for r in watcher.samples() if r[2] == metrics.ENERGY] == pytest.approx([0.0, 0.4])
+    assert len([r for r in watcher.samples() if r[2] == metrics.ENERGY]) == 2
 
 
 def test_what_the_driver_forgets_during_a_long_teardown_was_fetched_before(
