@@ -55,7 +55,8 @@ class Sparing:
         self._most_s = most_s
         self._fresh_s = fresh_s
         self._left_s = most_s
-        self._counted = self._last = -math.inf
+        self._counted: float | None = None
+        self._last = -math.inf
         self._owed = False
 
     def ask(self, now: float) -> bool:
@@ -67,11 +68,16 @@ class Sparing:
 
     def owed(self, now: float) -> bool:
         """Whether one is owed, and may be done now."""
-        self._left_s = min(self._most_s, self._left_s + self._share * max(0.0, now - self._counted))
-        self._counted = now
+        self._grow(now)
         return self._owed and self._left_s > 0
 
     def done(self, began: float, ended: float) -> None:
         """It has just been done, from `began` to `ended`."""
+        self._grow(ended)
         self._left_s -= ended - began
         self._last, self._owed = ended, False
+
+    def _grow(self, now: float) -> None:
+        if self._counted is not None:
+            self._left_s = min(self._most_s, self._left_s + self._share * (now - self._counted))
+        self._counted = now
