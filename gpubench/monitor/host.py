@@ -14,6 +14,8 @@ from gpubench.monitor.missing import Unmeasured
 
 _TICK = os.sysconf("SC_CLK_TCK")
 _KIB_PER_MIB = 1024
+THREADS_EVERY = 5
+"""Walks of a process tree between two that look at every thread."""
 
 
 class HostError(Unmeasured):
@@ -93,6 +95,8 @@ class Tree:
         self.root = root
         self._parents: set[int] = set()
         self._known: list[int] = []
+        self._walks = 0
+        self._forking: dict[int, list[int]] = {}
         self._last = 0
         self._lost = 0
 
@@ -138,7 +142,10 @@ class Tree:
         return sum(_pss_kib(pid) for pid, stat in self._walk().items() if stat.state != b"Z") / _KIB_PER_MIB
 
     def _walk(self) -> dict[int, _Stat]:
-        children = _children_of if _HAS_CHILDREN_FILES else _children_by_scan()
+        if self._walks % THREADS_EVERY == 0:
+            self._forking.clear()
+        self._walks += 1
+        children = self._children if _HAS_CHILDREN_FILES else _children_by_scan()
         found: dict[int, _Stat] = {}
         stack = [self.root]
         while stack:
@@ -155,6 +162,23 @@ class Tree:
         if not found:
             raise HostError(f"process {self.root} is gone")
         return found
+
+    def _children(self, pid: int) -> list[int]:
+        """Children of all its threads, since a child belongs to the thread that forked it.
+
+        A rank has hundreds of threads, and as good as always only its main thread forks: the others are looked at
+        in the first walk that meets the process, and in every few walks after it.
+        """
+        threads = self._forking.get(pid)
+        if threads is not None:
+            return [child for thread in threads for child in _children_of(pid, thread)]
+        try:
+            threads = [int(name) for name in os.listdir(f"/proc/{pid}/task")]  # noqa: PTH208 - ten times as fast
+        except (FileNotFoundError, ProcessLookupError):
+            return []  # ended meanwhile: its children are somebody else's now
+        found = {thread: _children_of(pid, thread) for thread in threads}
+        self._forking[pid] = [thread for thread, below in found.items() if below or thread == pid]
+        return [child for below in found.values() for child in below]
 
 
 def name_of(pid: int) -> str:
@@ -173,16 +197,9 @@ def _stat(pid: int) -> _Stat | None:
     return _Stat(f[0], int(f[1]), int(f[11]) + int(f[12]), int(f[13]) + int(f[14]))
 
 
-def _children_of(pid: int) -> list[int]:
-    """Children of all its threads: a child belongs to the thread that forked it."""
-    try:
-        threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - ten times as fast
-    except (FileNotFoundError, ProcessLookupError):
-        return []  # ended meanwhile: its children are somebody else's now
-    found: list[int] = []
-    for thread in threads:
-        found += map(int, _glance(f"/proc/{pid}/task/{thread}/children").split())
-    return found
+def _children_of(pid: int, thread: int) -> list[int]:
+    """Children that one thread has forked; none where it has just ended."""
+    return [int(child) for child in _glance(f"/proc/{pid}/task/{thread}/children").split()]
 
 
 def _children_by_scan() -> Callable[[int], list[int]]:

@@ -14,8 +14,8 @@ TOTALS_S = 1.0
 """Period of what costs milliseconds: CPU time of the process tree, GPU memory by process."""
 ENERGY_S = 20.0
 """Period of the energy counter, 3 to 6 ms of CPU time a call. What counts are its readings at windows' edges."""
-EDGES_SHARE = 0.005
-EDGES_SAVED_S = 0.1
+EDGES_SHARE = 0.0025
+EDGES_SAVED_S = 0.05
 """At the edges of windows the counters are read out of turn: all CPU counters, and the energy counters of all GPUs,
 each for at most this share of a core's time, of which so much can be saved up. So many short epochs don't make the
 watcher busy: what lies between two readings is then on the line between them."""
@@ -88,8 +88,8 @@ class Buffer:
 
 BUFFERS: tuple[Buffer, ...] = (
     Buffer("power_buffer_w", "power_w", 1.5, 0.25),
-    Buffer("gpu_util_buffer_pct", "gpu_util_pct", 8.0, 1.5),
-    Buffer("gpu_mem_util_buffer_pct", "gpu_mem_util_pct", 8.0, 1.5),
+    Buffer("gpu_util_buffer_pct", "gpu_util_pct", 10.0, 1.5),
+    Buffer("gpu_mem_util_buffer_pct", "gpu_mem_util_pct", 10.0, 1.5),
 )
 BUFFER: dict[str, Buffer] = {buffer.what: buffer for buffer in BUFFERS}
 

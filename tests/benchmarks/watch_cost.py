@@ -188,7 +188,7 @@ def costs(nvml: Nvml, uuids: list[str], leader: int, cpu_ids: tuple[int, ...]) -
             "processes", "energy_j",
         )  # fmt: skip
         reads |= {name: lambda name=name: getattr(nvml, name)(one) for name in simple}
-        reads["history of utilisation, 8 s"] = lambda: nvml.history(one, "gpu_util_pct", time.time() - 8)
+        reads["history of utilisation, 10 s"] = lambda: nvml.history(one, "gpu_util_pct", time.time() - 10)
         reads["history of power, 1.5 s"] = lambda: nvml.history(one, "power_w", time.time() - 1.5)
     told = {}
     for name, read in reads.items():

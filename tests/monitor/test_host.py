@@ -121,6 +121,26 @@ def test_the_tree_holds_grandchildren_and_those_forked_by_threads() -> None:
             os.kill(pid, 9)
 
 
+def test_a_child_of_a_later_thread_is_found_within_a_few_walks() -> None:
+    code = (
+        "import threading\nsys.stdin.readline()\n"
+        "def fork():\n"
+        "    pid = os.fork()\n"
+        "    if pid == 0: time.sleep(60)\n"
+        "    print(pid, flush=True); time.sleep(60)\n"
+        "threading.Thread(target=fork).start()\ntime.sleep(60)"
+    )
+    with python(code) as child:
+        tree = Tree(child.pid)
+        tree.pids()
+        tell(child)
+        grandchild = int(line(child))
+        seen = [grandchild in tree.pids() for _ in range(host.THREADS_EVERY)]
+        assert seen[-1], "the walk that looks at every thread finds it"
+        assert all(grandchild in tree.pids() for _ in range(2 * host.THREADS_EVERY)), "and it stays found"
+        os.kill(grandchild, signal.SIGKILL)
+
+
 def test_an_ended_child_is_counted_once() -> None:
     code = (
         BURN + "pid = os.fork()\n"
@@ -177,11 +197,11 @@ def test_a_child_reaped_in_the_middle_of_a_walk_is_not_missed(monkeypatch: pytes
         tree = Tree(child.pid)
         tree.pids()
 
-        def reaped_meanwhile(pid: int) -> list[int]:
-            if pid == child.pid and real(pid):
+        def reaped_meanwhile(pid: int, thread: int) -> list[int]:
+            if pid == child.pid and real(pid, thread):
                 tell(child)
                 line(child)
-            return real(pid)
+            return real(pid, thread)
 
         monkeypatch.setattr(host, "_children_of", reaped_meanwhile)
         assert tree.cpu_s() >= 0.28
@@ -219,8 +239,8 @@ def test_a_tree_without_its_root_has_a_reason() -> None:
 
 
 def test_processes_that_vanish_mid_walk_do_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
-    real: Callable[[int], list[int]] = host._children_of
-    monkeypatch.setattr(host, "_children_of", lambda pid: [*real(pid), 2**22 + 1])
+    real: Callable[[int, int], list[int]] = host._children_of
+    monkeypatch.setattr(host, "_children_of", lambda pid, thread: [*real(pid, thread), 2**22 + 1])
     tree = Tree(os.getpid())
     assert tree.cpu_s() > 0
     assert tree.pss_mib() > 0
