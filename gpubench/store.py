@@ -115,10 +115,7 @@ class Results:
             try:
                 found.append(Record.model_validate_json(path.read_bytes()))
             except (ValidationError, OSError) as error:
-                problem = str(error).splitlines()[0]
-                raise UnusableError(
-                    f"record {path} can't be read ({problem}); move it away to go on"
-                ) from None
+                raise UnusableError(f"record {path} {_unreadable(error)}; move it away to go on") from None
         return sorted(found, key=in_order)
 
     def next_attempt(self, unit_id: str) -> int:
@@ -166,6 +163,17 @@ class Results:
         names = [column.name for column in COLUMNS]
         self.write_table("trials.csv", _csv(names, ([r.get(n) for n in names] for r in rows)))
         self.write_table("epochs.csv", _csv([c.name for c in EPOCH_COLUMNS], _epoch_rows(records)))
+
+
+def _unreadable(error: ValidationError | OSError) -> str:
+    """What is wrong with a record, in a few words."""
+    if isinstance(error, OSError):
+        return f"can't be read ({error.strerror})"
+    first = error.errors(include_url=False)[0]
+    if first["type"] == "json_invalid":
+        return "is not JSON (half written?)"
+    place = ".".join(str(part) for part in first["loc"])
+    return f"can't be read ({place}: {first['msg']})" if place else f"can't be read ({first['msg']})"
 
 
 def _epoch_rows(records: Iterable[Record]) -> Iterator[list[Any]]:

@@ -75,8 +75,8 @@ WRONG: list[tuple[Sequence[str], int, str]] = [
     (["sweep", "--variant", "pre-resize"], 2, "unknown variant 'pre-resize': did you mean pre-resized?"),
     (["sweep", "--strategy", "dpp"], 2, "unknown strategy 'dpp': did you mean "),
     (["sweep", "--optimizer", "adm"], 2, "unknown optimizer 'adm': did you mean adam?"),
-    (["sweep", "--precision", "fp23"], 2, "precision: Input should be 'fp32'"),
-    (["sweep", "--batch-size", "0"], 2, "batch_size: Input should be greater than or equal to 1, not 0"),
+    (["sweep", "--precision", "fp23"], 2, "precision must be fp32, tf32, bf16 or fp16, not 'fp23'"),
+    (["sweep", "--batch-size", "0"], 2, "batch_size must be at least 1, not 0"),
     (["sweep", "--batch-size", "sixteen"], 2, "'sixteen' is not a whole number"),
     (["sweep", "--batch-size", "64:16:8"], 2, "'64:16:8' never ends"),
     (["sweep", "--batch-size", "8", "--batch-per-gpu", "8"], 2, "beside batch_size"),
@@ -95,7 +95,7 @@ WRONG: list[tuple[Sequence[str], int, str]] = [
     (["sweep", "gone.toml"], 2, "experiment file gone.toml does not exist"),
     (["sweep", "prose.toml"], 2, "prose.toml is not TOML"),
     (["sweep", "key.toml"], 2, "key.toml: unknown key 'fixd': did you mean fixed?"),
-    (["sweep", "value.toml"], 2, "lr: Input should be a finite number, not inf"),
+    (["sweep", "value.toml"], 2, "lr must be a finite number, not inf"),
     (["sweep", "--device", "cpu", "--out", "prose.toml"], 4, "prose.toml is a file; name a folder"),
     (["sweep", "--device", "cpu", "--out", "prose.toml/below"], 4, "can't be written"),
     (["sweep", "--device", "cpu", "--out", "/proc/gpubench"], 4, "/proc/gpubench can't be written"),
@@ -283,8 +283,16 @@ def _in_training(sweep: subprocess.Popen[str]) -> list[psutil.Process]:
     def family() -> list[psutil.Process]:
         return psutil.Process(sweep.pid).children(recursive=True)
 
-    # The fork server, the leader, the rank and the loader's worker.
-    _until(lambda: sweep.poll() is not None or len(family()) >= 4, "the trial to begin")
+    def training() -> bool:
+        # Below the sweep: the fork server, the leader, the rank, the loader's worker.
+        try:
+            return any(
+                len(process.parents()) >= len(psutil.Process(sweep.pid).parents()) + 4 for process in family()
+            )
+        except psutil.NoSuchProcess:
+            return False
+
+    _until(lambda: sweep.poll() is not None or training(), "the trial to begin")
     assert sweep.poll() is None, sweep.communicate()[1]
     time.sleep(0.5)
     return family()

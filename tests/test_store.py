@@ -148,9 +148,18 @@ def test_a_record_that_can_not_be_read_is_named(results: Results) -> None:
     results.save(record(), [], ("t_s",))
     path = results.part("records", "t0123456789a", 1, "json")
     whole = path.read_text()
-    for broken in ("", whole[:100], "{}", whole.replace('"status": "ok"', '"status": "well"'), "null"):
+    for broken, says in (
+        ("", r"is not JSON \(half written\?\)"),
+        (whole[:100], r"is not JSON \(half written\?\)"),
+        ("{}", r"can't be read \(trial_id: Field required\)"),
+        (
+            whole.replace('"status": "ok"', '"status": "well"'),
+            r"can't be read \(status: Input should be 'ok'",
+        ),
+        ("null", r"can't be read \("),
+    ):
         path.write_text(broken)
-        with pytest.raises(UnusableError, match=r"t0123456789a-1\.json can't be read") as caught:
+        with pytest.raises(UnusableError, match=rf"t0123456789a-1\.json {says}.*; move it away") as caught:
             results.records()
         assert "\n" not in str(caught.value)
 

@@ -3,20 +3,36 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from gpubench import result
 from gpubench.analysis.growth import epoch_time, gpu_mem, memory_growth_pct, series, time_growth_pct
-from gpubench.analysis.repeats import merge_repeats
+from gpubench.analysis.repeats import codes, merge_repeats
 from gpubench.analysis.varied import Row
+from gpubench.rounding import half_up
 
 Series = tuple[tuple[str, Any], ...]
 Verdict = Literal["stops", "never", "always", "time-only", "too-few"]
 
 # Memory is per GPU: a step that also changes the devices is not a question of the batch size alone.
 DEVICES = frozenset({"gpus", "gpu_ids", "ranks", "strategy"})
+
+OF_TIME = frozenset(
+    {
+        "other-load",
+        "stranger",
+        "spread",
+        "throttled",
+        "low-clock",
+        "short-warmup",
+        "cpu-starved",
+        "short-epochs",
+        "gaps",
+    }
+)
+"""Doubts that concern a row's epoch time."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,12 +108,12 @@ def _weigh(key: Series, rows: Sequence[Row], end: str) -> Knee:
             refused=new,
             memory_growth_pct=memory,
             time_growth_pct=time,
-            sentence=f"{start} {step}{but}.",
+            sentence=f"{start} {step}{but}{_open([(before, after)], _cost)}{_doubtful([before, after])}.",
         )
     best = rows[-1]["batch_size"]
-    return Knee(
-        series=key, verdict="always", best=best, sentence=f"Every larger batch pays, up to {best}{end}."
-    )
+    unsure = _open(list(itertools.pairwise(rows)), _cost)
+    sentence = f"Every larger batch pays, up to {best}{unsure}{end}{_doubtful(rows)}."
+    return Knee(series=key, verdict="always", best=best, sentence=sentence)
 
 
 def _by_time(key: Series, rows: Sequence[Row], why: str) -> Knee:
@@ -106,14 +122,54 @@ def _by_time(key: Series, rows: Sequence[Row], why: str) -> Knee:
         if (time_growth_pct(best, row) or 0) < 0:
             best = row
     first, least, last = (row["batch_size"] for row in (rows[0], best, rows[-1]))
-    sentence = f"Time per image is least at {least}, of {first} to {last}; whether a larger batch pays is open: {why}."
+    second = min((row for row in rows if row is not best), key=lambda row: time_growth_pct(best, row) or 0)
+    sentence = (
+        f"Time per image is least at {least}, of {first} to {last}{_open([(best, second)], _time)}; "
+        f"whether a larger batch pays is open: {why}{_doubtful([best, second])}."
+    )
     return Knee(series=key, verdict="time-only", best=least, sentence=sentence)
+
+
+def _open(pairs: Sequence[tuple[Row, Row]], ratio: Callable[[Row, Row], float | None]) -> str:
+    """Names the first of the deciding pairs that noise can't tell apart; empty where there is none."""
+    for pair in pairs:
+        if _overlap(*pair, ratio(*pair)):
+            one, other = sorted(row["batch_size"] for row in pair)
+            return f", but that is open: {one} and {other} lie within each other's spread"
+    return ""
+
+
+def _overlap(before: Row, after: Row, ratio: float | None) -> bool:
+    """Whether the spreads of two rows (± half the interquartile range) touch, where any is known.
+
+    `ratio`: the figure of `after` over that of `before`; it spreads as the epoch time does.
+    """
+    if ratio is None:
+        return False
+    old, new = ((row.get("epoch_time_iqr_s") or 0) / 2 / row["epoch_time_s"] for row in (before, after))
+    return bool(0 < old + ratio * new >= abs(ratio - 1))
+
+
+def _doubtful(rows: Sequence[Row]) -> str:
+    return "; it rests on rows with doubts" if any(OF_TIME & set(codes(row)) for row in rows) else ""
 
 
 def _pays(before: Row, after: Row) -> bool:
     """Whether memory × time per image falls. Unknown (which `_knee` rules out) does not pay."""
-    memory, time = memory_growth_pct(before, after), time_growth_pct(before, after)
-    return memory is not None and time is not None and (1 + memory / 100) * (1 + time / 100) < 1
+    cost = _cost(before, after)
+    return cost is not None and cost < 1
+
+
+def _time(before: Row, after: Row) -> float | None:
+    """Time per image of `after` over that of `before`."""
+    time = time_growth_pct(before, after)
+    return None if time is None else 1 + time / 100
+
+
+def _cost(before: Row, after: Row) -> float | None:
+    """Memory × time per image of `after` over that of `before`: what has to fall for a larger batch to pay."""
+    memory, time = memory_growth_pct(before, after), _time(before, after)
+    return None if memory is None or time is None else (1 + memory / 100) * time
 
 
 def _ran_out(ordered: Sequence[Row], used: Sequence[Row]) -> str:
@@ -124,7 +180,7 @@ def _ran_out(ordered: Sequence[Row], used: Sequence[Row]) -> str:
 
 
 def _change(pct: float | None) -> str:
-    whole = abs(round(pct or 0))
+    whole = abs(half_up(pct or 0))
     if not whole:
         return "stays the same"
     return f"{'grows' if (pct or 0) > 0 else 'falls'} {whole} %"

@@ -49,13 +49,24 @@ def merge_repeats(rows: Sequence[Row]) -> list[dict[str, Any]]:
     those that ended ok. Adds `repeats` (how many those are), `reached` (how many of them a top-1 to reach), `endings`
     ("ok", or "2 ok, 1 failed"), and the doubt `spread` where epoch times lie far apart.
     """
+    return [_merge(same) for same in _alike(rows)]
+
+
+def with_spread(rows: Sequence[Row]) -> list[Row]:
+    """The same rows, each repeat by itself; those whose repeats lie far apart carry the doubt `spread`, too."""
+    wide = {id(row) for same in _alike(rows) if apart(_times(same)) for row in same if row["status"] == "ok"}
+    return [{**row, "doubts": _codes([row], "spread")} if id(row) in wide else row for row in rows]
+
+
+def _alike(rows: Sequence[Row]) -> list[list[Row]]:
+    """Rows that are repeats of each other, together."""
     found: dict[Any, dict[str | None, list[Row]]] = {}
     for number, row in enumerate(rows):
         config = row.get("config_id") or number
         found.setdefault((config, row.get("group"), row.get("job")), {}).setdefault(machine(row), []).append(
             row
         )
-    return [_merge(same) for machines in found.values() for same in _adopt(machines)]
+    return [same for machines in found.values() for same in _adopt(machines)]
 
 
 def _adopt(machines: dict[str | None, list[Row]]) -> list[list[Row]]:
@@ -75,22 +86,36 @@ def _merge(same: Sequence[Row]) -> dict[str, Any]:
     merged["endings"] = _endings(counts)
     merged["reached"] = sum(row.get("time_to_top1_s") is not None for row in good)
     merged["reason"] = next((row["reason"] for row in bad if row.get("reason")), None)
-    codes = {code for row in same for code in (row.get("doubts") or "").split("+") if code}
-    merged["doubts"] = "+".join(sorted(codes)) or None
+    merged["doubts"] = _codes(same)
     merged["doubt_texts"] = {k: v for row in same for k, v in (row.get("doubt_texts") or {}).items()}
     if len(good) > 1:
         for name in FIGURES:
             found = [row.get(name) for row in good]
             merged[name] = SPECIAL.get(name, _middle)(found)
-        times = [row["epoch_time_s"] for row in good if row.get("epoch_time_s") is not None]
+        times = _times(good)
         merged["epoch_time_iqr_s"] = iqr(times)
         if merged.get("images_per_epoch") and merged.get("epoch_time_s"):
             # Medians of both sides would break images_per_s * epoch_time_s = images_per_epoch.
             merged["images_per_s"] = merged["images_per_epoch"] / merged["epoch_time_s"]
         if apart(times):
-            merged["doubts"] = "+".join(sorted({*codes, "spread"}))
+            merged["doubts"] = _codes(same, "spread")
             merged["doubt_texts"] = {**merged["doubt_texts"], "spread": SPREAD}
     return merged
+
+
+def _codes(rows: Sequence[Row], *more: str) -> str | None:
+    """The doubts of all these rows, and more, as one cell."""
+    return "+".join(sorted({*more, *(code for row in rows for code in codes(row))})) or None
+
+
+def codes(row: Row) -> list[str]:
+    """The codes of a row's doubts."""
+    return [code for code in (row.get("doubts") or "").split("+") if code]
+
+
+def _times(rows: Sequence[Row]) -> list[float]:
+    good = [row for row in rows if row["status"] == "ok"]
+    return [row["epoch_time_s"] for row in good if row.get("epoch_time_s") is not None]
 
 
 def _endings(counts: Counter[str]) -> str:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from gpubench import catalog, trial
 from gpubench.errors import UsageError, unknown
 from gpubench.experiment import values
+from gpubench.experiment.complaints import complaint
 
 RUN_FIELDS = ("epochs", "warmup_epochs", "steps", "until_top1", "breakdown", "seed")
 """Trial fields that an experiment file may set under [run]."""
@@ -119,7 +120,6 @@ def parse(text: str, where: str) -> Experiment:
 def describe(error: ValidationError, model: type[BaseModel]) -> str:
     """The first of pydantic's complaints in one line, with the nearest valid name for an unknown key."""
     first = error.errors()[0]
-    place = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
         known: Any = model
         for part in first["loc"][:-1]:
@@ -135,9 +135,7 @@ def describe(error: ValidationError, model: type[BaseModel]) -> str:
                 else (_VariantTable if "variants" in first["loc"] else known)
             )
         return str(unknown("key", str(first["loc"][-1]), known.model_fields))
-    return f"{place}: {first['msg']}" + (
-        f", not {first['input']!r}" if not isinstance(first["input"], dict) else ""
-    )
+    return complaint(first, model)
 
 
 def _value(name: str, value: Any) -> Any:

@@ -20,6 +20,7 @@ from gpubench import catalog, trial
 from gpubench.errors import UsageError, unknown
 from gpubench.experiment import values
 from gpubench.experiment.checks import Facts, why_senseless
+from gpubench.experiment.complaints import complaint
 from gpubench.experiment.experiment import Experiment
 from gpubench.trial import FIELDS, REPEAT_FIELDS, Trial
 
@@ -173,10 +174,7 @@ def _unit(
     try:
         t = trial.make(fields)
     except ValidationError as error:
-        first = error.errors()[0]
-        raise UsageError(
-            f"{'.'.join(map(str, first['loc'][:1]))}: {first['msg']}, not {first['input']!r}"
-        ) from None
+        raise UsageError(complaint(error.errors()[0], Trial)) from None
     if any(_matches(t, per_gpu, exclude) for exclude in experiment.excludes):
         return None, EXCLUDED
     facts = sources.data(t.data)

@@ -40,6 +40,12 @@ class Progress:
     step: int = 0
     steps: int = 0
     measured: bool = False
+    judged: int = 0
+    """Epochs that were evaluated, on the way to an accuracy."""
+    top1_pct: float | None = None
+    """What the last evaluation gave."""
+    between: bool = False
+    """An epoch has ended; neither is it judged yet, nor has the next one begun."""
 
 
 def attempt(
@@ -107,11 +113,16 @@ def _answer(
             progress.epoch, progress.step, progress.steps = event["epoch"], 0, event["steps"]
             first = event["measured"] and not progress.measured
             progress.measured = event["measured"]
+            progress.between = False
             watcher.edge(first=first)
         case "progress":
             progress.step = event["step"]
         case "end" if event["rank"] == 0:
+            progress.between = True
             watcher.edge()
+        case "quality":
+            progress.judged, progress.top1_pct = event["epoch"] + 1, event["top1_pct"]
+            progress.between = False
         case "ask-memory":
             running.reply(event["rank"], {"driver_mib": watcher.process_gpu_mib()})
         case "settle":

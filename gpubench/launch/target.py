@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gpubench.rounding import half_up
+
 COLUMNS = ("epochs_to_top1", "time_to_top1_s", "energy_to_top1_j")
 
 
@@ -24,7 +26,7 @@ def until_top1(
     if number is None:
         last = epochs[-1]["top1_pct"]
         lost = "training diverged: " if _lost(epochs[-1]) else ""
-        why = f"{lost}top-1 was {last:.1f} % after {len(epochs)} epochs, not {target:g} %"
+        why = f"{lost}top-1 was {half_up(last, 1)} % after {len(epochs)} epochs, not {target:g} %"
         return {}, dict.fromkeys(COLUMNS, why)
     return {
         "epochs_to_top1": number,

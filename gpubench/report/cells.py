@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 from gpubench.analysis import scaling
 from gpubench.analysis.varied import Row
 from gpubench.report.words import MINUS, UNKNOWN, clean
 from gpubench.result import Column
+from gpubench.rounding import half_up
 
 MIN_FOR_SPREAD = 3
 """Values from which a table shows their spread: two of them say too little."""
+
+FINEST = 4
+"""Digits after the point that a spread may ask for."""
+
+DOUBTED = "!"
+"""Marks the status of a row with doubts."""
 
 
 def texts(column: Column, rows: Sequence[Row]) -> list[str]:
     name = column.name
     if name == "status":
-        return [str(row["endings"]) for row in rows]
+        return [f"{row['endings']}{f' {DOUBTED}' if row.get('doubts') else ''}" for row in rows]
     found = [row.get(name) for row in rows]
     digits = _digits(column, found)
     texts = []
@@ -53,16 +59,26 @@ def epoch_time(row: Row, value: float, digits: int | None) -> str:
     mark = "~" if row.get("epoch_time_source") == "extrapolated" else ""
     spread = row.get("epoch_time_iqr_s")
     several = max(row.get("epochs_measured") or 0, row["repeats"]) >= MIN_FOR_SPREAD
-    tail = f" ± {_text(spread / 2, digits)}" if spread is not None and several else ""
-    return f"{mark}{_text(value, digits)}{tail}"
+    if spread is None or not several:
+        return f"{mark}{_text(value, digits)}"
+    half = spread / 2
+    if digits is not None:
+        digits = max(digits, _digits_to_show(half))
+    least = 10**-FINEST
+    shown = f"<{least:g}" if 0 < half < least / 2 else _text(half, digits)
+    return f"{mark}{_text(value, digits)} ± {shown}"
+
+
+def _digits_to_show(spread: float) -> int:
+    """Digits after the point up to the first that is not 0: a spread that was measured never reads 0.0."""
+    return next((n for n in range(FINEST) if half_up(spread, n)), FINEST) if spread else 0
 
 
 def _text(value: Any, digits: int | None) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, (int, float)) and digits is not None:
-        rounded = _rounded(value, digits) + 0  # a rounded -0.0 loses its sign
-        return f"{rounded:,}".replace("-", MINUS)
+        return f"{half_up(value, digits):,}".replace("-", MINUS)
     if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, (list, tuple)):
@@ -70,13 +86,8 @@ def _text(value: Any, digits: int | None) -> str:
     return clean(str(value))
 
 
-def _rounded(value: float, digits: int) -> Decimal:
-    """Half up on the number as written, as people round: 20.5 becomes 21."""
-    return Decimal(str(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
-
-
 def signed_percent(value: float) -> str:
     """`+22 %`, `−43 %`, `0 %`."""
-    whole = int(_rounded(value, 0))
+    whole = int(half_up(value))
     sign = "+" if whole > 0 else MINUS if whole < 0 else ""
     return f"{sign}{abs(whole):,} %"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import difflib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gpubench.errors import UsageError, unknown
+from gpubench.result import Column
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,7 +35,7 @@ SHOW = Choice()
 """The usual columns."""
 
 
-def parse(text: str, valid: Collection[str]) -> Choice:
+def parse(text: str, valid: Mapping[str, Column]) -> Choice:
     """`a,b` adds two columns, `-c` removes one. Raises UsageError for a name that isn't one of `valid`."""
     added: dict[str, None] = {}
     removed: set[str] = set()
@@ -43,7 +45,7 @@ def parse(text: str, valid: Collection[str]) -> Choice:
         if not name:
             raise UsageError(f"--columns: {text!r} holds no column between two commas; see docs/columns.md")
         if name not in valid:
-            raise unknown("column", name, valid)
+            raise unknown("column", name, valid, _hint(name, valid))
         if word.startswith("-"):
             removed.add(name)
         else:
@@ -51,3 +53,24 @@ def parse(text: str, valid: Collection[str]) -> Choice:
     if both := removed & set(added):
         raise UsageError(f"--columns: {min(both)} is both added and removed")
     return Choice(added=tuple(added), removed=frozenset(removed))
+
+
+MANY = 6
+"""Names that a hint may list; more are no hint."""
+
+
+def _hint(word: str, valid: Mapping[str, Column]) -> str:
+    """What may have been meant: the heading that it is, a name that is nearly it, a name or heading that holds it."""
+    asked = _plain(word)
+    headings = {name: _plain(column.heading) for name, column in valid.items()}
+    near = difflib.get_close_matches(word, valid, n=1, cutoff=0.6)
+    held = [name for name, heading in headings.items() if asked in _plain(name) or asked in heading]
+    meant = [name for name, heading in headings.items() if heading == asked] or near or held
+    if not asked or not 0 < len(meant) <= MANY:
+        return "docs/columns.md lists them all"
+    return f"did you mean {', '.join(meant)}?"
+
+
+def _plain(name: str) -> str:
+    """As people may write it: `GPU MiB`, `gpu_mib` and `gpu-mib` are one."""
+    return " ".join(name.lower().replace("_", " ").replace("-", " ").replace("%", " ").split())

@@ -13,8 +13,16 @@ from gpubench.report.words import WORDS
 
 def heading(rows: Sequence[Row], grown: Sequence[Row], fields: Collection[str]) -> list[str]:
     fixed = {name: value for name, value in constant(grown).items() if name not in fields}
+    if _reads_nothing(rows):
+        fixed.pop("data", None)
     configured = ", ".join(part for part in (_configuration(fixed, grown, fields), _pipeline(rows)) if part)
     return [configured, _hardware(rows), _counts(rows), _no_top1(rows)]
+
+
+def _reads_nothing(rows: Sequence[Row]) -> bool:
+    """Whether all rows are of variants without files; a planned row is like those that ran."""
+    files = {row.get("variant"): facts.get("files") for row in rows if (facts := row.get("facts"))}
+    return all(files.get(row.get("variant")) == "none" for row in rows)
 
 
 def _pipeline(rows: Sequence[Row]) -> str:
@@ -41,6 +49,7 @@ def _no_top1(rows: Sequence[Row]) -> str:
 def _configuration(fixed: Mapping[str, Any], rows: Sequence[Row], fields: Collection[str]) -> str:
     said = {
         "model": "{}", "width": "width {}", "input_size": "{} px", "variant": "{}", "data": "data {}",
+        "train_images": "{} training image",
         "batch_size": "batch size {}", "gpus": "{} GPU", "gpu_ids": "GPU ids {}", "ranks": "{} rank",
         "strategy": "{}", "precision": "{}", "memory_format": "{}", "execution": "{}", "optimizer": "{}",
         "workers": "{} worker", "cpus": "{} CPU", "gpu_mem_cap_mib": "GPU memory capped at {} MiB",
@@ -51,13 +60,19 @@ def _configuration(fixed: Mapping[str, Any], rows: Sequence[Row], fields: Collec
     parts = []
     for field, words in said.items():
         if field in fixed and (field, fixed[field]) not in silent:
-            many = words.split()[-1] in ("GPU", "rank", "worker", "CPU", "step") and fixed[field] != 1
-            parts.append(words.format(result.cell(fixed[field])) + ("s" if many else ""))
+            many = (
+                words.split()[-1] in ("GPU", "rank", "worker", "CPU", "step", "image") and fixed[field] != 1
+            )
+            parts.append(words.format(_value(field, fixed[field])) + ("s" if many else ""))
         if field == "model" and field in fixed and len(params := values(rows, "params_m")) == 1:
             parts.append(f"{params[0]:.3g} M parameters")
         if field == "precision" and field not in fixed and field not in fields:
             parts.append("precision not stated")
     return ", ".join(parts)
+
+
+def _value(field: str, value: Any) -> str:
+    return f"{value:,}" if field == "train_images" else result.cell(value)
 
 
 def _hardware(rows: Sequence[Row]) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 from gpubench.analysis.varied import Row
 from gpubench.report.terminal import encodable
 from gpubench.report.words import WORDS, clean
+from gpubench.rounding import half_up
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,6 +34,12 @@ class Progress:
     step: int | None = None
     """Steps finished in this epoch."""
     steps: int | None = None
+    judged: int = 0
+    """Epochs that were evaluated, where training goes on until an accuracy is reached."""
+    top1_pct: float | None = None
+    """What the last of these evaluations gave."""
+    top1_target: float | None = None
+    """The accuracy asked for, in per cent."""
     gpu_mem_mib: float | None = None
     gpu_util_pct: float | None = None
     cpu_util_pct: float | None = None
@@ -100,13 +107,24 @@ class QuietView:
 
 
 class PlainView(QuietView):
-    """One plain line for each start and end of a trial: for log files and batch jobs."""
+    """One plain line for each start and end of a trial, and for each accuracy on the way: for log files."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
+        self._told = (0, 0)
+        """Trials done and epochs judged when an accuracy was last told."""
 
     def started(self, number: int, total: int, label: str) -> None:
         self.say(f"[{number}/{total}] {label}  started")
+
+    def update(self, progress: Progress) -> None:
+        now = (progress.done, progress.judged)
+        if progress.top1_pct is None or now == self._told:
+            return
+        self._told = now
+        trial = f"[{progress.done + 1}/{progress.total}] {progress.trial_label}"
+        epoch = f"epoch {progress.judged}" + (f"/{progress.epochs}" if progress.epochs else "")
+        self.say(f"{trial}  {epoch}  {_top1(progress.top1_pct, progress.top1_target)}")
 
     def finished(self, number: int, total: int, label: str, row: Row) -> None:
         self.say(finished_line(number, total, label, row))
@@ -163,8 +181,10 @@ def finished_line(number: int, total: int, label: str, row: Row) -> str:
     status = str(row["status"])
     parts = [f"[{number}/{total}] {label}", WORDS.get(status, status)]
     if status == "ok":
-        parts += [f"epoch {row['epoch_time_s']:.2f} s"] if row.get("epoch_time_s") is not None else []
-        parts += [f"{row['gpu_mem_mib']:,.0f} MiB"] if row.get("gpu_mem_mib") is not None else []
+        parts += [f"epoch {half_up(row['epoch_time_s'], 2)} s"] if row.get("epoch_time_s") is not None else []
+        parts += [f"{half_up(row['gpu_mem_mib']):,} MiB"] if row.get("gpu_mem_mib") is not None else []
+        if row.get("until_top1") is not None and row.get("top1_pct") is not None:
+            parts.append(_top1(row["top1_pct"], row["until_top1"]))
     elif status != "oom" and row.get("reason"):
         parts.append(row["reason"].strip().splitlines()[0])
     return clean("  ".join(parts))
@@ -201,8 +221,15 @@ def _epochs(progress: Progress) -> str:
 
 def _steps(progress: Progress) -> str:
     parts = [f"step {progress.step}/{progress.steps}"] if progress.steps and progress.step is not None else []
+    if progress.top1_pct is not None:
+        parts.append(_top1(progress.top1_pct, progress.top1_target))
     parts += [clean(progress.note)] if progress.note else []
     return "".join(f"  {part}" for part in parts)
+
+
+def _top1(top1_pct: float, target: float | None) -> str:
+    of = f" of {target:g}" if target is not None else ""
+    return f"top-1 {half_up(top1_pct, 1)}{of} %"
 
 
 def _vitals(progress: Progress, width: int) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gpubench.analysis.repeats import codes
 from gpubench.analysis.varied import Row, label
-from gpubench.report.cells import epoch_time
+from gpubench.report.cells import DOUBTED, epoch_time
 from gpubench.report.words import clean
 
 
@@ -33,15 +34,31 @@ def notes(rows: Sequence[Row], fields: Sequence[str]) -> list[str]:
         if row["endings"] not in ("ok", "oom", "missing"):
             reason = (row.get("reason") or "no reason was recorded").strip().splitlines()[0]
             sentences.setdefault(f"{row['endings']}: {reason}", []).append(row)
-    # One note a doubt: its figures are those of the first row that has it, which is where the eye goes.
+    said = [f"{text} ({which(some, rows, fields)})" for text, some in sentences.items()]
+    doubts = _doubts(rows, fields)
+    mark = [f"{DOUBTED} marks rows with doubts, which follow."] if doubts else []
+    return [clean(note) for note in (*said_first, *said, *mark, *doubts)]
+
+
+def _doubts(rows: Sequence[Row], fields: Sequence[str]) -> list[str]:
+    """One note a doubt, with the figures of the first row that has it; rows with figures of their own are named."""
     doubted: dict[str, list[Row]] = {}
     for row in rows:
-        for code in filter(None, (row.get("doubts") or "").split("+")):
+        for code in codes(row):
             doubted.setdefault(code, []).append(row)
+    found = []
     for code, some in doubted.items():
-        text = (some[0].get("doubt_texts") or {}).get(code)
-        sentences[f"Doubt {code}: {text}" if text else f"Doubt {code}"] = some
-    return said_first + [clean(f"{said} ({which(some, rows, fields)})") for said, some in sentences.items()]
+        text = _doubt(some[0], code)
+        same = [row for row in some if _doubt(row, code) == text]
+        others = [row for row in some if _doubt(row, code) != text]
+        where = which(same, rows, fields)
+        where += f"; likewise, with figures of their own: {which(others, rows, fields)}" if others else ""
+        found.append(f"Doubt {code}{f': {text}' if text else ''} ({where})")
+    return found
+
+
+def _doubt(row: Row, code: str) -> str | None:
+    return (row.get("doubt_texts") or {}).get(code)
 
 
 def which(some: Sequence[Row], rows: Sequence[Row], fields: Sequence[str]) -> str:

@@ -57,8 +57,7 @@ def lines(table: Table) -> list[str]:
     endings: dict[str, list[Row]] = {}
     for row in rows:
         if row["status"] != "ok":
-            reason = clean((row.get("reason") or "").strip().split("\n")[0])
-            short = reason if len(reason) <= LONG else reason[: LONG - 1] + "…"
+            short = _short(clean((row.get("reason") or "").strip().split("\n")[0]))
             endings.setdefault(f"{row['status']}{': ' if short else ''}{short}", []).append(row)
     found += [f"no figures: {said} ({which(some, rows, fields)})" for said, some in endings.items()]
     return [clean(line) for line in found]
@@ -83,12 +82,28 @@ def _statement(row: Row, column: str) -> str:
         why = (row.get("missing") or {}).get(column)
         if why is None and row.get("source", "measured") != "measured":
             return ""  # the line on all other columns says it
-        return f"empty: {why}" if why else NO_REASON
+        return f"empty: {_by_whom(why, row.get('gpubench'))}" if why else NO_REASON
     source = (row.get("provenance") or {}).get(column)
     if isinstance(source, Mapping):
         period = source.get("period_s")
         return f"{source.get('source')}; {f'every {period:g} s' if period else 'read once'}"
     return str(source or "")
+
+
+def _by_whom(why: str, version: str | None) -> str:
+    """A stored reason may say "this version", which was the one that measured, not the one that reads."""
+    whose = f"gpubench {version}" if version else "the gpubench of that time"
+    return why.replace("this version does not measure it", f"{whose} did not measure it").replace(
+        "this version", whose
+    )
+
+
+def _short(reason: str) -> str:
+    """A long reason, cut between two words."""
+    if len(reason) <= LONG:
+        return reason
+    kept = reason[:LONG].rpartition(" ")[0] or reason[:LONG]
+    return f"{kept.rstrip(' ,;:')} …"
 
 
 def _numbers(rows: Iterable[Row], column: str) -> str:

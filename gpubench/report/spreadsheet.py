@@ -13,6 +13,7 @@ from gpubench.report.table import Table
 FIGURES = (
     "gpu_mem_mib", "gpu_mem_growth_pct", "cpu_util_pct", "epoch_time_s", "epoch_time_growth_pct", "top1_pct",
     "status", "energy_j", "images_per_joule", "edp_js", *scaling.COLUMNS,
+    "images_per_s", "epoch_time_iqr_s", "epoch_time_source", "doubts",
 )  # fmt: skip
 """Always there, empty or not, and new ones last, so that a sheet that refers to them keeps working."""
 

@@ -20,8 +20,8 @@ from gpubench.report.words import clean
 from gpubench.result import Column, Record
 
 BREAKDOWN: tuple[str, ...] = (
-    "copy_ms", "forward_ms", "backward_ms", "comm_ms", "optimizer_ms", "comm_pct", "comm_mib_per_step",
-    "slowest_rank", "breakdown_cost_pct",
+    "copy_ms", "forward_ms", "backward_ms", "comm_ms", "comm_hidden_ms", "optimizer_ms", "comm_pct",
+    "comm_mib_per_step", "slowest_rank", "breakdown_cost_pct",
 )  # fmt: skip
 """Shown where the parts of steps were asked for, in place of ASIDE."""
 

@@ -20,7 +20,7 @@ def announcement_lines(job: Sweep, planned: Sequence[Planned]) -> list[str]:
     skipped = sum(item.state == "skip" for item in planned)
     others = [f"{done} done already"] * bool(done) + [f"{skipped} skipped"] * bool(skipped)
     rest = f" ({', '.join(others)})" if others else ""
-    about = "about" if what["known"] else "roughly"
+    about = "at most" if what["most"] else "about" if what["known"] else "roughly"
     needs = f"; first {', '.join(what['needs'])}" if what["needs"] else ""
     trials = f"{what['run']} trial{'s' if what['run'] != 1 else ''} to run{rest}"
     return [
@@ -64,6 +64,8 @@ def announcement(sweep: Sweep, planned: Sequence[Planned]) -> Mapping[str, Any]:
         "run": len(to_run),
         "seconds": sum(e.seconds for e in estimates),
         "known": all(e.known for e in estimates),
+        # Training until an accuracy ends earlier; nobody knows how much.
+        "most": any(unit.trial.until_top1 is not None for unit in to_run),
         "needs": list(needs),
         "places": list(places),
     }

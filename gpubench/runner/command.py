@@ -21,6 +21,7 @@ from gpubench.experiment.experiment import Experiment, Options
 from gpubench.experiment.plan import NEEDS, Plan, expand, plan_id
 from gpubench.launch.client import ForkServer
 from gpubench.monitor import idle
+from gpubench.monitor.missing import Unmeasured
 from gpubench.monitor.nvml import Nvml, open_nvml
 from gpubench.report import choice as choices
 from gpubench.report import live, terminal
@@ -28,7 +29,7 @@ from gpubench.report import markdown as markdown_report
 from gpubench.report import sources as sources_report
 from gpubench.report.table import COLUMN, DETAILS, Table, tables
 from gpubench.result import Record
-from gpubench.runner import guard
+from gpubench.runner import guard, host_load
 from gpubench.runner.announcing import announcement_lines, dropped_lines
 from gpubench.runner.estimate import words
 from gpubench.runner.preparing import prepare
@@ -43,6 +44,7 @@ Mode = Literal["plan", "table", "quiet", "json"]
 RETRY = ("failed", "timeout", "stale", "oom")
 ORDERS = ("given", "random")
 RESUMABLE = 75
+HOST_LOOK_S = 0.3
 
 
 def read_experiment(path: Path | None, options: Options, *, has_gpu: bool) -> Experiment:
@@ -164,6 +166,7 @@ def run(
     for line in announcement_lines(job, planned):
         view.say(line)
     with stop_on_signals([view.close, job.abandon]) as stop:
+        tell_host_load(job.machine, view)  # before the fork server, whose start is a load of our own
         launcher = ForkServer()
         try:
             with view:
@@ -174,6 +177,16 @@ def run(
                 return job.run(launcher, view, stop, lambda record: emit(record, mode))
         finally:
             launcher.close()
+
+
+def tell_host_load(machine: environment.Machine, view: live.View) -> None:
+    """Says so where other work takes CPUs. Refuses nobody: it may be over before the first trial."""
+    try:
+        busy = host_load.busy_pct(machine, HOST_LOOK_S)
+    except Unmeasured:
+        return  # each row says that its CPU use is not known, and `gpubench doctor` why
+    if busy > host_load.BUSY_PCT:
+        view.say(f"other work uses {busy:.0f} % of the CPUs: times will be doubtful; wait, or see top")
 
 
 def look_around(job: Sweep, planned: Sequence[Planned], view: live.View, *, allow_busy: bool) -> None:
@@ -210,7 +223,8 @@ def print_plan(job: Sweep, planned: Sequence[Planned]) -> None:
         if item.state == "run":
             guess = next(estimates)
             total += guess.seconds
-            fate = f"{'about' if guess.known else 'roughly'} {words(guess.seconds)}"
+            most = item.unit.trial.until_top1 is not None
+            fate = f"{'at most' if most else 'about' if guess.known else 'roughly'} {words(guess.seconds)}"
         elif item.state == "done":
             fate = f"done ({item.why}{', stale: other versions' if item.stale else ''})"
         else:

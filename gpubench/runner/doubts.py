@@ -24,6 +24,8 @@ LOW_CLOCK = 0.8
 BUSY_PCT = 50.0
 """GPU utilisation from which its clocks should be up."""
 ENERGY_WINDOW_S = 10.0
+TIMED_S = 1.0
+"""Measured time below which a disturbance of 10 ms, or a tick of the kernel's CPU clock, is a per cent of it."""
 FULL = 0.95
 """Share of the GPU's memory, or of the cap."""
 GAPS_PCT = 10.0
@@ -93,6 +95,13 @@ def _spread(case: Case) -> str | None:
     if not spread or not middle or 100 * spread / middle <= SPREAD_PCT:
         return None
     return f"epoch times spread by {100 * spread / middle:.0f} % of their median; measure more epochs on a quieter host"
+
+
+def _short_epochs(case: Case) -> str | None:
+    if case.measured_s >= TIMED_S:
+        return None
+    more = "--steps" if case.unit.trial.steps else "--epochs, or more images"
+    return f"times and CPU use rest on {case.measured_s:.2g} s: measure longer ({more})"
 
 
 def _short_window(case: Case) -> str | None:
@@ -215,6 +224,7 @@ RULES: dict[str, Callable[[Case], str | None]] = {
     "throttled": _throttled,
     "low-clock": _low_clock,
     "spread": _spread,
+    "short-epochs": _short_epochs,
     "short-window": _short_window,
     "energy": _energy,
     "near-limit": _near_limit,

@@ -390,7 +390,10 @@ class Sweep:
                     cpu_util_pct=live.cpu_util_pct,
                     elapsed_s=time.monotonic() - began,
                     left_s=own + sum(seconds[1:]),
-                    note="starting" if not begun else "" if progress.measured else "warm-up",
+                    judged=progress.judged,
+                    top1_pct=progress.top1_pct,
+                    top1_target=unit.trial.until_top1,
+                    note=_note(unit, progress),
                 )
             )
 
@@ -409,6 +412,15 @@ def step_samples(path: Path, launched: float) -> list[tuple[Any, ...]]:
         ends.append((round(at, 4), "rank0", "step_time_ms", 1e3 * seconds))
         at -= seconds
     return ends[::-1]
+
+
+def _note(unit: Unit, progress: TrialProgress) -> str:
+    """What the trial is doing, where that is not its measured steps."""
+    if not progress.steps:
+        return "starting"
+    if progress.between and unit.trial.until_top1 is not None:
+        return "evaluating"
+    return "" if progress.measured else "warm-up"
 
 
 def _passed_mib(ended: Outcome, resolved: Resolved) -> dict[str, float]:

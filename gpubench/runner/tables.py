@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpubench.analysis.repeats import with_spread
 from gpubench.errors import UsageError
 from gpubench.experiment import experiment as experiments
 from gpubench.experiment.plan import Plan, expand, skip_reason
@@ -113,7 +114,7 @@ def write_tables(
     """Writes trials.csv, epochs.csv, table.csv and table.md anew; returns what stands in them."""
     found = contents(results, records, skips)
     results.write_rows(
-        [row for row in found.rows if row["status"] != "missing"], list(newest(records).values())
+        [row for row in with_spread(found.rows) if row["status"] != "missing"], list(newest(records).values())
     )
     results.write_table("table.csv", spreadsheet.text(found.tables))
     results.write_table("table.md", markdown.text(found.tables))

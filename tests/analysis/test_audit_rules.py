@@ -47,7 +47,8 @@ CASES = [
     (accuracy.holds_while_scaling, "kept", [*three_seeds(64), *three_seeds(128, top1_pct=59.5)], "within 1 point"),
     (accuracy.holds_while_scaling, "kept", [row()], "nothing is scaled"),
     (accuracy.holds_while_scaling, "broken", [row(64), row(256, top1_pct=50.0)], "in 1 of 1 rows"),
-    (accuracy.holds_while_scaling, "broken", [row(64), row(64, 4, top1_pct=50.0)], "60.0 % (gpus=1 strategy=single)"),
+    (accuracy.holds_while_scaling, "broken", [row(64), row(64, 4, top1_pct=50.25)],
+     "60.0 % (gpus=1 strategy=single) to 50.3 %"),
     (accuracy.holds_while_scaling, "not decidable", [row(64), row(128)], "--repeats 3"),
     (accuracy.holds_while_scaling, "not decidable", [row(64), row(128, top1_pct=58.8)], "so few validation images"),
     (accuracy.holds_while_scaling, "not decidable", [row(top1_pct=None), row(128, top1_pct=None)], "no row"),
@@ -71,7 +72,8 @@ CASES = [
     # 5: kernels and subsets
     (workload.whole_epochs, "kept", [row()], "10,240 images"),
     (workload.whole_epochs, "broken", [row(), row(128, epoch_time_source="extrapolated")], "1 of 2 ok rows"),
-    (workload.whole_epochs, "broken", [row(train_images=64)], "64 of 10,240"),
+    (workload.whole_epochs, "broken", [row(train_images=64)],
+     "the only ok row trains on a part of the images (64 of 10,240)"),
     (workload.whole_epochs, "not decidable", [row(images_per_epoch=None)], "not on record"),
     # 6: input
     (workload.input_included, "kept", [row(), row(variant="synthetic", facts={"files": "none"})], "resident batch"),
@@ -99,8 +101,10 @@ CASES = [
     (workload.sensible_sizes, "not decidable", [row(images_per_epoch=None)], "how many steps"),
     (workload.sensible_sizes, "not decidable", [row(input_size=512)], "own size"),
     # 10: wall time
-    (runs.ended_by_epochs, "kept", [row(), row(128, status="timeout")], "met their deadline"),
-    (runs.ended_by_epochs, "kept", [row(until_top1=50.0, epochs=50), row(epochs=3)], "at a top-1"),
+    (runs.ended_by_epochs, "kept", [row(), row(128, status="timeout")], "1 that met the deadline has no figures"),
+    (runs.ended_by_epochs, "kept", [row(until_top1=50.0, time_to_top1_s=9.0, epochs=50), row(epochs=3)],
+     "after 3 epochs or at a top-1 within 50 epochs"),
+    (runs.ended_by_epochs, "kept", [row(until_top1=99.0, epochs=7)], "after 7 epochs without reaching a top-1, none"),
     (runs.ended_by_epochs, "broken", [row(epochs=3), row(128, epochs=9)], "trained 3 and 9 epochs"),
     (runs.ended_by_epochs, "not decidable", [row(epochs=None)], "not on record"),
     # 11: strong and weak
@@ -116,6 +120,14 @@ CASES = [
     (fairness.nothing_flattered, "not decidable", [row(64, 4), row(128, 4)], "add 1 to --gpus"),
     (fairness.nothing_flattered, "broken", [row(64, gpu_name="Tesla K80"), row(64, 2), row(64, 4)], "add 1 to --gpus"),
     (fairness.nothing_flattered, "not decidable", [row(64, doubts="throttled"), row(64, 4)], "throttled"),
+    (fairness.nothing_flattered, "not decidable",
+     [row(64), row(128, doubts="gaps"), row(256, doubts="gaps+stranger")],
+     "2 of 3 compared rows carry doubts, the worst stranger (sizes: batch_size=256; besides gaps)"),
+    (fairness.nothing_flattered, "not decidable",
+     [row(variant="cached", doubts="spread"), row()], "1 of 2 compared rows carries doubts, the worst spread"),
+    (fairness.nothing_flattered, "kept",
+     [row(64, doubts="breakdown+compile-cache+short-window"), row(128, doubts="short-window")], "all 2 planned"),
+    (fairness.nothing_flattered, "kept", [row(doubts="stranger")], "planned"),  # beside no other
 ]  # fmt: skip
 
 

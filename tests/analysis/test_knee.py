@@ -120,3 +120,45 @@ def test_a_knee_says_the_growth_that_it_rests_on():
     (knee,) = knees(rows([100, 200], [10, 9]))
     assert knee.memory_growth_pct == pytest.approx(100)
     assert knee.time_growth_pct == pytest.approx(-10)
+
+
+def spread(table, *iqrs):
+    return [row | {"epoch_time_iqr_s": iqr} for row, iqr in zip(table, iqrs, strict=True)]
+
+
+def test_what_noise_cannot_tell_apart_is_open():
+    (time,) = knees(spread(rows([None] * 4, [9, 6, 5.0, 5.08]), 0.1, 0.1, 0.1, 0.1))
+    assert time.sentence.startswith(
+        "Time per image is least at 64, of 16 to 128, but that is open: 64 and 128 lie within each other's spread; "
+    )
+    (clear,) = knees(spread(rows([None] * 4, [9, 6, 5.0, 5.3]), 0.1, 0.1, 0.1, 0.1))
+    assert "each other's" not in clear.sentence
+    (stops,) = knees(spread(rows([100, 101, 103], [10, 5, 4.95]), 1.0, 0.2, 0.2))
+    assert stops.sentence.endswith("falls 1 %, but that is open: 32 and 64 lie within each other's spread.")
+    (always,) = knees(spread(rows([100, 101, 103, None], [10, 5, 4.8, None]), 1.0, 0.2, 0.2, None))
+    assert always.sentence == (
+        "Every larger batch pays, up to 64, but that is open: 32 and 64 lie within each other's spread; "
+        "128 ran out of memory."
+    )
+
+
+def test_a_step_that_its_memory_decides_is_not_open_for_times_alike():
+    (knee,) = knees(spread(rows([100, 180], [5.0, 4.9]), 0.3, 0.3))
+    assert "each other's" not in knee.sentence
+
+
+@pytest.mark.parametrize(
+    ("doubts", "weak"), [("dp+other-load", True), ("short-window", False), (None, False)]
+)
+def test_a_verdict_on_doubtful_rows_says_so(doubts, weak):
+    for memory in ([100, 180], [100, 50], [None, None]):
+        table = rows(memory, [5.0, 4.0])
+        table[1]["doubts"] = doubts
+        (knee,) = knees(table)
+        assert knee.sentence.endswith("; it rests on rows with doubts.") is weak
+
+
+def test_rows_that_decide_nothing_may_be_doubtful():
+    table = rows([100, 110, 300, 500], [10, 5, 4, 3])
+    table[3]["doubts"] = "stranger"
+    assert "doubts" not in knees(table)[0].sentence

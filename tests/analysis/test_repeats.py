@@ -3,7 +3,7 @@
 import pytest
 
 from gpubench import result
-from gpubench.analysis.repeats import SPREAD, apart, merge_repeats
+from gpubench.analysis.repeats import SPREAD, apart, merge_repeats, with_spread
 
 
 def repeats(*times, **more):
@@ -46,3 +46,10 @@ def test_other_doubts_stay_and_failed_repeats_show():
     assert merged["doubts"] == "dp+spread"
     assert set(merged["doubt_texts"]) == {"dp", "spread"}
     assert (merged["endings"], merged["repeats"], merged["reason"]) == ("2 ok, 1 failed", 2, "killed")
+
+
+def test_each_repeat_of_a_row_that_spreads_carries_the_doubt():
+    rows = [*repeats(1.0, 2.0, doubts="dp"), repeats(1.0)[0] | {"config_id": "other"}]
+    failed = rows[0] | {"status": "failed", "doubts": None}
+    assert [row["doubts"] for row in with_spread([*rows, failed])] == ["dp+spread", "dp+spread", None, None]
+    assert rows[0]["doubts"] == "dp", "records stay as they are"

@@ -138,7 +138,7 @@ def test_senseless_combinations_are_dropped_and_counted_by_reason() -> None:
     [
         (experiment({"strategy": "dp", "gpus": 1}), "no trial is left: strategy dp needs at least 2 GPUs"),
         (experiment(excludes=({"model": "lenet"},)), "no trial is left: excluded"),
-        (experiment({"batch_size": 0}), "batch_size: Input should be greater than or equal to 1, not 0"),
+        (experiment({"batch_size": 0}), "batch_size must be at least 1, not 0"),
         (experiment({"batch_per_gpu": 0}), "batch_size"),
         (experiment(batch_size=[16, 0]), "batch_size"),
         (experiment({"precision": "fp8"}), "precision"),

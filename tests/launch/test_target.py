@@ -27,7 +27,7 @@ def test_diverged() -> None:
     rows = epochs(20.0, 6.25)
     rows[-1]["train_loss"] = float("nan")
     _, missing = until_top1(rows, 60.0)
-    assert missing["time_to_top1_s"] == "training diverged: top-1 was 6.2 % after 2 epochs, not 60 %"
+    assert missing["time_to_top1_s"] == "training diverged: top-1 was 6.3 % after 2 epochs, not 60 %"
 
 
 def test_nobody_asked() -> None:

@@ -28,7 +28,10 @@ def test_a_column_that_nobody_measured_is_shown_empty():
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("powr_w", "did you mean power_w?"), ("-powr_w", "did you mean power_w?"), ("power_w,", "between two commas"),
+    [("growth", "did you mean gpu_mem_growth_pct, epoch_time_growth_pct?"), ("GPU MiB", "did you mean gpu_mem_mib?"),
+     ("temperature", "did you mean temperature_c?"), ("power", "power_w"),
+     ("pct", "docs/columns.md"), ("zzz", "docs/columns.md"),
+     ("powr_w", "did you mean power_w?"), ("-powr_w", "did you mean power_w?"), ("power_w,", "between two commas"),
      ("-", "between two commas"), ("loss,-loss", "both added and removed")],
 )  # fmt: skip
 def test_what_is_wrong_is_said(text, words):

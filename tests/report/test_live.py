@@ -1,5 +1,6 @@
 """The live view at 80 columns, and its plain stand-ins."""
 
+import dataclasses
 import io
 import threading
 
@@ -48,6 +49,9 @@ def test_a_finished_line():
     assert finished_line(3, 12, "batch_size=64 strategy=ddp", OK) == (
         "[3/12] batch_size=64 strategy=ddp  ok  epoch 3.21 s  2,435 MiB"
     )
+    reached = {"status": "ok", "epoch_time_s": 3.214, "top1_pct": 60.94, "until_top1": 60.0}
+    assert finished_line(1, 2, "b", reached) == "[1/2] b  ok  epoch 3.21 s  top-1 60.9 of 60 %"
+    assert finished_line(1, 2, "b", {**reached, "until_top1": None}) == "[1/2] b  ok  epoch 3.21 s"
     assert finished_line(1, 2, "b", {"status": "oom"}) == "[1/2] b  out of memory"
     assert finished_line(1, 2, "b", FAILED) == "[1/2] b  failed  killed by signal 9"
 
@@ -82,6 +86,42 @@ def test_without_a_terminal_a_line_a_start_and_an_end_and_nothing_else():
         "[1/2] batch_size=64  started\n"
         "[1/2] batch_size=64  ok  epoch 3.21 s  2,435 MiB\n"
         "[2/2] batch_size=128  failed  killed by signal 9\n"
+    )
+
+
+def test_on_the_way_to_an_accuracy_the_frame_shows_how_far_it_is():
+    on_the_way = dataclasses.replace(FULL, judged=1, top1_pct=34.14, top1_target=60.0, note="evaluating")
+    bar = frame(on_the_way, 80).plain.splitlines()[1]
+    assert bar.endswith("  step 80/160  top-1 34.1 of 60 %  evaluating")
+    assert "top-1" not in frame(dataclasses.replace(FULL, top1_target=60.0), 80).plain, "none is known yet"
+
+
+def test_without_a_terminal_each_accuracy_is_a_line_once():
+    console = Console(file=io.StringIO(), force_terminal=False)
+    with view(console) as plain:
+        for done, judged, top1 in (
+            (0, 0, None),
+            (0, 1, 9.5),
+            (0, 1, 9.5),
+            (0, 3, 34.14),
+            (1, 0, None),
+            (1, 3, 40.0),
+        ):
+            plain.update(
+                Progress(
+                    done=done,
+                    total=2,
+                    trial_label="b",
+                    epochs=50,
+                    judged=judged,
+                    top1_pct=top1,
+                    top1_target=60.0,
+                )
+            )
+    assert console.file.getvalue() == (
+        "[1/2] b  epoch 1/50  top-1 9.5 of 60 %\n"
+        "[1/2] b  epoch 3/50  top-1 34.1 of 60 %\n"
+        "[2/2] b  epoch 3/50  top-1 40.0 of 60 %\n"
     )
 
 

@@ -39,9 +39,12 @@ def test_repeats_are_rows_of_their_own():
 
 
 def test_rows_without_figures_say_why_once():
-    found = lines(measured(64, 40), row(128, "oom", reason="x" * 500), row(256, "skipped", reason="too big"))
+    long = "tried to allocate 196.00 MiB " * 20
+    found = lines(measured(64, 40), row(128, "oom", reason=long), row(256, "skipped", reason="too big"))
     assert found[-1] == "no figures: skipped: too big (batch_size=256)"
-    assert found[-2].startswith("no figures: oom: xxx")
+    assert found[-2].startswith("no figures: oom: tried")
+    assert found[-2].endswith(" … (batch_size=128)")
+    assert set(found[-2].partition(" …")[0].split()[3:]) <= set(long.split())
     assert len(found[-2]) < 180
     assert "(batch_size=64)" in found[0]
 
@@ -55,3 +58,10 @@ def test_text_of_a_published_log_and_markdown():
         "all other columns: empty: not in the published log (the only row)\n"
     )
     assert sources.as_markdown([table]).startswith("## Sources of log\n\n- epoch_time_s: page 3")
+
+
+def test_this_version_is_the_one_that_measured():
+    old = {"missing": {"energy_j": "this version does not measure it"}}
+    found = lines(row(64, gpubench="0.0.9", **old), row(128, gpubench=None, **old))
+    assert "energy_j: empty: gpubench 0.0.9 did not measure it (batch_size=64)" in found
+    assert "energy_j: empty: the gpubench of that time did not measure it (batch_size=128)" in found

@@ -49,15 +49,17 @@ batch    GPU          GPU   CPU        epoch
  size    MiB  growth    %     %       time s  growth  images/s  status
 -----  -----  ------  ---  ----  -----------  ------  --------  -------
    64  2,435           97  60.5  3.21 ± 0.02             3,190  ok
-  128  4,271   +75 %   99  61.0  3.00 ± 0.01    −7 %     3,413  ok
+  128  4,271   +75 %   99  61.0  3.00 ± 0.01    −7 %     3,413  ok !
   256      –       –    –     –            –       –         –  oom
   512      –       –    –     –            –       –         –  skipped
  1024      –       –    –     –            –       –         –  failed
 
-A larger batch never pays: already from 64 to 128 memory grows 75 % while time per image falls 7 %.
+A larger batch never pays: already from 64 to 128 memory grows 75 % while time per image falls 7 %; it rests on \
+rows with doubts.
 ± is half the interquartile range over measured epochs.
 skipped: 256 of the same configuration ran out of memory (batch_size=512)
 failed: RuntimeError: killed (batch_size=1024)
+! marks rows with doubts, which follow.
 Doubt stranger: pid 7 used the GPU too; measure again (batch_size=128)
 """
 
@@ -144,6 +146,55 @@ def test_repeats_are_one_row_and_counted():
     assert cells(table, "repeats") == ["3"]
     assert cells(table, "epoch_time_s") == ["2 ± 2"]
     assert "3 trials: 3 ok" in table.heading
+
+
+@pytest.mark.parametrize(
+    ("time", "iqr", "text"),
+    [
+        (1.5, 0.06, "1.50 ± 0.03"),
+        (1.5, 0.004, "1.500 ± 0.002"),
+        (1.5, 0.0002, "1.5000 ± 0.0001"),
+        (1.5, 0.00004, "1.5000 ± <0.0001"),
+        (1.5, 0.0, "1.5 ± 0.0"),
+        (12.0, 3.0, "12 ± 2"),
+    ],
+)
+def test_a_spread_that_was_measured_never_reads_nothing(time, iqr, text):
+    (cell,) = cells(
+        shown([row(64, epoch_time_s=time, epoch_time_iqr_s=iqr, epochs_measured=3)]), "epoch_time_s"
+    )
+    assert cell == text
+
+
+def test_doubts_with_figures_of_their_own_name_their_rows():
+    def doubted(batch, pct):
+        return row(batch, doubts="spread", doubt_texts={"spread": f"spread by {pct} %"})
+
+    table = shown([doubted(16, 8), doubted(32, 8), doubted(64, 9), row(128)])
+    assert cells(table, "status") == ["ok !", "ok !", "ok !", "ok"]
+    assert table.notes == (
+        "Too few figures to say where a larger batch stops paying: no row has an epoch time.",
+        "! marks rows with doubts, which follow.",
+        "Doubt spread: spread by 8 % (batch_size=16; batch_size=32; likewise, with figures of their own: "
+        "batch_size=64)",
+    )
+    assert "! marks" not in "".join(shown([row(64)]).notes)
+
+
+def test_the_heading_says_how_many_images_unless_they_vary_and_no_data_where_none_were_read():
+    facts = {"facts": {"files": "none"}, "variant": "synthetic", "data": "procedural"}
+    line = shown(
+        [
+            row(64, train_images=2560, **facts),
+            row(128, "skipped", train_images=2560, variant="synthetic", data="procedural"),
+        ]
+    ).heading[0]
+    assert "2,560 training images" in line
+    assert "data" not in line
+    read = facts | {"facts": {"files": "full"}}
+    mixed = shown([row(64, train_images=2560, **facts), row(64, train_images=64, config_id="r", **read)])
+    assert "data procedural" in mixed.heading[0]
+    assert "training images" not in mixed.heading[0]
 
 
 def test_small_times_keep_their_digits():
@@ -233,10 +284,19 @@ def test_scaling_is_named_and_shown_only_where_it_applies():
 
 
 def test_parts_of_steps_take_the_place_of_what_timing_them_moves():
-    parts = {"copy_ms": 0.25, "comm_pct": 8.5, "slowest_rank": 3, "energy_j": 9.0, "gpu_util_pct": 90}
+    parts = {
+        "copy_ms": 0.25,
+        "comm_ms": 1.0,
+        "comm_hidden_ms": 2.0,
+        "comm_pct": 8.5,
+        "slowest_rank": 3,
+        "energy_j": 9.0,
+        "gpu_util_pct": 90,
+    }
     assert "copy_ms" not in names(shown([row(64, **parts)]))
     table = shown([row(64, breakdown=True, **parts)])
     assert {"copy_ms", "comm_pct", "slowest_rank"} < set(names(table))
+    assert names(table).index("comm_hidden_ms") == names(table).index("comm_ms") + 1
     assert not {"energy_j", "gpu_util_pct"} & set(names(table))
     assert "parts of steps timed" in table.heading[0]
 
@@ -280,7 +340,7 @@ def test_every_repeat_is_counted_in_the_heading_and_its_spread_is_a_doubt():
     rows = [row(64, epoch_time_s=t, repeat=n, config_id="c") for n, t in enumerate((1.0, 1.2))]
     table = shown([*rows, row(64, "failed", repeat=2, config_id="c", reason="killed")])
     assert "3 trials: 2 ok, 1 failed" in table.heading
-    assert cells(table, "status") == ["2 ok, 1 failed"]
+    assert cells(table, "status") == ["2 ok, 1 failed !"]
     assert any(note.startswith("Doubt spread: epoch times of its repeats") for note in table.notes)
     assert len(table.trials) == 3
 
@@ -290,7 +350,7 @@ def test_markdown():
     assert text.startswith("## sizes\n\nA | B?  \nmobilenet_v2")
     assert "| batch size | GPU MiB | growth |" in text
     assert "| ---: |" in text
-    assert "| 128 | 4,271 | +75 % | 99 | 61.0 | 3.00 ± 0.01 | −7 % | 3,413 | ok |" in text
+    assert "| 128 | 4,271 | +75 % | 99 | 61.0 | 3.00 ± 0.01 | −7 % | 3,413 | ok ! |" in text
     assert "| 256 | – | – |" in text
     assert markdown.text([shown([row(1, variant="a|b"), row(2)])]).count("a\\|b") == 1
 
@@ -304,8 +364,11 @@ def test_spreadsheet_has_one_header_numbers_and_every_row():
     assert text.splitlines()[0] == (
         "experiment,batch_size,precision,gpu_mem_mib,gpu_mem_growth_pct,cpu_util_pct,"
         "epoch_time_s,epoch_time_growth_pct,top1_pct,status,energy_j,images_per_joule,edp_js,"
-        "speedup,strong_efficiency_pct,weak_efficiency_pct"
+        "speedup,strong_efficiency_pct,weak_efficiency_pct,"
+        "images_per_s,epoch_time_iqr_s,epoch_time_source,doubts"
     )
+    assert [line["doubts"] for line in lines] == ["", "stranger", "", "", "", "", ""]
+    assert (lines[1]["epoch_time_iqr_s"], lines[1]["images_per_s"]) == ("0.02", "3413.33")
     assert [line["status"] for line in lines] == ["ok", "ok", "oom", "skipped", "failed", "ok", "ok"]
     assert float(lines[1]["epoch_time_growth_pct"]) < 0  # an ASCII minus
     assert lines[2]["gpu_mem_mib"] == ""

@@ -88,7 +88,7 @@ def test_growth_columns(shown):
 
 def test_out_of_memory_is_a_row(shown):
     table = shown["mobilenet_v2-4gpu"]
-    assert table.cells[-1] == ("512", "–", "–", "–", "–", "oom")
+    assert table.cells[-1] == ("512", "–", "–", "–", "–", "oom !")
     assert "6 trials: 5 ok, 1 out of memory" in table.heading
 
 

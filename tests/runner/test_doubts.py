@@ -64,6 +64,11 @@ CASES: dict[str, tuple[Case, str]] = {
     "throttled": (case(result={"throttled_pct": 43.0, "throttle_reasons": "power cap"}), "43 % of the time"),
     "low-clock": (case(result={"sm_clock_mhz": 1200.0}), "1200 of 1980 MHz"),
     "spread": (case(result={"epoch_time_iqr_s": 0.9}), "9 %"),
+    "short-epochs": (
+        case(epochs=[{"epoch": i, "warmup": i == 0, "epoch_time_s": 0.2} for i in range(3)],
+             result={"energy_j": None}),
+        "rest on 0.4 s: measure longer (--epochs, or more images)",
+    ),
     "short-window": (
         case(epochs=[{"epoch": i, "warmup": i == 0, "epoch_time_s": 2.0} for i in range(2)]),
         "2.0 s",
@@ -109,6 +114,16 @@ def test_a_longer_warm_up_is_not_advised_where_it_changes_nothing() -> None:
     for_steps = doubts(case("steps = 50", drift_pct=12.0))["short-warmup"]
     assert "warmup_epochs" not in for_steps
     assert "measure epochs" in for_steps
+
+
+def test_a_second_of_measured_time_is_enough() -> None:
+    epochs = [{"epoch": i, "warmup": i == 0, "epoch_time_s": 0.5} for i in range(3)]
+    assert doubts(case(epochs=epochs, result={"energy_j": None})) == {}
+
+
+def test_few_steps_are_told_to_be_more() -> None:
+    epochs = [{"epoch": i, "warmup": i == 0, "epoch_time_s": 0.25} for i in range(2)]
+    assert "0.25 s: measure longer (--steps)" in doubts(case("steps = 5", epochs=epochs))["short-epochs"]
 
 
 def test_an_idle_gpu_s_low_clock_is_no_doubt() -> None:

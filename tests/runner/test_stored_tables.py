@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import tomllib
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from gpubench.report.live import QuietView
 from gpubench.runner.command import store_plan
 from gpubench.runner.sources import Disk, Stored
 from gpubench.runner.sweep import Sweep
-from gpubench.runner.tables import contents, stored_plans
+from gpubench.runner.tables import contents, stored_plans, write_tables
 from gpubench.store import Results
 
 ASKED = 'name = "{name}"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\n[run]\nepochs = 2\n'
@@ -134,3 +135,20 @@ def test_an_edited_variant_takes_the_place_of_its_older_rows(tmp_path: Path) -> 
     assert len(found.rows) == 2, "trials.csv keeps both"
     ((row,),) = [table.rows for table in found.tables]
     assert row["trial_id"] == job.plan.units[0].trial_id
+
+
+def test_repeats_that_lie_apart_are_doubted_in_both_csvs_and_in_no_record(tmp_path: Path) -> None:
+    job = swept(tmp_path, "one", "16,32", repeats=2)
+    kept = [r.model_copy(update={"result": {**r.result, "epoch_time_s": 1.0}}) for r in job.results.records()]
+    far = [
+        r.model_copy(update={"result": {**r.result, "epoch_time_s": 2.0}})
+        if r.trial["batch_size"] == 32 and r.trial["repeat"]
+        else r
+        for r in kept
+    ]
+    write_tables(job.results, far)
+    for name, count in (("trials.csv", 2), ("table.csv", 1)):
+        with (tmp_path / name).open(newline="") as file:
+            doubts = [(line["batch_size"], line["doubts"]) for line in csv.DictReader(file)]
+        assert [batch for batch, cell in doubts if "spread" in cell.split("+")] == ["32"] * count
+    assert all("spread" not in record.doubts for record in job.results.records())

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from gpubench.errors import UnusableError
 from gpubench.experiment.experiment import Options, parse, with_options
 from gpubench.experiment.plan import expand
 from gpubench.monitor.nvml import Nvml
-from gpubench.report.live import QuietView
+from gpubench.report.live import Progress, QuietView
 from gpubench.result import MEASURED, Record
 from gpubench.runner.command import store_plan
 from gpubench.runner.sources import Disk
@@ -126,6 +127,17 @@ def counts(summary: Summary) -> dict[str, Any]:
     return {name: value for name, value in dataclasses.asdict(summary).items() if value}
 
 
+class Watched(Heard):
+    """Keeps what is shown while a trial runs, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shown: list[Progress] = []
+
+    def update(self, progress: Progress) -> None:
+        self.shown.append(progress)
+
+
 # ---- ok ----
 
 
@@ -173,6 +185,31 @@ def test_a_training_that_diverges_is_kept(desk: Desk) -> None:
 
 
 # ---- the other endings ----
+
+
+def test_on_the_way_to_an_accuracy_it_is_shown(desk: Desk) -> None:
+    look_s = 0.3  # longer than the view's period
+
+    def learns(spec: Spec) -> Iterator[Any]:
+        yield from scripted.hello(spec)
+        for number, top1 in enumerate((12.0, 34.1)):
+            judged = {"event": "quality", "rank": 0, "epoch": number, "top1_pct": top1}
+            for event in (*scripted.epoch(spec, number), judged):
+                time.sleep(look_s)  # so that the view looks after each
+                yield event
+        yield from scripted.result(spec)
+
+    options = Options(fields={"batch_size": "8"})
+    job = desk.job(retry="", fresh=False, order="given", options=options)
+    unit = job.plan.units[0]
+    aims = dataclasses.replace(unit, trial=unit.trial.model_copy(update={"until_top1": 60.0}))
+    job.plan = dataclasses.replace(job.plan, units=(aims,))
+    view = Watched()
+    job.run(always(learns), view, lambda: False, lambda _: None)
+    assert view.shown[0].top1_target == 60
+    shown = [(p.judged, p.top1_pct, p.note) for p in view.shown]
+    for seen in ((0, None, "evaluating"), (1, 12.0, "warm-up"), (1, 12.0, "evaluating"), (2, 34.1, "")):
+        assert seen in shown, shown
 
 
 def test_out_of_memory_is_a_row_and_larger_batches_are_skipped(gpu_desk: Desk) -> None:

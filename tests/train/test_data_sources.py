@@ -60,6 +60,7 @@ def test_broken_files_are_named_in_one_line(tmp_path: Path, content: bytes) -> N
         read(str(path))
     assert str(caught.value).startswith(f"broken image {path}: ")
     assert "\n" not in str(caught.value)
+    assert "<_io" not in str(caught.value)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from gpubench.analysis.audit.facts import ALONE, NOTHING, Facts, Finding, Shown, details, judge, listed, of
 from gpubench.analysis.scaling import devices
 from gpubench.analysis.varied import Row
+from gpubench.rounding import half_up
 
 MARGIN = 1.0
 """Points of top-1 that a row may lose against a smaller batch or fewer devices."""
@@ -169,4 +170,5 @@ def _learned(row: Row) -> bool:
 
 
 def _fall(table: Shown, best: Row, row: Row) -> str:
-    return f"{best['top1_pct']:.1f} % ({table.label(best)}) to {row['top1_pct']:.1f} % ({table.label(row)})"
+    old, new = half_up(best["top1_pct"], 1), half_up(row["top1_pct"], 1)
+    return f"{old} % ({table.label(best)}) to {new} % ({table.label(row)})"

@@ -122,6 +122,11 @@ def of(some: Sequence[Any], whole: Sequence[Any], words: str = "ok row") -> str:
     return f"{len(some)} of {len(whole)} {rows}"
 
 
+def does(some: Sequence[Any], verb: str) -> str:
+    """The verb that goes with `some` rows: `trains` of one, `train` of several."""
+    return verb if len(some) > 1 else {"have": "has", "carry": "carries"}.get(verb, f"{verb}s")
+
+
 ALONE = "row that ran alone"
 
 

@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from gpubench.analysis.audit.facts import NOTHING, Facts, Finding, Shown, judge, listed, of
+from gpubench.analysis.audit.facts import NOTHING, Facts, Finding, Shown, does, judge, listed, of
+from gpubench.analysis.repeats import codes
 from gpubench.analysis.scaling import devices
 from gpubench.analysis.varied import Row, inferred, machine, values
 
 HOLES = ("failed", "timeout", "interrupted", "missing")
 VERSIONS = ("torch", "driver", "cuda")
+
+HARMLESS = frozenset({"breakdown", "compile-cache", "short-window", "dp", "dp-channels-last"})
+"""Doubts that say what a row is, not that its figures may be wrong."""
+WORST = (
+    "diverged", "stranger", "throttled", "spread", "other-load", "low-clock", "cpu-starved", "short-warmup",
+    "short-epochs", "retries", "near-limit", "gaps", "energy", "desktop",
+)  # fmt: skip
+"""The others, the worst first; those that are not listed come last."""
 
 
 def like_hardware(facts: Facts) -> Finding:
@@ -81,13 +90,10 @@ def nothing_flattered(facts: Facts) -> Finding:
             claims = len({devices(row) for row in table.merged}) > 1
             flag = "--ranks" if bare[0].get("device") == "cpu" else "--gpus"
             (broken if claims else unclear).append(
-                f"{table.name}: {of(bare, several, 'row on several devices')} have none on one device to be set "
-                f"against; add 1 to {flag}"
+                f"{table.name}: {of(bare, several, 'row on several devices')} {does(bare, 'have')} none on one "
+                f"device to be set against; add 1 to {flag}"
             )
-    if codes := _doubts_of_baselines(facts):
-        unclear.append(
-            f"rows that others are set against carry doubts ({listed(codes)}); gpubench table says more"
-        )
+    unclear += _doubtful(facts)
     if unplanned := [table.name for table in facts.tables if table.name not in facts.planned]:
         unclear.append(f"what was planned is not on record for {listed(unplanned)}")
     told = [f"{counts['oom']} out of memory"] if counts["oom"] else []
@@ -104,9 +110,11 @@ def _holes(counts: Counter[str]) -> list[str]:
     holes = {status: counts[status] for status in HOLES if counts[status]}
     if not holes:
         return []
+    lost = sum(holes.values())
+    told = f"{lost} planned trials have" if lost > 1 else "1 planned trial has"
     each = ", ".join(f"{number} {status}" for status, number in holes.items())
     return [
-        f"{sum(holes.values())} planned trials have no result ({each}); the same gpubench sweep goes on, "
+        f"{told} no result ({each}); the same gpubench sweep goes on, "
         "with --retry failed,timeout for those that ended badly"
     ]
 
@@ -129,9 +137,26 @@ def _dp_alone(facts: Facts) -> list[str]:
     return [model for model, strategies in used.items() if strategies == {"dp"}]
 
 
-def _doubts_of_baselines(facts: Facts) -> list[str]:
-    baselines = [one.baseline for table in facts.tables for one in table.comparisons]
-    return sorted({code for row in baselines for code in str(row.get("doubts") or "").split("+") if code})
+def _doubtful(facts: Facts) -> list[str]:
+    """Doubts about rows that stand beside others, whatever varies between them: the worst, and where."""
+    compared = [(table, row) for table in facts.tables if len(table.merged) > 1 for row in table.merged]
+    doubts = [
+        (WORST.index(code) if code in WORST else len(WORST), code, table, row)
+        for table, row in compared
+        for code in codes(row)
+        if code not in HARMLESS
+    ]
+    if not doubts:
+        return []
+    doubts.sort(key=lambda doubt: doubt[:2])
+    _, code, table, row = doubts[0]
+    rows = {id(row): row for *_, row in doubts}
+    others = listed(other for _, other, *_ in doubts if other != code)
+    also = f"; besides {others}" if others else ""
+    return [
+        f"{of(list(rows.values()), compared, 'compared row')} {does(list(rows), 'carry')} doubts, "
+        f"the worst {code} ({table.name}: {table.label(row)}{also}); gpubench table says more"
+    ]
 
 
 def _uncompared(table: Shown) -> list[Row]:

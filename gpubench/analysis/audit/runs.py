@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from gpubench.analysis.audit.facts import NOTHING, Facts, Finding, judge, listed, of
+from gpubench.analysis.audit.facts import NOTHING, Facts, Finding, does, judge, listed, of
 from gpubench.analysis.varied import Row, asked
 from gpubench.result import FINAL
 
@@ -79,15 +79,23 @@ def ended_by_epochs(facts: Facts) -> Finding:
     )
     goals = [f"after {listed(lengths)} epochs"] if (lengths := _lengths(facts.ok, "epochs")) else []
     goals += [f"after {listed(lengths)} measured steps"] if (lengths := _lengths(facts.ok, "steps")) else []
-    most = sorted({row["epochs"] for row in facts.ok if row.get("until_top1") and row.get("epochs")})
-    goals += [f"at a top-1 within {listed(most)} epochs"] if most else []
+    aimed = [row for row in facts.ok if row.get("until_top1")]
+    there = [row for row in aimed if row.get("time_to_top1_s") is not None]
+    short = [row for row in aimed if row.get("time_to_top1_s") is None]
+    goals += [f"at a top-1 within {listed(_most(there))} epochs"] if there else []
+    goals += [f"after {listed(_most(short))} epochs without reaching a top-1"] if short else []
     cut = [row for row in facts.rows if row["status"] == "timeout"]
-    late = f"; {len(cut)} trials that met their deadline have no figures" if cut else ""
+    late = f"; {len(cut)} that met the deadline {does(cut, 'have')} no figures" if cut else ""
     return judge(
         broken,
         unclear,
         f"{of(facts.ok, facts.ok)} ended as fixed beforehand: {' or '.join(goals)}, none by the clock{late}",
     )
+
+
+def _most(rows: Sequence[Row]) -> list[int]:
+    """How many epochs rows that aim at a top-1 may train."""
+    return sorted({row["epochs"] for row in rows if row.get("epochs")})
 
 
 def _lengths(rows: Sequence[Row], field: str) -> list[int]:

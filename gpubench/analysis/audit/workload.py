@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpubench.analysis.audit.facts import NOTHING, Facts, Finding, details, judge, listed, of
+from gpubench.analysis.audit.facts import NOTHING, Facts, Finding, details, does, judge, listed, of
 from gpubench.analysis.varied import CANDIDATES, Row, inferred, known
 
 ENLARGED = 2.0
@@ -30,7 +30,9 @@ def whole_epochs(facts: Facts) -> Finding:
         )
     if subset:
         used, whole = subset[0]["train_images"], details(subset[0])["train_images"]
-        broken.append(f"{of(subset, facts.ok)} train on a part of the images ({used:,} of {whole:,})")
+        broken.append(
+            f"{of(subset, facts.ok)} {does(subset, 'train')} on a part of the images ({used:,} of {whole:,})"
+        )
     if silent:
         unclear.append(f"how many images an epoch has is not on record for {of(silent, facts.ok)}")
     counts = sorted({row["images_per_epoch"] for row in facts.ok if row.get("images_per_epoch")})
@@ -38,7 +40,7 @@ def whole_epochs(facts: Facts) -> Finding:
     return judge(
         broken,
         unclear,
-        f"{of(facts.ok, facts.ok)} time whole epochs of full training steps ({several} images)",
+        f"{of(facts.ok, facts.ok)} {does(facts.ok, 'time')} whole epochs of full training steps ({several} images)",
     )
 
 
@@ -54,13 +56,17 @@ def input_included(facts: Facts) -> Finding:
     broken = []
     if lonely:
         broken.append(
-            f"{of(lonely, facts.ok)} train on a resident batch, with no row beside them that loads its images; "
-            "add a variant such as crop-resize"
+            f"{of(lonely, facts.ok)} {does(lonely, 'train')} on a resident batch, with no row "
+            "beside that loads its images; add a variant such as crop-resize"
         )
     unclear = [f"how images were fed is not on record for {of(unknown, facts.ok)}"] if unknown else []
     decoded = [row for row in facts.ok if fed[id(row)] in ("decoded", "memory")]
-    told = [f"{len(without)} on a resident batch stand beside them and are named so"] if without else []
-    told += [f"{len(decoded)} read decoded images: decoding is left out"] if decoded else []
+    told = (
+        [f"{len(without)} on a resident batch {does(without, 'stand')} beside, named so"] if without else []
+    )
+    told += (
+        [f"{len(decoded)} {does(decoded, 'read')} decoded images: decoding is left out"] if decoded else []
+    )
     foreign = {str(row.get("source")) for row in facts.ok} - {"measured", "None"}
     told += [f"as a {source} says" for source in sorted(foreign)]
     reading = [row for row in facts.ok if fed[id(row)] not in (None, "none")]
@@ -119,8 +125,8 @@ def sensible_sizes(facts: Facts) -> Finding:
     if blown:
         row = blown[0]
         broken.append(
-            f"{of(blown, facts.ok)} train on images blown up to {listed(r['input_size'] for r in blown)} px from "
-            f"{details(row)['size']} px"
+            f"{of(blown, facts.ok)} {does(blown, 'train')} on images blown up to "
+            f"{listed(r['input_size'] for r in blown)} px from {details(row)['size']} px"
         )
     if few:
         most = max(few, key=lambda row: float(row["batch_size"]))

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from gpubench.environment import Machine, cgroup_quota
+from gpubench.environment import cgroup_quota
 from gpubench.monitor import host
 from gpubench.monitor.missing import Unmeasured
 from gpubench.runner.doctor.finding import Finding
 from gpubench.runner.doctor.scene import Scene
+from gpubench.runner.host_load import BUSY_PCT, busy_pct, unbound
 
 GROUP = "CPU and memory"
 LOOK_S = 0.5
-BUSY_PCT = 10.0
-"""Share of the usable CPUs that others may take before it is worth a word."""
 
 
 def processors(scene: Scene) -> Iterable[Finding]:
@@ -51,9 +49,7 @@ def cpu_time(scene: Scene) -> Iterable[Finding]:
     """Whether the kernel tells how busy these CPUs are, and how busy others keep them just now."""
     machine = scene.machine
     try:
-        began, before = time.monotonic(), _busy_s(machine)
-        time.sleep(LOOK_S)
-        after, wall = _busy_s(machine), time.monotonic() - began
+        busy = busy_pct(machine, LOOK_S)
     except Unmeasured as reason:
         bind = "srun --cpu-bind=cores, or taskset -c, binds it to CPUs of its own"
         yield Finding(
@@ -61,12 +57,11 @@ def cpu_time(scene: Scene) -> Iterable[Finding]:
             name="CPU time",
             verdict="no",
             found=f"{reason}: cpu_util_pct stays empty",
-            remedy=bind if _unbound(machine) else "run it where /proc is the kernel's own",
+            remedy=bind if unbound(machine) else "run it where /proc is the kernel's own",
         )
         return
-    source = "/proc/stat over the CPUs that may be used" if not _unbound(machine) else "the cgroup's CPU time"
+    source = "/proc/stat over the CPUs that may be used" if not unbound(machine) else "the cgroup's CPU time"
     yield Finding(group=GROUP, name="CPU time", verdict="ok", found=source)
-    busy = min(100.0, 100 * (after - before) / (wall * machine.cpu_count))
     load = f"{busy:.0f} % of them busy just now, load average {os.getloadavg()[0]:.1f}"
     if busy >= BUSY_PCT:
         yield Finding(
@@ -78,21 +73,6 @@ def cpu_time(scene: Scene) -> Iterable[Finding]:
         )
     else:
         yield Finding(group=GROUP, name="other load", verdict="ok", found=load)
-
-
-def _unbound(machine: Machine) -> bool:
-    return machine.cpu_count < len(machine.cpu_ids)
-
-
-def _busy_s(machine: Machine) -> float:
-    """CPU seconds as the watcher counts them."""
-    if not _unbound(machine):
-        return host.cpu_time(machine.cpu_ids).busy
-    if machine.cpu_usage_file is None:
-        raise Unmeasured(
-            f"{machine.cpu_count} of {len(machine.cpu_ids)} CPUs may be used, but none in particular"
-        )
-    return host.cgroup_cpu_s(machine.cpu_usage_file)
 
 
 def process_tree(_: Scene) -> Iterable[Finding]:

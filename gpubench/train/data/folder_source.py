@@ -53,6 +53,7 @@ def read(path: str, mode: ImageReadMode = ImageReadMode.RGB) -> torch.Tensor:
     except (OSError, RuntimeError, ValueError, UnidentifiedImageError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         reason = re.sub(r"^\w+, \S+\.cpp:\d+, ", "", reason)  # where in torchvision's own source
+        reason = re.sub(r" <_io\.\w+ object at 0x[0-9a-f]+>", "", reason)  # what Pillow calls the file
         raise UnusableError(f"broken image {path}: {reason}") from error
 
 
