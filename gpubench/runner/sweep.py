@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import json
 import shutil
 import tempfile
 import time
@@ -17,21 +16,19 @@ from gpubench.datasets.facts import DataFacts
 from gpubench.environment import Machine, environment_facts, machine_key
 from gpubench.errors import GpubenchError
 from gpubench.experiment.plan import Plan, Room, Unit, chain_key, device_of, skip_reason
-from gpubench.launch.attempt import Attempt, attempt, last_words
+from gpubench.launch.attempt import Attempt, attempt
 from gpubench.launch.attempt import Progress as TrialProgress
 from gpubench.launch.client import Launcher
-from gpubench.launch.outcome import Outcome, outcome
-from gpubench.monitor.figures import Window
 from gpubench.monitor.nvml import Nvml
 from gpubench.monitor.samples import SAMPLE_HEADER
 from gpubench.monitor.watcher import Watcher
-from gpubench.report.live import Progress, View
+from gpubench.report.live import View
 from gpubench.result import Record
 from gpubench.runner import resolve as resolving
-from gpubench.runner.doubts import Case, doubts
 from gpubench.runner.estimate import Estimate, estimates
 from gpubench.runner.folders import Folders, Wanted
-from gpubench.runner.judging import judge, merge, provenance
+from gpubench.runner.looking import progress_of
+from gpubench.runner.recording import Known, Tried, record_of, step_samples
 from gpubench.runner.resolve import Resolved
 from gpubench.runner.sources import Disk
 from gpubench.runner.state import Planned, oom_chains, survey
@@ -240,7 +237,22 @@ class Sweep:
                     look=lambda progress: look(watcher, progress),
                 )
             steps = step_samples(Path(scratch) / "steps.json", done.launched)
-        record = self._record(unit, resolved, number, started_at, watcher, done, log)
+        record = record_of(
+            Tried(
+                unit=unit,
+                resolved=resolved,
+                facts=self.facts(unit),
+                machine_key=self._machine_key(unit),
+                number=number,
+                started_at=started_at,
+                done=done,
+                log=log,
+            ),
+            self._known(),
+            watcher,
+        )
+        if record.result.get("gmacs_per_image") is not None:
+            self._gmacs[_model_key(unit, resolved)] = record.result["gmacs_per_image"]
         self.results.save(record, [*watcher.samples(), *steps], SAMPLE_HEADER)
         return record
 
@@ -260,73 +272,13 @@ class Sweep:
             known_gmacs=self._gmacs.get(_model_key(unit, resolved)),
         )
 
-    def _record(
-        self,
-        unit: Unit,
-        resolved: Resolved,
-        number: int,
-        started_at: str,
-        watcher: Watcher,
-        done: Attempt,
-        log: Path,
-    ) -> Record:
-        t = unit.trial
-        facts = self.facts(unit)
-        ended = outcome(
-            done.events,
-            ranks=resolved.processes,
-            batch_size=t.batch_size,
-            steps=t.steps,
-            has_validation=unit.variant.files != "none",
-            forced=done.forced,
-            last_words=last_words(log),
-        )
-        windows = [Window(e["t0"], e["t1"], e["epoch"], not e["warmup"]) for e in ended.epochs]
-        seen = watcher.figures(windows, _passed_mib(ended, resolved))
-        status, reason = judge(ended, seen, t.gpu_mem_cap_mib)
-        result, missing = merge(
-            ended, seen, status, reason, resolved.gpu_uuids, self.idle_power_w, self.no_idle_power
-        )
-        case = Case(
-            unit=unit,
-            resolved=resolved,
-            ended=ended,
-            seen=seen,
-            result=result,
-            gpu_mib=min((self.machine.gpus[i].memory_mib for i in resolved.gpu_ids), default=None),
-        )
-        if result.get("gmacs_per_image") is not None:
-            self._gmacs[_model_key(unit, resolved)] = result["gmacs_per_image"]
-        return Record(
-            trial_id=unit.trial_id,
-            config_id=unit.config_id,
-            attempt=number,
+    def _known(self) -> Known:
+        return Known(
             experiment=self.plan.experiment.name,
-            status=status,
-            reason=reason,
-            machine_key=self._machine_key(unit),
-            trial=t.model_dump(mode="json"),
-            variant_definition=unit.variant.definition(),
-            data=facts.as_dict() if unit.variant.files != "none" else {"fingerprint": "none"},
-            resolved=resolved.columns()
-            | {"gpu_uuids": list(resolved.gpu_uuids), "cpu_ids": list(resolved.cpu_ids)},
-            result=result,
-            missing=missing,
-            provenance=provenance(seen.provenance, result, seen.missing.get("gpu_mem_mib")),
-            epochs=[
-                {k: v for k, v in e.items() if k not in ("t0", "t1")}
-                | {
-                    "cpu_s": seen.cpu_s_by_epoch.get(e["epoch"]),
-                    "energy_j": seen.energy_j_by_epoch.get(e["epoch"]),
-                }
-                for e in ended.epochs
-            ],
-            windows=[{"epoch": e["epoch"], "t0": e["t0"], "t1": e["t1"]} for e in ended.epochs],
-            span={"launched": done.launched, "finished": done.finished},
-            phases=ended.phases | {"wall": done.finished - done.launched},
-            doubts=doubts(case),
-            environment=self.environment | {"cuda": ended.cuda},
-            started_at=started_at,
+            machine=self.machine,
+            environment=self.environment,
+            idle_power_w=self.idle_power_w,
+            no_idle_power=self.no_idle_power,
         )
 
     # ---- after ----
@@ -369,66 +321,22 @@ class Sweep:
         trial_began = time.monotonic()
 
         def look(watcher: Watcher, progress: TrialProgress) -> None:
-            live = watcher.now()
-            spent = time.monotonic() - trial_began
-            begun = progress.steps > 0
-            total = max(1, 1 if unit.trial.steps else unit.trial.epochs)
-            part = (progress.epoch + progress.step / progress.steps) / total if begun else 0.0
-            # What the trial itself shows soon says more than any estimate.
-            own = spent * (1 - part) / part if 0.1 < part <= 1 else max(0.0, seconds[0] - spent)
+            now = time.monotonic()
             view.update(
-                Progress(
+                progress_of(
+                    unit,
+                    progress,
+                    watcher.now(),
+                    label=self.label(unit),
                     done=number - 1,
                     total=len(planned),
-                    trial_label=self.label(unit),
-                    epoch=progress.epoch + 1 if begun and not unit.trial.steps else None,
-                    epochs=unit.trial.epochs if not unit.trial.steps else None,
-                    step=progress.step if begun else None,
-                    steps=progress.steps if begun else None,
-                    gpu_mem_mib=live.gpu_mem_mib,
-                    gpu_util_pct=live.gpu_util_pct,
-                    cpu_util_pct=live.cpu_util_pct,
-                    elapsed_s=time.monotonic() - began,
-                    left_s=own + sum(seconds[1:]),
-                    judged=progress.judged,
-                    top1_pct=progress.top1_pct,
-                    top1_target=unit.trial.until_top1,
-                    note=_note(unit, progress),
+                    spent_s=now - trial_began,
+                    elapsed_s=now - began,
+                    estimated_s=seconds,
                 )
             )
 
         return look
-
-
-def step_samples(path: Path, launched: float) -> list[tuple[Any, ...]]:
-    """The measured steps as sample rows: when each ended and how long it took."""
-    if not path.exists():
-        return []
-    stored = json.loads(path.read_text())
-    times: list[float] = stored["step_s"]
-    ends: list[tuple[Any, ...]] = []
-    at = stored["t_end"] - launched
-    for seconds in reversed(times):
-        ends.append((round(at, 4), "rank0", "step_time_ms", 1e3 * seconds))
-        at -= seconds
-    return ends[::-1]
-
-
-def _note(unit: Unit, progress: TrialProgress) -> str:
-    """What the trial is doing, where that is not its measured steps."""
-    if not progress.steps:
-        return "starting"
-    if progress.between and unit.trial.until_top1 is not None:
-        return "evaluating"
-    return "" if progress.measured else "warm-up"
-
-
-def _passed_mib(ended: Outcome, resolved: Resolved) -> dict[str, float]:
-    """GPU uuid -> how much more torch's allocator held at its peak than when the driver was asked at the end."""
-    return {
-        resolved.gpu_uuids[int(place)]: max(0.0, held["peak"] - held["at_settle"])
-        for place, held in ended.reserved_mib.items()
-    }
 
 
 def _model_key(unit: Unit, resolved: Resolved) -> tuple[Any, ...]:
