@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 from gpubench.monitor import metrics
@@ -18,9 +19,10 @@ _NEAR_S = 0.1
 _NEAR = 0.02
 """Readings of the counter must lie so close to a span's edges, both together, in seconds or as a share of the span:
 what the load was beyond an edge is not known."""
-
-
 _MAX_GAP_S = 2.5 * metrics.ENERGY_S
+
+Chosen = Mapping[str, tuple[str, float]]
+"""GPU -> the series of its power, and the longest gap in it that still counts as covered."""
 
 
 def _energy(watched: Watched) -> Figure:
@@ -86,9 +88,11 @@ def _counted(watched: Watched, window: Window) -> float:
 def energy_j_by_epoch(watched: Watched) -> dict[int, float | None]:
     """Joules of each window, warm-up included, by the counter or else the integral; None where neither tells."""
     by_epoch: dict[int, float | None] = {}
+    chosen = _power_series(watched)
+    integrated = partial(_integrated, chosen=chosen)
     for window in watched.windows:
         by_epoch[window.epoch] = None
-        for count in (_counted, _integrated) if window.seconds >= MIN_COUNTED_S else (_integrated,):
+        for count in (_counted, integrated) if window.seconds >= MIN_COUNTED_S else (integrated,):
             try:
                 by_epoch[window.epoch] = count(watched, window)
                 break
@@ -102,10 +106,10 @@ def energy_j_by_epoch(watched: Watched) -> dict[int, float | None]:
 
 def _sampled(watched: Watched) -> Figure:
     """Joules a measured epoch as the integral of sampled power, over all GPUs."""
-    joules = sum(_integrated(watched, window) for window in watched.measured)
-    names = {gpu: _power_series(watched, gpu)[0] for gpu in watched.some_gpus}
-    buffered = all(name != metrics.POWER for name in names.values())
-    used = [watched.samples.series(name, gpu) for gpu, name in names.items()]
+    chosen = _power_series(watched)
+    joules = sum(_integrated(watched, window, chosen) for window in watched.measured)
+    buffered = all(name != metrics.POWER for name, _ in chosen.values())
+    used = [watched.samples.series(name, gpu) for gpu, (name, _) in chosen.items()]
     return Figure(
         joules / len(watched.measured),
         "integral of NVML's power samples, the driver's buffer"
@@ -117,10 +121,10 @@ def _sampled(watched: Watched) -> Figure:
     )
 
 
-def _integrated(watched: Watched, window: Window) -> float:
+def _integrated(watched: Watched, window: Window, chosen: Chosen) -> float:
     total = 0.0
     for gpu in watched.some_gpus:
-        name, max_gap_s = _power_series(watched, gpu)
+        name, max_gap_s = chosen[gpu]
         joules = watched.samples.series(name, gpu).integral(window.t0, window.t1, max_gap_s)
         if joules <= 0:
             raise Unmeasured("the driver tells a power of 0 W")
@@ -128,16 +132,22 @@ def _integrated(watched: Watched, window: Window) -> float:
     return total
 
 
-def _power_series(watched: Watched, gpu: str) -> tuple[str, float]:
-    """The driver's buffer where it covers every measured window, else what was polled."""
+def _power_series(watched: Watched) -> Chosen:
+    """The driver's buffer where it covers every measured window, else what was polled.
+
+    It goes through all samples: once for many windows, since a long trial has hundreds of thousands.
+    """
     buffer = metrics.BUFFER["power_w"]
-    series = watched.samples.series(buffer.name, gpu)
-    try:
-        for window in watched.measured:
-            series.integral(window.t0, window.t1, buffer.max_gap_s)
-    except Unmeasured:
-        return metrics.POWER, POLLED_GAP_S
-    return buffer.name, buffer.max_gap_s
+    chosen: dict[str, tuple[str, float]] = {}
+    for gpu in watched.gpus:
+        series = watched.samples.series(buffer.name, gpu)
+        chosen[gpu] = buffer.name, buffer.max_gap_s
+        try:
+            for window in watched.measured:
+                series.integral(window.t0, window.t1, buffer.max_gap_s)
+        except Unmeasured:  # the polls' own reason stands where they fail too
+            chosen[gpu] = metrics.POWER, POLLED_GAP_S
+    return chosen
 
 
 COLUMNS: dict[str, Callable[[Watched], Figure]] = {

@@ -293,7 +293,7 @@ def table(
         told = sources_report.as_markdown(found.tables) if markdown else sources_report.text(found.tables)
         sys.stdout.write(terminal.encodable(told, console.encoding))
     elif markdown:
-        sys.stdout.write(markdown_report.text(found.tables))
+        sys.stdout.write(terminal.encodable(markdown_report.text(found.tables), console.encoding))
     else:
         terminal.show(found.tables, console)
     return 0

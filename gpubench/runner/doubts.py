@@ -213,8 +213,8 @@ def _breakdown(case: Case) -> str | None:
     if not case.unit.trial.breakdown:
         return None
     return (
-        "every other step was timed in parts, which adds what breakdown_cost_pct says (noise may hide it); take times "
-        "from a row without --breakdown"
+        "one of every two steps was timed in parts, which adds what breakdown_cost_pct says (noise may hide it); "
+        "take times from a row without --breakdown"
     )
 
 
