@@ -44,6 +44,8 @@ class Look:
     """Mean share of the time in which a kernel ran."""
     compute: tuple[Process, ...] | None
     desktop: tuple[Process, ...] | None
+    readings: tuple[int, int] = (0, 0)
+    """How many `power_w` is the mean of, and how many failed."""
     missing: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -70,6 +72,7 @@ def look_around(
     watts: dict[str, list[float]] = {uuid: [] for uuid in uuids}
     polls: dict[str, list[float]] = {uuid: [] for uuid in uuids}
     missing: dict[str, dict[str, str]] = {uuid: {} for uuid in uuids}
+    failed = dict.fromkeys(uuids, 0)
     schedule = Schedule({"look": PERIOD_S}, began)
     while uuids:
         sleep(max(0.0, schedule.next_deadline - clock()))
@@ -79,6 +82,7 @@ def look_around(
                 watts[uuid].append(nvml.power_w(uuid))
             except Unmeasured as reason:
                 missing[uuid]["power_w"] = str(reason)
+                failed[uuid] += 1
             try:
                 polls[uuid].append(nvml.utilisation(uuid).gpu_pct)
             except Unmeasured as reason:
@@ -89,7 +93,7 @@ def look_around(
         ):
             break
     return {
-        uuid: _look(nvml, uuid, watts[uuid][-count:], polls[uuid], began_wall, missing[uuid])
+        uuid: _look(nvml, uuid, watts[uuid][-count:], polls[uuid], began_wall, missing[uuid], failed[uuid])
         for uuid in uuids
     }
 
@@ -107,6 +111,7 @@ def _look(
     polls: Sequence[float],
     since: float,
     missing: dict[str, str],
+    failed: int,
 ) -> Look:
     power = None
     if watts and _falls(watts):
@@ -127,6 +132,7 @@ def _look(
         util_pct=util,
         compute=_processes("compute", nvml.processes, uuid, missing),
         desktop=_processes("desktop", nvml.desktop, uuid, missing),
+        readings=(len(watts), failed),
         missing=missing,
     )
 

@@ -202,6 +202,7 @@ def look_around(job: Sweep, planned: Sequence[Planned], view: live.View, *, allo
     for line in ruling.enforce(allow_busy=allow_busy):
         view.say(line)
     job.idle_power_w, job.no_idle_power = dict(ruling.idle_power_w), dict(ruling.no_idle_power)
+    job.idle_readings = dict(ruling.idle_readings)
 
 
 def emit(record: Record, mode: Mode) -> None:

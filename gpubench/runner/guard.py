@@ -29,6 +29,8 @@ class Ruling:
     """uuid -> watts, without GPUs that somebody keeps busy."""
     no_idle_power: Mapping[str, str] = field(default_factory=dict)
     """uuid -> why it is not among them."""
+    idle_readings: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """uuid -> readings behind its idle power, and those that failed."""
 
     def enforce(self, *, allow_busy: bool) -> list[str]:
         """The lines to tell. Raises UnusableError where a GPU is busy and that is not allowed."""
@@ -74,6 +76,7 @@ def rule(looks: Mapping[str, Look], numbers: Mapping[str, int]) -> Ruling:
         unknown=tuple(unknown),
         idle_power_w=idle,
         no_idle_power=not_idle,
+        idle_readings={uuid: looks[uuid].readings for uuid in idle},
     )
 
 

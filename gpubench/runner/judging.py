@@ -7,6 +7,7 @@ from typing import Any
 
 from gpubench.launch.outcome import EXTRAPOLATED, Outcome
 from gpubench.monitor.figures import Figures
+from gpubench.monitor.idle import PERIOD_S
 from gpubench.result import MEASURED
 
 ALONE = dict.fromkeys(
@@ -92,12 +93,24 @@ def _less(result: Mapping[str, Any], reserved_mib: float) -> bool:
 
 
 def provenance(
-    seen: Mapping[str, Mapping[str, Any]], result: Mapping[str, Any], why: str | None
+    seen: Mapping[str, Mapping[str, Any]],
+    result: Mapping[str, Any],
+    why: str | None,
+    idle_readings: Sequence[tuple[int, int]] = (),
 ) -> dict[str, Mapping[str, Any]]:
-    """Where the figures come from: `seen`, but for memory that torch's allocator stands in for.
+    """Where the figures come from: `seen`, the look before the sweep, and memory that torch's allocator stands in for.
 
     `why`: the reason that the driver's figure is missing; None where there was one that could not be.
+    `idle_readings`: of each GPU, taken and failed.
     """
+    if result.get("idle_power_w") is not None:
+        look = {
+            "source": "NVML power before the sweep, the last second of a look",
+            "period_s": PERIOD_S,
+            "samples": sum(taken for taken, _ in idle_readings),
+            "gaps": sum(failed for _, failed in idle_readings),
+        }
+        seen = {**seen, "idle_power_w": look}
     if result.get("gpu_mem_source") != RESERVED:
         return dict(seen)
     reason = why or "the device's memory grew by less than that: somebody else gave some back"

@@ -32,6 +32,8 @@ class Known:
     """GPU uuid -> watts before the sweep."""
     no_idle_power: Mapping[str, str]
     """GPU uuid -> why it is not among them."""
+    idle_readings: Mapping[str, tuple[int, int]]
+    """GPU uuid -> readings behind its idle power, and those that failed."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,7 +92,12 @@ def record_of(tried: Tried, known: Known, watcher: Watcher) -> Record:
         | {"gpu_uuids": list(resolved.gpu_uuids), "cpu_ids": list(resolved.cpu_ids)},
         result=result,
         missing=missing,
-        provenance=provenance(seen.provenance, result, seen.missing.get("gpu_mem_mib")),
+        provenance=provenance(
+            seen.provenance,
+            result,
+            seen.missing.get("gpu_mem_mib"),
+            [known.idle_readings[uuid] for uuid in resolved.gpu_uuids if uuid in known.idle_readings],
+        ),
         epochs=[
             {k: v for k, v in e.items() if k not in ("t0", "t1")}
             | {

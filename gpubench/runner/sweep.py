@@ -77,6 +77,8 @@ class Sweep:
     """GPU uuid -> watts before the sweep, where the GPU was idle and tells."""
     no_idle_power: dict[str, str] = field(default_factory=dict)
     """GPU uuid -> why it is not among them."""
+    idle_readings: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """GPU uuid -> readings behind its idle power, and those that failed."""
     skips: dict[str, str] = field(default_factory=dict)
     """Trial id -> why this sweep skipped it."""
     _tables_due: float = 0.0
@@ -279,6 +281,7 @@ class Sweep:
             environment=self.environment,
             idle_power_w=self.idle_power_w,
             no_idle_power=self.no_idle_power,
+            idle_readings=self.idle_readings,
         )
 
     # ---- after ----

@@ -56,6 +56,12 @@ def test_steady_power_is_the_mean_of_one_second() -> None:
     assert nvml.now == pytest.approx(1.0, abs=PERIOD_S), "no longer than asked"
 
 
+def test_the_readings_behind_it_are_counted() -> None:
+    taken, failed = look(Moving(watts=lambda _: 75.0)).readings
+    assert 9 <= taken <= 11
+    assert failed == 0
+
+
 def test_power_that_falls_is_waited_for() -> None:
     nvml = Moving(watts=lambda t: max(75.0, 140.0 - 50.0 * t))
     found = look(nvml)

@@ -32,7 +32,14 @@ def a_look(
     power: float | None = 75.0,
     missing: dict[str, str] | None = None,
 ) -> Look:
-    return Look(power_w=power, util_pct=util, compute=compute, desktop=desktop, missing=missing or {})
+    return Look(
+        power_w=power,
+        util_pct=util,
+        compute=compute,
+        desktop=desktop,
+        readings=(10, 0),
+        missing=missing or {},
+    )
 
 
 def rule(**looks: Look) -> guard.Ruling:
@@ -41,7 +48,9 @@ def rule(**looks: Look) -> guard.Ruling:
 
 def test_an_empty_gpu_is_worth_no_word() -> None:
     ruling = rule(g0=a_look())
-    assert ruling == guard.Ruling(busy=(), notes=(), unknown=(), idle_power_w={"g0": 75.0})
+    assert ruling == guard.Ruling(
+        busy=(), notes=(), unknown=(), idle_power_w={"g0": 75.0}, idle_readings={"g0": (10, 0)}
+    )
     assert ruling.enforce(allow_busy=False) == []
 
 

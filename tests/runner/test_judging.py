@@ -98,3 +98,9 @@ def test_the_driver_s_figure_decides_over_the_cap() -> None:
     status, reason = judge(told(), Figures(result={"gpu_mem_mib": 12_300.0}), 12_288)
     assert status == "oom"
     assert "12300 MiB" in reason
+
+
+def test_idle_power_says_how_many_readings_it_is_of() -> None:
+    told = provenance({}, {"idle_power_w": 155.0}, None, [(10, 0), (8, 2)])["idle_power_w"]
+    assert (told["samples"], told["gaps"]) == (18, 2)
+    assert "idle_power_w" not in provenance({}, {}, None, [])
