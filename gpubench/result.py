@@ -69,6 +69,7 @@ TRIAL: tuple[Column, ...] = (
     Column("accumulate", "", "micro-batches a step", "micro-batches"),
     Column("device", "", "cuda or cpu", "device"),
     Column("cpus", "", "CPUs that the trial may use", "CPUs"),
+    Column("cpu_sharing", "", "among jobs together: the same CPUs for all, or pinned to own ones", "CPU sharing"),
     Column("copies", "", "identical jobs at once", "copies"),
     Column("gpu_mem_cap_mib", "MiB", "memory cap that stands for a smaller card", "GPU cap MiB"),
     Column("epochs", "", "epochs trained in all; the most where `until_top1` is given", "epochs"),
@@ -191,7 +192,11 @@ MEASURED: tuple[Column, ...] = (
     Column("solo_epoch_time_s", "s", "epoch time of the same trial alone", "alone s", 2),
     Column("slowdown", "", "epoch time together / alone", "slowdown", 2),
     Column("overlap_gain", "", "1 is parallel, 0 merely concurrent", "overlap gain", 2),
-    Column("predicted_slowdown", "", "what the solo rows predicted", "predicted", 2),
+    Column("predicted_slowdown", "", "what the solo rows predicted, before the group ran", "predicted", 2),
+    Column("sharing", "", "parallel, partly parallel or merely concurrent: the verdict on overlap_gain", "sharing"),
+    Column("full_together", "", "what was full while the jobs ran together, as cpu+gpu", "full together"),
+    Column("group_id", "", "the group that it ran in: equal for jobs that ran together"),
+    Column("solo_id", "", "trial_id of the same trial alone"),
     Column("doubts", "", "short codes, spelled out under the table", "doubts"),
 )
 
@@ -265,6 +270,8 @@ class Record(BaseModel):
     experiment: str
     group: str | None = None
     job: str | None = None
+    group_id: str | None = None
+    """The unit that this is a part of, for a job of a group: all its jobs are stored in one file."""
     status: Status
     reason: str = ""
     machine_key: str
@@ -290,6 +297,8 @@ class Record(BaseModel):
     """`launched` and `finished` on the same clock: every window lies between them."""
     phases: dict[str, float] = Field(default_factory=dict)
     """Wall seconds that the trial spent in each phase of its life."""
+    together: dict[str, Any] = Field(default_factory=dict)
+    """For a job of a group: what was found out about the group, the same for all its jobs. See `runner/together.py`."""
     doubts: dict[str, str] = Field(default_factory=dict)
     """Code -> one sentence with advice."""
     environment: dict[str, Any] = Field(default_factory=dict)
@@ -311,6 +320,7 @@ def row(record: Record) -> dict[str, Any]:
         experiment=record.experiment,
         group=record.group,
         job=record.job,
+        group_id=record.group_id,
         repeat=record.trial.get("repeat"),
         status=record.status,
         reason=record.reason or None,

@@ -62,7 +62,10 @@ class Trial(BaseModel):
     """Batches that each worker holds ready."""
     cpus: PositiveInt | None = None
     """CPUs that the trial is bound to; auto: all that this process may use."""
+    cpu_sharing: Literal["shared", "pinned"] = "shared"
+    """Among jobs that run together: the same CPUs for all, or `cpus` of its own for each."""
     copies: PositiveInt = 1
+    """Identical jobs that run together, this one among them."""
     gpu_mem_cap_mib: PositiveInt | None = None
     """Answer like a card of this size: the driver's figure stays below it."""
     epochs: PositiveInt = 3
@@ -116,7 +119,7 @@ def make(fields: Mapping[str, Any]) -> Trial:
 
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 _CONFIG_FIELDS = tuple(sorted(name for name in FIELDS if name not in REPEAT_FIELDS))
-_ADDED: dict[str, Any] = {"until_top1": None, "breakdown": False}
+_ADDED: dict[str, Any] = {"until_top1": None, "breakdown": False, "cpu_sharing": "shared"}
 """Fields that came after the first results were stored: they enter the hash only where they are set, so that
 earlier results keep their ids."""
 

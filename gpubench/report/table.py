@@ -82,7 +82,7 @@ class Table:
         return all(value is None or isinstance(value, (int, float)) for value in found)
 
 
-DETAILS = ("missing", "provenance", "facts")
+DETAILS = ("missing", "provenance", "facts", "together")
 """What `row_of` adds for the reports on a table's sources and honesty; no column, and not for a JSON line."""
 
 
@@ -90,6 +90,7 @@ def row_of(record: Record) -> dict[str, Any]:
     """`result.row`, and what a table tells besides: `source`, `doubt_texts` (code -> sentence) and DETAILS.
 
     `missing` and `provenance` are the record's; `facts` are what it knows of the images, with `files` of the variant.
+    `together` is the record's, for a job of a group.
     """
     return {
         **result.row(record),
@@ -97,6 +98,7 @@ def row_of(record: Record) -> dict[str, Any]:
         "doubt_texts": dict(record.doubts),
         "missing": dict(record.missing),
         "provenance": dict(record.provenance),
+        "together": dict(record.together),
         "facts": {**record.data, "files": record.variant_definition.get("files")},
     }
 

@@ -13,9 +13,9 @@ from gpubench.runner.state import Planned
 from gpubench.runner.sweep import Sweep
 
 
-def announcement_lines(job: Sweep, planned: Sequence[Planned]) -> list[str]:
+def announcement_lines(work: Sweep, planned: Sequence[Planned]) -> list[str]:
     """The two lines before a sweep starts."""
-    what = announcement(job, planned)
+    what = announcement(work, planned)
     done = sum(item.state == "done" for item in planned)
     skipped = sum(item.state == "skip" for item in planned)
     others = [f"{done} done already"] * bool(done) + [f"{skipped} skipped"] * bool(skipped)
@@ -24,7 +24,7 @@ def announcement_lines(job: Sweep, planned: Sequence[Planned]) -> list[str]:
     needs = f"; first {', '.join(what['needs'])}" if what["needs"] else ""
     trials = f"{what['run']} trial{'s' if what['run'] != 1 else ''} to run{rest}"
     return [
-        f"{job.plan.experiment.name}: {trials}, {about} {words(what['seconds'])}, results in {job.results.folder}",
+        f"{work.plan.experiment.name}: {trials}, {about} {words(what['seconds'])}, results in {work.results.folder}",
         f"images: {'; '.join(what['places'])}{needs}",
     ]
 

@@ -128,24 +128,24 @@ def sweep(
             raise unknown("status to retry", name, RETRY)
     results = Results(results_folder(out, experiment))
     settings = Settings(retry=chosen_retry, fresh=fresh)
-    job = Sweep(plan=plan, results=results, machine=machine, nvml=usable, sources=sources, settings=settings)
+    work = Sweep(plan=plan, results=results, machine=machine, nvml=usable, sources=sources, settings=settings)
     if results.folder.exists() and not results.folder.is_dir():
         results.create()  # says what is wrong
     if mode == "plan":
-        job.load()
-        print_plan(job, job.survey())
+        work.load()
+        print_plan(work, work.survey())
         return 0
-    check_hardware(job.survey(), machine)
+    check_hardware(work.survey(), machine)
     results.create()
     view = live.view(Console(stderr=True, highlight=False), quiet=mode == "quiet")
     with results.locked():
-        job.load()
-        planned = job.survey()
-        store_plan(job)
+        work.load()
+        planned = work.survey()
+        store_plan(work)
         for line in dropped_lines(plan):
             view.say(line)
         if any(item.state == "run" for item in planned):
-            summary = run(job, planned, view, mode, allow_busy=allow_busy)
+            summary = run(work, planned, view, mode, allow_busy=allow_busy)
         else:
             summary = Summary(
                 reused=sum(item.state == "done" for item in planned),
@@ -153,28 +153,28 @@ def sweep(
                 failed=sum(item.state == "failed" for item in planned),
                 stale=sum(item.stale for item in planned),
             )
-            job.skips = {item.unit.trial_id: item.why for item in planned if item.state == "skip"}
-            job.write_tables()
-    finish(job, planned, summary, view, mode)
+            work.skips = {item.unit.trial_id: item.why for item in planned if item.state == "skip"}
+            work.write_tables()
+    finish(work, planned, summary, view, mode)
     return RESUMABLE if summary.interrupted else 1 if summary.failed else 0
 
 
 def run(
-    job: Sweep, planned: Sequence[Planned], view: live.View, mode: Mode, *, allow_busy: bool = False
+    work: Sweep, planned: Sequence[Planned], view: live.View, mode: Mode, *, allow_busy: bool = False
 ) -> Summary:
     """Announces, looks around, prepares the images and runs the sweep; the fork server warms up meanwhile."""
-    for line in announcement_lines(job, planned):
+    for line in announcement_lines(work, planned):
         view.say(line)
-    with stop_on_signals([view.close, job.abandon]) as stop:
-        tell_host_load(job.machine, view)  # before the fork server, whose start is a load of our own
+    with stop_on_signals([view.close, work.abandon]) as stop:
+        tell_host_load(work.machine, view)  # before the fork server, whose start is a load of our own
         launcher = ForkServer()
         try:
             with view:
-                look_around(job, planned, view, allow_busy=allow_busy)
-                if not prepare(job, planned, view, stop):
+                look_around(work, planned, view, allow_busy=allow_busy)
+                if not prepare(work, planned, view, stop):
                     return Summary(interrupted=True)
                 launcher.wait_ready()
-                return job.run(launcher, view, stop, lambda record: emit(record, mode))
+                return work.run(launcher, view, stop, lambda record: emit(record, mode))
         finally:
             launcher.close()
 
@@ -189,20 +189,20 @@ def tell_host_load(machine: environment.Machine, view: live.View) -> None:
         view.say(f"other work uses {busy:.0f} % of the CPUs: times will be doubtful; wait, or see top")
 
 
-def look_around(job: Sweep, planned: Sequence[Planned], view: live.View, *, allow_busy: bool) -> None:
+def look_around(work: Sweep, planned: Sequence[Planned], view: live.View, *, allow_busy: bool) -> None:
     """Tells who else is on the GPUs that the plan will use, and notes their idle power.
 
     Raises UnusableError where somebody keeps one of them busy and that is not allowed.
     """
-    used = {uuid for item in planned if item.state == "run" for uuid in job.resolve(item.unit).gpu_uuids}
-    if not used or job.nvml is None:
+    used = {uuid for item in planned if item.state == "run" for uuid in work.resolve(item.unit).gpu_uuids}
+    if not used or work.nvml is None:
         return
-    numbers = {gpu.uuid: gpu.index for gpu in job.machine.gpus if gpu.uuid in used}
-    ruling = guard.rule(idle.look_around(job.nvml, list(numbers)), numbers)
+    numbers = {gpu.uuid: gpu.index for gpu in work.machine.gpus if gpu.uuid in used}
+    ruling = guard.rule(idle.look_around(work.nvml, list(numbers)), numbers)
     for line in ruling.enforce(allow_busy=allow_busy):
         view.say(line)
-    job.idle_power_w, job.no_idle_power = dict(ruling.idle_power_w), dict(ruling.no_idle_power)
-    job.idle_readings = dict(ruling.idle_readings)
+    work.idle_power_w, work.no_idle_power = dict(ruling.idle_power_w), dict(ruling.no_idle_power)
+    work.idle_readings = dict(ruling.idle_readings)
 
 
 def emit(record: Record, mode: Mode) -> None:
@@ -215,9 +215,9 @@ def emit(record: Record, mode: Mode) -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def print_plan(job: Sweep, planned: Sequence[Planned]) -> None:
+def print_plan(work: Sweep, planned: Sequence[Planned]) -> None:
     """`-n`: each trial's id, what becomes of it, and how long it should take. Plain text on stdout."""
-    estimates = iter(job.estimates([item.unit for item in planned if item.state == "run"]))
+    estimates = iter(work.estimates([item.unit for item in planned if item.state == "run"]))
     lines = []
     total = 0.0
     for item in planned:
@@ -230,24 +230,24 @@ def print_plan(job: Sweep, planned: Sequence[Planned]) -> None:
             fate = f"done ({item.why}{', stale: other versions' if item.stale else ''})"
         else:
             fate = {"skip": "skipped: ", "failed": "failed before (--retry failed): "}[item.state] + item.why
-        lines.append(f"{item.unit.trial_id}  {job.label(item.unit):<40}  {fate}")
+        lines.append(f"{item.unit.trial_id}  {work.label(item.unit):<40}  {fate}")
     to_run = sum(item.state == "run" for item in planned)
-    lines += dropped_lines(job.plan)
-    lines.append(f"{len(planned)} trials, {to_run} to run, {words(total)}; results in {job.results.folder}")
+    lines += dropped_lines(work.plan)
+    lines.append(f"{len(planned)} trials, {to_run} to run, {words(total)}; results in {work.results.folder}")
     sys.stdout.write("\n".join(lines) + "\n")
 
 
-def finish(job: Sweep, planned: Sequence[Planned], summary: Summary, view: live.View, mode: Mode) -> None:
+def finish(work: Sweep, planned: Sequence[Planned], summary: Summary, view: live.View, mode: Mode) -> None:
     """Prints the answer on stdout and what else there is to say on stderr."""
     if mode == "quiet":
-        print(job.results.folder)
+        print(work.results.folder)
     elif mode == "table":
-        found = contents(job.results, job.records, job.skips)
+        found = contents(work.results, work.records, work.skips)
         for problem in found.problems:
             view.say(problem)
-        terminal.show(own_tables(job, found.rows), Console(highlight=False))
+        terminal.show(own_tables(work, found.rows), Console(highlight=False))
     elif mode == "json":
-        ran = job.chosen()
+        ran = work.chosen()
         for item in planned:
             if item.state == "done" and item.unit.trial_id in ran:
                 emit(ran[item.unit.trial_id], mode)
@@ -265,10 +265,10 @@ def finish(job: Sweep, planned: Sequence[Planned], summary: Summary, view: live.
         view.say(f"{summary.stale} were measured under other versions; --retry stale measures them again")
 
 
-def own_tables(job: Sweep, rows: Sequence[Row]) -> list[Table]:
+def own_tables(work: Sweep, rows: Sequence[Row]) -> list[Table]:
     """The table of this sweep's own trials. The folder may hold more: `gpubench table` prints them all."""
-    experiment = job.plan.experiment
-    ids = [unit.trial_id for unit in job.plan.units]
+    experiment = work.plan.experiment
+    ids = [unit.trial_id for unit in work.plan.units]
     mine = set(ids)
     return tables(
         [{**row, "experiment": experiment.name} for row in rows if row["trial_id"] in mine],

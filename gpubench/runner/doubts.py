@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from gpubench.experiment.plan import Unit
+from gpubench.experiment.plan import Job
 from gpubench.launch.outcome import Outcome
 from gpubench.monitor.figures import Figures
 from gpubench.runner.resolve import Resolved
@@ -35,7 +35,7 @@ GAPS_PCT = 10.0
 class Case:
     """A result and what its doubts rest on."""
 
-    unit: Unit
+    job: Job
     resolved: Resolved
     ended: Outcome
     seen: Figures
@@ -100,7 +100,7 @@ def _spread(case: Case) -> str | None:
 def _short_epochs(case: Case) -> str | None:
     if case.measured_s >= TIMED_S:
         return None
-    more = "--steps" if case.unit.trial.steps else "--epochs, or more images"
+    more = "--steps" if case.job.trial.steps else "--epochs, or more images"
     return f"times and CPU use rest on {case.measured_s:.2g} s: measure longer ({more})"
 
 
@@ -124,7 +124,7 @@ def _energy(case: Case) -> str | None:
 
 
 def _near_limit(case: Case) -> str | None:
-    used, cap = case.number("gpu_mem_mib"), case.unit.trial.gpu_mem_cap_mib
+    used, cap = case.number("gpu_mem_mib"), case.job.trial.gpu_mem_cap_mib
     limit = cap or case.gpu_mib
     if used is None or not limit or used < FULL * limit:
         return None
@@ -164,7 +164,7 @@ def _short_warmup(case: Case) -> str | None:
     if drift is None or drift <= SPREAD_PCT:
         return None
     # Before measured steps the warm-up's length is the loaders' doing.
-    more = "measure epochs" if case.unit.trial.steps else "use --set warmup_epochs=2 with one epoch more"
+    more = "measure epochs" if case.job.trial.steps else "use --set warmup_epochs=2 with one epoch more"
     return (
         f"the first measured steps took {drift:.0f} % longer than the last: the warm-up was too short; {more}"
     )
@@ -187,13 +187,13 @@ def _diverged(case: Case) -> str | None:
 
 
 def _dp(case: Case) -> str | None:
-    if case.unit.trial.strategy != "dp":
+    if case.job.trial.strategy != "dp":
         return None
     return "DataParallel copies the model in every step, from one process; prefer ddp"
 
 
 def _dp_channels_last(case: Case) -> str | None:
-    t = case.unit.trial
+    t = case.job.trial
     if t.strategy != "dp" or t.memory_format != "channels_last":
         return None
     # Seen on an H200: a step of mobilenet_v2 took seconds, all of it preparing kernels.
@@ -204,13 +204,13 @@ def _dp_channels_last(case: Case) -> str | None:
 
 
 def _compile_cache(case: Case) -> str | None:
-    if case.unit.trial.execution != "compile":
+    if case.job.trial.execution != "compile":
         return None
     return "the first steps compile the model; how long depends on whether its cache is warm"
 
 
 def _breakdown(case: Case) -> str | None:
-    if not case.unit.trial.breakdown:
+    if not case.job.trial.breakdown:
         return None
     return (
         "one of every two steps was timed in parts, which adds what breakdown_cost_pct says (noise may hide it); "

@@ -10,9 +10,11 @@ from gpubench.monitor.figures import Figures
 from gpubench.monitor.idle import PERIOD_S
 from gpubench.result import MEASURED
 
-ALONE = dict.fromkeys(
-    ("solo_epoch_time_s", "slowdown", "overlap_gain", "predicted_slowdown"), "the trial ran alone"
-)
+OF_GROUPS = (
+    "solo_epoch_time_s", "slowdown", "overlap_gain", "predicted_slowdown", "sharing", "full_together", "group_id",
+    "solo_id",
+)  # fmt: skip
+ALONE = dict.fromkeys(OF_GROUPS, "the trial ran alone")
 """Columns of groups, and why a trial by itself has none."""
 RESERVED = "torch-reserved"
 """The source of memory where torch's own count stands in for the driver's."""

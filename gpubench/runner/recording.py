@@ -10,7 +10,7 @@ from typing import Any
 
 from gpubench.datasets.facts import DataFacts
 from gpubench.environment import Machine
-from gpubench.experiment.plan import Unit
+from gpubench.experiment.plan import Job
 from gpubench.launch.attempt import Attempt, last_words
 from gpubench.launch.outcome import Outcome, outcome
 from gpubench.monitor.figures import Window
@@ -40,7 +40,7 @@ class Known:
 class Tried:
     """One attempt at one trial, ended."""
 
-    unit: Unit
+    job: Job
     resolved: Resolved
     facts: DataFacts
     machine_key: str
@@ -52,14 +52,14 @@ class Tried:
 
 def record_of(tried: Tried, known: Known, watcher: Watcher) -> Record:
     """The attempt as it is stored. `watcher`: has seen it to its end."""
-    unit, resolved, done = tried.unit, tried.resolved, tried.done
-    t = unit.trial
+    job, resolved, done = tried.job, tried.resolved, tried.done
+    t = job.trial
     ended = outcome(
         done.events,
         ranks=resolved.processes,
         batch_size=t.batch_size,
         steps=t.steps,
-        has_validation=unit.variant.files != "none",
+        has_validation=job.variant.files != "none",
         forced=done.forced,
         last_words=last_words(tried.log),
     )
@@ -70,7 +70,7 @@ def record_of(tried: Tried, known: Known, watcher: Watcher) -> Record:
         ended, seen, status, reason, resolved.gpu_uuids, known.idle_power_w, known.no_idle_power
     )
     case = Case(
-        unit=unit,
+        job=job,
         resolved=resolved,
         ended=ended,
         seen=seen,
@@ -78,16 +78,16 @@ def record_of(tried: Tried, known: Known, watcher: Watcher) -> Record:
         gpu_mib=min((known.machine.gpus[i].memory_mib for i in resolved.gpu_ids), default=None),
     )
     return Record(
-        trial_id=unit.trial_id,
-        config_id=unit.config_id,
+        trial_id=job.trial_id,
+        config_id=job.config_id,
         attempt=tried.number,
         experiment=known.experiment,
         status=status,
         reason=reason,
         machine_key=tried.machine_key,
         trial=t.model_dump(mode="json"),
-        variant_definition=unit.variant.definition(),
-        data=tried.facts.as_dict() if unit.variant.files != "none" else {"fingerprint": "none"},
+        variant_definition=job.variant.definition(),
+        data=tried.facts.as_dict() if job.variant.files != "none" else {"fingerprint": "none"},
         resolved=resolved.columns()
         | {"gpu_uuids": list(resolved.gpu_uuids), "cpu_ids": list(resolved.cpu_ids)},
         result=result,

@@ -10,7 +10,7 @@ from typing import Any
 from gpubench import catalog
 from gpubench.datasets.facts import DataFacts
 from gpubench.environment import Machine
-from gpubench.experiment.plan import Unit, device_of
+from gpubench.experiment.plan import Job, device_of
 
 DEFAULT_SIZE = 224
 MIN_WARMUP_STEPS = 10
@@ -50,9 +50,9 @@ class Resolved:
         }
 
 
-def resolve(unit: Unit, machine: Machine, facts: DataFacts, default_device: str) -> Resolved:
+def resolve(job: Job, machine: Machine, facts: DataFacts, default_device: str) -> Resolved:
     """Fills what the trial left open from the machine and the images."""
-    t = unit.trial
+    t = job.trial
     device = device_of(t, default_device)
     gpu_ids: tuple[int, ...] = ()
     if device == "cuda":
@@ -62,7 +62,7 @@ def resolve(unit: Unit, machine: Machine, facts: DataFacts, default_device: str)
     cpus = min(len(cpu_ids), machine.cpu_count)
     workers = t.workers
     if workers is None:
-        workers = default_workers(cpus, processes, device) if unit.variant.files != "none" else 0
+        workers = default_workers(cpus, processes, device) if job.variant.files != "none" else 0
     return Resolved(
         device=device,
         gpu_ids=gpu_ids,
@@ -86,20 +86,20 @@ def default_workers(cpus: int, processes: int, device: str) -> int:
     return max(1, share) * processes
 
 
-def warmup_steps(unit: Unit, resolved: Resolved) -> int:
+def warmup_steps(job: Job, resolved: Resolved) -> int:
     """Unmeasured steps before `steps` measured ones: at least as many as lie ready in the loaders' queues.
 
     What was loaded ahead during the slow first step would otherwise be measured as if loading were free.
     """
-    if unit.trial.warmup_epochs == 0:
+    if job.trial.warmup_epochs == 0:
         return 0
-    queued = resolved.workers * unit.trial.prefetch // max(1, resolved.processes)
+    queued = resolved.workers * job.trial.prefetch // max(1, resolved.processes)
     return max(MIN_WARMUP_STEPS, queued)
 
 
-def data_spec(unit: Unit, resolved: Resolved, facts: DataFacts, root: Path | None) -> dict[str, Any]:
+def data_spec(job: Job, resolved: Resolved, facts: DataFacts, root: Path | None) -> dict[str, Any]:
     """What the child needs to know to read the images."""
-    files = unit.variant.files
+    files = job.variant.files
     kind = (
         "none"
         if files == "none"
@@ -109,7 +109,7 @@ def data_spec(unit: Unit, resolved: Resolved, facts: DataFacts, root: Path | Non
         if files == "decoded"
         else "folder"
     )
-    definition = unit.variant.definition()
+    definition = job.variant.definition()
     return {
         "kind": kind,
         "root": str(root) if root else None,
@@ -120,12 +120,12 @@ def data_spec(unit: Unit, resolved: Resolved, facts: DataFacts, root: Path | Non
         "train_images": resolved.train_images,
         "cpu": definition["cpu"],
         "gpu": definition["gpu"],
-        "seed": unit.trial.seed + unit.trial.repeat,
+        "seed": job.trial.seed + job.trial.repeat,
     }
 
 
 def spec(
-    unit: Unit,
+    job: Job,
     resolved: Resolved,
     *,
     data: Mapping[str, Any],
@@ -134,7 +134,7 @@ def spec(
     known_gmacs: float | None,
 ) -> dict[str, Any]:
     """The whole order to the trial's processes, as JSON-able values."""
-    t = unit.trial
+    t = job.trial
     share = max(1, resolved.cpus // resolved.processes)
     cpu_ids: Sequence[int] = resolved.cpu_ids
     return {
@@ -163,7 +163,7 @@ def spec(
         "epochs": t.epochs,
         "warmup_epochs": t.warmup_epochs,
         "steps": t.steps,
-        "warmup_steps": warmup_steps(unit, resolved),
+        "warmup_steps": warmup_steps(job, resolved),
         "until_top1": t.until_top1,
         "breakdown": t.breakdown,
         "seed": t.seed + t.repeat,
