@@ -40,7 +40,7 @@ def _root(
         print(context.get_help())
 
 
-def _field(name: str, text: str, *, metavar: str = "VALUES") -> Any:
+def _field(name: str, text: str, *, metavar: str | None = "VALUES") -> Any:
     return typer.Option(name, metavar=metavar, help=text, rich_help_panel="What to try (lists and ranges)")
 
 
@@ -67,6 +67,9 @@ def sweep(
     gpu_ids: Annotated[str | None, _field("--gpu-ids", "explicit GPUs: 0+1,2+3")] = None,
     device: Annotated[str | None, _field("--device", "cuda or cpu", metavar="NAME")] = None,
     cpus: Annotated[str | None, _field("--cpus", "CPUs that a trial is bound to: 1,2,4")] = None,
+    cpu_sharing: Annotated[
+        str | None, _field("--cpu-sharing", "shared or pinned: CPUs of jobs that run together")
+    ] = None,
     ranks: Annotated[str | None, _field("--ranks", "processes of a CPU trial")] = None,
     strategy: Annotated[
         str | None, _field("--strategy", "single, dp, ddp (default: single on one device, else ddp)")
@@ -105,6 +108,18 @@ def sweep(
     exclude: Annotated[
         list[str] | None, _field("--exclude", "leave out: strategy=dp,gpus=1", metavar="F=V,…")
     ] = None,
+    copies: Annotated[
+        str | None, _field("--copies", "identical jobs at once on the same GPUs: 1,2,3")
+    ] = None,
+    job: Annotated[
+        list[str] | None,
+        _field(
+            "--job", "one of several jobs that run together; give it two or more times", metavar="F=V,F=V,…"
+        ),
+    ] = None,
+    pairs: Annotated[
+        bool, _field("--pairs", "measure every pair of the --job's on one GPU", metavar=None)
+    ] = False,
     breakdown: Annotated[
         bool,
         _how(
@@ -145,7 +160,7 @@ def sweep(
         "device": device, "cpus": cpus, "ranks": ranks, "strategy": strategy, "variant": variant, "data": data,
         "precision": precision, "workers": workers, "optimizer": optimizer, "epochs": epochs, "steps": steps,
         "until_top1": until_top1, "breakdown": "true" if breakdown else None,
-        "seed": seed, "gpu_mem_cap_mib": gpu_mem_cap,
+        "seed": seed, "gpu_mem_cap_mib": gpu_mem_cap, "copies": copies, "cpu_sharing": cpu_sharing,
     }  # fmt: skip
     fields = {name: value for name, value in named.items() if value is not None}
     for text in set_ or ():
@@ -156,7 +171,13 @@ def sweep(
     for text in exclude or ():
         assignments(text, "--exclude")
     options = Options(
-        fields=fields, zips=tuple(zip_ or ()), excludes=tuple(exclude or ()), repeats=repeats, timeout=timeout
+        fields=fields,
+        zips=tuple(zip_ or ()),
+        excludes=tuple(exclude or ()),
+        repeats=repeats,
+        timeout=timeout,
+        jobs=tuple(job or ()),
+        pairs=pairs,
     )
     raise typer.Exit(
         command.sweep(

@@ -207,7 +207,7 @@ def machine_key(here: Machine, device: str) -> str:
     return " + ".join(dict.fromkeys(f"{gpu.name}, {gpu.memory_mib} MiB" for gpu in here.gpus))
 
 
-def environment_facts(here: Machine) -> dict[str, Any]:
+def environment_facts(here: Machine, environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
     """The columns of `result.ENVIRONMENT` except `cuda` (torch knows) and `started_at`; more facts beside."""
     return {
         "host": here.host,
@@ -218,11 +218,46 @@ def environment_facts(here: Machine) -> dict[str, Any]:
         "cpu_name": here.cpu_name,
         "cpu_count": here.cpu_count,
         "gpubench": __version__,
+        "mps": mps(environ) if here.gpus else None,
         "torchvision": _version("torchvision"),
         "python": platform.python_version(),
         "os": _os_name(),
         "kernel": platform.release(),
     }
+
+
+_MPS_FOLDER = "/tmp/nvidia-mps"
+_MPS_NAME = "nvidia-cuda-mps"
+"""The control daemon's, as the kernel cuts it to 15 characters."""
+_FIRST_PID_NAMESPACE = "pid:[4026531836]"
+"""The kernel's own number of the one that sees all processes."""
+
+
+def mps(environ: Mapping[str, str], proc: Path = Path("/proc")) -> str:
+    """Whether CUDA programs started from here share GPUs through NVIDIA's Multi-Process Service.
+
+    `on`: a control daemon runs for the folder that they would look in. `off`: there is none. `perhaps`: the folder
+    looks as if there were one, but it is not among the processes that can be seen from here (a container).
+    """
+    folder = Path(environ.get("CUDA_MPS_PIPE_DIRECTORY") or _MPS_FOLDER)
+    if not os.access(folder / "control", os.F_OK):
+        return "off"
+    # The daemon takes this file with it when it ends, and leaves the socket `control` behind.
+    match _words(folder / "nvidia-cuda-mps-control.pid"):
+        case [pid] if _words(proc / pid / "comm") == [_MPS_NAME]:
+            return "on"
+        case []:
+            return "off"
+    return "off" if _sees_all(proc) else "perhaps"
+
+
+def _sees_all(proc: Path) -> bool:
+    """Whether every process of the host can be seen: the first pid namespace, and none is hidden from this user."""
+    try:
+        namespace = str((proc / "self/ns/pid").readlink())
+    except OSError:
+        return False
+    return namespace == _FIRST_PID_NAMESPACE and bool(_words(proc / "1/comm"))
 
 
 def cpu_name(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:

@@ -5,6 +5,7 @@ A column is a literal line below: name, unit, meaning. CSV headers, tables and t
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -69,7 +70,9 @@ TRIAL: tuple[Column, ...] = (
     Column("accumulate", "", "micro-batches a step", "micro-batches"),
     Column("device", "", "cuda or cpu", "device"),
     Column("cpus", "", "CPUs that the trial may use", "CPUs"),
-    Column("cpu_sharing", "", "among jobs together: the same CPUs for all, or pinned to own ones", "CPU sharing"),
+    Column(
+        "cpu_sharing", "", "among jobs together: the same CPUs for all, or pinned to own ones", "CPU sharing"
+    ),
     Column("copies", "", "identical jobs at once", "copies"),
     Column("gpu_mem_cap_mib", "MiB", "memory cap that stands for a smaller card", "GPU cap MiB"),
     Column("epochs", "", "epochs trained in all; the most where `until_top1` is given", "epochs"),
@@ -193,7 +196,12 @@ MEASURED: tuple[Column, ...] = (
     Column("slowdown", "", "epoch time together / alone", "slowdown", 2),
     Column("overlap_gain", "", "1 is parallel, 0 merely concurrent", "overlap gain", 2),
     Column("predicted_slowdown", "", "what the solo rows predicted, before the group ran", "predicted", 2),
-    Column("sharing", "", "parallel, partly parallel or merely concurrent: the verdict on overlap_gain", "sharing"),
+    Column(
+        "sharing",
+        "",
+        "parallel, partly parallel or merely concurrent: the verdict on overlap_gain",
+        "sharing",
+    ),
     Column("full_together", "", "what was full while the jobs ran together, as cpu+gpu", "full together"),
     Column("group_id", "", "the group that it ran in: equal for jobs that ran together"),
     Column("solo_id", "", "trial_id of the same trial alone"),
@@ -207,6 +215,7 @@ ENVIRONMENT: tuple[Column, ...] = (
     Column("driver", "", "NVIDIA driver version"),
     Column("cuda", "", "CUDA version torch was built with"),
     Column("torch", "", "torch version"),
+    Column("mps", "", "on, off or perhaps: whether CUDA's Multi-Process Service shares the GPUs out"),
     Column("cpu_name", "", "CPU model"),
     Column("cpu_count", "", "CPUs that could be used"),
     Column("gpubench", "", "gpubench version"),
@@ -305,6 +314,28 @@ class Record(BaseModel):
     started_at: str = ""
     source: str = "measured"
     """`measured` by gpubench, or where the figures were taken from."""
+
+
+class GroupRecord(BaseModel):
+    """One attempt at a group, as stored: one file, so that its jobs are there together or not at all."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    schema_version: int = RECORD_SCHEMA
+    group_id: str
+    attempt: int
+    jobs: list[Record]
+
+
+_WORST_FIRST: tuple[Status, ...] = ("interrupted", "timeout", "failed", "oom", "ok")
+
+
+def ending(statuses: Collection[str]) -> Status:
+    """How a unit ended whose jobs ended like this: a group as badly as the worst of them.
+
+    Those that a neighbour took with it are `skipped`, and tell nothing themselves.
+    """
+    return next((status for status in _WORST_FIRST if status in statuses), "missing")
 
 
 def row(record: Record) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from gpubench.errors import UnusableError
-from gpubench.result import COLUMNS, EPOCH_COLUMNS, FINAL, Record, cell, row
+from gpubench.result import COLUMNS, EPOCH_COLUMNS, FINAL, GroupRecord, Record, cell, ending, row
 
 HEARTBEAT_S = 30.0
 STALE_S = 300.0
@@ -113,29 +113,39 @@ class Results:
             if path.name.startswith("."):
                 continue
             try:
-                found.append(Record.model_validate_json(path.read_bytes()))
+                if path.name.startswith("g"):
+                    found += GroupRecord.model_validate_json(path.read_bytes()).jobs
+                else:
+                    found.append(Record.model_validate_json(path.read_bytes()))
             except (ValidationError, OSError) as error:
                 raise UnusableError(f"record {path} {_unreadable(error)}; move it away to go on") from None
         return sorted(found, key=in_order)
 
-    def next_attempt(self, unit_id: str) -> int:
-        """The number of the next attempt at a unit, counting from 1."""
+    def next_attempt(self, *ids: str) -> int:
+        """The number of the next attempt at a unit, counting from 1. `ids`: its own, and those of its jobs."""
         taken = [0]
         for kind in ("records", "logs"):
-            for path in (self.folder / kind / unit_id[1:3]).glob(f"{unit_id}-*"):
-                number = path.stem.rpartition("-")[2]
-                if number.isdigit():
-                    taken.append(int(number))
+            for one in ids:
+                for path in (self.folder / kind / one[1:3]).glob(f"{one}-*"):
+                    number = path.stem.rpartition("-")[2]
+                    if number.isdigit():
+                        taken.append(int(number))
         return max(taken) + 1
 
-    def save(self, record: Record, samples: Iterable[Sequence[Any]], header: Sequence[str]) -> None:
-        """Stores one attempt: first its samples, then the record that makes it count."""
-        text = _csv(header, samples)
-        write_whole(self.part("samples", record.trial_id, record.attempt, "csv"), text)
-        path = self.part("records", record.trial_id, record.attempt, "json")
+    def save(
+        self, records: Sequence[Record], samples: Sequence[Iterable[Sequence[Any]]], header: Sequence[str]
+    ) -> None:
+        """Stores one attempt at a unit: first the samples of each of its jobs, then the file that makes it count."""
+        for record, rows in zip(records, samples, strict=True):
+            write_whole(self.part("samples", record.trial_id, record.attempt, "csv"), _csv(header, rows))
+        first = records[0]
+        unit: Record | GroupRecord = first
+        if first.group_id is not None:
+            unit = GroupRecord(group_id=first.group_id, attempt=first.attempt, jobs=list(records))
+        path = self.part("records", first.group_id or first.trial_id, first.attempt, "json")
         if path.exists():
             raise UnusableError(f"{path} exists already: two sweeps write into {self.folder}")
-        stored = finite(record.model_dump())
+        stored = finite(unit.model_dump())
         write_whole(path, json.dumps(stored, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
     # ---- plans ----
@@ -198,14 +208,23 @@ def in_order(record: Record) -> tuple[str, str, int]:
 
 
 def newest(records: Iterable[Record]) -> dict[tuple[str, str], Record]:
-    """(trial id, machine) -> the attempt that counts: the last final one, else the last one."""
-    chosen: dict[tuple[str, str], Record] = {}
-    for record in sorted(records, key=lambda r: r.attempt):  # clocks may be set back; numbers only go up
-        key = (record.trial_id, record.machine_key)
-        before = chosen.get(key)
-        if before is None or record.status in FINAL or before.status not in FINAL:
-            chosen[key] = record
-    return chosen
+    """(trial id, machine) -> the attempt that counts: the last final one, else the last one.
+
+    The jobs of a group come from one and the same attempt.
+    """
+    attempts: dict[tuple[str, int, str], list[Record]] = {}
+    for record in records:
+        # A folder into which two machines' results were put may hold two first attempts at one unit.
+        run = record.started_at if record.group_id else record.machine_key
+        attempts.setdefault((record.group_id or record.trial_id, record.attempt, run), []).append(record)
+    chosen: dict[tuple[str, tuple[str, ...]], tuple[str, list[Record]]] = {}
+    # Clocks may be set back; numbers only go up.
+    for (unit_id, *_), jobs in sorted(attempts.items(), key=lambda item: item[0][1]):
+        key = (unit_id, tuple(sorted(job.machine_key for job in jobs)))
+        status = ending([job.status for job in jobs])
+        if key not in chosen or status in FINAL or chosen[key][0] not in FINAL:
+            chosen[key] = status, jobs
+    return {(job.trial_id, job.machine_key): job for _, jobs in chosen.values() for job in jobs}
 
 
 def rows_of(records: Iterable[Record]) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -151,3 +151,18 @@ def config_id(
 def trial_id(config: str, seed: int, repeat: int) -> str:
     """Id of one trial of configuration `config`: `t` and 12 hex digits."""
     return "t" + _hash(f"{config}/{seed}/{repeat}")
+
+
+def group_ids(jobs: Sequence[tuple[str, int, int]]) -> tuple[str, str]:
+    """Ids of jobs that run together, each as (config id, seed, repeat): of the configuration and of the group.
+
+    The second is `g` and 12 hex digits. Names play no part; places do.
+    """
+    return "c" + _hash("+".join(config for config, _, _ in jobs)), "g" + _hash(
+        "+".join(trial_id(*job) for job in jobs)
+    )
+
+
+def job_ids(group_config: str, group_id: str, number: int) -> tuple[str, str]:
+    """config_id and trial_id (`j` and 12 hex digits) of the job at place `number` of a group."""
+    return "c" + _hash(f"{group_config}/{number}"), "j" + _hash(f"{group_id}/{number}")

@@ -15,8 +15,8 @@ from PIL import Image
 from gpubench import catalog, environment
 from gpubench.datasets import folder
 from gpubench.datasets.facts import DataFacts
-from gpubench.experiment.plan import Unit
-from gpubench.launch.attempt import Attempt, Progress, attempt, last_words
+from gpubench.experiment.plan import Job
+from gpubench.launch.attempt import Attempt, Order, Progress, attempt, last_words
 from gpubench.launch.client import ForkServer, Launcher
 from gpubench.launch.outcome import Outcome, outcome
 from gpubench.monitor.nvml import open_nvml
@@ -115,29 +115,35 @@ def train(server: ForkServer, colours: Path, tmp_path: Path) -> Train:
         trial = make(values)
         facts = folder.scan(data) if data else no_data()
         variant = catalog.Variant(files="resized", cpu=cpu) if data else catalog.VARIANTS["synthetic"]
-        unit = Unit(trial=trial, trial_id="t0", config_id="c0", variant=variant)
+        job = Job(trial=trial, trial_id="t0", config_id="c0", variant=variant)
         nvml = open_nvml() if trial.device != "cpu" else None
         machine = environment.machine(nvml)
-        resolved = resolving.resolve(unit, machine, facts, "cpu")
+        resolved = resolving.resolve(job, machine, facts, "cpu")
         with tempfile.TemporaryDirectory(dir=tmp_path) as scratch:
             log = Path(scratch) / "trial.log"
             log.touch()
             spec = resolving.spec(
-                unit,
+                job,
                 resolved,
-                data=resolving.data_spec(unit, resolved, facts, data),
+                data=resolving.data_spec(job, resolved, facts, data),
                 log=log,
                 scratch=Path(scratch),
                 known_gmacs=known_gmacs,
             )
             watcher = Watcher(nvml, machine, resolved.gpu_uuids, resolved.cpu_ids)
-            done = attempt(spec, launcher, watcher, timeout_s=timeout_s, should_stop=should_stop, look=look)
+            (done,) = attempt(
+                [Order(spec=spec, watcher=watcher)],
+                launcher,
+                timeout_s=timeout_s,
+                should_stop=should_stop,
+                look=lambda progress: look(*progress),
+            )
             ended = outcome(
                 done.events,
                 ranks=resolved.processes,
                 batch_size=trial.batch_size,
                 steps=trial.steps,
-                has_validation=data is not None,
+                no_quality="the validation split is empty" if data else "synthetic images",
                 forced=done.forced,
                 last_words=last_words(log),
             )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from gpubench.monitor.nvml import ComputeMode, Device, History, Memory, Nvml, NvmlError, Utilisation
 
@@ -97,3 +99,22 @@ class FakeNvml:
     def _fail(self, call: str) -> None:
         if call in self.broken:
             raise NvmlError(f"{call}: {self.error}")
+
+
+class Counted:
+    """Passes all on to an NVML and counts its calls."""
+
+    def __init__(self, inner: FakeNvml) -> None:
+        self.inner = inner
+        self.made: Counter[str] = Counter()
+
+    def __getattr__(self, name: str) -> Any:
+        thing = getattr(self.inner, name)
+        if name not in calls_of_the_seam():
+            return thing
+
+        def call(*args: Any) -> Any:
+            self.made[name] += 1
+            return thing(*args)
+
+        return call

@@ -149,7 +149,7 @@ def test_the_plan_without_running_it(place: Place) -> None:
     assert re.fullmatch(r"t[0-9a-f]{12}  batch_size=8 +roughly \d+ s", first)
     assert re.fullmatch(r"t[0-9a-f]{12}  batch_size=16 +roughly \d+ s", second)
     assert dropped == "1 combination dropped: 1 × a batch of 128 is larger than the epoch of 64 images"
-    assert re.fullmatch(r"2 trials, 2 to run, \d+ s; results in results/batch-size", total)
+    assert re.fullmatch(r"2 trials to run, of 2; \d+ s; results in results/batch-size", total)
     assert place.files() == set()
 
 

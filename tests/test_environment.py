@@ -192,3 +192,76 @@ def test_cpu_names_of_several_kernels(tmp_path: Path) -> None:
     info.write_text("")
     assert environment.cpu_name(info)
     assert environment.cpu_name(tmp_path / "none")
+
+
+# ---------------------------------------------------------------- MPS
+
+
+FIRST, OTHER = "pid:[4026531836]", "pid:[4026532001]"
+
+
+def processes(folder: Path, namespace: str, **comm: str) -> Path:
+    """A /proc with these processes (`p1="init"`), as seen from a pid namespace."""
+    for pid, name in comm.items():
+        (folder / pid[1:]).mkdir(parents=True)
+        (folder / pid[1:] / "comm").write_text(f"{name}\n")
+    (folder / "self" / "ns").mkdir(parents=True)
+    (folder / "self" / "ns" / "pid").symlink_to(namespace)
+    return folder
+
+
+def pipes(folder: Path, pid: str | None) -> dict[str, str]:
+    """The environment of a process that looks in a folder as a daemon `pid` makes it; None: as it leaves it."""
+    folder.mkdir()
+    (folder / "control").touch()
+    if pid is not None:
+        (folder / "nvidia-cuda-mps-control.pid").write_text(pid)
+    return {"CUDA_MPS_PIPE_DIRECTORY": str(folder)}
+
+
+DAEMON = {"p1": "init", "p261": "nvidia-cuda-mps"}
+
+
+@pytest.mark.parametrize(
+    ("pid", "namespace", "comm", "said"),
+    [
+        ("261", FIRST, DAEMON, "on"),
+        ("261\n", OTHER, DAEMON, "on"),
+        (None, FIRST, {"p1": "init"}, "off"),
+        (None, OTHER, {"p1": "sh"}, "off"),  # the socket that it left behind
+        (None, FIRST, DAEMON, "off"),  # one that has a folder of its own
+        ("300", FIRST, DAEMON, "off"),  # killed, and its file stayed
+        ("261", FIRST, {"p1": "init", "p261": "bash"}, "off"),
+        ("261", OTHER, {"p1": "sh", "p261": "python"}, "perhaps"),  # a container's own process 261
+        ("261", OTHER, {"p1": "sh"}, "perhaps"),
+        ("261", FIRST, {}, "perhaps"),  # others' processes are hidden
+        ("", OTHER, {"p1": "sh"}, "off"),
+    ],
+)
+def test_mps_is_on_where_its_daemon_runs(
+    tmp_path: Path, pid: str | None, namespace: str, comm: dict[str, str], said: str
+) -> None:
+    proc = processes(tmp_path / "proc", namespace, **comm)
+    assert environment.mps(pipes(tmp_path / "pipes", pid), proc) == said
+
+
+def test_without_a_folder_there_is_no_mps(tmp_path: Path) -> None:
+    proc = processes(tmp_path / "proc", FIRST, **DAEMON)
+    assert environment.mps({"CUDA_MPS_PIPE_DIRECTORY": str(tmp_path / "none")}, proc) == "off"
+    environ = pipes(tmp_path / "pipes", "261")
+    (tmp_path / "pipes" / "control").unlink()
+    assert environment.mps(environ, proc) == "off"
+
+
+def test_the_default_folder_is_the_driver_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    proc = processes(tmp_path / "proc", FIRST, **DAEMON)
+    folder = pipes(tmp_path / "pipes", "261")["CUDA_MPS_PIPE_DIRECTORY"]
+    assert environment._MPS_FOLDER == "/tmp/nvidia-mps"
+    monkeypatch.setattr(environment, "_MPS_FOLDER", folder)
+    assert environment.mps({}, proc) == environment.mps({"CUDA_MPS_PIPE_DIRECTORY": ""}, proc) == "on"
+
+
+def test_mps_is_a_fact_of_machines_with_gpus(tmp_path: Path) -> None:
+    environ = {"CUDA_MPS_PIPE_DIRECTORY": str(tmp_path / "none")}
+    assert environment.environment_facts(machine(Inventory(FOUR), {}), environ)["mps"] == "off"
+    assert environment.environment_facts(machine(None, {}), environ)["mps"] is None

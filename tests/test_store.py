@@ -93,7 +93,7 @@ def test_a_folder_that_can_not_be_used(tmp_path: Path) -> None:
 def test_every_attempt_is_kept(results: Results) -> None:
     for number, status in enumerate(("failed", "interrupted", "ok"), start=1):
         assert results.next_attempt("t0123456789a") == number
-        results.save(record(attempt=number, status=status), [], ("t_s",))
+        results.save([record(attempt=number, status=status)], [[]], ("t_s",))
     assert [r.status for r in results.records()] == ["failed", "interrupted", "ok"]
     kinds = (("records", "json"), ("samples", "csv"))
     assert files(results.folder) == {
@@ -102,9 +102,9 @@ def test_every_attempt_is_kept(results: Results) -> None:
 
 
 def test_a_stored_attempt_is_never_overwritten(results: Results) -> None:
-    results.save(record(status="ok"), [], ("t_s",))
+    results.save([record(status="ok")], [[]], ("t_s",))
     with pytest.raises(UnusableError, match="exists already"):
-        results.save(record(status="failed"), [], ("t_s",))
+        results.save([record(status="failed")], [[]], ("t_s",))
     assert [r.status for r in results.records()] == ["ok"]
 
 
@@ -122,7 +122,7 @@ def test_a_record_comes_back_as_it_was(results: Results) -> None:
         reason="“ü” 日本\nline", result={"epoch_time_s": 1 / 3, "top1_pct": None}, doubts={"stranger": "one"},
         trial={"gpu_ids": [0, 1], "lr": 0.1}, epochs=[{"epoch": 0, "warmup": True}],
     )  # fmt: skip
-    results.save(before, [(0.1, "gpu0", "x", 1.5)], ("t_s", "where", "metric", "value"))
+    results.save([before], [[(0.1, "gpu0", "x", 1.5)]], ("t_s", "where", "metric", "value"))
     assert results.records() == [before]
     assert (
         results.part("samples", before.trial_id, 1, "csv").read_text()
@@ -132,20 +132,17 @@ def test_a_record_comes_back_as_it_was(results: Results) -> None:
 
 def test_a_loss_that_is_no_number_does_not_lose_the_attempt(results: Results) -> None:
     """Training that diverges reports NaN; JSON knows none."""
-    results.save(
-        record(
-            epochs=[{"epoch": 0, "train_loss": float("nan")}], result={"loss": float("inf"), "top1_pct": 1.0}
-        ),
-        [(0.0, float("nan"))],
-        ("t_s", "value"),
+    diverged = record(
+        epochs=[{"epoch": 0, "train_loss": float("nan")}], result={"loss": float("inf"), "top1_pct": 1.0}
     )
+    results.save([diverged], [[(0.0, float("nan"))]], ("t_s", "value"))
     (back,) = results.records()
     assert back.epochs == [{"epoch": 0, "train_loss": None}]
     assert back.result == {"loss": None, "top1_pct": 1.0}
 
 
 def test_a_record_that_can_not_be_read_is_named(results: Results) -> None:
-    results.save(record(), [], ("t_s",))
+    results.save([record()], [[]], ("t_s",))
     path = results.part("records", "t0123456789a", 1, "json")
     whole = path.read_text()
     for broken, says in (
@@ -165,7 +162,7 @@ def test_a_record_that_can_not_be_read_is_named(results: Results) -> None:
 
 
 def test_half_written_files_are_no_records(results: Results) -> None:
-    results.save(record(), [], ("t_s",))
+    results.save([record()], [[]], ("t_s",))
     folder = results.folder / "records" / "01"
     (folder / ".t0123456789a-2.json.77.tmp").write_text("{")
     (folder / ".t0123456789a-3.json").write_text("{")
@@ -176,7 +173,7 @@ def test_half_written_files_are_no_records(results: Results) -> None:
 def test_attempts_are_read_in_their_order(results: Results) -> None:
     """Twelve within one second: text order would put 10 before 2."""
     for number in range(1, 13):
-        results.save(record(attempt=number, status="failed"), [], ("t_s",))
+        results.save([record(attempt=number, status="failed")], [[]], ("t_s",))
     assert [r.attempt for r in results.records()] == list(range(1, 13))
 
 

@@ -23,8 +23,8 @@ OTHER: dict[str, Any] = {
     "train_images": 640, "batch_size": 65, "gpus": 2, "gpu_ids": (0, 2), "ranks": 2, "strategy": "ddp",
     "device": "cpu", "precision": "bf16", "memory_format": "contiguous", "execution": "compile",
     "cudnn_benchmark": True, "optimizer": "adam", "lr": 0.051, "accumulate": 2, "workers": 0, "prefetch": 3,
-    "cpus": 2, "copies": 2, "gpu_mem_cap_mib": 12288, "epochs": 4, "warmup_epochs": 0, "steps": 50,
-    "until_top1": 60.0, "breakdown": True, "seed": 1, "repeat": 1,
+    "cpus": 2, "cpu_sharing": "pinned", "copies": 2, "gpu_mem_cap_mib": 12288, "epochs": 4, "warmup_epochs": 0,
+    "steps": 50, "until_top1": 60.0, "breakdown": True, "seed": 1, "repeat": 1,
 }  # fmt: skip
 BY_CONTENT = ("variant", "data")
 """Fields whose name says nothing: their content enters the hash."""

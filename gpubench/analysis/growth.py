@@ -11,14 +11,16 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from gpubench.analysis.repeats import merge_repeats
-from gpubench.analysis.varied import Axes, Row, asked, determined, known, machine, values, varied
+from gpubench.analysis.varied import Axes, Row, asked, determined, known, machine, solo, values, varied
 
 
 def ordered_axis(axes: Axes, rows: Sequence[Row]) -> str | None:
     """The field that growth runs along: the batch size if it varies, else the GPUs, else the first number.
 
-    Where the experiment's axes are known only they count. None if nothing numeric varies.
+    Where the experiment's axes are known only they count, and jobs of groups never do. None if nothing numeric
+    varies.
     """
+    rows = solo(rows)
     fields = [f for f in varied(rows, axes) if not axes or f in asked(axes)]
     numeric = [f for f in fields if all(_is_number(v) for v in values(rows, f))]
     return next((f for f in ("batch_size", "gpus", *numeric) if f in numeric), None)
@@ -27,6 +29,7 @@ def ordered_axis(axes: Axes, rows: Sequence[Row]) -> str | None:
 def moves_with(axis: str, axes: Axes, rows: Sequence[Row]) -> tuple[str, ...]:
     """The fields that change together with `axis`: those zipped with it, and those that nobody asked for and
     that it determines (the strategy that a GPU count implies, say). Without known axes: none."""
+    rows = solo(rows)
     zipped = {field for group in axes if axis in group for field in group}
     implied = {
         f for f in varied(rows, axes) if axes and f not in asked(axes) and determined(rows, f, (axis,))
@@ -37,33 +40,31 @@ def moves_with(axis: str, axes: Axes, rows: Sequence[Row]) -> tuple[str, ...]:
 def growth(rows: Sequence[Row], axis: str | None, tied: Collection[str] = ()) -> list[dict[str, Any]]:
     """The rows (repeats merged, series by series, each ascending along `axis`) with both growth columns.
 
+    Jobs of groups stand last, as they came: they ran at the same time as others, so nothing is compared with them.
+
     `gpu_mem_growth_pct` and `epoch_time_growth_pct` are in per cent of the row before in the same series: all
     trial fields equal but `axis` and `tied`. The second compares time per image where both rows know their
-    images, else epoch times. Both are None without such a row, where it or this one did not end ok, where it
-    is not the only one at its place, and for jobs of a group (they ran at the same time). Memory figures of
-    different sources are not compared.
+    images, else epoch times. Both are None without such a row, where it or this one did not end ok, and where it
+    is not the only one at its place. Memory figures of different sources are not compared.
     """
     merged = merge_repeats(rows)
     for row in merged:
         row["gpu_mem_growth_pct"] = row["epoch_time_growth_pct"] = None
+    jobs = [row for row in merged if row.get("group")]
     if axis is None:
-        return merged
+        return [*solo(merged), *jobs]
     ordered: list[dict[str, Any]] = []
-    for members in series(merged, axis, tied).values():
+    for members in series(solo(merged), axis, tied).values():
         members.sort(key=lambda row: (row.get(axis) is None, row.get(axis) or 0))
         places: dict[Any, list[dict[str, Any]]] = {}
         for row in members:
             places.setdefault(row.get(axis), []).append(row)
         steps = list(places.values())
         for before, after in itertools.pairwise(steps):
-            if (
-                len(before) == len(after) == 1
-                and after[0].get(axis) is not None
-                and not after[0].get("group")
-            ):
+            if len(before) == len(after) == 1 and after[0].get(axis) is not None:
                 after[0].update(_growth(before[0], after[0]))
         ordered += members
-    return ordered
+    return [*ordered, *jobs]
 
 
 def series(
@@ -71,10 +72,9 @@ def series(
 ) -> dict[tuple[tuple[str, Any], ...], list[dict[str, Any]]]:
     """Rows that differ in `axis` and `tied` alone, under the (field, value) pairs in which series differ.
 
-    Rows of different machines are never each other's neighbours.
+    `rows`: of trials alone. Rows of different machines are never each other's neighbours.
     """
     fields = [f for f in varied(rows) if f != axis and f not in tied]
-    fields += ["group"] if len({row.get("group") for row in rows}) > 1 else []
     machines = {machine(row) for row in rows} - {None}
     found: dict[tuple[tuple[str, Any], ...], list[dict[str, Any]]] = {}
     for row in rows:

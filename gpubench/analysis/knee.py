@@ -10,7 +10,7 @@ from typing import Any, Literal
 from gpubench import result
 from gpubench.analysis.growth import epoch_time, gpu_mem, memory_growth_pct, series, time_growth_pct
 from gpubench.analysis.repeats import codes, merge_repeats
-from gpubench.analysis.varied import Row
+from gpubench.analysis.varied import Row, solo
 from gpubench.rounding import half_up
 
 Series = tuple[tuple[str, Any], ...]
@@ -60,7 +60,7 @@ def knees(rows: Sequence[Row], tied: Collection[str] = ()) -> list[Knee]:
 
     Jobs of a group are left out (they ran at the same time), and so is a series with two rows of one size.
     """
-    alone = [row for row in merge_repeats(rows) if not row.get("group") and row.get("batch_size")]
+    alone = [row for row in solo(merge_repeats(rows)) if row.get("batch_size")]
     found = []
     for key, members in series(alone, "batch_size", set(tied) - DEVICES).items():
         if len({row["batch_size"] for row in members}) == len(members) > 1:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gpubench import result
+from gpubench.analysis.slowdown import verdict
 from gpubench.analysis.varied import Row, machine
 from gpubench.result import Column
 
@@ -20,7 +21,9 @@ SPREAD = (
     "run more repeats, on a quiet machine, before two such rows are compared"
 )
 
-FIGURES: tuple[str, ...] = tuple(c.name for c in (*result.TRIAL[-2:], *result.MEASURED))
+FIGURES: tuple[str, ...] = tuple(
+    c.name for c in (*result.TRIAL[-2:], *result.MEASURED) if c.name != "group_id"
+)
 
 
 def _of_all(found: Sequence[Any]) -> Any:
@@ -33,13 +36,26 @@ def _same(found: Sequence[Any]) -> Any:
     return found[0] if len(set(found)) == 1 else None
 
 
+def _first(found: Sequence[Any]) -> Any:
+    """Of what no two repeats share, any will do."""
+    return next((value for value in found if value is not None), None)
+
+
+def _often(found: Sequence[Any]) -> Any:
+    """Of words joined by +, those that at least half of the repeats have."""
+    counts = Counter(word for value in found if value is not None for word in str(value).split("+"))
+    return "+".join(word for word, number in counts.items() if 2 * number >= len(found)) or None
+
+
 SPECIAL: dict[str, Callable[[Sequence[Any]], Any]] = {
     "slowest_rank": _same,
     "epochs_to_top1": _of_all,
     "time_to_top1_s": _of_all,
     "energy_to_top1_j": _of_all,
+    "full_together": _often,
+    "solo_id": _first,
 }
-"""Figures whose median over repeats would mislead."""
+"""Figures of which a median over repeats would mislead, or make no sense."""
 
 
 def merge_repeats(rows: Sequence[Row]) -> list[dict[str, Any]]:
@@ -47,7 +63,9 @@ def merge_repeats(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
     Rows are repeats of each other if they agree in config_id, group, job and machine. Figures are medians over
     those that ended ok. Adds `repeats` (how many those are), `reached` (how many of them a top-1 to reach), `endings`
-    ("ok", or "2 ok, 1 failed"), and the doubt `spread` where epoch times lie far apart.
+    ("ok", or "2 ok, 1 failed"), and the doubt `spread` where epoch times lie far apart. Jobs of one group agree in
+    `group_id` (the least of their repeats'), and what was found out about it, `together`, is the first ok repeat's
+    but for `gain_range`, which holds those of all.
     """
     return [_merge(same) for same in _alike(rows)]
 
@@ -88,10 +106,15 @@ def _merge(same: Sequence[Row]) -> dict[str, Any]:
     merged["reason"] = next((row["reason"] for row in bad if row.get("reason")), None)
     merged["doubts"] = _codes(same)
     merged["doubt_texts"] = {k: v for row in same for k, v in (row.get("doubt_texts") or {}).items()}
+    merged["group_id"] = min((row["group_id"] for row in same if row.get("group_id")), default=None)
     if len(good) > 1:
         for name in FIGURES:
             found = [row.get(name) for row in good]
             merged[name] = SPECIAL.get(name, _middle)(found)
+        if merged.get("overlap_gain") is not None:
+            merged["sharing"] = verdict(merged["overlap_gain"])
+        if merged.get("together"):
+            merged["together"] = {**merged["together"], "gain_range": _gain_range(good)}
         times = _times(good)
         merged["epoch_time_iqr_s"] = iqr(times)
         if merged.get("images_per_epoch") and merged.get("epoch_time_s"):
@@ -101,6 +124,15 @@ def _merge(same: Sequence[Row]) -> dict[str, Any]:
             merged["doubts"] = _codes(same, "spread")
             merged["doubt_texts"] = {**merged["doubt_texts"], "spread": SPREAD}
     return merged
+
+
+def _gain_range(rows: Sequence[Row]) -> list[float] | None:
+    """From the lowest overlap gain to the highest, of all these repeats; None where none is known."""
+    ends: list[float] = []
+    for row in rows:
+        gain = row.get("overlap_gain")
+        ends += (row.get("together") or {}).get("gain_range") or ([] if gain is None else [gain])
+    return [min(ends), max(ends)] if ends else None
 
 
 def _codes(rows: Sequence[Row], *more: str) -> str | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from gpubench.analysis.growth import epoch_time, series
-from gpubench.analysis.varied import Row
+from gpubench.analysis.varied import Row, solo
 
 Kind = Literal["strong", "weak"]
 SAME: dict[Kind, str] = {"strong": "same global batch", "weak": "same batch a {device}"}
@@ -59,7 +59,7 @@ def comparisons(
     baseline is `single` on one device where that was measured, else the fewest devices under the same strategy;
     where two rows could be it, there is none.
     """
-    alone = [row for row in rows if epoch_time(row) is not None and not row.get("group")]
+    alone = [row for row in solo(rows) if epoch_time(row) is not None]
     found: list[Comparison] = []
     for kind, share in SHARED.items():
         free = {*DEVICES, *tied, *(tied_to_batch if kind == "weak" else ())} - {"batch_size"}
@@ -94,10 +94,11 @@ def scale(
 
 def sentence(rows: Sequence[Row], made: Sequence[Comparison]) -> str | None:
     """Which scaling a table shows and against what; None where the number of devices does not vary."""
-    counts = {devices(row) for row in rows if row["status"] == "ok" and not row.get("group")}
+    alone = solo(rows)
+    counts = {devices(row) for row in alone if row["status"] == "ok"}
     if len(counts) < 2:
         return None
-    device = "rank" if all(row.get("device") == "cpu" for row in rows) else "GPU"
+    device = "rank" if all(row.get("device") == "cpu" for row in alone) else "GPU"
     if not made:
         return (
             f"Neither strong nor weak scaling: no two rows on different numbers of {device}s have the same global "

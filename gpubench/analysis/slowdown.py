@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gpubench.analysis.varied import Row
+
 PARALLEL = 0.9
 CONCURRENT = 0.1
 
@@ -26,8 +28,36 @@ def overlap_gain(slowdowns: Sequence[float | None]) -> float | None:
     return (sum(1 / value for value in there) - 1) / (len(there) - 1)
 
 
+def gain_range(alone: Sequence[Row], together: Sequence[Row]) -> tuple[float, float] | None:
+    """The overlap gain with every epoch time moved by half its IQR: all against the jobs, and all in favour.
+
+    Rows of the same job have the same place in both. None where an epoch time or its spread is not known, and
+    where a spread is as wide as the time itself.
+    """
+    times = [_spread(row) for row in (*alone, *together)]
+    known = [time for time in times if time is not None]
+    if len(known) < len(times) or any(half >= time for time, half in known):
+        return None
+    pairs = list(zip(known[: len(alone)], known[len(alone) :], strict=True))
+    low = overlap_gain([(t + off_t) / (a - off_a) for (a, off_a), (t, off_t) in pairs])
+    high = overlap_gain([(t - off_t) / (a + off_a) for (a, off_a), (t, off_t) in pairs])
+    return None if low is None or high is None else (low, high)
+
+
 def verdict(gain: float) -> str:
     """The word for an overlap gain."""
     if gain >= PARALLEL:
         return "parallel"
     return "merely concurrent" if gain <= CONCURRENT else "partly parallel"
+
+
+def verdict_between(low: float, high: float) -> str:
+    """The word for a range of overlap gains: one where both ends agree, else `between A and B`."""
+    words = verdict(low), verdict(high)
+    return words[0] if words[0] == words[1] else f"between {words[0]} and {words[1]}"
+
+
+def _spread(row: Row) -> tuple[float, float] | None:
+    """Epoch time and half its IQR in s."""
+    time, spread = row.get("epoch_time_s"), row.get("epoch_time_iqr_s")
+    return None if not time or spread is None else (time, spread / 2)

@@ -7,12 +7,14 @@ importing pandas would take longer than all of the work.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from gpubench import result
 
 Row = Mapping[str, Any]
 """What `result.row` gives: every name of result.COLUMNS, None where unknown."""
+
+AnyRow = TypeVar("AnyRow", bound=Row)
 
 Axes = Sequence[Sequence[str]]
 """The axes that an experiment asked for, each a group of fields that move together: `[["batch_size", "lr"]]`.
@@ -27,9 +29,10 @@ AUTO |= {"workers", "cpus"}
 FOLLOWS: dict[str, tuple[str, ...]] = {
     "num_classes": ("data",),
     "train_images": ("data",),
-    "gpu_ids": ("gpus", "group", "job"),
+    "gpu_ids": ("gpus",),
     "workers": ("variant", "gpus", "ranks", "cpus", "copies", "device", "group", "job"),
     "cpus": ("gpus", "ranks", "copies", "device", "group", "job"),
+    "copies": ("group",),
     "lr": ("optimizer",),
 }
 
@@ -40,7 +43,7 @@ CANDIDATES: tuple[str, ...] = tuple(c.name for c in result.TRIAL if c.name not i
 
 
 # Fields that came after the first results were stored: what a row that lacks them means.
-BEFORE: dict[str, Any] = {"breakdown": False}
+BEFORE: dict[str, Any] = {"breakdown": False, "cpu_sharing": "shared"}
 
 
 def known(row: Row, field: str) -> Any:
@@ -87,14 +90,26 @@ def varied(rows: Sequence[Row], axes: Axes = ()) -> tuple[str, ...]:
         field
         for field in CANDIDATES
         if len(values(rows, field)) > 1
-        and (field in wanted or field not in FOLLOWS or not determined(rows, field, FOLLOWS[field]))
+        and (field in wanted or field not in FOLLOWS or not _follows(rows, field))
     )
+
+
+def _follows(rows: Sequence[Row], field: str) -> bool:
+    """Whether a field tells nothing beside those of FOLLOWS: of GPU ids, that they are the first so many."""
+    if field == "gpu_ids" and any(ids != tuple(range(len(ids))) for ids in values(rows, field)):
+        return False
+    return determined(rows, field, FOLLOWS[field])
 
 
 def constant(rows: Sequence[Row]) -> dict[str, Any]:
     """The trial fields that have one and the same known value in all rows, with that value."""
     found = {field: values(rows, field) for field in CANDIDATES}
     return {field: only[0] for field, only in found.items() if len(only) == 1 and only[0] is not None}
+
+
+def solo(rows: Iterable[AnyRow]) -> list[AnyRow]:
+    """The rows of trials that ran alone: all but the jobs of groups."""
+    return [row for row in rows if not row.get("group")]
 
 
 def machine(row: Row) -> str | None:

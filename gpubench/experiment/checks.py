@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -34,6 +34,8 @@ class Case:
     device: str
     """cuda or cpu, resolved."""
     facts: Facts
+    together: int = 1
+    """Jobs that run at the same time, this one among them."""
 
 
 def _devices(case: Case) -> str | None:
@@ -150,9 +152,20 @@ def _breakdown(case: Case) -> str | None:
     return None
 
 
-def _copies(case: Case) -> str | None:
-    t = case.trial
-    return "several copies at once are not supported by this version" if t.copies > 1 else None
+def _alone(case: Case) -> str | None:
+    if case.together == 1 and case.trial.cpu_sharing != "shared":
+        return f"CPUs are {case.trial.cpu_sharing} only among jobs that run together"
+    return None
+
+
+def _together(case: Case) -> str | None:
+    if case.together == 1:
+        return None
+    if case.trial.until_top1 is not None:
+        return "jobs that run together leave top-1 to the trial alone; use until_top1 without them"
+    if case.trial.breakdown:
+        return "the parts of steps are timed alone; leave breakdown out where jobs run together"
+    return None
 
 
 RULES: tuple[Callable[[Case], str | None], ...] = (
@@ -168,15 +181,30 @@ RULES: tuple[Callable[[Case], str | None], ...] = (
     _epochs,
     _target,
     _breakdown,
-    _copies,
+    _alone,
+    _together,
 )
 
 
-def why_senseless(t: Trial, variant: catalog.Variant, device: str, facts: Facts) -> str | None:
-    """Why this trial can't be run anywhere of its kind; None where it can. `device`: cuda or cpu, resolved."""
-    case = Case(t, variant, device, facts)
+def why_senseless(
+    t: Trial, variant: catalog.Variant, device: str, facts: Facts, *, together: int = 1
+) -> str | None:
+    """Why this trial can't be run anywhere of its kind; None where it can. `device`: cuda or cpu, resolved.
+
+    `together`: jobs that run at the same time, this one among them.
+    """
+    case = Case(t, variant, device, facts, together)
     for rule in RULES:
         reason = rule(case)
         if reason:
             return reason
+    return None
+
+
+def why_not_together(trials: Sequence[Trial]) -> str | None:
+    """Why these jobs can't run side by side; None where they can."""
+    if len({t.cpu_sharing for t in trials}) > 1:
+        return "jobs that run together have their CPUs all shared or all pinned"
+    if len({t.steps is None for t in trials}) > 1:
+        return "jobs that run together measure all steps or all epochs"
     return None

@@ -23,6 +23,8 @@ _KINDS: Mapping[str, str] = {
     "bool_type": "true or false",
     "bool_parsing": "true or false",
     "string_type": "a text in quotes",
+    "list_type": "a list",
+    "dict_type": "a table",
 }
 """pydantic's type of an error -> what the value must be."""
 

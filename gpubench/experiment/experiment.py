@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,19 +15,12 @@ from gpubench import catalog, trial
 from gpubench.errors import UsageError, unknown
 from gpubench.experiment import values
 from gpubench.experiment.complaints import complaint
+from gpubench.experiment.groups import Group, check_group, check_titles, copies_of, label, settled_by
+from gpubench.experiment.values import RIVALS
 
 RUN_FIELDS = ("epochs", "warmup_epochs", "steps", "until_top1", "breakdown", "seed")
 """Trial fields that an experiment file may set under [run]."""
 DEFAULT_TIMEOUT_S = 3600.0
-
-
-# Fields of which one says what the other says: giving one takes the other's place.
-RIVALS: dict[str, tuple[str, ...]] = {
-    "gpus": ("gpu_ids",),
-    "gpu_ids": ("gpus",),
-    "batch_size": (values.BATCH_PER_GPU,),
-    values.BATCH_PER_GPU: ("batch_size",),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +42,8 @@ class Experiment:
     excludes: tuple[Mapping[str, Any], ...] = ()
     variants: Mapping[str, catalog.Variant] = field(default_factory=dict)
     """The built-in ones and the file's own."""
+    groups: tuple[Group, ...] = ()
+    """Jobs that run together; the axes cross with them. None: every trial runs alone, or beside its copies."""
     repeats: int = 1
     timeout_s: float = DEFAULT_TIMEOUT_S
 
@@ -77,6 +73,13 @@ class _RunTable(BaseModel):
     timeout: str | float = DEFAULT_TIMEOUT_S
 
 
+class _GroupTable(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    name: str = ""
+    jobs: list[dict[str, Any]]
+    pairs: bool = False
+
+
 class _File(BaseModel):
     model_config = ConfigDict(extra="forbid")
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
@@ -85,6 +88,7 @@ class _File(BaseModel):
     axes: dict[str, list[Any] | str] = Field(default_factory=dict)
     zip: list[dict[str, list[Any]]] = Field(default_factory=list)
     exclude: list[dict[str, Any]] = Field(default_factory=list)
+    group: list[_GroupTable] = Field(default_factory=list)
     variants: dict[str, _VariantTable] = Field(default_factory=dict)
     run: _RunTable = Field(default_factory=_RunTable)
 
@@ -121,21 +125,19 @@ def describe(error: ValidationError, model: type[BaseModel]) -> str:
     """The first of pydantic's complaints in one line, with the nearest valid name for an unknown key."""
     first = error.errors()[0]
     if first["type"] == "extra_forbidden":
-        known: Any = model
+        table = model
         for part in first["loc"][:-1]:
-            info = (
-                known.model_fields.get(part)
-                if isinstance(part, str) and hasattr(known, "model_fields")
-                else None
-            )
-            inner = getattr(info, "annotation", None)
-            known = (
-                inner
-                if hasattr(inner, "model_fields")
-                else (_VariantTable if "variants" in first["loc"] else known)
-            )
-        return str(unknown("key", str(first["loc"][-1]), known.model_fields))
+            info = table.model_fields.get(part) if isinstance(part, str) else None
+            table = (info and _table_in(info.annotation)) or table
+        return str(unknown("key", str(first["loc"][-1]), table.model_fields))
     return complaint(first, model)
+
+
+def _table_in(annotation: Any) -> type[BaseModel] | None:
+    """The kind of table that an annotation holds: of `list[Table]`, `dict[str, Table]` or `Table`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((table for part in typing.get_args(annotation) if (table := _table_in(part))), None)
 
 
 def _value(name: str, value: Any) -> Any:
@@ -151,12 +153,16 @@ def _value(name: str, value: Any) -> Any:
         return tuple(value)
     if isinstance(value, list):
         raise UsageError(f"{name} takes one value here, not {value!r}; put a list under [axes]")
+    if kind is tuple:
+        raise UsageError(f'{name}: {value!r} is not a list; write [0], [0, 1] or "0+1"')
     if kind is str and not isinstance(value, str):
         raise UsageError(f"{name}: {value!r} is not a text in quotes")
     if value == "auto" and name in values.OPTIONAL:
         return None
     if name == "gpu_mem_cap_mib" and isinstance(value, str):
         return values.mebibytes(value)
+    if kind in (int, float) and not isinstance(value, (int, float)):
+        raise UsageError(f"{name}: {value!r} is not a number; numbers stand without quotes")
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     return value
@@ -196,16 +202,58 @@ def _experiment(file: _File) -> Experiment:
     check_once([*fixed, *run, *moving], "[fixed], [run], [axes] and [[zip]]")
     if not all(file.exclude):
         raise UsageError("an empty [[exclude]] would leave out everything; name a field and its value")
-    return Experiment(
-        name=file.name,
-        question=file.question,
-        fixed=fixed | run,
-        axes=tuple(axes),
-        excludes=tuple({n: _value(n, v) for n, v in table.items()} for table in file.exclude),
-        variants=catalog.VARIANTS | {name: _variant(name, table) for name, table in file.variants.items()},
-        repeats=file.run.repeats,
-        timeout_s=values.seconds(file.run.timeout),
+    return _checked(
+        Experiment(
+            name=file.name,
+            question=file.question,
+            fixed=fixed | run,
+            axes=tuple(axes),
+            groups=tuple(_group(table) for table in file.group),
+            excludes=tuple({n: _value(n, v) for n, v in table.items()} for table in file.exclude),
+            variants=catalog.VARIANTS
+            | {name: _variant(name, table) for name, table in file.variants.items()},
+            repeats=file.run.repeats,
+            timeout_s=values.seconds(file.run.timeout),
+        )
     )
+
+
+def _group(table: _GroupTable) -> Group:
+    """A group of the file. Raises UsageError for what is wrong with a job, whatever the others are."""
+    jobs = tuple({name: _value(name, value) for name, value in job.items()} for job in table.jobs)
+    group = Group(name=table.name.strip(), jobs=jobs, pairs=table.pairs)
+    for job in jobs:
+        _check_job(job, f"job {label(job)!r} of {_called(group)}")
+    return group
+
+
+def _called(group: Group) -> str:
+    return f"group {group.title!r}" if group.title else "[[group]]"
+
+
+def _check_job(job: Mapping[str, Any], called: str) -> None:
+    """Raises UsageError for a field given beside its rival, and for a value that its field does not take."""
+    check_once(list(job), called)
+    try:
+        trial.make({name: value for name, value in job.items() if name != values.BATCH_PER_GPU})
+    except ValidationError as error:
+        raise UsageError(f"{called}: {complaint(error.errors()[0], trial.Trial)}") from None
+
+
+def _checked(experiment: Experiment, called: str | None = None) -> Experiment:
+    """The experiment, if its groups make sense with its axes. `called`: what its user calls the only group."""
+    axes = [name for axis in experiment.axes for name in axis.fields]
+    moved = [
+        step[axis.fields.index("copies")]
+        for axis in experiment.axes
+        if "copies" in axis.fields
+        for step in axis.values
+    ]
+    most = max(copies_of({"copies": number}) or 1 for number in (experiment.fixed.get("copies"), *moved))
+    for group in experiment.groups:
+        check_group(group, called=called or _called(group), axes=axes, most_copies=most)
+    check_titles(experiment.groups)
+    return experiment
 
 
 def _zipped(table: Mapping[str, Sequence[Any]]) -> Axis:
@@ -236,6 +284,10 @@ class Options:
     excludes: tuple[str, ...] = ()
     repeats: int | None = None
     timeout: str | None = None
+    jobs: tuple[str, ...] = ()
+    """Jobs that run together, each as `batch_size=32,gpu_ids=2+3`: they take the place of the file's groups."""
+    pairs: bool = False
+    """The jobs by twos, the file's own too."""
 
 
 def with_options(experiment: Experiment, options: Options) -> Experiment:
@@ -243,7 +295,8 @@ def with_options(experiment: Experiment, options: Options) -> Experiment:
     fixed = dict(experiment.fixed)
     axes = list(experiment.axes)
     zips = [zip_option(text) for text in options.zips]
-    check_once([*options.fields, *(name for axis in zips for name in axis.fields)], "the options")
+    given = [*options.fields, *(name for axis in zips for name in axis.fields)]
+    check_once(given, "the options")
     if options.repeats is not None and options.repeats < 1:
         raise UsageError(f"--repeats: {options.repeats} leaves nothing to run; 1 or more")
 
@@ -261,6 +314,11 @@ def with_options(experiment: Experiment, options: Options) -> Experiment:
                 kept.append(Axis(tuple(axis.fields[i] for i in places), tuple(steps)))
         axes[:] = kept
 
+    groups = _groups(experiment.groups, options, given)
+    if options.jobs:  # what all jobs of the command line give beats the file's axes
+        for name in [name for axis in axes for name in axis.fields]:
+            if settled_by(groups[0], name):
+                forget(name)
     for name, text in options.fields.items():
         found = values.parse(name, text)
         place = next((i for i, axis in enumerate(axes) if axis.fields == (name,)), len(axes))
@@ -273,22 +331,47 @@ def with_options(experiment: Experiment, options: Options) -> Experiment:
         for name in axis.fields:
             forget(name)
         axes.append(axis)
-    given = {*options.fields, *(name for axis in zips for name in axis.fields)}
     if "until_top1" in given and "epochs" not in given and not aims_at_top1(experiment):
         lift_epochs(fixed)
     excludes = [
         {name: values.parse_one(name, value) for name, value in values.assignments(text, "--exclude").items()}
         for text in options.excludes
     ]
-    return replace(
+    asked = replace(
         experiment,
         fixed=fixed,
         # Fields that move together come last, as in a file, so that a stored plan keeps its order.
         axes=tuple(sorted(axes, key=lambda axis: len(axis.fields) > 1)),
+        groups=groups,
         excludes=(*experiment.excludes, *excludes),
         repeats=options.repeats or experiment.repeats,
         timeout_s=values.seconds(options.timeout) if options.timeout else experiment.timeout_s,
     )
+    return _checked(asked, "--job" if options.jobs else None)
+
+
+def _groups(own: tuple[Group, ...], options: Options, given: Sequence[str]) -> tuple[Group, ...]:
+    """The command line's jobs as one group, or else the file's groups. `given`: fields of other options.
+
+    Raises UsageError for an option that the jobs would silently beat.
+    """
+    if options.jobs:
+        group = Group(jobs=tuple(job_option(text) for text in options.jobs), pairs=options.pairs)
+        for name in given:
+            if settled := settled_by(group, name):
+                raise UsageError(f"{name} has no effect beside --job: every job gives {settled}")
+        return (group,)
+    if options.pairs and not own:
+        raise UsageError("--pairs: there are no jobs to pair; give --job two or more times")
+    for group in own:
+        for name in given:
+            for rival in (name, *RIVALS.get(name, ())):
+                if any(rival in job for job in group.jobs):
+                    by = "is given" if rival == name else f"is settled by {rival}, given"
+                    raise UsageError(
+                        f"{name} {by} by the jobs of {_called(group)}; change it there, or give --job"
+                    )
+    return tuple(replace(group, pairs=group.pairs or options.pairs) for group in own)
 
 
 def aims_at_top1(experiment: Experiment) -> bool:
@@ -303,6 +386,14 @@ def lift_epochs(fixed: dict[str, Any]) -> None:
     few = fixed.get("epochs")
     if isinstance(few, int) and few < trial.MOST_EPOCHS:
         del fixed["epochs"]
+
+
+def job_option(text: str) -> dict[str, Any]:
+    """`batch_size=32,gpu_ids=2+3` as the fields of one of several jobs."""
+    what = f"--job {text!r}"
+    job = {name: values.parse_one(name, value) for name, value in values.assignments(text, "--job").items()}
+    _check_job(job, what)
+    return job
 
 
 def zip_option(text: str) -> Axis:
@@ -336,6 +427,14 @@ def to_toml(experiment: Experiment, resolved: Mapping[str, Any]) -> str:
         if len(a.fields) > 1
     ]
     table["exclude"] = [{name: plain(v) for name, v in e.items()} for e in experiment.excludes]
+    table["group"] = [
+        {
+            **({"name": group.name} if group.name else {}),
+            "jobs": [{name: plain(v) for name, v in job.items()} for job in group.jobs],
+            **({"pairs": True} if group.pairs else {}),
+        }
+        for group in experiment.groups
+    ]
     own = {n: v for n, v in experiment.variants.items() if catalog.VARIANTS.get(n) != v}
     table["variants"] = {
         name: {**variant.definition(), **({"data": variant.data} if variant.data else {})}

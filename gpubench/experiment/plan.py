@@ -1,4 +1,4 @@
-"""An experiment -> the list of its trials, with ids. What makes no sense is dropped and counted, with the reason."""
+"""An experiment -> the list of its units, with ids. What makes no sense is dropped and counted, with the reason."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import contextlib
 import gc
 import hashlib
 import itertools
-import json
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,10 +18,12 @@ from pydantic import ValidationError
 from gpubench import catalog, trial
 from gpubench.errors import UsageError, unknown
 from gpubench.experiment import values
-from gpubench.experiment.checks import Facts, why_senseless
+from gpubench.experiment.checks import Facts, why_not_together, why_senseless
 from gpubench.experiment.complaints import complaint
 from gpubench.experiment.experiment import Experiment
-from gpubench.trial import FIELDS, REPEAT_FIELDS, Trial
+from gpubench.experiment.groups import job_name, sets_of_jobs
+from gpubench.experiment.shares import alone, device_of, shares_of
+from gpubench.trial import Trial
 
 EXCLUDED = "excluded"
 _DEFAULT_VARIANT: str = Trial.model_fields["variant"].default
@@ -39,30 +40,75 @@ class Sources(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Unit:
-    """What is run, stored and sharded as one: here, one trial."""
+class Place:
+    """Where a job stands among those that run together."""
+
+    group: str
+    """The group's name."""
+    group_id: str
+    number: int
+    """From 0."""
+    size: int
+    """Jobs of the group."""
+    solo: Job
+    """The same trial alone, with the workers and CPUs that it gets in the group."""
+
+    @property
+    def name(self) -> str:
+        """`1 of 3`."""
+        return job_name(self.number, self.size)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Job:
+    """A trial as planned: alone, or as one of several that run together."""
 
     trial: Trial
     trial_id: str
     config_id: str
     variant: catalog.Variant
+    place: Place | None = None
+    """None: it runs alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What is run, stored and sharded as one: a trial, or a whole group."""
+
+    jobs: tuple[Job, ...]
+
+    @property
+    def unit_id(self) -> str:
+        first = self.jobs[0]
+        return first.place.group_id if first.place else first.trial_id
+
+    @property
+    def group(self) -> str:
+        """The group's name; empty for a trial alone."""
+        first = self.jobs[0]
+        return first.place.group if first.place else ""
+
+    @property
+    def is_group(self) -> bool:
+        return self.jobs[0].place is not None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """The trials of an experiment on one kind of device."""
+    """The trials and groups of an experiment on one kind of device."""
 
     experiment: Experiment
     device: str
     """What `device = auto` means here: cuda or cpu."""
     units: tuple[Unit, ...]
+    """Each group after the trials that its jobs are compared with."""
     dropped: Counter[str] = field(default_factory=Counter)
     """Reason -> how many combinations it dropped."""
 
-
-def device_of(t: Trial, default: str) -> str:
-    """cuda or cpu: as asked for, as the GPUs that were asked for say, or else as the machine has it."""
-    return t.device or ("cuda" if t.gpus else default)
+    @property
+    def jobs(self) -> list[Job]:
+        """Every trial of every unit."""
+        return [job for unit in self.units for job in unit.jobs]
 
 
 def check_names(experiment: Experiment) -> None:
@@ -89,32 +135,51 @@ def _given(experiment: Experiment) -> Iterator[tuple[str, Any]]:
             yield from zip(axis.fields, step, strict=True)
     for exclude in experiment.excludes:
         yield from exclude.items()
+    for group in experiment.groups:
+        for job in group.jobs:
+            yield from job.items()
 
 
-def expand(experiment: Experiment, *, device: str, sources: Sources, order: str = "given") -> Plan:
-    """All trials of `experiment`, in the order given (the last axis varies fastest) or shuffled by the seed.
+def expand(
+    experiment: Experiment, *, device: str, sources: Sources, order: str = "given", cpus: int = 1
+) -> Plan:
+    """All units of `experiment`, in the order given (the last axis varies fastest) or shuffled by the seed.
 
+    `cpus`: how many may be used; what a job of a group gets of them is what its trial alone gets, too.
     Raises UsageError for an invalid value, and where no combination makes sense.
     """
     check_names(experiment)
     dropped: Counter[str] = Counter()
     units: list[Unit] = []
     seen: set[str] = set()
-    identity = _Identity(experiment, sources)
+    maker = _Maker(experiment, device, sources, cpus)
     with _collector_paused():
         for fields in _combinations(experiment):
-            unit, reason = _unit(fields, experiment, device, sources, identity)
-            if reason:
-                dropped[reason] += 1
-            elif unit is not None and unit.trial_id not in seen:
-                seen.add(unit.trial_id)
-                units.append(unit)
+            for group in experiment.groups or (None,):
+                for name, members in sets_of_jobs(fields, group):
+                    unit, reason = maker.unit(name, members)
+                    if reason:
+                        dropped[reason] += 1
+                    elif unit is not None and unit.unit_id not in seen:
+                        seen.add(unit.unit_id)
+                        units.append(unit)
     if not units:
         ((reason, _),) = dropped.most_common(1)
         raise UsageError(f"no trial is left: {reason}")
     if order == "random":
-        random.Random(units[0].trial.seed).shuffle(units)
-    return Plan(experiment=experiment, device=device, units=tuple(units), dropped=dropped)
+        random.Random(units[0].jobs[0].trial.seed).shuffle(units)
+    return Plan(experiment=experiment, device=device, units=tuple(_with_solos(units)), dropped=dropped)
+
+
+def _with_solos(units: Sequence[Unit]) -> Iterator[Unit]:
+    """Each group after the trials alone that its jobs are compared with, each unit once."""
+    told: set[str] = set()
+    for unit in units:
+        solos = [Unit((job.place.solo,)) for job in unit.jobs if job.place]
+        for one in (*solos, unit):
+            if one.unit_id not in told:
+                told.add(one.unit_id)
+                yield one
 
 
 @contextlib.contextmanager
@@ -161,28 +226,68 @@ class _Identity:
         return config, trial.trial_id(config, t.seed, t.repeat)
 
 
-def _unit(
-    fields: dict[str, Any], experiment: Experiment, device: str, sources: Sources, identity: _Identity
-) -> tuple[Unit | None, str | None]:
-    per_gpu = fields.pop(values.BATCH_PER_GPU, None)
-    variant = experiment.variants[fields.get("variant", _DEFAULT_VARIANT)]
-    if variant.data is not None:
-        fields["data"] = variant.data
-    if per_gpu is not None:
-        ids = fields.get("gpu_ids")
-        fields["batch_size"] = per_gpu * (len(ids) if ids else fields.get("gpus") or fields.get("ranks") or 1)
-    try:
-        t = trial.make(fields)
-    except ValidationError as error:
-        raise UsageError(complaint(error.errors()[0], Trial)) from None
-    if any(_matches(t, per_gpu, exclude) for exclude in experiment.excludes):
-        return None, EXCLUDED
-    facts = sources.data(t.data)
-    reason = why_senseless(t, variant, device_of(t, device), facts)
-    if reason:
-        return None, reason
-    config, tid = identity.ids(t, facts)
-    return Unit(trial=t, trial_id=tid, config_id=config, variant=variant), None
+class _Maker:
+    """Makes units of fields, for one experiment on one machine."""
+
+    def __init__(self, experiment: Experiment, device: str, sources: Sources, cpus: int) -> None:
+        self._experiment = experiment
+        self._device = device
+        self._sources = sources
+        self._cpus = cpus
+        self._identity = _Identity(experiment, sources)
+
+    def unit(self, name: str, members: Sequence[dict[str, Any]]) -> tuple[Unit | None, str | None]:
+        """The unit of these jobs (one: a trial alone), or why it is dropped."""
+        jobs: list[Job] = []
+        for fields in members:
+            job, reason = self._job(fields, together=len(members))
+            if job is None:
+                return None, reason
+            jobs.append(job)
+        if len(jobs) == 1:
+            return Unit((jobs[0],)), None
+        if why := why_not_together([job.trial for job in jobs]):
+            return None, why
+        return self._group(name, jobs), None
+
+    def _job(self, fields: dict[str, Any], *, together: int) -> tuple[Job | None, str | None]:
+        per_gpu = fields.pop(values.BATCH_PER_GPU, None)
+        variant = self._experiment.variants[fields.get("variant", _DEFAULT_VARIANT)]
+        if variant.data is not None:
+            fields["data"] = variant.data
+        if per_gpu is not None:
+            ids = fields.get("gpu_ids")
+            fields["batch_size"] = per_gpu * (
+                len(ids) if ids else fields.get("gpus") or fields.get("ranks") or 1
+            )
+        try:
+            t = trial.make(fields)
+        except ValidationError as error:
+            raise UsageError(complaint(error.errors()[0], Trial)) from None
+        if any(_matches(t, per_gpu, exclude) for exclude in self._experiment.excludes):
+            return None, EXCLUDED
+        facts = self._sources.data(t.data)
+        reason = why_senseless(t, variant, device_of(t, self._device), facts, together=together)
+        if reason:
+            return None, reason
+        return self._made(t, variant), None
+
+    def _made(self, t: Trial, variant: catalog.Variant) -> Job:
+        config, tid = self._identity.ids(t, self._sources.data(t.data))
+        return Job(trial=t, trial_id=tid, config_id=config, variant=variant)
+
+    def _group(self, name: str, jobs: Sequence[Job]) -> Unit:
+        config, group_id = trial.group_ids(
+            [(job.config_id, job.trial.seed, job.trial.repeat) for job in jobs]
+        )
+        shares = shares_of(jobs, self._cpus, self._device)
+        placed = []
+        for number, (job, share) in enumerate(zip(jobs, shares, strict=True)):
+            solo = self._made(alone(job, share, self._cpus, self._device), job.variant)
+            own_config, own_id = trial.job_ids(config, group_id, number)
+            place = Place(group=name, group_id=group_id, number=number, size=len(jobs), solo=solo)
+            placed.append(replace(job, trial_id=own_id, config_id=own_config, place=place))
+        return Unit(tuple(placed))
 
 
 def _matches(t: Trial, per_gpu: int | None, exclude: Mapping[str, Any]) -> bool:
@@ -193,51 +298,7 @@ def _matches(t: Trial, per_gpu: int | None, exclude: Mapping[str, Any]) -> bool:
     )
 
 
-_CHAIN_FIELDS = tuple(name for name in FIELDS if name not in ("batch_size", "lr", *REPEAT_FIELDS))
-
-
-def chain_key(t: Trial, definition: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What trials share that differ only in batch size, learning rate, seed and repeat: a chain of growing batches.
-
-    `definition`: of the trial's variant, which may mean something else in another experiment.
-    """
-    own = vars(t)
-    return (json.dumps(definition, sort_keys=True), *(own[name] for name in _CHAIN_FIELDS))
-
-
-NEEDS = "needs "
-"""How the reason begins for a trial that wants more than the machine has."""
-
-
-@dataclass(frozen=True, slots=True)
-class Room:
-    """How many GPUs and CPUs there are."""
-
-    gpus: int
-    cpus: int
-
-
-def skip_reason(unit: Unit, oom: Mapping[tuple[Any, ...], int], room: Room | None, device: str) -> str | None:
-    """Why a planned trial need not run here.
-
-    `oom`: chain -> smallest global batch that ran out of memory on this machine. `room`: None where it plays no
-    part (reading a folder elsewhere).
-    """
-    t = unit.trial
-    smallest = oom.get(chain_key(t, unit.variant.definition())) if oom else None
-    if smallest is not None and t.batch_size > smallest:
-        return f"batch {smallest} of the same configuration was out of memory"
-    if room is None:
-        return None
-    if device_of(t, device) == "cuda":
-        gpus = max(t.gpu_ids) + 1 if t.gpu_ids else t.gpus or 1
-        if gpus > room.gpus:
-            return f"{NEEDS}{gpus} GPU{'s' if gpus > 1 else ''}, this machine shows {room.gpus}"
-    if t.cpus is not None and t.cpus > room.cpus:
-        return f"{NEEDS}{t.cpus} CPUs, {room.cpus} may be used"
-    return None
-
-
 def plan_id(units: Sequence[Unit]) -> str:
     """Eight hex digits that name a plan by its trials."""
-    return hashlib.sha256("".join(u.trial_id for u in units).encode()).hexdigest()[:8]
+    ids = "".join(job.trial_id for unit in units for job in unit.jobs)
+    return hashlib.sha256(ids.encode()).hexdigest()[:8]

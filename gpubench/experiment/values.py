@@ -16,6 +16,14 @@ LONGEST_RANGE = 100_000
 BATCH_PER_GPU = "batch_per_gpu"
 """A field of plans only: sets batch_size to this times the devices."""
 
+# Fields of which one says what the other says: giving one takes the other's place.
+RIVALS: dict[str, tuple[str, ...]] = {
+    "gpus": ("gpu_ids",),
+    "gpu_ids": ("gpus",),
+    "batch_size": (BATCH_PER_GPU,),
+    BATCH_PER_GPU: ("batch_size",),
+}
+
 
 def _plain(annotation: Any) -> type:
     """The plain Python type behind a field's annotation."""
@@ -130,7 +138,10 @@ def assignments(text: str, what: str) -> dict[str, str]:
         name, equals, value = part.partition("=")
         if not equals:
             raise UsageError(f"{what}: {part!r} is not FIELD=VALUE")
-        found[check_field(name.strip().replace("-", "_"))] = value
+        field = check_field(name.strip().replace("-", "_"))
+        if field in found:
+            raise UsageError(f"{what}: {field} is given twice in {text!r}")
+        found[field] = value
     return found
 
 

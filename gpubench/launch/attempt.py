@@ -1,15 +1,15 @@
-"""One attempt at one trial: launch, watch, answer, deadline, end. A single-threaded event loop."""
+"""One attempt at one unit: launch, watch, answer, deadline, end. A single-threaded event loop."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from gpubench.errors import UnusableError
-from gpubench.launch.client import Launcher, Running
+from gpubench.launch.client import Launcher, Running, events
 from gpubench.launch.outcome import Status
 from gpubench.monitor.watcher import Watcher
 
@@ -19,22 +19,28 @@ TAIL_BYTES = 4000
 
 @dataclass(kw_only=True, slots=True)
 class Attempt:
-    """What happened, as it happened."""
+    """What happened to one job, as it happened."""
 
     events: list[dict[str, Any]] = field(default_factory=list)
     forced: tuple[Status, str] | None = None
     """The ending that the parent gave: timeout or interrupted."""
+    cut_by: int | None = None
+    """The job whose end took this one with it, by its place in the group."""
     launched: float = 0.0
     """Monotonic seconds when the order was given."""
     started: float = 0.0
     """When its first process answered."""
     finished: float = 0.0
     """When its last process was reaped."""
+    released: float | None = None
+    """When the parent let all jobs of the group begin what is measured; None: it never did."""
+    stopped: float | None = None
+    """When all jobs had measured theirs, and were told to stop."""
 
 
 @dataclass(kw_only=True, slots=True)
 class Progress:
-    """How far the trial is, for whoever looks on."""
+    """How far a job is, for whoever looks on."""
 
     epoch: int = 0
     step: int = 0
@@ -46,88 +52,209 @@ class Progress:
     """What the last evaluation gave."""
     between: bool = False
     """An epoch has ended; neither is it judged yet, nor has the next one begun."""
+    waiting: bool = False
+    """Warmed up: it waits until the other jobs are, too."""
+    filling: bool = False
+    """It has measured its epochs, and trains on while the other jobs measure theirs."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Order:
+    """What one job is to run, and who watches it."""
+
+    spec: dict[str, Any]
+    watcher: Watcher
 
 
 def attempt(
-    spec: dict[str, Any],
+    orders: Sequence[Order],
     launcher: Launcher,
-    watcher: Watcher,
     *,
     timeout_s: float,
     should_stop: Callable[[], bool],
-    look: Callable[[Progress], None],
-) -> Attempt:
-    """Runs one trial to its end, whatever that is; afterwards none of its processes is left."""
-    done = Attempt(launched=time.monotonic())
-    progress = Progress()
-    watcher.before()
+    look: Callable[[Sequence[Progress]], None],
+) -> list[Attempt]:
+    """Runs one unit to its end, whatever that is; afterwards none of its processes is left.
+
+    Several orders are jobs of a group: they warm up, begin what is measured at one moment, and train on until the
+    last of them has measured. What ends one of them ends all.
+    """
+    jobs = [_Job(order) for order in orders]
+    for job in jobs:
+        job.watcher.before()
     try:
-        running = launcher.launch(spec)
-    except UnusableError as error:  # the server was there when the sweep began: this is this trial's ending
-        done.forced = ("failed", str(error))
-        done.finished = time.monotonic()
-        return done
-    try:
-        watcher.start(running.pid)
-        deadline = time.monotonic() + timeout_s
-        next_look = 0.0
-        results = 0
-        while True:
-            now = time.monotonic()
-            if should_stop():
-                done.forced = ("interrupted", "the sweep was stopped")
-                break
-            if now >= deadline:
-                done.forced = ("timeout", f"did not end within {timeout_s:g} s")
-                break
-            if now >= next_look:
-                look(progress)
-                next_look = now + VIEW_PERIOD_S
-            watcher.tick()
-            wake = min(watcher.next_deadline(), deadline, next_look)
-            over = running.ended
-            events = running.events(0 if over else wake - time.monotonic())
-            for event in events:
-                if event["event"] != "progress":  # two a second and rank, for hours: only the view wants them
-                    done.events.append(event)
-                results += event["event"] == "result"
-                _answer(event, running, watcher, progress, done)
-            if results == spec["ranks"]:
-                break  # what is left is teardown, which may hang or abort: it is not waited for
-            if over and not events:
-                break
+        for job in jobs:
+            job.launch(launcher)
+        _watch(jobs, timeout_s=timeout_s, should_stop=should_stop, look=look)
+    except UnusableError as error:  # the server was there when the sweep began: this is this unit's ending
+        for job in jobs:
+            job.done.forced = ("failed", str(error))
     finally:
-        running.end()
-        watcher.after()
-        done.finished = time.monotonic()
-    return done
+        for job in jobs:
+            job.end()
+    return [job.done for job in jobs]
 
 
-def _answer(
-    event: dict[str, Any], running: Running, watcher: Watcher, progress: Progress, done: Attempt
+def _watch(
+    jobs: Sequence[_Job],
+    *,
+    timeout_s: float,
+    should_stop: Callable[[], bool],
+    look: Callable[[Sequence[Progress]], None],
 ) -> None:
-    match event["event"]:
-        case "hello":
-            done.started = done.started or time.monotonic()
-        case "begin" if event["rank"] == 0:  # all ranks stand at the same edge: once is enough
-            progress.epoch, progress.step, progress.steps = event["epoch"], 0, event["steps"]
-            first = event["measured"] and not progress.measured
-            progress.measured = event["measured"]
-            progress.between = False
-            watcher.edge(first=first)
-        case "progress":
-            progress.step = event["step"]
-        case "end" if event["rank"] == 0:
-            progress.between = True
-            watcher.edge()
-        case "quality":
-            progress.judged, progress.top1_pct = event["epoch"] + 1, event["top1_pct"]
-            progress.between = False
-        case "ask-memory":
-            running.reply(event["rank"], {"driver_mib": watcher.process_gpu_mib()})
-        case "settle":
-            watcher.settle()
-            running.reply(event["rank"], {"go": True})
+    """The loop: until every job has reported its result, one has ended without, or the parent ends them."""
+    deadline = time.monotonic() + timeout_s
+    next_look = 0.0
+    while True:
+        now = time.monotonic()
+        if should_stop():
+            for job in jobs:
+                job.done.forced = ("interrupted", "the sweep was stopped")
+            return
+        if now >= deadline:
+            _too_late(jobs, timeout_s)
+            return
+        if now >= next_look:
+            look([job.progress for job in jobs])
+            next_look = now + VIEW_PERIOD_S
+        for job in jobs:
+            job.watcher.tick()
+        wake = min(deadline, next_look, *(job.watcher.next_deadline() for job in jobs))
+        # Asked first: what an ended job has said last is still to be read.
+        over = [not job.complete and job.running.ended for job in jobs]
+        said = events([job.running for job in jobs], 0 if any(over) else wake - time.monotonic())
+        for job, news in zip(jobs, said, strict=True):
+            for event in news:
+                job.take(event)
+        if all(job.complete for job in jobs):
+            return  # what is left is teardown, which may hang or abort: it is not waited for
+        for place, (is_over, news) in enumerate(zip(over, said, strict=True)):
+            if is_over and not news:
+                _cut(jobs, [place])
+                return
+        if len(jobs) > 1:
+            _release(jobs)
+            _stop(jobs)
+
+
+def _release(jobs: Sequence[_Job]) -> None:
+    """The barrier: once every rank of every job is warm, all begin what is measured."""
+    if jobs[0].done.released is None and all(len(job.ready) == job.spec["ranks"] for job in jobs):
+        now = time.monotonic()
+        for rank in range(max(job.spec["ranks"] for job in jobs)):
+            for job in jobs:
+                if rank < job.spec["ranks"]:
+                    job.running.reply(rank, {"go": True})
+        for job in jobs:
+            job.done.released = now
+            job.progress.waiting = False
+
+
+def _stop(jobs: Sequence[_Job]) -> None:
+    """Ends the fillers, once every job has measured what it was to measure."""
+    if jobs[0].done.stopped is None and all(job.progress.filling for job in jobs):
+        now = time.monotonic()
+        for job in jobs:
+            job.done.stopped = now
+            job.running.reply(0, {"stop": True})
+
+
+def _too_late(jobs: Sequence[_Job], timeout_s: float) -> None:
+    """Names the jobs that the others waited for: they did not end in time; the others were taken with them."""
+    stages = [job.stage for job in jobs]
+    late = [place for place, stage in enumerate(stages) if stage == min(stages)]
+    for place in late:
+        jobs[place].done.forced = ("timeout", f"did not end within {timeout_s:g} s")
+    _cut(jobs, late)
+
+
+def _cut(jobs: Sequence[_Job], causes: Sequence[int]) -> None:
+    """The jobs that end because of others; not one that has failed by itself at the same time."""
+    for place, job in enumerate(jobs):
+        if place not in causes and not job.has_failed:
+            job.done.cut_by = causes[0]
+
+
+class _Job:
+    """One job under way."""
+
+    def __init__(self, order: Order) -> None:
+        self.spec = order.spec
+        self.watcher = order.watcher
+        self.running: Running
+        self.done = Attempt()
+        self.progress = Progress()
+        self.ready: set[int] = set()
+        """Ranks that are warm and wait for the other jobs."""
+        self._results = 0
+        self._launched = False
+
+    def launch(self, launcher: Launcher) -> None:
+        self.done.launched = time.monotonic()
+        self.running = launcher.launch(self.spec)
+        self._launched = True
+        self.watcher.start(self.running.pid)
+
+    def end(self) -> None:
+        """Leaves no process behind."""
+        if self._launched:
+            self.running.end()
+            self.watcher.after()
+        self.done.finished = time.monotonic()
+        self.done.launched = self.done.launched or self.done.finished
+
+    @property
+    def complete(self) -> bool:
+        """Whether every rank has reported its result."""
+        return self._results == int(self.spec["ranks"])
+
+    @property
+    def has_failed(self) -> bool:
+        return any(
+            e["event"] == "error" or (e["event"] == "rank-exit" and e["code"] != 0) for e in self.done.events
+        )
+
+    @property
+    def stage(self) -> int:
+        """How far along it is, among jobs that wait for each other."""
+        return (
+            self.complete + self.progress.filling + (self.progress.waiting or self.done.released is not None)
+        )
+
+    def take(self, event: dict[str, Any]) -> None:
+        """Notes one event, and answers a rank that waits."""
+        if event["event"] != "progress":  # two a second and rank, for hours: only the view wants them
+            self.done.events.append(event)
+        progress, watcher = self.progress, self.watcher
+        match event["event"]:
+            case "hello":
+                self.done.started = self.done.started or time.monotonic()
+            case "begin" if event["rank"] == 0:  # all ranks stand at the same edge: once is enough
+                progress.epoch, progress.step, progress.steps = event["epoch"], 0, event["steps"]
+                first = event["measured"] and not progress.measured
+                progress.measured = event["measured"]
+                progress.between = False
+                watcher.edge(first=first)
+            case "progress":
+                progress.step = event["step"]
+            case "end" if event["rank"] == 0:
+                progress.between = True
+                watcher.edge()
+            case "quality":
+                progress.judged, progress.top1_pct = event["epoch"] + 1, event["top1_pct"]
+                progress.between = False
+            case "ready":
+                self.ready.add(event["rank"])
+                progress.waiting = len(self.ready) == self.spec["ranks"]
+            case "filling":
+                progress.filling = True
+            case "ask-memory":
+                self.running.reply(event["rank"], {"driver_mib": watcher.process_gpu_mib()})
+            case "settle":
+                watcher.settle()
+                self.running.reply(event["rank"], {"go": True})
+            case "result":
+                self._results += 1
 
 
 def last_words(log: Path) -> str:

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -35,6 +35,11 @@ class Running(Protocol):
 
     def events(self, timeout: float) -> list[dict[str, Any]]:
         """What its processes said, waiting up to `timeout` seconds for the first."""
+        ...
+
+    @property
+    def open_files(self) -> Sequence[int]:
+        """What becomes readable when there is something in `events`; none where nobody can say more."""
         ...
 
     def reply(self, rank: int, message: dict[str, Any]) -> None:
@@ -73,6 +78,17 @@ def child_environment(environ: Mapping[str, str]) -> dict[str, str]:
     home = str(Path(__file__).parents[2])
     made["PYTHONPATH"] = os.pathsep.join([home, *filter(None, [environ.get("PYTHONPATH")])])
     return made
+
+
+def events(trials: Sequence[Running], timeout: float) -> list[list[dict[str, Any]]]:
+    """What the processes of each trial said, waiting up to `timeout` seconds for the first word of any."""
+    if len(trials) == 1:
+        return [trials[0].events(timeout)]
+    files = [file for trial in trials for file in trial.open_files]
+    if files:
+        select.select(files, [], [], max(timeout, 0))
+        timeout = 0
+    return [trial.events(timeout / len(trials)) for trial in trials]
 
 
 class ForkServer:
@@ -212,6 +228,10 @@ class ForkedTrial:
         self._channels = channels
         self._open = list(channels)
         self._over = False
+
+    @property
+    def open_files(self) -> Sequence[int]:
+        return [channel.fileno() for channel in self._open]
 
     def events(self, timeout: float) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []

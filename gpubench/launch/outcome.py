@@ -12,7 +12,8 @@ from typing import Any, Literal
 from gpubench.launch.parts import broken_down
 from gpubench.launch.target import until_top1
 
-Status = Literal["ok", "oom", "failed", "timeout", "interrupted"]
+Status = Literal["ok", "oom", "failed", "timeout", "interrupted", "skipped"]
+"""`skipped`: another job of its group took it with it."""
 EXTRAPOLATED = "extrapolated"
 _LOST_PEER = re.compile(
     r"gloo|NCCL|DistBackendError|DistNetworkError|Connection (closed|reset)", re.IGNORECASE
@@ -151,11 +152,15 @@ def outcome(
     ranks: int,
     batch_size: int,
     steps: int | None,
-    has_validation: bool,
+    no_quality: str,
     forced: tuple[Status, str] | None,
     last_words: str,
 ) -> Outcome:
-    """All that the events say. `forced`: the ending that the parent gave (timeout, interrupted), if it did."""
+    """All that the events say.
+
+    `no_quality`: why there is no top-1, where there is none. `forced`: the ending that the parent gave (timeout,
+    interrupted), if it did.
+    """
     status, reason = forced or ending(events, ranks, last_words)
     epochs = epoch_rows(events, ranks, batch_size)
     hello = next((e for e in events if e["event"] == "hello"), {})
@@ -190,10 +195,7 @@ def outcome(
         if result["loss"] is None:
             missing["loss"] = "the loss is not a finite number: training diverged"
     else:
-        why = (
-            "the validation split is empty" if has_validation else "synthetic images have no validation split"
-        )
-        missing["top1_pct"] = missing["loss"] = why
+        missing["top1_pct"] = missing["loss"] = no_quality
     return Outcome(
         status="ok",
         epochs=epochs,

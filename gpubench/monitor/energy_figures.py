@@ -45,7 +45,8 @@ def _power(watched: Watched) -> Figure:
     """Mean watts over the measured windows, summed over the GPUs."""
     sampled = _sampled(watched)
     assert isinstance(sampled.value, float)
-    return replace(sampled, value=sampled.value * len(watched.measured) / watched.measured_s)
+    watts = sampled.value * len(watched.measured) / watched.measured_s
+    return replace(sampled, value=watts, by_gpu={})
 
 
 # ---------------------------------------------------------------- the counter
@@ -55,46 +56,46 @@ def _by_counter(watched: Watched) -> Figure:
     if watched.measured_s < MIN_COUNTED_S:
         raise Unmeasured(f"{watched.measured_s:.2f} s are too short for a counter that counts every 0.1 s")
     # Pauses that no reading resolves lie in the spans, but in no epoch.
-    share = watched.measured_s / sum(span.seconds for span in watched.spans)
-    joules = share * sum(_counted(watched, span) for span in watched.spans)
+    share = watched.measured_s / sum(span.seconds for span in watched.spans) / len(watched.measured)
+    joules = {
+        gpu: share * sum(_counted(watched, span, gpu) for span in watched.spans) for gpu in watched.some_gpus
+    }
     series = [watched.samples.series(metrics.ENERGY, gpu) for gpu in watched.some_gpus]
     return Figure(
-        joules / len(watched.measured),
+        sum(joules.values()),
         "NVML energy counter, read at the windows' edges",
         metrics.ENERGY_S,
         sum(len(one.values) for one in series),
         sum(one.gaps for one in series),
+        joules,
     )
 
 
-def _counted(watched: Watched, window: Window) -> float:
-    """Joules of one window, or of several at once, by the counter, over all GPUs."""
-    total = 0.0
-    for gpu in watched.some_gpus:
-        series = watched.samples.series(metrics.ENERGY, gpu)
-        if series.away(window.t0) + series.away(window.t1) > max(_NEAR_S, _NEAR * window.seconds):
-            raise Unmeasured(series.reason or "the energy counter was not read near the window's edges")
-        first, last = (series.at(t, _MAX_GAP_S) for t in (window.t0, window.t1))
-        readings = series.around(window.t0, window.t1)
-        if any(after < before for before, after in pairwise(readings)):
-            raise Unmeasured("the energy counter went backwards")
-        joules = last - first
-        if joules <= 0:
-            raise Unmeasured("the energy counter stood still")
-        total += joules
-    return total
+def _counted(watched: Watched, window: Window, gpu: str) -> float:
+    """Joules of one window, or of several at once, by the counter of one GPU."""
+    series = watched.samples.series(metrics.ENERGY, gpu)
+    if series.away(window.t0) + series.away(window.t1) > max(_NEAR_S, _NEAR * window.seconds):
+        raise Unmeasured(series.reason or "the energy counter was not read near the window's edges")
+    first, last = (series.at(t, _MAX_GAP_S) for t in (window.t0, window.t1))
+    readings = series.around(window.t0, window.t1)
+    if any(after < before for before, after in pairwise(readings)):
+        raise Unmeasured("the energy counter went backwards")
+    joules = last - first
+    if joules <= 0:
+        raise Unmeasured("the energy counter stood still")
+    return joules
 
 
-def energy_j_by_epoch(watched: Watched) -> dict[int, float | None]:
-    """Joules of each window, warm-up included, by the counter or else the integral; None where neither tells."""
-    by_epoch: dict[int, float | None] = {}
+def joules_by_epoch(watched: Watched) -> dict[int, dict[str, float]]:
+    """Joules of each window by GPU, warm-up included: by the counter or else the integral; empty: neither tells."""
+    by_epoch: dict[int, dict[str, float]] = {}
     chosen = _power_series(watched)
     integrated = partial(_integrated, chosen=chosen)
     for window in watched.windows:
-        by_epoch[window.epoch] = None
+        by_epoch[window.epoch] = {}
         for count in (_counted, integrated) if window.seconds >= MIN_COUNTED_S else (integrated,):
             try:
-                by_epoch[window.epoch] = count(watched, window)
+                by_epoch[window.epoch] = {gpu: count(watched, window, gpu) for gpu in watched.some_gpus}
                 break
             except Unmeasured:  # the reason stands beside energy_j
                 continue
@@ -107,29 +108,31 @@ def energy_j_by_epoch(watched: Watched) -> dict[int, float | None]:
 def _sampled(watched: Watched) -> Figure:
     """Joules a measured epoch as the integral of sampled power, over all GPUs."""
     chosen = _power_series(watched)
-    joules = sum(_integrated(watched, window, chosen) for window in watched.measured)
+    joules = {
+        gpu: sum(_integrated(watched, window, gpu, chosen) for window in watched.measured)
+        / len(watched.measured)
+        for gpu in watched.some_gpus
+    }
     buffered = all(name != metrics.POWER for name, _ in chosen.values())
     used = [watched.samples.series(name, gpu) for gpu, (name, _) in chosen.items()]
     return Figure(
-        joules / len(watched.measured),
+        sum(joules.values()),
         "integral of NVML's power samples, the driver's buffer"
         if buffered
         else f"integral of polled power ({watched.power_source})",
         0.02 if buffered else metrics.RATES_S,
         sum(len(one.between(w.t0, w.t1)) for one in used for w in watched.measured),
         sum(one.gaps for one in used),
+        joules,
     )
 
 
-def _integrated(watched: Watched, window: Window, chosen: Chosen) -> float:
-    total = 0.0
-    for gpu in watched.some_gpus:
-        name, max_gap_s = chosen[gpu]
-        joules = watched.samples.series(name, gpu).integral(window.t0, window.t1, max_gap_s)
-        if joules <= 0:
-            raise Unmeasured("the driver tells a power of 0 W")
-        total += joules
-    return total
+def _integrated(watched: Watched, window: Window, gpu: str, chosen: Chosen) -> float:
+    name, max_gap_s = chosen[gpu]
+    joules = watched.samples.series(name, gpu).integral(window.t0, window.t1, max_gap_s)
+    if joules <= 0:
+        raise Unmeasured("the driver tells a power of 0 W")
+    return joules
 
 
 def _power_series(watched: Watched) -> Chosen:
@@ -149,6 +152,9 @@ def _power_series(watched: Watched) -> Chosen:
             chosen[gpu] = metrics.POWER, POLLED_GAP_S
     return chosen
 
+
+OF_ONE_JOB = ("energy_j", "energy_source", "energy_sampled_j")
+"""Columns that promise the trial's own joules, which no counter tells where jobs share a GPU."""
 
 COLUMNS: dict[str, Callable[[Watched], Figure]] = {
     "energy_j": _energy,

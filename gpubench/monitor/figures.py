@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpubench.monitor import energy_figures, gpu_figures, host_figures
-from gpubench.monitor.energy_figures import energy_j_by_epoch
+from gpubench.monitor.energy_figures import joules_by_epoch
 from gpubench.monitor.host_figures import cpu_s_by_epoch
 from gpubench.monitor.missing import Unmeasured
 from gpubench.monitor.watched import Figure, Watched, Window
@@ -20,6 +20,10 @@ COLUMNS: dict[str, Callable[[Watched], Figure]] = {
     **host_figures.COLUMNS,
 }
 """Column of `result.MEASURED` -> what makes it."""
+OF_WHOLE_GPUS = frozenset({*gpu_figures.OF_WHOLE_GPUS, "power_w"})
+"""Columns that say, where jobs share a GPU, that they are of all of them."""
+SHARED_ENERGY = "the GPU was shared with other jobs of the group; see power_w, which is the whole GPU's"
+"""Why a job has no energy of its own."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,10 +45,30 @@ class Figures:
     max_sm_clock_mhz: float | None = None
     """The highest that the trial's GPUs allow; None: not told."""
 
+    # Of whole GPUs, whoever used them.
+    joules_by_gpu: dict[str, float] = field(default_factory=dict)
+    """GPU -> joules of a measured epoch, which `energy_j` is the sum of; empty: not told."""
+    sampled_joules_by_gpu: dict[str, float] = field(default_factory=dict)
+    """The same of `energy_sampled_j`."""
+    joules_by_epoch: dict[int, dict[str, float]] = field(default_factory=dict)
+    """The same of each epoch's energy."""
+    whole: dict[str, Any] = field(default_factory=dict)
+    """Column -> what `result` would hold, had the trial not shared its GPUs."""
+    whole_provenance: dict[str, dict[str, Any]] = field(default_factory=dict)
+
 
 def figures(watched: Watched) -> Figures:
     """Every column that is watched from outside: its value, or why it has none."""
-    made = Figures(cpu_s_by_epoch=cpu_s_by_epoch(watched), energy_j_by_epoch=energy_j_by_epoch(watched))
+    joules = joules_by_epoch(watched)
+    made = Figures(
+        cpu_s_by_epoch=cpu_s_by_epoch(watched),
+        energy_j_by_epoch={
+            epoch: sum(by_gpu.values()) if by_gpu and not watched.shared else None
+            for epoch, by_gpu in joules.items()
+        },
+        joules_by_epoch=joules,
+    )
+    parts = {"energy_j": made.joules_by_gpu, "energy_sampled_j": made.sampled_joules_by_gpu}
     for column, make in COLUMNS.items():
         gpus = 1 if column in host_figures.COLUMNS else len(watched.gpus)
         try:
@@ -53,11 +77,26 @@ def figures(watched: Watched) -> Figures:
             made.result[column] = None
             made.missing[column] = str(reason)
             continue
-        made.result[column] = figure.value
-        made.provenance[column] = {
+        parts.get(column, {}).update(figure.by_gpu)
+        facts = {
             "source": figure.source,
             "period_s": figure.period_s,
             "samples": figure.samples,
             "gaps": figure.gaps + watched.missed(figure.period_s) * gpus,
         }
+        if watched.shared and column in energy_figures.OF_ONE_JOB:
+            made.whole[column], made.whole_provenance[column] = figure.value, facts
+            made.result[column] = None
+            made.missing[column] = SHARED_ENERGY
+            continue
+        if watched.shared and column in OF_WHOLE_GPUS:
+            facts["source"] = f"{figure.source}; {_of_whole_gpus(watched)}"
+        made.result[column] = figure.value
+        made.provenance[column] = facts
     return made
+
+
+def _of_whole_gpus(watched: Watched) -> str:
+    if len(watched.shared) < len(watched.gpus):
+        return f"of the whole GPUs, of which other jobs shared {'+'.join(watched.shared)}"
+    return f"of the whole GPU{'s' if len(watched.gpus) > 1 else ''}, which other jobs shared"

@@ -160,6 +160,8 @@ def _peak(polled: Sequence[float], gpu: str, watched: Watched) -> float:
 def _growth(watched: Watched) -> Figure:
     reasons = [watched.samples.series(metrics.PROCESS_MEMORY, gpu).reason for gpu in watched.gpus]
     why = next(filter(None, reasons), "no sample was taken")
+    if watched.shared:
+        raise Unmeasured(f"{why}; device memory grew by other jobs' too, on GPU {'+'.join(watched.shared)}")
     grown: list[float] = []
     samples = gaps = 0
     for gpu in watched.gpus:
@@ -175,6 +177,9 @@ def _growth(watched: Watched) -> Figure:
     source = f"NVML, growth of device memory since before the trial ({why})"
     return Figure(max(grown), source, metrics.RATES_S, samples, gaps)
 
+
+OF_WHOLE_GPUS = (*(column.name for column in metrics.GPU_COLUMNS), "throttled_pct", "throttle_reasons")
+"""Columns that can't be told apart by job."""
 
 COLUMNS: dict[str, Callable[[Watched], Figure]] = {
     "gpu_mem_mib": _memory,

@@ -95,6 +95,7 @@ class Tree:
         self.root = root
         self._parents: set[int] = set()
         self._known: list[int] = []
+        self._seen: set[int] = set()
         self._walks = 0
         self._forking: dict[int, list[int]] = {}
         self._last = 0
@@ -107,6 +108,10 @@ class Tree:
     def known(self) -> list[int]:
         """The same as `cpu_s` has just found them. A walk costs a millisecond or more. Raises as `pids` does."""
         return self._known or self.pids()
+
+    def seen(self) -> set[int]:
+        """All that any walk has met, those that have ended included. Reads nothing itself."""
+        return set(self._seen)
 
     def cpu_s(self) -> float:
         """User and system CPU seconds of the tree since its start. Never falls; resolution 10 ms a process.
@@ -161,6 +166,7 @@ class Tree:
                 stack += below
         if not found:
             raise HostError(f"process {self.root} is gone")
+        self._seen.update(found)
         return found
 
     def _children(self, pid: int) -> list[int]:

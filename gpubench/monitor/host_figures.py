@@ -8,6 +8,7 @@ from statistics import median
 
 from gpubench.monitor import metrics
 from gpubench.monitor.missing import Unmeasured
+from gpubench.monitor.samples import Samples
 from gpubench.monitor.watched import Figure, Watched
 
 _MAX_GAP_S = 2.5 * metrics.TOTALS_S
@@ -75,9 +76,18 @@ def _host_memory(watched: Watched) -> Figure:
     )
 
 
+def tree_cpu_s(samples: Samples, t0: float, t1: float) -> float:
+    """CPU seconds of the process tree between two times. Raises Unmeasured where the samples don't cover them."""
+    return _between(samples, metrics.CPU_TREE, t0, t1)
+
+
 def _spent(watched: Watched, metric: str, t0: float, t1: float) -> float:
     """CPU seconds between two times."""
-    series = watched.samples.series(metric)
+    return _between(watched.samples, metric, t0, t1)
+
+
+def _between(samples: Samples, metric: str, t0: float, t1: float) -> float:
+    series = samples.series(metric)
     return series.at(t1, _MAX_GAP_S) - series.at(t0, _MAX_GAP_S)
 
 

@@ -1,8 +1,8 @@
-"""Processes on the trial's GPUs that are not the trial's own."""
+"""Processes on the trial's GPUs that are neither its own nor those of jobs that were started with it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from gpubench.monitor import host
 from gpubench.monitor.missing import Unmeasured
@@ -21,6 +21,7 @@ class Neighbours:
         self._before: dict[tuple[str, int], str] = {}
         self._later: dict[tuple[str, int], str] = {}
         self._ours: set[int] = set()
+        """Of the trial, and of the jobs beside it; those that have ended, too."""
         self._ours_seen = False
         self.desktops: list[str] = []
 
@@ -37,9 +38,13 @@ class Neighbours:
             return
         self.desktops += [_sentence(pid, mib, self._gpus[uuid]) for pid, mib in found]
 
-    def meanwhile(self, listed: Listed, ours: set[int]) -> None:
-        """What the driver lists while the trial runs, whose own processes are `ours`."""
-        self._ours |= ours
+    def know(self, ours: Collection[int]) -> None:
+        """These are no strangers, whenever the driver listed them first."""
+        self._ours.update(ours)
+
+    def meanwhile(self, listed: Listed, ours: Collection[int]) -> None:
+        """What the driver lists while the trial runs, whose own and friends' processes are `ours`."""
+        self.know(ours)
         for uuid, processes in listed.items():
             for pid, mib in processes:
                 self._ours_seen |= pid in ours
@@ -49,7 +54,8 @@ class Neighbours:
     @property
     def strangers(self) -> list[str]:
         """Where the driver's pids are not ours to recognise, a process that came later may be the trial's."""
-        return [*self._before.values(), *(self._later.values() if self._ours_seen else ())]
+        found = self._before | (self._later if self._ours_seen else {})
+        return [said for (_, pid), said in found.items() if pid not in self._ours]
 
 
 def _sentence(pid: int, mib: float | None, gpu: str) -> str:

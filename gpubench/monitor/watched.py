@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gpubench.monitor import metrics
@@ -53,6 +53,8 @@ class Watched:
     passed_mib: Mapping[str, float] = field(default_factory=dict)
     """By how much torch's allocator had held more, at its peak, than when training ended: the driver's polls may
     have missed that peak."""
+    shared: Collection[str] = ()
+    """Those of its GPUs that other jobs used meanwhile: what the driver tells of a whole GPU is not the trial's."""
 
     @property
     def measured(self) -> list[Window]:
@@ -101,3 +103,5 @@ class Figure:
     """None: read at certain moments."""
     samples: int
     gaps: int = 0
+    by_gpu: Mapping[str, float] = field(default_factory=dict)
+    """What it is the sum of, where it is one."""

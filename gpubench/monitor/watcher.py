@@ -1,5 +1,7 @@
 """Watches one trial from outside. Single-threaded: the runner's event loop calls it when something is due.
 
+Of jobs side by side each has a watcher of its own; one loop calls them all.
+
 watcher = Watcher(nvml, machine, gpu_uuids, cpu_ids)
 watcher.before()                    # nothing of the trial runs yet
 watcher.start(leader_pid)
@@ -15,18 +17,20 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ParamSpec, Protocol
 
 from gpubench.monitor import host, metrics
 from gpubench.monitor.buffers import DriverBuffers
 from gpubench.monitor.figures import Figures, Watched, Window, figures
+from gpubench.monitor.host_figures import tree_cpu_s
 from gpubench.monitor.missing import Unmeasured
 from gpubench.monitor.neighbours import Neighbours
 from gpubench.monitor.nvml import NoNvml, Nvml
 from gpubench.monitor.pacing import Clock, Schedule, Sparing
 from gpubench.monitor.samples import HOST, SAMPLE_HEADER, Samples
+from gpubench.monitor.shared_nvml import afresh
 
 __all__ = ["SAMPLE_HEADER", "Figures", "Live", "Watcher", "Window"]
 
@@ -63,10 +67,16 @@ class Live:
     """The latest readings, for the live view. None: not known."""
 
     gpu_mem_mib: float | None
-    """Of the trial on its fullest GPU; where the driver does not tell, the growth of device memory."""
+    """Of the trial on its fullest GPU; where the driver does not tell, the growth of device memory, unless other jobs
+    share it."""
     gpu_util_pct: float | None
     """Mean over the trial's GPUs."""
     cpu_util_pct: float | None
+
+
+def nobody() -> Collection[int]:
+    """The friends of a trial that runs alone."""
+    return ()
 
 
 class Watcher:
@@ -80,14 +90,20 @@ class Watcher:
         cpu_ids: Sequence[int],
         clock: Clock = time.monotonic,
         wall: Clock = time.time,
+        *,
+        friends: Callable[[], Collection[int]] = nobody,
+        shared_gpus: Collection[str] = (),
     ) -> None:
         """`gpu_uuids`: the trial's GPUs, none for a CPU trial; `cpu_ids`: the CPUs that it may run on.
 
-        `wall`: seconds since 1970, by which the driver dates its own samples.
+        `wall`: seconds since 1970, by which the driver dates its own samples. `friends`: the process ids of the jobs
+        beside it, as their watchers' `pids` tell them now; `shared_gpus`: those of its GPUs that they use too.
         """
         self._nvml: Nvml = nvml or NoNvml("NVML was not opened")
+        self._friends = friends
         numbers = {gpu.uuid: str(gpu.index) for gpu in machine.gpus}
         self._gpus = {uuid: numbers.get(uuid, uuid[:12]) for uuid in gpu_uuids}
+        self._shared = tuple(gpu for uuid, gpu in self._gpus.items() if uuid in shared_gpus)
         self._cpu_ids = tuple(cpu_ids)
         self._bound = len(self._cpu_ids) <= machine.cpu_count
         self._cpus = len(self._cpu_ids) if self._bound else float(machine.cpu_quota or machine.cpu_count)
@@ -143,7 +159,7 @@ class Watcher:
         if "totals" in due:
             self._totals()
             self._each_gpu(metrics.TOTALS)
-            self._process_memory()
+            self._process_memory(self._nvml)
         for buffer in metrics.BUFFERS:
             if buffer.name in due:
                 self._buffers.fetch(buffer)
@@ -169,9 +185,10 @@ class Watcher:
         """
         self._totals()
         self._energy()
-        self._process_memory()
+        exact = afresh(self._nvml)
+        self._process_memory(exact)
         for uuid, gpu in self._gpus.items():
-            self._read(metrics.DEVICE_MEMORY, gpu, metrics.device_memory, self._nvml, uuid)
+            self._read(metrics.DEVICE_MEMORY, gpu, metrics.device_memory, exact, uuid)
         self._trained_until = self._clock()
         self.after()  # the teardown may last longer than a buffer is deep
         self._read(metrics.TREE_MEMORY, HOST, self._tree_memory)
@@ -181,28 +198,21 @@ class Watcher:
         for buffer in metrics.BUFFERS:
             self._buffers.fetch(buffer)
 
-    def process_gpu_mib(self, *, known: bool = False) -> dict[str, float] | None:
-        """The driver's figure for the trial's processes now: uuid -> MiB. None: it does not tell.
+    def process_gpu_mib(self) -> dict[str, float] | None:
+        """The driver's figure for the trial's processes now: uuid -> MiB. None: it does not tell."""
+        # A rank that asks has just allocated: what another job's watcher was told a moment ago won't do.
+        return self._of_processes(afresh(self._nvml))
 
-        `known`: take its processes as the last reading of their CPU time found them.
-        """
+    def pids(self) -> set[int]:
+        """The trial's processes as its CPU readings found them, those that have ended included. Reads nothing."""
+        return self._tree.seen() if self._tree else set()
+
+    def cpu_s(self, t0: float, t1: float) -> float | None:
+        """CPU seconds of the trial's process tree between two times on the clock given; None: not covered."""
         try:
-            # Before the driver is asked: who comes between the two has no memory yet.
-            tree = self._living()
-            pids = set(tree.known() if known else tree.pids())
-            listed = {uuid: self._nvml.processes(uuid) for uuid in self._gpus}
-        except Unmeasured as reason:
-            self._no_process_memory(str(reason), self._samples.gap)
+            return tree_cpu_s(self._samples, t0, t1)
+        except Unmeasured:  # whoever asks has a figure of his own, which says why it is missing
             return None
-        self._neighbours.meanwhile(listed, pids)
-        mine = {uuid: [mib for pid, mib in found if pid in pids] for uuid, found in listed.items()}
-        if not any(mine.values()):
-            self._no_process_memory(_NOT_OURS, self._samples.note)
-            return None
-        if any(None in amounts for amounts in mine.values()):
-            self._no_process_memory(_NOT_TOLD, self._samples.gap)
-            return None
-        return {uuid: sum(mib for mib in amounts if mib is not None) for uuid, amounts in mine.items()}
 
     def now(self) -> Live:
         """The latest readings. Reads nothing itself."""
@@ -213,10 +223,12 @@ class Watcher:
         )
 
     def figures(self, windows: Sequence[Window], passed_mib: Mapping[str, float] | None = None) -> Figures:
-        """The columns that are watched from outside, cut to the measured windows.
+        """The columns that are watched from outside, cut to the measured windows. Names GPUs by their uuids.
 
         `passed_mib`: GPU uuid -> by how much torch's allocator had held more at its peak than at the end.
         """
+        # Those, too, that the driver listed before their own watcher met them.
+        self._neighbours.know(self._friends())
         skipped = self._schedule.skipped if self._schedule else {}
         watched = Watched(
             samples=self._samples,
@@ -229,10 +241,15 @@ class Watcher:
             trained_until=self._trained_until,
             power_source=self._nvml.power_source,
             passed_mib={self._gpus[uuid]: mib for uuid, mib in (passed_mib or {}).items()},
+            shared=self._shared,
             skipped={metrics.RATES_S: skipped.get("rates", ()), metrics.TOTALS_S: skipped.get("totals", ())},
         )
+        made = figures(watched)
         return replace(
-            figures(watched),
+            made,
+            joules_by_gpu=self._by_uuid(made.joules_by_gpu),
+            sampled_joules_by_gpu=self._by_uuid(made.sampled_joules_by_gpu),
+            joules_by_epoch={epoch: self._by_uuid(joules) for epoch, joules in made.joules_by_epoch.items()},
             strangers=self._neighbours.strangers,
             desktops=self._neighbours.desktops,
             max_sm_clock_mhz=self._max_clock(),
@@ -275,6 +292,9 @@ class Watcher:
         # A batch system may grant a number of CPUs and bind to none: nobody else's work is then "on them".
         return f"the trial's processes alone: {self._cpus:g} of {len(self._cpu_ids)} CPUs, none in particular"
 
+    def _by_uuid(self, by_gpu: Mapping[str, float]) -> dict[str, float]:
+        return {uuid: by_gpu[gpu] for uuid, gpu in self._gpus.items() if gpu in by_gpu}
+
     def _max_clock(self) -> float | None:
         try:
             return min((self._nvml.max_sm_clock_mhz(uuid) for uuid in self._gpus), default=None)
@@ -295,10 +315,30 @@ class Watcher:
         self._read(metrics.CPU_TREE, HOST, self._tree_cpu_s)
         self._sparing_totals.done(t, self._clock())
 
-    def _process_memory(self) -> None:
+    def _process_memory(self, nvml: Nvml) -> None:
         t = self._clock()
-        for uuid, mib in (self.process_gpu_mib(known=True) or {}).items() if self._gpus else ():
+        for uuid, mib in (self._of_processes(nvml, known=True) or {}).items() if self._gpus else ():
             self._samples.add(t, metrics.PROCESS_MEMORY, mib, self._gpus[uuid])
+
+    def _of_processes(self, nvml: Nvml, *, known: bool = False) -> dict[str, float] | None:
+        """uuid -> MiB. `known`: the trial's processes are those that the last reading of their CPU time found."""
+        try:
+            # Before the driver is asked: who comes between the two has no memory yet.
+            tree = self._living()
+            pids = set(tree.known() if known else tree.pids())
+            listed = {uuid: nvml.processes(uuid) for uuid in self._gpus}
+        except Unmeasured as reason:
+            self._no_process_memory(str(reason), self._samples.gap)
+            return None
+        self._neighbours.meanwhile(listed, pids | set(self._friends()))
+        mine = {uuid: [mib for pid, mib in found if pid in pids] for uuid, found in listed.items()}
+        if not any(mine.values()):
+            self._no_process_memory(_NOT_OURS, self._samples.note)
+            return None
+        if any(None in amounts for amounts in mine.values()):
+            self._no_process_memory(_NOT_TOLD, self._samples.gap)
+            return None
+        return {uuid: sum(mib for mib in amounts if mib is not None) for uuid, amounts in mine.items()}
 
     def _no_process_memory(self, reason: str, note: Callable[[str, str, str], None]) -> None:
         for gpu in self._gpus.values():
@@ -324,6 +364,8 @@ class Watcher:
     def _fullest_now(self) -> float | None:
         if own := self._latest(metrics.PROCESS_MEMORY):
             return max(own)
+        if self._shared:
+            return None  # what grew may be another job's
         used = {gpu: self._samples.series(metrics.DEVICE_MEMORY, gpu).values for gpu in self._baseline_mib}
         return max((u[-1] - self._baseline_mib[gpu] for gpu, u in used.items() if u), default=None)
 

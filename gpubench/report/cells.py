@@ -7,7 +7,8 @@ from typing import Any
 
 from gpubench.analysis import scaling
 from gpubench.analysis.varied import Row
-from gpubench.report.words import MINUS, UNKNOWN, clean
+from gpubench.report import groups
+from gpubench.report.words import UNKNOWN, clean, number, signed
 from gpubench.result import Column
 from gpubench.rounding import half_up
 
@@ -29,10 +30,10 @@ def texts(column: Column, rows: Sequence[Row]) -> list[str]:
     digits = _digits(column, found)
     texts = []
     for row, value in zip(rows, found, strict=True):
-        if value is None:
-            has_no_other = name.endswith("_growth_pct") or name in scaling.COLUMNS
-            nothing_to_say = (has_no_other and row["status"] == "ok") or name in ("group", "job")
-            texts.append("" if nothing_to_say else UNKNOWN)
+        if value is None and name == "full_together" and (row.get("together") or {}).get("resources"):
+            texts.append("nothing")
+        elif value is None:
+            texts.append("" if _need_not_be(row, name) else UNKNOWN)
         elif name.endswith("_growth_pct"):
             texts.append(signed_percent(value))
         elif name == "epoch_time_s":
@@ -40,6 +41,15 @@ def texts(column: Column, rows: Sequence[Row]) -> list[str]:
         else:
             texts.append(_text(value, digits))
     return texts
+
+
+def _need_not_be(row: Row, name: str) -> bool:
+    """Whether a row has no such figure because it is none of its business."""
+    compares = name.endswith("_growth_pct") or name in scaling.COLUMNS
+    if row.get("group"):
+        # Top-1 is left to the same trial alone.
+        return compares or (name == "top1_pct" and row["status"] == "ok")
+    return (compares and row["status"] == "ok") or name in ("group", "job", *groups.COLUMNS)
 
 
 def _digits(column: Column, found: Sequence[Any]) -> int | None:
@@ -78,7 +88,7 @@ def _text(value: Any, digits: int | None) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, (int, float)) and digits is not None:
-        return f"{half_up(value, digits):,}".replace("-", MINUS)
+        return number(value, digits)
     if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, (list, tuple)):
@@ -88,6 +98,4 @@ def _text(value: Any, digits: int | None) -> str:
 
 def signed_percent(value: float) -> str:
     """`+22 %`, `−43 %`, `0 %`."""
-    whole = int(half_up(value))
-    sign = "+" if whole > 0 else MINUS if whole < 0 else ""
-    return f"{sign}{abs(whole):,} %"
+    return f"{signed(value)} %"

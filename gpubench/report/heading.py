@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from gpubench import result
-from gpubench.analysis.varied import Row, constant, inferred, values
-from gpubench.report.words import WORDS
+from gpubench.analysis.varied import Row, constant, inferred, solo, values
+from gpubench.report.words import WORDS, many
 
 
 def heading(rows: Sequence[Row], grown: Sequence[Row], fields: Collection[str]) -> list[str]:
@@ -42,6 +42,7 @@ def _no_top1(rows: Sequence[Row]) -> str:
     ended = [row for row in rows if row["status"] == "ok"]
     if any(row.get("top1_pct") is not None for row in ended):
         return ""
+    ended = solo(ended) or ended  # jobs of groups leave it to the same trials alone
     why = dict.fromkeys(said for row in ended if (said := (row.get("missing") or {}).get("top1_pct")))
     return f"top-1 not measured: {'; '.join(why)}" if why else ""
 
@@ -53,10 +54,10 @@ def _configuration(fixed: Mapping[str, Any], rows: Sequence[Row], fields: Collec
         "batch_size": "batch size {}", "gpus": "{} GPU", "gpu_ids": "GPU ids {}", "ranks": "{} rank",
         "strategy": "{}", "precision": "{}", "memory_format": "{}", "execution": "{}", "optimizer": "{}",
         "workers": "{} worker", "cpus": "{} CPU", "gpu_mem_cap_mib": "GPU memory capped at {} MiB",
-        "steps": "{} step", "copies": "{} copies", "until_top1": "until top-1 {} %",
+        "cpu_sharing": "CPUs {}", "steps": "{} step", "copies": "{} copies", "until_top1": "until top-1 {} %",
         "breakdown": "parts of steps timed",
     }  # fmt: skip
-    silent = {("width", 1.0), ("copies", 1), ("gpus", 0), ("breakdown", False)}
+    silent = {("width", 1.0), ("copies", 1), ("gpus", 0), ("breakdown", False), ("cpu_sharing", "shared")}
     parts = []
     for field, words in said.items():
         if field in fixed and (field, fixed[field]) not in silent:
@@ -81,6 +82,7 @@ def _hardware(rows: Sequence[Row]) -> str:
     for field in ("torch", "driver"):
         found = values(rows, field)
         parts += [f"{field} {' and '.join(map(str, found))}"] if found else []
+    parts += [f"MPS {state}" for state in values(rows, "mps") if state not in (None, "off")]
     sources = {row.get("source") or "measured" for row in rows if row["status"] not in ("skipped", "missing")}
     parts += [f"taken from a {source}" for source in sorted(sources - {"measured"})]
     return "; ".join(part for part in parts if part)
@@ -101,5 +103,9 @@ def _machine(row: Row) -> str:
 def _counts(rows: Sequence[Row]) -> str:
     counts = Counter(row["status"] for row in rows)
     order = ("ok", "oom", "failed", "timeout", "interrupted", "skipped", "missing")
-    trials = f"{len(rows)} trial{'s' if len(rows) != 1 else ''}"
-    return f"{trials}: " + ", ".join(f"{counts[s]} {WORDS.get(s, s)}" for s in order if counts[s])
+    alone = solo(rows)
+    jobs = [row for row in rows if row.get("group")]
+    groups = {row.get("group_id") or row["group"] for row in jobs}
+    told = [many(len(alone), "trial")] if alone or not jobs else []
+    told += [f"{many(len(jobs), 'job')} of {many(len(groups), 'group')}"] if jobs else []
+    return f"{' and '.join(told)}: " + ", ".join(f"{counts[s]} {WORDS.get(s, s)}" for s in order if counts[s])

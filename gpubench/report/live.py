@@ -6,12 +6,15 @@ times a second, and `close` on every way out (a live terminal has its cursor hid
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, Self
 
+from gpubench.analysis.slowdown import verdict
 from gpubench.analysis.varied import Row
+from gpubench.report import words
 from gpubench.report.terminal import encodable
-from gpubench.report.words import WORDS, clean
+from gpubench.report.words import WORDS, clean, listed
 from gpubench.rounding import half_up
 
 if TYPE_CHECKING:
@@ -67,6 +70,9 @@ class View(Protocol):
     def finished(self, number: int, total: int, label: str, row: Row) -> None:
         """Trial `number` has ended; `row` is its row of trials.csv."""
 
+    def finished_group(self, number: int, total: int, label: str, rows: Sequence[Row]) -> None:
+        """Unit `number`, a group, has ended; `rows` are those of its jobs, in their order."""
+
     def say(self, text: str) -> None:
         """One line that stays: what the sweep will do, a warning."""
 
@@ -99,6 +105,9 @@ class QuietView:
     def finished(self, number: int, total: int, label: str, row: Row) -> None:
         pass
 
+    def finished_group(self, number: int, total: int, label: str, rows: Sequence[Row]) -> None:
+        pass
+
     def say(self, text: str) -> None:
         pass
 
@@ -128,6 +137,9 @@ class PlainView(QuietView):
 
     def finished(self, number: int, total: int, label: str, row: Row) -> None:
         self.say(finished_line(number, total, label, row))
+
+    def finished_group(self, number: int, total: int, label: str, rows: Sequence[Row]) -> None:
+        self.say(group_line(number, total, label, rows))
 
     def say(self, text: str) -> None:
         self.console.file.write(encodable(clean(text), self.console.encoding) + "\n")
@@ -159,11 +171,16 @@ class LiveView(QuietView):
         self.live.update(frame(progress, self.console.width, self.console.encoding), refresh=True)
 
     def finished(self, number: int, total: int, label: str, row: Row) -> None:
+        self._put(finished_line(number, total, label, row), row["status"])
+
+    def finished_group(self, number: int, total: int, label: str, rows: Sequence[Row]) -> None:
+        self._put(group_line(number, total, label, rows), first_cause(rows)["status"])
+
+    def _put(self, line: str, status: str) -> None:
         from rich.text import Text
 
-        style = {"ok": "", "skipped": "dim", "oom": "yellow"}.get(row["status"], "red")
-        line = encodable(finished_line(number, total, label, row), self.console.encoding)
-        self.console.print(Text(line, style), highlight=False)
+        style = {"ok": "", "skipped": "dim", "oom": "yellow"}.get(status, "red")
+        self.console.print(Text(encodable(line, self.console.encoding), style), highlight=False)
 
     def say(self, text: str) -> None:
         from rich.text import Text
@@ -188,6 +205,41 @@ def finished_line(number: int, total: int, label: str, row: Row) -> str:
     elif status != "oom" and row.get("reason"):
         parts.append(row["reason"].strip().splitlines()[0])
     return clean("  ".join(parts))
+
+
+def group_line(number: int, total: int, label: str, rows: Sequence[Row]) -> str:
+    """`[4/6] 3 copies  ok  2.61 s, 2.60 s, 2.62 s (2.01, 2.00 and 2.02 times alone): partly parallel, overlap gain …`.
+
+    Of a group that ended otherwise: how, which job was the first cause, and why.
+    """
+    cause = first_cause(rows)
+    status = str(cause["status"])
+    parts = [f"[{number}/{total}] {label}", WORDS.get(status, status)]
+    if status == "ok":
+        parts.append(_times(rows))
+    else:
+        reason = [line.strip() for line in (cause.get("reason") or "").strip().splitlines()[:1]]
+        job = [f"job {cause['job']}"] if status != "skipped" and cause.get("job") else []
+        parts.append(": ".join([*job, *reason]))
+    return clean("  ".join(part for part in parts if part))
+
+
+def first_cause(rows: Sequence[Row]) -> Row:
+    """The first job that ended badly by itself: others are skipped because of it. The first job where all are ok."""
+    bad = [row for row in rows if row["status"] != "ok"]
+    return next((row for row in bad if row["status"] != "skipped"), (bad or rows)[0])
+
+
+def _times(rows: Sequence[Row]) -> str:
+    times = [row["epoch_time_s"] for row in rows if row.get("epoch_time_s") is not None]
+    slowdowns = [row["slowdown"] for row in rows if row.get("slowdown") is not None]
+    gain = rows[0].get("overlap_gain")
+    said = ", ".join(f"{half_up(time, 2)} s" for time in times)
+    if len(slowdowns) == len(rows):
+        said += f" ({listed([words.number(value, 2) for value in slowdowns])} times alone)"
+    if gain is not None:
+        said += f": {rows[0].get('sharing') or verdict(gain)}, overlap gain {words.number(gain, 2)}"
+    return said
 
 
 def frame(progress: Progress, width: int, encoding: str = "utf-8") -> Text:

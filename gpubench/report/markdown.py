@@ -14,11 +14,17 @@ def text(tables: Sequence[Table]) -> str:
 
 def _one(table: Table) -> str:
     marks = ["---:" if table.numeric(number) else ":---" for number in range(len(table.columns))]
-    rows = [table.headings, marks, *table.cells]
-    grid = ["| " + " | ".join(map(escape, row)) + " |" for row in rows]
-    blocks = [f"## {table.name}", "  \n".join(table.heading), "\n".join(grid)]
+    blocks = [f"## {table.name}", "  \n".join(table.heading), grid([table.headings, marks, *table.cells])]
+    for matrix in table.matrices:
+        marks = [":---", *["---:"] * (len(matrix.headings) - 1)]
+        blocks += [f"{escape(matrix.title)}:", grid([matrix.headings, marks, *matrix.cells])]
     blocks += ["\n".join(f"- {escape(note)}" for note in table.notes)] if table.notes else []
     return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def grid(rows: Sequence[Sequence[str]]) -> str:
+    """Lines between pipes; the second says where each column's text stands."""
+    return "\n".join("| " + " | ".join(map(escape, row)) + " |" for row in rows)
 
 
 def escape(cell: str) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from gpubench.analysis.repeats import codes
 from gpubench.analysis.varied import Row, label
 from gpubench.report.cells import DOUBTED, epoch_time
-from gpubench.report.words import clean
+from gpubench.report.groups import agree, number_of
+from gpubench.report.words import clean, listed
 
 
 def notes(rows: Sequence[Row], fields: Sequence[str]) -> list[str]:
@@ -65,6 +67,28 @@ def which(some: Sequence[Row], rows: Sequence[Row], fields: Sequence[str]) -> st
     """Names `some` of a table's `rows` in a few words."""
     if len(some) == len(rows):
         return "all rows" if len(rows) > 1 else "the only row"
-    if len(some) > 3:
-        return f"{len(some)} of {len(rows)} rows, the first: {label(some[0], fields)}"
-    return "; ".join(label(row, fields) for row in some)
+    names = _names(some, fields)
+    if len(names) > 3:
+        return f"{len(some)} of {len(rows)} rows, the first: {names[0]}"
+    return "; ".join(names)
+
+
+def _names(some: Sequence[Row], fields: Sequence[str]) -> list[str]:
+    """A name a row, but one for all jobs of a group: `3 copies: jobs 1 and 3 of 3, batch_size=16`."""
+    of_groups: dict[tuple[Any, ...], list[Row]] = {}
+    for place, row in enumerate(some):
+        unit = (row["group"], row.get("group_id")) if number_of(row) else (place,)
+        of_groups.setdefault(unit, []).append(row)
+    return [
+        _jobs(mine, fields) if number_of(mine[0]) else label(mine[0], fields) for mine in of_groups.values()
+    ]
+
+
+def _jobs(mine: Sequence[Row], fields: Sequence[str]) -> str:
+    size = str(mine[0]["job"]).rpartition(" ")[2]
+    numbers = [str(number_of(row)) for row in mine]
+    every = len(set(numbers)) == int(size)
+    said = f"all {size} jobs" if every else f"job{'s' * (len(mine) > 1)} {listed(numbers)} of {size}"
+    alike = [field for field in fields if field not in ("group", "job") and agree(field, [mine])]
+    parts = [f"{mine[0]['group']}: {said}" if "group" in fields else said, label(mine[0], alike)]
+    return ", ".join(part for part in parts if part)

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from gpubench import result
 from gpubench.analysis.varied import Row
 from gpubench.report import markdown
+from gpubench.report.groups import COLUMNS as OF_GROUPS
+from gpubench.report.groups import number_of
 from gpubench.report.notes import which
 from gpubench.report.table import Table
 from gpubench.report.words import clean
@@ -38,7 +40,8 @@ def as_markdown(tables: Sequence[Table]) -> str:
 def lines(table: Table) -> list[str]:
     """`columns: statement (rows)`: first the sampled columns, then the empty ones, then rows without figures."""
     rows = table.trials
-    fields = [*table.varied, *(["repeat"] if any(row.get("repeat") for row in rows) else [])]
+    place = [name for name in ("group", "job") if any(number_of(row) for row in rows)]
+    fields = [*place, *table.varied, *(["repeat"] if any(row.get("repeat") for row in rows) else [])]
     ok = [row for row in rows if row["status"] == "ok"]
     sampled, empty = [], []
     for column in COLUMNS:
@@ -82,6 +85,8 @@ def _statement(row: Row, column: str) -> str:
         why = (row.get("missing") or {}).get(column)
         if why is None and row.get("source", "measured") != "measured":
             return ""  # the line on all other columns says it
+        if why is None and column in OF_GROUPS and not row.get("group"):
+            why = "the trial ran alone"  # in records that are older than the column, too
         return f"empty: {_by_whom(why, row.get('gpubench'))}" if why else NO_REASON
     source = (row.get("provenance") or {}).get(column)
     if isinstance(source, Mapping):

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from gpubench import result
 from gpubench.analysis import scaling
+from gpubench.report import groups
 from gpubench.report.table import Table
 
 FIGURES = (
@@ -17,11 +18,14 @@ FIGURES = (
 )  # fmt: skip
 """Always there, empty or not, and new ones last, so that a sheet that refers to them keeps working."""
 
+OF_GROUPS = tuple(name for name in groups.COLUMNS if not name.endswith("_id"))
+"""There where any row is a job of a group."""
+
 PLACE = ("gpu_name", "cpu_name", "group", "job")
 
 
 def text(tables: Sequence[Table]) -> str:
-    """UTF-8 text with commas, dots and one header: experiment, what varies in any table, FIGURES.
+    """UTF-8 text with commas, dots and one header: experiment, what varies in any table, FIGURES, OF_GROUPS.
 
     A field that varies in one table only is filled in for the others too. Cells are those of `result.cell`.
     """
@@ -30,6 +34,7 @@ def text(tables: Sequence[Table]) -> str:
     names = ["experiment", *(name for name in PLACE if name in shown)]
     names += [column.name for column in result.TRIAL if column.name in varied]
     names += [*(["repeats"] if "repeats" in shown else []), *FIGURES]
+    names += OF_GROUPS if any(row.get("group") for table in tables for row in table.rows) else ()
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(names)

@@ -11,11 +11,14 @@ from gpubench.analysis import energy, scaling
 from gpubench.analysis.growth import growth, moves_with, ordered_axis
 from gpubench.analysis.knee import knees
 from gpubench.analysis.repeats import REPEATS
-from gpubench.analysis.varied import Axes, Row, machine, together, values, varied
+from gpubench.analysis.varied import Axes, Row, asked, determined, machine, solo, together, values, varied
+from gpubench.report import groups
 from gpubench.report.cells import texts
 from gpubench.report.choice import SHOW, Choice
+from gpubench.report.groups import Group
 from gpubench.report.heading import heading
 from gpubench.report.notes import notes
+from gpubench.report.pairs import Matrix, matrices
 from gpubench.report.words import clean
 from gpubench.result import Column, Record
 
@@ -34,8 +37,8 @@ TO_TOP1: tuple[str, ...] = ("epochs_to_top1", "time_to_top1_s", "energy_to_top1_
 FIGURES: tuple[str, ...] = (
     "gpu_mem_mib", "gpu_mem_growth_pct", "gpu_util_pct", "cpu_util_pct",
     "epoch_time_s", "epoch_time_growth_pct", "images_per_s", *scaling.COLUMNS, "data_wait_pct", *BREAKDOWN,
-    "energy_j", "images_per_joule", "solo_epoch_time_s", "slowdown", "overlap_gain", "predicted_slowdown",
-    "top1_pct", *TO_TOP1,
+    "energy_j", "images_per_joule", "solo_epoch_time_s", "slowdown", "predicted_slowdown", "overlap_gain",
+    "sharing", "full_together", "top1_pct", *TO_TOP1,
 )  # fmt: skip
 """Columns of figures, in reading order; those that are empty for all rows are left out."""
 
@@ -69,7 +72,9 @@ class Table:
     axes: Axes
     """The axes that were asked for, as far as a plan tells."""
     notes: tuple[str, ...]
-    """Sentences below: where a larger batch stops paying, what failed, doubts."""
+    """Sentences below: where a larger batch stops paying, what jobs together did, what failed, doubts."""
+    matrices: tuple[Matrix, ...] = ()
+    """Of pairs of jobs, each with each, between the rows and the notes."""
 
     @property
     def headings(self) -> tuple[str, ...]:
@@ -135,27 +140,56 @@ def build(
     axis = ordered_axis(axes, rows)
     tied = moves_with(axis, axes, rows) if axis else ()
     grown = growth(rows, axis, tied)
+    found = groups.gathered(grown, axes)
+    grown = [*solo(grown), *(row for group in found for row in group.rows)]
     scaled = scaling.scale(grown, together(axes, "gpus", "ranks"), together(axes, "batch_size"))
     for row in grown:
         row["images_per_joule"], row["edp_js"] = energy.images_per_joule(row), energy.edp_js(row)
     fields = varied(grown, axes) or ("batch_size",)
-    names = [*_place(grown), *fields]
+    # The rows that jobs are compared with answer no question of their own, unless somebody asked it.
+    of_batches, of_devices = (
+        not found or not axes or bool(set(asked(axes)) & set(names))
+        for names in (("batch_size",), scaling.DEVICES)
+    )
+    names = [*_place(grown), *(field for field in fields if not _needless(field, fields, grown))]
     names += ["repeats"] if any(row["repeats"] > 1 for row in grown) else []
-    names += [figure for figure in FIGURES if _shown(figure, grown)]
+    names += [
+        figure
+        for figure in FIGURES
+        if _shown(figure, grown) and (of_devices or figure not in scaling.COLUMNS)
+    ]
     columns = tuple(COLUMN[column] for column in choice.of([*names, "status"]))
-    said = [knee.sentence for knee in knees(rows, tied)] if "batch_size" in fields else []
-    said += [sentence] if (sentence := scaling.sentence(grown, scaled)) else []
+    said = [knee.sentence for knee in knees(rows, tied)] if "batch_size" in fields and of_batches else []
+    if of_devices and (sentence := scaling.sentence(grown, scaled)):
+        said.append(sentence)
+    said += groups.sentences(found)
     return Table(
         name=clean(name),
         heading=tuple(clean(line) for line in (question, *heading(rows, grown, fields)) if line),
         columns=columns,
-        cells=tuple(zip(*(texts(column, grown) for column in columns), strict=True)),
+        cells=tuple(zip(*(_texts(column, grown, found) for column in columns), strict=True)),
         rows=tuple(grown),
         varied=fields,
-        notes=(*said, *notes(grown, [*_place(grown), *fields])),
+        notes=(*(clean(sentence) for sentence in said), *notes(grown, [*_place(grown), *fields])),
+        matrices=tuple(matrices(found, axes)),
         trials=tuple(rows),
         axes=axes,
     )
+
+
+def _needless(field: str, fields: Sequence[str], rows: Sequence[Row]) -> bool:
+    """Whether people need no column for a field, beside jobs: `3 copies` and `0+1` say how many. CSVs have it."""
+    if field == "gpus":
+        return "gpu_ids" in fields and "job" in _place(rows)
+    return field == "copies" and "group" in _place(rows) and determined(rows, field, ("group",))
+
+
+def _texts(column: Column, rows: Sequence[Row], found: Sequence[Group]) -> list[str]:
+    """The column's cells. What a group is called stands in its first row."""
+    if column.name != "group":
+        return texts(column, rows)
+    names = [clean(text) for group in found for text in (group.label, *[""] * (len(group.rows) - 1))]
+    return [""] * (len(rows) - len(names)) + names
 
 
 def _shown(figure: str, rows: Sequence[Row]) -> bool:
@@ -192,8 +226,8 @@ def _sort_key(value: Any) -> tuple[int, Any]:
 
 def _place(rows: Sequence[Row]) -> list[str]:
     """Columns that say where a row was measured: the models where there are several, group and job."""
-    groups = {row.get("group") for row in rows}
+    names = {row.get("group") for row in rows}
     several = len({machine(row) for row in rows} - {None}) > 1
     found = [name for name in ("gpu_name", "cpu_name") if several and len(values(rows, name)) > 1]
-    found += ["group"] if len(groups) > 1 else []
-    return found + (["job"] if groups != {None} else [])
+    found += ["group"] if len(names) > 1 else []
+    return found + (["job"] if names != {None} else [])

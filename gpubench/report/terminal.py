@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gpubench.report import layout
+from gpubench.report.pairs import Matrix
 from gpubench.report.table import Table
 
 if TYPE_CHECKING:
@@ -21,10 +23,32 @@ PLAIN = {"−": "-", "–": "-", "×": "x", "±": "~", "─": "-", "━": "=", "
 def text(table: Table) -> str:
     """The table as plain text without control codes, ending in a newline."""
     heading, body = layout.lines(table)
-    rule = ["-" * len(cell) for cell in heading[0]]
-    grid = [layout.GAP.join(cells).rstrip() for cells in (*heading, rule, *body)]
+    widths = [len(cell) for cell in heading[0]]
+    (block,) = layout.blocks(table, widths, sys.maxsize)
+    rule = ["-" * width for width in widths]
+    grid = [_joined(cells, block) for cells in (*heading, rule)]
+    for number, cells in enumerate(body):
+        above = layout.section(table, number)
+        grid += [above] if above else []
+        grid.append(_joined(cells, block))
     notes = ("", *table.notes) if table.notes else ()
-    return "\n".join((table.name, *table.heading, "", *grid, *notes)) + "\n"
+    matrices = [line for matrix in table.matrices for line in ("", matrix.title, *_grid(matrix))]
+    return "\n".join((table.name, *table.heading, "", *grid, *matrices, *notes)) + "\n"
+
+
+def _joined(cells: Sequence[str], block: Sequence[int]) -> str:
+    return layout.GAP.join(cells[n] for n in block).rstrip()
+
+
+def _grid(matrix: Matrix, screen: int = sys.maxsize) -> list[str]:
+    """Lines of a matrix, in blocks of columns where it is wider than the screen."""
+    heading, body = layout.matrix_lines(matrix)
+    widths = [len(cell) for cell in heading[0]]
+    lines: list[str] = []
+    for block in layout.split([0], [0], [[n] for n in range(1, len(widths))], widths, screen):
+        lines += [""] if lines else []
+        lines += [_joined(cells, block) for cells in (*heading, ["-" * width for width in widths], *body)]
+    return lines
 
 
 def show(tables: Sequence[Table], console: Console) -> None:
@@ -56,6 +80,7 @@ def encodable(words: str, encoding: str) -> str:
 def _styled(table: Table, console: Console) -> None:
     from rich.text import Text
 
+    table, blocks = layout.fitted(table, console.width)
     heading, body = layout.lines(table)
 
     def put(line: Text, *, grid: bool = False) -> None:
@@ -68,18 +93,25 @@ def _styled(table: Table, console: Console) -> None:
         put(Text(sentence, "dim"))
     console.print()
     widths = [len(cell) for cell in heading[0]]
-    for place, block in enumerate(layout.blocks(table, widths, console.width)):
+    for place, block in enumerate(blocks):
         if place:
             console.print()
         for cells in heading:
             put(Text(layout.GAP.join(cells[n] for n in block), "bold"), grid=True)
         put(Text(layout.GAP.join("─" * widths[n] for n in block), "dim"), grid=True)
-        for cells, row in zip(body, table.rows, strict=True):
+        for number, (cells, row) in enumerate(zip(body, table.rows, strict=True)):
+            if above := layout.section(table, number):
+                put(Text(above, "bold"))
             line = Text()
             for n in block:
                 line.append(cells[n], _style(table.columns[n].name, str(row["endings"])))
                 line.append(layout.GAP)
             put(line, grid=True)
+    for matrix in table.matrices:
+        console.print()
+        put(Text(matrix.title, "bold"))
+        for words in _grid(matrix, console.width):
+            put(Text(words.replace("-", "─") if set(words) == {"-", " "} else words), grid=True)
     if table.notes:
         console.print()
     for note in table.notes:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+
+from gpubench.rounding import half_up
 
 UNKNOWN = "–"
 """Stands where a figure could not be had."""
@@ -12,6 +15,9 @@ WORDS = {"oom": "out of memory"}
 
 MINUS = "−"  # U+2212: as wide as the plus sign, and never taken for a dash
 
+BARE = ("model", "variant", "batch_size")
+"""Fields whose values speak for themselves in a job's name."""
+
 ANSI = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|.)")
 
 
@@ -19,3 +25,24 @@ def clean(text: str) -> str:
     """One line of text without control codes: reasons may quote what a process printed in colour."""
     plain = ANSI.sub("", text)
     return "".join(sign if sign.isprintable() else " " for sign in plain)
+
+
+def listed(words: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def number(value: float, digits: int = 0) -> str:
+    """`1.76`, `−0.05`."""
+    return f"{half_up(value, digits):,}".replace("-", MINUS)
+
+
+def signed(value: float) -> str:
+    """A change in whole units: `+22`, `−43`, `0`."""
+    whole = half_up(value)
+    return f"{'+' if whole > 0 else ''}{number(value)}"
+
+
+def many(count: int, what: str) -> str:
+    """`1 job`, `3 jobs`."""
+    return f"{count} {what}{'s' if count != 1 else ''}"

@@ -22,11 +22,20 @@ def announcement_lines(work: Sweep, planned: Sequence[Planned]) -> list[str]:
     rest = f" ({', '.join(others)})" if others else ""
     about = "at most" if what["most"] else "about" if what["known"] else "roughly"
     needs = f"; first {', '.join(what['needs'])}" if what["needs"] else ""
-    trials = f"{what['run']} trial{'s' if what['run'] != 1 else ''} to run{rest}"
+    trials, folder = f"{counted(planned)} to run{rest}", work.bench.results.folder
     return [
-        f"{work.plan.experiment.name}: {trials}, {about} {words(what['seconds'])}, results in {work.results.folder}",
+        f"{work.plan.experiment.name}: {trials}, {about} {words(what['seconds'])}, results in {folder}",
         f"images: {'; '.join(what['places'])}{needs}",
     ]
+
+
+def counted(planned: Sequence[Planned]) -> str:
+    """`4 trials and 2 groups` of those that are to run."""
+    groups = sum(item.unit.is_group for item in planned if item.state == "run")
+    trials = sum(item.state == "run" for item in planned) - groups
+    parts = [f"{trials} trial{'s' if trials != 1 else ''}"] if trials or not groups else []
+    parts += [f"{groups} group{'s' if groups != 1 else ''} of jobs"] if groups else []
+    return " and ".join(parts)
 
 
 def dropped_lines(plan: Plan) -> list[str]:
@@ -47,25 +56,25 @@ def announcement(sweep: Sweep, planned: Sequence[Planned]) -> Mapping[str, Any]:
     estimates = sweep.estimates(to_run)
     needs: dict[str, None] = {}
     places: dict[str, None] = {}
-    for wanted in dict.fromkeys(sweep.wanted(unit) for unit in to_run):  # each looks at the disk
+    each = dict.fromkeys(one for unit in to_run for one in sweep.bench.wanted(unit))
+    for wanted in each:  # it looks at the disk
         try:
             for step in locate.plan_of(*wanted):
                 needs[step] = None
         except GpubenchError as error:
             needs[str(error)] = None
-    for unit in to_run:
-        if unit.variant.files != "none":
-            facts = sweep.facts(unit)
+    for job in (job for unit in to_run for job in unit.jobs):
+        if job.variant.files != "none":
+            facts = sweep.bench.facts(job)
             where = facts.root or f"{facts.name} (torchvision)"
             places[f"{facts.train_images:,} images + {facts.val_images:,} for validation in {where}"] = None
         else:
             places["a resident batch of synthetic images"] = None
     return {
-        "run": len(to_run),
         "seconds": sum(e.seconds for e in estimates),
         "known": all(e.known for e in estimates),
         # Training until an accuracy ends earlier; nobody knows how much.
-        "most": any(unit.trial.until_top1 is not None for unit in to_run),
+        "most": any(job.trial.until_top1 is not None for unit in to_run for job in unit.jobs),
         "needs": list(needs),
         "places": list(places),
     }

@@ -18,7 +18,8 @@ from gpubench.analysis.varied import Row
 from gpubench.errors import UnusableError, UsageError, unknown
 from gpubench.experiment import experiment as experiments
 from gpubench.experiment.experiment import Experiment, Options
-from gpubench.experiment.plan import NEEDS, Plan, expand, plan_id
+from gpubench.experiment.plan import Plan, expand, plan_id
+from gpubench.experiment.skips import NEEDS
 from gpubench.launch.client import ForkServer
 from gpubench.monitor import idle
 from gpubench.monitor.missing import Unmeasured
@@ -30,7 +31,8 @@ from gpubench.report import sources as sources_report
 from gpubench.report.table import COLUMN, DETAILS, Table, tables
 from gpubench.result import Record
 from gpubench.runner import guard, host_load
-from gpubench.runner.announcing import announcement_lines, dropped_lines
+from gpubench.runner.announcing import announcement_lines, counted, dropped_lines
+from gpubench.runner.bench import Bench
 from gpubench.runner.estimate import words
 from gpubench.runner.preparing import prepare
 from gpubench.runner.sources import Disk
@@ -60,7 +62,7 @@ def read_experiment(path: Path | None, options: Options, *, has_gpu: bool) -> Ex
             base = replace(base, fixed={k: v for k, v in base.fixed.items() if k != "input_size"})
     asked = experiments.with_options(base, options)
     # Other axes ask another question than the built-in one.
-    same = path is not None or asked.varied == base.varied
+    same = path is not None or (asked.varied, asked.groups) == (base.varied, base.groups)
     return asked if same else replace(asked, question="")
 
 
@@ -70,7 +72,7 @@ def make_plan(experiment: Experiment, machine: environment.Machine, sources: Dis
         raise unknown("order", order, ORDERS)
     device = "cuda" if machine.gpus else "cpu"
     order = order or ("random" if experiment.repeats > 1 else "given")
-    return expand(experiment, device=device, sources=sources, order=order)
+    return expand(experiment, device=device, sources=sources, order=order, cpus=machine.cpu_count)
 
 
 def check_hardware(planned: Sequence[Planned], machine: environment.Machine) -> None:
@@ -94,14 +96,15 @@ def newest_results() -> Path:
     return max(found, key=lambda folder: max(p.stat().st_mtime for p in folder.iterdir()))
 
 
-def store_plan(sweep: Sweep) -> None:
+def store_plan(work: Sweep) -> None:
     """Keeps the plan as resolved, with the facts that its trials' ids rest on."""
-    plan = sweep.plan
-    for unit in plan.units:  # for a plan that was expanded elsewhere
-        sweep.sources.data(unit.trial.data)
-        sweep.sources.model(unit.trial.model)
-    toml = experiments.to_toml(plan.experiment, {"device": plan.device, **sweep.sources.stored()})
-    sweep.results.save_plan(plan.experiment.name, plan_id(plan.units), toml)
+    plan, bench = work.plan, work.bench
+    for job in plan.jobs:  # for a plan that was expanded elsewhere
+        bench.sources.data(job.trial.data)
+        bench.sources.model(job.trial.model)
+    facts = {"device": plan.device, "cpus": bench.machine.cpu_count, **bench.sources.stored()}
+    toml = experiments.to_toml(plan.experiment, facts)
+    bench.results.save_plan(plan.experiment.name, plan_id(plan.units), toml)
 
 
 def sweep(
@@ -128,7 +131,16 @@ def sweep(
             raise unknown("status to retry", name, RETRY)
     results = Results(results_folder(out, experiment))
     settings = Settings(retry=chosen_retry, fresh=fresh)
-    work = Sweep(plan=plan, results=results, machine=machine, nvml=usable, sources=sources, settings=settings)
+    bench = Bench(
+        machine=machine,
+        nvml=usable,
+        results=results,
+        sources=sources,
+        experiment=experiment.name,
+        device=plan.device,
+        timeout_s=experiment.timeout_s,
+    )
+    work = Sweep(plan=plan, bench=bench, settings=settings)
     if results.folder.exists() and not results.folder.is_dir():
         results.create()  # says what is wrong
     if mode == "plan":
@@ -153,7 +165,8 @@ def sweep(
                 failed=sum(item.state == "failed" for item in planned),
                 stale=sum(item.stale for item in planned),
             )
-            work.skips = {item.unit.trial_id: item.why for item in planned if item.state == "skip"}
+            skipped = [item for item in planned if item.state == "skip"]
+            work.skips = {job.trial_id: item.why for item in skipped for job in item.unit.jobs}
             work.write_tables()
     finish(work, planned, summary, view, mode)
     return RESUMABLE if summary.interrupted else 1 if summary.failed else 0
@@ -166,7 +179,7 @@ def run(
     for line in announcement_lines(work, planned):
         view.say(line)
     with stop_on_signals([view.close, work.abandon]) as stop:
-        tell_host_load(work.machine, view)  # before the fork server, whose start is a load of our own
+        tell_host_load(work.bench.machine, view)  # before the fork server, whose start is a load of our own
         launcher = ForkServer()
         try:
             with view:
@@ -194,19 +207,21 @@ def look_around(work: Sweep, planned: Sequence[Planned], view: live.View, *, all
 
     Raises UnusableError where somebody keeps one of them busy and that is not allowed.
     """
-    used = {uuid for item in planned if item.state == "run" for uuid in work.resolve(item.unit).gpu_uuids}
-    if not used or work.nvml is None:
+    bench = work.bench
+    units = [item.unit for item in planned if item.state == "run"]
+    used = {uuid for unit in units for one in bench.resolve(unit) for uuid in one.gpu_uuids}
+    if not used or bench.nvml is None:
         return
-    numbers = {gpu.uuid: gpu.index for gpu in work.machine.gpus if gpu.uuid in used}
-    ruling = guard.rule(idle.look_around(work.nvml, list(numbers)), numbers)
+    numbers = {gpu.uuid: gpu.index for gpu in bench.machine.gpus if gpu.uuid in used}
+    ruling = guard.rule(idle.look_around(bench.nvml, list(numbers)), numbers)
     for line in ruling.enforce(allow_busy=allow_busy):
         view.say(line)
-    work.idle_power_w, work.no_idle_power = dict(ruling.idle_power_w), dict(ruling.no_idle_power)
-    work.idle_readings = dict(ruling.idle_readings)
+    bench.idle_power_w, bench.no_idle_power = dict(ruling.idle_power_w), dict(ruling.no_idle_power)
+    bench.idle_readings = dict(ruling.idle_readings)
 
 
 def emit(record: Record, mode: Mode) -> None:
-    """With --json, a line for each unit as it ends."""
+    """With --json, a line for each trial as it ends; the jobs of a group each have one."""
     if mode == "json":
         row = {k: v for k, v in row_of(record).items() if v is not None and k not in DETAILS}
         try:
@@ -224,33 +239,33 @@ def print_plan(work: Sweep, planned: Sequence[Planned]) -> None:
         if item.state == "run":
             guess = next(estimates)
             total += guess.seconds
-            most = item.unit.trial.until_top1 is not None
+            most = item.unit.jobs[0].trial.until_top1 is not None
             fate = f"{'at most' if most else 'about' if guess.known else 'roughly'} {words(guess.seconds)}"
         elif item.state == "done":
             fate = f"done ({item.why}{', stale: other versions' if item.stale else ''})"
         else:
             fate = {"skip": "skipped: ", "failed": "failed before (--retry failed): "}[item.state] + item.why
-        lines.append(f"{item.unit.trial_id}  {work.label(item.unit):<40}  {fate}")
-    to_run = sum(item.state == "run" for item in planned)
+        lines.append(f"{item.unit.unit_id}  {work.label(item.unit):<40}  {fate}")
     lines += dropped_lines(work.plan)
-    lines.append(f"{len(planned)} trials, {to_run} to run, {words(total)}; results in {work.results.folder}")
+    folder = work.bench.results.folder
+    lines.append(f"{counted(planned)} to run, of {len(planned)}; {words(total)}; results in {folder}")
     sys.stdout.write("\n".join(lines) + "\n")
 
 
 def finish(work: Sweep, planned: Sequence[Planned], summary: Summary, view: live.View, mode: Mode) -> None:
     """Prints the answer on stdout and what else there is to say on stderr."""
     if mode == "quiet":
-        print(work.results.folder)
+        print(work.bench.results.folder)
     elif mode == "table":
-        found = contents(work.results, work.records, work.skips)
+        found = contents(work.bench.results, work.records, work.skips)
         for problem in found.problems:
             view.say(problem)
         terminal.show(own_tables(work, found.rows), Console(highlight=False))
     elif mode == "json":
         ran = work.chosen()
         for item in planned:
-            if item.state == "done" and item.unit.trial_id in ran:
-                emit(ran[item.unit.trial_id], mode)
+            for job in item.unit.jobs if item.state == "done" else ():
+                emit(ran[job.trial_id], mode)
     if summary.interrupted:
         view.say("stopped; the same command goes on where this one stopped")
     elif summary.ran == 0:
@@ -268,7 +283,7 @@ def finish(work: Sweep, planned: Sequence[Planned], summary: Summary, view: live
 def own_tables(work: Sweep, rows: Sequence[Row]) -> list[Table]:
     """The table of this sweep's own trials. The folder may hold more: `gpubench table` prints them all."""
     experiment = work.plan.experiment
-    ids = [unit.trial_id for unit in work.plan.units]
+    ids = [job.trial_id for job in work.plan.jobs]
     mine = set(ids)
     return tables(
         [{**row, "experiment": experiment.name} for row in rows if row["trial_id"] in mine],

@@ -32,6 +32,17 @@ GAPS_PCT = 10.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Neighbours:
+    """The other jobs of the group."""
+
+    count: int = 0
+    on_gpus: int = 0
+    """GPUs of this job that others of them used, too."""
+    cpu_pct: float | None = 0.0
+    """Of this job's CPUs, what the others used in its measured windows; None: not known."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Case:
     """A result and what its doubts rest on."""
 
@@ -43,6 +54,9 @@ class Case:
     """The columns, as stored."""
     gpu_mib: int | None
     """Memory of the smallest of its GPUs; None: it uses none."""
+    neighbours: Neighbours = Neighbours()
+    stale_solo: bool = False
+    """Whether the same trial alone was measured under other versions."""
 
     def number(self, column: str) -> float | None:
         """A column's value, where it is a number."""
@@ -152,9 +166,10 @@ def _cpu_starved(case: Case) -> str | None:
 
 def _other_load(case: Case) -> str | None:
     whole, own = case.number("cpu_util_pct"), case.number("cpu_util_trial_pct")
-    if whole is None or own is None or whole - own <= OTHER_LOAD_PCT:
+    theirs = case.neighbours.cpu_pct
+    if whole is None or own is None or theirs is None or whole - own - theirs <= OTHER_LOAD_PCT:
         return None
-    return f"other work used {whole - own:.0f} % of the trial's CPUs meanwhile; run it again on a quiet host"
+    return f"other work used {whole - own - theirs:.0f} % of the trial's CPUs meanwhile; run it again on a quiet host"
 
 
 def _short_warmup(case: Case) -> str | None:
@@ -209,6 +224,21 @@ def _compile_cache(case: Case) -> str | None:
     return "the first steps compile the model; how long depends on whether its cache is warm"
 
 
+def _shared_gpu(case: Case) -> str | None:
+    if not case.neighbours.on_gpus:
+        return None
+    return (
+        "GPU use, memory traffic, power, clocks and temperature are the GPU's, which other jobs of the group shared; "
+        "energy is an estimate: the GPU's, divided by the busy time that each job's work takes alone"
+    )
+
+
+def _solo_stale(case: Case) -> str | None:
+    if not case.stale_solo:
+        return None
+    return "the same trial alone was measured under other versions; --retry stale measures it again"
+
+
 def _breakdown(case: Case) -> str | None:
     if not case.job.trial.breakdown:
         return None
@@ -238,6 +268,8 @@ RULES: dict[str, Callable[[Case], str | None]] = {
     "dp-channels-last": _dp_channels_last,
     "compile-cache": _compile_cache,
     "breakdown": _breakdown,
+    "shared-gpu": _shared_gpu,
+    "solo-stale": _solo_stale,
 }
 """Code -> the sentence, or None where there is no such doubt."""
 ANY_ENDING = ("stranger", "desktop", "cpu-starved", "dp", "dp-channels-last")

@@ -40,15 +40,17 @@ def merge(
     gpu_uuids: Sequence[str],
     idle_power_w: Mapping[str, float],
     no_idle_power: Mapping[str, str],
+    *,
+    alone: bool = True,
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """One value or one reason for every measured column.
 
     `idle_power_w`: GPU uuid -> watts before the sweep, for the GPUs where that was measured; `no_idle_power`: GPU
-    uuid -> why it was not, for others.
+    uuid -> why it was not, for others. `alone`: no job of a group, whose columns are filled in later.
     """
     result = {k: v for k, v in (ended.result | seen.result).items() if v is not None}
     measured = [e for e in ended.epochs if not e["warmup"]]
-    missing = {**ALONE, **seen.missing, **ended.missing}
+    missing = {**(ALONE if alone else {}), **seen.missing, **ended.missing}
     if result.get("epoch_time_source") == EXTRAPOLATED:
         for column in PER_EPOCH:
             if column in result:
@@ -82,7 +84,7 @@ def merge(
         return kept, {
             c.name: f"{status}: {reason}"[:200] for c in MEASURED if c.name not in ("doubts", *kept)
         }
-    names = [c.name for c in MEASURED if c.name != "doubts"]
+    names = [c.name for c in MEASURED if c.name != "doubts" and (alone or c.name not in OF_GROUPS)]
     why = {**missing, **(dict.fromkeys(OF_GPUS, "the trial uses no GPU") if not gpu_uuids else {})}
     return result, {n: why.get(n, "not reported") for n in names if result.get(n) is None}
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from gpubench.experiment.plan import Job
-from gpubench.launch.attempt import Progress as TrialProgress
+from gpubench.experiment.plan import Job, Unit
+from gpubench.launch.attempt import Progress as JobProgress
 from gpubench.monitor.watcher import Live
 from gpubench.report.live import Progress
 
 
 def progress_of(
-    job: Job,
-    progress: TrialProgress,
-    live: Live,
+    unit: Unit,
+    progress: Sequence[JobProgress],
+    live: Sequence[Live],
     *,
     label: str,
     done: int,
@@ -22,39 +22,62 @@ def progress_of(
     elapsed_s: float,
     estimated_s: Sequence[float],
 ) -> Progress:
-    """What the live view shows while `job` runs, `done` of `total` trials being over.
+    """What the live view shows while `unit` runs, `done` of `total` units being over.
 
-    `spent_s`: on this trial, `elapsed_s`: on the sweep, `estimated_s`: of this trial and of those that follow.
+    Of a group's jobs it follows the one that is the least far. `progress` and `live`: of each job.
+    `spent_s`: on this unit, `elapsed_s`: on the sweep, `estimated_s`: of this unit and of those that follow.
     """
-    begun = progress.steps > 0
-    epochs = max(1, 1 if job.trial.steps else job.trial.epochs)
-    part = (progress.epoch + progress.step / progress.steps) / epochs if begun else 0.0
-    # What the trial itself shows soon says more than any estimate.
+    parts = [_part(job, own) for job, own in zip(unit.jobs, progress, strict=True)]
+    last = min(range(len(parts)), key=parts.__getitem__)
+    job, own, part = unit.jobs[last], progress[last], parts[last]
+    begun = own.steps > 0
+    # What the unit itself shows soon says more than any estimate.
     own_s = spent_s * (1 - part) / part if 0.1 < part <= 1 else max(0.0, estimated_s[0] - spent_s)
     return Progress(
         done=done,
         total=total,
         trial_label=label,
-        epoch=progress.epoch + 1 if begun and not job.trial.steps else None,
+        epoch=own.epoch + 1 if begun and not job.trial.steps else None,
         epochs=job.trial.epochs if not job.trial.steps else None,
-        step=progress.step if begun else None,
-        steps=progress.steps if begun else None,
-        gpu_mem_mib=live.gpu_mem_mib,
-        gpu_util_pct=live.gpu_util_pct,
-        cpu_util_pct=live.cpu_util_pct,
+        step=own.step if begun else None,
+        steps=own.steps if begun else None,
+        gpu_mem_mib=_over(max, (one.gpu_mem_mib for one in live)),
+        gpu_util_pct=_over(max, (one.gpu_util_pct for one in live)),
+        cpu_util_pct=_over(max, (one.cpu_util_pct for one in live)),
         elapsed_s=elapsed_s,
         left_s=own_s + sum(estimated_s[1:]),
-        judged=progress.judged,
-        top1_pct=progress.top1_pct,
+        judged=own.judged,
+        top1_pct=own.top1_pct,
         top1_target=job.trial.until_top1,
-        note=_note(job, progress),
+        note=_note(unit, job, progress, own),
     )
 
 
-def _note(job: Job, progress: TrialProgress) -> str:
-    """What the trial is doing, where that is not its measured steps."""
+def _part(job: Job, progress: JobProgress) -> float:
+    """How much of its epochs a job has behind it, from 0 to 1."""
+    if progress.filling:
+        return 1.0
     if not progress.steps:
-        return "starting"
-    if progress.between and job.trial.until_top1 is not None:
-        return "evaluating"
-    return "" if progress.measured else "warm-up"
+        return 0.0
+    epochs = max(1, 1 if job.trial.steps else job.trial.epochs)
+    return (progress.epoch + progress.step / progress.steps) / epochs
+
+
+def _note(unit: Unit, job: Job, progress: Sequence[JobProgress], own: JobProgress) -> str:
+    """What the unit is doing, where that is not its measured steps."""
+    if not own.steps:
+        doing = "starting"
+    elif own.between and job.trial.until_top1 is not None:
+        doing = "evaluating"
+    else:
+        doing = "" if own.measured or own.filling else "warm-up"
+    if job.place is None:
+        return doing
+    waiting = sum(one.waiting or one.filling for one in progress)
+    words = [f"job {job.place.name}", doing, f"{waiting} wait for it" if waiting else ""]
+    return ", ".join(word for word in words if word) if len(unit.jobs) > 1 else doing
+
+
+def _over(of: Callable[[Iterable[float]], float], values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return of(known) if known else None

@@ -24,7 +24,7 @@ def prepare(sweep: Sweep, planned: Sequence[Planned], view: View, should_stop: C
     wanted: dict[Wanted, None] = {}
     for item in planned:
         if item.state == "run":
-            wanted[sweep.wanted(item.unit)] = None
+            wanted |= dict.fromkeys(sweep.bench.wanted(item.unit))
     began = time.monotonic()
     for data, files, size in wanted:
         steps = locate.plan_of(data, files, size)
@@ -33,7 +33,7 @@ def prepare(sweep: Sweep, planned: Sequence[Planned], view: View, should_stop: C
 
         def progress(done: int, total: int, label: str = label) -> None:
             nonlocal shown
-            sweep.results.beat()
+            sweep.bench.results.beat()
             if should_stop():
                 raise _StoppedError
             now = time.monotonic()
@@ -52,7 +52,7 @@ def prepare(sweep: Sweep, planned: Sequence[Planned], view: View, should_stop: C
                 )
 
         try:
-            sweep.folders.ready((data, files, size), progress)
+            sweep.bench.folders.ready((data, files, size), progress)
         except _StoppedError:
             return False
         except UsageError as error:

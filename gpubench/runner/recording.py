@@ -1,24 +1,29 @@
-"""One attempt as its record: what the child told, what was seen from outside, what was known beforehand."""
+"""One attempt as its records, one a job: what the child told, what was seen from outside, what was known beforehand."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from gpubench.analysis.energy import divided
 from gpubench.datasets.facts import DataFacts
 from gpubench.environment import Machine
 from gpubench.experiment.plan import Job
 from gpubench.launch.attempt import Attempt, last_words
-from gpubench.launch.outcome import Outcome, outcome
-from gpubench.monitor.figures import Window
+from gpubench.launch.outcome import EXTRAPOLATED, Outcome, outcome
+from gpubench.monitor.figures import Figures, Window
 from gpubench.monitor.watcher import Watcher
 from gpubench.result import Record
-from gpubench.runner.doubts import Case, doubts
+from gpubench.runner.doubts import Case, Neighbours, doubts
 from gpubench.runner.judging import judge, merge, provenance
 from gpubench.runner.resolve import Resolved
+from gpubench.runner.state import is_stale
+from gpubench.runner.together import ENERGY, Foreseen, Ran, compare, neighbours_on_gpus
+
+DIVIDED = "the whole GPU's, divided by the busy time that each job's work takes alone: an estimate"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,7 +43,7 @@ class Known:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tried:
-    """One attempt at one trial, ended."""
+    """One attempt at one job, ended."""
 
     job: Job
     resolved: Resolved
@@ -48,50 +53,200 @@ class Tried:
     started_at: str
     done: Attempt
     log: Path
+    watcher: Watcher
+    """Has seen it to its end."""
 
 
-def record_of(tried: Tried, known: Known, watcher: Watcher) -> Record:
-    """The attempt as it is stored. `watcher`: has seen it to its end."""
-    job, resolved, done = tried.job, tried.resolved, tried.done
+@dataclass(kw_only=True, slots=True)
+class _Judged:
+    """What one job's attempt amounts to."""
+
+    tried: Tried
+    ended: Outcome
+    seen: Figures
+    status: Any
+    reason: str
+    result: dict[str, Any]
+    missing: dict[str, str]
+
+
+def records_of(tried: Sequence[Tried], known: Known, foreseen: Foreseen) -> list[Record]:
+    """The attempt as it is stored: one record for each job of the unit. `foreseen`: before it ran."""
+    judged: dict[int, _Judged] = {}
+    # Those that were taken along last: their reason is another's.
+    for place, one in sorted(enumerate(tried), key=lambda item: item[1].done.cut_by is not None):
+        cause = one.done.cut_by
+        forced = one.done.forced if cause is None else ("skipped", _taken_along(judged[cause]))
+        judged[place] = _judge(one, known, forced)
+    jobs = [judged[place] for place in range(len(tried))]
+    facts: dict[str, Any] = {}
+    if len(jobs) > 1:
+        facts = _compare(jobs, known, foreseen)
+    return [_record(one, known, facts, _neighbours(jobs, place), foreseen) for place, one in enumerate(jobs)]
+
+
+def _taken_along(cause: _Judged) -> str:
+    assert cause.tried.job.place is not None
+    words = {"oom": "ran out of GPU memory", "timeout": "timed out"}.get(cause.status, cause.status)
+    return f"job {cause.tried.job.place.name} {words}: {cause.reason}"
+
+
+def _judge(tried: Tried, known: Known, forced: tuple[Any, str] | None) -> _Judged:
+    job, resolved = tried.job, tried.resolved
     t = job.trial
     ended = outcome(
-        done.events,
+        tried.done.events,
         ranks=resolved.processes,
         batch_size=t.batch_size,
         steps=t.steps,
-        has_validation=job.variant.files != "none",
-        forced=done.forced,
+        no_quality=_no_quality(job),
+        forced=forced,
         last_words=last_words(tried.log),
     )
     windows = [Window(e["t0"], e["t1"], e["epoch"], not e["warmup"]) for e in ended.epochs]
-    seen = watcher.figures(windows, _passed_mib(ended, resolved))
+    seen = tried.watcher.figures(windows, _passed_mib(ended, resolved))
     status, reason = judge(ended, seen, t.gpu_mem_cap_mib)
     result, missing = merge(
-        ended, seen, status, reason, resolved.gpu_uuids, known.idle_power_w, known.no_idle_power
+        ended,
+        seen,
+        status,
+        reason,
+        resolved.gpu_uuids,
+        known.idle_power_w,
+        known.no_idle_power,
+        alone=job.place is None,
     )
+    return _Judged(
+        tried=tried, ended=ended, seen=seen, status=status, reason=reason, result=result, missing=missing
+    )
+
+
+def _no_quality(job: Job) -> str:
+    """Why there is no top-1, where there is none."""
+    if job.place is not None:
+        return f"left to the same trial alone, {job.place.solo.trial_id}"
+    if job.variant.files == "none":
+        return "synthetic images have no validation split"
+    return "the validation split is empty"
+
+
+def _compare(jobs: Sequence[_Judged], known: Known, foreseen: Foreseen) -> dict[str, Any]:
+    """Fills the group's columns in; returns the group's facts."""
+    places = [one.tried.job.place for one in jobs]
+    compared = compare(
+        [
+            Ran(
+                status=one.status,
+                reason=one.reason,
+                resolved=one.tried.resolved,
+                result=one.result,
+                missing=one.missing,
+                joules_by_gpu=_joules(one),
+            )
+            for one in jobs
+        ],
+        foreseen,
+        [_gpu_mib(one.tried.resolved, known.machine) for one in jobs],
+        places[0].group_id if places[0] else "",
+        [place.solo.trial_id for place in places if place],
+    )
+    for one, found, why in zip(jobs, compared.result, compared.missing, strict=True):
+        for column, value in found.items():
+            one.result.pop(column, None)
+            one.missing.pop(column, None)
+            if value is not None:
+                one.result[column] = value
+            else:
+                ending = f"{one.status}: {one.reason}"[:200]
+                one.missing[column] = why.get(column, ending if one.status != "ok" else "not reported")
+    for one, shares in zip(jobs, compared.shares, strict=True):
+        if shares:
+            _estimated(one, shares)
+    done = jobs[0].tried.done
+    return compared.facts | {"released": done.released, "stopped": done.stopped}
+
+
+def _joules(one: _Judged) -> dict[str, dict[str, float]]:
+    """Joules an epoch of each whole GPU; where steps stand for an epoch, an epoch has more of them."""
+    measured = [e for e in one.ended.epochs if not e["warmup"]]
+    times = 1.0
+    if one.result.get("epoch_time_source") == EXTRAPOLATED:
+        times = one.result["epoch_time_s"] / measured[0]["epoch_time_s"]
+    told = {"energy_j": one.seen.joules_by_gpu, "energy_sampled_j": one.seen.sampled_joules_by_gpu}
+    return {
+        column: {uuid: times * joules for uuid, joules in by_gpu.items()} for column, by_gpu in told.items()
+    }
+
+
+def _estimated(one: _Judged, shares: Mapping[str, float | None]) -> None:
+    """Says of figures that were divided among jobs that they were, and divides each epoch's energy likewise."""
+    provenance = dict(one.seen.provenance)
+    for column in (*ENERGY, "energy_source"):
+        if column in one.result and column in one.seen.whole_provenance:
+            whole = one.seen.whole_provenance[column]
+            provenance[column] = whole | {"source": f"{whole['source']}; {DIVIDED}"}
+    by_epoch = {
+        epoch: divided(joules, shares) if joules else None
+        for epoch, joules in one.seen.joules_by_epoch.items()
+    }
+    one.seen = replace(one.seen, provenance=provenance, energy_j_by_epoch=by_epoch)
+
+
+def _neighbours(jobs: Sequence[_Judged], place: int) -> Neighbours:
+    """What the other jobs of the group did on this job's GPUs and CPUs meanwhile."""
+    mine = jobs[place]
+    others = [one for k, one in enumerate(jobs) if k != place]
+    resolved = [one.tried.resolved for one in jobs]
+    on_same = [one for one in others if set(one.tried.resolved.cpu_ids) & set(mine.tried.resolved.cpu_ids)]
+    measured = [e for e in mine.ended.epochs if not e["warmup"]]
+    spent = [one.tried.watcher.cpu_s(e["t0"], e["t1"]) for one in on_same for e in measured]
+    usable = mine.tried.resolved.cpus * sum(e["t1"] - e["t0"] for e in measured)
+    known = [one for one in spent if one is not None]
+    return Neighbours(
+        count=len(others),
+        on_gpus=len(neighbours_on_gpus(resolved, place)),
+        cpu_pct=100 * sum(known) / usable if usable and len(known) == len(spent) else None,
+    )
+
+
+def _gpu_mib(resolved: Resolved, machine: Machine) -> int | None:
+    return min((machine.gpus[i].memory_mib for i in resolved.gpu_ids), default=None)
+
+
+def _record(
+    one: _Judged, known: Known, facts: Mapping[str, Any], neighbours: Neighbours, foreseen: Foreseen
+) -> Record:
+    tried, ended, seen, result = one.tried, one.ended, one.seen, one.result
+    job, resolved, done = tried.job, tried.resolved, tried.done
+    place = job.place
     case = Case(
         job=job,
         resolved=resolved,
         ended=ended,
         seen=seen,
         result=result,
-        gpu_mib=min((known.machine.gpus[i].memory_mib for i in resolved.gpu_ids), default=None),
+        gpu_mib=_gpu_mib(resolved, known.machine),
+        neighbours=neighbours,
+        stale_solo=_stale(foreseen, place.number, known) if place else False,
     )
     return Record(
         trial_id=job.trial_id,
         config_id=job.config_id,
         attempt=tried.number,
         experiment=known.experiment,
-        status=status,
-        reason=reason,
+        group=place.group if place else None,
+        job=place.name if place else None,
+        group_id=place.group_id if place else None,
+        status=one.status,
+        reason=one.reason,
         machine_key=tried.machine_key,
-        trial=t.model_dump(mode="json"),
+        trial=job.trial.model_dump(mode="json"),
         variant_definition=job.variant.definition(),
         data=tried.facts.as_dict() if job.variant.files != "none" else {"fingerprint": "none"},
         resolved=resolved.columns()
         | {"gpu_uuids": list(resolved.gpu_uuids), "cpu_ids": list(resolved.cpu_ids)},
         result=result,
-        missing=missing,
+        missing=one.missing,
         provenance=provenance(
             seen.provenance,
             result,
@@ -109,10 +264,16 @@ def record_of(tried: Tried, known: Known, watcher: Watcher) -> Record:
         windows=[{"epoch": e["epoch"], "t0": e["t0"], "t1": e["t1"]} for e in ended.epochs],
         span={"launched": done.launched, "finished": done.finished},
         phases=ended.phases | {"wall": done.finished - done.launched},
+        together=dict(facts),
         doubts=doubts(case),
         environment=dict(known.environment) | {"cuda": ended.cuda},
         started_at=tried.started_at,
     )
+
+
+def _stale(foreseen: Foreseen, number: int, known: Known) -> bool:
+    solo = foreseen.solos[number]
+    return solo is not None and is_stale(solo, known.environment)
 
 
 def step_samples(path: Path, launched: float) -> list[tuple[Any, ...]]:

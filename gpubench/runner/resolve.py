@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpubench import catalog
 from gpubench.datasets.facts import DataFacts
 from gpubench.environment import Machine
-from gpubench.experiment.plan import Job, device_of
+from gpubench.experiment.plan import Job, Unit
+from gpubench.experiment.shares import Share, device_of, processes, shares_of
 
 DEFAULT_SIZE = 224
 MIN_WARMUP_STEPS = 10
@@ -51,39 +51,43 @@ class Resolved:
 
 
 def resolve(job: Job, machine: Machine, facts: DataFacts, default_device: str) -> Resolved:
-    """Fills what the trial left open from the machine and the images."""
+    """Fills what a trial left open, alone, from the machine and the images."""
+    (share,) = shares_of([job], machine.cpu_count, default_device)
+    return _resolved(job, share, machine, facts, default_device)
+
+
+def resolve_unit(
+    unit: Unit, machine: Machine, facts: Callable[[Job], DataFacts], default_device: str
+) -> list[Resolved]:
+    """The same for each job of a unit; jobs of a group share the machine's CPUs."""
+    shares = shares_of(unit.jobs, machine.cpu_count, default_device)
+    return [
+        _resolved(job, share, machine, facts(job), default_device)
+        for job, share in zip(unit.jobs, shares, strict=True)
+    ]
+
+
+def _resolved(job: Job, share: Share, machine: Machine, facts: DataFacts, default_device: str) -> Resolved:
     t = job.trial
     device = device_of(t, default_device)
     gpu_ids: tuple[int, ...] = ()
     if device == "cuda":
         gpu_ids = t.gpu_ids if t.gpu_ids is not None else tuple(range(t.gpus or 1))
-    processes = t.devices if catalog.STRATEGIES[t.strategy].process_per_device else 1
-    cpu_ids = machine.cpu_ids[: t.cpus] if t.cpus else machine.cpu_ids
-    cpus = min(len(cpu_ids), machine.cpu_count)
-    workers = t.workers
-    if workers is None:
-        workers = default_workers(cpus, processes, device) if job.variant.files != "none" else 0
+    cpu_ids = machine.cpu_ids
+    if share.first is not None:
+        cpu_ids = machine.cpu_ids[share.first : share.first + share.cpus]
     return Resolved(
         device=device,
         gpu_ids=gpu_ids,
         gpu_uuids=tuple(machine.gpus[i].uuid for i in gpu_ids),
-        processes=processes,
+        processes=processes(t),
         cpu_ids=cpu_ids,
-        cpus=cpus,
-        workers=workers,
+        cpus=min(len(cpu_ids), machine.cpu_count),
+        workers=share.workers,
         input_size=t.input_size or facts.size or DEFAULT_SIZE,
         num_classes=t.num_classes or facts.num_classes,
         train_images=t.train_images or facts.train_images,
     )
-
-
-def default_workers(cpus: int, processes: int, device: str) -> int:
-    """Loader workers of a trial that names no number: its CPUs, divided among its processes.
-
-    On a CPU the training needs those CPUs itself: a quarter of them loads.
-    """
-    share = cpus // processes if device == "cuda" else cpus // (4 * processes)
-    return max(1, share) * processes
 
 
 def warmup_steps(job: Job, resolved: Resolved) -> int:
@@ -145,6 +149,7 @@ def spec(
         "channels": 3,
         "batch_size": t.batch_size,
         "strategy": t.strategy,
+        "jobs": job.place.size if job.place else 1,
         "device": resolved.device,
         "gpu_uuids": list(resolved.gpu_uuids),
         "ranks": resolved.processes,

@@ -1,4 +1,4 @@
-"""Which trials of a plan are done, which are to run, which are skipped. Worked out anew at every start. Pure."""
+"""Which units of a plan are done, which are to run, which are skipped. Worked out anew at every start. Pure."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from gpubench.experiment.plan import Plan, Room, Unit, chain_key, skip_reason
-from gpubench.result import FINAL, Record
+from gpubench.experiment.plan import Plan, Unit
+from gpubench.experiment.skips import OutOfMemory, Room, chain_key, skip_reason
+from gpubench.result import FINAL, Record, ending
 from gpubench.trial import Trial
 
 State = Literal["done", "run", "skip", "failed"]
@@ -20,26 +21,39 @@ VERSIONS = ("torch", "torchvision", "driver", "gpubench")
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A trial of the plan and what is to become of it."""
+    """A unit of the plan and what is to become of it."""
 
     unit: Unit
     state: State
     why: str = ""
-    record: Record | None = None
     stale: bool = False
 
 
-def oom_chains(records: Iterable[Record]) -> dict[tuple[Any, ...], int]:
-    """Chain -> the smallest batch that ran out of memory, whichever plan ran it. `records`: of one machine."""
-    found: dict[tuple[Any, ...], int] = {}
+def out_of_memory(records: Iterable[Record]) -> OutOfMemory:
+    """What has run out of GPU memory, whichever plan ran it. `records`: the attempts that count, of one machine."""
+    found = OutOfMemory()
+    groups: dict[tuple[str, int], list[Record]] = {}
     for record in records:
-        if record.status == "oom":
-            try:
-                t = Trial.model_validate_json(json.dumps(record.trial))
-            except ValidationError:
-                continue  # of a version with other fields: no trial of today is in its chain
-            key = chain_key(t, record.variant_definition)
-            found[key] = min(found.get(key, t.batch_size), t.batch_size)
+        if record.group_id is not None:
+            groups.setdefault((record.group_id, record.attempt), []).append(record)
+        elif record.status == "oom" and record.group is None:
+            for chain, batch_size in _fits([record]):
+                found.add_trial(chain, batch_size)
+    for jobs in groups.values():
+        if ending([job.status for job in jobs]) == "oom" and len(fits := _fits(jobs)) == len(jobs):
+            found.groups.append(tuple(fits))
+    return found
+
+
+def _fits(records: Iterable[Record]) -> list[tuple[tuple[Any, ...], int]]:
+    """Chain and batch size of each; of a version with other fields none, for no trial of today is in its chain."""
+    found = []
+    for record in records:
+        try:
+            t = Trial.model_validate_json(json.dumps(record.trial))
+        except ValidationError:
+            continue
+        found.append((chain_key(t, record.variant_definition), t.batch_size))
     return found
 
 
@@ -52,34 +66,32 @@ def survey(
     plan: Plan,
     chosen: Mapping[str, Record],
     *,
-    oom: Mapping[tuple[Any, ...], int],
+    oom: OutOfMemory,
     room: Room | None,
     environment: Mapping[str, Any],
     retry: Collection[str] = (),
     fresh: bool = False,
 ) -> list[Planned]:
-    """One line a trial. `chosen`: trial id -> the attempt that counts on this machine; `oom`: of `oom_chains`.
+    """One line a unit. `chosen`: trial id -> the attempt that counts on this machine.
 
     `retry`: statuses to run again, `stale` among them. `fresh`: everything again.
     """
     if fresh or "oom" in retry:
-        oom = {}
+        oom = OutOfMemory()
     found = []
     for unit in plan.units:
-        record = None if fresh else chosen.get(unit.trial_id)
-        stale = record is not None and is_stale(record, environment)
-        if (
-            record is not None
-            and record.status in FINAL
-            and not ((stale and "stale" in retry) or record.status in retry)
-        ):
-            found.append(Planned(unit, "done", record.status, record, stale))
+        records = [] if fresh else [chosen[j.trial_id] for j in unit.jobs if j.trial_id in chosen]
+        status = ending([r.status for r in records]) if len(records) == len(unit.jobs) else "missing"
+        stale = status != "missing" and any(is_stale(record, environment) for record in records)
+        if status in FINAL and not ((stale and "stale" in retry) or status in retry):
+            found.append(Planned(unit, "done", status, stale))
             continue
         skipped = skip_reason(unit, oom, room, plan.device)
         if skipped:
-            found.append(Planned(unit, "skip", skipped, record))
-        elif record is not None and record.status in ("failed", "timeout") and record.status not in retry:
-            found.append(Planned(unit, "failed", record.reason, record, stale))
+            found.append(Planned(unit, "skip", skipped))
+        elif status in ("failed", "timeout") and status not in retry:
+            why = next(record.reason for record in records if record.status == status)
+            found.append(Planned(unit, "failed", why, stale))
         else:
-            found.append(Planned(unit, "run", "", record, stale))
+            found.append(Planned(unit, "run", "", stale))
     return found

@@ -3,37 +3,27 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from gpubench.datasets.facts import DataFacts
-from gpubench.environment import Machine, environment_facts, machine_key
 from gpubench.errors import GpubenchError
-from gpubench.experiment.plan import Plan, Room, Unit, chain_key, device_of, skip_reason
-from gpubench.launch.attempt import Attempt, attempt
-from gpubench.launch.attempt import Progress as TrialProgress
+from gpubench.experiment.plan import Plan, Unit
+from gpubench.experiment.skips import OutOfMemory, Room, skip_reason
+from gpubench.launch.attempt import Progress as JobProgress
 from gpubench.launch.client import Launcher
-from gpubench.monitor.nvml import Nvml
-from gpubench.monitor.samples import SAMPLE_HEADER
 from gpubench.monitor.watcher import Watcher
 from gpubench.report.live import View
-from gpubench.result import Record
-from gpubench.runner import resolve as resolving
+from gpubench.result import Record, ending
+from gpubench.runner.bench import Bench
 from gpubench.runner.estimate import Estimate, estimates
-from gpubench.runner.folders import Folders, Wanted
+from gpubench.runner.foretelling import foretold
 from gpubench.runner.looking import progress_of
-from gpubench.runner.recording import Known, Tried, record_of, step_samples
-from gpubench.runner.resolve import Resolved
-from gpubench.runner.sources import Disk
-from gpubench.runner.state import Planned, oom_chains, survey
+from gpubench.runner.state import Planned, out_of_memory, survey
 from gpubench.runner.tables import row_of, write_tables
-from gpubench.store import Results, newest
+from gpubench.runner.together import Foreseen, foresee
+from gpubench.store import newest
 
 TABLES_PERIOD_S = 5.0
 
@@ -48,7 +38,7 @@ class Settings:
 
 @dataclass(kw_only=True, slots=True)
 class Summary:
-    """What a sweep did."""
+    """What a sweep did, in units."""
 
     ran: int = 0
     reused: int = 0
@@ -61,77 +51,62 @@ class Summary:
 
 @dataclass(kw_only=True, slots=True)
 class Sweep:
-    """One plan, one machine, one results folder."""
+    """One plan on one bench."""
 
     plan: Plan
-    results: Results
-    machine: Machine
-    nvml: Nvml | None
-    sources: Disk
+    bench: Bench
     settings: Settings = field(default_factory=Settings)
     records: list[Record] = field(default_factory=list)
-    environment: dict[str, Any] = field(default_factory=dict)
-    folders: Folders = field(default_factory=Folders)
-    _gmacs: dict[tuple[Any, ...], float] = field(default_factory=dict)
-    idle_power_w: dict[str, float] = field(default_factory=dict)
-    """GPU uuid -> watts before the sweep, where the GPU was idle and tells."""
-    no_idle_power: dict[str, str] = field(default_factory=dict)
-    """GPU uuid -> why it is not among them."""
-    idle_readings: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """GPU uuid -> readings behind its idle power, and those that failed."""
     skips: dict[str, str] = field(default_factory=dict)
     """Trial id -> why this sweep skipped it."""
     _tables_due: float = 0.0
-    _scratch: Path | None = None
-
-    def __post_init__(self) -> None:
-        self.environment = environment_facts(self.machine)
 
     # ---- before ----
 
     def load(self) -> None:
         """Reads what the results folder holds already."""
-        self.records = self.results.records()
+        self.records = self.bench.results.records()
 
     def chosen(self) -> dict[str, Record]:
-        """Trial id -> the attempt that counts on this machine."""
+        """Trial id -> the attempt that counts on this machine, of this plan's trials."""
         here = newest(self.records)
         return {
-            unit.trial_id: here[key]
-            for unit in self.plan.units
-            if (key := (unit.trial_id, self._machine_key(unit))) in here
+            job.trial_id: here[key]
+            for job in self.plan.jobs
+            if (key := (job.trial_id, self.bench.machine_key(job))) in here
         }
 
     def survey(self) -> list[Planned]:
-        """What is to become of each trial of the plan."""
+        """What is to become of each unit of the plan."""
+        machine = self.bench.machine
         return survey(
             self.plan,
             self.chosen(),
             oom=self._oom_here(),
-            room=Room(len(self.machine.gpus), self.machine.cpu_count),
-            environment=self.environment,
+            room=Room(len(machine.gpus), machine.cpu_count),
+            environment=self.bench.environment,
             retry=self.settings.retry,
             fresh=self.settings.fresh,
         )
 
-    def _oom_here(self) -> dict[tuple[Any, ...], int]:
-        keys = {self._machine_key(unit) for unit in self.plan.units}
-        return oom_chains(r for (_, machine), r in newest(self.records).items() if machine in keys)
-
-    def resolve(self, unit: Unit) -> Resolved:
-        return resolving.resolve(unit, self.machine, self.facts(unit), self.plan.device)
-
-    def facts(self, unit: Unit) -> DataFacts:
-        return self.sources.data(unit.trial.data)
-
-    def wanted(self, unit: Unit) -> Wanted:
-        """The images that a trial reads."""
-        return unit.trial.data, unit.variant.files, self.resolve(unit).input_size
+    def _oom_here(self) -> OutOfMemory:
+        keys = {self.bench.machine_key(job) for job in self.plan.jobs}
+        return out_of_memory(r for (_, machine), r in newest(self.records).items() if machine in keys)
 
     def estimates(self, units: Sequence[Unit]) -> list[Estimate]:
-        """How long each should take."""
+        """How long each should take. The jobs of a group count as if they ran one after the other."""
         rows = [row_of(record) for record in newest(self.records).values() if record.status == "ok"]
-        return estimates([(unit.trial, self.resolve(unit)) for unit in units], rows)
+        jobs = [
+            (job.trial, one)
+            for unit in units
+            for job, one in zip(unit.jobs, self.bench.resolve(unit), strict=True)
+        ]
+        each = iter(estimates(jobs, rows))
+        found = []
+        for unit in units:
+            mine = [next(each) for _ in unit.jobs]
+            found.append(Estimate(sum(e.seconds for e in mine), all(e.known for e in mine)))
+        return found
 
     # ---- the sweep ----
 
@@ -154,9 +129,8 @@ class Sweep:
 
     def abandon(self) -> None:
         """What a process that is about to end at once still clears away."""
-        if self._scratch is not None:
-            shutil.rmtree(self._scratch, ignore_errors=True)
-        self.results.release()
+        self.bench.abandon()
+        self.bench.results.release()
 
     def _run(
         self,
@@ -168,7 +142,7 @@ class Sweep:
         planned = self.survey()
         summary = Summary()
         began = time.monotonic()
-        oom: dict[tuple[Any, ...], int] = {}
+        oom = OutOfMemory()
         for number, item in enumerate(planned, start=1):
             unit = item.unit
             state, why = item.state, item.why
@@ -180,7 +154,7 @@ class Sweep:
                 summary.reused += 1
             elif state == "skip":
                 summary.skipped += 1
-                self.skips[unit.trial_id] = why
+                self.skips |= {job.trial_id: why for job in unit.jobs}
                 view.say(f"[{number}/{len(planned)}] {self.label(unit)}  skipped: {why}")
             elif state == "failed":
                 summary.failed += 1
@@ -188,101 +162,57 @@ class Sweep:
                 summary.interrupted = True
                 break
             else:
-                view.started(number, len(planned), self.label(unit))
-                look = self._look(view, number, planned, began)
-                record = self.run_one(unit, launcher, should_stop, look)
-                self.records.append(record)
-                if record.status == "oom":
-                    chain = chain_key(unit.trial, unit.variant.definition())
-                    oom[chain] = min(unit.trial.batch_size, oom.get(chain, unit.trial.batch_size))
-                emit(record)
-                view.finished(number, len(planned), self.label(unit), row_of(record))
+                status = self._run_unit(number, planned, launcher, view, should_stop, emit, began)
+                if status == "oom":
+                    oom.add(unit)
                 summary.ran += 1
-                summary.failed += record.status in ("failed", "timeout")
+                summary.failed += status in ("failed", "timeout")
                 self._write_tables_sometimes(view)
-                if record.status == "interrupted":
+                if status == "interrupted":
                     summary.interrupted = True
                     break
         summary.stale = sum(item.stale for item in planned if item.state == "done")
         return summary
 
-    def run_one(
+    def _run_unit(
         self,
-        unit: Unit,
+        number: int,
+        planned: Sequence[Planned],
         launcher: Launcher,
+        view: View,
         should_stop: Callable[[], bool],
-        look: Callable[[Watcher, TrialProgress], None],
-    ) -> Record:
-        """One attempt at one trial, stored."""
-        number = self.results.next_attempt(unit.trial_id)
-        log = self.results.log(unit.trial_id, number)
-        log.parent.mkdir(parents=True, exist_ok=True)
-        log.touch()
-        started_at = datetime.datetime.now().strftime("%Y-%m-%d %H:%M:%S")
-        resolved = self.resolve(unit)
-        watcher = Watcher(self.nvml, self.machine, resolved.gpu_uuids, resolved.cpu_ids)
-        steps: list[tuple[Any, ...]] = []
-        with tempfile.TemporaryDirectory(prefix="gpubench-") as scratch:
-            self._scratch = Path(scratch)
-            try:
-                order = self._order(unit, resolved, log, Path(scratch))
-            except GpubenchError as error:  # its images can't be had; other trials may use others
-                now = time.monotonic()
-                done = Attempt(forced=("failed", str(error)), launched=now, finished=now)
-            else:
-                done = attempt(
-                    order,
-                    launcher,
-                    watcher,
-                    timeout_s=self.plan.experiment.timeout_s,
-                    should_stop=lambda: self._beat(should_stop),
-                    look=lambda progress: look(watcher, progress),
-                )
-            steps = step_samples(Path(scratch) / "steps.json", done.launched)
-        record = record_of(
-            Tried(
-                unit=unit,
-                resolved=resolved,
-                facts=self.facts(unit),
-                machine_key=self._machine_key(unit),
-                number=number,
-                started_at=started_at,
-                done=done,
-                log=log,
-            ),
-            self._known(),
-            watcher,
-        )
-        if record.result.get("gmacs_per_image") is not None:
-            self._gmacs[_model_key(unit, resolved)] = record.result["gmacs_per_image"]
-        self.results.save(record, [*watcher.samples(), *steps], SAMPLE_HEADER)
-        return record
+        emit: Callable[[Record], None],
+        began: float,
+    ) -> str:
+        """Runs one unit, tells of it before and after; returns how it ended."""
+        unit = planned[number - 1].unit
+        label = self.label(unit)
+        foreseen = self.foresee(unit)
+        if unit.is_group:
+            view.say(f"[{number}/{len(planned)}] {label}  {foretold(foreseen)}")
+        view.started(number, len(planned), label)
+        look = self._look(view, number, planned, began)
+        records = self.bench.run(unit, foreseen, launcher, should_stop, look)
+        self.records += records
+        for record in records:
+            emit(record)
+        rows = [row_of(record) for record in records]
+        if unit.is_group:
+            view.finished_group(number, len(planned), label, rows)
+        else:
+            view.finished(number, len(planned), label, rows[0])
+        return ending([record.status for record in records])
 
-    def _beat(self, should_stop: Callable[[], bool]) -> bool:
-        self.results.beat()
-        return should_stop()
-
-    def _order(self, unit: Unit, resolved: Resolved, log: Path, scratch: Path) -> dict[str, Any]:
-        facts = self.facts(unit)
-        root = self.folders.ready(self.wanted(unit))
-        return resolving.spec(
-            unit,
-            resolved,
-            data=resolving.data_spec(unit, resolved, facts, root),
-            log=log.absolute(),
-            scratch=scratch,
-            known_gmacs=self._gmacs.get(_model_key(unit, resolved)),
-        )
-
-    def _known(self) -> Known:
-        return Known(
-            experiment=self.plan.experiment.name,
-            machine=self.machine,
-            environment=self.environment,
-            idle_power_w=self.idle_power_w,
-            no_idle_power=self.no_idle_power,
-            idle_readings=self.idle_readings,
-        )
+    def foresee(self, unit: Unit) -> Foreseen:
+        """What the trials alone, as far as they were measured here, say of a group."""
+        here = newest(self.records)
+        alone: dict[str, Record] = {}
+        for job in unit.jobs:
+            if job.place is not None:
+                key = (job.place.solo.trial_id, self.bench.machine_key(job.place.solo))
+                if key in here:
+                    alone[key[0]] = here[key]
+        return foresee(unit, self.bench.resolve(unit), alone)
 
     # ---- after ----
 
@@ -297,43 +227,45 @@ class Sweep:
 
     def write_tables(self) -> None:
         """All CSVs and table.md, from what is held here."""
-        write_tables(self.results, self.records, self.skips)
+        write_tables(self.bench.results, self.records, self.skips)
 
     # ---- helpers ----
 
     def label(self, unit: Unit) -> str:
-        """The trial by its varied fields, or by the usual ones where nothing varies."""
-        fields = [name for axis in self.plan.experiment.varied for name in axis] or ["model", "batch_size"]
-        values = vars(unit.trial)
+        """The unit by its group and the varied fields, or by the usual ones where nothing varies."""
+        fields = [name for axis in self.plan.experiment.varied for name in axis]
+        if not fields and not unit.is_group:
+            fields = ["model", "batch_size"]
+        values = vars(unit.jobs[0].trial)
         named = [f for f in fields if f in values] + (["repeat"] if self.plan.experiment.repeats > 1 else [])
         if "batch_per_gpu" in fields:
             named.append("batch_size")
-        return " ".join(f"{name}={_short(values[name])}" for name in named)
-
-    def _machine_key(self, unit: Unit) -> str:
-        device = device_of(unit.trial, self.plan.device)
-        # Without a GPU no record of a GPU trial is this machine's; such trials are skipped.
-        return machine_key(self.machine, device) if device == "cpu" or self.machine.gpus else ""
+        if unit.is_group:  # what its jobs differ in is told by its name
+            named = [name for name in named if len({vars(job.trial)[name] for job in unit.jobs}) == 1]
+            named = [name for name in named if name != "copies"]
+        elif self.plan.experiment.groups:
+            named = list(dict.fromkeys([*_differing(self.plan), *named]))
+        return " ".join(filter(None, [unit.group, *(f"{name}={short(values[name])}" for name in named)]))
 
     def _look(
         self, view: View, number: int, planned: Sequence[Planned], began: float
-    ) -> Callable[[Watcher, TrialProgress], None]:
+    ) -> Callable[[Sequence[Watcher], Sequence[JobProgress]], None]:
         unit = planned[number - 1].unit
         rest = [item.unit for item in planned[number - 1 :] if item.state == "run"]
         seconds = [e.seconds for e in self.estimates(rest)]
-        trial_began = time.monotonic()
+        unit_began = time.monotonic()
 
-        def look(watcher: Watcher, progress: TrialProgress) -> None:
+        def look(watchers: Sequence[Watcher], progress: Sequence[JobProgress]) -> None:
             now = time.monotonic()
             view.update(
                 progress_of(
                     unit,
                     progress,
-                    watcher.now(),
+                    [watcher.now() for watcher in watchers],
                     label=self.label(unit),
                     done=number - 1,
                     total=len(planned),
-                    spent_s=now - trial_began,
+                    spent_s=now - unit_began,
                     elapsed_s=now - began,
                     estimated_s=seconds,
                 )
@@ -342,11 +274,18 @@ class Sweep:
         return look
 
 
-def _model_key(unit: Unit, resolved: Resolved) -> tuple[Any, ...]:
-    return unit.trial.model, unit.trial.width, resolved.input_size, resolved.num_classes
-
-
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
+    """A field's value in a label."""
     if isinstance(value, (list, tuple)):
         return "+".join(str(v) for v in value)
     return "auto" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _differing(plan: Plan) -> list[str]:
+    """The fields in which the jobs of a plan's groups were asked to differ."""
+    asked: dict[str, set[Any]] = {}
+    for group in plan.experiment.groups:
+        for job in group.jobs:
+            for name, value in job.items():
+                asked.setdefault(name, set()).add(value)
+    return [name for name in asked if name in vars(plan.jobs[0].trial)]

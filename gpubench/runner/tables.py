@@ -10,13 +10,14 @@ from typing import Any
 from gpubench.analysis.repeats import with_spread
 from gpubench.errors import UsageError
 from gpubench.experiment import experiment as experiments
-from gpubench.experiment.plan import Plan, expand, skip_reason
+from gpubench.experiment.plan import Job, Plan, expand
+from gpubench.experiment.skips import skip_reason
 from gpubench.report import markdown, spreadsheet
 from gpubench.report.choice import SHOW, Choice
 from gpubench.report.table import Table, row_of, tables
 from gpubench.result import COLUMNS, Record
 from gpubench.runner.sources import Stored
-from gpubench.runner.state import oom_chains
+from gpubench.runner.state import out_of_memory
 from gpubench.store import Results, newest
 
 __all__ = ["Contents", "contents", "row_of", "write_tables"]
@@ -48,7 +49,8 @@ def stored_plans(results: Results) -> tuple[list[Plan], list[str]]:
             resolved = tomllib.loads(text).get("plan", {})
             sources = Stored(resolved.get("data", {}), resolved.get("models", {}))
             experiment = experiments.parse(text, str(path))
-            found.append(expand(experiment, device=resolved.get("device", "cuda"), sources=sources))
+            device, cpus = resolved.get("device", "cuda"), resolved.get("cpus", 1)
+            found.append(expand(experiment, device=device, sources=sources, cpus=cpus))
         except KeyError as error:
             problems.append(f"{path} is left out: it lacks the facts of {error}")
         except (UsageError, tomllib.TOMLDecodeError, TypeError, OSError) as error:
@@ -75,7 +77,7 @@ def contents(
     members: dict[str, dict[tuple[Any, ...], str]] = {}
     planned: set[str] = set()
     plans, problems = stored_plans(results)
-    oom = oom_chains(chosen.values())
+    oom = out_of_memory(chosen.values())
     for plan in plans:
         name = plan.experiment.name
         questions[name] = plan.experiment.question or questions.get(name, "")
@@ -83,29 +85,46 @@ def contents(
         known += [axis for axis in plan.experiment.varied if axis not in known]
         mine = members.setdefault(name, {})
         for unit in plan.units:
-            # The same fields under another id: an edited variant, model or image folder. The latest plan counts.
-            mine[tuple(vars(unit.trial).values())] = unit.trial_id
-            planned.add(unit.trial_id)
-            if unit.trial_id in known_ids:
-                continue
-            known_ids.add(unit.trial_id)
-            by_id_row: dict[str, Any] = dict.fromkeys(column.name for column in COLUMNS)
-            by_id_row.update(unit.trial.model_dump(mode="json", exclude={"repeat"}))
-            why = skips.get(unit.trial_id) or skip_reason(unit, oom, None, plan.device)
-            by_id_row.update(
-                trial_id=unit.trial_id,
-                config_id=unit.config_id,
-                experiment=name,
-                repeat=unit.trial.repeat,
-                status="skipped" if why else "missing",
-                reason=why,
-            )
-            rows.append(by_id_row)
+            why_unit = skip_reason(unit, oom, None, plan.device)
+            for job in unit.jobs:
+                # The same fields under another id: an edited variant, model or images. The latest plan counts.
+                mine[(unit.group, *_place(job), *vars(job.trial).values())] = job.trial_id
+                planned.add(job.trial_id)
+                if job.trial_id not in known_ids:
+                    known_ids.add(job.trial_id)
+                    rows.append(_planned_row(job, name, skips.get(job.trial_id) or why_unit))
     shown = {name: list(ids.values()) for name, ids in members.items()}
     superseded = planned - {trial_id for ids in shown.values() for trial_id in ids}
     current = [row for row in rows if row["trial_id"] not in superseded]
     made = tables(current, axes=axes, questions=questions, members=shown, choice=choice)
     return Contents(rows=rows, tables=made, problems=problems, superseded=superseded, planned=set(members))
+
+
+def _place(job: Job) -> tuple[Any, ...]:
+    """What tells jobs of equal fields apart: their place, and how many run together."""
+    return (job.place.number, job.place.size) if job.place else ()
+
+
+def _planned_row(job: Job, experiment: str, why: str | None) -> dict[str, Any]:
+    """The row of a planned trial that has no record. `why`: it is skipped."""
+    found: dict[str, Any] = dict.fromkeys(column.name for column in COLUMNS)
+    found.update(job.trial.model_dump(mode="json", exclude={"repeat"}))
+    found.update(
+        trial_id=job.trial_id,
+        config_id=job.config_id,
+        experiment=experiment,
+        repeat=job.trial.repeat,
+        status="skipped" if why else "missing",
+        reason=why,
+    )
+    if job.place is not None:
+        found.update(
+            group=job.place.group,
+            job=job.place.name,
+            group_id=job.place.group_id,
+            solo_id=job.place.solo.trial_id,
+        )
+    return found
 
 
 def write_tables(

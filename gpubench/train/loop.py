@@ -33,15 +33,25 @@ class Segment:
     """Starts with iter(loader), as an epoch does; otherwise goes on where the last segment stopped."""
 
 
-def epochs(total: int, warmup: int, steps_per_epoch: int) -> list[Segment]:
+Segments = tuple[list[Segment], list[Segment]]
+"""The warm-up's, and what follows it."""
+
+
+def epochs(total: int, warmup: int, steps_per_epoch: int) -> Segments:
     """One segment an epoch; the first `warmup` are not measured."""
-    return [Segment(number=i, steps=steps_per_epoch, measured=i >= warmup, fresh=True) for i in range(total)]
+    made = [Segment(number=i, steps=steps_per_epoch, measured=i >= warmup, fresh=True) for i in range(total)]
+    return made[:warmup], made[warmup:]
 
 
-def steps(measured: int, warmup: int) -> list[Segment]:
-    """A warm-up of `warmup` steps, then `measured` steps of the same stream of batches."""
+def steps(measured: int, warmup: int, *, again: bool = False) -> Segments:
+    """A warm-up of `warmup` steps, then `measured` steps of the same stream of batches.
+
+    `again`: the job waits after the warm-up, while its loaders load ahead; as many steps once more use that up.
+    """
     first = [Segment(number=0, steps=warmup, measured=False, fresh=True)] if warmup else []
-    return [*first, Segment(number=len(first), steps=measured, measured=True, fresh=not first)]
+    then = [Segment(number=1, steps=warmup, measured=False, fresh=False)] if warmup and again else []
+    number = len(first) + len(then)
+    return first, [*then, Segment(number=number, steps=measured, measured=True, fresh=not first)]
 
 
 def endless(data: Data) -> Iterator[Any]:
@@ -131,6 +141,27 @@ class Loop:
             }
         )
         return window
+
+    def fill(self, number: int, steps: int, *, continuing: bool, over: Callable[[int], bool]) -> None:
+        """Trains on after the last segment, as before but uncounted: epochs of `steps` steps, from `number` on.
+
+        `over`: asked after each step, with how many there were, whether to stop.
+        """
+        taken = 0
+        for epoch in itertools.count(number):
+            self._clock.begin()
+            if not continuing:
+                self._batches = self._data.train_epoch(epoch)
+            for _ in range(steps):
+                batch = next(self._batches)
+                self._clock.batch()
+                self._step(*self._data.to_device(batch))
+                self._clock.step()
+                taken += 1
+                if over(taken):
+                    self._clock.end()
+                    return
+            self._clock.end()
 
     def _marked_to_device(self, batch: Any) -> OnDevice:
         assert self._breakdown is not None

@@ -1,7 +1,8 @@
 """A rank of a trial: a resolved trial in, events out. Runs in a process of its own, forked from the warm server.
 
 Events (JSON, on the rank's own channel): `hello`, `begin`, `progress`, `end`, `quality`, `ask-memory`, `settle`,
-`result`, `error`. The parent answers `ask-memory` and `settle`.
+`result`, `error`; in a group `ready` and `filling` besides. The parent answers `ask-memory`, `settle` and `ready`, and
+tells rank 0 to `stop` filling.
 """
 
 from __future__ import annotations
@@ -37,6 +38,10 @@ from gpubench.train.timing import Window, step_clock
 Quality = tuple[float, float]
 """Top-1 in per cent and cross-entropy, on the validation split."""
 ANSWER_LIMIT_S = 60.0
+FOR_EVER_S = 30 * 86_400.0
+"""For answers that only the parent's own deadline limits."""
+FILL_LOOK_S = 0.3
+"""How long several ranks train on before they ask whether to stop."""
 DRIFT_STEPS = 10
 """Fewer measured steps than these say nothing of a drift."""
 
@@ -47,6 +52,8 @@ class Channel(Protocol):
     def send(self, message: dict[str, Any]) -> None: ...
 
     def ask(self, message: dict[str, Any], timeout: float) -> dict[str, Any]: ...
+
+    def receive(self, timeout: float | None = None) -> tuple[dict[str, Any], list[int]] | None: ...
 
 
 def main(spec: dict[str, Any], rank: int, channel: Channel) -> int:
@@ -110,8 +117,8 @@ class Rank:
             breakdown,
         )
         per_epoch = data.steps_per_epoch
-        segments = (
-            loop.steps(spec["steps"], spec["warmup_steps"])
+        warmups, measured = (
+            loop.steps(spec["steps"], spec["warmup_steps"], again=spec["jobs"] > 1)
             if spec["steps"]
             else loop.epochs(spec["epochs"], spec["warmup_epochs"], per_epoch)
         )
@@ -120,13 +127,19 @@ class Rank:
         quality: Quality | None = None
         self._training_began = time.monotonic()
         model.train()
-        if target is None:
-            for segment in segments:
-                window = training.run(segment, continuing=bool(spec["steps"]))
+        if target is not None:
+            window, quality = self.train_until(target, [*warmups, *measured], training, evaluate)
         else:
-            window, quality = self.train_until(target, segments, training, evaluate)
+            for segment in warmups:
+                training.run(segment, continuing=bool(spec["steps"]))
+            if spec["jobs"] > 1:
+                self.wait_for_the_others()
+            for segment in measured:
+                window = training.run(segment, continuing=bool(spec["steps"]))
+            if spec["jobs"] > 1:
+                self.fill(strategy, training, measured[-1].number + 1, per_epoch)
         memory = self.settle(strategy, training, window)
-        if target is None:
+        if target is None and spec["jobs"] == 1:
             quality = evaluate()
         self._mark = time.monotonic()
         facts = self.model_facts(model) if self.rank == 0 else {}
@@ -257,6 +270,35 @@ class Rank:
             if (reached or lost) and segment.measured:
                 break
         return window, quality
+
+    def wait_for_the_others(self) -> None:
+        """Returns when every job of the group is warm. Each rank asks: a collective would keep its GPU busy."""
+        began = time.monotonic()
+        self.channel.ask({"event": "ready", "rank": self.rank}, FOR_EVER_S)
+        self.phases["wait_for_jobs"] = time.monotonic() - began
+
+    def fill(self, strategy: Single, training: loop.Loop, number: int, per_epoch: int) -> None:
+        """Trains on, uncounted, while other jobs of the group still measure; its ranks end after the same step."""
+        began = time.monotonic()
+        if self.rank == 0:
+            self.report({"event": "filling", "at": began})
+        place = strategy.place
+        every = 1
+        if place.world > 1:
+            # The ranks agree on it only now and then: agreeing waits for the device.
+            mean_s = torch.tensor(statistics.fmean(training.measured_step_s), device=place.device)
+            every = max(1, round(FILL_LOOK_S * place.world / strategy.sum(mean_s).item()))
+
+        def over(step: int) -> bool:
+            if step % every:
+                return False
+            told = self.rank == 0 and self.channel.receive(0) is not None
+            if place.world == 1:
+                return told
+            return strategy.sum(torch.tensor(float(told), device=place.device)).item() > 0
+
+        training.fill(number, per_epoch, continuing=bool(self.spec["steps"]), over=over)
+        self.phases["fill"] = time.monotonic() - began
 
     def settle(self, strategy: Single, training: loop.Loop, last: Window) -> dict[str, Any]:
         """All ranks hold still while the parent reads their memory. Returns the allocator's figures of that moment."""

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from gpubench import catalog, trial
-from gpubench.analysis.slowdown import overlap_gain, slowdown
+from gpubench.analysis.prediction import Prediction, demand, predict
+from gpubench.analysis.slowdown import overlap_gain, slowdown, verdict
 from gpubench.experiment.experiment import Axis, Experiment, to_toml
 from gpubench.result import RECORD_SCHEMA, Record
 
@@ -37,6 +38,8 @@ INFERRED = ("resnet34-4gpu", "mobilenet_v2-4gpu", "mobilenet_v2-4gpu-together")
 
 MACHINE = "Titan Xp, 12196 MiB (nominal)"
 TORCH = {"resnet34": "1.5.1"}
+
+HOST_GPUS = 4
 
 QUESTIONS = {
     "resnet34-4gpu": "Where does a larger batch of resnet34 stop paying on four GPUs?",
@@ -131,7 +134,7 @@ def record(line: Line, lines: Sequence[Line]) -> Record:
     }
     figures |= {"gpu_mem_source": "published-log"} if "gpu_mem_mib" in figures else {}
     figures |= {"epoch_time_source": "published-log"} if "epoch_time_s" in figures else {}
-    sharing = together(line, lines) if line["colocated_with"] else {}
+    derived = together(line, lines) if line["colocated_with"] else {}
     return Record(
         schema_version=RECORD_SCHEMA,
         trial_id=trial_id,
@@ -146,11 +149,11 @@ def record(line: Line, lines: Sequence[Line]) -> Record:
         trial=stated,
         variant_definition=catalog.VARIANTS[stated["variant"]].definition(),
         data={"fingerprint": FINGERPRINT},
-        result={**figures, **sharing},
-        missing=missing(line, figures),
+        result={**figures, **derived},
+        missing=missing(line, figures) | (unpredicted(line, lines) if line["colocated_with"] else {}),
         provenance={
             **dict.fromkeys(figures, SOURCE),
-            **dict.fromkeys(sharing, "worked out from the log's figures"),
+            **dict.fromkeys(derived, "worked out from the log's figures"),
         },
         doubts=doubts(line),
         environment={
@@ -163,13 +166,68 @@ def record(line: Line, lines: Sequence[Line]) -> Record:
     )
 
 
-def together(line: Line, lines: Sequence[Line]) -> dict[str, float]:
-    """What the log's own figures say of a job in a group: alone, slowdown, how much the jobs overlapped."""
-    group = [other for other in lines if other["table"] == line["table"]]
-    mine = slowed(line, lines)
+def together(line: Line, lines: Sequence[Line]) -> dict[str, Any]:
+    """What the log's own figures say of a job in a group: alone, slowdown, how much the jobs overlapped, and what
+    the jobs alone foretold."""
+    group = members(line, lines)
     gain = overlap_gain([slowed(other, lines) for other in group])
-    derived = {"solo_epoch_time_s": solo(line, lines), "slowdown": mine, "overlap_gain": gain}
+    foretold = prediction(line, lines)
+    derived = {
+        "solo_epoch_time_s": solo(line, lines),
+        "slowdown": slowed(line, lines),
+        "overlap_gain": gain,
+        "predicted_slowdown": None,
+        "sharing": None if gain is None else verdict(gain),
+    }
+    if foretold and not foretold.unknown:
+        derived["predicted_slowdown"] = foretold.slowdowns[group.index(line)]
     return {name: value for name, value in derived.items() if value is not None}
+
+
+def unpredicted(line: Line, lines: Sequence[Line]) -> dict[str, str]:
+    """Why a job of a group has no prediction, or no verdict. What jobs share must be known for the former."""
+    absent = {}
+    foretold = prediction(line, lines)
+    if foretold and foretold.unknown:
+        what = " and ".join(foretold.unknown)
+        absent["predicted_slowdown"] = f"the log does not state what the jobs share: {what}"
+    if not line["epoch_time_s"]:
+        said = f"the log gives no figures: {line['note'].partition(';')[0]}"
+        absent |= dict.fromkeys(("slowdown", "overlap_gain", "sharing"), said)
+    return absent
+
+
+def prediction(line: Line, lines: Sequence[Line]) -> Prediction | None:
+    """What the group's jobs alone say of the group. The log's CPU shares are of the whole host: that is one CPU
+    here. It does not say how busy a GPU was."""
+    group = members(line, lines)
+    placed = places(group)
+    solos = [alone(other, lines) for other in group]
+    return predict(
+        [
+            demand(spent(found), gpus=gpus, cpus=1.0, cpu_set="host") if found else None
+            for found, gpus in zip(solos, placed, strict=True)
+        ]
+    )
+
+
+def spent(line: Line) -> dict[str, Any]:
+    """A trial alone as the row that a prediction reads: CPU share × epoch time, in s of the whole host."""
+    time, share = (float(line[n]) if line[n] else None for n in ("epoch_time_s", "cpu_util_pct"))
+    return {"epoch_time_s": time, "cpu_s_per_epoch": time * share / 100 if time and share else None}
+
+
+def places(group: Sequence[Line]) -> list[tuple[int, ...]]:
+    """Which GPUs each job has: the first ones where all use the same, else each the next."""
+    counts = [int(line["gpus"]) for line in group]
+    apart = not any(line["colocated_with"].endswith("@same") for line in group) and sum(counts) <= HOST_GPUS
+    starts = [sum(counts[:i]) if apart else 0 for i in range(len(counts))]
+    return [tuple(range(start, start + count)) for start, count in zip(starts, counts, strict=True)]
+
+
+def members(line: Line, lines: Sequence[Line]) -> list[Line]:
+    """The lines of the jobs that ran together with this one, itself among them."""
+    return [other for other in lines if other["table"] == line["table"]]
 
 
 def slowed(line: Line, lines: Sequence[Line]) -> float | None:
@@ -178,9 +236,18 @@ def slowed(line: Line, lines: Sequence[Line]) -> float | None:
 
 def solo(line: Line, lines: Sequence[Line]) -> float | None:
     """Epoch time in s of the same configuration alone."""
-    alone = {identity(other)[1]: other["epoch_time_s"] for other in lines if not other["colocated_with"]}
-    found = alone.get(identity(line)[1])
-    return float(found) if found else None
+    found = alone(line, lines)
+    return float(found["epoch_time_s"]) if found and found["epoch_time_s"] else None
+
+
+def alone(line: Line, lines: Sequence[Line]) -> Line | None:
+    """The same configuration alone, with all that the log's tables say of it."""
+    config = identity(line)[1]
+    found: Line | None = None
+    for other in lines:
+        if not other["colocated_with"] and identity(other)[1] == config:
+            found = agreed(found, other) if found else other
+    return found
 
 
 def missing(line: Line, figures: dict[str, Any]) -> dict[str, str]:

@@ -53,3 +53,42 @@ def test_each_repeat_of_a_row_that_spreads_carries_the_doubt():
     failed = rows[0] | {"status": "failed", "doubts": None}
     assert [row["doubts"] for row in with_spread([*rows, failed])] == ["dp+spread", "dp+spread", None, None]
     assert rows[0]["doubts"] == "dp", "records stay as they are"
+
+
+def in_group(*slowdowns, **more):
+    """Repeats of one job of a group, which differ in how much they overlapped."""
+    rows = repeats(*(2.0 for _ in slowdowns), group="g", job="1 of 2", **more)
+    return [
+        row | {"slowdown": s, "overlap_gain": 2 / s - 1, "group_id": f"g{9 - n}", "solo_id": f"t{n}",
+               "sharing": "partly parallel", "full_together": "cpu+gpu" if n else "cpu",
+               "together": {"jobs": 2, "gain_range": [2 / s - 1.1, 2 / s - 0.9]}}
+        for n, (row, s) in enumerate(zip(rows, slowdowns, strict=True))
+    ]  # fmt: skip
+
+
+def test_repeats_of_a_group_keep_one_verdict_and_the_range_of_all():
+    (merged,) = merge_repeats(in_group(1.6, 1.9, 2.0))
+    assert merged["overlap_gain"] == pytest.approx(2 / 1.9 - 1)
+    assert merged["sharing"] == "merely concurrent", "of the median, not of the first"
+    assert merged["full_together"] == "cpu+gpu"
+    assert merged["together"]["gain_range"] == pytest.approx([-0.1, 0.35])
+    assert (merged["group_id"], merged["solo_id"]) == ("g7", "t0")
+
+
+def test_jobs_of_a_group_keep_one_id_whatever_their_order():
+    rows = in_group(1.6, 1.9)
+    other = [row | {"job": "2 of 2"} for row in reversed(rows)]
+    other[0] |= {"status": "failed"}
+    assert {row["group_id"] for row in merge_repeats([*rows, *other])} == {"g8"}
+
+
+def test_what_was_full_in_few_repeats_was_not_full():
+    rows = in_group(1.6, 1.6, 1.6)
+    for row, full in zip(rows, ("cpu", None, None), strict=True):
+        row["full_together"] = full
+    assert merge_repeats(rows)[0]["full_together"] is None
+
+
+def test_a_group_without_ranges_has_that_of_its_gains():
+    rows = [row | {"together": {"jobs": 2, "gain_range": None}} for row in in_group(1.6, 2.0)]
+    assert merge_repeats(rows)[0]["together"]["gain_range"] == pytest.approx([0.0, 0.25])

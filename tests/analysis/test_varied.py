@@ -1,7 +1,6 @@
 """Which fields become columns."""
 
 from gpubench import result
-from gpubench.analysis.slowdown import overlap_gain, slowdown, verdict
 from gpubench.analysis.varied import constant, label, varied
 
 
@@ -13,7 +12,8 @@ def rows(*each):
 def test_what_differs_is_varied_in_the_order_of_the_columns():
     found = rows({"batch_size": 16, "variant": "cached"}, {"batch_size": 32, "variant": "synthetic"})
     assert varied(found) == ("variant", "batch_size")
-    assert constant(found) == {"model": "lenet", "optimizer": "sgd", "lr": 0.05, "breakdown": False}
+    older = {"breakdown": False, "cpu_sharing": "shared"}
+    assert constant(found) == {"model": "lenet", "optimizer": "sgd", "lr": 0.05} | older
 
 
 def test_values_that_follow_another_field_are_no_columns_unless_asked_for():
@@ -45,18 +45,15 @@ def test_label():
     ) == ("batch_size=64 gpu_ids=0+1")
 
 
-def test_overlap_gain_of_the_published_log():
-    alone = (19.6, 12.8, 11.3)
-    four = overlap_gain([slowdown(t, a) for t, a in zip((51, 28, 22.5), alone, strict=True)])
-    own = overlap_gain([slowdown(28.5, a) for a in (16.2, 15.4, 11.3)])
-    shared = overlap_gain([slowdown(32.5, 21.5), slowdown(23.1, 13.6)])
-    assert [round(gain, 2) for gain in (four, own, shared)] == [0.17, 0.25, 0.25]
-    assert overlap_gain([1.0, 1.0, 1.0]) == 1
-    assert overlap_gain([3.0, 3.0, 3.0]) == 0
-    assert overlap_gain([2.0, None]) is None
+def test_gpu_ids_follow_their_number_only_where_they_are_the_first_ones():
+    first = rows({"gpus": 1, "gpu_ids": [0]}, {"gpus": 2, "gpu_ids": [0, 1]})
+    assert varied(first) == ("gpus",)
+    own = rows({"gpus": 1, "gpu_ids": [0]}, {"gpus": 2, "gpu_ids": [1, 2]})
+    assert varied(own) == ("gpus", "gpu_ids")
 
 
-def test_words_for_an_overlap_gain():
-    assert [verdict(g) for g in (1.0, 0.9, 0.5, 0.1, -0.2)] == [
-        "parallel", "parallel", "partly parallel", "merely concurrent", "merely concurrent",
-    ]  # fmt: skip
+def test_copies_follow_the_group_that_is_named_after_them():
+    found = rows({"copies": 1}, {"copies": 2, "group": "2 copies"}, {"copies": 3, "group": "3 copies"})
+    assert varied(found) == ()
+    assert varied(found, [["copies"]]) == ("copies",)
+    assert varied(rows({"copies": 1, "group": "g"}, {"copies": 2, "group": "g"})) == ("copies",)

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from gpubench import catalog
 from gpubench.errors import UsageError
 from gpubench.experiment.experiment import Axis, Experiment, Options, parse, to_toml, with_options
-from gpubench.experiment.plan import Plan, Room, chain_key, expand, plan_id, skip_reason
+from gpubench.experiment.plan import Plan, expand, plan_id
+from gpubench.experiment.skips import OutOfMemory, Room, skip_reason
 
 PLAIN = Given()
 
@@ -42,11 +43,11 @@ def plan(asked: Experiment, device: str = "cuda", sources: Given = PLAIN, order:
 
 
 def batches(made: Plan) -> list[int]:
-    return [unit.trial.batch_size for unit in made.units]
+    return [unit.trial.batch_size for unit in made.jobs]
 
 
 def ids(made: Plan) -> list[str]:
-    return [unit.trial_id for unit in made.units]
+    return [unit.trial_id for unit in made.jobs]
 
 
 # ---- crossing ----
@@ -54,13 +55,13 @@ def ids(made: Plan) -> list[str]:
 
 def test_axes_are_crossed_and_the_last_varies_fastest() -> None:
     made = plan(experiment(workers=[2, 4], batch_size=[16, 32]))
-    assert [(u.trial.workers, u.trial.batch_size) for u in made.units] == [(2, 16), (2, 32), (4, 16), (4, 32)]
-    assert len({u.trial_id for u in made.units}) == len({u.config_id for u in made.units}) == 4
+    assert [(u.trial.workers, u.trial.batch_size) for u in made.jobs] == [(2, 16), (2, 32), (4, 16), (4, 32)]
+    assert len({u.trial_id for u in made.jobs}) == len({u.config_id for u in made.jobs}) == 4
 
 
 def test_zipped_fields_move_together() -> None:
     asked = with_options(experiment(workers=[2, 4]), Options(zips=("batch_size,lr=16/0.1,32/0.2",)))
-    found = [(u.trial.workers, u.trial.batch_size, u.trial.lr) for u in plan(asked).units]
+    found = [(u.trial.workers, u.trial.batch_size, u.trial.lr) for u in plan(asked).jobs]
     assert found == [(2, 16, 0.1), (2, 32, 0.2), (4, 16, 0.1), (4, 32, 0.2)]
 
 
@@ -68,7 +69,7 @@ def test_a_batch_for_each_gpu_is_the_global_batch() -> None:
     made = plan(experiment({"batch_per_gpu": 8}, gpus=[1, 2, 4]))
     assert batches(made) == [8, 16, 32]
     same = plan(experiment({"batch_size": 32, "gpus": 4}))
-    assert made.units[-1].trial_id == same.units[0].trial_id, "asked for in another way, the same trial"
+    assert made.jobs[-1].trial_id == same.jobs[0].trial_id, "asked for in another way, the same trial"
     assert batches(plan(experiment({"batch_per_gpu": 8}, gpu_ids=[(0,), (1, 3)]))) == [8, 16]
     assert batches(plan(experiment({"batch_per_gpu": 8}, ranks=[1, 2]), "cpu")) == [8, 16]
 
@@ -79,11 +80,11 @@ def test_the_same_trial_is_planned_once() -> None:
 
 def test_repeats_are_trials_of_one_configuration() -> None:
     made = plan(experiment(batch_size=[16, 32], repeats=3))
-    assert [(u.trial.batch_size, u.trial.repeat) for u in made.units] == [
+    assert [(u.trial.batch_size, u.trial.repeat) for u in made.jobs] == [
         (16, 0), (32, 0), (16, 1), (32, 1), (16, 2), (32, 2)
     ]  # fmt: skip
     assert len(set(ids(made))) == 6
-    assert len({u.config_id for u in made.units}) == 2
+    assert len({u.config_id for u in made.jobs}) == 2
     assert ids(plan(experiment(batch_size=[16, 32]))) == ids(made)[:2], "the first of several is the only one"
 
 
@@ -94,8 +95,8 @@ def test_random_order_is_drawn_from_the_seed() -> None:
     assert sorted(ids(shuffled)) == sorted(ids(ordered))
     assert ids(shuffled) == ids(plan(asked, order="random"))
     other = plan(experiment({"seed": 1}, batch_size=[8, 16, 32, 64], repeats=3), order="random")
-    assert [(u.trial.batch_size, u.trial.repeat) for u in other.units] != [
-        (u.trial.batch_size, u.trial.repeat) for u in shuffled.units
+    assert [(u.trial.batch_size, u.trial.repeat) for u in other.jobs] != [
+        (u.trial.batch_size, u.trial.repeat) for u in shuffled.jobs
     ]
 
 
@@ -104,7 +105,7 @@ def test_random_order_is_drawn_from_the_seed() -> None:
 
 def test_excludes_are_counted() -> None:
     made = plan(experiment(excludes=({"batch_size": 16, "workers": 2},), workers=[2, 4], batch_size=[16, 32]))
-    assert [(u.trial.workers, u.trial.batch_size) for u in made.units] == [(2, 32), (4, 16), (4, 32)]
+    assert [(u.trial.workers, u.trial.batch_size) for u in made.jobs] == [(2, 32), (4, 16), (4, 32)]
     assert made.dropped == {"excluded": 1}
 
 
@@ -112,7 +113,7 @@ def test_excludes_see_values_that_were_not_given() -> None:
     made = plan(
         experiment(excludes=({"strategy": "single"}, {"lr": 0.001}), gpus=[1, 2], optimizer=["sgd", "adam"])
     )
-    assert [(u.trial.strategy, u.trial.optimizer) for u in made.units] == [("ddp", "sgd")]
+    assert [(u.trial.strategy, u.trial.optimizer) for u in made.jobs] == [("ddp", "sgd")]
     made = plan(experiment({"batch_per_gpu": 8}, excludes=({"batch_size": 16},), gpus=[1, 2, 4]))
     assert batches(made) == [8, 32]
     made = plan(experiment(excludes=({"batch_per_gpu": 8},), batch_per_gpu=[4, 8]))
@@ -121,7 +122,7 @@ def test_excludes_see_values_that_were_not_given() -> None:
 
 def test_senseless_combinations_are_dropped_and_counted_by_reason() -> None:
     made = plan(experiment(strategy=["single", "dp", "ddp"], gpus=[1, 2], batch_size=[3, 4]))
-    found = [(u.trial.strategy, u.trial.gpus, u.trial.batch_size) for u in made.units]
+    found = [(u.trial.strategy, u.trial.gpus, u.trial.batch_size) for u in made.jobs]
     assert found == [
         ("single", 1, 3), ("single", 1, 4), ("dp", 2, 4), ("ddp", 1, 3), ("ddp", 1, 4), ("ddp", 2, 4)
     ]  # fmt: skip
@@ -171,7 +172,7 @@ def test_data_go_by_content() -> None:
 def test_a_variants_own_data_count() -> None:
     own = {**catalog.VARIANTS, "mine": catalog.Variant(files="full", data="elsewhere")}
     asked = dataclasses.replace(experiment({"variant": "mine"}), variants=own)
-    (unit,) = plan(asked).units
+    (unit,) = plan(asked).jobs
     assert unit.trial.data == "elsewhere"
     other = plan(asked, sources=Given(images={"elsewhere": Images(fingerprint="images-2")}))
     assert ids(other) != [unit.trial_id]
@@ -292,7 +293,8 @@ ROOM = Room(gpus=1, cpus=2)
 
 def test_larger_batches_of_a_chain_are_skipped() -> None:
     small, large = plan(experiment(batch_size=[32, 64])).units
-    oom = {chain_key(small.trial, small.variant.definition()): 32}
+    oom = OutOfMemory()
+    oom.add(small)
     assert skip_reason(small, oom, ROOM, "cuda") is None
     assert skip_reason(large, oom, ROOM, "cuda") == "batch 32 of the same configuration was out of memory"
     others: list[dict[str, Any]] = [{"precision": "bf16"}, {"gpus": 2}, {"model": "mlp"}, {"input_size": 64}]
@@ -307,14 +309,17 @@ def test_larger_batches_of_a_chain_are_skipped() -> None:
 
 def test_trials_for_more_gpus_than_there_are_are_skipped() -> None:
     one, two, third = plan(experiment(gpu_ids=[(0,), (0, 1), (2,)])).units
-    assert [skip_reason(u, {}, Room(gpus=2, cpus=2), "cuda") for u in (one, two)] == [None, None]
-    assert skip_reason(third, {}, Room(gpus=2, cpus=2), "cuda") == "needs 3 GPUs, this machine shows 2"
-    assert skip_reason(third, {}, None, "cuda") is None
+    assert [skip_reason(u, OutOfMemory(), Room(gpus=2, cpus=2), "cuda") for u in (one, two)] == [None, None]
+    assert (
+        skip_reason(third, OutOfMemory(), Room(gpus=2, cpus=2), "cuda")
+        == "needs 3 GPUs, this machine shows 2"
+    )
+    assert skip_reason(third, OutOfMemory(), None, "cuda") is None
     (cpu,) = plan(experiment({"device": "cpu"})).units
-    assert skip_reason(cpu, {}, Room(gpus=0, cpus=2), "cuda") is None
+    assert skip_reason(cpu, OutOfMemory(), Room(gpus=0, cpus=2), "cuda") is None
 
 
 def test_more_cpus_than_there_are() -> None:
     (wide,) = plan(experiment({"cpus": 16, "device": "cpu"})).units
-    assert skip_reason(wide, {}, ROOM, "cpu") == "needs 16 CPUs, 2 may be used"
-    assert skip_reason(wide, {}, Room(gpus=0, cpus=16), "cpu") is None
+    assert skip_reason(wide, OutOfMemory(), ROOM, "cpu") == "needs 16 CPUs, 2 may be used"
+    assert skip_reason(wide, OutOfMemory(), Room(gpus=0, cpus=16), "cpu") is None

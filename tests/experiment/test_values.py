@@ -127,5 +127,7 @@ def test_assignments() -> None:
     }
     with pytest.raises(UsageError, match="--exclude: 'dp' is not FIELD=VALUE"):
         values.assignments("dp", "--exclude")
+    with pytest.raises(UsageError, match="--job: batch_size is given twice in 'batch_size=1, batch-size =2'"):
+        values.assignments("batch_size=1, batch-size =2", "--job")
     with pytest.raises(UsageError, match="did you mean strategy"):
         values.assignments("stratgy=dp", "--exclude")

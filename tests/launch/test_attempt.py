@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from scripted import Event, Scripted, Spec, epoch, hello, result
 
 from gpubench import environment
-from gpubench.launch.attempt import Attempt, attempt
+from gpubench.launch.attempt import Attempt, Order, attempt
 from gpubench.monitor.watcher import Watcher
 
 
@@ -25,7 +25,9 @@ class Edges(Watcher):
 def tried(script: object, watcher: Watcher) -> Attempt:
     spec: Spec = {"ranks": 2, "warmup_epochs": 1, "batch_size": 4, "data_spec": {"train_images": 8}}
     launcher = Scripted(lambda _: script)  # type: ignore[arg-type,return-value]
-    return attempt(spec, launcher, watcher, timeout_s=10, should_stop=lambda: False, look=lambda _: None)
+    order = Order(spec=spec, watcher=watcher)
+    (done,) = attempt([order], launcher, timeout_s=10, should_stop=lambda: False, look=lambda _: None)
+    return done
 
 
 def late_rank_0(spec: Spec) -> Iterator[Event]:

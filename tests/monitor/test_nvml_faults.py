@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 import scripted
+from benches import sweep_of
 from fake_nvml import FakeNvml, calls_of_the_seam, gpu
 
 from gpubench.environment import Machine
@@ -25,13 +26,13 @@ from gpubench.experiment.experiment import Options, parse, with_options
 from gpubench.experiment.plan import expand
 from gpubench.monitor.figures import Figures
 from gpubench.monitor.idle import look_around
-from gpubench.monitor.nvml import NvmlError, Utilisation
+from gpubench.monitor.nvml import Nvml, NvmlError, Utilisation
+from gpubench.monitor.shared_nvml import SharedNvml
 from gpubench.monitor.watcher import Watcher, Window
 from gpubench.report.live import QuietView
 from gpubench.result import MEASURED
 from gpubench.runner.command import store_plan
 from gpubench.runner.sources import Disk
-from gpubench.runner.sweep import Sweep
 from gpubench.store import Results
 
 G0, G1 = gpu(0).uuid, gpu(1).uuid
@@ -214,14 +215,20 @@ def watch(watcher: Watcher, clock: Clock, wall: Clock, seconds: float) -> None:
 
 
 def trial(
-    calls: Sequence[str], error: str, when: Callable[[int], bool], gpus: Sequence[str] = (G0, G1)
+    calls: Sequence[str],
+    error: str,
+    when: Callable[[int], bool],
+    gpus: Sequence[str] = (G0, G1),
+    shared: bool = False,
 ) -> Figures:
-    """A trial of three epochs on two GPUs, watched while these calls fail."""
+    """A trial of three epochs on two GPUs, watched while these calls fail. `shared`: through a `SharedNvml`."""
     clock, wall = Clock(1000.0), Clock(1_700_000_000.0)
     pid = os.getpid()
     inner = busy(now=clock, wall=wall)
     inner.full_from = math.inf
-    nvml = Faulty(inner, frozenset(calls), error, when, frozenset(gpus))
+    nvml: Nvml = Faulty(inner, frozenset(calls), error, when, frozenset(gpus))
+    if shared:
+        nvml = SharedNvml(nvml, clock)
     watcher = Watcher(nvml, machine(), [G0, G1], machine().cpu_ids, clock, wall)
     watcher.before()
     watcher.start(pid)
@@ -296,6 +303,13 @@ def test_a_call_that_fails(call: str, when: str) -> None:
     for error in ERRORS:
         got = trial([call], error, WHEN[when])
         assert faults(got, set(CALLS) - {call}) == [], error
+
+
+@pytest.mark.parametrize("when", WHEN)
+@pytest.mark.parametrize("call", CALLS)
+def test_a_call_that_fails_behind_what_remembers(call: str, when: str) -> None:
+    got = trial([call], "GPU is lost", WHEN[when], shared=True)
+    assert faults(got, set(CALLS) - {call}) == []
 
 
 @pytest.mark.parametrize(("one", "other"), list(itertools.combinations(CALLS, 2)))
@@ -392,23 +406,18 @@ def test_a_sweep_stores_its_records_whatever_fails(tmp_path: Path, when: str) ->
     turns = [*([call] for call in CALLS), CALLS] if when == "at once" else [CALLS]
     batches = ",".join(str(64 + 16 * k) for k in range(len(turns)))
     experiment = with_options(parse(BASE, "test"), Options(fields={"batch_size": batches}))
-    job = Sweep(
-        plan=expand(experiment, device="cuda", sources=Disk(), order="given"),
-        results=Results(tmp_path / "results"),
-        machine=machine(),
-        nvml=nvml,
-        sources=Disk(),
-    )
-    job.load()
-    job.results.create()
-    store_plan(job)
+    plan = expand(experiment, device="cuda", sources=Disk(), order="given")
+    work = sweep_of(plan, tmp_path / "results", machine(), nvml=nvml)
+    work.load()
+    work.bench.results.create()
+    store_plan(work)
 
     def choose(spec: scripted.Spec) -> scripted.Script:
         nvml.calls, nvml.made = frozenset(turns[(spec["batch_size"] - 64) // 16]), {}
         return in_real_time
 
     launcher = scripted.Scripted(choose)
-    summary = job.run(launcher, QuietView(), lambda: False, lambda _: None)
+    summary = work.run(launcher, QuietView(), lambda: False, lambda _: None)
     launcher.close()
     assert (summary.ran, summary.failed) == (len(turns), 0)
     for record in sorted(Results(tmp_path / "results").records(), key=lambda r: r.trial["batch_size"]):

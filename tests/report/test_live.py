@@ -6,7 +6,17 @@ import threading
 
 from rich.console import Console
 
-from gpubench.report.live import LiveView, PlainView, Progress, QuietView, clock, finished_line, frame, view
+from gpubench.report.live import (
+    LiveView,
+    PlainView,
+    Progress,
+    QuietView,
+    clock,
+    finished_line,
+    frame,
+    group_line,
+    view,
+)
 
 OK = {"status": "ok", "epoch_time_s": 3.214, "gpu_mem_mib": 2435.0, "reason": None}
 FAILED = {"status": "failed", "reason": "\x1b[31mkilled\x1b[0m by signal 9\nmore"}
@@ -137,3 +147,41 @@ def test_the_view_suits_the_console():
 
 def test_clock():
     assert [clock(s) for s in (0, 7.4, 270, 3870)] == ["0:00", "0:07", "4:30", "1:04:30"]
+
+
+def jobs(*statuses, reason="no room\nmore"):
+    times = {"epoch_time_s": 2.614, "slowdown": 2.0, "overlap_gain": 0.25, "sharing": "partly parallel"}
+    return [
+        {"status": status, "job": f"{n} of {len(statuses)}"}
+        | (times if status == "ok" else {"reason": reason})
+        for n, status in enumerate(statuses, 1)
+    ]
+
+
+def test_a_finished_group_is_one_line():
+    assert group_line(4, 6, "3 copies batch_size=16", jobs("ok", "ok", "ok")) == (
+        "[4/6] 3 copies batch_size=16  ok  2.61 s, 2.61 s, 2.61 s (2.00, 2.00 and 2.00 times alone): "
+        "partly parallel, overlap gain 0.25"
+    )
+    bare = [{"status": "ok", "job": "1 of 2", "epoch_time_s": 1.0}, {"status": "ok", "job": "2 of 2"}]
+    assert group_line(1, 1, "g", bare) == "[1/1] g  ok  1.00 s"
+
+
+def test_a_group_that_ended_badly_names_the_first_cause():
+    assert group_line(4, 6, "g", jobs("skipped", "oom", "skipped")) == (
+        "[4/6] g  out of memory  job 2 of 3: no room"
+    )
+    assert group_line(1, 1, "g", jobs("ok", "failed")) == "[1/1] g  failed  job 2 of 2: no room"
+    assert group_line(1, 1, "g", jobs("skipped", "skipped", reason="too big")) == "[1/1] g  skipped  too big"
+
+
+def test_every_view_tells_of_a_finished_group_in_its_way():
+    console = Console(file=io.StringIO(), force_terminal=False)
+    for one in (QuietView(), PlainView(console)):
+        one.finished_group(1, 2, "g", jobs("skipped", "oom"))
+    assert console.file.getvalue() == "[1/2] g  out of memory  job 2 of 2: no room\n"
+    live = terminal()
+    with LiveView(live) as shown:
+        shown.started(1, 2, "g")
+        shown.finished_group(1, 2, "g", jobs("ok", "ok"))
+    assert "[1/2] g  ok  2.61 s, 2.61 s" in live.file.getvalue()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gpubench.analysis.prediction import track_record
 from gpubench.report import markdown, terminal
 from gpubench.runner.tables import contents
 from gpubench.store import Results
@@ -114,6 +115,25 @@ def test_what_sharing_cost(shown):
         "mobilenet_v2-separate-gpus-together-v11": None,
     }
     assert printed(shown["mobilenet_v2-separate-gpus-together"], "slowdown") == ["1.76", "1.85", "2.52"]
+
+
+def test_what_was_predicted_from_the_jobs_alone(shown):
+    """28.7, 28.2 and 26.0 s, 27.6 s on average; all took 28.5 s."""
+    table = shown["mobilenet_v2-separate-gpus-together"]
+    foretold = [row["predicted_slowdown"] * row["solo_epoch_time_s"] for row in table.rows]
+    assert foretold == [pytest.approx(s, abs=0.05) for s in (28.7, 28.2, 26.0)]
+    assert sum(foretold) / 3 == pytest.approx(27.6, abs=0.05)
+    assert column(shown["mobilenet_v2-separate-gpus-together-v11"], "predicted_slowdown") == [1.0] * 3
+    found = track_record([row for table in shown.values() for row in table.rows])
+    assert (found.jobs, found.groups, found.verdicts_right) == (3, 1, 1)
+    assert [round(one.error_pct) for one in found.judged] == [1, -1, -9]
+
+
+def test_nothing_is_predicted_where_the_log_does_not_say_how_busy_a_shared_gpu_was(shown):
+    for name in ("mobilenet_v3_large-two-on-one-gpu", "mobilenet_v2-4gpu-together"):
+        assert set(column(shown[name], "predicted_slowdown")) == {None}
+        reasons = [r.missing["predicted_slowdown"] for r in Results(HERE).records() if r.group == name]
+        assert all("GPU seconds an epoch" in reason for reason in reasons)
 
 
 def test_what_the_log_does_not_state_is_not_made_up(shown):

@@ -46,14 +46,14 @@ def test_a_record_taken_away_and_one_that_was_never_written(tmp_path: Path) -> N
     job = swept(tmp_path, "one", "16,32")
     assert verdicts(tmp_path)[3] == "kept"
     first = job.records[0]
-    log = job.results.part("logs", first.trial_id, 2, "log")
+    log = job.bench.results.part("logs", first.trial_id, 2, "log")
     log.parent.mkdir(parents=True, exist_ok=True)
     log.touch()
     assert (first.trial_id, 2) in traces(tmp_path)
     assert verdicts(tmp_path)[3] == "not decidable"
     log.unlink()
     again = first.model_copy(update={"attempt": 3})
-    job.results.save(again, [], ["t"])
+    job.bench.results.save([again], [[]], ["t"])
     assert verdicts(tmp_path)[3] == "broken"
 
 

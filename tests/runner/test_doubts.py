@@ -13,7 +13,7 @@ from gpubench.experiment.plan import expand
 from gpubench.launch.outcome import Outcome
 from gpubench.monitor.figures import Figures
 from gpubench.runner import resolve
-from gpubench.runner.doubts import ANY_ENDING, RULES, Case, doubts
+from gpubench.runner.doubts import ANY_ENDING, RULES, Case, Neighbours, doubts
 from gpubench.runner.sources import Disk
 
 QUIET: dict[str, Any] = {
@@ -40,13 +40,13 @@ def case(
 ) -> Case:
     """A blameless result, but for what is given."""
     text = f'name = "t"\n[fixed]\nvariant = "synthetic"\ninput_size = 32\n{fields}\n[run]\nepochs = 3\n'
-    unit = expand(parse(text, "t"), device="cuda", sources=Disk()).units[0]
-    facts = Disk().data(unit.trial.data)
+    (job,) = expand(parse(text, "t"), device="cuda", sources=Disk()).jobs
+    facts = Disk().data(job.trial.data)
     epochs = [{"epoch": i, "warmup": i == 0, "epoch_time_s": 10.0} for i in range(3)]
     machine = scripted.computer(4, "NVIDIA H200")
     return Case(
-        unit=unit,
-        resolved=resolve.resolve(unit, machine, facts, "cuda"),
+        job=job,
+        resolved=resolve.resolve(job, machine, facts, "cuda"),
         ended=Outcome(**{"status": status, "epochs": epochs, "drift_pct": 0.5, **told}),
         seen=seen or Figures(max_sm_clock_mhz=1980.0),
         result=QUIET | (result or {}),
@@ -88,6 +88,8 @@ CASES: dict[str, tuple[Case, str]] = {
     "dp-channels-last": (case('strategy = "dp"\ngpus = 2'), "contiguous"),
     "compile-cache": (case('execution = "compile"'), "compile the model"),
     "breakdown": (case("breakdown = true", result={"breakdown_cost_pct": 1.25}), "breakdown_cost_pct"),
+    "shared-gpu": (replace(case(), neighbours=Neighbours(count=2, on_gpus=1)), "divided by the busy time"),
+    "solo-stale": (replace(case(), stale_solo=True), "--retry stale"),
 }  # fmt: skip
 
 
@@ -134,3 +136,10 @@ def test_a_trial_that_failed_is_doubted_for_what_may_be_why_alone() -> None:
     strange = Figures(strangers=["process 7 (python) held 614 MiB on GPU 0"])
     failed = replace(case(seen=strange, status="failed", drift_pct=50.0), result={})
     assert set(doubts(failed)) == {"stranger"} <= set(ANY_ENDING)
+
+
+@pytest.mark.parametrize(("theirs", "doubted"), [(None, False), (40.0, False), (25.0, True), (0.0, True)])
+def test_what_the_other_jobs_of_a_group_do_is_no_other_load(theirs: float | None, doubted: bool) -> None:
+    busy = case(result={"cpu_util_pct": 98.0, "cpu_util_trial_pct": 55.0})
+    found = doubts(replace(busy, neighbours=Neighbours(count=1, cpu_pct=theirs)))
+    assert ("other-load" in found) == doubted

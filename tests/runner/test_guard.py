@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import scripted
+from benches import sweep_of
 from fake_nvml import FakeNvml, gpu
 
 from gpubench.errors import UnusableError
@@ -19,7 +20,6 @@ from gpubench.runner import guard
 from gpubench.runner.command import look_around
 from gpubench.runner.sources import Disk
 from gpubench.runner.sweep import Sweep
-from gpubench.store import Results
 
 PYTHON = Process(pid=4711, name="python", mib=12_345.0)
 XORG = Process(pid=99, name="Xorg", mib=None)
@@ -148,7 +148,7 @@ def a_sweep(folder: Path, nvml: FakeNvml, gpus: int, **fields: str) -> Sweep:
     plan = expand(experiment, device="cuda" if gpus else "cpu", sources=Disk(), order="given")
     machine = scripted.computer(gpus)
     nvml.devices = [gpu(number) for number in range(gpus)]
-    return Sweep(plan=plan, results=Results(folder), machine=machine, nvml=nvml, sources=Disk())
+    return sweep_of(plan, folder, machine, nvml=nvml)
 
 
 def test_only_gpus_of_trials_to_be_run_are_looked_at(tmp_path: Path) -> None:
@@ -160,14 +160,14 @@ def test_only_gpus_of_trials_to_be_run_are_looked_at(tmp_path: Path) -> None:
         view = Heard()
         look_around(job, job.survey(), view, allow_busy=False)
         assert view.lines == []
-        assert sorted(job.idle_power_w.values()) == pytest.approx([70.0, 71.0])
+        assert sorted(job.bench.idle_power_w.values()) == pytest.approx([70.0, 71.0])
 
         nvml = FakeNvml(procs={"GPU-22": [(stranger.pid, 900.0)]}, util={"GPU-22": 80.0},
                         power={"GPU-00": 70.0, "GPU-11": 71.0, "GPU-22": 500.0})  # fmt: skip
         job = a_sweep(tmp_path, nvml, 3, gpu_ids="1,2")
         with pytest.raises(UnusableError, match=f"GPU 2 .*process {stranger.pid} \\(python"):
             look_around(job, job.survey(), view, allow_busy=False)
-        assert job.idle_power_w == {}
+        assert job.bench.idle_power_w == {}
         look_around(job, job.survey(), view, allow_busy=True)
         assert len(view.lines) == 1
         assert list(job.idle_power_w.values()) == pytest.approx([71.0])
@@ -179,4 +179,4 @@ def test_a_cpu_sweep_looks_at_nothing(tmp_path: Path) -> None:
     nvml = FakeNvml(broken={"power", "utilisation", "processes"})
     job = a_sweep(tmp_path, nvml, 0)
     look_around(job, job.survey(), Heard(), allow_busy=False)
-    assert job.idle_power_w == {}
+    assert job.bench.idle_power_w == {}

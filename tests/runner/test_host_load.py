@@ -7,6 +7,7 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -95,7 +96,7 @@ def test_it_looks_before_the_fork_server_loads_the_cpus(monkeypatch: pytest.Monk
             raise Enough
 
     class Job:
-        machine = None
+        bench = SimpleNamespace(machine=None)
 
         def abandon(self) -> None:
             pass

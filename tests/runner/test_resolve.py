@@ -12,7 +12,7 @@ import scripted
 
 from gpubench import catalog
 from gpubench.datasets.facts import DataFacts
-from gpubench.experiment.plan import Unit
+from gpubench.experiment.plan import Job
 from gpubench.runner.resolve import MIN_WARMUP_STEPS, Resolved, data_spec, resolve, spec, warmup_steps
 from gpubench.trial import make
 
@@ -23,13 +23,13 @@ BIRDS = DataFacts(
 MACHINE = dataclasses.replace(scripted.computer(4), cpu_ids=(0, 2, 4, 6, 8, 10), cpu_count=6)
 
 
-def unit(**fields: Any) -> Unit:
+def job(**fields: Any) -> Job:
     t = make(fields)
-    return Unit(trial=t, trial_id="t0", config_id="c0", variant=catalog.VARIANTS[t.variant])
+    return Job(trial=t, trial_id="t0", config_id="c0", variant=catalog.VARIANTS[t.variant])
 
 
 def resolved(facts: DataFacts = BIRDS, **fields: Any) -> Resolved:
-    return resolve(unit(**fields), MACHINE, facts, "cuda")
+    return resolve(job(**fields), MACHINE, facts, "cuda")
 
 
 def test_a_trial_that_leaves_everything_open() -> None:
@@ -66,16 +66,16 @@ def test_images_of_one_size_give_their_size() -> None:
 
 
 def test_steps_are_measured_after_what_was_loaded_ahead() -> None:
-    queued = unit(workers=8, prefetch=4, steps=50)
+    queued = job(workers=8, prefetch=4, steps=50)
     assert warmup_steps(queued, resolve(queued, MACHINE, BIRDS, "cuda")) == 32
-    few = unit(workers=1, prefetch=2, steps=50)
+    few = job(workers=1, prefetch=2, steps=50)
     assert warmup_steps(few, resolve(few, MACHINE, BIRDS, "cuda")) == MIN_WARMUP_STEPS
-    none = unit(workers=8, steps=50, warmup_epochs=0)
+    none = job(workers=8, steps=50, warmup_epochs=0)
     assert warmup_steps(none, resolve(none, MACHINE, BIRDS, "cuda")) == 0
 
 
 def test_the_order_is_plain_json_and_complete() -> None:
-    asked = unit(gpus=2, seed=3, repeat=2, variant="cached", until_top1=60.0, breakdown=True)
+    asked = job(gpus=2, seed=3, repeat=2, variant="cached", until_top1=60.0, breakdown=True)
     found = resolve(asked, MACHINE, BIRDS, "cuda")
     data = data_spec(asked, found, BIRDS, Path("/decoded"))
     order = spec(asked, found, data=data, log=Path("/x.log"), scratch=Path("/tmp/x"), known_gmacs=None)
@@ -98,11 +98,11 @@ def test_the_order_is_plain_json_and_complete() -> None:
     ],
 )
 def test_where_the_images_come_from(variant: str, facts: DataFacts, kind: str) -> None:
-    asked = unit(variant=variant)
+    asked = job(variant=variant)
     assert data_spec(asked, resolve(asked, MACHINE, facts, "cuda"), facts, None)["kind"] == kind
 
 
 def test_a_quota_counts_for_threads_workers_and_the_column() -> None:
     here = dataclasses.replace(scripted.computer(), cpu_ids=tuple(range(64)), cpu_count=4)
-    found = resolve(unit(device="cpu", ranks=2, strategy="ddp"), here, BIRDS, "cpu")
+    found = resolve(job(device="cpu", ranks=2, strategy="ddp"), here, BIRDS, "cpu")
     assert (found.columns()["cpus"], found.workers) == (4, 2)

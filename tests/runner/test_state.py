@@ -7,9 +7,10 @@ from fakes import Given, record
 
 from gpubench import catalog
 from gpubench.experiment.experiment import Axis, Experiment
-from gpubench.experiment.plan import Plan, Room, expand
+from gpubench.experiment.plan import Plan, expand
+from gpubench.experiment.skips import OutOfMemory, Room
 from gpubench.result import Record, Status
-from gpubench.runner.state import VERSIONS, is_stale, oom_chains, survey
+from gpubench.runner.state import VERSIONS, is_stale, out_of_memory, survey
 
 HERE = dict.fromkeys(VERSIONS, "1.0")
 ROOM = Room(gpus=1, cpus=2)
@@ -25,15 +26,15 @@ def plan() -> Plan:
 def stored(plan: Plan, *statuses: Status | None, torch: str = "1.0") -> dict[str, Record]:
     """The attempts that count, in the plan's order."""
     return {
-        unit.trial_id: record(
-            trial_id=unit.trial_id,
+        job.trial_id: record(
+            trial_id=job.trial_id,
             status=status,
             reason="why",
             environment=HERE | {"torch": torch},
-            trial=unit.trial.model_dump(mode="json"),
-            variant_definition=unit.variant.definition(),
+            trial=job.trial.model_dump(mode="json"),
+            variant_definition=job.variant.definition(),
         )
-        for unit, status in zip(plan.units, statuses, strict=False)
+        for job, status in zip(plan.jobs, statuses, strict=False)
         if status
     }
 
@@ -57,7 +58,7 @@ def test_survey(plan: Plan, statuses: tuple[Status, ...], retry: str, fresh: boo
     found = survey(
         plan,
         chosen,
-        oom=oom_chains(chosen.values()),
+        oom=out_of_memory(chosen.values()),
         room=ROOM,
         environment=HERE,
         retry={retry} - {""},
@@ -69,9 +70,9 @@ def test_survey(plan: Plan, statuses: tuple[Status, ...], retry: str, fresh: boo
 
 def test_stale(plan: Plan) -> None:
     chosen = stored(plan, "ok", "failed", torch="0.9")
-    kept = survey(plan, chosen, oom={}, room=ROOM, environment=HERE)
+    kept = survey(plan, chosen, oom=OutOfMemory(), room=ROOM, environment=HERE)
     assert [(item.state, item.stale) for item in kept] == [("done", True), ("failed", True), ("run", False)]
-    again = survey(plan, chosen, oom={}, room=ROOM, environment=HERE, retry={"stale"})
+    again = survey(plan, chosen, oom=OutOfMemory(), room=ROOM, environment=HERE, retry={"stale"})
     assert [item.state for item in again] == ["run", "failed", "run"]
 
 
@@ -82,10 +83,10 @@ def test_each_version_counts(name: str) -> None:
 
 
 def test_too_few_gpus(plan: Plan) -> None:
-    assert [item.state for item in survey(plan, {}, oom={}, room=Room(0, 2), environment=HERE)] == [
-        "skip"
-    ] * 3
-    done = survey(plan, stored(plan, "ok"), oom={}, room=Room(0, 2), environment=HERE)
+    assert [
+        item.state for item in survey(plan, {}, oom=OutOfMemory(), room=Room(0, 2), environment=HERE)
+    ] == ["skip"] * 3
+    done = survey(plan, stored(plan, "ok"), oom=OutOfMemory(), room=Room(0, 2), environment=HERE)
     assert [item.state for item in done] == ["done", "skip", "skip"], "what is measured stays"
 
 
@@ -93,12 +94,12 @@ def test_what_another_plan_found_out_of_memory_is_skipped_here_too(plan: Plan) -
     found = stored(plan, "oom")
     (smallest,) = found.values()
     elsewhere = {"batch": smallest.model_copy(update={"trial_id": "t-of-another-plan"})}
-    oom = oom_chains(elsewhere.values())
+    oom = out_of_memory(elsewhere.values())
     skipped = survey(plan, {}, oom=oom, room=ROOM, environment=HERE)
     assert [item.state for item in skipped] == ["run", "skip", "skip"]
     other = smallest.model_copy(update={"variant_definition": {"files": "none", "cpu": [], "gpu": []}})
-    assert [i.state for i in survey(plan, {}, oom=oom_chains([other]), room=ROOM, environment=HERE)] == [
+    assert [i.state for i in survey(plan, {}, oom=out_of_memory([other]), room=ROOM, environment=HERE)] == [
         "run"
     ] * 3
     odd = smallest.model_copy(update={"trial": {"a_field_of": "the future"}})
-    assert oom_chains([odd]) == {}
+    assert out_of_memory([odd]) == OutOfMemory()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import scripted
+from benches import sweep_of
 from scripted import Scripted
 
 from gpubench import catalog
@@ -18,7 +19,6 @@ from gpubench.runner.command import store_plan
 from gpubench.runner.sources import Disk, Stored
 from gpubench.runner.sweep import Sweep
 from gpubench.runner.tables import contents, stored_plans, write_tables
-from gpubench.store import Results
 
 ASKED = 'name = "{name}"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\n[run]\nepochs = 2\n'
 
@@ -27,13 +27,7 @@ def swept(folder: Path, name: str, batches: str, stop_after: int = 99, repeats: 
     """A sweep on the CPU that is stopped after so many trials."""
     options = Options(fields={"batch_size": batches}, repeats=repeats)
     asked = with_options(parse(ASKED.format(name=name), name), options)
-    job = Sweep(
-        plan=expand(asked, device="cpu", sources=Disk()),
-        results=Results(folder),
-        machine=scripted.computer(),
-        nvml=None,
-        sources=Disk(),
-    )
+    job = sweep_of(expand(asked, device="cpu", sources=Disk()), folder, scripted.computer())
     job.load()
     store_plan(job)
     launcher = Scripted()
@@ -48,7 +42,7 @@ def swept(folder: Path, name: str, batches: str, stop_after: int = 99, repeats: 
 
 def test_planned_trials_without_a_record_are_missing(tmp_path: Path) -> None:
     job = swept(tmp_path, "one", "16,32,64", stop_after=1)
-    found = contents(job.results, job.results.records())
+    found = contents(job.bench.results, job.bench.results.records())
     assert [(row["batch_size"], row["status"]) for row in found.rows] == [
         (16, "ok"),
         (32, "missing"),
@@ -60,7 +54,7 @@ def test_planned_trials_without_a_record_are_missing(tmp_path: Path) -> None:
 def test_a_trial_of_two_experiments_is_one_row_and_stands_in_both_tables(tmp_path: Path) -> None:
     swept(tmp_path, "one", "16,32")
     job = swept(tmp_path, "two", "32,64")
-    found = contents(job.results, job.results.records())
+    found = contents(job.bench.results, job.bench.results.records())
     assert sorted(row["batch_size"] for row in found.rows) == [16, 32, 64]
     assert [(t.name, [row["batch_size"] for row in t.rows]) for t in found.tables] == [
         ("one", [16, 32]),
@@ -70,9 +64,9 @@ def test_a_trial_of_two_experiments_is_one_row_and_stands_in_both_tables(tmp_pat
 
 def test_stored_plans_have_the_trials_that_were_run(tmp_path: Path) -> None:
     job = swept(tmp_path, "one", "16,32")
-    (plan,), problems = stored_plans(job.results)
+    (plan,), problems = stored_plans(job.bench.results)
     assert not problems
-    assert [u.trial_id for u in plan.units] == [u.trial_id for u in job.plan.units]
+    assert [j.trial_id for j in plan.jobs] == [j.trial_id for j in job.plan.jobs]
 
 
 @pytest.mark.parametrize(
@@ -85,9 +79,9 @@ def test_stored_plans_have_the_trials_that_were_run(tmp_path: Path) -> None:
 )
 def test_a_plan_that_cannot_be_read_closes_no_folder(tmp_path: Path, old: str, new: str, why: str) -> None:
     job = swept(tmp_path, "one", "16,32")
-    (path,) = job.results.plans()
+    (path,) = job.bench.results.plans()
     path.write_text(path.read_text().replace(old, new, 1))
-    found = contents(job.results, job.results.records())
+    found = contents(job.bench.results, job.bench.results.records())
     assert [row["batch_size"] for row in found.tables[0].rows] == [16, 32]
     (problem,) = found.problems
     assert str(path) in problem
@@ -106,7 +100,7 @@ def test_a_plan_of_which_all_trials_of_one_data_set_were_dropped_reads_back() ->
     assert len(plan.units) == 1
     stored = tomllib.loads(to_toml(asked, {"device": "cpu", **sources.stored()}))["plan"]
     again = expand(asked, device="cpu", sources=Stored(stored["data"], stored.get("models", {})))
-    assert [u.trial_id for u in again.units] == [u.trial_id for u in plan.units]
+    assert [j.trial_id for j in again.jobs] == [j.trial_id for j in plan.jobs]
     assert again.dropped == plan.dropped
 
 
@@ -121,34 +115,32 @@ def test_an_edited_variant_takes_the_place_of_its_older_rows(tmp_path: Path) -> 
         )
         asked = with_options(parse(edited, "mine"), Options(fields={"batch_size": "16"}))
         sources = Disk()
-        job = Sweep(
-            plan=expand(asked, device="cpu", sources=sources),
-            results=Results(tmp_path),
-            machine=scripted.computer(),
-            nvml=None,
-            sources=sources,
-        )
+        plan = expand(asked, device="cpu", sources=sources)
+        job = sweep_of(plan, tmp_path, scripted.computer(), sources=sources)
         job.load()
         store_plan(job)
         job.run(Scripted(), QuietView(), lambda: False, lambda _: None)
-    found = contents(job.results, job.results.records())
+    found = contents(job.bench.results, job.bench.results.records())
     assert len(found.rows) == 2, "trials.csv keeps both"
     ((row,),) = [table.rows for table in found.tables]
-    assert row["trial_id"] == job.plan.units[0].trial_id
+    assert row["trial_id"] == job.plan.jobs[0].trial_id
 
 
 def test_repeats_that_lie_apart_are_doubted_in_both_csvs_and_in_no_record(tmp_path: Path) -> None:
     job = swept(tmp_path, "one", "16,32", repeats=2)
-    kept = [r.model_copy(update={"result": {**r.result, "epoch_time_s": 1.0}}) for r in job.results.records()]
+    kept = [
+        r.model_copy(update={"result": {**r.result, "epoch_time_s": 1.0}})
+        for r in job.bench.results.records()
+    ]
     far = [
         r.model_copy(update={"result": {**r.result, "epoch_time_s": 2.0}})
         if r.trial["batch_size"] == 32 and r.trial["repeat"]
         else r
         for r in kept
     ]
-    write_tables(job.results, far)
+    write_tables(job.bench.results, far)
     for name, count in (("trials.csv", 2), ("table.csv", 1)):
         with (tmp_path / name).open(newline="") as file:
             doubts = [(line["batch_size"], line["doubts"]) for line in csv.DictReader(file)]
         assert [batch for batch, cell in doubts if "spread" in cell.split("+")] == ["32"] * count
-    assert all("spread" not in record.doubts for record in job.results.records())
+    assert all("spread" not in record.doubts for record in job.bench.results.records())

@@ -12,12 +12,13 @@ from typing import Any
 import pandas as pd
 import pytest
 import scripted
+from benches import sweep_of
 from scripted import Driver, Script, Scripted, Spec
 
 from gpubench import environment
 from gpubench.errors import UnusableError
 from gpubench.experiment.experiment import Options, parse, with_options
-from gpubench.experiment.plan import expand
+from gpubench.experiment.plan import Unit, expand
 from gpubench.monitor.nvml import Nvml
 from gpubench.report.live import Progress, QuietView
 from gpubench.result import MEASURED, Record
@@ -52,16 +53,11 @@ class Desk:
     def job(self, *, retry: str, fresh: bool, order: str, options: Options) -> Sweep:
         experiment = with_options(parse(BASE, "test"), options)
         plan = expand(experiment, device="cuda" if self.gpus else "cpu", sources=Disk(), order=order)
-        job = Sweep(
-            plan=plan,
-            results=Results(self.folder),
-            machine=scripted.computer(self.gpus, self.name),
-            nvml=self.nvml,
-            sources=Disk(),
-            settings=Settings(retry=frozenset(retry.split(",") if retry else ()), fresh=fresh),
-        )
-        job.load()
-        return job
+        settings = Settings(retry=frozenset(retry.split(",") if retry else ()), fresh=fresh)
+        machine = scripted.computer(self.gpus, self.name)
+        work = sweep_of(plan, self.folder, machine, nvml=self.nvml, settings=settings)
+        work.load()
+        return work
 
     def sweep(
         self,
@@ -79,7 +75,7 @@ class Desk:
         launcher = launcher or Scripted()
         options = Options(fields=fields, repeats=repeats, timeout=timeout)
         job = self.job(retry=retry, fresh=fresh, order=order, options=options)
-        job.results.create()
+        job.bench.results.create()
         store_plan(job)
         view = Heard()
         summary = job.run(launcher, view, stop, lambda _: None)
@@ -201,9 +197,9 @@ def test_on_the_way_to_an_accuracy_it_is_shown(desk: Desk) -> None:
 
     options = Options(fields={"batch_size": "8"})
     job = desk.job(retry="", fresh=False, order="given", options=options)
-    unit = job.plan.units[0]
-    aims = dataclasses.replace(unit, trial=unit.trial.model_copy(update={"until_top1": 60.0}))
-    job.plan = dataclasses.replace(job.plan, units=(aims,))
+    (one,) = job.plan.jobs
+    aims = dataclasses.replace(one, trial=one.trial.model_copy(update={"until_top1": 60.0}))
+    job.plan = dataclasses.replace(job.plan, units=(Unit((aims,)),))
     view = Watched()
     job.run(always(learns), view, lambda: False, lambda _: None)
     assert view.shown[0].top1_target == 60

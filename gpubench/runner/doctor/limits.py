@@ -8,9 +8,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gpubench.datasets.built import amount
+from gpubench.experiment.shares import default_workers
 from gpubench.runner.doctor.finding import Finding
 from gpubench.runner.doctor.scene import Scene
-from gpubench.runner.resolve import DEFAULT_SIZE, default_workers
+from gpubench.runner.resolve import DEFAULT_SIZE
 
 GROUP = "limits"
 SHARED = Path("/dev/shm")

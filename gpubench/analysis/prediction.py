@@ -1,0 +1,307 @@
+"""How much jobs will slow each other down, worked out from how each runs alone; and how well that did so far.
+
+Alone, a job uses a part of each resource: seconds an epoch / (epoch time × capacity). Together, every GPU and every
+set of CPUs is divided fairly: a job gets what it wants up to its fair share, and what others leave over is shared
+again. A job runs at the smallest pace that its resources give it, and so leaves more of its other resources.
+
+What is not in it: memory and its bandwidth, caches, PCIe, and waiting for each other where nothing is full.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from gpubench import catalog
+from gpubench.analysis.slowdown import overlap_gain, verdict
+from gpubench.analysis.varied import Row, machine
+
+CPU_BY_PROCESSES = False
+"""Whether a job's fair share of CPUs that it shares goes by its number of processes.
+
+Equal shares are right for Linux's autogroups (each job is a session of its own), and for jobs with equal workers.
+Where neither holds, the kernel divides by processes.
+"""
+
+MOST_ROUNDS = 1_000
+"""It settles in tens; this only keeps it from running for ever."""
+
+CLOSE = 1e-12
+"""Paces that differ by less are the same."""
+
+HELD = 1e-6
+"""A job that loses less of its pace than this waits for nothing."""
+
+Resource = tuple[str, Hashable]
+"""`("gpu", 0)`: which GPU; `("cpu", "shared")`: which set of CPUs."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Demand:
+    """What an epoch of a job takes when the job runs alone."""
+
+    epoch_time_s: float
+    cpu_s: float | None
+    """CPU seconds of its process tree. None: not known."""
+    gpu_s: float | None
+    """Busy seconds of each of its GPUs. None: not known, or no GPU."""
+    gpus: tuple[int, ...]
+    """Which."""
+    cpus: float
+    """CPUs' worth of time that it may use."""
+    cpu_set: Hashable
+    """Jobs with equal ones share those CPUs."""
+    processes: int = 1
+    """Loader workers and ranks."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prediction:
+    """What jobs will do to each other."""
+
+    slowdowns: tuple[float, ...]
+    """One a job, in their order; never below 1."""
+    overlap_gain: float
+    verdict: str
+    limits: tuple[str, ...]
+    """`cpu`, `gpu`: what some job will have to wait for."""
+    rounds: dict[str, float]
+    """Shared resource -> the least s that it takes for one epoch of each job that uses it.
+
+    `gpu 0` by the GPU's number; `cpu`, or `cpu 0`, `cpu 1` where jobs use several sets of CPUs, in their order.
+    Left out where the need of one of the jobs is not known.
+    """
+    unknown: tuple[str, ...]
+    """What jobs share and is not known of one of them, in words. The prediction goes on as if it were nothing."""
+
+
+def demand(row: Row, *, gpus: Sequence[int], cpus: float, cpu_set: Hashable) -> Demand | None:
+    """What a row of a trial alone says of it; None without an epoch time.
+
+    `gpus`, `cpus`, `cpu_set`: where the job is to run beside others, on as many GPUs and CPUs as alone.
+    """
+    time = row.get("epoch_time_s")
+    if not time:
+        return None
+    busy = row.get("gpu_busy_s_per_epoch")
+    return Demand(
+        epoch_time_s=time,
+        cpu_s=row.get("cpu_s_per_epoch"),
+        gpu_s=busy / len(gpus) if gpus and busy is not None else None,
+        gpus=tuple(gpus),
+        cpus=cpus,
+        cpu_set=cpu_set,
+        processes=max(1, (row.get("workers") or 0) + _ranks(row, len(gpus))),
+    )
+
+
+def predict(demands: Sequence[Demand | None]) -> Prediction | None:
+    """What jobs with these demands do to each other when they run at the same time.
+
+    None for fewer than two jobs, and where one of them is not known.
+    """
+    known = [one for one in demands if one is not None]
+    if len(known) < 2 or len(known) < len(demands):
+        return None
+    needs = [_needs(one) for one in known]
+    room = _capacities(known)
+    uses = [
+        {
+            resource: min(1.0, seconds / (one.epoch_time_s * room[resource]))
+            for resource, seconds in mine.items()
+            if seconds
+        }
+        for one, mine in zip(known, needs, strict=True)
+    ]
+    weights = [
+        {resource: one.processes if resource[0] == "cpu" and CPU_BY_PROCESSES else 1 for resource in mine}
+        for one, mine in zip(known, uses, strict=True)
+    ]
+    held = _paces(uses, weights)
+    paces = [min(mine.values(), default=1.0) for mine in held]
+    slowdowns = tuple(max(1.0, 1 / pace) for pace in paces)
+    gain = overlap_gain(slowdowns)
+    assert gain is not None, "there are two or more slowdowns, and all are known"
+    shared = {
+        r: [mine[r] for mine in needs if r in mine] for r in room if sum(r in mine for mine in needs) > 1
+    }
+    names = _names(room)
+    waited_for = {
+        resource[0]
+        for mine, pace in zip(held, paces, strict=True)
+        for resource, allowed in mine.items()
+        if pace < 1 - HELD and allowed <= pace + HELD
+    }
+    return Prediction(
+        slowdowns=slowdowns,
+        overlap_gain=gain,
+        verdict=verdict(gain),
+        limits=tuple(sorted(waited_for)),
+        rounds={
+            names[resource]: sum(s for s in seconds if s is not None) / room[resource]
+            for resource, seconds in shared.items()
+            if None not in seconds
+        },
+        unknown=tuple(
+            words
+            for kind, words in (("cpu", "CPU seconds an epoch"), ("gpu", "GPU seconds an epoch"))
+            if any(None in seconds for resource, seconds in shared.items() if resource[0] == kind)
+        ),
+    )
+
+
+def fair_level(wants: Iterable[tuple[float, float]]) -> float:
+    """What each may have for each unit of its weight, so that all of one resource is given away.
+
+    `wants`: (part of the resource, weight). Infinite where all get what they want.
+    """
+    ordered = sorted(wants, key=lambda one: one[0] / one[1])
+    left, weight = 1.0, sum(own for _, own in ordered)
+    if sum(want for want, _ in ordered) <= 1:
+        return math.inf
+    for want, own in ordered:
+        if want * weight >= left * own:
+            return left / weight
+        left -= want
+        weight -= own
+    return math.inf  # over-full by a rounding error
+
+
+def _paces(
+    uses: Sequence[Mapping[Resource, float]], weights: Sequence[Mapping[Resource, float]]
+) -> list[dict[Resource, float]]:
+    """Of each job: how fast each of its resources lets it run; 1 is as fast as alone.
+
+    One resource after the other is divided among jobs that ask for what their other resources let them use, again
+    and again, until nothing changes any more.
+    """
+    users = {
+        resource: [i for i, mine in enumerate(uses) if resource in mine] for mine in uses for resource in mine
+    }
+    paces = [dict.fromkeys(mine, 1.0) for mine in uses]
+    for _ in range(MOST_ROUNDS):
+        moved = 0.0
+        for resource, those in users.items():
+            elsewhere = {
+                i: min((pace for other, pace in paces[i].items() if other != resource), default=1.0)
+                for i in those
+            }
+            level = fair_level((uses[i][resource] * elsewhere[i], weights[i][resource]) for i in those)
+            for i in those:
+                pace = min(1.0, level * weights[i][resource] / uses[i][resource])
+                moved = max(moved, abs(pace - paces[i][resource]))
+                paces[i][resource] = pace
+        if moved < CLOSE:
+            break
+    return paces
+
+
+def _needs(one: Demand) -> dict[Resource, float | None]:
+    """Resource -> seconds an epoch; None where that is not known."""
+    return {("cpu", one.cpu_set): one.cpu_s, **{("gpu", gpu): one.gpu_s for gpu in one.gpus}}
+
+
+def _capacities(demands: Sequence[Demand]) -> dict[Resource, float]:
+    """Seconds of each resource that a second of time has."""
+    found: dict[Resource, float] = {}
+    for one in demands:
+        resource = ("cpu", one.cpu_set)
+        found[resource] = max(one.cpus, found.get(resource, 0.0))
+        found |= {("gpu", gpu): 1.0 for gpu in one.gpus}
+    return found
+
+
+def _names(resources: Iterable[Resource]) -> dict[Resource, str]:
+    sets = [r for r in resources if r[0] == "cpu"]
+    names = {r: "cpu" if len(sets) == 1 else f"cpu {number}" for number, r in enumerate(sets)}
+    return names | {r: f"gpu {r[1]}" for r in resources if r[0] == "gpu"}
+
+
+def _ranks(row: Row, gpus: int) -> int:
+    strategy = catalog.STRATEGIES.get(row.get("strategy") or "")
+    if gpus:
+        return gpus if strategy and strategy.process_per_device else 1
+    return row.get("ranks") or 1
+
+
+# ---------------------------------------------------------------- how well it did
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Judged:
+    """One job's slowdown as predicted and as measured."""
+
+    group: str
+    job: str
+    solo_epoch_time_s: float | None
+    predicted: float
+    measured: float
+
+    @property
+    def error_pct(self) -> float:
+        """Above 0: more slowdown was predicted than came."""
+        return 100 * (self.predicted / self.measured - 1)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrackRecord:
+    """How good predictions have been."""
+
+    judged: tuple[Judged, ...]
+    groups: int
+    """Groups all of whose jobs were predicted and measured: only those have a verdict to compare."""
+    verdicts_right: int
+    """Of `groups`: those in which the predicted slowdowns gave the verdict that the measured ones gave."""
+
+    @property
+    def jobs(self) -> int:
+        return len(self.judged)
+
+    @property
+    def median_error_pct(self) -> float | None:
+        """Of errors without their signs; None without any."""
+        errors = self._errors()
+        return statistics.median(errors) if errors else None
+
+    @property
+    def worst_error_pct(self) -> float | None:
+        """The same of the largest."""
+        return max(self._errors(), default=None)
+
+    def _errors(self) -> list[float]:
+        return [abs(one.error_pct) for one in self.judged]
+
+
+def track_record(rows: Iterable[Row]) -> TrackRecord:
+    """How good the predictions in these rows were; those of jobs that did not end ok don't count."""
+    groups: dict[Hashable, list[Row]] = {}
+    for row in rows:
+        if row.get("group"):
+            unit = row.get("group_id") or (row.get("experiment"), row["group"], row.get("repeat"))
+            groups.setdefault((unit, machine(row)), []).append(row)
+    judged: list[Judged] = []
+    verdicts: list[bool] = []
+    for members in groups.values():
+        found = [_judged(row) for row in members if _both(row)]
+        judged += found
+        predicted = overlap_gain([one.predicted for one in found])
+        measured = overlap_gain([one.measured for one in found])
+        if len(found) == len(members) and predicted is not None and measured is not None:
+            verdicts.append(verdict(predicted) == verdict(measured))
+    return TrackRecord(judged=tuple(judged), groups=len(verdicts), verdicts_right=sum(verdicts))
+
+
+def _both(row: Row) -> bool:
+    return row["status"] == "ok" and bool(row.get("predicted_slowdown")) and bool(row.get("slowdown"))
+
+
+def _judged(row: Row) -> Judged:
+    return Judged(
+        group=row["group"],
+        job=row.get("job") or "",
+        solo_epoch_time_s=row.get("solo_epoch_time_s"),
+        predicted=row["predicted_slowdown"],
+        measured=row["slowdown"],
+    )

@@ -1,0 +1,266 @@
+"""Why jobs that run together wait: which resource was full, alone and together.
+
+Each resource is watched through one column, and WATCHED draws the line from which it counts as full. Two of them are
+no shares of something: `input` is full where the GPUs wait for images, `power` where their clocks are lowered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from gpubench.analysis.slowdown import verdict, verdict_between
+from gpubench.analysis.varied import Row
+from gpubench.rounding import half_up
+
+MINUS = "−"  # U+2212: as in tables
+
+UNWATCHED = {"GPUs": "kernel launches, PCIe and caches", "jobs": "memory bandwidth and caches"}
+"""What nobody looks at, by what waits."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Watched:
+    """What is looked at for one resource, and how it is told."""
+
+    name: str
+    column: str
+    full_from: float
+    """In per cent."""
+    label: str
+    """In a list of figures: `CPUs 55 %`."""
+    said: str
+    """Where it was full. `{jobs}`: what waits; `{together}` and `{alone}`: figures in per cent."""
+    of_gpus: bool = True
+    """Whether only jobs on GPUs have it."""
+
+
+WATCHED: tuple[Watched, ...] = (
+    Watched(
+        name="cpu",
+        column="cpu_util_pct",
+        full_from=90,
+        label="CPUs",
+        said="the CPUs were full together ({together}; alone {alone})",
+        of_gpus=False,
+    ),
+    Watched(
+        name="gpu",
+        column="gpu_util_pct",
+        full_from=95,
+        label="GPU time",
+        # Utilisation is time: a GPU that always runs some small kernel may hold more of them.
+        said="the GPUs had a kernel running nearly all the time ({together}; alone {alone}), "
+        "which says nothing of how much of them it fills",
+    ),
+    Watched(
+        name="gpu memory",
+        column="gpu_mem_mib",
+        full_from=95,
+        label="GPU memory",
+        said="GPU memory was full together ({together}; alone {alone})",
+    ),
+    Watched(
+        name="memory bandwidth",
+        column="gpu_mem_util_pct",
+        full_from=90,
+        label="memory bandwidth",
+        said="GPU memory was being read or written nearly all the time ({together}; alone {alone})",
+    ),
+    Watched(
+        name="input",
+        column="data_wait_pct",
+        full_from=20,
+        label="waiting for images",
+        said="the {jobs} waited for images ({together} of the epoch instead of {alone})",
+        of_gpus=False,
+    ),
+    Watched(
+        name="power",
+        column="throttled_pct",
+        full_from=5,
+        label="clocks lowered",
+        said="power or heat lowered the GPUs' clocks ({together} of the time instead of {alone})",
+    ),
+)
+BY_NAME: dict[str, Watched] = {one.name: one for one in WATCHED}
+
+ROOM = ("cpu", "gpu", "gpu memory", "memory bandwidth")
+"""Resources of which something can be left."""
+
+SHORT = "GPU memory ran short: the allocator had to give some back and try again ({together}; alone {alone})"
+"""Said instead where it did so without being full by the figures, which come from samples."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Resource:
+    """How full one resource was: for each job alone, and for each while all of them ran."""
+
+    name: str
+    column: str
+    unit: str
+    alone: tuple[float | None, ...]
+    """One a job; None: not known."""
+    together: tuple[float | None, ...]
+    full_alone: tuple[bool, ...]
+    full_together: bool
+    """For one of the jobs at least."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any]) -> Resource:
+        """What `as_dict` gave, back from JSON."""
+        values: dict[str, Any] = {
+            k: tuple(v) if isinstance(v, (list, tuple)) else v for k, v in found.items()
+        }
+        return cls(**values)
+
+
+def evidence(
+    alone: Sequence[Row], together: Sequence[Row], gpu_memory_mib: Sequence[float | None]
+) -> list[Resource]:
+    """How full every watched resource was; those of GPUs are left out where no job uses one.
+
+    Rows of the same job have the same place in both. `gpu_memory_mib`: what one GPU of each job has, in MiB.
+    """
+    on_gpus = any(row.get("gpus") or row.get("gpu_ids") for row in (*alone, *together))
+    found = []
+    for one in WATCHED:
+        if one.of_gpus and not on_gpus:
+            continue
+        if one.name == "gpu memory":
+            before = _memory(alone, gpu_memory_mib, together=False)
+            now = _memory(together, gpu_memory_mib, together=True)
+            short = [[bool(row.get("gpu_alloc_retries")) for row in rows] for rows in (alone, together)]
+        else:
+            before, now = (tuple(row.get(one.column) for row in rows) for rows in (alone, together))
+            short = [[False] * len(rows) for rows in (alone, together)]
+        found.append(
+            Resource(
+                name=one.name,
+                column=one.column,
+                unit="%",
+                alone=before,
+                together=now,
+                full_alone=_full(before, short[0], one.full_from),
+                full_together=any(_full(now, short[1], one.full_from)),
+            )
+        )
+    return found
+
+
+def full_together(resources: Sequence[Resource]) -> tuple[str, ...]:
+    """The names of what was full while the jobs ran together."""
+    return tuple(one.name for one in resources if one.full_together)
+
+
+def sentence(gain: float, gain_range: tuple[float, float] | None, resources: Sequence[Resource]) -> str:
+    """The verdict with what speaks for it, for people; no full stop. `gain_range`: see `slowdown.gain_range`."""
+    word = verdict_between(*gain_range) if gain_range else verdict(gain)
+    between = f", {_digits(gain_range[0], 2)} to {_digits(gain_range[1], 2)}" if gain_range else ""
+    why = _room(resources) if word == "parallel" else _culprits(resources)
+    return f"{word} (overlap gain {_digits(gain, 2)}{between}): {why}"
+
+
+def _culprits(resources: Sequence[Resource]) -> str:
+    """What was full; else that nothing was, what was seen of it, and what nobody looked at."""
+    found = [_said(one, resources) for one in resources if one.full_together]
+    if found:
+        return ", and ".join(found)
+    unwatched = f"{UNWATCHED[_waiting(resources)]} are not watched"
+    unknown = [BY_NAME[one.name].label for one in resources if not _known(one.together)]
+    unwatched += f", and not known: {_listed(unknown)}" if unknown else ""
+    seen = _figures([one for one in resources if _known(one.together)])
+    nothing = f"none of the watched resources was full ({seen})" if seen else "no figure tells why"
+    return f"{nothing}; {unwatched}"
+
+
+def _room(resources: Sequence[Resource]) -> str:
+    """What had room left. Something that was full is no culprit where every job was as fast as alone."""
+    left = [one for one in resources if one.name in ROOM and not one.full_together and _known(one.together)]
+    full = [_said(one, resources) for one in resources if one.full_together]
+    parts = [f"there was room left ({_figures(left)})"] if left else []
+    parts += [f"each job was about as fast as alone although {', and '.join(full)}"] if full else []
+    return "; ".join(parts) or "how much room was left is not known"
+
+
+def _said(one: Resource, resources: Sequence[Resource]) -> str:
+    watched = BY_NAME[one.name]
+    highest = max((value for value in one.together if value is not None), default=0.0)
+    text = SHORT if one.name == "gpu memory" and highest < watched.full_from else watched.said
+    count = sum(one.full_alone)
+    already = ""
+    if count:
+        all_of_them = count == len(one.full_alone)
+        already = ", full already alone" if all_of_them else f", full already alone for {count} of the jobs"
+        if one.name not in ROOM:
+            already = already.replace("full already", "already so")
+    return text.format(
+        jobs=_waiting(resources), together=_percent(one.together), alone=_percent(one.alone) + already
+    )
+
+
+def _waiting(resources: Sequence[Resource]) -> str:
+    """Who waits: jobs on a CPU have no resource of GPUs."""
+    return "GPUs" if any(BY_NAME[one.name].of_gpus for one in resources) else "jobs"
+
+
+def _figures(resources: Sequence[Resource]) -> str:
+    """`CPUs 55 %, GPU time 60 and 62 %`: together."""
+    return ", ".join(f"{BY_NAME[one.name].label} {_percent(one.together)}" for one in resources)
+
+
+def _percent(values: Sequence[float | None]) -> str:
+    """`98 %`, `58, 61 and 77 %`: one for each job, or one for all where they read the same."""
+    shown = ["unknown" if value is None else _digits(value, 0) for value in values]
+    if len(set(shown)) == 1:
+        return shown[0] + ("" if shown[0] == "unknown" else " %")
+    return f"{_listed(shown)} %"
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def _digits(value: float, digits: int) -> str:
+    return str(half_up(value, digits)).replace("-", MINUS)
+
+
+def _known(values: Sequence[float | None]) -> bool:
+    return any(value is not None for value in values)
+
+
+def _full(values: Sequence[float | None], short: Sequence[bool], full_from: float) -> tuple[bool, ...]:
+    """Of each job. `short`: those that ran short, whatever their figure says."""
+    return tuple(
+        ran_short or (value is not None and value >= full_from)
+        for value, ran_short in zip(values, short, strict=True)
+    )
+
+
+def _memory(
+    rows: Sequence[Row], gpu_memory_mib: Sequence[float | None], *, together: bool
+) -> tuple[float | None, ...]:
+    """Per cent of the memory of each job's fullest GPU, by all jobs that are on it at the same time.
+
+    A job's figure is that of its fullest GPU, taken for each of its GPUs; so it is at most this full.
+    """
+    found: list[float | None] = []
+    for row, size in zip(rows, gpu_memory_mib, strict=True):
+        held = (
+            [_held(rows, gpu) for gpu in row.get("gpu_ids") or ()] if together else [row.get("gpu_mem_mib")]
+        )
+        known = [mib for mib in held if mib is not None]
+        complete = bool(known) and len(known) == len(held)
+        found.append(min(100.0, 100 * max(known) / size) if complete and size else None)
+    return tuple(found)
+
+
+def _held(rows: Sequence[Row], gpu: int) -> float | None:
+    """MiB that the jobs hold on a GPU; None where one of them is not known."""
+    held = [row.get("gpu_mem_mib") for row in rows if gpu in (row.get("gpu_ids") or ())]
+    return None if None in held else sum(mib for mib in held if mib is not None)

@@ -1,0 +1,126 @@
+"""Jobs that ran together: which rows of a table belong to one group, what it is called, and what is said of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gpubench import result
+from gpubench.analysis import sharing
+from gpubench.analysis.growth import percent
+from gpubench.analysis.sharing import Resource
+from gpubench.analysis.slowdown import verdict
+from gpubench.analysis.varied import Axes, Row, asked, known, varied
+from gpubench.report.words import listed, number, signed
+
+COLUMNS = (
+    "solo_epoch_time_s", "slowdown", "overlap_gain", "predicted_slowdown", "sharing", "full_together",
+    "group_id", "solo_id",
+)  # fmt: skip
+"""Columns that only jobs of groups have."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Group:
+    """Jobs that ran together, repeats merged."""
+
+    name: str
+    where: tuple[str, ...]
+    """Fields that tell it from other groups of its name."""
+    rows: tuple[dict[str, Any], ...]
+    """In the order of the jobs."""
+
+    @property
+    def label(self) -> str:
+        """`3 copies (batch_size=16)`."""
+        said = [f"{field}={result.cell(known(self.rows[0], field))}" for field in self.where]
+        return f"{self.name} ({', '.join(said)})" if said else self.name
+
+
+def gathered(rows: Sequence[dict[str, Any]], axes: Axes = ()) -> list[Group]:
+    """The groups among these rows; those of one name one after the other, else as they came."""
+    by_name: dict[str, list[list[dict[str, Any]]]] = {}
+    for members in _together(rows):
+        by_name.setdefault(members[0]["group"], []).append(sorted(members, key=_place))
+    return [
+        Group(name=name, where=_where(same, axes), rows=tuple(members))
+        for name, same in by_name.items()
+        for members in same
+    ]
+
+
+def _together(rows: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Rows of one group each. Without an id, the second row of a job is one of a second group of that name."""
+    found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    seen: Counter[tuple[Any, ...]] = Counter()
+    for row in rows:
+        if row.get("group"):
+            unit = row.get("group_id")
+            if unit is None:
+                job = (row["group"], row.get("job"))
+                unit, seen[job] = seen[job], seen[job] + 1
+            found.setdefault((row["group"], unit), []).append(row)
+    return list(found.values())
+
+
+def number_of(row: Row) -> int | None:
+    """2 of a row whose job is `2 of 3`; None where its jobs have other names."""
+    first, _, last = str(row.get("job") or "").partition(" of ")
+    return int(first) if first.isdecimal() and last.isdecimal() else None
+
+
+def _place(row: Row) -> int:
+    return number_of(row) or 0
+
+
+def _where(same: Sequence[Sequence[Row]], axes: Axes) -> tuple[str, ...]:
+    """The fields in which groups of one name differ while the jobs of each agree. Where axes are known, of those."""
+    fields = [field for field in varied([row for rows in same for row in rows], axes) if agree(field, same)]
+    of_axes = [field for field in fields if field in asked(axes)]
+    return tuple(of_axes or fields)
+
+
+def agree(field: str, groups: Sequence[Sequence[Row]]) -> bool:
+    """Whether the jobs of each group have the same value of a field."""
+    return all(len({known(row, field) for row in rows}) == 1 for rows in groups)
+
+
+def sentences(groups: Sequence[Group]) -> list[str]:
+    """One a group that ended ok: the verdict, what was full, and how well it was predicted."""
+    return [f"{group.label}: {said}." for group in groups if (said := _sentence(group.rows))]
+
+
+def _sentence(rows: Sequence[Row]) -> str:
+    if any(row["status"] != "ok" for row in rows):
+        return ""
+    return "; ".join(part for part in (_verdict(rows[0]), _predicted(rows)) if part)
+
+
+def _verdict(row: Row) -> str:
+    gain, found = row.get("overlap_gain"), row.get("together") or {}
+    if gain is None:
+        why = (row.get("missing") or {}).get("overlap_gain")
+        return f"no verdict: {why}" if why else ""
+    ends = found.get("gain_range")
+    if ends and number(ends[0], 2) == number(ends[1], 2):
+        ends = None
+    if not found.get("resources"):
+        return f"{verdict(gain)} (overlap gain {number(gain, 2)})"
+    resources = [Resource.from_dict(one) for one in found["resources"]]
+    return sharing.sentence(gain, (ends[0], ends[1]) if ends else None, resources)
+
+
+def _predicted(rows: Sequence[Row]) -> str:
+    predicted = [row["predicted_slowdown"] for row in rows if row.get("predicted_slowdown") is not None]
+    if len(predicted) < len(rows):
+        missing = (rows[0].get("missing") or {}).get("predicted_slowdown")
+        why = (rows[0].get("together") or {}).get("no_prediction") or missing
+        return f"not predicted: {why}" if why else ""
+    said = f"predicted: {listed([number(p, 2) for p in predicted])} times as long as alone"
+    measured = [row["slowdown"] for row in rows if row.get("slowdown") is not None]
+    if len(measured) < len(rows):
+        return said
+    errors = [signed(percent(m, p)) for m, p in zip(measured, predicted, strict=True)]
+    return f"{said}, measured {listed([number(m, 2) for m in measured])} (error {listed(errors)} %)"

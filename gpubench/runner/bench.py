@@ -1,0 +1,202 @@
+"""Where units are run: one attempt at a trial or a group, from the order to the stored records."""
+
+from __future__ import annotations
+
+import datetime
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gpubench.datasets.facts import DataFacts
+from gpubench.environment import Machine, environment_facts, machine_key
+from gpubench.errors import GpubenchError
+from gpubench.experiment.plan import Job, Unit
+from gpubench.experiment.shares import device_of
+from gpubench.launch.attempt import Attempt, Order, Progress, attempt
+from gpubench.launch.client import Launcher
+from gpubench.monitor.nvml import Nvml
+from gpubench.monitor.samples import SAMPLE_HEADER
+from gpubench.monitor.shared_nvml import SharedNvml
+from gpubench.monitor.watcher import Watcher
+from gpubench.result import Record
+from gpubench.runner import resolve as resolving
+from gpubench.runner.folders import Folders, Wanted
+from gpubench.runner.recording import Known, Tried, records_of, step_samples
+from gpubench.runner.resolve import Resolved
+from gpubench.runner.sources import Disk
+from gpubench.runner.together import Foreseen, neighbours_on_gpus
+from gpubench.store import Results
+
+Look = Callable[[Sequence[Watcher], Sequence[Progress]], None]
+
+
+@dataclass(kw_only=True, slots=True)
+class Bench:
+    """One machine, one results folder."""
+
+    machine: Machine
+    nvml: Nvml | None
+    results: Results
+    sources: Disk
+    experiment: str
+    device: str
+    """What `auto` means here: cuda or cpu."""
+    timeout_s: float
+    folders: Folders = field(default_factory=Folders)
+    environment: dict[str, Any] = field(default_factory=dict)
+    idle_power_w: dict[str, float] = field(default_factory=dict)
+    """GPU uuid -> watts before the sweep, where the GPU was idle and tells."""
+    no_idle_power: dict[str, str] = field(default_factory=dict)
+    """GPU uuid -> why it is not among them."""
+    idle_readings: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """GPU uuid -> readings behind its idle power, and those that failed."""
+    _gmacs: dict[tuple[Any, ...], float] = field(default_factory=dict)
+    _scratch: Path | None = None
+
+    def __post_init__(self) -> None:
+        self.environment = environment_facts(self.machine)
+
+    # ---- what a unit gets here ----
+
+    def facts(self, job: Job) -> DataFacts:
+        return self.sources.data(job.trial.data)
+
+    def resolve(self, unit: Unit) -> list[Resolved]:
+        """One for each job."""
+        return resolving.resolve_unit(unit, self.machine, self.facts, self.device)
+
+    def wanted(self, unit: Unit) -> list[Wanted]:
+        """The images that its jobs read."""
+        return [
+            (job.trial.data, job.variant.files, one.input_size)
+            for job, one in zip(unit.jobs, self.resolve(unit), strict=True)
+        ]
+
+    def machine_key(self, job: Job) -> str:
+        device = device_of(job.trial, self.device)
+        # Without a GPU no record of a GPU trial is this machine's; such trials are skipped.
+        return machine_key(self.machine, device) if device == "cpu" or self.machine.gpus else ""
+
+    # ---- running it ----
+
+    def run(
+        self, unit: Unit, foreseen: Foreseen, launcher: Launcher, should_stop: Callable[[], bool], look: Look
+    ) -> list[Record]:
+        """One attempt, stored. Returns a record for each job."""
+        number = self.results.next_attempt(unit.unit_id, *(job.trial_id for job in unit.jobs))
+        logs = [self._log(job, number) for job in unit.jobs]
+        started_at = datetime.datetime.now().strftime("%Y-%m-%d %H:%M:%S")
+        resolved = self.resolve(unit)
+        watchers = self._watchers(resolved)
+        with tempfile.TemporaryDirectory(prefix="gpubench-") as scratch:
+            self._scratch = Path(scratch)
+            places = [self._scratch / str(place) for place in range(len(unit.jobs))]
+            for place in places:
+                place.mkdir()
+            try:
+                specs = [self._spec(*each) for each in zip(unit.jobs, resolved, logs, places, strict=True)]
+            except GpubenchError as error:  # its images can't be had; other trials may use others
+                now = time.monotonic()
+                failed = ("failed", str(error))
+                done = [Attempt(forced=failed, launched=now, finished=now) for _ in unit.jobs]  # type: ignore[arg-type]
+            else:
+                done = attempt(
+                    [Order(spec=s, watcher=w) for s, w in zip(specs, watchers, strict=True)],
+                    launcher,
+                    timeout_s=self.timeout_s,
+                    should_stop=lambda: self._beat(should_stop),
+                    look=lambda progress: look(watchers, progress),
+                )
+            steps = [
+                step_samples(place / "steps.json", one.launched)
+                for place, one in zip(places, done, strict=True)
+            ]
+        tried = [
+            Tried(
+                job=job,
+                resolved=one,
+                facts=self.facts(job),
+                machine_key=self.machine_key(job),
+                number=number,
+                started_at=started_at,
+                done=end,
+                log=log,
+                watcher=watcher,
+            )
+            for job, one, end, log, watcher in zip(unit.jobs, resolved, done, logs, watchers, strict=True)
+        ]
+        records = records_of(tried, self._known(), foreseen)
+        for job, one, record in zip(unit.jobs, resolved, records, strict=True):
+            if record.result.get("gmacs_per_image") is not None:
+                self._gmacs[_model_key(job, one)] = record.result["gmacs_per_image"]
+        samples = [[*watcher.samples(), *rows] for watcher, rows in zip(watchers, steps, strict=True)]
+        self.results.save(records, samples, SAMPLE_HEADER)
+        return records
+
+    def abandon(self) -> None:
+        """What a process that is about to end at once still clears away."""
+        if self._scratch is not None:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def _watchers(self, resolved: Sequence[Resolved]) -> list[Watcher]:
+        """One for each job, which know each other's processes."""
+        nvml = self.nvml
+        if nvml is not None and len(resolved) > 1:
+            nvml = SharedNvml(nvml, time.monotonic)
+        watchers: list[Watcher] = []
+
+        def friends_of(place: int) -> Callable[[], set[int]]:
+            return lambda: {pid for k, other in enumerate(watchers) if k != place for pid in other.pids()}
+
+        for place, one in enumerate(resolved):
+            watchers.append(
+                Watcher(
+                    nvml,
+                    self.machine,
+                    one.gpu_uuids,
+                    one.cpu_ids,
+                    friends=friends_of(place),
+                    shared_gpus=neighbours_on_gpus(resolved, place),
+                )
+            )
+        return watchers
+
+    def _log(self, job: Job, number: int) -> Path:
+        log = self.results.log(job.trial_id, number)
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.touch()
+        return log
+
+    def _beat(self, should_stop: Callable[[], bool]) -> bool:
+        self.results.beat()
+        return should_stop()
+
+    def _spec(self, job: Job, resolved: Resolved, log: Path, scratch: Path) -> dict[str, Any]:
+        facts = self.facts(job)
+        root = self.folders.ready((job.trial.data, job.variant.files, resolved.input_size))
+        return resolving.spec(
+            job,
+            resolved,
+            data=resolving.data_spec(job, resolved, facts, root),
+            log=log.absolute(),
+            scratch=scratch,
+            known_gmacs=self._gmacs.get(_model_key(job, resolved)),
+        )
+
+    def _known(self) -> Known:
+        return Known(
+            experiment=self.experiment,
+            machine=self.machine,
+            environment=self.environment,
+            idle_power_w=self.idle_power_w,
+            no_idle_power=self.no_idle_power,
+            idle_readings=self.idle_readings,
+        )
+
+
+def _model_key(job: Job, resolved: Resolved) -> tuple[Any, ...]:
+    return job.trial.model, job.trial.width, resolved.input_size, resolved.num_classes

@@ -1,0 +1,277 @@
+"""What jobs will do to each other: figures worked out by hand, the published log, and what must hold for any jobs."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpubench import result
+from gpubench.analysis import prediction
+from gpubench.analysis.prediction import Demand, demand, fair_level, predict, track_record
+
+
+def job(epoch, cpu=None, gpu=None, gpus=(), cpus=1.0, cpu_set="all", processes=1):
+    return Demand(
+        epoch_time_s=epoch, cpu_s=cpu, gpu_s=gpu, gpus=gpus, cpus=cpus, cpu_set=cpu_set, processes=processes
+    )
+
+
+def row(**more):
+    return dict.fromkeys(result.BY_NAME) | {"status": "ok"} | more
+
+
+# ---------------------------------------------------------------- the published log
+
+
+def test_the_log_on_gpus_of_their_own():
+    """CPU share × epoch time: 9.56 + 9.39 + 8.66 = 27.6 s. They took 28.5 s together."""
+    shares = ((16.2, 0.59), (15.4, 0.61), (11.3, 0.766))
+    found = predict([job(epoch, cpu=epoch * share) for epoch, share in shares])
+    assert found.rounds == {"cpu": pytest.approx(27.6, abs=0.05)}
+    together = [epoch * slow for (epoch, _), slow in zip(shares, found.slowdowns, strict=True)]
+    assert together == [pytest.approx(s, abs=0.05) for s in (28.7, 28.2, 26.0)]
+    assert sum(together) / 3 == pytest.approx(28.5, rel=0.04)
+    assert (found.verdict, found.limits, found.unknown) == ("partly parallel", ("cpu",), ())
+    assert found.overlap_gain == pytest.approx(0.27, abs=0.005)
+
+
+def test_the_log_with_crop_and_resize_done_beforehand():
+    """The CPU shares add up to 66 %."""
+    found = predict([job(t, cpu=t * share) for t, share in ((14.4, 0.205), (13.6, 0.205), (8.7, 0.25))])
+    assert found.slowdowns == (1.0, 1.0, 1.0)
+    assert (found.verdict, found.overlap_gain, found.limits) == ("parallel", 1.0, ())
+
+
+# ---------------------------------------------------------------- by hand
+
+
+def test_equal_jobs_that_fill_a_gpu_take_turns():
+    found = predict([job(2.0, gpu=2.0, gpus=(0,)) for _ in range(3)])
+    assert found.slowdowns == pytest.approx((3.0, 3.0, 3.0))
+    assert (found.verdict, found.limits, found.rounds["gpu 0"]) == ("merely concurrent", ("gpu",), 6.0)
+
+
+def test_who_wants_less_than_its_fair_share_waits_for_nobody():
+    small, large = job(1.0, cpu=0.2), job(1.0, cpu=1.0)
+    assert predict([small, large]).slowdowns == pytest.approx((1.0, 1 / 0.8))
+    assert predict([small, large, large]).slowdowns == pytest.approx((1.0, 1 / 0.4, 1 / 0.4))
+
+
+def test_who_is_held_up_by_one_resource_leaves_more_of_the_others():
+    """A and B share the CPUs, B and C a GPU. The CPUs hold B to a half, so C gets three quarters of the GPU."""
+    a = job(1.0, cpu=1.0)
+    b = job(1.0, cpu=1.0, gpu=0.5, gpus=(0,))
+    c = job(1.0, cpu=0.0, gpu=1.0, gpus=(0,))
+    found = predict([a, b, c])
+    assert found.slowdowns == pytest.approx((2.0, 2.0, 1 / 0.75))
+    assert found.limits == ("cpu", "gpu")
+
+
+def test_two_resources_that_both_share():
+    """Each needs all of one and half of the other: x + y / 2 = 1 and x / 2 + y = 1."""
+    found = predict([job(1.0, cpu=1.0, gpu=0.5, gpus=(0,)), job(1.0, cpu=0.5, gpu=1.0, gpus=(0,))])
+    assert found.slowdowns == pytest.approx((1.5, 1.5))
+
+
+def test_a_job_on_two_gpus_runs_at_the_pace_of_the_fuller_one():
+    wide, narrow = job(1.0, gpu=0.8, gpus=(0, 1)), job(1.0, gpu=0.6, gpus=(1,))
+    found = predict([wide, narrow])
+    assert found.slowdowns == pytest.approx((0.8 / 0.5, 0.6 / 0.5))
+    assert found.rounds == {"gpu 1": pytest.approx(1.4)}
+
+
+def test_pinned_jobs_do_not_share_cpus():
+    jobs = [job(1.0, cpu=4.0, cpus=4.0, cpu_set=n) for n in range(2)]
+    found = predict(jobs)
+    assert (found.slowdowns, found.rounds) == ((1.0, 1.0), {})
+    both = predict([*jobs, job(2.0, cpu=4.0, cpus=4.0, cpu_set=1)])
+    assert both.slowdowns == pytest.approx((1.0, 2.0, 1.0))
+    assert both.rounds == {"cpu 1": 2.0}
+
+
+def test_a_resource_over_full_by_rounding_is_full():
+    found = predict([job(1.0, cpu=1.03), job(1.0, gpu=1.02, gpus=(0,), cpu=0.0)])
+    assert found.slowdowns == (1.0, 1.0)
+
+
+def test_cpu_shares_by_processes_are_a_choice(monkeypatch):
+    jobs = [job(1.0, cpu=1.0, processes=1), job(1.0, cpu=1.0, processes=3)]
+    assert predict(jobs).slowdowns == pytest.approx((2.0, 2.0))
+    monkeypatch.setattr(prediction, "CPU_BY_PROCESSES", True)
+    assert predict(jobs).slowdowns == pytest.approx((4.0, 4 / 3))
+
+
+def test_what_is_not_known_is_said_where_it_is_shared():
+    on_one = [job(1.0, cpu=0.4, gpus=(0,)), job(1.0, cpu=0.4, gpu=1.0, gpus=(0,))]
+    found = predict(on_one)
+    assert (found.unknown, found.slowdowns) == (("GPU seconds an epoch",), (1.0, 1.0))
+    assert found.rounds == {"cpu": pytest.approx(0.8)}
+    apart = [job(1.0, gpus=(0,)), job(1.0, cpu=1.0, gpus=(1,))]
+    assert predict(apart).unknown == ("CPU seconds an epoch",)
+
+
+def test_nothing_is_predicted_of_a_job_that_is_not_known_nor_of_one_alone():
+    assert predict([job(1.0, cpu=1.0), None]) is None
+    assert predict([job(1.0, cpu=1.0)]) is None
+    assert predict([]) is None
+
+
+# ---------------------------------------------------------------- what a row says
+
+
+def test_the_demand_of_a_row():
+    alone = row(epoch_time_s=4.0, cpu_s_per_epoch=12.0, gpu_busy_s_per_epoch=6.0, workers=3, strategy="ddp")
+    found = demand(alone, gpus=[2, 3], cpus=8, cpu_set="shared")
+    assert found == job(4.0, cpu=12.0, gpu=3.0, gpus=(2, 3), cpus=8, cpu_set="shared", processes=5)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "gpus", "ranks", "processes"),
+    [("single", [0], None, 1), ("dp", [0, 1], None, 1), ("ddp", [0, 1], None, 2), ("ddp", [], 3, 3)],
+)
+def test_processes(strategy, gpus, ranks, processes):
+    alone = row(epoch_time_s=1.0, strategy=strategy, ranks=ranks, workers=0)
+    assert demand(alone, gpus=gpus, cpus=1, cpu_set=0).processes == processes
+
+
+def test_a_demand_without_figures():
+    assert demand(row(), gpus=[0], cpus=1, cpu_set=0) is None
+    found = demand(row(epoch_time_s=1.0), gpus=[0], cpus=1, cpu_set=0)
+    assert (found.cpu_s, found.gpu_s) == (None, None)
+    assert demand(row(epoch_time_s=1.0, gpu_busy_s_per_epoch=1.0), gpus=[], cpus=1, cpu_set=0).gpu_s is None
+
+
+# ---------------------------------------------------------------- what must hold for any jobs
+
+shares = st.one_of(st.just(0.0), st.floats(1e-3, 1.05))
+one_cpu = st.builds(lambda epoch, share: job(epoch, cpu=epoch * share), st.floats(0.01, 1e3), shares)
+anywhere = st.builds(
+    lambda epoch, cpu, gpu, gpus, cpu_set: job(
+        epoch, cpu=epoch * cpu * 4, gpu=epoch * gpu, gpus=tuple(gpus), cpus=4.0, cpu_set=cpu_set
+    ),
+    st.floats(0.01, 1e3), shares, shares, st.sets(st.integers(0, 2), max_size=3), st.integers(0, 1),
+)  # fmt: skip
+
+
+def used(jobs, slowdowns):
+    """How full every resource is when the jobs run at these slowdowns."""
+    found = {}
+    for one, slow in zip(jobs, slowdowns, strict=True):
+        for gpu in one.gpus:
+            found["gpu", gpu] = found.get(("gpu", gpu), 0) + min(1, one.gpu_s / one.epoch_time_s) / slow
+        key = ("cpu", one.cpu_set)
+        found[key] = found.get(key, 0) + min(1, one.cpu_s / one.epoch_time_s / one.cpus) / slow
+    return found
+
+
+@given(st.lists(anywhere, min_size=2, max_size=6))
+def test_no_resource_over_full_and_no_job_faster_than_alone(jobs):
+    found = predict(jobs)
+    assert all(slow >= 1 and math.isfinite(slow) for slow in found.slowdowns)
+    assert all(part <= 1 + 1e-6 for part in used(jobs, found.slowdowns).values())
+
+
+@given(st.lists(anywhere, min_size=2, max_size=6))
+def test_who_waits_waits_for_something_full(jobs):
+    """And gets at least an equal part of it."""
+    found = predict(jobs)
+    full = {key for key, part in used(jobs, found.slowdowns).items() if part > 1 - 1e-4}
+    for one, slow in zip(jobs, found.slowdowns, strict=True):
+        if slow > 1.001:
+            mine = {("cpu", one.cpu_set), *(("gpu", gpu) for gpu in one.gpus)}
+            assert mine & full
+    assert bool(found.limits) == (max(found.slowdowns) > 1 + 1e-5) or max(found.slowdowns) < 1.001
+
+
+@given(st.lists(one_cpu, min_size=2, max_size=6), one_cpu)
+def test_another_job_speeds_none_up(jobs, newcomer):
+    before, after = predict(jobs).slowdowns, predict([*jobs, newcomer]).slowdowns
+    assert all(b <= a + 1e-9 for b, a in zip(before, after, strict=False))
+
+
+@given(st.lists(anywhere, min_size=1, max_size=4), st.integers(0, 3))
+def test_equal_jobs_fare_equally(jobs, place):
+    twin = jobs[place % len(jobs)]
+    slowdowns = predict([*jobs, twin]).slowdowns
+    assert slowdowns[-1] == pytest.approx(slowdowns[place % len(jobs)], rel=1e-6)
+
+
+@given(st.lists(anywhere, min_size=2, max_size=6), st.randoms(use_true_random=False))
+def test_the_order_of_the_jobs_does_not_matter(jobs, random):
+    order = list(range(len(jobs)))
+    random.shuffle(order)
+    before, after = predict(jobs).slowdowns, predict([jobs[i] for i in order]).slowdowns
+    assert after == pytest.approx(tuple(before[i] for i in order), rel=1e-6)
+
+
+@given(st.lists(shares, min_size=2, max_size=5))
+def test_jobs_that_share_nothing_run_as_alone(parts):
+    jobs = [job(1.0, cpu=p, gpu=p, gpus=(n,), cpu_set=n) for n, p in enumerate(parts)]
+    found = predict(jobs)
+    assert set(found.slowdowns) == {1.0}
+    assert (found.overlap_gain, found.verdict, found.limits, found.rounds) == (1.0, "parallel", (), {})
+
+
+wants = st.lists(st.tuples(st.floats(0, 1), st.floats(0.1, 10)), min_size=1, max_size=6)
+
+
+@given(wants)
+def test_a_fair_level_gives_everything_away_or_all_that_is_wanted(asked):
+    level = fair_level(asked)
+    given_away = sum(min(want, level * weight) for want, weight in asked)
+    assert given_away == pytest.approx(min(1, sum(want for want, _ in asked)))
+
+
+def test_it_settles_where_jobs_press_hard_on_several_resources():
+    jobs = [job(1.0, cpu=1 - n / 1000, gpu=1.0, gpus=(n, (n + 1) % 8)) for n in range(8)]
+    found = predict(jobs)
+    assert max(used(jobs, found.slowdowns).values()) == pytest.approx(1)
+
+
+# ---------------------------------------------------------------- how well it did
+
+
+def told(group_id, name, predicted, measured, **more):
+    return row(
+        group="g", group_id=group_id, job=name, predicted_slowdown=predicted, slowdown=measured,
+        solo_epoch_time_s=10.0,
+    ) | more  # fmt: skip
+
+
+def test_the_track_record():
+    rows = [
+        told("1", "a", 2.0, 2.0), told("1", "b", 2.2, 2.0),  # both merely concurrent
+        told("2", "a", 1.0, 2.0), told("2", "b", 1.0, 2.0),  # parallel was predicted
+        row(group=None, slowdown=None),
+    ]  # fmt: skip
+    found = track_record(rows)
+    assert [(one.job, one.predicted, one.measured) for one in found.judged[:2]] == [
+        ("a", 2.0, 2.0), ("b", 2.2, 2.0),
+    ]  # fmt: skip
+    assert [one.error_pct for one in found.judged] == [
+        0, pytest.approx(10), pytest.approx(-50), pytest.approx(-50),
+    ]  # fmt: skip
+    assert found.judged[0].solo_epoch_time_s == 10.0
+    assert (found.jobs, found.groups, found.verdicts_right) == (4, 2, 1)
+    assert found.median_error_pct == pytest.approx(30)
+    assert found.worst_error_pct == pytest.approx(50)
+
+
+def test_a_group_with_a_job_that_failed_or_was_not_predicted_has_no_verdict_to_judge():
+    rows = [told("1", "a", 2.0, 2.0), told("1", "b", 2.0, 2.0), told("1", "c", None, 2.0)]
+    found = track_record(rows)
+    assert (found.jobs, found.groups, found.verdicts_right) == (2, 0, 0)
+    failed = track_record([told("1", "a", 2.0, 2.0), told("1", "b", 2.0, 2.0, status="failed")])
+    assert (failed.jobs, failed.groups) == (1, 0)
+
+
+def test_groups_without_an_id_go_by_their_name():
+    rows = [told(None, "a", 2.0, 2.0), told(None, "b", 2.0, 2.0), told(None, "a", 1.0, 1.0, group="other")]
+    assert track_record(rows).groups == 1
+
+
+def test_no_track_record_yet():
+    found = track_record([row(group="g", job="a")])
+    assert (found.jobs, found.groups, found.verdicts_right) == (0, 0, 0)
+    assert (found.median_error_pct, found.worst_error_pct) == (None, None)

@@ -1,0 +1,176 @@
+"""Which resource was full, alone and together, and the sentence that says so."""
+
+import json
+
+import pytest
+
+from gpubench import result
+from gpubench.analysis.sharing import WATCHED, Resource, evidence, full_together, sentence
+
+
+def row(**more):
+    return dict.fromkeys(result.BY_NAME) | {"status": "ok", "gpus": 1, "gpu_ids": [0]} | more
+
+
+def rows(column, *values, **more):
+    return [row(**{column: value}, **more) for value in values]
+
+
+def named(resources, name):
+    (found,) = (one for one in resources if one.name == name)
+    return found
+
+
+def test_every_column_that_is_watched_is_one():
+    assert {one.column for one in WATCHED} <= set(result.BY_NAME)
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "below", "full"),
+    [
+        ("cpu", "cpu_util_pct", 89.9, 90.0),
+        ("gpu", "gpu_util_pct", 94.9, 95.0),
+        ("memory bandwidth", "gpu_mem_util_pct", 89.9, 90.0),
+        ("input", "data_wait_pct", 19.9, 20.0),
+        ("power", "throttled_pct", 4.9, 5.0),
+    ],
+)
+def test_lines_of_full(name, column, below, full):
+    found = named(evidence(rows(column, below, full), rows(column, below, below), [None] * 2), name)
+    assert (found.full_alone, found.full_together) == ((False, True), False)
+    assert (found.alone, found.together, found.unit) == ((below, full), (below, below), "%")
+    found = named(evidence(rows(column, below, below), rows(column, below, full), [None] * 2), name)
+    assert (found.full_alone, found.full_together) == ((False, False), True)
+
+
+def test_memory_of_jobs_on_one_gpu_adds_up():
+    mine = rows("gpu_mem_mib", 4000.0, 5600.0)
+    found = named(evidence(mine, mine, [10000.0] * 2), "gpu memory")
+    assert (found.alone, found.together) == ((40.0, 56.0), (96.0, 96.0))
+    assert (found.full_alone, found.full_together) == ((False, False), True)
+
+
+def test_memory_of_jobs_on_gpus_of_their_own_does_not():
+    mine = [row(gpu_mem_mib=4000.0, gpu_ids=[0]), row(gpu_mem_mib=5600.0, gpu_ids=[1, 2], gpus=2)]
+    found = named(evidence(mine, mine, [10000.0, 20000.0]), "gpu memory")
+    assert (found.alone, found.together, found.full_together) == ((40.0, 28.0), (40.0, 28.0), False)
+
+
+def test_the_fullest_gpu_of_a_job_counts():
+    mine = [
+        row(gpu_mem_mib=3000.0, gpu_ids=[0, 1]), row(gpu_mem_mib=4000.0, gpu_ids=[1, 2]),
+        row(gpu_mem_mib=1000.0, gpu_ids=[2]),
+    ]  # fmt: skip
+    found = named(evidence(mine, mine, [10000.0] * 3), "gpu memory")
+    assert found.together == (70.0, 70.0, 50.0)
+
+
+def test_memory_with_something_unknown_is_unknown():
+    mine = rows("gpu_mem_mib", 4000.0, None)
+    found = named(evidence(mine, mine, [10000.0] * 2), "gpu memory")
+    assert (found.alone, found.together) == ((40.0, None), (None, None))
+    sizeless = named(evidence(mine, mine, [None] * 2), "gpu memory")
+    assert (sizeless.alone, sizeless.full_together) == ((None, None), False)
+
+
+def test_an_allocator_that_had_to_try_again_ran_short():
+    alone, together = rows("gpu_mem_mib", 4000.0, 4000.0), rows("gpu_mem_mib", 4000.0, 4000.0)
+    together[1]["gpu_alloc_retries"] = 3
+    found = evidence(alone, together, [10000.0] * 2)
+    assert full_together(found) == ("gpu memory",)
+    assert "GPU memory ran short" in sentence(0.3, None, found)
+
+
+def test_rows_without_figures_are_not_full():
+    found = evidence([row()] * 2, [row()] * 2, [None] * 2)
+    assert [one.name for one in found] == [one.name for one in WATCHED]
+    assert full_together(found) == ()
+    assert all(one.together == (None, None) and one.full_alone == (False, False) for one in found)
+
+
+def test_jobs_on_a_cpu_have_no_resources_of_gpus():
+    mine = [row(gpus=0, gpu_ids=None, cpu_util_pct=50.0, data_wait_pct=30.0)] * 2
+    found = evidence(mine, mine, [None] * 2)
+    assert [one.name for one in found] == ["cpu", "input"]
+    said = sentence(0.5, None, found)
+    assert "the jobs waited for images" in said
+    assert "GPU" not in said
+
+
+def test_there_and_back_through_json():
+    found = evidence(rows("cpu_util_pct", 58.0, None), rows("cpu_util_pct", 98.0, 98.0), [None] * 2)
+    assert [Resource.from_dict(json.loads(json.dumps(one.as_dict()))) for one in found] == found
+
+
+# ---------------------------------------------------------------- sentences
+
+
+def case(**columns):
+    """Column -> (figures alone, figures together)."""
+    jobs = max(len(alone) for alone, _ in columns.values())
+    sides = [[row(gpu_ids=[n]) for n in range(jobs)] for _ in range(2)]
+    for column, figures in columns.items():
+        for side, values in zip(sides, figures, strict=True):
+            for one, value in zip(side, values, strict=True):
+                one[column] = value
+    return evidence(*sides, [1000.0] * jobs)
+
+
+CPU = {"cpu_util_pct": ((58.0, 61.0, 77.0), (98.0, 98.0, 98.0))}
+WAIT = {"data_wait_pct": ((3.0, 2.0, 9.0), (41.0, 41.0, 41.0))}
+
+
+def test_what_was_full_is_said_with_its_figures():
+    assert sentence(0.25, (0.22, 0.29), case(**CPU, **WAIT)) == (
+        "partly parallel (overlap gain 0.25, 0.22 to 0.29): the CPUs were full together "
+        "(98 %; alone 58, 61 and 77 %), and the GPUs waited for images "
+        "(41 % of the epoch instead of 3, 2 and 9 %)"
+    )
+
+
+def test_what_was_full_already_alone_is_said():
+    full = case(cpu_util_pct=((95.0, 93.0), (99.0, 99.0)), data_wait_pct=((30.0, 2.0), (60.0, 40.0)))
+    said = sentence(0.05, None, full)
+    assert said.startswith("merely concurrent (overlap gain 0.05): ")
+    assert "alone 95 and 93 %, full already alone)" in said
+    assert "(60 and 40 % of the epoch instead of 30 and 2 %, already so alone for 1 of the jobs)" in said
+
+
+def test_a_busy_gpu_is_not_called_a_full_one():
+    said = sentence(-0.04, None, case(gpu_util_pct=((99.0, 60.0), (100.0, 100.0))))
+    assert said.startswith("merely concurrent (overlap gain −0.04): the GPUs had a kernel running nearly all")
+    assert "says nothing of how much of them it fills" in said
+    assert "the GPUs were full" not in said
+
+
+def test_where_nothing_was_full_the_unwatched_is_named():
+    said = sentence(
+        0.25, None, case(cpu_util_pct=((20.0, 20.0), (38.5, 38.5)), gpu_util_pct=((50.0,) * 2, (80.0, 90.0)))
+    )
+    assert said == (
+        "partly parallel (overlap gain 0.25): none of the watched resources was full "
+        "(CPUs 39 %, GPU time 80 and 90 %); kernel launches, PCIe and caches are not watched, "
+        "and not known: GPU memory, memory bandwidth, waiting for images and clocks lowered"
+    )
+
+
+def test_without_any_figure_nothing_is_guessed():
+    said = sentence(0.5, None, evidence([row()] * 2, [row()] * 2, [None] * 2))
+    assert "no figure tells why; kernel launches, PCIe and caches are not watched" in said
+
+
+def test_a_parallel_verdict_names_no_culprit_but_the_room_that_was_left():
+    said = sentence(0.98, (0.95, 1.01), case(cpu_util_pct=((20.0, 25.0), (45.0, 45.0))))
+    assert said == "parallel (overlap gain 0.98, 0.95 to 1.01): there was room left (CPUs 45 %)"
+    busy = sentence(
+        0.98, None, case(cpu_util_pct=((20.0,) * 2, (45.0,) * 2), gpu_util_pct=((97.0,) * 2, (99.0,) * 2))
+    )
+    assert "there was room left (CPUs 45 %); each job was about as fast as alone although the GPUs" in busy
+    assert sentence(1.0, None, []) == "parallel (overlap gain 1.00): how much room was left is not known"
+
+
+def test_a_range_over_two_verdicts_names_both():
+    said = sentence(0.12, (0.05, 0.19), case(**CPU))
+    assert said.startswith(
+        "between merely concurrent and partly parallel (overlap gain 0.12, 0.05 to 0.19): the CPUs"
+    )

@@ -1,0 +1,265 @@
+"""Jobs that ran together: their rows beside those of trials alone, and the sentence on each group."""
+
+import csv
+import io
+
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+from test_tables import cells, names, row, shown
+
+from gpubench.analysis.sharing import Resource
+from gpubench.report import layout, markdown, sources, spreadsheet, terminal
+from gpubench.report.groups import gathered
+from gpubench.report.notes import which
+
+CPU = Resource(
+    name="cpu", column="cpu_util_pct", unit="%", alone=(58.0, 61.0), together=(98.0, 98.0),
+    full_alone=(False, False), full_together=True,
+)  # fmt: skip
+
+
+def alone(batch, time=2.0, **values):
+    variant = values.get("variant", "crop-resize")
+    return row(batch, config_id=f"c{batch}{variant}", copies=1, epoch_time_s=time, **values)
+
+
+def group(name, slowdowns=(1.5, 1.7), predicted=(1.5, 1.6), batches=(32, 64), full=True, **values):
+    """The rows of a group that ended ok; those in `values` are the same for all jobs."""
+    gain = (sum(1 / s for s in slowdowns) - 1) / (len(slowdowns) - 1)
+    variant = values.get("variant", "crop-resize")
+    found = {"resources": [CPU.as_dict()] if full else [], "gain_range": None}
+    common = {"group": name, "group_id": f"g{name}{variant}", "overlap_gain": gain, "together": found}
+    common |= {"sharing": "partly parallel", "full_together": "cpu" if full else None, "copies": 1} | values
+    return [
+        row(
+            batch, **{"job": f"{n} of {len(slowdowns)}", "config_id": f"{name}{n}{variant}", "slowdown": s,
+                      "predicted_slowdown": p, "epoch_time_s": 2 * s, "solo_epoch_time_s": 2.0} | common
+        )
+        for n, (batch, s, p) in enumerate(zip(batches, slowdowns, predicted, strict=True), 1)
+    ]  # fmt: skip
+
+
+def ended(rows, *statuses, reason="job 2 of 2 ran out of GPU memory: no room"):
+    """The same jobs, ended like this, without figures."""
+    gone = dict.fromkeys(("slowdown", "predicted_slowdown", "overlap_gain", "epoch_time_s", "sharing"))
+    gone |= {"full_together": None, "together": {}}
+    return [
+        one | gone | {"status": s, "reason": reason if s == "skipped" else "no room"}
+        for one, s in zip(rows, statuses, strict=True)
+    ]
+
+
+def test_rows_of_a_group_stand_together_in_the_order_of_its_jobs_behind_those_alone():
+    b, a = group("b"), group("a")
+    other = group("b", variant="pre-resized")
+    mixed = [b[1], a[0], other[1], alone(32), b[0], other[0], alone(64), a[1]]
+    table = shown(mixed)
+    assert [(r["group"], r["variant"], r["job"]) for r in table.rows] == [
+        (None, "crop-resize", None), (None, "crop-resize", None),
+        ("b", "crop-resize", "1 of 2"), ("b", "crop-resize", "2 of 2"),
+        ("b", "pre-resized", "1 of 2"), ("b", "pre-resized", "2 of 2"),
+        ("a", "crop-resize", "1 of 2"), ("a", "crop-resize", "2 of 2"),
+    ]  # fmt: skip
+    assert cells(table, "group") == [
+        "",
+        "",
+        "b (variant=crop-resize)",
+        "",
+        "b (variant=pre-resized)",
+        "",
+        "a",
+        "",
+    ]
+
+
+def test_without_ids_the_second_row_of_a_job_is_one_of_another_group():
+    first, second = group("g", group_id=None), group("g", group_id=None, variant="pre-resized")
+    found = gathered([first[0], second[0], first[1], second[1]])
+    assert [[r["variant"] for r in one.rows] for one in found] == [["crop-resize"] * 2, ["pre-resized"] * 2]
+    assert [one.label for one in found] == ["g (variant=crop-resize)", "g (variant=pre-resized)"]
+
+
+@given(
+    batches=st.lists(st.sampled_from([16, 32, 64, 128]), min_size=1, unique=True),
+    times=st.lists(st.floats(0.5, 50), min_size=4, max_size=4),
+    places=st.lists(st.integers(0, 8), min_size=4, max_size=4),
+)
+def test_rows_alone_read_as_they_would_without_groups(batches, times, places):
+    solos = [
+        alone(b, t, gpu_mem_mib=100.0 + b, gpus=1 + (b > 64), images_per_epoch=10240)
+        for b, t in zip(batches, times, strict=False)
+    ]
+    mixed = list(solos)
+    jobs = [*group("three on one", gpus=3, batches=(16, 512)), *group("own", gpus=1)]
+    for place, job in zip(places, jobs, strict=True):
+        mixed.insert(place, job)
+    before, after = shown(solos), shown(mixed)
+    kept = ("gpu_mem_growth_pct", "epoch_time_growth_pct", "speedup", "strong_efficiency_pct", "batch_size")
+    assert [[r[n] for n in kept] for r in before.rows] == [
+        [r[n] for n in kept] for r in after.rows[: len(solos)]
+    ]
+    assert all(r["epoch_time_growth_pct"] is r["speedup"] is None for r in after.rows[len(solos) :])
+    said = [note for note in after.notes if "three on one" not in note and not note.startswith("own:")]
+    if len(batches) > 1:  # else the batch size varies among jobs alone
+        assert said == list(before.notes)
+
+
+def test_what_nobody_asked_of_the_rows_alone_is_not_answered():
+    rows = [alone(32, gpus=1), alone(64, gpus=2, strategy="ddp"), *group("g", gpus=1, device="cuda")]
+    assert any("caling" in note for note in shown(rows).notes)
+    assert not any("caling" in note for note in shown(rows, axes=[["variant"]]).notes)
+    together = shown([alone(32), alone(64, 1.5, gpu_mem_mib=9), *group("g")], axes=[["variant"]])
+    assert [note for note in together.notes if "larger batch" in note] == []
+    asked = shown([alone(32), alone(64, 1.5), *group("g")], axes=[["batch_size"]])
+    assert any("batch" in note and not note.startswith("g:") for note in asked.notes)
+
+
+def test_the_sentence_on_a_group():
+    (note,) = shown(group("three jobs, own GPUs")).notes
+    assert note == (
+        "three jobs, own GPUs: partly parallel (overlap gain 0.25): the CPUs were full together (98 %; "
+        "alone 58 and 61 %); predicted: 1.50 and 1.60 times as long as alone, measured 1.50 and 1.70 "
+        "(error 0 and −6 %)."
+    )
+    found = {"resources": [CPU.as_dict()], "gain_range": [0.246, 0.254]}
+    assert "(overlap gain 0.25)" in shown(group("g", together=found)).notes[0], "the range reads the same"
+    found["gain_range"] = [0.05, 0.4]
+    told = shown(group("g", together=found)).notes[0]
+    assert "between merely concurrent and partly parallel (overlap gain 0.25, 0.05 to 0.40)" in told
+
+
+def test_what_is_not_known_of_a_group_is_said_or_left_out():
+    (bare,) = shown(group("log", full=False)).notes
+    assert bare.startswith("log: partly parallel (overlap gain 0.25); predicted")
+    why = {"no_prediction": "GPU seconds of job 1 are not known"}
+    (note,) = shown(group("g", full=False, predicted=(None, None), together=why)).notes
+    assert (
+        note == "g: partly parallel (overlap gain 0.25); not predicted: GPU seconds of job 1 are not known."
+    )
+    unknown = {"overlap_gain": None, "slowdown": None, "missing": {"overlap_gain": "job 2 failed alone"}}
+    (note,) = shown(group("g", **unknown)).notes
+    assert note == "g: no verdict: job 2 failed alone; predicted: 1.50 and 1.60 times as long as alone."
+    assert not shown(group("g", predicted=(None, None), **unknown | {"missing": {}})).notes
+
+
+def test_groups_of_one_name_are_told_apart_by_what_was_asked():
+    rows = [*group("g"), *group("g", variant="pre-resized", data="smaller")]
+    labels = [note.partition(":")[0] for note in shown(rows, axes=[["variant"]]).notes]
+    assert labels == ["g (variant=crop-resize)", "g (variant=pre-resized)"]
+    (whole,) = {note.partition(":")[0] for note in shown(rows[:2], axes=[["variant"]]).notes}
+    assert whole == "g"
+
+
+def test_jobs_that_failed_are_named_by_their_group():
+    rows = [*group("g"), *ended(group("3 copies", variant="pre-resized"), "skipped", "oom"), alone(32)]
+    table = shown(rows)
+    assert cells(table, "status")[-2:] == ["skipped", "oom"]
+    assert table.notes[-1] == (
+        "skipped: job 2 of 2 ran out of GPU memory: no room "
+        "(3 copies: job 1 of 2, variant=pre-resized batch_size=32)"
+    )
+    assert not any(note.startswith("3 copies") for note in table.notes), "there is nothing to say of it"
+    fields = ["group", "job", "batch_size"]
+    assert which(group("g"), rows, fields) == "g: all 2 jobs"
+    three = group("g", (1.5, 1.5, 1.5), (1, 1, 1), (32, 32, 32))
+    assert which([three[0], three[2]], rows, fields) == "g: jobs 1 and 3 of 3, batch_size=32"
+    assert which(group("g"), rows, ["job", "variant"]) == "all 2 jobs, variant=crop-resize"
+
+
+def test_trials_and_jobs_are_counted_apart():
+    rows = [alone(32), *group("g"), *ended(group("h"), "skipped", "oom")]
+    assert "1 trial and 4 jobs of 2 groups: 3 ok, 1 out of memory, 1 skipped" in shown(rows).heading
+    assert "2 jobs of 1 group: 2 ok" in shown(group("g")).heading
+
+
+def test_why_there_is_no_top1_is_asked_of_the_rows_alone():
+    solo = alone(32, missing={"top1_pct": "no validation split"})
+    rows = [solo, *group("g", missing={"top1_pct": "left to the trial alone"})]
+    assert shown(rows).heading[-1] == "top-1 not measured: no validation split"
+    table = shown([solo | {"top1_pct": 20.0}, *rows[1:]])
+    assert cells(table, "top1_pct") == ["20", "", ""]
+
+
+def test_columns_of_groups_are_empty_for_rows_alone_and_unknown_for_jobs_that_failed():
+    table = shown([alone(32), *group("g", full_together=None), *ended(group("h"), "skipped", "oom")])
+    assert "full_together" not in names(table), "nothing was full anywhere, as the sentences say"
+    table = shown([alone(32), *group("g", full_together=None), *group("h")])
+    assert cells(table, "full_together") == ["", "nothing", "nothing", "cpu", "cpu"]
+    table = shown([alone(32), *group("g"), *ended(group("h"), "skipped", "oom")])
+    assert cells(table, "slowdown") == ["", "1.5", "1.7", "–", "–"]
+    assert cells(table, "sharing") == ["", "partly parallel", "partly parallel", "–", "–"]
+    assert cells(table, "full_together") == ["", "cpu", "cpu", "–", "–"]
+    kept = names(table)
+    assert kept.index("overlap_gain") < kept.index("sharing") < kept.index("full_together")
+
+
+def test_people_need_no_column_for_what_the_group_or_the_ids_say():
+    own = [
+        one | {"gpu_ids": ids, "gpus": len(ids)} for one, ids in zip(group("g"), ([0], [1, 2]), strict=True)
+    ]
+    table = shown([*own, alone(32, gpu_ids=[0], gpus=1)])
+    assert "gpu_ids" in names(table)
+    assert "gpus" not in names(table)
+    copies = shown([alone(32), *group("2 copies", batches=(32, 32), copies=2)], axes=[["copies"]])
+    assert "copies" not in names(copies)
+    lines = list(csv.DictReader(io.StringIO(spreadsheet.text([copies]))))
+    assert [line["copies"] for line in lines] == ["1", "2", "2"]
+    assert [line["group"] for line in lines] == ["", "2 copies", "2 copies"], "each row for itself"
+    assert [line["slowdown"] for line in lines] == ["", "1.5", "1.7"]
+    assert list(lines[0])[-6:] == [
+        "solo_epoch_time_s", "slowdown", "overlap_gain", "predicted_slowdown", "sharing", "full_together",
+    ]  # fmt: skip
+    assert "slowdown" not in spreadsheet.text([shown([alone(32)])])
+
+
+def test_pinned_cpus_and_mps_stand_in_the_heading():
+    rows = [one | {"cpu_sharing": "pinned", "cpus": 4, "mps": "on"} for one in group("g")]
+    heading = shown(rows).heading
+    assert "4 CPUs, CPUs pinned" in heading[0]
+    assert heading[1].endswith("MPS on")
+    quiet = shown([one | {"cpu_sharing": None, "mps": "off"} for one in group("g")]).heading
+    assert "MPS" not in quiet[1]
+    assert "shared" not in quiet[0]
+
+
+def wide():
+    more = {"model": "mobilenet_v3_large", "gpus": 2, "gpu_ids": [2, 3], "cpu_util_pct": 98.2}
+    rows = [alone(32), *group("three jobs, own GPUs"), alone(64, variant="pre-resized", gpu_ids=[1])]
+    return [*rows, *group("three jobs, own GPUs", variant="pre-resized", **more)]
+
+
+def test_a_group_has_a_line_of_its_own_above_its_rows():
+    lines = terminal.text(shown(wide(), axes=[["variant"]])).splitlines()
+    place = lines.index("three jobs, own GPUs (variant=pre-resized)")
+    assert lines[place + 1].startswith("1 of 2")
+    assert lines[place - 1].startswith("2 of 2")
+    assert not any(line.startswith("group") for line in lines), "and no column"
+    assert "| three jobs, own GPUs (variant=crop-resize) | 1 of 2 |" in markdown.text(
+        [shown(wide(), axes=[["variant"]])]
+    )
+    assert "|  | 2 of 2 |" in markdown.text([shown(wide(), axes=[["variant"]])])
+
+
+def test_where_names_of_rows_leave_no_room_rows_have_numbers():
+    table = shown(wide(), axes=[["variant"]])
+    out = io.StringIO()
+    terminal.show([table], Console(file=out, force_terminal=True, color_system=None, width=60))
+    lines = out.getvalue().splitlines()
+    heads = [line.split() for line in lines if line.startswith("row")]
+    assert len(heads) > 1
+    assert "model" in heads[0]
+    assert all(head[:2] == ["row", "job"] and "model" not in head for head in heads[1:])
+    assert max(map(len, lines)) <= 60
+    assert sum(line.split()[:1] == ["6"] for line in lines) == len(heads)
+    figures = {column.name for column in table.columns} - {"group"}
+    fitted, blocks = layout.fitted(table, 60)
+    assert {fitted.columns[n].name for block in blocks for n in block} == figures | {"row"}
+    assert layout.fitted(table, 400)[0] is table
+
+
+def test_sources_name_jobs_and_say_that_the_others_ran_alone():
+    text = sources.text([shown([alone(32), *group("g", missing={"energy_j": "the GPU was shared"})])])
+    assert "energy_j: empty: the GPU was shared (g: all 2 jobs)" in text
+    empty = "solo_epoch_time_s, slowdown, overlap_gain, predicted_slowdown, sharing, full_together"
+    assert f"{empty}, group_id, solo_id: empty: the trial ran alone (batch_size=32)" in text

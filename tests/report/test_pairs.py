@@ -1,0 +1,117 @@
+"""Half a matrix of every job beside every other."""
+
+import io
+import itertools
+
+import pytest
+from rich.console import Console
+from test_tables import row, shown
+
+from gpubench.report import markdown, spreadsheet, terminal
+from gpubench.report.words import UNKNOWN
+
+JOBS = (
+    {"model": "resnet34", "batch_size": 16},
+    {"model": "resnet34", "batch_size": 64},
+    {"model": "mobilenet_v2", "batch_size": 64, "optimizer": "adam"},
+)
+LABELS = ["resnet34 16 optimizer=sgd", "resnet34 64 optimizer=sgd", "mobilenet_v2 64 optimizer=adam"]
+
+
+def pair(jobs, slowdowns, status="ok", **values):
+    """Two rows; `slowdowns` None: it did not end ok."""
+    name = " & ".join(f"{j['model']} {j['batch_size']}" for j in jobs) + values.get("variant", "")
+    gain = None if slowdowns is None else sum(1 / s for s in slowdowns) - 1
+    times = slowdowns or (None, None)
+    return [
+        row(0, status if n == 2 or status == "missing" else "ok" if slowdowns else "skipped",
+            **{"optimizer": "sgd"} | job | {"group": name, "job": f"{n} of 2", "group_id": f"g{name}",
+               "config_id": f"{name}{n}", "slowdown": time, "overlap_gain": gain} | values)
+        for n, (job, time) in enumerate(zip(jobs, times, strict=True), 1)
+    ]  # fmt: skip
+
+
+def all_pairs(jobs=JOBS, **values):
+    made = itertools.combinations(range(len(jobs)), 2)
+    return [
+        one for a, b in made for one in pair((jobs[a], jobs[b]), (1.5 + a, 1.25 + b), **values)
+    ]  # slowdowns of their own, so that none can stand in another's cell
+
+
+def alone(jobs=JOBS):
+    return [row(0, **{"optimizer": "sgd"} | job, config_id=f"alone{n}") for n, job in enumerate(jobs)]
+
+
+def test_every_pair_has_its_cell_with_the_row_s_job_first():
+    slowdowns, gains = shown([*alone(), *all_pairs()]).matrices
+    assert slowdowns.headings == ("job", *LABELS[:2])
+    assert slowdowns.cells == ((LABELS[1], "2.25 / 1.50", ""), (LABELS[2], "3.25 / 1.50", "3.25 / 2.50"))
+    assert gains.cells == ((LABELS[1], "0.11", ""), (LABELS[2], "−0.03", "−0.29"))
+
+
+def test_the_order_of_the_jobs_in_a_pair_plays_no_part():
+    turned = [*pair((JOBS[1], JOBS[0]), (2.25, 1.5)), *all_pairs()[2:]]
+    found = {cell for line in shown(turned).matrices[0].cells for cell in line[1:]} - {""}
+    assert found == {"1.50 / 2.25", "3.25 / 1.50", "3.25 / 2.50"}
+
+
+@pytest.mark.parametrize(("status", "shows"), [("oom", "oom"), ("failed", "failed"), ("missing", UNKNOWN)])
+def test_a_pair_that_did_not_end_ok_shows_how(status, shows):
+    rows = [*all_pairs()[:4], *pair(JOBS[1:], None, status)]
+    assert [m.cells[1][2] for m in shown(rows).matrices] == [shows, shows]
+
+
+def test_a_pair_that_nobody_measured_is_unknown():
+    four = [*JOBS, {"model": "lenet", "batch_size": 8}]
+    rows = [one for n, one in enumerate(all_pairs(four)) if n // 2 != 2]
+    assert shown(rows).matrices[0].cells[2][1] == UNKNOWN
+
+
+def test_one_matrix_for_each_value_of_the_other_axes():
+    rows = [*all_pairs(variant="cached"), *all_pairs(variant="synthetic")]
+    titles = [matrix.title for matrix in shown(rows, axes=[["variant"]]).matrices]
+    assert [title.partition("(")[2] for title in titles] == ["variant=cached)"] * 2 + [
+        "variant=synthetic)"
+    ] * 2
+
+
+def test_too_few_pairs_and_copies_and_larger_groups_make_no_matrix():
+    assert not shown(all_pairs()[:4]).matrices, "two pairs"
+    assert not shown(alone()).matrices
+    sizes = [{"model": "resnet34", "batch_size": b} for b in (16, 32, 64)]
+    copies = [one for job in sizes for one in pair((job, job), (1.9, 1.9))]
+    assert not shown(copies).matrices, "each beside itself"
+    three = [
+        one | {"group": "three", "group_id": "g3", "job": f"{n} of 6"} for n, one in enumerate(all_pairs())
+    ]
+    assert not shown(three).matrices, "six jobs at once"
+
+
+def test_a_job_beside_itself_stands_on_the_diagonal():
+    rows = [*all_pairs(), *pair((JOBS[0], JOBS[0]), (1.9, 1.8))]
+    slowdowns, _ = shown(rows).matrices
+    assert slowdowns.headings == ("job", *LABELS)
+    assert slowdowns.cells[0] == (LABELS[0], "1.90 / 1.80", "", "")
+    assert slowdowns.cells[1] == (LABELS[1], "2.25 / 1.50", UNKNOWN, "")
+
+
+def test_matrices_are_printed_between_rows_and_notes_and_stand_in_no_csv():
+    table = shown([*alone(), *all_pairs()])
+    text = terminal.text(table)
+    title = table.matrices[0].title
+    assert text.index("mobilenet_v2 ") < text.index(title) < text.index("overlap gain 0.11")
+    (last,) = (line.split() for line in text.splitlines() if line.endswith("3.25 / 2.50"))
+    assert last[-6:] == ["3.25", "/", "1.50", "3.25", "/", "2.50"]
+    assert f"{title}:\n\n| job | {LABELS[0]} | {LABELS[1]} |\n| :--- | ---: | ---: |" in markdown.text(
+        [table]
+    )
+    assert title not in spreadsheet.text([table])
+
+
+def test_on_a_narrow_terminal_a_matrix_comes_in_blocks():
+    out = io.StringIO()
+    table = shown([*alone(), *all_pairs()])
+    terminal.show([table], Console(file=out, force_terminal=True, color_system=None, width=46))
+    lines = out.getvalue().splitlines()
+    assert sum(line.startswith(LABELS[2]) for line in lines) >= 4, "in each block of both"
+    assert max(len(line) for line in lines if "/ 1.50" in line) <= 46

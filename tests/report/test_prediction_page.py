@@ -1,0 +1,95 @@
+"""What `gpubench predict` answers."""
+
+from gpubench.analysis.prediction import Demand, predict, track_record
+from gpubench.report.prediction import answer, track
+
+# The published log's jobs on GPUs of their own: epoch time in s, CPU in per cent.
+LOG = (("32@0", 16.2, 59.0, (0,)), ("64@1", 15.4, 61.0, (1,)), ("128@2+3", 11.3, 76.6, (2, 3)))
+
+
+def log(gpus=True):
+    return predict([
+        Demand(epoch_time_s=t, cpu_s=8 * t * cpu / 100, gpu_s=None, cpus=8, cpu_set="all",
+               gpus=ids if gpus else (0,))
+        for _, t, cpu, ids in LOG
+    ])  # fmt: skip
+
+
+def asked(prediction, **options):
+    return answer([job for job, *_ in LOG], [{"epoch_time_s": t} for _, t, *_ in LOG], prediction, **options)
+
+
+def test_the_published_log():
+    assert asked(log(), notes=["It leaves out memory bandwidth."]) == (
+        "         alone  predicted    times\n"
+        "job          s          s  as long\n"
+        "-------  -----  ---------  -------\n"
+        "32@0     16.20      28.67     1.77\n"
+        "64@1     15.40      28.18     1.83\n"
+        "128@2+3  11.30      25.97     2.30\n"
+        "\n"
+        "Predicted: partly parallel (overlap gain 0.27); jobs would wait for the CPUs.\n"
+        "One epoch of each job that uses it takes at least 27.61 s of the CPUs.\n"
+        "It leaves out memory bandwidth.\n"
+    )
+
+
+def test_markdown():
+    text = asked(log(), as_markdown=True)
+    assert text.startswith("| job | alone s | predicted s | times as long |\n| :--- | ---: | ---: | ---: |\n")
+    assert "| 128@2+3 | 11.30 | 25.97 | 2.30 |" in text
+    assert "\n- Predicted: partly parallel" in text
+
+
+def test_what_is_not_known_is_said():
+    text = asked(log(gpus=False))
+    assert "Not known of all jobs, and so left out: GPU seconds an epoch." in text
+
+
+def test_the_fullest_resource_comes_first_and_nothing_may_be_full():
+    def two(busy, **more):
+        one = Demand(epoch_time_s=4, cpu_s=8, gpu_s=busy, gpus=(1,), cpus=8, cpu_set="all")
+        return answer(["16", "16"], [{"epoch_time_s": 4}, {}], predict([one, one]), **more)
+
+    full, free = two(3.0), two(1.0)
+    assert "jobs would wait for the GPU." in full
+    assert "takes at least 6.00 s of GPU 1, and 2.00 s of the CPUs." in full
+    assert "16    4.00       6.00     1.50\n16       –          –     1.50\n" in full
+    assert "Predicted: parallel (overlap gain 1.00); nothing that jobs share would be full." in free
+    assert "at least 2.00 s of" in free
+
+
+def judged(group_id, slowdowns, predicted, group="3 copies"):
+    return [
+        {"status": "ok", "group": group, "group_id": group_id, "job": f"{n} of {len(slowdowns)}",
+         "slowdown": s, "predicted_slowdown": p, "gpu_name": "H200"}
+        for n, (s, p) in enumerate(zip(slowdowns, predicted, strict=True), 1)
+    ]  # fmt: skip
+
+
+def test_how_good_predictions_have_been():
+    rows = [
+        *judged("g1", (2.0, 2.0, 2.0), (2.0, 2.1, 1.9)),
+        *judged("g2", (2.5, 2.0, 1.0), (2.0, 2.0, 1.0)),
+        *judged("g3", (1.6, 1.6), (1.0, 1.0), group="two"),
+    ]
+    assert track(track_record(rows), "NVIDIA H200, 143771 MiB") == (
+        "                measured          predicted         error\n"
+        "group     jobs  times as long     times as long     %\n"
+        "--------  ----  ----------------  ----------------  ---------\n"
+        "3 copies     3  2.00, 2.00, 2.00  2.00, 2.10, 1.90  0, +5, −5\n"
+        "3 copies     3  2.50, 2.00, 1.00  2.00, 2.00, 1.00  −20, 0, 0\n"
+        "two          2  1.60, 1.60        1.00, 1.00        −38, −38\n"
+        "\n"
+        "8 jobs of 3 groups on NVIDIA H200, 143771 MiB: half of the predictions were within 5 % (median of "
+        "absolute errors), the worst was off by −38 %; the verdict was right for 2 of 3 groups.\n"
+    )
+    assert "| two | 2 | 1.60, 1.60 | 1.00, 1.00 | −38, −38 |" in track(
+        track_record(rows), "H", as_markdown=True
+    )
+
+
+def test_without_a_measured_group_it_says_how_to_get_one():
+    text = track(track_record([]), "Xeon")
+    assert text.startswith("No group has been predicted and measured on Xeon so far")
+    assert "gpubench sweep" in text
