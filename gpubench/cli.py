@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -152,7 +153,7 @@ def sweep(
 ) -> None:
     """Train over a grid and print the table."""
     from gpubench.experiment.experiment import Options
-    from gpubench.experiment.values import assignments, check_field
+    from gpubench.experiment.values import assignments
     from gpubench.runner import command
 
     named = {
@@ -163,11 +164,7 @@ def sweep(
         "seed": seed, "gpu_mem_cap_mib": gpu_mem_cap, "copies": copies, "cpu_sharing": cpu_sharing,
     }  # fmt: skip
     fields = {name: value for name, value in named.items() if value is not None}
-    for text in set_ or ():
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise UsageError(f"--set: {text!r} is not FIELD=VALUES")
-        fields[check_field(name.strip().replace("-", "_"))] = value
+    fields |= _assigned(set_ or ())
     for text in exclude or ():
         assignments(text, "--exclude")
     options = Options(
@@ -211,6 +208,60 @@ def table(
     from gpubench.runner import command
 
     raise typer.Exit(command.table(results, markdown=markdown, sources=sources, columns=columns))
+
+
+@app.command(rich_help_panel="Read")
+def predict(
+    results: Annotated[
+        list[Path] | None, typer.Argument(help="Results folders; none: all that sweeps have written here.")
+    ] = None,
+    job: Annotated[
+        list[str] | None,
+        typer.Option("--job", metavar="F=V,F=V,…", help="One of the jobs; give it two or more times."),
+    ] = None,
+    copies: Annotated[
+        str | None, typer.Option("--copies", metavar="VALUES", help="Identical jobs at once: 2,3.")
+    ] = None,
+    pairs: Annotated[bool, typer.Option("--pairs", help="Every pair of the --job's on one GPU.")] = False,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="FIELD=VALUES", help="Any trial field, for all jobs that don't give it."
+        ),
+    ] = None,
+    experiment: Annotated[
+        Path | None,
+        typer.Option("--experiment", metavar="FILE.toml", help="Take jobs and fields from a file."),
+    ] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="As Markdown.")] = False,
+) -> None:
+    """Say how much jobs would slow each other down, from stored rows of each alone; runs nothing.
+
+    Also says how good such answers have been so far on this machine; without any jobs, only that.
+    """
+    from gpubench.experiment.experiment import Options
+    from gpubench.runner import predict_command
+
+    fields = _assigned(set_ or ())
+    if copies is not None:
+        fields["copies"] = copies
+    options = Options(fields=fields, jobs=tuple(job or ()), pairs=pairs)
+    raise typer.Exit(
+        predict_command.predict(results or (), options, experiment=experiment, markdown=markdown)
+    )
+
+
+def _assigned(texts: Iterable[str]) -> dict[str, str]:
+    """What --set gives: field -> values, as text."""
+    from gpubench.experiment.values import check_field
+
+    fields: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise UsageError(f"--set: {text!r} is not FIELD=VALUES")
+        fields[check_field(name.strip().replace("-", "_"))] = value
+    return fields
 
 
 @app.command(rich_help_panel="Read")

@@ -215,11 +215,11 @@ ENVIRONMENT: tuple[Column, ...] = (
     Column("driver", "", "NVIDIA driver version"),
     Column("cuda", "", "CUDA version torch was built with"),
     Column("torch", "", "torch version"),
-    Column("mps", "", "on, off or perhaps: whether CUDA's Multi-Process Service shares the GPUs out"),
     Column("cpu_name", "", "CPU model"),
     Column("cpu_count", "", "CPUs that could be used"),
     Column("gpubench", "", "gpubench version"),
     Column("started_at", "", "local time"),
+    Column("mps", "", "on, off or perhaps: whether CUDA's Multi-Process Service shares the GPUs out"),
 )
 
 COLUMNS: tuple[Column, ...] = (*IDENTITY, *TRIAL, *MEASURED, *ENVIRONMENT)

@@ -26,9 +26,9 @@ def test_the_columns_are_these_for_ever() -> None:
     names = [column.name for column in COLUMNS]
     assert names[:8] == ["trial_id", "config_id", "experiment", "group", "job", "repeat", "status", "reason"]
     assert names[8:12] == ["model", "width", "input_size", "num_classes"]
-    assert names[-10:] == [
+    assert names[-11:] == [
         "host", "gpu_name", "gpu_count", "driver", "cuda", "torch", "cpu_name", "cpu_count", "gpubench",
-        "started_at",
+        "started_at", "mps",
     ]  # fmt: skip
     for name in (
         "epoch_time_s",

@@ -38,15 +38,17 @@ def device_of(t: Trial, default: str) -> str:
 def shares_of(jobs: Sequence[Planned], cpus: int, default_device: str) -> list[Share]:
     """The shares of jobs that run together (one: of a trial alone), of `cpus` CPUs that may be used.
 
-    Pinned jobs get CPUs of their own, equally many where they ask for no number. Otherwise all get the same ones,
-    and loaders are divided among them where no number was asked for.
+    Pinned jobs get CPUs of their own: as many as they ask for, or an equal part of what that leaves. Otherwise all
+    get the same ones, and loaders are divided among them where no number was asked for.
     """
     pinned = len(jobs) > 1 and jobs[0].trial.cpu_sharing == "pinned"
+    asked = [job.trial.cpus for job in jobs if job.trial.cpus is not None]
+    rest = max(1, (cpus - sum(asked)) // max(1, len(jobs) - len(asked))) if pinned else cpus
     shares: list[Share] = []
     first = 0
     for job in jobs:
         t = job.trial
-        own = t.cpus or (max(1, cpus // len(jobs)) if pinned else cpus)
+        own = t.cpus or rest
         workers = t.workers
         if workers is None:
             loading = own if pinned else max(1, own // len(jobs))

@@ -8,6 +8,9 @@ from gpubench.monitor import host
 from gpubench.monitor.missing import Unmeasured
 from gpubench.monitor.nvml import Nvml
 
+MPS_SERVER = "nvidia-cuda-mps"
+"""CUDA's Multi-Process Service, as the kernel cuts its name: it holds memory for its clients, the trial among them."""
+
 Listed = Mapping[str, Sequence[tuple[int, float | None]]]
 """uuid -> pid and MiB, as the driver lists them; None: it does not say how much."""
 
@@ -28,7 +31,8 @@ class Neighbours:
     def before(self, uuid: str, processes: Sequence[tuple[int, float | None]]) -> None:
         """Compute processes on a GPU before the trial starts."""
         for pid, mib in processes:
-            self._before[uuid, pid] = _sentence(pid, mib, self._gpus[uuid])
+            if host.name_of(pid) != MPS_SERVER:
+                self._before[uuid, pid] = _sentence(pid, mib, self._gpus[uuid])
 
     def draws(self, nvml: Nvml, uuid: str) -> None:
         """Looks for graphics processes on a GPU."""
@@ -48,7 +52,8 @@ class Neighbours:
         for uuid, processes in listed.items():
             for pid, mib in processes:
                 self._ours_seen |= pid in ours
-                if pid not in self._ours and (uuid, pid) not in self._before:
+                known = pid in self._ours or (uuid, pid) in self._before
+                if not known and host.name_of(pid) != MPS_SERVER:
                     self._later[uuid, pid] = _sentence(pid, mib, self._gpus[uuid])
 
     @property

@@ -87,13 +87,18 @@ def results_folder(out: Path | None, experiment: Experiment) -> Path:
     return out or Path(os.environ.get("GPUBENCH_OUT", "results")) / experiment.name
 
 
-def newest_results() -> Path:
-    """The results folder that was written last. Raises UnusableError where there is none."""
+def all_results() -> list[Path]:
+    """Every results folder in the place where sweeps put theirs. Raises UnusableError where there is none."""
     home = Path(os.environ.get("GPUBENCH_OUT", "results"))
-    found = [path.parent for path in home.glob("*/trials.csv")] + [p.parent for p in home.glob("*/records")]
+    found = {p.parent for pattern in ("*/trials.csv", "*/records") for p in home.glob(pattern)}
     if not found:
         raise UnusableError(f"no results in {home}; run gpubench sweep, or name a folder")
-    return max(found, key=lambda folder: max(p.stat().st_mtime for p in folder.iterdir()))
+    return sorted(found)
+
+
+def newest_results() -> Path:
+    """The results folder that was written last. Raises UnusableError where there is none."""
+    return max(all_results(), key=lambda folder: max(p.stat().st_mtime for p in folder.iterdir()))
 
 
 def store_plan(work: Sweep) -> None:

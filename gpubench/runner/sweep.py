@@ -245,7 +245,10 @@ class Sweep:
             named = [name for name in named if name != "copies"]
         elif self.plan.experiment.groups:
             named = list(dict.fromkeys([*_differing(self.plan), *named]))
-        return " ".join(filter(None, [unit.group, *(f"{name}={short(values[name])}" for name in named)]))
+        if values["gpu_ids"] is not None:
+            named = [name for name in named if name != "gpus"]
+        parts = [f"{name}={short(values[name])}" for name in named if values[name] is not None]
+        return " ".join(filter(None, [unit.group, *parts]))
 
     def _look(
         self, view: View, number: int, planned: Sequence[Planned], began: float

@@ -8,7 +8,7 @@ from typing import Any
 
 from gpubench.analysis import slowdown
 from gpubench.analysis.energy import divided
-from gpubench.analysis.prediction import Prediction, demand, predict
+from gpubench.analysis.prediction import SLICING, Prediction, demand, predict
 from gpubench.analysis.sharing import evidence, full_together
 from gpubench.experiment.plan import Unit
 from gpubench.result import Record, row
@@ -48,15 +48,35 @@ def foresee(unit: Unit, resolved: Sequence[Resolved], alone: Mapping[str, Record
         return Foreseen(
             solos=tuple(solos), prediction=None, why_not=f"no figures of job {' and '.join(lacking)} alone"
         )
-    demands = [
-        demand(row(solo), gpus=one.gpu_ids, cpus=one.cpus, cpu_set=one.cpu_ids) if solo else None
-        for solo, one in zip(solos, resolved, strict=True)
-    ]
-    made = predict(demands)
-    why_not = None if made else "an epoch time alone is not known"
-    if made and made.unknown:  # the rest of it would be taken for nothing
-        made, why_not = None, f"not known of the trials alone: {', '.join(made.unknown)}"
+    made, why_not = predicted([row(solo) for solo in solos if solo], resolved)
     return Foreseen(solos=tuple(solos), prediction=made, why_not=why_not)
+
+
+def predicted(
+    alone: Sequence[Mapping[str, Any]], resolved: Sequence[Resolved]
+) -> tuple[Prediction | None, str | None]:
+    """What rows of the trials alone say of them together, on these GPUs and CPUs; or why they say nothing."""
+    demands = [
+        demand(solo, gpus=one.gpu_ids, cpus=one.cpus, cpu_set=cpu_set)
+        for solo, one, cpu_set in zip(alone, resolved, _cpu_sets(resolved), strict=True)
+    ]
+    by_turns = any(solo.get("mps") != "on" for solo in alone)
+    made = predict(demands, slicing=SLICING if by_turns else 0.0)
+    if made is None:
+        return None, "an epoch time alone is not known"
+    if made.unknown:  # the rest of it would be taken for nothing
+        return None, f"not known of the trials alone: {', '.join(made.unknown)}"
+    return made, None
+
+
+def _cpu_sets(resolved: Sequence[Resolved]) -> list[int]:
+    """A number for each job: equal for jobs whose CPUs overlap, be it through others'."""
+    sets = list(range(len(resolved)))
+    for place, one in enumerate(resolved):
+        for earlier in range(place):
+            if set(one.cpu_ids) & set(resolved[earlier].cpu_ids):
+                sets = [sets[earlier] if known == sets[place] else known for known in sets]
+    return sets
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,6 +1,7 @@
 """What jobs will do to each other: figures worked out by hand, the published log, and what must hold for any jobs."""
 
 import math
+from collections import Counter
 
 import pytest
 from hypothesis import given
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from gpubench import result
 from gpubench.analysis import prediction
-from gpubench.analysis.prediction import Demand, demand, fair_level, predict, track_record
+from gpubench.analysis.prediction import SLICING, Demand, demand, fair_level, predict, track_record
 
 
 def job(epoch, cpu=None, gpu=None, gpus=(), cpus=1.0, cpu_set="all", processes=1):
@@ -47,9 +48,19 @@ def test_the_log_with_crop_and_resize_done_beforehand():
 
 
 def test_equal_jobs_that_fill_a_gpu_take_turns():
-    found = predict([job(2.0, gpu=2.0, gpus=(0,)) for _ in range(3)])
+    found = predict([job(2.0, gpu=2.0, gpus=(0,)) for _ in range(3)], slicing=0.0)
     assert found.slowdowns == pytest.approx((3.0, 3.0, 3.0))
     assert (found.verdict, found.limits, found.rounds["gpu 0"]) == ("merely concurrent", ("gpu",), 6.0)
+
+
+def test_turns_on_a_gpu_cost_a_part_of_its_time():
+    """Measured on an H200: 0.93 of the GPU alone; two took 2.10, three 3.14 times as long. Alone nothing is lost."""
+    full = job(1.0, gpu=0.93, gpus=(0,))
+    for copies, measured in ((2, 2.10), (3, 3.14)):
+        assert predict([full] * copies).slowdowns == pytest.approx([measured] * copies, rel=0.01)
+    elsewhere = job(1.0, gpu=1.0, gpus=(1,))
+    assert predict([full, elsewhere]).slowdowns == (1.0, 1.0)
+    assert predict([full, job(1.0, gpu=0.0, gpus=(0,))]).slowdowns == (1.0, 1.0)
 
 
 def test_who_wants_less_than_its_fair_share_waits_for_nobody():
@@ -63,20 +74,21 @@ def test_who_is_held_up_by_one_resource_leaves_more_of_the_others():
     a = job(1.0, cpu=1.0)
     b = job(1.0, cpu=1.0, gpu=0.5, gpus=(0,))
     c = job(1.0, cpu=0.0, gpu=1.0, gpus=(0,))
-    found = predict([a, b, c])
+    found = predict([a, b, c], slicing=0.0)
     assert found.slowdowns == pytest.approx((2.0, 2.0, 1 / 0.75))
     assert found.limits == ("cpu", "gpu")
 
 
 def test_two_resources_that_both_share():
     """Each needs all of one and half of the other: x + y / 2 = 1 and x / 2 + y = 1."""
-    found = predict([job(1.0, cpu=1.0, gpu=0.5, gpus=(0,)), job(1.0, cpu=0.5, gpu=1.0, gpus=(0,))])
+    jobs = [job(1.0, cpu=1.0, gpu=0.5, gpus=(0,)), job(1.0, cpu=0.5, gpu=1.0, gpus=(0,))]
+    found = predict(jobs, slicing=0.0)
     assert found.slowdowns == pytest.approx((1.5, 1.5))
 
 
 def test_a_job_on_two_gpus_runs_at_the_pace_of_the_fuller_one():
     wide, narrow = job(1.0, gpu=0.8, gpus=(0, 1)), job(1.0, gpu=0.6, gpus=(1,))
-    found = predict([wide, narrow])
+    found = predict([wide, narrow], slicing=0.0)
     assert found.slowdowns == pytest.approx((0.8 / 0.5, 0.6 / 0.5))
     assert found.rounds == {"gpu 1": pytest.approx(1.4)}
 
@@ -176,7 +188,12 @@ def test_no_resource_over_full_and_no_job_faster_than_alone(jobs):
 def test_who_waits_waits_for_something_full(jobs):
     """And gets at least an equal part of it."""
     found = predict(jobs)
-    full = {key for key, part in used(jobs, found.slowdowns).items() if part > 1 - 1e-4}
+    sharers = Counter(gpu for one in jobs for gpu in one.gpus if one.gpu_s)
+    full = {
+        key
+        for key, part in used(jobs, found.slowdowns).items()
+        if part > (1 - SLICING if key[0] == "gpu" and sharers[key[1]] > 1 else 1) - 1e-4
+    }
     for one, slow in zip(jobs, found.slowdowns, strict=True):
         if slow > 1.001:
             mine = {("cpu", one.cpu_set), *(("gpu", gpu) for gpu in one.gpus)}
@@ -216,11 +233,11 @@ def test_jobs_that_share_nothing_run_as_alone(parts):
 wants = st.lists(st.tuples(st.floats(0, 1), st.floats(0.1, 10)), min_size=1, max_size=6)
 
 
-@given(wants)
-def test_a_fair_level_gives_everything_away_or_all_that_is_wanted(asked):
-    level = fair_level(asked)
+@given(wants, st.sampled_from([1.0, 0.885]))
+def test_a_fair_level_gives_everything_away_or_all_that_is_wanted(asked, available):
+    level = fair_level(asked, available)
     given_away = sum(min(want, level * weight) for want, weight in asked)
-    assert given_away == pytest.approx(min(1, sum(want for want, _ in asked)))
+    assert given_away == pytest.approx(min(available, sum(want for want, _ in asked)))
 
 
 def test_it_settles_where_jobs_press_hard_on_several_resources():

@@ -12,6 +12,8 @@ import pytest
 from fake_nvml import Counted, FakeNvml, gpu
 
 from gpubench.environment import Gpu, Machine
+from gpubench.monitor import host
+from gpubench.monitor.neighbours import Neighbours
 from gpubench.monitor.nvml import Nvml
 from gpubench.monitor.shared_nvml import SharedNvml
 from gpubench.monitor.watcher import Watcher, Window
@@ -321,3 +323,13 @@ def test_memory_that_a_rank_asks_for_is_no_moment_old(start: Start) -> None:
     assert watcher.process_gpu_mib() == {G0: 5000}
     watcher.settle()
     assert watcher.now().gpu_mem_mib == 5000
+
+
+def test_the_server_of_mps_is_no_stranger(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It holds memory for its clients, the trial among them; another process beside it still is one."""
+    names = {7: "nvidia-cuda-mps", 8: "python"}
+    monkeypatch.setattr(host, "name_of", lambda pid: names.get(pid, "?"))
+    found = Neighbours({"GPU-00": "0"})
+    found.before("GPU-00", [(7, 30.0)])
+    found.meanwhile({"GPU-00": [(7, 900.0), (8, 614.0), (9, 700.0)]}, {9})
+    assert [said.split(" held")[0] for said in found.strangers] == ["process 8 (python)"]

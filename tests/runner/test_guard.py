@@ -170,7 +170,7 @@ def test_only_gpus_of_trials_to_be_run_are_looked_at(tmp_path: Path) -> None:
         assert job.bench.idle_power_w == {}
         look_around(job, job.survey(), view, allow_busy=True)
         assert len(view.lines) == 1
-        assert list(job.idle_power_w.values()) == pytest.approx([71.0])
+        assert list(job.bench.idle_power_w.values()) == pytest.approx([71.0])
     finally:
         stranger.communicate(b"\n")
 
