@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,15 @@ from PIL import Image
 from gpubench import catalog, environment
 from gpubench.datasets import folder
 from gpubench.datasets.facts import DataFacts
-from gpubench.experiment.plan import Job
+from gpubench.experiment.plan import Job, Place, Unit
 from gpubench.launch.attempt import Attempt, Order, Progress, attempt, last_words
 from gpubench.launch.client import ForkServer, Launcher
-from gpubench.launch.outcome import Outcome, outcome
+from gpubench.launch.outcome import Outcome, Status, outcome
 from gpubench.monitor.nvml import open_nvml
 from gpubench.monitor.watcher import Watcher
 from gpubench.runner import resolve as resolving
+from gpubench.runner.recording import step_samples
+from gpubench.runner.resolve import Resolved
 from gpubench.trial import make
 
 SIZE = 28
@@ -60,6 +62,8 @@ class Ran:
     log: str
     spec: dict[str, Any]
     watcher: Watcher
+    step_ms: list[float]
+    """Of each measured step, as stored."""
 
     @property
     def status(self) -> str:
@@ -74,11 +78,80 @@ class Ran:
         return self.done.finished - self.done.launched
 
 
-def no_look(progress: Progress) -> None:
+def no_look(progress: object) -> None:
     """Nobody looks on."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """One trial, as a test wants it."""
+
+    job: Job
+    facts: DataFacts
+    data: Path | None
+
+    def spec(self, resolved: Resolved, scratch: Path, known_gmacs: float | None) -> dict[str, Any]:
+        """The order to its processes, whose log and files lie in `scratch`."""
+        log = scratch / "trial.log"
+        log.touch()
+        return resolving.spec(
+            self.job,
+            resolved,
+            data=resolving.data_spec(self.job, resolved, self.facts, self.data),
+            log=log,
+            scratch=scratch,
+            known_gmacs=known_gmacs,
+        )
+
+    def ran(self, resolved: Resolved, spec: dict[str, Any], watcher: Watcher, done: Attempt) -> Ran:
+        """What came of it."""
+        log, trial = Path(spec["log"]), self.job.trial
+        taken_along: tuple[Status, str] | None = None
+        if done.cut_by is not None:
+            taken_along = ("skipped", f"job {done.cut_by} of the group has ended")
+        ended = outcome(
+            done.events,
+            ranks=resolved.processes,
+            batch_size=trial.batch_size,
+            steps=trial.steps,
+            no_quality="the validation split is empty"
+            if self.data
+            else "synthetic images have no validation split",
+            forced=taken_along or done.forced,
+            last_words=last_words(log),
+        )
+        steps = step_samples(Path(spec["scratch"]) / "steps.json", done.launched)
+        return Ran(
+            done=done,
+            outcome=ended,
+            log=log.read_text(),
+            spec=spec,
+            watcher=watcher,
+            step_ms=[ms for *_, ms in steps],
+        )
+
+
+def asked(*, data: Path | None, cpu: tuple[Any, ...] = (), **fields: Any) -> Asked:
+    """Small defaults, and any trial field by name."""
+    values: dict[str, Any] = {
+        "model": "lenet",
+        "device": "cpu",
+        "batch_size": 32,
+        "workers": 1 if data else 0,
+        "epochs": 2,
+        "cpus": 1,
+        "memory_format": "contiguous",
+        "input_size": SIZE,
+        **({} if data else {"num_classes": 4, "train_images": 256}),
+        **fields,
+    }
+    variant = catalog.Variant(files="resized", cpu=cpu) if data else catalog.VARIANTS["synthetic"]
+    job = Job(trial=make(values), trial_id="t0", config_id="c0", variant=variant)
+    return Asked(job=job, facts=folder.scan(data) if data else no_data(), data=data)
+
+
 Train = Callable[..., Ran]
+TrainTogether = Callable[..., list[Ran]]
 
 
 @pytest.fixture
@@ -100,36 +173,12 @@ def train(server: ForkServer, colours: Path, tmp_path: Path) -> Train:
         known_gmacs: float | None = 0.0,
         **fields: Any,
     ) -> Ran:
-        values: dict[str, Any] = {
-            "model": "lenet",
-            "device": "cpu",
-            "batch_size": 32,
-            "workers": 1 if data else 0,
-            "epochs": 2,
-            "cpus": 1,
-            "memory_format": "contiguous",
-            "input_size": SIZE,
-            **({} if data else {"num_classes": 4, "train_images": 256}),
-            **fields,
-        }
-        trial = make(values)
-        facts = folder.scan(data) if data else no_data()
-        variant = catalog.Variant(files="resized", cpu=cpu) if data else catalog.VARIANTS["synthetic"]
-        job = Job(trial=trial, trial_id="t0", config_id="c0", variant=variant)
-        nvml = open_nvml() if trial.device != "cpu" else None
+        one = asked(data=data, cpu=cpu, **fields)
+        nvml = open_nvml() if one.job.trial.device != "cpu" else None
         machine = environment.machine(nvml)
-        resolved = resolving.resolve(job, machine, facts, "cpu")
+        resolved = resolving.resolve(one.job, machine, one.facts, "cpu")
         with tempfile.TemporaryDirectory(dir=tmp_path) as scratch:
-            log = Path(scratch) / "trial.log"
-            log.touch()
-            spec = resolving.spec(
-                job,
-                resolved,
-                data=resolving.data_spec(job, resolved, facts, data),
-                log=log,
-                scratch=Path(scratch),
-                known_gmacs=known_gmacs,
-            )
+            spec = one.spec(resolved, Path(scratch), known_gmacs)
             watcher = Watcher(nvml, machine, resolved.gpu_uuids, resolved.cpu_ids)
             (done,) = attempt(
                 [Order(spec=spec, watcher=watcher)],
@@ -138,18 +187,52 @@ def train(server: ForkServer, colours: Path, tmp_path: Path) -> Train:
                 should_stop=should_stop,
                 look=lambda progress: look(*progress),
             )
-            ended = outcome(
-                done.events,
-                ranks=resolved.processes,
-                batch_size=trial.batch_size,
-                steps=trial.steps,
-                no_quality="the validation split is empty" if data else "synthetic images",
-                forced=done.forced,
-                last_words=last_words(log),
-            )
-            return Ran(done=done, outcome=ended, log=log.read_text(), spec=spec, watcher=watcher)
+            return one.ran(resolved, spec, watcher, done)
 
     return run
+
+
+@pytest.fixture
+def train_together(server: ForkServer, colours: Path, tmp_path: Path) -> TrainTogether:
+    """Runs jobs side by side as the runner does: trial fields of each, and those that all have.
+
+    They share CPUs, and read the coloured images unless `data=None`. A job that another's end took along is `skipped`.
+    """
+
+    def run(
+        *jobs: dict[str, Any],
+        launcher: Launcher = server,
+        timeout_s: float = 60,
+        should_stop: Callable[[], bool] = lambda: False,
+        look: Callable[[Sequence[Progress]], None] = no_look,
+        **fields: Any,
+    ) -> list[Ran]:
+        alone = [asked(**{"data": colours, **fields, **own}) for own in jobs]
+        group = [replace(one, job=placed(one.job, k, len(jobs))) for k, one in enumerate(alone)]
+        facts = {id(one.job): one.facts for one in group}
+        nvml = open_nvml() if any(one.job.trial.device != "cpu" for one in group) else None
+        machine = environment.machine(nvml)
+        unit = Unit(tuple(one.job for one in group))
+        resolved = resolving.resolve_unit(unit, machine, lambda job: facts[id(job)], "cpu")
+        with tempfile.TemporaryDirectory(dir=tmp_path) as folder:
+            specs = []
+            for k, (one, mine) in enumerate(zip(group, resolved, strict=True)):
+                scratch = Path(folder) / str(k)
+                scratch.mkdir()
+                specs.append(one.spec(mine, scratch, 0.0))
+            watchers = [Watcher(nvml, machine, mine.gpu_uuids, mine.cpu_ids) for mine in resolved]
+            orders = [Order(spec=s, watcher=w) for s, w in zip(specs, watchers, strict=True)]
+            done = attempt(orders, launcher, timeout_s=timeout_s, should_stop=should_stop, look=look)
+            over = zip(group, resolved, specs, watchers, done, strict=True)
+            return [one.ran(mine, spec, watcher, end) for one, mine, spec, watcher, end in over]
+
+    return run
+
+
+def placed(job: Job, number: int, size: int) -> Job:
+    """The job as one of a group."""
+    place = Place(group="together", group_id="g0", number=number, size=size, solo=job)
+    return replace(job, place=place)
 
 
 def no_data() -> DataFacts:

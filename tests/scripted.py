@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,27 +22,37 @@ HANG: Event = {"event": "hang"}
 """Says nothing more and does not end."""
 
 
+def told(word: str) -> Event:
+    """Says nothing more until every rank (of `stop`: the first) has been told this: `go` or `stop`."""
+    return {"event": "until", "told": word}
+
+
+def at(moment: float) -> Event:
+    """Says nothing more before this monotonic second."""
+    return {"event": "until", "at": moment}
+
+
 def hello(spec: Spec) -> Iterator[Event]:
     for rank in range(spec["ranks"]):
         yield {"event": "hello", "rank": rank, "pid": os.getpid(), "cuda": None, "torch": "2.0"}
 
 
-def epoch(spec: Spec, number: int, train_loss: float = 1.0) -> Iterator[Event]:
-    """One epoch of EPOCH_S seconds by its own account; it passes at once."""
+def epoch(spec: Spec, number: int, train_loss: float = 1.0, seconds: float | None = None) -> Iterator[Event]:
+    """One epoch of so many seconds (EPOCH_S) by its own account; it passes at once."""
     per_epoch = spec["data_spec"]["train_images"] // spec["batch_size"]
     t0 = time.monotonic()
     window = {"epoch": number, "measured": number >= spec["warmup_epochs"], "steps": per_epoch}
     for rank in range(spec["ranks"]):
         yield {"event": "begin", "rank": rank, **window}
     for rank in range(spec["ranks"]):
-        told = {
+        figures = {
             "t0": t0,
-            "t1": t0 + EPOCH_S,
+            "t1": t0 + (EPOCH_S if seconds is None else seconds),
             "data_wait_s": 0.1,
             "first_batch_s": 0.01,
             "train_loss": train_loss,
         }
-        yield {"event": "end", "rank": rank, **window, **told}
+        yield {"event": "end", "rank": rank, **window, **figures}
 
 
 def result(spec: Spec) -> Iterator[Event]:
@@ -57,10 +67,56 @@ def result(spec: Spec) -> Iterator[Event]:
 
 
 def trains(spec: Spec) -> Iterator[Event]:
+    return trains_for(EPOCH_S)(spec)
+
+
+def trains_for(seconds: float) -> Script:
+    """Trains with epochs of so many seconds; as a job of a group it waits for the others, and fills."""
+
+    def script(spec: Spec) -> Iterator[Event]:
+        yield from warms_up(spec, seconds)
+        for number in range(spec["warmup_epochs"], spec["epochs"]):
+            yield from epoch(spec, number, seconds=seconds)
+        yield from fills(spec)
+        yield from result(spec)
+
+    return script
+
+
+def lasts(seconds: float) -> Script:
+    """Trains one measured epoch that really takes so many seconds; its warm-up takes none."""
+
+    def script(spec: Spec) -> Iterator[Event]:
+        yield from warms_up(spec, 0.0)
+        number, steps = spec["warmup_epochs"], spec["data_spec"]["train_images"] // spec["batch_size"]
+        window = {"rank": 0, "epoch": number, "measured": True, "steps": steps}
+        t0 = time.monotonic()
+        yield {"event": "begin", **window}
+        yield at(t0 + seconds)
+        figures = {"data_wait_s": 0.0, "first_batch_s": 0.0, "train_loss": 1.0}
+        yield {"event": "end", "t0": t0, "t1": time.monotonic(), **window, **figures}
+        yield from fills(spec)
+        yield from result(spec)
+
+    return script
+
+
+def warms_up(spec: Spec, seconds: float | None = None) -> Iterator[Event]:
+    """Until every job of the group is warm, where there are several."""
     yield from hello(spec)
-    for number in range(spec["epochs"]):
-        yield from epoch(spec, number)
-    yield from result(spec)
+    for number in range(spec["warmup_epochs"]):
+        yield from epoch(spec, number, seconds=seconds)
+    if spec["jobs"] > 1:
+        for rank in range(spec["ranks"]):
+            yield {"event": "ready", "rank": rank}
+        yield told("go")
+
+
+def fills(spec: Spec) -> Iterator[Event]:
+    """Trains on until every job of the group has measured its epochs, where there are several."""
+    if spec["jobs"] > 1:
+        yield {"event": "filling", "rank": 0, "at": time.monotonic()}
+        yield told("stop")
 
 
 def diverges(spec: Spec) -> Iterator[Event]:
@@ -72,6 +128,16 @@ def diverges(spec: Spec) -> Iterator[Event]:
 
 def runs_out_of_gpu_memory(spec: Spec) -> Iterator[Event]:
     yield from hello(spec)
+    yield from out_of_memory()
+
+
+def runs_out_when_measured(spec: Spec) -> Iterator[Event]:
+    """Fits while it warms up, and no longer once all train."""
+    yield from warms_up(spec)
+    yield from out_of_memory()
+
+
+def out_of_memory() -> Iterator[Event]:
     yield {
         "event": "error",
         "rank": 0,
@@ -121,7 +187,7 @@ class Scripted:
     def launch(self, spec: Spec) -> ScriptedTrial:
         self.launched.append(spec)
         self.left += 1
-        return ScriptedTrial(self, self.choose(spec)(spec))
+        return ScriptedTrial(self, spec, self.choose(spec)(spec))
 
     def close(self) -> None:
         assert self.left == 0, "a trial was not ended"
@@ -132,26 +198,43 @@ class ScriptedTrial:
 
     pid = os.getpid()
 
-    def __init__(self, launcher: Scripted, script: Iterator[Event]) -> None:
+    open_files: Sequence[int] = ()
+    """None: a script is never waited for."""
+
+    def __init__(self, launcher: Scripted, spec: Spec, script: Iterator[Event]) -> None:
         self._launcher = launcher
+        self._ranks: int = spec["ranks"]
         self._script = script
+        self._replies: list[tuple[int, str]] = []
+        """To which rank, and each word of it."""
+        self._until: Event = {"event": "until"}
         self._hanging = False
         self._over = False
         self._is_ended = False
 
     def events(self, timeout: float) -> list[Event]:
-        if self._hanging:
+        if self._hanging or not self._goes_on():
             time.sleep(min(max(timeout, 0), 0.01))
             return []
         event = next(self._script, None)
         if event is HANG:
             self._hanging = True
             return []
+        if event is not None and event["event"] == "until":
+            self._until = event
+            return []
         self._over = event is None
         return [event] if event else []
 
     def reply(self, rank: int, message: dict[str, Any]) -> None:
-        pass
+        self._replies += [(rank, word) for word in message]
+
+    def _goes_on(self) -> bool:
+        """Whether what the script waits for last has come."""
+        word = self._until.get("told")
+        ranks = range(1 if word == "stop" else self._ranks)
+        heard = word is None or all((rank, word) in self._replies for rank in ranks)
+        return heard and time.monotonic() >= self._until.get("at", 0)
 
     @property
     def ended(self) -> bool:
@@ -163,13 +246,13 @@ class ScriptedTrial:
         self._is_ended = True
 
 
-def computer(gpus: int = 0, name: str = "NVIDIA H200") -> Machine:
-    """A machine with so many GPUs, by ids of our own."""
-    cpus = tuple(sorted(os.sched_getaffinity(0)))
+def computer(gpus: int = 0, name: str = "NVIDIA H200", cpus: int | None = None) -> Machine:
+    """A machine with so many GPUs, by ids of our own. `cpus`: how many; None: those that there are."""
+    cpu_ids = tuple(sorted(os.sched_getaffinity(0))) if cpus is None else tuple(range(cpus))
     found = [Gpu(index=i, uuid=f"GPU-{i}{i}", name=name, memory_mib=143771) for i in range(gpus)]
     return Machine(
-        host="here", gpus=tuple(found), driver="580.1" if gpus else None, cpu_name="CPU", cpu_ids=cpus,
-        cpu_count=len(cpus),
+        host="here", gpus=tuple(found), driver="580.1" if gpus else None, cpu_name="CPU", cpu_ids=cpu_ids,
+        cpu_count=len(cpu_ids),
     )  # fmt: skip
 
 

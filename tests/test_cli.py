@@ -89,6 +89,41 @@ WRONG: list[tuple[Sequence[str], int, str]] = [
     (["sweep", "--order", "ranom"], 2, "did you mean random?"),
     (["sweep", "--gpus", "1,2"], 2, "no trial is left"),
     (["sweep", "--device", "cpu", "--strategy", "dp"], 2, "no trial is left: strategy dp needs GPUs"),
+    (["sweep", "--job", "batch_size=16"], 2, "--job: one job runs beside none; give two or more"),
+    (["sweep", "--job", "lr=1", "--job", "lr"], 2, "--job: 'lr' is not FIELD=VALUE"),
+    (
+        ["sweep", "--job", "batchsize=3", "--job", "lr=1"],
+        2,
+        "unknown field 'batchsize': did you mean batch_size?",
+    ),
+    (
+        ["sweep", "--job", "model=lenett", "--job", "model=mlp"],
+        2,
+        "unknown model 'lenett': did you mean lenet?",
+    ),
+    (["sweep", "--job", "lr=1", "--job", "lr=2", "--set", "lr=3"], 2, "lr has no effect beside --job"),
+    (["sweep", "--pairs"], 2, "--pairs: there are no jobs to pair; give --job two or more times"),
+    (
+        ["sweep", "--pairs", "--job", "gpus=2", "--job", "gpus=1"],
+        2,
+        "pairs share one GPU; job 'gpus=2' has 2",
+    ),
+    (["sweep", "--copies", "0"], 2, "copies must be at least 1, not 0"),
+    (["sweep", "--copies", "65"], 2, "65 jobs at once are too many; 64 is the most"),
+    (["sweep", "--cpu-sharing", "own"], 2, "cpu_sharing must be shared or pinned, not 'own'"),
+    (
+        ["sweep", "--cpu-sharing", "pinned"],
+        2,
+        "no trial is left: CPUs are pinned only among jobs that run together",
+    ),
+    (["sweep", "--copies", "2", "--until-top1", "60"], 2, "leave top-1 to the trial alone"),
+    (["sweep", "--copies", "2", "--breakdown"], 2, "the parts of steps are timed alone"),
+    (
+        ["sweep", "--copies", "2", "--cpu-sharing", "pinned", "--cpus", "4000"],
+        2,
+        "no trial is left: needs 4000 CPUs",
+    ),
+    (["sweep", "group.toml"], 2, "group 'a': one job runs beside none"),
     (["sweep", "--data", "empty"], 2, "no images in "),
     (["sweep", "--data", "gone/away"], 2, "gone/away does not exist"),
     (["sweep", "--data", "cifar11"], 2, "did you mean cifar10?"),
@@ -102,6 +137,10 @@ WRONG: list[tuple[Sequence[str], int, str]] = [
     (["table", "gone"], 4, "gone is not a results folder"),
     (["table", "empty"], 4, "empty holds no records"),
     (["table"], 4, "no results in results"),
+    (["predict", "--copies", "2"], 4, "no results in results"),
+    (["predict", "empty"], 4, "empty holds no records"),
+    (["predict", "gone", "--copies", "2"], 4, "gone is not a results folder"),
+    (["predict", "empty", "--set", "batchsize=8"], 2, "did you mean batch_size?"),
 ]
 
 
@@ -113,6 +152,7 @@ def test_wrong_input_is_one_line_and_nothing_written(
     (place.home / "prose.toml").write_text("Once upon a time")
     (place.home / "key.toml").write_text('name = "x"\n[fixd]\nlr = 1.0\n')
     (place.home / "value.toml").write_text('name = "x"\n[fixed]\nlr = inf\n')
+    (place.home / "group.toml").write_text('name = "x"\n[[group]]\nname = "a"\njobs = [{}]\n')
     before = place.files()
     ended = place.run(*arguments)
     assert (ended.returncode, ended.stdout) == (code, "")
@@ -127,7 +167,7 @@ def test_wrong_input_is_one_line_and_nothing_written(
 def test_help_names_the_commands(place: Place) -> None:
     ended = place.run("--help")
     assert ended.returncode == 0
-    for command in ("sweep", "table", "data"):
+    for command in ("sweep", "table", "predict", "data"):
         assert re.search(rf"^\W*{command}\b", ended.stdout, re.MULTILINE), command
     assert place.run("--version").stdout == f"gpubench {gpubench.__version__}\n"
 
@@ -150,6 +190,16 @@ def test_the_plan_without_running_it(place: Place) -> None:
     assert re.fullmatch(r"t[0-9a-f]{12}  batch_size=16 +roughly \d+ s", second)
     assert dropped == "1 combination dropped: 1 × a batch of 128 is larger than the epoch of 64 images"
     assert re.fullmatch(r"2 trials to run, of 2; \d+ s; results in results/batch-size", total)
+    assert place.files() == set()
+
+
+def test_the_plan_of_groups(place: Place) -> None:
+    ended = place.run("sweep", "-n", *TINY, "--batch-size", "8", "--workers", "1", "--copies", "1,2")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    alone, group, total = ended.stdout.splitlines()
+    assert re.fullmatch(r"t[0-9a-f]{12}  batch_size=8 copies=1 +roughly \d+ s", alone)
+    assert re.fullmatch(r"g[0-9a-f]{12}  2 copies batch_size=8 +roughly \d+ s", group)
+    assert re.fullmatch(r"1 trial and 1 group of jobs to run, of 2; .*; results in results/batch-size", total)
     assert place.files() == set()
 
 
@@ -215,6 +265,30 @@ def test_a_sweep_is_resumed_extended_and_finished(place: Place) -> None:
     assert not list((place.home / "results").rglob(".lock")), "the folder is free again"
 
 
+def test_what_jobs_would_do_to_each_other_is_what_the_sweep_foretold(place: Place) -> None:
+    """First from a trial that was measured alone; once the group was measured, with how good that was."""
+    ask = ("--set", "model=lenet", "--set", "device=cpu", "--set", "input_size=28", "--set", "data=procedural:64x32",
+           "--set", "batch_size=8", "--copies", "2")  # fmt: skip
+    assert place.run("sweep", *TINY, "--batch-size", "8", "--workers", "1").returncode == 0
+    before = place.files()
+    first = place.run("predict", *ask, "--set", "workers=1")
+    assert first.returncode == 0, first.stderr
+    assert "No group has been predicted and measured" in first.stdout
+    assert place.files() == before, "nothing is run, nothing written"
+
+    measured = place.run("sweep", *TINY, "--batch-size", "8", "--workers", "1", "--copies", "2")
+    foretold = re.search(
+        r"predicted ([0-9.]+), ([0-9.]+) times as long as alone: ([a-z ]+), ", measured.stderr
+    )
+    assert foretold, measured.stderr
+    told = [line.split()[-1] for line in first.stdout.splitlines() if re.match(r"\d of 2: lenet", line)]
+    assert [*told, f"Predicted: {foretold[3]}"] == [
+        foretold[1], foretold[2], re.search(r"Predicted: [a-z ]+(?= \()", first.stdout)[0]  # type: ignore[index]
+    ]  # fmt: skip
+    again = place.run("predict", *ask, "--set", "workers=1")
+    assert "So far: 2 jobs of 1 group on " in again.stdout
+
+
 def _timed(place: Place, *arguments: str) -> float:
     began = time.monotonic()
     assert place.run(*arguments).returncode == 0
@@ -252,7 +326,7 @@ def test_a_sweep_can_be_stopped_and_killed_and_goes_on(place: Place) -> None:
     family = _in_training(killed)
     killed.kill()
     killed.communicate()
-    _all_gone(family)
+    all_gone(family)
 
     stopped = place.start(*command)
     family = _in_training(stopped)
@@ -265,7 +339,7 @@ def test_a_sweep_can_be_stopped_and_killed_and_goes_on(place: Place) -> None:
     assert stopped.returncode == 75
     assert err.endswith("stopped; the same command goes on where this one stopped\n")
     assert "interrupted" in out
-    _all_gone(family)
+    all_gone(family)
     assert dict(place.trials()["status"]) == {8: "interrupted"}
 
     hold.unlink()
@@ -292,14 +366,14 @@ def _in_training(sweep: subprocess.Popen[str]) -> list[psutil.Process]:
         except psutil.NoSuchProcess:
             return False
 
-    _until(lambda: sweep.poll() is not None or training(), "the trial to begin")
+    until(lambda: sweep.poll() is not None or training(), "the trial to begin")
     assert sweep.poll() is None, sweep.communicate()[1]
     time.sleep(0.5)
     return family()
 
 
-def _all_gone(family: Sequence[psutil.Process]) -> None:
-    _until(lambda: not any(_lives(process) for process in family), "its processes to end")
+def all_gone(family: Sequence[psutil.Process]) -> None:
+    until(lambda: not any(_lives(process) for process in family), "its processes to end")
 
 
 def _lives(process: psutil.Process) -> bool:
@@ -309,7 +383,7 @@ def _lives(process: psutil.Process) -> bool:
         return False
 
 
-def _until(true: Callable[[], bool], what: str) -> None:
+def until(true: Callable[[], bool], what: str) -> None:
     deadline = time.monotonic() + LIMIT_S
     while not true():
         assert time.monotonic() < deadline, f"waited too long for {what}"

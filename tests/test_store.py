@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from gpubench import store
 from gpubench.errors import UnusableError
-from gpubench.result import COLUMNS, EPOCH_COLUMNS
+from gpubench.result import COLUMNS, EPOCH_COLUMNS, Record
 from gpubench.store import Results, newest, rows_of, write_whole
 
 
@@ -206,6 +206,135 @@ def test_the_last_final_attempt_counts(statuses: list[Any], counts: int) -> None
 def test_every_machine_has_its_own_row() -> None:
     made = [record(machine_key="A"), record(machine_key="B", status="oom")]
     assert [row["status"] for row in rows_of(made)] == ["ok", "oom"]
+
+
+# ---- groups ----
+
+
+def jobs(*statuses: Any, attempt: int = 1, group_id: str = "g0123456789a", **fields: Any) -> list[Record]:
+    """One attempt at a group, whose jobs ended like this."""
+    return [
+        record(
+            trial_id=f"j{number}{group_id[2:]}", group="two", job=f"{number} of {len(statuses)}", group_id=group_id,
+            attempt=attempt, status=status, **fields,
+        )
+        for number, status in enumerate(statuses, start=1)
+    ]  # fmt: skip
+
+
+def save_group(results: Results, made: list[Record]) -> None:
+    results.save(made, [[(0.1 * n, n)] for n, _ in enumerate(made, start=1)], ("t_s", "value"))
+
+
+def test_a_group_is_one_file_and_its_jobs_come_back(results: Results) -> None:
+    made = jobs("oom", "skipped", reason="why")
+    save_group(results, made)
+    assert files(results.folder) == {
+        "records/01/g0123456789a-1.json",
+        "samples/11/j1123456789a-1.csv",
+        "samples/21/j2123456789a-1.csv",
+    }
+    assert results.records() == made
+    assert results.part("samples", "j2123456789a", 1, "csv").read_text() == "t_s,value\n0.2,2\n"
+    assert [row["job"] for row in rows_of(results.records())] == ["1 of 2", "2 of 2"]
+
+
+def test_a_groups_attempt_is_never_overwritten(results: Results) -> None:
+    save_group(results, jobs("ok", "ok"))
+    with pytest.raises(UnusableError, match=r"g0123456789a-1\.json exists already"):
+        save_group(results, jobs("failed", "skipped"))
+    assert [r.status for r in results.records()] == ["ok", "ok"]
+
+
+def test_an_attempt_at_a_group_that_is_half_written_does_not_count(
+    results: Results, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed between any two of its files: all of its jobs are there, or none."""
+    whole = len(("samples", "samples", "record"))
+    for number in range(1, whole + 1):
+        made = jobs("ok", "ok", attempt=number)
+        written = 0
+
+        def dies(path: Path, data: str, last: int = number) -> None:
+            nonlocal written
+            written += 1
+            if written >= last:
+                raise KeyboardInterrupt
+            write_whole(path, data)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(store, "write_whole", dies)
+            with pytest.raises(KeyboardInterrupt):
+                save_group(results, made)
+        assert results.records() == []
+    save_group(results, jobs("ok", "ok", attempt=whole + 1))
+    assert [r.attempt for r in results.records()] == [whole + 1] * 2
+
+
+def test_a_group_record_that_can_not_be_read_is_named(results: Results) -> None:
+    save_group(results, jobs("ok", "ok"))
+    path = results.part("records", "g0123456789a", 1, "json")
+    whole = path.read_text()
+    for broken in (whole[:-20], "{}", whole.replace('"status": "ok"', '"status": "well"', 1)):
+        path.write_text(broken)
+        with pytest.raises(UnusableError, match=r"g0123456789a-1\.json .*; move it away"):
+            results.records()
+
+
+def test_the_next_attempt_at_a_group_writes_over_no_log_of_its_jobs(results: Results) -> None:
+    ids = ("g0123456789a", "j1123456789a", "j2123456789a")
+    assert results.next_attempt(*ids) == 1
+    save_group(results, jobs("ok", "ok"))
+    assert results.next_attempt(*ids) == 2
+    log = results.log(ids[2], 4)
+    log.parent.mkdir(parents=True)
+    log.write_text("its last words")
+    assert results.next_attempt(*ids) == 5, "the sweep was killed while attempt 4 ran"
+    assert results.next_attempt("g0123456789b", "j1123456789b", "j2123456789b") == 1
+
+
+@pytest.mark.parametrize(
+    ("attempts", "counts"),
+    [
+        ([("ok", "ok")], 1),
+        ([("failed", "skipped"), ("ok", "ok")], 2),
+        ([("ok", "ok"), ("skipped", "failed")], 1),
+        ([("ok", "ok"), ("oom", "skipped")], 2),
+        ([("oom", "skipped"), ("interrupted", "interrupted")], 1),
+        ([("oom", "skipped"), ("skipped", "oom")], 2),
+        ([("oom", "failed"), ("timeout", "skipped")], 2),  # none of the two is final
+        ([("oom", "skipped"), ("oom", "failed")], 1),  # one that failed by itself leaves the group open
+        ([("ok", "oom"), ("timeout", "timeout")], 1),  # over a cap, though all of them ended
+        ([("skipped", "timeout"), ("interrupted", "interrupted")], 2),
+    ],
+)
+def test_all_jobs_of_a_group_come_from_the_attempt_that_counts(
+    attempts: list[tuple[Any, ...]], counts: int
+) -> None:
+    made = [jobs(*statuses, attempt=n) for n, statuses in enumerate(attempts, start=1)]
+    chosen = newest(one for attempt in made for one in reversed(attempt))
+    assert list(chosen.values()) == made[counts - 1][::-1]
+
+
+def test_each_machine_has_its_own_attempts_at_a_group() -> None:
+    """Two machines' folders put together: both have a first attempt."""
+    here = jobs("ok", "ok", machine_key="A", started_at="2026-11-20 09:53:00")
+    there = jobs("oom", "skipped", machine_key="B", started_at="2026-11-20 10:53:00")
+    failed = jobs("failed", "skipped", attempt=2, machine_key="B", started_at="2026-11-20 11:53:00")
+    chosen = newest([*here, *there, *failed])
+    assert {(key[1], one.status) for key, one in chosen.items()} == {
+        ("A", "ok"), ("B", "oom"), ("B", "skipped"),
+    }  # fmt: skip
+    assert len(chosen) == 4
+
+
+def test_jobs_on_different_devices_are_one_attempt() -> None:
+    """A CPU's and a GPU's: their machine keys differ."""
+    mixed = [
+        [one.model_copy(update={"machine_key": key}) for one, key in zip(attempt, "AB", strict=True)]
+        for attempt in (jobs("ok", "ok"), jobs("skipped", "failed", attempt=2))
+    ]
+    assert list(newest([*mixed[0], *mixed[1]]).values()) == mixed[0]
 
 
 # ---- one writer ----

@@ -19,13 +19,6 @@ from gpubench import catalog
 from gpubench.analysis.slowdown import overlap_gain, verdict
 from gpubench.analysis.varied import Row, machine
 
-CPU_BY_PROCESSES = False
-"""Whether a job's fair share of CPUs that it shares goes by its number of processes.
-
-Equal shares are right for Linux's autogroups (each job is a session of its own), and for jobs with equal workers.
-Where neither holds, the kernel divides by processes.
-"""
-
 SLICING = 0.115
 """Part of a GPU's time that goes to switching between the processes that share it, where they take turns.
 
@@ -62,8 +55,24 @@ class Demand:
     """CPUs' worth of time that it may use."""
     cpu_set: Hashable
     """Jobs with equal ones share those CPUs."""
-    processes: int = 1
-    """Loader workers and ranks."""
+    loaders: int = 0
+    """Processes among which it divides its CPU work, all but that of its ranks; 0: not known."""
+    ranks: int = 1
+    rank_busy: float = 0.0
+    """Part of the time in which each rank's own thread is busy, and so needs a CPU for itself; 0: not known."""
+
+    @property
+    def cpu_pace(self) -> float:
+        """How fast it runs for each CPU that every one of its busy processes gets; 1 is as fast as alone.
+
+        The kernel divides CPUs among processes, whosever they are: a rank's thread, which launches all kernels, gets
+        no more than a loader. Where its processes are not known, the job counts as one.
+        """
+        whole = (self.cpu_s or 0.0) / self.epoch_time_s
+        loading = whole - self.ranks * self.rank_busy
+        paces = [self.loaders / loading] if self.loaders and loading > 0 else []
+        paces += [1 / self.rank_busy] if self.rank_busy else []
+        return min(paces, default=1 / whole if whole else math.inf)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,6 +93,9 @@ class Prediction:
     """
     unknown: tuple[str, ...]
     """What jobs share and is not known of one of them, in words. The prediction goes on as if it were nothing."""
+    at_most: bool = False
+    """Whether it may well be too much: ranks keep a GPU busy while they wait for each other's gradients, and that
+    wait costs their neighbours on the GPU little."""
 
 
 def demand(row: Row, *, gpus: Sequence[int], cpus: float, cpu_set: Hashable) -> Demand | None:
@@ -95,6 +107,9 @@ def demand(row: Row, *, gpus: Sequence[int], cpus: float, cpu_set: Hashable) -> 
     if not time:
         return None
     busy = row.get("gpu_busy_s_per_epoch")
+    waits = row.get("data_wait_pct") if gpus else None
+    workers = row.get("workers")
+    on_cpu = 0 if gpus or workers is None else math.ceil(cpus)  # there its threads train
     return Demand(
         epoch_time_s=time,
         cpu_s=row.get("cpu_s_per_epoch"),
@@ -102,14 +117,18 @@ def demand(row: Row, *, gpus: Sequence[int], cpus: float, cpu_set: Hashable) -> 
         gpus=tuple(gpus),
         cpus=cpus,
         cpu_set=cpu_set,
-        processes=max(1, (row.get("workers") or 0) + _ranks(row, len(gpus))),
+        loaders=(workers or 0) + on_cpu,
+        ranks=_ranks(row, len(gpus)),
+        # Whenever it waits for no images it launches kernels, or waits for the GPU, and that is busy waiting.
+        rank_busy=1 - waits / 100 if waits is not None else 0.0,
     )
 
 
 def predict(demands: Sequence[Demand | None], *, slicing: float = SLICING) -> Prediction | None:
     """What jobs with these demands do to each other when they run at the same time.
 
-    `slicing`: part of a shared GPU's time that is lost. None for fewer than two jobs, and where one of them is not known.
+    `slicing`: part of a shared GPU's time that is lost. None for fewer than two jobs, and where one of them is not
+    known.
     """
     known = [one for one in demands if one is not None]
     if len(known) < 2 or len(known) < len(demands):
@@ -125,7 +144,7 @@ def predict(demands: Sequence[Demand | None], *, slicing: float = SLICING) -> Pr
         for one, mine in zip(known, needs, strict=True)
     ]
     weights = [
-        {resource: one.processes if resource[0] == "cpu" and CPU_BY_PROCESSES else 1 for resource in mine}
+        {resource: use * one.cpu_pace if resource[0] == "cpu" else 1.0 for resource, use in mine.items()}
         for one, mine in zip(known, uses, strict=True)
     ]
     held = _paces(uses, weights, slicing)
@@ -158,6 +177,8 @@ def predict(demands: Sequence[Demand | None], *, slicing: float = SLICING) -> Pr
             for kind, words in (("cpu", "CPU seconds an epoch"), ("gpu", "GPU seconds an epoch"))
             if any(None in seconds for resource, seconds in shared.items() if resource[0] == kind)
         ),
+        at_most="gpu" in waited_for
+        and any(one.ranks > 1 and ("gpu", gpu) in shared for one in known for gpu in one.gpus),
     )
 
 

@@ -87,8 +87,9 @@ def attempt(
             job.launch(launcher)
         _watch(jobs, timeout_s=timeout_s, should_stop=should_stop, look=look)
     except UnusableError as error:  # the server was there when the sweep began: this is this unit's ending
-        for job in jobs:
-            job.done.forced = ("failed", str(error))
+        lost = next((place for place, job in enumerate(jobs) if not job.is_launched), 0)
+        jobs[lost].done.forced = ("failed", str(error))
+        _cut(jobs, [lost])
     finally:
         for job in jobs:
             job.end()
@@ -161,6 +162,10 @@ def _stop(jobs: Sequence[_Job]) -> None:
 
 def _too_late(jobs: Sequence[_Job], timeout_s: float) -> None:
     """Names the jobs that the others waited for: they did not end in time; the others were taken with them."""
+    failed = [place for place, job in enumerate(jobs) if job.has_failed]
+    if failed:  # its other ranks still have their grace
+        _cut(jobs, failed)
+        return
     stages = [job.stage for job in jobs]
     late = [place for place, stage in enumerate(stages) if stage == min(stages)]
     for place in late:
@@ -187,17 +192,17 @@ class _Job:
         self.ready: set[int] = set()
         """Ranks that are warm and wait for the other jobs."""
         self._results = 0
-        self._launched = False
+        self.is_launched = False
 
     def launch(self, launcher: Launcher) -> None:
         self.done.launched = time.monotonic()
         self.running = launcher.launch(self.spec)
-        self._launched = True
+        self.is_launched = True
         self.watcher.start(self.running.pid)
 
     def end(self) -> None:
         """Leaves no process behind."""
-        if self._launched:
+        if self.is_launched:
             self.running.end()
             self.watcher.after()
         self.done.finished = time.monotonic()

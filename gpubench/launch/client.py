@@ -95,9 +95,11 @@ class ForkServer:
     """A Launcher over `gpubench.launch.server`. The import of torch goes on while the caller plans."""
 
     def __init__(self) -> None:
+        self._number = 0
         self._start()
 
     def _start(self) -> None:
+        self._number += 1
         ours, theirs = pair()
         with theirs:
             self._process = subprocess.Popen(
@@ -184,23 +186,25 @@ class ForkServer:
                 raise UnusableError(
                     "the fork server died while it started a trial: has the host memory left?"
                 )
-        return ForkedTrial(self, self._started.pop(), [Channel(ours) for ours, _ in pairs])
+        return ForkedTrial(self, self._number, self._started.pop(), [Channel(ours) for ours, _ in pairs])
 
-    def has_exited(self, pid: int) -> bool:
-        """Whether the leader `pid` is a zombie by now, or went with the server."""
+    def has_exited(self, pid: int, number: int) -> bool:
+        """Whether the leader `pid` of server `number` is a zombie by now, or went with that server."""
         if not self._lost:
             self._pump(0)
-        return self._lost or pid in self._exited
+        return self.lost(number) or pid in self._exited
 
-    @property
-    def lost(self) -> bool:
-        """Whether the server was killed, by the host when its memory ran out, for example."""
-        return self._lost
+    def lost(self, number: int) -> bool:
+        """Whether server `number` was killed, by the host when its memory ran out, for example.
+
+        Another may have taken its place since, to launch the next job of a group.
+        """
+        return self._lost or number != self._number
 
     def reap(self, pid: int, limit: float = 10.0) -> None:
-        """Waits for a killed leader and lets the server reap it."""
+        """Waits for a killed leader of the present server and lets that one reap it."""
         deadline = time.monotonic() + limit
-        while not self.has_exited(pid) and time.monotonic() < deadline:
+        while not self.has_exited(pid, self._number) and time.monotonic() < deadline:
             self._pump(0.05)
         if not self._lost and self._exited.pop(pid, None) is not None:
             with contextlib.suppress(OSError):  # a server that has just died leaves nothing to reap
@@ -222,9 +226,10 @@ class ForkServer:
 class ForkedTrial:
     """A `Running` trial of the fork server."""
 
-    def __init__(self, server: ForkServer, pid: int, channels: list[Channel]) -> None:
+    def __init__(self, server: ForkServer, number: int, pid: int, channels: list[Channel]) -> None:
         self.pid = pid
         self._server = server
+        self._number = number
         self._channels = channels
         self._open = list(channels)
         self._over = False
@@ -257,7 +262,7 @@ class ForkedTrial:
 
     @property
     def ended(self) -> bool:
-        return self._over or self._server.has_exited(self.pid)
+        return self._over or self._server.has_exited(self.pid, self._number)
 
     def end(self) -> None:
         if self._over:
@@ -265,10 +270,10 @@ class ForkedTrial:
         self._over = True
         # The leader reaps what is killed below it and then ends by itself; its unreaped id keeps the group ours.
         deadline = time.monotonic() + END_LIMIT_S
-        while not self._server.has_exited(self.pid) and time.monotonic() < deadline:
+        while not self._server.has_exited(self.pid, self._number) and time.monotonic() < deadline:
             kill(descendants(self.pid))
             time.sleep(0.005)
-        if self._server.lost:
+        if self._server.lost(self._number):
             # The kernel kills whoever lived by the server. Ids may be anybody's by now, so we only wait: the
             # channels close with the last process that holds them.
             while self._open and time.monotonic() < deadline:

@@ -13,7 +13,19 @@ RESOURCES = {"cpu": "the CPUs", "gpu": "the GPU"}
 """How a resource of `Prediction.limits` is called."""
 
 
+def origin(
+    machine: str, hardware: str, others: Sequence[str] = (), *, is_here: bool, as_markdown: bool = False
+) -> str:
+    """One line: of which machine the rows are; ends in a newline. `others`: machines that were left out."""
+    name = f"{machine} ({hardware})" if hardware else machine
+    said = f"By results of {name}{'' if is_here else ', which is not this machine'}."
+    if others:
+        said += f" Results of {listed(others)} are left out."
+    return _line(said, as_markdown)
+
+
 def answer(
+    group: str,
     jobs: Sequence[str],
     solo: Sequence[Row],
     prediction: Prediction,
@@ -21,7 +33,7 @@ def answer(
     *,
     as_markdown: bool = False,
 ) -> str:
-    """A row a job, the verdict with what it rests on, and `notes`; ends in a newline.
+    """The group's name, a row a job, the verdict with what it rests on, and `notes`; ends in a newline.
 
     `solo`: the rows of the same jobs alone, in the same order.
     """
@@ -34,29 +46,77 @@ def answer(
     said = [_verdict(prediction), *_rounds(prediction)]
     if prediction.unknown:
         said.append(f"Not known of all jobs, and so left out: {listed(prediction.unknown)}.")
-    return _page(headings, rows, [1, 2, 3], [*said, *notes], as_markdown)
+    page = _page(headings, rows, [1, 2, 3], [*said, *notes], as_markdown)
+    return f"{_heading(group, as_markdown)}\n\n{page}"
 
 
-def track(record: TrackRecord, machine: str, *, as_markdown: bool = False) -> str:
-    """How good predictions have been on this machine: a row a group, and a line on all; ends in a newline."""
+def no_answer(group: str, why: str, *, as_markdown: bool = False) -> str:
+    """Why a group is not predicted; ends in a newline."""
+    return f"{_heading(group, as_markdown)}\n\n{_line(f'Not predicted: {why}.', as_markdown)}"
+
+
+def track(
+    record: TrackRecord,
+    machine: str,
+    *,
+    now: TrackRecord | None = None,
+    as_markdown: bool = False,
+    brief: bool = False,
+) -> str:
+    """How good predictions have been on this machine: a row a group, and a line on all; ends in a newline.
+
+    `record`: as predicted before they ran; `now`: the same groups by the model of this version, told where it differs.
+    `brief`: that line alone.
+    """
     if not record.judged:
-        return (
+        return _line(
             f"No group has been predicted and measured on {machine} so far; "
-            "`gpubench sweep` with two or more --job, or with --copies, does both.\n"
+            "`gpubench sweep` with two or more --job, or with --copies, does both.",
+            as_markdown,
         )
     groups = _groups(record.judged)
-    rows = [
-        (
-            clean(mine[0].group),
-            str(len(mine)),
-            ", ".join(number(one.measured, 2) for one in mine),
-            ", ".join(number(one.predicted, 2) for one in mine),
-            ", ".join(signed(one.error_pct) for one in mine),
-        )
-        for mine in groups
-    ]
-    headings = ("group", "jobs", "measured times as long", "predicted times as long", "error %")
-    return _page(headings, rows, [1], [_summary(record, len(groups), machine)], as_markdown)
+    summary = _summary(record, len(groups), machine)
+    today = _groups(now.judged) if now and _differ(record, now) else []
+    if brief:
+        return _line(f"So far: {summary}", as_markdown)
+    rows = []
+    for place, mine in enumerate(groups):
+        measured = ", ".join(number(one.measured, 2) for one in mine)
+        cells = [clean(mine[0].group), str(len(mine)), measured, *_foretold(mine)]
+        rows.append([*cells, *_foretold(today[place])] if today else cells)
+    headings = ["group", "jobs", "measured times as long", "predicted times as long", "error %"]
+    said = [summary]
+    if today and now:
+        headings += ["by this version", "error %"]
+        said.append(f"By the model of this version: {_summary(now, len(groups), machine)}")
+    return _page(headings, rows, [1], said, as_markdown)
+
+
+def _foretold(judged: Sequence[Judged]) -> tuple[str, str]:
+    """The slowdowns of a group's jobs as predicted, and their errors."""
+    return (
+        ", ".join(number(one.predicted, 2) for one in judged),
+        ", ".join(signed(one.error_pct) for one in judged),
+    )
+
+
+def _differ(record: TrackRecord, now: TrackRecord) -> bool:
+    """Whether a figure that people see differs; of the same jobs only."""
+    pairs = list(zip(record.judged, now.judged, strict=False))
+    same = len(record.judged) == len(now.judged) and all(
+        (a.group, a.job) == (b.group, b.job) for a, b in pairs
+    )
+    return same and any(number(a.predicted, 2) != number(b.predicted, 2) for a, b in pairs)
+
+
+def _heading(group: str, as_markdown: bool) -> str:
+    name = clean(group)
+    return f"**{markdown.escape(name)}**" if as_markdown else name
+
+
+def _line(sentence: str, as_markdown: bool) -> str:
+    said = clean(sentence)
+    return f"{markdown.escape(said) if as_markdown else said}\n"
 
 
 def _verdict(prediction: Prediction) -> str:
@@ -64,7 +124,10 @@ def _verdict(prediction: Prediction) -> str:
     if not prediction.limits:
         return f"Predicted: {gain}; nothing that jobs share would be full."
     waits = listed([RESOURCES.get(name, name) for name in prediction.limits])
-    return f"Predicted: {gain}; jobs would wait for {waits}."
+    most = (
+        " It may be less: ranks keep their GPU busy while they wait for each other, too." * prediction.at_most
+    )
+    return f"Predicted: {gain}; jobs would wait for {waits}.{most}"
 
 
 def _rounds(prediction: Prediction) -> list[str]:
@@ -72,10 +135,14 @@ def _rounds(prediction: Prediction) -> list[str]:
     fullest = sorted(prediction.rounds.items(), key=lambda item: -item[1])
     if not fullest:
         return []
-    (name, most), *others = fullest
-    said = f"One epoch of each job that uses it takes at least {number(most, 2)} s of {_name(name)}"
-    more = listed([f"{number(seconds, 2)} s of {_name(other)}" for other, seconds in others])
-    return [f"{said}{f', and {more}' if more else ''}."]
+    equal: dict[str, list[str]] = {}
+    for resource, seconds in fullest:
+        equal.setdefault(number(seconds, 2), []).append(_name(resource))
+    most, *others = [
+        f"{seconds} s of {'each of ' * (len(names) > 1)}{listed(names)}" for seconds, names in equal.items()
+    ]
+    more = f", and {listed(others)}" if others else ""
+    return [f"One epoch of each job that uses it takes at least {most}{more}."]
 
 
 def _name(resource: str) -> str:

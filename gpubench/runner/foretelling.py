@@ -14,7 +14,8 @@ def foretold(foreseen: Foreseen) -> str:
     why = (
         f"; the fullest: {' and '.join(prediction.limits)}" if prediction.limits else "; nothing will be full"
     )
+    most = "at most " if prediction.at_most else ""
     return (
-        f"predicted {times} times as long as alone: {prediction.verdict}, overlap gain "
+        f"predicted {most}{times} times as long as alone: {prediction.verdict}, overlap gain "
         f"{prediction.overlap_gain:.2f}{why}"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from gpubench.analysis import slowdown
 from gpubench.analysis.energy import divided
@@ -52,8 +52,19 @@ def foresee(unit: Unit, resolved: Sequence[Resolved], alone: Mapping[str, Record
     return Foreseen(solos=tuple(solos), prediction=made, why_not=why_not)
 
 
+class Where(Protocol):
+    """The GPUs and CPUs of a job; `resolve.Resolved` is one."""
+
+    @property
+    def gpu_ids(self) -> Sequence[int]: ...
+    @property
+    def cpus(self) -> float: ...
+    @property
+    def cpu_ids(self) -> Sequence[int]: ...
+
+
 def predicted(
-    alone: Sequence[Mapping[str, Any]], resolved: Sequence[Resolved]
+    alone: Sequence[Mapping[str, Any]], resolved: Sequence[Where]
 ) -> tuple[Prediction | None, str | None]:
     """What rows of the trials alone say of them together, on these GPUs and CPUs; or why they say nothing."""
     demands = [
@@ -69,7 +80,7 @@ def predicted(
     return made, None
 
 
-def _cpu_sets(resolved: Sequence[Resolved]) -> list[int]:
+def _cpu_sets(resolved: Sequence[Where]) -> list[int]:
     """A number for each job: equal for jobs whose CPUs overlap, be it through others'."""
     sets = list(range(len(resolved)))
     for place, one in enumerate(resolved):

@@ -131,7 +131,7 @@ class Rank:
             window, quality = self.train_until(target, [*warmups, *measured], training, evaluate)
         else:
             for segment in warmups:
-                training.run(segment, continuing=bool(spec["steps"]))
+                window = training.run(segment, continuing=bool(spec["steps"]))
             if spec["jobs"] > 1:
                 self.wait_for_the_others()
             for segment in measured:
@@ -275,7 +275,9 @@ class Rank:
         """Returns when every job of the group is warm. Each rank asks: a collective would keep its GPU busy."""
         began = time.monotonic()
         self.channel.ask({"event": "ready", "rank": self.rank}, FOR_EVER_S)
-        self.phases["wait_for_jobs"] = time.monotonic() - began
+        waited = time.monotonic() - began
+        self.phases["wait_for_jobs"] = waited
+        self._training_began += waited  # without a warm-up the first step is still to come
 
     def fill(self, strategy: Single, training: loop.Loop, number: int, per_epoch: int) -> None:
         """Trains on, uncounted, while other jobs of the group still measure; its ranks end after the same step."""

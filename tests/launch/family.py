@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 import psutil
 
@@ -32,6 +33,51 @@ def left(processes: Iterable[psutil.Process], within: float) -> Family:
 def family(server: ForkServer) -> Family:
     """Leader, ranks and loader workers of the server's trials."""
     return psutil.Process(server.pid).children(recursive=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """The processes of one trial."""
+
+    leader: psutil.Process
+    ranks: Family
+    workers: Family
+    """Of all its ranks' loaders."""
+
+
+def trees(server: ForkServer) -> list[Tree]:
+    """The server's trials in the order in which they were launched."""
+    made = []
+    for leader in sorted(psutil.Process(server.pid).children(), key=lambda p: (p.create_time(), p.pid)):
+        ranks = leader.children()
+        made.append(Tree(leader, ranks, [worker for rank in ranks for worker in rank.children()]))
+    return made
+
+
+def nobody_left(server: ForkServer) -> bool:
+    """Whether all trials have gone, zombies included; the server reaps a leader a moment after it was told to."""
+    deadline = time.monotonic() + 2
+    while (found := family(server)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return not found
+
+
+class Onlooker:
+    """Looks on at a group until `when` it is so far, notes all of its processes, and does `act` to its trials."""
+
+    def __init__(
+        self,
+        server: ForkServer,
+        when: Callable[[Sequence[Progress]], bool],
+        act: Callable[[list[Tree]], object] = len,
+    ) -> None:
+        self.server, self.when, self.act = server, when, act
+        self.seen: Family = []
+
+    def __call__(self, progress: Sequence[Progress]) -> None:
+        if not self.seen and self.when(progress):
+            self.seen = family(self.server)
+            self.act(trees(self.server))
 
 
 class Spy:

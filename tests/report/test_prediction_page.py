@@ -1,7 +1,7 @@
 """What `gpubench predict` answers."""
 
 from gpubench.analysis.prediction import Demand, predict, track_record
-from gpubench.report.prediction import answer, track
+from gpubench.report.prediction import answer, no_answer, origin, track
 
 # The published log's jobs on GPUs of their own: epoch time in s, CPU in per cent.
 LOG = (("32@0", 16.2, 59.0, (0,)), ("64@1", 15.4, 61.0, (1,)), ("128@2+3", 11.3, 76.6, (2, 3)))
@@ -16,11 +16,14 @@ def log(gpus=True):
 
 
 def asked(prediction, **options):
-    return answer([job for job, *_ in LOG], [{"epoch_time_s": t} for _, t, *_ in LOG], prediction, **options)
+    solo = [{"epoch_time_s": t} for _, t, *_ in LOG]
+    return answer("three jobs", [job for job, *_ in LOG], solo, prediction, **options)
 
 
 def test_the_published_log():
     assert asked(log(), notes=["It leaves out memory bandwidth."]) == (
+        "three jobs\n"
+        "\n"
         "         alone  predicted    times\n"
         "job          s          s  as long\n"
         "-------  -----  ---------  -------\n"
@@ -36,7 +39,9 @@ def test_the_published_log():
 
 def test_markdown():
     text = asked(log(), as_markdown=True)
-    assert text.startswith("| job | alone s | predicted s | times as long |\n| :--- | ---: | ---: | ---: |\n")
+    assert text.startswith(
+        "**three jobs**\n\n| job | alone s | predicted s | times as long |\n| :--- | ---: |"
+    )
     assert "| 128@2+3 | 11.30 | 25.97 | 2.30 |" in text
     assert "\n- Predicted: partly parallel" in text
 
@@ -49,12 +54,14 @@ def test_what_is_not_known_is_said():
 def test_the_fullest_resource_comes_first_and_nothing_may_be_full():
     def two(busy, **more):
         one = Demand(epoch_time_s=4, cpu_s=8, gpu_s=busy, gpus=(1,), cpus=8, cpu_set="all")
-        return answer(["16", "16"], [{"epoch_time_s": 4}, {}], predict([one, one]), **more)
+        return answer("two", ["16", "16"], [{"epoch_time_s": 4}, {}], predict([one, one]), **more)
 
     full, free = two(3.0), two(1.0)
     assert "jobs would wait for the GPU." in full
     assert "takes at least 6.00 s of GPU 1, and 2.00 s of the CPUs." in full
-    assert "16    4.00       6.00     1.50\n16       –          –     1.50\n" in full
+    assert "16    4.00       6.78     1.69\n16       –          –     1.69\n" in full, (
+        "turns cost a part of the GPU"
+    )
     assert "Predicted: parallel (overlap gain 1.00); nothing that jobs share would be full." in free
     assert "at least 2.00 s of" in free
 
@@ -93,3 +100,32 @@ def test_without_a_measured_group_it_says_how_to_get_one():
     text = track(track_record([]), "Xeon")
     assert text.startswith("No group has been predicted and measured on Xeon so far")
     assert "gpubench sweep" in text
+
+
+def test_an_answer_is_followed_by_one_line_on_earlier_ones():
+    rows = judged("g1", (2.0, 2.0), (2.0, 2.1))
+    assert track(track_record(rows), "H", brief=True) == (
+        "So far: 2 jobs of 1 group on H: half of the predictions were within 3 % (median of absolute errors), the "
+        "worst was off by +5 %; the verdict was right for 1 of 1 group.\n"
+    )
+
+
+def test_equal_rounds_are_told_once():
+    one = Demand(epoch_time_s=4, cpu_s=2, gpu_s=3.0, gpus=(0, 1, 2), cpus=8, cpu_set="all")
+    text = answer("g", ["a", "b"], [{}, {}], predict([one, one]))
+    assert "at least 6.00 s of each of GPU 0, GPU 1 and GPU 2, and 0.50 s of the CPUs.\n" in text
+
+
+def test_a_group_without_a_prediction_says_why():
+    assert (
+        no_answer("32 & 64", "32 was not measured\x1b[0m")
+        == "32 & 64\n\nNot predicted: 32 was not measured.\n"
+    )
+    assert no_answer("a*b", "a|b", as_markdown=True) == "**a\\*b**\n\nNot predicted: a\\|b.\n"
+
+
+def test_whose_results_they_are():
+    assert origin("H200", "2 GPUs", is_here=True) == "By results of H200 (2 GPUs).\n"
+    assert origin("H200", "", ["CPU", "Titan"], is_here=False) == (
+        "By results of H200, which is not this machine. Results of CPU and Titan are left out.\n"
+    )

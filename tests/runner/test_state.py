@@ -103,3 +103,101 @@ def test_what_another_plan_found_out_of_memory_is_skipped_here_too(plan: Plan) -
     ] * 3
     odd = smallest.model_copy(update={"trial": {"a_field_of": "the future"}})
     assert out_of_memory([odd]) == OutOfMemory()
+
+
+# ---- groups ----
+
+
+@pytest.fixture
+def groups() -> Plan:
+    """Two and three equal jobs; alone first, which is the same trial for both."""
+    asked = Experiment(
+        name="t",
+        fixed={"model": "lenet", "variant": "synthetic"},
+        axes=(Axis(("copies",), ((2,), (3,))),),
+        variants=catalog.VARIANTS,
+    )
+    return expand(asked, device="cuda", sources=Given())
+
+
+def tried(plan: Plan, *endings: tuple[Status, ...]) -> dict[str, Record]:
+    """The attempts that count, by unit and job, in the plan's order."""
+    found = {}
+    for unit, statuses in zip(plan.units, endings, strict=False):
+        for job, status in zip(unit.jobs, statuses, strict=False):
+            found[job.trial_id] = record(
+                trial_id=job.trial_id,
+                group=job.place.group if job.place else None,
+                group_id=job.place.group_id if job.place else None,
+                status=status,
+                reason=f"why {status}",
+                environment=HERE,
+                trial=job.trial.model_dump(mode="json"),
+                variant_definition=job.variant.definition(),
+            )
+    return found
+
+
+OK: tuple[Status, ...] = ("ok",)
+
+
+@pytest.mark.parametrize(
+    ("endings", "retry", "states"),
+    [
+        ((), "", ["run", "run", "run"]),
+        ((OK, OK * 2, OK * 3), "", ["done", "done", "done"]),
+        ((OK, OK, OK * 2), "", ["done", "run", "run"]),  # a job is missing: all run again
+        ((OK, ("oom", "skipped")), "", ["done", "done", "skip"]),
+        ((OK, ("skipped", "oom"), OK * 3), "", ["done", "done", "done"]),  # what is measured stays
+        ((OK, ("oom", "skipped")), "oom", ["done", "run", "run"]),
+        ((OK, OK * 2, ("skipped", "skipped", "oom")), "", ["done", "done", "done"]),
+        ((OK, (), ("skipped", "skipped", "oom")), "", ["done", "run", "done"]),  # fewer may fit
+        ((("oom",),), "", ["done", "skip", "skip"]),
+        ((("oom",),), "oom", ["run", "run", "run"]),
+        ((OK, ("failed", "skipped"), ("skipped", "timeout", "skipped")), "", ["done", "failed", "failed"]),
+        ((OK, ("failed", "skipped"), ("skipped", "timeout", "skipped")), "failed", ["done", "run", "failed"]),
+        ((OK, ("failed", "skipped"), ("skipped", "timeout", "skipped")), "timeout", ["done", "failed", "run"]),
+        ((OK, ("interrupted", "interrupted")), "", ["done", "run", "run"]),
+        ((("failed",), ("ok", "ok")), "", ["failed", "done", "run"]),
+        ((OK, ("oom", "failed")), "", ["done", "failed", "run"]),  # not known to have run out of memory
+    ],
+)  # fmt: skip
+def test_survey_of_groups(
+    groups: Plan, endings: tuple[tuple[Status, ...], ...], retry: str, states: list[str]
+) -> None:
+    chosen = tried(groups, *endings)
+    found = survey(
+        groups,
+        chosen,
+        oom=out_of_memory(chosen.values()),
+        room=ROOM,
+        environment=HERE,
+        retry={retry} - {""},
+    )
+    assert [item.state for item in found] == states
+    assert all(item.why for item in found if item.state != "run"), "always with the reason"
+
+
+def test_a_failed_group_is_told_with_the_reason_of_the_job_that_failed(groups: Plan) -> None:
+    chosen = tried(groups, OK, ("skipped", "failed"))
+    found = survey(groups, chosen, oom=OutOfMemory(), room=ROOM, environment=HERE)
+    assert found[1].why == "why failed"
+
+
+def test_one_stale_job_makes_the_group_stale(groups: Plan) -> None:
+    chosen = tried(groups, OK, OK * 2)
+    last = groups.units[1].jobs[1].trial_id
+    chosen[last] = chosen[last].model_copy(update={"environment": HERE | {"torch": "0.9"}})
+    kept = survey(groups, chosen, oom=OutOfMemory(), room=ROOM, environment=HERE)
+    assert [(item.state, item.stale) for item in kept[:2]] == [("done", False), ("done", True)]
+    again = survey(groups, chosen, oom=OutOfMemory(), room=ROOM, environment=HERE, retry={"stale"})
+    assert [item.state for item in again[:2]] == ["done", "run"]
+
+
+def test_jobs_that_were_taken_along_ran_out_of_nothing(groups: Plan) -> None:
+    chosen = tried(groups, OK, ("oom", "skipped"))
+    found = out_of_memory(chosen.values())
+    assert not found.chains, "alone each of them may fit"
+    assert [len(fits) for fits in found.groups] == [2]
+    odd = [r.model_copy(update={"trial": {"a_field_of": "the future"}}) for r in chosen.values()]
+    assert out_of_memory(odd) == OutOfMemory()

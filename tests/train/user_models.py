@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -52,12 +52,15 @@ class Tiny(nn.Module):
 
 
 def _at_step_three(act: Callable[[], object]) -> Callable[[int], None]:
-    def maybe(step: int) -> None:
-        if step == 3:
-            print("step three begins", flush=True)
-            act()
+    def words() -> None:
+        print("step three begins", flush=True)
+        act()
 
-    return maybe
+    return _at_step(3, words)
+
+
+def _at_step(number: int, act: Callable[[], object]) -> Callable[[int], None]:
+    return lambda step: act() if step == number else None  # type: ignore[return-value]
 
 
 def _raise(error: BaseException) -> None:
@@ -111,12 +114,64 @@ def hangs(num_classes: int) -> nn.Module:
     return Tiny(num_classes, _at_step_three(_block))
 
 
+LATE_STEP = 11
+"""In the second of epochs of 8 steps."""
+FILLING_STEP = 30
+"""After two of them."""
+
+
+def hangs_late(num_classes: int) -> nn.Module:
+    return Tiny(num_classes, _at_step(LATE_STEP, _block))
+
+
+def is_killed_late(num_classes: int) -> nn.Module:
+    return Tiny(num_classes, _at_step(LATE_STEP, lambda: os.kill(os.getpid(), signal.SIGKILL)))
+
+
+def raises_late(num_classes: int) -> nn.Module:
+    return Tiny(num_classes, _at_step(LATE_STEP, lambda: _raise(ValueError("the moon is new"))))
+
+
+def runs_out_of_gpu_memory_late(num_classes: int) -> nn.Module:
+    error = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 3.00 GiB.")
+    return Tiny(num_classes, _at_step(LATE_STEP, lambda: _raise(error)))
+
+
+def raises_as_a_filler(num_classes: int) -> nn.Module:
+    return Tiny(num_classes, _at_step(FILLING_STEP, lambda: _raise(ValueError("no more to give"))))
+
+
+class Uncountable(Tiny):
+    """Trains, and can't be counted afterwards: its trial breaks at the very end, a while after the others'."""
+
+    def parameters(self, recurse: bool = True) -> Iterator[nn.Parameter]:
+        if self._steps:
+            time.sleep(2)
+            raise ValueError("too many to count")
+        return super().parameters(recurse)
+
+
+def breaks_at_the_end(num_classes: int) -> nn.Module:
+    return Uncountable(num_classes)
+
+
 def second_rank_is_killed(num_classes: int) -> nn.Module:
     return Tiny(num_classes, _at_step_three(lambda: os.kill(os.getpid(), signal.SIGKILL) if rank() else None))
 
 
 def second_rank_raises(num_classes: int) -> nn.Module:
     return Tiny(num_classes, _at_step_three(lambda: _raise(ValueError("only rank one")) if rank() else None))
+
+
+def second_rank_raises_and_first_hangs(num_classes: int) -> nn.Module:
+    return Tiny(
+        num_classes, _at_step_three(lambda: _raise(ValueError("only rank one")) if rank() else _block())
+    )
+
+
+def slow_to_build(num_classes: int) -> nn.Module:
+    time.sleep(1)
+    return Tiny(num_classes)
 
 
 def second_rank_runs_out_of_gpu_memory(num_classes: int) -> nn.Module:
@@ -143,6 +198,24 @@ def talks_and_dies(num_classes: int) -> nn.Module:
 
 def slow_step(num_classes: int) -> nn.Module:
     return Tiny(num_classes, lambda _: time.sleep(SLOW_STEP_S))
+
+
+def _tell_step(step: int) -> None:
+    told = json.dumps({"rank": rank(), "step": step, "at": time.monotonic()})
+    os.write(1, f"{told}\n".encode())  # in one go: print's line and its end may have another rank's between
+
+
+def tells_steps(num_classes: int) -> nn.Module:
+    """Every rank says of each training step when it begins."""
+    return Tiny(num_classes, _tell_step)
+
+
+def slow_and_tells_steps(num_classes: int) -> nn.Module:
+    def act(step: int) -> None:
+        _tell_step(step)
+        time.sleep(SLOW_STEP_S)
+
+    return Tiny(num_classes, act)
 
 
 def slow_second_rank(num_classes: int) -> nn.Module:

@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
-from gpubench.analysis.audit.facts import ALONE, NOTHING, Facts, Finding, Shown, details, judge, listed, of
+from gpubench.analysis.audit.facts import (
+    ALONE,
+    NONE_ALONE,
+    NOTHING,
+    Facts,
+    Finding,
+    Shown,
+    details,
+    judge,
+    listed,
+    of,
+)
 from gpubench.analysis.scaling import devices
 from gpubench.analysis.varied import Row
 from gpubench.rounding import half_up
@@ -47,12 +59,14 @@ def holds_while_scaling(facts: Facts) -> Finding:
                     few += 1
     if not compared:
         if not facts.alone:
-            return NOTHING
-        if any(_sizes(table) > 1 for table in facts.tables):
+            return NONE_ALONE if facts.ok else NOTHING
+        if any(_sizes(table.own) > 1 for table in facts.tables):
             return Finding(
                 "not decidable",
                 "batch sizes or devices vary, but no two rows differ in them alone; sweep them with all else equal",
             )
+        if any(_sizes(table.merged) > 1 for table in facts.tables):
+            return Finding("kept", "nothing is scaled: only jobs of groups differ in batch size or devices")
         return Finding(
             "kept", "nothing is scaled: all rows of a table have one batch size and as many devices"
         )
@@ -91,7 +105,7 @@ def is_reported(facts: Facts) -> Finding:
     if not facts.ok:
         return NOTHING
     if not facts.alone:
-        return Finding("not decidable", "every row ran beside others, which leaves top-1 to the rows alone")
+        return NONE_ALONE
     without = [row for row in facts.alone if row.get("top1_pct") is None]
     if without:
         why = listed(
@@ -112,7 +126,9 @@ def same_run(facts: Facts) -> Finding:
     """Rule 8: speed and accuracy of a row come from one run with one set of options."""
     timed = [row for row in facts.alone if row.get("epoch_time_s") is not None]
     if not timed:
-        return NOTHING if not facts.alone else Finding("not decidable", "no row that ran alone has a time")
+        if facts.alone:
+            return Finding("not decidable", "no row that ran alone has a time")
+        return NONE_ALONE if facts.ok else NOTHING
     without = [row for row in timed if row.get("top1_pct") is None]
     untimed = [
         row for row in facts.alone if row.get("epoch_time_s") is None and row.get("top1_pct") is not None
@@ -132,9 +148,9 @@ def same_run(facts: Facts) -> Finding:
     return judge(broken, unclear, f"time and top-1 are of one and the same run in {of(timed, timed, ALONE)}")
 
 
-def _sizes(table: Shown) -> int:
-    """How many different pairs of batch size and devices a table has."""
-    return len({(row.get("batch_size"), devices(row)) for row in table.merged})
+def _sizes(rows: Sequence[Row]) -> int:
+    """How many different pairs of batch size and devices rows have."""
+    return len({(row.get("batch_size"), devices(row)) for row in rows})
 
 
 def _smaller(other: Row, row: Row) -> bool:

@@ -10,9 +10,12 @@ from typing import Any, Literal
 from gpubench.analysis.growth import series
 from gpubench.analysis.repeats import merge_repeats
 from gpubench.analysis.scaling import DEVICES, Comparison, comparisons
-from gpubench.analysis.varied import Axes, Row, label, machine, together, varied
+from gpubench.analysis.varied import Axes, Row, asked, label, machine, solo, together, varied
 
 Verdict = Literal["kept", "broken", "not decidable"]
+
+SCALES = frozenset({"batch_size", "batch_per_gpu", "gpus", "gpu_ids", "ranks"})
+"""Fields in which rows are scaled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +51,35 @@ class Shown:
         return [row for row in self.rows if row["status"] == "ok"]
 
     @cached_property
+    def beside(self) -> list[dict[str, Any]]:
+        """Rows that ended ok, jobs of groups among them, repeats merged."""
+        return [row for row in merge_repeats(self.rows) if row["status"] == "ok"]
+
+    @cached_property
     def merged(self) -> list[dict[str, Any]]:
         """Rows that ended ok and ran alone, repeats merged."""
-        alone = [row for row in merge_repeats(self.rows) if not row.get("group")]
-        return [row for row in alone if row["status"] == "ok"]
+        return solo(self.beside)
+
+    @cached_property
+    def own(self) -> list[dict[str, Any]]:
+        """Those of `merged` that may be meant to be compared with each other.
+
+        Where no axis varies batch sizes or devices, a trial that a job of a group is compared with is there for that
+        job alone: the jobs of a group differ as they like.
+        """
+        if SCALES & set(asked(self.axes)):
+            return self.merged
+        return [row for row in self.merged if row["trial_id"] not in self.baselines]
+
+    @cached_property
+    def baselines(self) -> frozenset[str]:
+        """Ids of the trials that this table's jobs of groups are compared with."""
+        return frozenset(str(row["solo_id"]) for row in self.rows if row.get("solo_id"))
 
     @cached_property
     def comparisons(self) -> list[Comparison]:
         """What several devices bring, strong and weak."""
-        return comparisons(self.merged, self.tied("gpus", "ranks"), self.tied("batch_size"))
+        return comparisons(self.own, self.tied("gpus", "ranks"), self.tied("batch_size"))
 
     def tied(self, *fields: str) -> set[str]:
         """The fields that are on one axis with any of `fields`."""
@@ -65,12 +88,14 @@ class Shown:
     def scaled(self) -> list[list[dict[str, Any]]]:
         """Rows that differ in batch size and devices alone (and what moves with them), two or more of them."""
         free = {*DEVICES, *self.tied("batch_size", "gpus", "ranks")}
-        sized = [row for row in self.merged if row.get("batch_size")]
+        sized = [row for row in self.own if row.get("batch_size")]
         return [same for same in series(sized, "batch_size", free).values() if len(same) > 1]
 
     def label(self, row: Row) -> str:
         """The row's name in a sentence."""
-        return label(row, varied(self.rows, self.axes)) or "the only row"
+        job = f"{row['group']}: job {row.get('job')}" if row.get("group") else ""
+        own = label(row, varied(self.rows, self.axes))
+        return ", ".join(part for part in (job, own) if part) or "the only row"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,6 +137,7 @@ def judge(broken: Sequence[str], unclear: Sequence[str], kept: str) -> Finding:
 
 
 NOTHING = Finding("not decidable", "no trial ended ok; gpubench sweep measures them")
+NONE_ALONE = Finding("not decidable", "every row ran beside others, which leaves top-1 to the rows alone")
 
 
 def of(some: Sequence[Any], whole: Sequence[Any], words: str = "ok row") -> str:

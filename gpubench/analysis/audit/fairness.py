@@ -13,11 +13,11 @@ from gpubench.analysis.varied import Row, inferred, machine, values
 HOLES = ("failed", "timeout", "interrupted", "missing")
 VERSIONS = ("torch", "driver", "cuda")
 
-HARMLESS = frozenset({"breakdown", "compile-cache", "short-window", "dp", "dp-channels-last"})
+HARMLESS = frozenset({"breakdown", "compile-cache", "short-window", "dp", "dp-channels-last", "shared-gpu"})
 """Doubts that say what a row is, not that its figures may be wrong."""
 WORST = (
     "diverged", "stranger", "throttled", "spread", "other-load", "low-clock", "cpu-starved", "short-warmup",
-    "short-epochs", "retries", "near-limit", "gaps", "energy", "desktop",
+    "short-epochs", "solo-stale", "retries", "near-limit", "gaps", "energy", "desktop",
 )  # fmt: skip
 """The others, the worst first; those that are not listed come last."""
 
@@ -50,7 +50,7 @@ def strong_or_weak(facts: Facts) -> Finding:
         return NOTHING
     broken, told = [], []
     for table in facts.tables:
-        if len({devices(row) for row in table.merged}) < 2:
+        if len({devices(row) for row in table.own}) < 2:
             continue
         kinds = sorted({one.kind for one in table.comparisons})
         if kinds:
@@ -63,7 +63,8 @@ def strong_or_weak(facts: Facts) -> Finding:
                 "a device; --batch-size N --gpus 1,2,4 is strong scaling, --batch-per-gpu N weak"
             )
     if not told:
-        kept = "no table varies the number of devices"
+        groups = any(len({devices(row) for row in table.merged}) > 1 for table in facts.tables)
+        kept = f"no table varies the number of devices{', but for jobs of groups' if groups else ''}"
     else:
         kept = f"each efficiency is named strong or weak ({'; '.join(told)})"
     return judge(broken, [], kept)
@@ -83,11 +84,11 @@ def nothing_flattered(facts: Facts) -> Finding:
             "ddp is what it has to beat"
         )
     for table in facts.tables:
-        several = [row for row in table.merged if devices(row) > 1]
+        several = [row for row in table.own if devices(row) > 1]
         bare = [row for row in several if not _has_single(row, facts.alone)]
         if bare:
             # Only a table that varies the devices claims what several of them bring.
-            claims = len({devices(row) for row in table.merged}) > 1
+            claims = len({devices(row) for row in table.own}) > 1
             flag = "--ranks" if bare[0].get("device") == "cpu" else "--gpus"
             (broken if claims else unclear).append(
                 f"{table.name}: {of(bare, several, 'row on several devices')} {does(bare, 'have')} none on one "
@@ -139,7 +140,7 @@ def _dp_alone(facts: Facts) -> list[str]:
 
 def _doubtful(facts: Facts) -> list[str]:
     """Doubts about rows that stand beside others, whatever varies between them: the worst, and where."""
-    compared = [(table, row) for table in facts.tables if len(table.merged) > 1 for row in table.merged]
+    compared = [(table, row) for table in facts.tables if len(table.beside) > 1 for row in table.beside]
     doubts = [
         (WORST.index(code) if code in WORST else len(WORST), code, table, row)
         for table, row in compared
@@ -161,7 +162,7 @@ def _doubtful(facts: Facts) -> list[str]:
 
 def _uncompared(table: Shown) -> list[Row]:
     compared = {id(one.row) for one in table.comparisons}
-    return [row for row in table.merged if id(row) not in compared]
+    return [row for row in table.own if id(row) not in compared]
 
 
 def _has_single(row: Row, rows: Sequence[Row]) -> bool:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from gpubench.analysis.audit.facts import NOTHING, Facts, Finding, does, judge, listed, of
+from gpubench.analysis.audit.facts import NOTHING, SCALES, Facts, Finding, does, judge, listed, of
 from gpubench.analysis.varied import Row, asked
 from gpubench.result import FINAL
-
-SCALES = frozenset({"batch_size", "batch_per_gpu", "gpus", "gpu_ids", "ranks"})
 
 
 def all_kept(facts: Facts) -> Finding:
@@ -66,7 +64,8 @@ def ended_by_epochs(facts: Facts) -> Finding:
     broken = []
     for table in facts.tables:
         for field in ("epochs", "steps"):
-            lengths = _lengths(table.ok, field)
+            # A job of a group trains as long as what it is compared with; another job may train longer.
+            lengths = _lengths(table.own, field)
             with_scale = any(field in group and SCALES & set(group) for group in table.axes)
             if len(lengths) > 1 and (field not in asked(table.axes) or with_scale):
                 why = (

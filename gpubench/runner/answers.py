@@ -1,0 +1,157 @@
+"""What stored rows of trials alone say of the groups of an experiment."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gpubench import result, trial
+from gpubench.catalog import VARIANTS
+from gpubench.errors import UnusableError, UsageError
+from gpubench.experiment.experiment import Experiment, Options
+from gpubench.experiment.plan import Job, Unit, expand
+from gpubench.experiment.skips import Room, skip_reason
+from gpubench.report import prediction as report
+from gpubench.report.words import listed, many
+from gpubench.runner import command, together
+from gpubench.runner.alone import Alone, alone_rows, find, names
+from gpubench.runner.announcing import dropped_lines
+from gpubench.runner.resolve import Resolved, resolve_unit
+from gpubench.runner.state import out_of_memory
+from gpubench.runner.stored import Remembered, Stored
+
+NO_JOBS = "there are no jobs to predict; give --job two or more times, or --copies 2"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _NoAnswer:
+    """A group that can't be answered, and why."""
+
+    why: str
+
+
+class Answers:
+    """What the rows of one machine say of the groups of one experiment."""
+
+    def __init__(self, stored: Stored, path: Path | None, options: Options, *, markdown: bool) -> None:
+        self._stored = stored
+        self._path = path
+        self._markdown = markdown
+        self._rows = alone_rows(stored.records)
+        self._sources = Remembered(stored.records)
+        on_gpus = stored.device == "cuda"
+        self._experiment = command.read_experiment(path, options, has_gpu=on_gpus)
+        self._plain = command.read_experiment(None, Options(), has_gpu=on_gpus)
+        self._oom = out_of_memory(stored.records)
+        self._room = Room(len(stored.machine.gpus), stored.machine.cpu_count)
+
+    def texts(self) -> list[str]:
+        """One a group, each ending in a newline."""
+        plan = expand(
+            self._experiment,
+            device=self._stored.device,
+            sources=self._sources,
+            cpus=self._stored.machine.cpu_count,
+        )
+        groups = [unit for unit in plan.units if unit.is_group]
+        if not groups:
+            raise UsageError(NO_JOBS)
+        found = [self._answer(unit) for unit in groups]
+        failed = [one for one in found if isinstance(one, _NoAnswer)]
+        if len(failed) == len(found):
+            more = f" ({many(len(found) - 1, 'group')} more can't be predicted either)" * (len(found) > 1)
+            others = f"; results of {listed(self._stored.others)} are left out" * bool(self._stored.others)
+            raise UnusableError(f"{groups[0].group} can't be predicted: {failed[0].why}{more}{others}")
+        texts = [
+            report.no_answer(self._title(unit), one.why, as_markdown=self._markdown)
+            if isinstance(one, _NoAnswer)
+            else one
+            for unit, one in zip(groups, found, strict=True)
+        ]
+        return texts + [f"{line}\n" for line in dropped_lines(plan)]
+
+    def _answer(self, unit: Unit) -> str | _NoAnswer:
+        if why := skip_reason(unit, self._oom, self._room, self._stored.device):
+            shown = why if self._stored.here else why.replace("this machine", self._stored.key)
+            return _NoAnswer(why=shown)
+        facts = self._sources.data
+        resolved = resolve_unit(
+            unit, self._stored.machine, lambda job: facts(job.trial.data), self._stored.device
+        )
+        found = [
+            find(job, one, facts(job.trial.data).fingerprint, self._rows)
+            for job, one in zip(unit.jobs, resolved, strict=True)
+        ]
+        alone = [one for one in found if isinstance(one, Alone)]
+        if len(alone) < len(found):
+            return _NoAnswer(why=self._lacking(unit, found))
+        return self._told(unit, resolved, alone)
+
+    def _told(self, unit: Unit, resolved: Sequence[Resolved], alone: Sequence[Alone]) -> str | _NoAnswer:
+        solos = [one.row for one in alone]
+        made, why_not = together.predicted(solos, resolved)
+        if made is None:
+            return _NoAnswer(why=str(why_not))
+        called = names(unit.jobs)
+        of_note: dict[str, dict[str, None]] = {}
+        for name, one in zip(called, alone, strict=True):
+            for note in one.notes:
+                of_note.setdefault(note, {})[name] = None
+        return report.answer(
+            self._title(unit),
+            [f"{job.place.name}: {name}" for job, name in zip(unit.jobs, called, strict=True) if job.place],
+            solos,
+            made,
+            [f"{_who(those, called)}: {note}." for note, those in of_note.items()],
+            as_markdown=self._markdown,
+        )
+
+    def _title(self, unit: Unit) -> str:
+        """The group's name, with the axes that tell it from others of that name."""
+        trials = [vars(job.trial) for job in unit.jobs]
+        axes = [name for axis in self._experiment.varied for name in axis if name != "copies"]
+        same = [f for f in axes if f in trials[0] and all(t[f] == trials[0][f] for t in trials)]
+        said = ", ".join(f"{field}={result.cell(trials[0][field])}" for field in same)
+        return f"{unit.group} ({said})" if said else unit.group
+
+    def _lacking(self, unit: Unit, found: Sequence[Alone | str]) -> str:
+        """Which jobs were not measured alone, and what measures them."""
+        lacking: dict[str, None] = {}
+        orders: dict[str, None] = {}
+        for job, name, one in zip(unit.jobs, names(unit.jobs), found, strict=True):
+            if isinstance(one, str):
+                lacking[f"{name} ({one})" if one else name] = None
+                orders[_order(job, self._plain, self._path)] = None
+        was = "was" if len(lacking) == 1 else "were"
+        absent = f"{listed(list(lacking))} {was} not measured alone on {self._stored.key}"
+        return f"{absent}; to measure: {' && '.join(orders)}"
+
+
+def _who(those: Collection[str], called: Collection[str]) -> str:
+    """Some of the jobs that are called so."""
+    return "all jobs" if len(called) > 1 and set(those) == set(called) else listed(list(those))
+
+
+def _order(job: Job, plain: Experiment, path: Path | None) -> str:
+    """The command that measures a job alone. `plain`: what a sweep does that is asked for nothing."""
+    if path is not None and job.variant != VARIANTS.get(job.trial.variant):
+        return shlex.join(["gpubench", "sweep", str(path)])
+    assert job.place is not None, "a job that runs beside others"
+    own = vars(job.place.solo.trial)
+    always = dict.fromkeys(("model", "batch_size"))
+    usual = {**vars(trial.make({})), **plain.fixed, **always, "epochs": own["epochs"]}
+    fields = {name: value for name, value in own.items() if value != usual[name]}
+    if own["gpu_ids"] or not own["gpus"]:
+        fields.pop("gpus", None)  # others tell it, too
+    words = [f"{name}={_typed(value)}" for name, value in fields.items()]
+    return shlex.join(["gpubench", "sweep", *(part for word in words for part in ("--set", word))])
+
+
+def _typed(value: Any) -> str:
+    """As one would type it."""
+    if value is None:
+        return "auto"
+    return str(value).lower() if isinstance(value, bool) else result.cell(value)

@@ -1,0 +1,133 @@
+"""What stored results tell of one machine: its trials, how many GPUs and CPUs it has, and the images it trained on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from gpubench import environment
+from gpubench.datasets.facts import DataFacts
+from gpubench.environment import Gpu, Machine
+from gpubench.errors import GpubenchError, UnusableError, UsageError
+from gpubench.result import Record
+from gpubench.runner.sources import Disk
+from gpubench.store import newest
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stored:
+    """The attempts that count, of one machine."""
+
+    key: str
+    """Its GPUs, or its CPU where it has measured on no GPU."""
+    records: tuple[Record, ...]
+    here: Machine | None
+    """This machine, where the records are its own."""
+    others: tuple[str, ...] = ()
+    """Other machines that have results in the same folders. They are left out."""
+
+    @property
+    def device(self) -> str:
+        """What a trial that names no device runs on."""
+        return "cuda" if any(_device(record) == "cuda" for record in self.records) else "cpu"
+
+    @cached_property
+    def machine(self) -> Machine:
+        """Enough to lay jobs out on it. Of another machine, and of GPUs hidden at present, the records tell."""
+        last = max(self.records, key=lambda record: record.started_at)
+        gpus = max(len(self.here.gpus) if self.here else 0, *map(_gpus_seen, self.records))
+        # A log may not say how many CPUs its host had: then its time counts as that of one.
+        cpus = self.here.cpu_count if self.here else last.environment.get("cpu_count") or 1
+        name = str(last.environment.get("gpu_name"))
+        return Machine(
+            host=self.here.host if self.here else str(last.environment.get("host") or ""),
+            gpus=tuple(Gpu(index=n, uuid=f"GPU-{n}", name=name, memory_mib=0) for n in range(gpus)),
+            driver=None,
+            cpu_name=str(last.environment.get("cpu_name")),
+            cpu_ids=tuple(range(cpus)),
+            cpu_count=cpus,
+        )
+
+
+def stored_of(folders: Iterable[Sequence[Record]], here: Machine, device: str | None = None) -> Stored:
+    """The results of this machine; where it has none, of the machine that has most, published logs last.
+
+    `folders`: the records of each. `device`: where jobs must run on a GPU or on a CPU. Results on a machine's CPU stay
+    with those on its GPUs. Raises UnusableError where nothing ended ok.
+    """
+    counting = {
+        (record.trial_id, record.attempt, record.started_at, record.machine_key): record
+        for records in folders
+        for record in newest(records).values()
+    }
+    usable = [r for r in counting.values() if r.status == "ok" and device in (None, _device(r))]
+    measured = [record for record in usable if record.source == "measured"]
+    count = Counter(record.machine_key for record in measured or usable)
+    if not count:
+        where = "" if device is None else f" with device {device}"
+        raise UnusableError(f"no trial in these results ended ok{where}; gpubench sweep measures some")
+    kinds = ["cuda", "cpu"] if here.gpus else ["cpu"]
+    own = [environment.machine_key(here, kind) for kind in kinds]
+    key = next((one for one in own if one in count), count.most_common(1)[0][0])
+    of_key = [record for record in counting.values() if record.machine_key == key]
+    cpus = {record.environment.get("cpu_name") for record in of_key}
+    keys = {key, *(cpus if key not in cpus else ())}
+    return Stored(
+        key=key,
+        records=tuple(record for record in counting.values() if record.machine_key in keys),
+        here=here if key in own else None,
+        others=tuple(sorted({r.machine_key for r in counting.values() if r.status == "ok"} - keys)),
+    )
+
+
+def _device(record: Record) -> str | None:
+    return record.resolved.get("device") or record.trial.get("device")
+
+
+def _gpus_seen(record: Record) -> int:
+    return record.environment.get("gpu_count") or 0
+
+
+class Remembered(Disk):
+    """Looks on the disk; of images and model files that do not lie there, the results tell."""
+
+    def __init__(self, records: Iterable[Record]) -> None:
+        super().__init__()
+        self._records = list(records)
+
+    def data(self, name: str) -> DataFacts:
+        try:
+            return super().data(name)
+        except GpubenchError:
+            # Those that have read the images know most of them.
+            told = [r for r in self._records if r.trial.get("data") == name and r.data.get("fingerprint")]
+            told.sort(key=lambda record: (record.data["fingerprint"] != "none", record.started_at))
+            if not told:
+                raise
+            self.known_data[name] = _facts(name, told[-1])
+            return self.known_data[name]
+
+    def model(self, name: str) -> str:
+        try:
+            return super().model(name)
+        except UsageError:
+            if not any(record.trial.get("model") == name for record in self._records):
+                raise
+            self.known_models[name] = ""
+            return ""
+
+
+def _facts(name: str, record: Record) -> DataFacts:
+    known = record.resolved | record.data
+    return DataFacts(
+        name=name,
+        kind="folder",
+        root=None,
+        fingerprint=known["fingerprint"],
+        train_images=known.get("train_images") or 0,
+        val_images=known.get("val_images") or 0,
+        num_classes=known.get("num_classes") or 0,
+        size=known.get("size"),
+    )
