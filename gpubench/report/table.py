@@ -137,7 +137,8 @@ def build(
     name: str, rows: Sequence[Row], *, axes: Axes = (), question: str = "", choice: Choice = SHOW
 ) -> Table:
     """The Table of one experiment. `rows` must not be empty."""
-    axis = ordered_axis(axes, rows)
+    baselines = not axes and _only_baselines(rows)
+    axis = None if baselines else ordered_axis(axes, rows)
     tied = moves_with(axis, axes, rows) if axis else ()
     grown = growth(rows, axis, tied)
     found = groups.gathered(grown, axes)
@@ -148,7 +149,7 @@ def build(
     fields = varied(grown, axes) or ("batch_size",)
     # The rows that jobs are compared with answer no question of their own, unless somebody asked it.
     of_batches, of_devices = (
-        not found or not axes or bool(set(asked(axes)) & set(names))
+        not found or (not axes and not baselines) or bool(set(asked(axes)) & set(names))
         for names in (("batch_size",), scaling.DEVICES)
     )
     names = [*_place(grown), *(field for field in fields if not _needless(field, fields, grown))]
@@ -175,6 +176,12 @@ def build(
         trials=tuple(rows),
         axes=axes,
     )
+
+
+def _only_baselines(rows: Sequence[Row]) -> bool:
+    """Whether all trials by themselves are there because jobs are compared with them, not with each other."""
+    wanted = {row.get("solo_id") for row in rows} - {None}
+    return bool(wanted) and all(row["trial_id"] in wanted for row in rows if not row.get("group"))
 
 
 def _needless(field: str, fields: Sequence[str], rows: Sequence[Row]) -> bool:

@@ -12,6 +12,7 @@ from gpubench.analysis.sharing import Resource
 from gpubench.report import layout, markdown, sources, spreadsheet, terminal
 from gpubench.report.groups import gathered
 from gpubench.report.notes import which
+from gpubench.report.table import build
 
 CPU = Resource(
     name="cpu", column="cpu_util_pct", unit="%", alone=(58.0, 61.0), together=(98.0, 98.0),
@@ -263,3 +264,26 @@ def test_sources_name_jobs_and_say_that_the_others_ran_alone():
     assert "energy_j: empty: the GPU was shared (g: all 2 jobs)" in text
     empty = "solo_epoch_time_s, slowdown, overlap_gain, predicted_slowdown, sharing, full_together"
     assert f"{empty}, group_id, solo_id: empty: the trial ran alone (batch_size=32)" in text
+
+
+def test_trials_that_jobs_are_compared_with_are_not_compared_with_each_other():
+    """`--job batch_size=16 --job batch_size=64`: nobody asked where a larger batch stops paying."""
+    solos = [
+        row(b, trial_id=f"t{b}", epoch_time_s=9.0 - n, gpu_mem_mib=900.0 * b) for n, b in enumerate((16, 64))
+    ]
+    jobs = [
+        row(
+            b,
+            trial_id=f"j{b}",
+            group="16 & 64",
+            group_id="g1",
+            job=f"{n} of 2",
+            solo_id=f"t{b}",
+            epoch_time_s=9.0,
+        )
+        for n, b in enumerate((16, 64), 1)
+    ]
+    together, by_themselves = build("t", [*solos, *jobs]), build("t", solos)
+    assert not any(r["epoch_time_growth_pct"] for r in together.rows)
+    assert not any("batch pays" in note or "least at" in note for note in together.notes)
+    assert any(r["epoch_time_growth_pct"] for r in by_themselves.rows)
