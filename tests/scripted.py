@@ -205,6 +205,7 @@ class ScriptedTrial:
         self._launcher = launcher
         self._ranks: int = spec["ranks"]
         self._script = script
+        self._said: set[str] = set()
         self._replies: list[tuple[int, str]] = []
         """To which rank, and each word of it."""
         self._until: Event = {"event": "until"}
@@ -224,9 +225,12 @@ class ScriptedTrial:
             self._until = event
             return []
         self._over = event is None
+        self._said |= {event["event"]} if event else set()
         return [event] if event else []
 
     def reply(self, rank: int, message: dict[str, Any]) -> None:
+        assert "stop" not in message or "filling" in self._said, "it is told to stop while it measures"
+        assert "go" not in message or {"ready", "settle"} & self._said, "it is let go before it is warm"
         self._replies += [(rank, word) for word in message]
 
     def _goes_on(self) -> bool:

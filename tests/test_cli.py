@@ -197,8 +197,8 @@ def test_the_plan_of_groups(place: Place) -> None:
     ended = place.run("sweep", "-n", *TINY, "--batch-size", "8", "--workers", "1", "--copies", "1,2")
     assert (ended.returncode, ended.stderr) == (0, "")
     alone, group, total = ended.stdout.splitlines()
-    assert re.fullmatch(r"t[0-9a-f]{12}  batch_size=8 copies=1 +roughly \d+ s", alone)
-    assert re.fullmatch(r"g[0-9a-f]{12}  2 copies batch_size=8 +roughly \d+ s", group)
+    assert re.fullmatch(r"t[0-9a-f]{12}  copies=1 +roughly \d+ s", alone)
+    assert re.fullmatch(r"g[0-9a-f]{12}  2 copies +roughly \d+ s", group)
     assert re.fullmatch(r"1 trial and 1 group of jobs to run, of 2; .*; results in results/batch-size", total)
     assert place.files() == set()
 
@@ -216,7 +216,8 @@ def test_a_sweep_is_resumed_extended_and_finished(place: Place) -> None:
     assert re.match(
         r"images: 64 images \+ 64 for validation in .*/images/.*; first 64 \+ 64 images to make", images
     )
-    assert [line.split("  ")[1] for line in rest] == ["started", "ok", "started", "ok"]
+    told = [line.split("  ")[1] for line in rest if line.startswith("[")]  # a busy host has a line of its own
+    assert told == ["started", "ok", "started", "ok"]
     assert "2 trials: 2 ok" in first.stdout
 
     # As a spreadsheet or pandas sees it.

@@ -62,6 +62,13 @@ def is_stale(record: Record, environment: Mapping[str, Any]) -> bool:
     return any(record.environment.get(name) != environment.get(name) for name in VERSIONS)
 
 
+def _lacks_its_answer(unit: Unit, records: Iterable[Record], chosen: Mapping[str, Record]) -> bool:
+    """Whether a group ran before there was anything to compare its jobs with, and now there is."""
+    solos = [chosen.get(job.place.solo.trial_id) for job in unit.jobs if job.place]
+    there = bool(solos) and all(solo is not None and solo.status == "ok" for solo in solos)
+    return there and any(r.status == "ok" and r.result.get("slowdown") is None for r in records)
+
+
 def survey(
     plan: Plan,
     chosen: Mapping[str, Record],
@@ -83,7 +90,8 @@ def survey(
         records = [] if fresh else [chosen[j.trial_id] for j in unit.jobs if j.trial_id in chosen]
         status = ending([r.status for r in records]) if len(records) == len(unit.jobs) else "missing"
         stale = status != "missing" and any(is_stale(record, environment) for record in records)
-        if status in FINAL and not ((stale and "stale" in retry) or status in retry):
+        again = (stale and "stale" in retry) or status in retry or _lacks_its_answer(unit, records, chosen)
+        if status in FINAL and not again:
             found.append(Planned(unit, "done", status, stale))
             continue
         skipped = skip_reason(unit, oom, room, plan.device)

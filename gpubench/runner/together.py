@@ -200,7 +200,7 @@ def _work(
     for solo, mine in zip(alone, together, strict=True):
         busy, time = (solo or {}).get("gpu_busy_s_per_epoch"), mine.get("epoch_time_s")
         gpus = mine.get("gpus") or 0
-        found.append(busy / gpus / time if busy and time and gpus else None)
+        found.append(busy / gpus / time if busy is not None and time and gpus else None)
     return found
 
 
@@ -213,9 +213,10 @@ def _shares(jobs: Sequence[Ran], work: Sequence[float | None]) -> list[dict[str,
         shares: dict[str, float | None] = {}
         for uuid in job.resolved.gpu_uuids if shared else ():
             users = [work[k] for k, one in enumerate(resolved) if uuid in one.gpu_uuids]
-            known = [one for one in users if one]
+            known = [one for one in users if one is not None]
             mine = work[number]
-            shares[uuid] = mine / sum(known) if mine and len(known) == len(users) else None
+            all_known = mine is not None and len(known) == len(users) and sum(known) > 0
+            shares[uuid] = mine / sum(known) if mine is not None and all_known else None
         found.append(shares)
     return found
 

@@ -21,7 +21,7 @@ BASE = (
     "--device", "cpu", "--variant", "synthetic", "--set", "input_size=28", "--set", "num_classes=4",
     "--set", "memory_format=contiguous", "--cpus", "1",
 )  # fmt: skip
-ATTEMPTS = 3
+ATTEMPTS = 2
 """At a host that is quiet enough for times."""
 
 
@@ -46,7 +46,7 @@ def span(record: Record) -> tuple[float, float]:
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
 def test_two_jobs_on_one_cpu_take_turns_and_on_cpus_of_their_own_they_do_not(place: Place) -> None:
     command = (
-        "sweep", *BASE, "--model", "lenet", "--batch-size", "64", "--set", "train_images=8192", "--epochs", "3",
+        "sweep", *BASE, "--model", "lenet", "--batch-size", "64", "--set", "train_images=4096", "--epochs", "4",
         "--copies", "2", "--cpu-sharing", "shared,pinned", "--out", "out", "-q",
     )  # fmt: skip
     for _ in range(ATTEMPTS):
@@ -70,7 +70,7 @@ def test_two_jobs_on_one_cpu_take_turns_and_on_cpus_of_their_own_they_do_not(pla
         assert released <= min(a0, b0)
         assert max(a1, b1) <= stopped, "who was done first trained on"
         for record in pair:
-            assert record.result["epochs_measured"] == 2
+            assert record.result["epochs_measured"] == 3
             expected = record.result["epoch_time_s"] / alone.result["epoch_time_s"]
             assert record.result["slowdown"] == pytest.approx(expected)
             assert record.missing["top1_pct"].endswith(alone.trial_id)
@@ -126,9 +126,12 @@ def test_a_group_is_killed_stopped_and_goes_on(place: Place) -> None:
     failed, taken = sorted((one, other), key=lambda r: str(r.status))
     assert failed.reason.startswith("rank 0 was ended by SIGKILL")
     assert taken.reason == f"job {failed.job} failed: {failed.reason}"
-    told = place.run(*together, "-q")
-    assert told.returncode == 1
-    assert "1 failed" in told.stderr
+    told = place.run(*together)
+    assert told.returncode == 1, "it is not run again unasked"
+    assert (
+        "nothing left to do: 2 done, 0 skipped, 1 failed before\n1 failed: the reasons stand" in told.stderr
+    )
+    assert failed.reason in told.stdout
 
     # Ctrl-C while it runs again.
     sweep, _ = start(place, *together, "--retry", "failed")

@@ -105,13 +105,14 @@ class Desk:
         return pd.read_csv(self.folder / "trials.csv").query("group.notna()").sort_values(["group", "job"])
 
     def measured_alone(self, figures: dict[int, dict[str, Any]]) -> None:
-        """Writes figures by batch size into the stored trials alone, as if they had been watched."""
+        """Writes figures by batch size into the stored trials alone, as if they had been watched. None: not known."""
         for path in (self.folder / "records").glob("*/t*.json"):
             stored = json.loads(path.read_text())
-            own = figures[stored["trial"]["batch_size"]]
-            stored["result"].update(own)
-            for column in own:
+            for column, value in figures[stored["trial"]["batch_size"]].items():
+                stored["result"].pop(column, None)
                 stored["missing"].pop(column, None)
+                kind = "missing" if value is None else "result"
+                stored[kind][column] = value or "the log does not tell"
             path.write_text(json.dumps(stored))
 
 
@@ -299,9 +300,9 @@ def test_every_pair(desk: Desk) -> None:
 # ---- the published log ----
 
 LOG = {
-    # alone, together, overlap gain, GPUs, jobs
-    "four GPUs": ((19.6, 12.8, 11.3), (51.0, 28.0, 22.5), 0.17, ("0+1+2+3",) * 3, (32, 64, 128)),
-    "own GPUs": ((16.2, 15.4, 11.3), (28.5, 28.5, 28.5), 0.25, ("0", "1", "2+3"), (32, 64, 128)),
+    # alone, together, overlap gain, GPUs (of one process each), batches
+    "four GPUs": ((19.6, 12.8, 11.3), (51.0, 28.0, 22.5), 0.17, ("0+1+2+3,strategy=dp",) * 3, (32, 64, 128)),
+    "own GPUs": ((16.2, 15.4, 11.3), (28.5, 28.5, 28.5), 0.25, ("0", "1", "2+3,strategy=dp"), (32, 64, 128)),
     "one GPU": ((21.5, 13.6), (32.5, 23.1), 0.25, ("0", "0"), (16, 32)),
 }
 
@@ -325,19 +326,19 @@ def test_the_logs_figures_through_the_whole_path(desk: Desk, name: str) -> None:
 def test_the_logs_own_group_is_predicted_from_its_rows_alone(desk: Desk) -> None:
     """CPU share × epoch time adds up to 27.6 s; it took 28.5 s."""
     alone, together, _, gpus, batches = LOG["own GPUs"]
-    desk.gpus = 4
+    desk.gpus, desk.cpus = 4, 1
     by = times(dict(zip(batches, alone, strict=True)), dict(zip(batches, together, strict=True)))
-    for batch, ids in zip(batches, gpus, strict=True):
-        desk.sweep(by=by, batch_size=str(batch), gpu_ids=ids)
+    jobs = [f"batch_size={batch},gpu_ids={ids}" for batch, ids in zip(batches, gpus, strict=True)]
+    for job in jobs:
+        fields: dict[str, Any] = dict(part.split("=") for part in job.split(","))
+        desk.sweep(by=by, **fields)
     shares = (0.59, 0.61, 0.766)
-    assert desk.cpus
     desk.measured_alone(
         {
-            batch: {"cpu_s_per_epoch": desk.cpus * time * share}
+            batch: {"cpu_s_per_epoch": time * share, "data_wait_pct": None}
             for batch, time, share in zip(batches, alone, shares, strict=True)
         }
     )
-    jobs = [f"batch_size={batch},gpu_ids={ids}" for batch, ids in zip(batches, gpus, strict=True)]
     assert counts(desk.sweep(*jobs, by=by)) == {"ran": 1, "reused": 3}, "the baselines were there already"
     found = desk.table()
     predicted_s = list(found["predicted_slowdown"] * found["solo_epoch_time_s"])
@@ -486,6 +487,16 @@ def test_an_interrupted_group_runs_again_unasked(desk: Desk) -> None:
     assert counts(desk.sweep(*TWO, by=again, seed="0,1")) == {"ran": 4, "reused": 2}
     assert [spec["jobs"] for spec in again.launched] == [2, 2, 1, 1, 2, 2]
     assert {r.status for r in desk.jobs()} == {"ok"}
+
+
+def test_a_sweep_that_was_killed_in_a_group_leaves_a_log_that_is_kept(desk: Desk) -> None:
+    work = desk.work(*TWO)
+    log = work.bench.results.log(work.plan.units[-1].jobs[1].trial_id, 1)
+    log.parent.mkdir(parents=True)
+    log.write_text("its last words")
+    desk.sweep(*TWO)
+    assert [(r.status, r.attempt) for r in desk.jobs()] == [("ok", 2)] * 2
+    assert log.read_text() == "its last words"
 
 
 def test_a_second_sweep_has_nothing_to_do(desk: Desk) -> None:

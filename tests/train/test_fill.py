@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -76,6 +75,11 @@ def segment(number: int, steps: int, *, fresh: bool) -> Segment:
     return Segment(number=number, steps=steps, measured=True, fresh=fresh)
 
 
+def batches(per_epoch: int, count: int) -> list[tuple[int, int]]:
+    """The first ones of epoch after epoch."""
+    return [divmod(number, per_epoch) for number in range(count)]
+
+
 @given(per_epoch=st.integers(1, 6), epochs=st.integers(1, 3), more=st.integers(1, 20))
 def test_epochs_go_on_where_the_measured_ones_stopped(per_epoch: int, epochs: int, more: int) -> None:
     bench = Bench(per_epoch)
@@ -88,8 +92,7 @@ def test_epochs_go_on_where_the_measured_ones_stopped(per_epoch: int, epochs: in
 
     bench.loop.fill(epochs, per_epoch, continuing=False, over=over)
     assert asked == list(range(1, more + 1)), "after each step, with how many there were"
-    batches = itertools.product(itertools.count(), range(per_epoch))
-    assert bench.step.seen == list(itertools.islice(batches, epochs * per_epoch + more))
+    assert bench.step.seen == batches(per_epoch, epochs * per_epoch + more)
     assert bench.data.opened == list(range(epochs + -(-more // per_epoch))), "no epoch is begun for nothing"
 
 
@@ -98,8 +101,7 @@ def test_steps_go_on_in_the_same_stream_of_batches(per_epoch: int, measured: int
     bench = Bench(per_epoch)
     bench.run(segment(0, measured, fresh=True), continuing=True)
     bench.loop.fill(1, per_epoch, continuing=True, over=lambda step: step == more)
-    batches = itertools.product(itertools.count(), range(per_epoch))
-    assert bench.step.seen == list(itertools.islice(batches, measured + more))
+    assert bench.step.seen == batches(per_epoch, measured + more)
 
 
 @given(more=st.integers(1, 20))
