@@ -22,9 +22,9 @@ from gpubench.analysis.varied import Row, machine
 SLICING = 0.115
 """Part of a GPU's time that goes to switching between the processes that share it, where they take turns.
 
-Measured on an H200 (driver 580, no MPS) with mobilenet_v2 and resnet50, bf16, on resident batches: jobs whose busy
-time alone summed up to 1.1 to 2.8 times what there is came, together, to 0.88 to 0.90 of it. Under MPS they don't
-take turns.
+From a first run on an H200 (driver 580, no MPS) with mobilenet_v2 and resnet50, bf16, on resident batches: jobs whose
+busy time alone summed up to 1.1 to 2.8 times what there is came, together, to 0.88 to 0.90 of it. Measured anew since
+(results/h200-copies-2026, results/h200-pairs-2026): 0.88 to 0.89. Under MPS they don't take turns.
 """
 
 MOST_ROUNDS = 1_000

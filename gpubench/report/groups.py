@@ -35,7 +35,11 @@ class Group:
     @property
     def label(self) -> str:
         """`3 copies (batch_size=16)`."""
-        said = [f"{field}={result.cell(known(self.rows[0], field))}" for field in self.where]
+        said = [
+            f"{field}={result.cell(value)}"
+            for field in self.where
+            if (value := known(self.rows[0], field)) is not None
+        ]
         return f"{self.name} ({', '.join(said)})" if said else self.name
 
 

@@ -233,6 +233,16 @@ def _shared_gpu(case: Case) -> str | None:
     )
 
 
+def _faster_together(case: Case) -> str | None:
+    slowdown = case.number("slowdown")
+    if slowdown is None or slowdown >= 1 - SPREAD_PCT / 100:
+        return None
+    return (
+        f"it took {slowdown:.2f} times as long as alone, which sharing can't do: its epoch time differs from process "
+        "to process by as much; use --repeats 3"
+    )
+
+
 def _solo_stale(case: Case) -> str | None:
     if not case.stale_solo:
         return None
@@ -270,6 +280,7 @@ RULES: dict[str, Callable[[Case], str | None]] = {
     "breakdown": _breakdown,
     "shared-gpu": _shared_gpu,
     "solo-stale": _solo_stale,
+    "faster-together": _faster_together,
 }
 """Code -> the sentence, or None where there is no such doubt."""
 ANY_ENDING = ("stranger", "desktop", "cpu-starved", "dp", "dp-channels-last")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench import catalog
-from gpubench.experiment.experiment import Axis, Experiment
+from gpubench.experiment.experiment import Experiment
 from gpubench.experiment.groups import Group
 from gpubench.experiment.plan import Unit, expand
 from gpubench.experiment.skips import OutOfMemory, Room, skip_reason

@@ -89,6 +89,7 @@ CASES: dict[str, tuple[Case, str]] = {
     "compile-cache": (case('execution = "compile"'), "compile the model"),
     "breakdown": (case("breakdown = true", result={"breakdown_cost_pct": 1.25}), "breakdown_cost_pct"),
     "shared-gpu": (replace(case(), neighbours=Neighbours(count=2, on_gpus=1)), "divided by the busy time"),
+    "faster-together": (case(result={"slowdown": 0.9}), "0.90 times as long as alone"),
     "solo-stale": (replace(case(), stale_solo=True), "--retry stale"),
 }  # fmt: skip
 
