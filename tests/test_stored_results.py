@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from benches import sweep_of
 
+from gpubench.analysis.slowdown import verdict
 from gpubench.environment import machine
 from gpubench.experiment.experiment import Options, parse, with_options
 from gpubench.experiment.plan import expand
@@ -67,11 +68,12 @@ def broken(record: Record) -> list[str]:
         *_memory(record),
         *(f"{c} = {r[c]}" for c in SHARES if r.get(c) is not None and not 0 <= r[c] <= 100),
         *(f"{c} = {v}" for c, v in r.items() if isinstance(v, float) and (not math.isfinite(v) or v < 0)
-          and c != "loss" and c != "breakdown_cost_pct"),
+          and c not in ("loss", "breakdown_cost_pct", "overlap_gain")),
         *(f"{c} is 0" for c in NEVER_ZERO if r.get(c) == 0),
         *_pairs(r),
         *_part_of_the_cpus(record),
         *_windows(record),
+        *_group(record),
         *_reasons(record),
     ]  # fmt: skip
 
@@ -154,6 +156,27 @@ def _windows(record: Record) -> list[str]:
     return wrong
 
 
+def _group(record: Record) -> list[str]:
+    """A job's slowdown is its own, the verdict is that on the gain, and it measured while all jobs trained."""
+    if record.group_id is None or record.status != "ok" or "released" not in record.together:
+        return []
+    r, told, wrong = record.result, record.together, []
+    if r.get("slowdown") != pytest.approx(r["epoch_time_s"] / r["solo_epoch_time_s"]):
+        wrong.append(
+            f"slowdown {r.get('slowdown')} of {r['epoch_time_s']} s against {r['solo_epoch_time_s']} s"
+        )
+    if r.get("overlap_gain") is not None and r.get("sharing") != verdict(r["overlap_gain"]):
+        wrong.append(f"{r.get('sharing')} at a gain of {r['overlap_gain']}")
+    counted = {epoch["epoch"] for epoch in record.epochs if not epoch["warmup"]}
+    for window in record.windows:
+        inside = told["released"] <= window["t0"] < window["t1"] <= told["stopped"]
+        if inside != (window["epoch"] in counted):
+            wrong.append(
+                f"{window} and the span in which all trained, {told['released']} to {told['stopped']}"
+            )
+    return wrong
+
+
 def _reasons(record: Record) -> list[str]:
     """A value or a reason, never both, never neither."""
     wrong = []
@@ -186,7 +209,10 @@ def agree(folder: Path) -> None:
     lines = list(csv.DictReader((folder / "trials.csv").open(encoding="utf-8", newline="")))
     counting = newest(Results(folder).records()).values()
     by_id = {record.trial_id: record for record in counting}
-    assert {line["trial_id"] for line in lines if line["status"] not in ("skipped", "missing")} == set(by_id)
+    ran = {line["trial_id"] for line in lines if line["status"] not in ("skipped", "missing")}
+    taken_along = {trial_id for trial_id, record in by_id.items() if record.status == "skipped"}
+    assert ran == set(by_id) - taken_along
+    assert taken_along <= {line["trial_id"] for line in lines}
     for line in lines:
         if line["trial_id"] not in by_id:
             continue
@@ -201,7 +227,8 @@ def agree(folder: Path) -> None:
 
 def test_a_broken_record_is_seen() -> None:
     """Each rule can fail: a record with a fault for each of them."""
-    sound = next((p.values[0] for p in stored() if p.values[0].status == "ok"), None)
+    all_ok = (p.values[0] for p in stored() if p.values[0].status == "ok")
+    sound = next((one for one in all_ok if one.result.get("top1_pct") and one.group_id is None), None)
     assert isinstance(sound, Record), "there is no stored result to break"
     result, windows = sound.result, sound.windows
     faults: list[dict[str, Any]] = [
@@ -224,6 +251,21 @@ def test_a_broken_record_is_seen() -> None:
     ]
     for fault in faults:
         assert broken(sound.model_copy(update=fault)), fault
+
+
+def test_a_broken_group_is_seen() -> None:
+    job = next(p.values[0] for p in stored() if p.values[0].result.get("sharing") == "merely concurrent"
+               and p.values[0].together)  # fmt: skip
+    result, together, first = job.result, job.together, job.windows[-1]
+    faults: list[dict[str, Any]] = [
+        {"result": result | {"slowdown": 1.01 * result["slowdown"]}},
+        {"result": result | {"sharing": "parallel"}},
+        {"together": together | {"released": first["t0"] + 0.1}},
+        {"together": together | {"stopped": first["t1"] - 0.1}},
+        {"together": together | {"released": 0.0}},
+    ]
+    for fault in faults:
+        assert broken(job.model_copy(update=fault)), fault
 
 
 # ---------------------------------------------------------------- of a fresh sweep
