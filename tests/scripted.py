@@ -106,7 +106,7 @@ def warms_up(spec: Spec, seconds: float | None = None) -> Iterator[Event]:
     yield from hello(spec)
     for number in range(spec["warmup_epochs"]):
         yield from epoch(spec, number, seconds=seconds)
-    if spec["jobs"] > 1:
+    if spec.get("jobs", 1) > 1:
         for rank in range(spec["ranks"]):
             yield {"event": "ready", "rank": rank}
         yield told("go")
@@ -114,7 +114,7 @@ def warms_up(spec: Spec, seconds: float | None = None) -> Iterator[Event]:
 
 def fills(spec: Spec) -> Iterator[Event]:
     """Trains on until every job of the group has measured its epochs, where there are several."""
-    if spec["jobs"] > 1:
+    if spec.get("jobs", 1) > 1:
         yield {"event": "filling", "rank": 0, "at": time.monotonic()}
         yield told("stop")
 
@@ -221,7 +221,7 @@ class ScriptedTrial:
         if event is HANG:
             self._hanging = True
             return []
-        if event is not None and event["event"] == "until":
+        if event is not None and event.get("event") == "until":
             self._until = event
             return []
         self._over = event is None

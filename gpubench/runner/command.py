@@ -61,13 +61,10 @@ def read_experiment(path: Path | None, options: Options, *, has_gpu: bool) -> Ex
         if "data" in options.fields:  # other images have a size of their own
             base = replace(base, fixed={k: v for k, v in base.fixed.items() if k != "input_size"})
     asked = experiments.with_options(base, options)
-    # Other axes ask another question than the built-in one, and so do jobs that run together.
-    if path is not None or (asked.varied, asked.groups) == (base.varied, base.groups):
-        return asked
-    paired = any(group.pairs for group in asked.groups)
-    copied = "copies" in options.fields
-    name = "pairs" if paired else "together" if asked.groups or copied else asked.name
-    return replace(asked, question="", name=name)
+    # Other axes ask another question than the built-in one, and so do jobs that run together. Its name stays: with it
+    # the results folder, where rows of trials alone may be that jobs can be compared with.
+    same = path is not None or (asked.varied, asked.groups) == (base.varied, base.groups)
+    return asked if same else replace(asked, question="")
 
 
 def make_plan(experiment: Experiment, machine: environment.Machine, sources: Disk, order: str | None) -> Plan:

@@ -42,7 +42,7 @@ SENSELESS: list[tuple[str, dict[str, Any], str, str]] = [
     ("_target", {"until_top1": 60.0, "steps": 50}, "cuda", "until_top1 trains whole epochs, not steps"),
     ("_target", {"until_top1": 60.0, "variant": "synthetic"}, "cpu", "variant synthetic reads no images"),
     ("_breakdown", {"breakdown": True, "execution": "graph"}, "cuda", "breakdown finds no parts"),
-    ("_copies", {"copies": 2}, "cuda", "several copies"),
+    ("_alone", {"cpu_sharing": "pinned"}, "cuda", "only among jobs that run together"),
 ]  # fmt: skip
 
 SENSIBLE: list[tuple[dict[str, Any], str]] = [
@@ -95,4 +95,19 @@ def test_an_accuracy_needs_images_to_judge_by() -> None:
 
 
 def test_every_rule_is_tested() -> None:
-    assert {rule.__name__ for rule in checks.RULES} == {rule for rule, *_ in SENSELESS}
+    of_groups = {"_together"}
+    assert {rule.__name__ for rule in checks.RULES} - of_groups == {rule for rule, *_ in SENSELESS}
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"until_top1": 60.0}, "leave top-1 to the trial alone"),
+        ({"breakdown": True}, "are timed alone"),
+        ({}, None),
+    ],
+)
+def test_jobs_that_run_together(fields: dict[str, Any], words: str | None) -> None:
+    t = make(fields)
+    reason = checks.why_senseless(t, catalog.VARIANTS[t.variant], "cuda", Images(), together=2)
+    assert (reason is None) if words is None else words in (reason or "")

@@ -64,7 +64,13 @@ def spec(ranks: int = 1, epochs: int = 3, batch_size: int = 16) -> dict[str, Any
 
 def told(events: list[Event], forced: Any = None, ranks: int = 1) -> Outcome:
     return outcome(
-        events, ranks=ranks, batch_size=16, steps=None, has_validation=True, forced=forced, last_words="help"
+        events,
+        ranks=ranks,
+        batch_size=16,
+        steps=None,
+        no_quality="no images",
+        forced=forced,
+        last_words="help",
     )
 
 

@@ -285,7 +285,7 @@ def test_jobs_that_share_no_gpu_keep_what_was_measured() -> None:
     assert not {"energy_j", "energy_source", "gpu_busy_s_per_epoch"} & set(found.result[0])
 
 
-@pytest.mark.parametrize("lacking", [None, solo(2.0), solo(2.0, gpu_busy_s_per_epoch=0.0)])
+@pytest.mark.parametrize("lacking", [None, solo(2.0)])
 def test_where_one_jobs_work_is_not_known_nobodys_energy_is(lacking: Record | None) -> None:
     jobs = [ran(4.0, 0, joules={0: 400.0}), ran(4.0, 0, joules={0: 400.0})]
     found = compared(jobs, [solo(2.0, gpu_busy_s_per_epoch=1.0), lacking])
@@ -293,6 +293,13 @@ def test_where_one_jobs_work_is_not_known_nobodys_energy_is(lacking: Record | No
         for column in (*ENERGY, "energy_source"):
             assert mine[column] is None
             assert why[column] == "the GPU was shared, and how much of its work was this job's is not known"
+
+
+def test_a_job_that_keeps_its_gpu_idle_leaves_all_energy_to_the_other() -> None:
+    jobs = [ran(4.0, 0, joules={0: 400.0}), ran(4.0, 0, joules={0: 400.0})]
+    found = compared(jobs, [solo(2.0, gpu_busy_s_per_epoch=1.0), solo(2.0, gpu_busy_s_per_epoch=0.0)])
+    assert [shares["GPU-0"] for shares in found.shares] == [1.0, 0.0]
+    assert found.result[0]["energy_j"] == 400.0
 
 
 def test_where_no_joules_are_known_the_first_reason_stays() -> None:
