@@ -54,7 +54,7 @@ class Demand:
     cpus: float
     """CPUs' worth of time that it may use."""
     cpu_set: Hashable
-    """Jobs with equal ones share those CPUs."""
+    """Which CPUs: jobs with equal ones share them. A frozenset of numbers may also lie within another job's."""
     loaders: int = 0
     """Processes among which it divides its CPU work, all but that of its ranks; 0: not known."""
     ranks: int = 1
@@ -88,7 +88,7 @@ class Prediction:
     rounds: dict[str, float]
     """Shared resource -> the least s that it takes for one epoch of each job that uses it.
 
-    `gpu 0` by the GPU's number; `cpu`, or `cpu 0`, `cpu 1` where jobs use several sets of CPUs, in their order.
+    `gpu 0` by the GPU's number; `cpu`, or `cpu 0`, `cpu 1` where jobs share several sets of CPUs, in their order.
     Left out where the need of one of the jobs is not known.
     """
     unknown: tuple[str, ...]
@@ -133,7 +133,7 @@ def predict(demands: Sequence[Demand | None], *, slicing: float = SLICING) -> Pr
     known = [one for one in demands if one is not None]
     if len(known) < 2 or len(known) < len(demands):
         return None
-    needs = [_needs(one) for one in known]
+    needs = [_needs(one, known) for one in known]
     room = _capacities(known)
     uses = [
         {
@@ -155,7 +155,7 @@ def predict(demands: Sequence[Demand | None], *, slicing: float = SLICING) -> Pr
     shared = {
         r: [mine[r] for mine in needs if r in mine] for r in room if sum(r in mine for mine in needs) > 1
     }
-    names = _names(room)
+    names = _names(shared)
     waited_for = {
         resource[0]
         for mine, pace in zip(held, paces, strict=True)
@@ -233,9 +233,20 @@ def _paces(
     return paces
 
 
-def _needs(one: Demand) -> dict[Resource, float | None]:
-    """Resource -> seconds an epoch; None where that is not known."""
-    return {("cpu", one.cpu_set): one.cpu_s, **{("gpu", gpu): one.gpu_s for gpu in one.gpus}}
+def _needs(one: Demand, all_jobs: Sequence[Demand]) -> dict[Resource, float | None]:
+    """Resource -> seconds an epoch; None where that is not known.
+
+    A job's work on the CPUs is work on every set of CPUs that its own lie in: of each, there is no more than it has.
+    """
+    sets = dict.fromkeys(other.cpu_set for other in all_jobs)
+    cpus: dict[Resource, float | None] = {("cpu", s): one.cpu_s for s in sets if _within(one.cpu_set, s)}
+    return {**cpus, **{("gpu", gpu): one.gpu_s for gpu in one.gpus}}
+
+
+def _within(own: Hashable, other: Hashable) -> bool:
+    if isinstance(own, frozenset) and isinstance(other, frozenset):
+        return own <= other
+    return own == other
 
 
 def _capacities(demands: Sequence[Demand]) -> dict[Resource, float]:

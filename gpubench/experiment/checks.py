@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -201,10 +201,20 @@ def why_senseless(
     return None
 
 
-def why_not_together(trials: Sequence[Trial]) -> str | None:
+def why_not_together(trials: list[Trial]) -> str | None:
     """Why these jobs can't run side by side; None where they can."""
     if len({t.cpu_sharing for t in trials}) > 1:
         return "jobs that run together have their CPUs all shared or all pinned"
     if len({t.steps is None for t in trials}) > 1:
         return "jobs that run together measure all steps or all epochs"
+    for place, t in enumerate(trials):
+        if t.gpu_mem_cap_mib is not None and any(
+            _gpus(t) & _gpus(o) for o in trials[:place] + trials[place + 1 :]
+        ):
+            return "a GPU memory cap holds for each job by itself; leave it out where jobs share a GPU"
     return None
+
+
+def _gpus(t: Trial) -> set[int]:
+    """The GPUs of a trial by number; those of a trial that names none are the first."""
+    return set(t.gpu_ids) if t.gpu_ids is not None else set(range(t.gpus or 1))

@@ -239,7 +239,7 @@ def _faster_together(case: Case) -> str | None:
         return None
     return (
         f"it took {slowdown:.2f} times as long as alone, which sharing can't do: its epoch time differs from process "
-        "to process by as much; use --repeats 3"
+        "to process by as much, or something disturbed the trial alone; use --repeats 3 --fresh"
     )
 
 

@@ -68,8 +68,8 @@ def predicted(
 ) -> tuple[Prediction | None, str | None]:
     """What rows of the trials alone say of them together, on these GPUs and CPUs; or why they say nothing."""
     demands = [
-        demand(solo, gpus=one.gpu_ids, cpus=one.cpus, cpu_set=cpu_set)
-        for solo, one, cpu_set in zip(alone, resolved, _cpu_sets(resolved), strict=True)
+        demand(solo, gpus=one.gpu_ids, cpus=one.cpus, cpu_set=frozenset(one.cpu_ids))
+        for solo, one in zip(alone, resolved, strict=True)
     ]
     by_turns = any(solo.get("mps") != "on" for solo in alone)
     made = predict(demands, slicing=SLICING if by_turns else 0.0)
@@ -78,16 +78,6 @@ def predicted(
     if made.unknown:  # the rest of it would be taken for nothing
         return None, f"not known of the trials alone: {', '.join(made.unknown)}"
     return made, None
-
-
-def _cpu_sets(resolved: Sequence[Where]) -> list[int]:
-    """A number for each job: equal for jobs whose CPUs overlap, be it through others'."""
-    sets = list(range(len(resolved)))
-    for place, one in enumerate(resolved):
-        for earlier in range(place):
-            if set(one.cpu_ids) & set(resolved[earlier].cpu_ids):
-                sets = [sets[earlier] if known == sets[place] else known for known in sets]
-    return sets
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -96,7 +96,7 @@ def test_pinned_jobs_do_not_share_cpus():
     assert (found.slowdowns, found.rounds) == ((1.0, 1.0), {})
     both = predict([*jobs, job(2.0, cpu=4.0, cpus=4.0, cpu_set=1)])
     assert both.slowdowns == pytest.approx((1.0, 2.0, 1.0))
-    assert both.rounds == {"cpu 1": 2.0}
+    assert both.rounds == {"cpu": 2.0}
 
 
 def test_a_resource_over_full_by_rounding_is_full():
@@ -122,6 +122,19 @@ def test_a_busy_rank_needs_a_cpu_for_itself_and_gets_no_more_than_a_loader():
     assert found.slowdowns == pytest.approx((1.99, 1.92, 1.87), rel=0.15)
     assert max(found.slowdowns) / min(found.slowdowns) < 1.1, "not by an equal part of the CPUs each"
     assert found.rounds["cpu"] == pytest.approx(8.2, abs=0.1)
+
+
+def test_cpus_within_others_are_shared_with_them():
+    """Two jobs bound to CPUs 0 and 1, which both fill; a third may use 0 to 7."""
+
+    def on(cpus, seconds):
+        return job(1.0, cpu=seconds, cpus=cpus, cpu_set=frozenset(range(cpus)))
+
+    assert predict([on(2, 2.0), on(2, 2.0)]).slowdowns == pytest.approx((2.0, 2.0))
+    light = predict([on(2, 2.0), on(2, 2.0), on(8, 0.5)])
+    assert light.slowdowns == pytest.approx((2.0, 2.0, 1.0))
+    assert light.rounds == {"cpu 0": pytest.approx(2.0), "cpu 1": pytest.approx(4.5 / 8)}
+    assert predict([on(2, 2.0), on(2, 2.0), on(8, 8.0)]).slowdowns == pytest.approx((2.0, 2.0, 4 / 3))
 
 
 def test_waiting_for_other_ranks_keeps_a_gpu_busy():

@@ -111,3 +111,19 @@ def test_jobs_that_run_together(fields: dict[str, Any], words: str | None) -> No
     t = make(fields)
     reason = checks.why_senseless(t, catalog.VARIANTS[t.variant], "cuda", Images(), together=2)
     assert (reason is None) if words is None else words in (reason or "")
+
+
+@pytest.mark.parametrize(
+    ("jobs", "words"),
+    [
+        ([{"gpu_mem_cap_mib": 12288, "gpus": 1}, {"gpus": 1}], "holds for each job by itself"),
+        ([{"gpu_ids": (0,)}, {"gpu_mem_cap_mib": 12288, "gpu_ids": (0, 1)}], "holds for each job by itself"),
+        ([{"gpu_mem_cap_mib": 12288, "gpu_ids": (0,)}, {"gpu_mem_cap_mib": 12288, "gpu_ids": (1,)}], None),
+        ([{"cpu_sharing": "pinned"}, {}], "all shared or all pinned"),
+        ([{"steps": 5}, {}], "all steps or all epochs"),
+        ([{"steps": 5}, {"steps": 9, "model": "lenet"}], None),
+    ],
+)
+def test_which_jobs_can_run_together(jobs: list[dict[str, Any]], words: str | None) -> None:
+    reason = checks.why_not_together([make(fields) for fields in jobs])
+    assert (reason is None) if words is None else words in (reason or "")
