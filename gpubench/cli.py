@@ -114,9 +114,7 @@ def sweep(
     ] = None,
     job: Annotated[
         list[str] | None,
-        _field(
-            "--job", "one of several jobs that run together; give it two or more times", metavar="F=V,F=V,…"
-        ),
+        _field("--job", "one of several jobs that run together; give it once for each", metavar="F=V,F=V,…"),
     ] = None,
     pairs: Annotated[
         bool, _field("--pairs", "measure every pair of the --job's on one GPU", metavar=None)
@@ -217,7 +215,9 @@ def predict(
     ] = None,
     job: Annotated[
         list[str] | None,
-        typer.Option("--job", metavar="F=V,F=V,…", help="One of the jobs; give it two or more times."),
+        typer.Option(
+            "--job", metavar="F=V,F=V,…", help="One of several jobs that run together; give it once for each."
+        ),
     ] = None,
     copies: Annotated[
         str | None, typer.Option("--copies", metavar="VALUES", help="Identical jobs at once: 2,3.")

@@ -243,7 +243,10 @@ def mps(environ: Mapping[str, str], proc: Path = Path("/proc")) -> str:
     if not os.access(folder / "control", os.F_OK):
         return "off"
     # The daemon takes this file with it when it ends, and leaves the socket `control` behind.
-    match _words(folder / "nvidia-cuda-mps-control.pid"):
+    pid_file = folder / "nvidia-cuda-mps-control.pid"
+    if pid_file.exists() and not os.access(pid_file, os.R_OK):
+        return "perhaps"  # another user's
+    match _words(pid_file):
         case [pid] if _words(proc / pid / "comm") == [_MPS_NAME]:
             return "on"
         case []:

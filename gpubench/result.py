@@ -335,7 +335,8 @@ def ending(statuses: Collection[str]) -> Status:
 
     Those that a neighbour took with it are `skipped`, and tell nothing themselves.
     """
-    return next((status for status in _WORST_FIRST if status in statuses), "missing")
+    worst: Status = next((status for status in _WORST_FIRST if status in statuses), "missing")
+    return "failed" if worst == "ok" and "skipped" in statuses else worst
 
 
 def row(record: Record) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gpubench import result
-from gpubench.analysis.slowdown import verdict
+from gpubench.analysis.slowdown import overlap_gain, slowdown, undecidable, verdict
 from gpubench.analysis.varied import Row, machine
 from gpubench.result import Column
 
@@ -66,8 +66,13 @@ def merge_repeats(rows: Sequence[Row]) -> list[dict[str, Any]]:
     ("ok", or "2 ok, 1 failed"), and the doubt `spread` where epoch times lie far apart. Jobs of one group agree in
     `group_id` (the least of their repeats'), and what was found out about it, `together`, is the first ok repeat's
     but for `gain_range`, which holds those of all.
+    Medians of quotients are no quotients of medians, so slowdowns are worked out from the merged times, and the
+    overlap gain of a group from the merged slowdowns of its jobs. Where nothing is repeated, all stays as stored.
     """
-    return [_merge(same) for same in _alike(rows)]
+    merged = [_merge(same) for same in _alike(rows)]
+    for jobs in _groups(merged):
+        _compare(jobs)
+    return merged
 
 
 def with_spread(rows: Sequence[Row]) -> list[Row]:
@@ -111,10 +116,13 @@ def _merge(same: Sequence[Row]) -> dict[str, Any]:
         for name in FIGURES:
             found = [row.get(name) for row in good]
             merged[name] = SPECIAL.get(name, _middle)(found)
+        merged["slowdown"] = _slowdown(merged)
+        why_not = _undecided(good)
         if merged.get("overlap_gain") is not None:
-            merged["sharing"] = verdict(merged["overlap_gain"])
+            merged["sharing"] = None if why_not else verdict(merged["overlap_gain"])
         if merged.get("together"):
-            merged["together"] = {**merged["together"], "gain_range": _gain_range(good)}
+            own = {"gain_range": _gain_range(good), "undecidable": why_not}
+            merged["together"] = {**merged["together"], **own}
         times = _times(good)
         merged["epoch_time_iqr_s"] = iqr(times)
         if merged.get("images_per_epoch") and merged.get("epoch_time_s"):
@@ -124,6 +132,51 @@ def _merge(same: Sequence[Row]) -> dict[str, Any]:
             merged["doubts"] = _codes(same, "spread")
             merged["doubt_texts"] = {**merged["doubt_texts"], "spread": SPREAD}
     return merged
+
+
+def _slowdown(merged: Row) -> float | None:
+    """From the merged times; the median of the slowdowns where one of the times is not known."""
+    found = slowdown(merged.get("epoch_time_s"), merged.get("solo_epoch_time_s"))
+    known: float | None = merged.get("slowdown")
+    return known if found is None else found
+
+
+def _groups(merged: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """The jobs of each group. One without an id can't be told from others of its name, so it is left out."""
+    found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in merged:
+        if row.get("group_id"):
+            found.setdefault((row.get("group"), row["group_id"], machine(row)), []).append(row)
+    return list(found.values())
+
+
+def _compare(jobs: Sequence[dict[str, Any]]) -> None:
+    """Gives the jobs of a group one overlap gain, that of their slowdowns, if any of them was repeated.
+
+    Where not all of its jobs have a slowdown, the gain stays the median of the repeats that had one.
+    """
+    if all(row["repeats"] < 2 for row in jobs):
+        return
+    size = max((row.get("together") or {}).get("jobs") or 0 for row in jobs)
+    slowdowns = [row.get("slowdown") for row in jobs]
+    gain = overlap_gain(slowdowns)
+    if gain is None or len(jobs) < size:
+        return
+    stored = [(row.get("together") or {}).get("undecidable") for row in jobs]
+    why_not = next(filter(None, stored), None) or undecidable(slowdowns, jobs)
+    for row in jobs:
+        row["overlap_gain"], row["sharing"] = gain, None if why_not else verdict(gain)
+        facts = row.get("together")
+        if facts:
+            # One job's time of one repeat, beside another's of another, may give a gain that no repeat had.
+            ends = [*(facts.get("gain_range") or []), gain]
+            row["together"] = {**facts, "gain_range": [min(ends), max(ends)], "undecidable": why_not}
+
+
+def _undecided(rows: Sequence[Row]) -> str | None:
+    """Why there is no verdict, where at least half of the repeats allow none."""
+    found = [why for row in rows if (why := (row.get("together") or {}).get("undecidable"))]
+    return found[0] if 2 * len(found) >= len(rows) and found else None
 
 
 def _gain_range(rows: Sequence[Row]) -> list[float] | None:

@@ -12,9 +12,8 @@ from typing import Any
 
 from gpubench.analysis.slowdown import verdict, verdict_between
 from gpubench.analysis.varied import Row
+from gpubench.analysis.words import MINUS, listed
 from gpubench.rounding import half_up
-
-MINUS = "−"  # U+2212: as in tables
 
 UNWATCHED = {"GPUs": "kernel launches, PCIe and caches", "jobs": "memory bandwidth and caches"}
 """What nobody looks at, by what waits."""
@@ -89,6 +88,9 @@ BY_NAME: dict[str, Watched] = {one.name: one for one in WATCHED}
 ROOM = ("cpu", "gpu", "gpu memory", "memory bandwidth")
 """Resources of which something can be left."""
 
+AS_ALONE = 1.1
+"""Slowdown up to which a job is about as fast as alone; down to 1 / AS_ALONE."""
+
 SHORT = "GPU memory ran short: the allocator had to give some back and try again ({together}; alone {alone})"
 """Said instead where it did so without being full by the figures, which come from samples."""
 
@@ -158,11 +160,20 @@ def full_together(resources: Sequence[Resource]) -> tuple[str, ...]:
     return tuple(one.name for one in resources if one.full_together)
 
 
-def sentence(gain: float, gain_range: tuple[float, float] | None, resources: Sequence[Resource]) -> str:
-    """The verdict with what speaks for it, for people; no full stop. `gain_range`: see `slowdown.gain_range`."""
+def sentence(
+    gain: float,
+    gain_range: tuple[float, float] | None,
+    resources: Sequence[Resource],
+    *,
+    slowdowns: Sequence[float] = (),
+) -> str:
+    """The verdict with what speaks for it, for people; no full stop.
+
+    `gain_range`: see `slowdown.gain_range`. `slowdowns`: one a job; empty where they are not known.
+    """
     word = verdict_between(*gain_range) if gain_range else verdict(gain)
     between = f", {_digits(gain_range[0], 2)} to {_digits(gain_range[1], 2)}" if gain_range else ""
-    why = _room(resources) if word == "parallel" else _culprits(resources)
+    why = _room(resources, slowdowns) if word == "parallel" else _culprits(resources)
     return f"{word} (overlap gain {_digits(gain, 2)}{between}): {why}"
 
 
@@ -173,18 +184,28 @@ def _culprits(resources: Sequence[Resource]) -> str:
         return ", and ".join(found)
     unwatched = f"{UNWATCHED[_waiting(resources)]} are not watched"
     unknown = [BY_NAME[one.name].label for one in resources if not _known(one.together)]
-    unwatched += f", and not known: {_listed(unknown)}" if unknown else ""
+    unwatched += f", and not known: {listed(unknown)}" if unknown else ""
     seen = _figures([one for one in resources if _known(one.together)])
     nothing = f"none of the watched resources was full ({seen})" if seen else "no figure tells why"
     return f"{nothing}; {unwatched}"
 
 
-def _room(resources: Sequence[Resource]) -> str:
-    """What had room left. Something that was full is no culprit where every job was as fast as alone."""
+def _room(resources: Sequence[Resource], slowdowns: Sequence[float]) -> str:
+    """What had room left. Something that was full is no culprit where every job was as fast as alone.
+
+    The gain alone does not tell that: one job that was faster than alone outweighs another that waited.
+    """
     left = [one for one in resources if one.name in ROOM and not one.full_together and _known(one.together)]
     full = [_said(one, resources) for one in resources if one.full_together]
     parts = [f"there was room left ({_figures(left)})"] if left else []
-    parts += [f"each job was about as fast as alone although {', and '.join(full)}"] if full else []
+    uneven = any(not 1 / AS_ALONE <= value <= AS_ALONE for value in slowdowns)
+    if uneven:
+        ends = " to ".join(_digits(end(slowdowns), 2) for end in (min, max))
+        parts += [f"the jobs took {ends} times as long as alone"]
+    if full and slowdowns and not uneven:
+        parts += [f"each job was about as fast as alone although {', and '.join(full)}"]
+    elif full:
+        parts += [", and ".join(full)]
     return "; ".join(parts) or "how much room was left is not known"
 
 
@@ -219,11 +240,7 @@ def _percent(values: Sequence[float | None]) -> str:
     shown = ["unknown" if value is None else _digits(value, 0) for value in values]
     if len(set(shown)) == 1:
         return shown[0] + ("" if shown[0] == "unknown" else " %")
-    return f"{_listed(shown)} %"
-
-
-def _listed(words: Sequence[str]) -> str:
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+    return f"{listed(shown)} %"
 
 
 def _digits(value: float, digits: int) -> str:

@@ -8,6 +8,8 @@ from gpubench.analysis.varied import Row
 
 PARALLEL = 0.9
 CONCURRENT = 0.1
+IMPOSSIBLE = 0.8
+"""A job that takes less than this of its time alone was not sped up by its neighbours."""
 
 
 def slowdown(together_s: float | None, alone_s: float | None) -> float | None:
@@ -42,6 +44,20 @@ def gain_range(alone: Sequence[Row], together: Sequence[Row]) -> tuple[float, fl
     low = overlap_gain([(t + off_t) / (a - off_a) for (a, off_a), (t, off_t) in pairs])
     high = overlap_gain([(t - off_t) / (a + off_a) for (a, off_a), (t, off_t) in pairs])
     return None if low is None or high is None else (low, high)
+
+
+def undecidable(slowdowns: Sequence[float | None], times: Sequence[Row]) -> str | None:
+    """Why these figures allow no verdict; None where they do. `times`: rows of all jobs, alone and together."""
+    impossible = [(place, value) for place, value in enumerate(slowdowns, 1) if value and value < IMPOSSIBLE]
+    if impossible:
+        place, value = impossible[0]
+        return (
+            f"job {place} of {len(slowdowns)} took {value:.2f} times as long as alone, which sharing can't do: what it "
+            "took alone is wrong; measure it again (--fresh) on a quiet machine"
+        )
+    if any(half >= time / 2 for time, half in filter(None, map(_spread, times))):
+        return "epoch times spread by as much as they last; measure again on a quiet machine"
+    return None
 
 
 def verdict(gain: float) -> str:

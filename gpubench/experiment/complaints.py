@@ -33,6 +33,12 @@ def complaint(error: ErrorDetails, model: type[BaseModel]) -> str:
     """`until_top1 must be above 0 and below 100, not 200`: one error of a value of `model`, in one line."""
     place = [str(part) for part in error["loc"]]
     given = error["input"]
+    if (
+        error["type"] == "list_type"
+        and place in (["group"], ["zip"], ["exclude"])
+        and isinstance(given, Mapping)
+    ):
+        return f"[{place[0]}] is one of several: write [[{place[0]}]]"
     must = _must(error["type"], _field(model, place))
     words = f" must be {must}" if must else f": {error['msg']}"
     return ".".join(place) + words + ("" if isinstance(given, Mapping) else f", not {_said(given)}")

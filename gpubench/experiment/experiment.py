@@ -123,7 +123,8 @@ def parse(text: str, where: str) -> Experiment:
 
 def describe(error: ValidationError, model: type[BaseModel]) -> str:
     """The first of pydantic's complaints in one line, with the nearest valid name for an unknown key."""
-    first = error.errors()[0]
+    # A name that isn't known first: what it was meant for is then missing, too.
+    first = next((e for e in error.errors() if e["type"] == "extra_forbidden"), error.errors()[0])
     if first["type"] == "extra_forbidden":
         table = model
         for part in first["loc"][:-1]:

@@ -16,8 +16,9 @@ MOST_JOBS = 64
 UNCHANGED = "base"
 """Stands in names for a job that gives no field of its own."""
 
-# In names these need no `field=`: everybody knows them by their values.
-_BARE = ("model", "variant", "batch_size")
+BARE = ("model", "variant", "batch_size")
+"""Fields that need no `field=` in a job's name: everybody knows them by their values."""
+
 _CONTROL = frozenset({"Cc", "Zl", "Zp"})  # Unicode's classes of control codes and line ends
 
 
@@ -117,8 +118,8 @@ def is_one_line(text: str) -> bool:
 
 def label(job: Mapping[str, Any]) -> str:
     """A job by its own fields, in one line: `resnet34 16`, `32@0+1`, `64 workers=4`."""
-    words = [_said(job[name]) for name in _BARE if name in job]
-    words += [f"{name}={_said(v)}" for name, v in job.items() if name not in (*_BARE, "gpu_ids")]
+    words = [_said(job[name]) for name in BARE if name in job]
+    words += [f"{name}={_said(v)}" for name, v in job.items() if name not in (*BARE, "gpu_ids")]
     text = " ".join(words) or UNCHANGED
     if "gpu_ids" in job:
         text += "@" + _said(job["gpu_ids"])

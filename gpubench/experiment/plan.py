@@ -76,6 +76,8 @@ class Unit:
     """What is run, stored and sharded as one: a trial, or a whole group."""
 
     jobs: tuple[Job, ...]
+    baseline: bool = field(default=False, compare=False)
+    """Whether nobody asked for this trial: it is here for groups to be compared with."""
 
     @property
     def unit_id(self) -> str:
@@ -174,8 +176,13 @@ def expand(
 def _with_solos(units: Sequence[Unit]) -> Iterator[Unit]:
     """Each group after the trials alone that its jobs are compared with, each unit once."""
     told: set[str] = set()
+    asked = {unit.unit_id for unit in units}
     for unit in units:
-        solos = [Unit((job.place.solo,)) for job in unit.jobs if job.place]
+        solos = [
+            Unit((job.place.solo,), baseline=job.place.solo.trial_id not in asked)
+            for job in unit.jobs
+            if job.place
+        ]
         for one in (*solos, unit):
             if one.unit_id not in told:
                 told.add(one.unit_id)

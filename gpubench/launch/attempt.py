@@ -83,17 +83,24 @@ def attempt(
     for job in jobs:
         job.watcher.before()
     try:
-        for job in jobs:
-            job.launch(launcher)
-        _watch(jobs, timeout_s=timeout_s, should_stop=should_stop, look=look)
-    except UnusableError as error:  # the server was there when the sweep began: this is this unit's ending
-        lost = next((place for place, job in enumerate(jobs) if not job.is_launched), 0)
-        jobs[lost].done.forced = ("failed", str(error))
-        _cut(jobs, [lost])
+        if _launch(jobs, launcher):
+            _watch(jobs, timeout_s=timeout_s, should_stop=should_stop, look=look)
     finally:
         for job in jobs:
             job.end()
     return [job.done for job in jobs]
+
+
+def _launch(jobs: Sequence[_Job], launcher: Launcher) -> bool:
+    """Starts all; False where one can't be: the server was there when the sweep began, so this is the unit's ending."""
+    for place, job in enumerate(jobs):
+        try:
+            job.launch(launcher)
+        except UnusableError as error:
+            job.done.forced = ("failed", str(error))
+            _cut(jobs, [place])
+            return False
+    return True
 
 
 def _watch(
@@ -215,7 +222,8 @@ class _Job:
 
     @property
     def has_failed(self) -> bool:
-        return any(
+        """Whether it broke. One that has reported its result may abort in its teardown."""
+        return not self.complete and any(
             e["event"] == "error" or (e["event"] == "rank-exit" and e["code"] != 0) for e in self.done.events
         )
 

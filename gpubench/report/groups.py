@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from gpubench import result
 from gpubench.analysis import sharing
+from gpubench.analysis.audit.fairness import HARMLESS
 from gpubench.analysis.growth import percent
+from gpubench.analysis.repeats import codes
 from gpubench.analysis.sharing import Resource
 from gpubench.analysis.slowdown import verdict
-from gpubench.analysis.varied import Axes, Row, asked, known, varied
+from gpubench.analysis.varied import Axes, Row, asked, known, machine, solo, varied
 from gpubench.report.words import listed, number, signed
 
 COLUMNS = (
@@ -91,29 +93,61 @@ def agree(field: str, groups: Sequence[Sequence[Row]]) -> bool:
     return all(len({known(row, field) for row in rows}) == 1 for rows in groups)
 
 
-def sentences(groups: Sequence[Group]) -> list[str]:
-    """One a group that ended ok: the verdict, what was full, and how well it was predicted."""
-    return [f"{group.label}: {said}." for group in groups if (said := _sentence(group.rows))]
+def sentences(groups: Sequence[Group], alone: Sequence[Row] = (), trials: Sequence[Row] = ()) -> list[str]:
+    """One a group that ended ok: the verdict, what was full, what it rests on, and how well it was predicted.
+
+    `alone`: the table's rows, repeats merged; `trials`: what they were merged from.
+    """
+    doubts = _doubts_alone(alone, trials)
+    return [f"{group.label}: {said}." for group in groups if (said := _sentence(group.rows, doubts))]
 
 
-def _sentence(rows: Sequence[Row]) -> str:
+Doubts = Mapping[tuple[str, str | None], frozenset[str]]
+"""A trial's id and its machine -> the codes of its row's doubts."""
+
+
+def _doubts_alone(alone: Sequence[Row], trials: Sequence[Row]) -> Doubts:
+    """Of trials alone, those doubts that may have moved their times. A repeat has those of all its repeats."""
+    of_rows = {
+        (row.get("config_id") or row["trial_id"], machine(row)): frozenset(codes(row)) - HARMLESS
+        for row in solo(alone)
+    }
+    return {
+        (row["trial_id"], machine(row)): found
+        for row in solo(trials)
+        if (found := of_rows.get((row.get("config_id") or row["trial_id"], machine(row))))
+    }
+
+
+def _sentence(rows: Sequence[Row], doubts: Doubts) -> str:
     if any(row["status"] != "ok" for row in rows):
         return ""
-    return "; ".join(part for part in (_verdict(rows[0]), _predicted(rows)) if part)
+    rests = _rests(rows, doubts) if rows[0].get("overlap_gain") is not None else ""
+    return "; ".join(part for part in (_verdict(rows), rests, _predicted(rows)) if part)
 
 
-def _verdict(row: Row) -> str:
+def _rests(rows: Sequence[Row], doubts: Doubts) -> str:
+    """What is doubtful of the trials that the jobs are compared with."""
+    found = {code for row in rows for code in doubts.get((str(row.get("solo_id")), machine(row)), ())}
+    return f"it rests on trials alone with doubts ({', '.join(sorted(found))})" if found else ""
+
+
+def _verdict(rows: Sequence[Row]) -> str:
+    row = rows[0]
     gain, found = row.get("overlap_gain"), row.get("together") or {}
     if gain is None:
         why = (row.get("missing") or {}).get("overlap_gain")
         return f"no verdict: {why}" if why else ""
+    if found.get("undecidable"):
+        return f"no verdict (overlap gain {number(gain, 2)}): {found['undecidable']}"
     ends = found.get("gain_range")
     if ends and number(ends[0], 2) == number(ends[1], 2):
         ends = None
     if not found.get("resources"):
         return f"{verdict(gain)} (overlap gain {number(gain, 2)})"
     resources = [Resource.from_dict(one) for one in found["resources"]]
-    return sharing.sentence(gain, (ends[0], ends[1]) if ends else None, resources)
+    slowdowns = [one["slowdown"] for one in rows if one.get("slowdown") is not None]
+    return sharing.sentence(gain, (ends[0], ends[1]) if ends else None, resources, slowdowns=slowdowns)
 
 
 def _predicted(rows: Sequence[Row]) -> str:

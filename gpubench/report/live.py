@@ -238,7 +238,9 @@ def _times(rows: Sequence[Row]) -> str:
     if len(slowdowns) == len(rows):
         said += f" ({listed([words.number(value, 2) for value in slowdowns])} times alone)"
     if gain is not None:
-        said += f": {rows[0].get('sharing') or verdict(gain)}, overlap gain {words.number(gain, 2)}"
+        undecidable = (rows[0].get("together") or {}).get("undecidable")
+        word = "no verdict" if undecidable else rows[0].get("sharing") or verdict(gain)
+        said += f": {word}, overlap gain {words.number(gain, 2)}"
     return said
 
 

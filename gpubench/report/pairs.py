@@ -7,12 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpubench import result
-from gpubench.analysis.varied import Axes, Row, known, machine, varied
-from gpubench.report.groups import Group, agree
-from gpubench.report.words import BARE, UNKNOWN, clean, number
+from gpubench.analysis.varied import CANDIDATES, Axes, Row, known, machine, varied
+from gpubench.experiment.groups import BARE
+from gpubench.report.groups import Group
+from gpubench.report.words import UNKNOWN, WORDS, clean, number
 
 FEWEST = 3
 """Pairs, and jobs, from which a matrix tells more than the rows do."""
+
+
+DIVIDED = ("workers", "cpus")
+"""Fields of which a job gets what its neighbours leave, unless it asks for a number."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,24 +34,69 @@ Job = tuple[Any, ...]
 """What tells one job from the others: its values of the fields in which jobs differ."""
 
 
+Place = tuple[str | None, tuple[tuple[int, ...], ...]]
+"""A machine, and the sets of its GPUs that the two jobs of a pair use."""
+
+
 def matrices(groups: Sequence[Group], axes: Axes = ()) -> list[Matrix]:
-    """Two matrices for each combination of the other axes: slowdowns and overlap gains. None for too few pairs."""
-    pairs = [group for group in groups if len(group.rows) == 2]
-    fields = varied([row for pair in pairs for row in pair.rows], axes)
-    others = [field for field in fields if agree(field, [pair.rows for pair in pairs])]
-    own = [field for field in fields if field not in others]
-    places: dict[tuple[Any, ...], list[Group]] = {}
-    for pair in pairs:
-        first = pair.rows[0]
-        place = (machine(first), *(known(first, field) for field in others))
-        places.setdefault(place, []).append(pair)
-    several = len({place[0] for place in places} - {None}) > 1
+    """Two matrices for each combination of the other axes: slowdowns and overlap gains. None for too few pairs.
+
+    Two jobs on GPUs of their own tell nothing of two on one GPU: pairs on other GPUs have matrices of their own.
+    """
+    places: dict[Place, list[Group]] = {}
+    for pair in groups:
+        if len(pair.rows) == 2:
+            places.setdefault((machine(pair.rows[0]), _gpus(pair)), []).append(pair)
+    enough = {place: pairs for place, pairs in places.items() if len(pairs) >= FEWEST}
+    machines, sets = ({place[side] for place in enough} for side in (0, 1))
     found = []
-    for (where, *_), mine in places.items():
-        said = [f"{field}={result.cell(known(mine[0].rows[0], field))}" for field in others]
-        said += [str(where)] if several and where else []
+    for (where, gpus), pairs in enough.items():
+        said = [f"gpu_ids={' and '.join(map(result.cell, gpus))}"] if gpus and len(sets) > 1 else []
+        said += [where] if where and len(machines) > 1 else []
+        found += _of_place(pairs, axes, said)
+    return found
+
+
+def _gpus(pair: Group) -> tuple[tuple[int, ...], ...]:
+    """The different sets of GPUs that its jobs use."""
+    used = {ids for row in pair.rows if (ids := known(row, "gpu_ids"))}
+    return tuple(sorted(used))
+
+
+def _of_place(pairs: Sequence[Group], axes: Axes, where: Sequence[str]) -> list[Matrix]:
+    """Those of pairs on the same GPUs. `where`: which, if that has to be said."""
+    fields = _fields([row for pair in pairs for row in pair.rows], axes)
+    own = [field for field in fields if any(len({_value(row, field) for row in p.rows}) > 1 for p in pairs)]
+    others = [field for field in fields if field not in own]
+    by_others: dict[Job, list[Group]] = {}
+    for pair in pairs:
+        by_others.setdefault(_job(pair.rows[0], others), []).append(pair)
+    found = []
+    for values, mine in by_others.items():
+        said = [_said(field, value) for field, value in zip(others, values, strict=True)]
+        said += where
         found += _matrices(mine, own, f" ({', '.join(said)})" if said else "")
     return found
+
+
+def _fields(rows: Sequence[Row], axes: Axes) -> list[str]:
+    """The fields in which jobs differ. What a job merely gets because of its neighbour makes it no other job."""
+    found = varied(rows, axes)
+    return [
+        field
+        for field in CANDIDATES
+        if (len({_value(row, field) for row in rows}) > 1 if field in DIVIDED else field in found)
+    ]
+
+
+def _value(row: Row, field: str) -> Any:
+    """What a job has; of what is divided, what it asked for: None if nothing."""
+    asked = row.get("asked") or {}
+    return asked[field] if field in DIVIDED and field in asked else known(row, field)
+
+
+def _said(field: str, value: Any) -> str:
+    return f"{field}={'auto' if value is None and field in DIVIDED else result.cell(value)}"
 
 
 def _matrices(pairs: Sequence[Group], own: Sequence[str], where: str) -> list[Matrix]:
@@ -92,7 +142,8 @@ def _both(measured: dict[tuple[Job, Job], Group], down: Job, across: Job) -> tup
         rows = measured[across, down].rows[::-1]
     else:
         return UNKNOWN, UNKNOWN
-    if (ended := _ending(rows)) != "ok":
+    if (status := _ending(rows)) != "ok":
+        ended = WORDS.get(status, status)
         return ended, ended
     times = [number(row["slowdown"], 2) if row.get("slowdown") is not None else UNKNOWN for row in rows]
     gain = rows[0].get("overlap_gain")
@@ -108,14 +159,14 @@ def _ending(rows: Sequence[Row]) -> str:
 
 
 def _job(row: Row, own: Sequence[str]) -> Job:
-    return tuple(known(row, field) for field in own)
+    return tuple(_value(row, field) for field in own)
 
 
 def _label(job: Job, own: Sequence[str]) -> str:
     """`resnet34 16`, `32 precision=bf16`."""
     parts = [
-        result.cell(value) if field in BARE else f"{field}={result.cell(value)}"
+        result.cell(value) if field in BARE else _said(field, value)
         for field, value in zip(own, job, strict=True)
-        if value is not None
+        if value is not None or field in DIVIDED
     ]
     return clean(" ".join(parts)) or "job"

@@ -11,14 +11,28 @@ from gpubench.report.words import UNKNOWN, clean, listed, many, number, signed
 
 RESOURCES = {"cpu": "the CPUs", "gpu": "the GPU"}
 """How a resource of `Prediction.limits` is called."""
+MOST_UNLIKE = 3
+"""Counts of GPUs and CPUs up to which each is told."""
 
 
 def origin(
-    machine: str, hardware: str, others: Sequence[str] = (), *, is_here: bool, as_markdown: bool = False
+    machine: str,
+    hardware: str,
+    others: Sequence[str] = (),
+    unlike: Sequence[str] = (),
+    *,
+    is_here: bool,
+    as_markdown: bool = False,
 ) -> str:
-    """One line: of which machine the rows are; ends in a newline. `others`: machines that were left out."""
+    """One line: of which machine the rows are; ends in a newline.
+
+    `others`: machines that were left out. `unlike`: GPUs and CPUs of hosts that rows are of, too, unlike `hardware`.
+    """
     name = f"{machine} ({hardware})" if hardware else machine
     said = f"By results of {name}{'' if is_here else ', which is not this machine'}."
+    if unlike:
+        shown = [*unlike[:MOST_UNLIKE], *["others"] * (len(unlike) > MOST_UNLIKE)]
+        said += f" Some rows were measured where there were {'; or '.join(shown)}."
     if others:
         said += f" Results of {listed(others)} are left out."
     return _line(said, as_markdown)
@@ -44,8 +58,6 @@ def answer(
         rows.append((clean(job), *times, number(slowdown, 2)))
     headings = ("job", "alone s", "predicted s", "times as long")
     said = [_verdict(prediction), *_rounds(prediction)]
-    if prediction.unknown:
-        said.append(f"Not known of all jobs, and so left out: {listed(prediction.unknown)}.")
     page = _page(headings, rows, [1, 2, 3], [*said, *notes], as_markdown)
     return f"{_heading(group, as_markdown)}\n\n{page}"
 

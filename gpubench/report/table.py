@@ -11,7 +11,18 @@ from gpubench.analysis import energy, scaling
 from gpubench.analysis.growth import growth, moves_with, ordered_axis
 from gpubench.analysis.knee import knees
 from gpubench.analysis.repeats import REPEATS
-from gpubench.analysis.varied import Axes, Row, asked, determined, machine, solo, together, values, varied
+from gpubench.analysis.varied import (
+    Axes,
+    Row,
+    asked,
+    determined,
+    known,
+    machine,
+    solo,
+    together,
+    values,
+    varied,
+)
 from gpubench.report import groups
 from gpubench.report.cells import texts
 from gpubench.report.choice import SHOW, Choice
@@ -87,7 +98,7 @@ class Table:
         return all(value is None or isinstance(value, (int, float)) for value in found)
 
 
-DETAILS = ("missing", "provenance", "facts", "together")
+DETAILS = ("missing", "provenance", "facts", "together", "asked")
 """What `row_of` adds for the reports on a table's sources and honesty; no column, and not for a JSON line."""
 
 
@@ -95,7 +106,7 @@ def row_of(record: Record) -> dict[str, Any]:
     """`result.row`, and what a table tells besides: `source`, `doubt_texts` (code -> sentence) and DETAILS.
 
     `missing` and `provenance` are the record's; `facts` are what it knows of the images, with `files` of the variant.
-    `together` is the record's, for a job of a group.
+    `together` is the record's, for a job of a group. `asked` is the trial, with None for what the machine settles.
     """
     return {
         **result.row(record),
@@ -104,6 +115,7 @@ def row_of(record: Record) -> dict[str, Any]:
         "missing": dict(record.missing),
         "provenance": dict(record.provenance),
         "together": dict(record.together),
+        "asked": dict(record.trial),
         "facts": {**record.data, "files": record.variant_definition.get("files")},
     }
 
@@ -146,7 +158,8 @@ def build(
     scaled = scaling.scale(grown, together(axes, "gpus", "ranks"), together(axes, "batch_size"))
     for row in grown:
         row["images_per_joule"], row["edp_js"] = energy.images_per_joule(row), energy.edp_js(row)
-    fields = varied(grown, axes) or ("batch_size",)
+    told = _shared_alike(grown)
+    fields = varied(told, axes) or ("batch_size",)
     # The rows that jobs are compared with answer no question of their own, unless somebody asked it.
     of_batches, of_devices = (
         not found or (not axes and not baselines) or bool(set(asked(axes)) & set(names))
@@ -163,10 +176,10 @@ def build(
     said = [knee.sentence for knee in knees(rows, tied)] if "batch_size" in fields and of_batches else []
     if of_devices and (sentence := scaling.sentence(grown, scaled)):
         said.append(sentence)
-    said += groups.sentences(found)
+    said += groups.sentences(found, grown, rows)
     return Table(
         name=clean(name),
-        heading=tuple(clean(line) for line in (question, *heading(rows, grown, fields)) if line),
+        heading=tuple(clean(line) for line in (question, *heading(rows, told, fields)) if line),
         columns=columns,
         cells=tuple(zip(*(_texts(column, grown, found) for column in columns), strict=True)),
         rows=tuple(grown),
@@ -182,6 +195,18 @@ def _only_baselines(rows: Sequence[Row]) -> bool:
     """Whether all trials by themselves are there because jobs are compared with them, not with each other."""
     wanted = {row.get("solo_id") for row in rows} - {None}
     return bool(wanted) and all(row["trial_id"] in wanted for row in rows if not row.get("group"))
+
+
+def _shared_alike(rows: Sequence[Row]) -> Sequence[Row]:
+    """The rows, those of trials alone with the groups' word on how CPUs are shared: by itself a trial shares none.
+
+    As they are where groups differ in it.
+    """
+    words = {known(row, "cpu_sharing") for row in rows if row.get("group")}
+    if len(words) != 1:
+        return rows
+    (word,) = words
+    return [row if row.get("group") else {**row, "cpu_sharing": word} for row in rows]
 
 
 def _needless(field: str, fields: Sequence[str], rows: Sequence[Row]) -> bool:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
+from gpubench.analysis.words import MINUS, listed
 from gpubench.rounding import half_up
+
+__all__ = ["ANSI", "UNKNOWN", "WORDS", "clean", "listed", "many", "number", "signed"]
 
 UNKNOWN = "–"
 """Stands where a figure could not be had."""
 
 WORDS = {"oom": "out of memory"}
 """Statuses that have a longer name where people read it."""
-
-MINUS = "−"  # U+2212: as wide as the plus sign, and never taken for a dash
-
-BARE = ("model", "variant", "batch_size")
-"""Fields whose values speak for themselves in a job's name."""
 
 ANSI = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|.)")
 
@@ -25,11 +22,6 @@ def clean(text: str) -> str:
     """One line of text without control codes: reasons may quote what a process printed in colour."""
     plain = ANSI.sub("", text)
     return "".join(sign if sign.isprintable() else " " for sign in plain)
-
-
-def listed(words: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def number(value: float, digits: int = 0) -> str:

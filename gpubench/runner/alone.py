@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpubench.analysis.repeats import merge_repeats
-from gpubench.experiment.groups import label
+from gpubench.experiment.groups import BARE, label
 from gpubench.experiment.plan import Job
 from gpubench.report.table import row_of
 from gpubench.report.words import WORDS, listed
@@ -25,8 +25,6 @@ OUGHT = {"workers": "workers", "cpus": "CPUs"}
 """What it should have in common; where it has not, that is said."""
 MOST_TOLD = 2
 """Differences up to which a row is worth mentioning."""
-BARE = ("model", "variant", "batch_size")
-"""Fields by which every job is called."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,11 +71,11 @@ def find(job: Job, resolved: Resolved, fingerprint: str, rows: Sequence[Row]) ->
     if not good:
         ended = max(like, key=fit, default=None)
         if ended is None:
-            return _nearest(rows, wanted)
+            return _nearest(rows, job, wanted, fingerprint)
         return f"alone it ended as {WORDS.get(ended['status'], ended['status'])}"
     row = max(good, key=fit)
     row, more = _with_cpu_seconds(row, resolved)
-    notes = [*_differences(row, wanted), *_caveats(row, is_same=row["config_id"] == own), *more]
+    notes = [*_differences(row, job, wanted), *_caveats(row, is_same=row["config_id"] == own), *more]
     return Alone(row=row, notes=tuple(notes))
 
 
@@ -85,30 +83,52 @@ def _is_like(row: Row, job: Job, wanted: Row, fingerprint: str) -> bool:
     """Whether a row tells of this job's work. What a row does not state does not part them."""
     if any(row.get(field) not in (None, wanted[field]) for field in LIKE):
         return False
-    if row["definition"] and row["definition"] != job.variant.definition():
-        return False
-    return job.variant.files == "none" or row["facts"].get("fingerprint") in (None, fingerprint)
+    return not _is_of_another_variant(row, job) and not _is_of_other_images(row, job, fingerprint)
 
 
-def _nearest(rows: Sequence[Row], wanted: Row) -> str:
+def _is_of_another_variant(row: Row, job: Job) -> bool:
+    return bool(row["definition"]) and row["definition"] != job.variant.definition()
+
+
+def _is_of_other_images(row: Row, job: Job, fingerprint: str) -> bool:
+    return job.variant.files != "none" and row["facts"].get("fingerprint") not in (None, fingerprint)
+
+
+def _nearest(rows: Sequence[Row], job: Job, wanted: Row, fingerprint: str) -> str:
     """How the most similar row of that model and batch differs; empty where each does in too much to be told."""
     apart = [
-        [f"{field}={row[field]}" for field in LIKE if row.get(field) not in (None, wanted[field])]
+        _apart(row, job, wanted, fingerprint)
         for row in rows
         if row["status"] == "ok" and all(row[field] == wanted[field] for field in ("model", "batch_size"))
     ]
     least = min(apart, key=len, default=[])
-    if apart and not least:
-        return "the nearest row is of other images, or of another variant of that name"
     return f"the nearest row has {listed(least)}" if 0 < len(least) <= MOST_TOLD else ""
 
 
-def _differences(row: Row, wanted: Row) -> list[str]:
-    return [
+def _apart(row: Row, job: Job, wanted: Row, fingerprint: str) -> list[str]:
+    """In what a row of another job's work differs, as one would ask for it where one can."""
+    fields = [field for field in LIKE if row.get(field) not in (None, wanted[field])]
+    found = []
+    if _is_of_other_images(row, job, fingerprint):
+        found.append(f"data={row['data']}" if row["data"] != job.trial.data else "other images of that name")
+        fields = [field for field in fields if field != "train_images"]  # comes with them
+    if "variant" not in fields and _is_of_another_variant(row, job):
+        found.append("another variant of that name")
+    return found + [f"{field}={row[field]}" for field in fields]
+
+
+def _differences(row: Row, job: Job, wanted: Row) -> list[str]:
+    apart = [
         f"would have {wanted[field]} {word}, had {row[field]} alone"
         for field, word in OUGHT.items()
         if row.get(field) not in (None, wanted[field])
     ]
+    unstated = [
+        f"would have {wanted[field]} {word}; row alone does not state how many it had"
+        for field, word in OUGHT.items()
+        if row.get(field) is None and vars(job.trial)[field] is not None
+    ]
+    return apart + unstated
 
 
 def _caveats(row: Row, *, is_same: bool) -> list[str]:

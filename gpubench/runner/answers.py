@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from gpubench import result, trial
 from gpubench.catalog import VARIANTS
+from gpubench.environment import Machine
 from gpubench.errors import UnusableError, UsageError
 from gpubench.experiment.experiment import Experiment, Options
 from gpubench.experiment.plan import Job, Unit, expand
@@ -23,7 +24,7 @@ from gpubench.runner.resolve import Resolved, resolve_unit
 from gpubench.runner.state import out_of_memory
 from gpubench.runner.stored import Remembered, Stored
 
-NO_JOBS = "there are no jobs to predict; give --job two or more times, or --copies 2"
+NO_JOBS = "there are no jobs to predict; give --job once for each, or --copies 2"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,7 +47,6 @@ class Answers:
         self._experiment = command.read_experiment(path, options, has_gpu=on_gpus)
         self._plain = command.read_experiment(None, Options(), has_gpu=on_gpus)
         self._oom = out_of_memory(stored.records)
-        self._room = Room(len(stored.machine.gpus), stored.machine.cpu_count)
 
     def texts(self) -> list[str]:
         """One a group, each ending in a newline."""
@@ -74,13 +74,18 @@ class Answers:
         return texts + [f"{line}\n" for line in dropped_lines(plan)]
 
     def _answer(self, unit: Unit) -> str | _NoAnswer:
-        if why := skip_reason(unit, self._oom, self._room, self._stored.device):
+        machine = self._machine(unit)
+        if machine is None:
+            unknown = (
+                f"how many CPUs {self._stored.key} has is not on record, nor so what pinned jobs get of them"
+            )
+            return _NoAnswer(why=unknown)
+        room = Room(len(machine.gpus), machine.cpu_count)
+        if why := skip_reason(unit, self._oom, room, self._stored.device):
             shown = why if self._stored.here else why.replace("this machine", self._stored.key)
             return _NoAnswer(why=shown)
         facts = self._sources.data
-        resolved = resolve_unit(
-            unit, self._stored.machine, lambda job: facts(job.trial.data), self._stored.device
-        )
+        resolved = resolve_unit(unit, machine, lambda job: facts(job.trial.data), self._stored.device)
         found = [
             find(job, one, facts(job.trial.data).fingerprint, self._rows)
             for job, one in zip(unit.jobs, resolved, strict=True)
@@ -89,6 +94,19 @@ class Answers:
         if len(alone) < len(found):
             return _NoAnswer(why=self._lacking(unit, found))
         return self._told(unit, resolved, alone)
+
+    def _machine(self, unit: Unit) -> Machine | None:
+        """What these jobs would run on; None where each wants its own CPUs of who knows how many.
+
+        Where that is not known, jobs on the same CPUs have as many as they ask for.
+        """
+        machine = self._stored.machine
+        if self._stored.counts.cpus is not None:
+            return machine
+        if unit.jobs[0].trial.cpu_sharing == "pinned":
+            return None
+        cpus = max(job.trial.cpus or 1 for job in unit.jobs)
+        return replace(machine, cpu_ids=tuple(range(cpus)), cpu_count=cpus)
 
     def _told(self, unit: Unit, resolved: Sequence[Resolved], alone: Sequence[Alone]) -> str | _NoAnswer:
         solos = [one.row for one in alone]

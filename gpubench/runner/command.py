@@ -78,9 +78,10 @@ def make_plan(experiment: Experiment, machine: environment.Machine, sources: Dis
 
 def check_hardware(planned: Sequence[Planned], machine: environment.Machine) -> None:
     """Raises UsageError where every trial needs more GPUs or CPUs than there are."""
-    if all(item.state == "skip" and item.why.startswith(NEEDS) for item in planned):
+    asked = [item for item in planned if not item.unit.baseline]
+    if all(item.state == "skip" and item.why.startswith(NEEDS) for item in asked):
         hint = "" if machine.gpus else "; without --gpus, or with --device cpu, it runs on the CPU"
-        raise UsageError(f"no trial is left: {planned[0].why}{hint if 'GPU' in planned[0].why else ''}")
+        raise UsageError(f"no trial is left: {asked[0].why}{hint if 'GPU' in asked[0].why else ''}")
 
 
 def results_folder(out: Path | None, experiment: Experiment) -> Path:

@@ -29,13 +29,14 @@ TIMED_S = 1.0
 FULL = 0.95
 """Share of the GPU's memory, or of the cap."""
 GAPS_PCT = 10.0
+BEYOND_TURNS = 1.25
+"""How many times as long as one after the other jobs may take before they hinder each other."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Neighbours:
     """The other jobs of the group."""
 
-    count: int = 0
     on_gpus: int = 0
     """GPUs of this job that others of them used, too."""
     cpu_pct: float | None = 0.0
@@ -243,6 +244,17 @@ def _faster_together(case: Case) -> str | None:
     )
 
 
+def _beyond_turns(case: Case) -> str | None:
+    slowdown, place = case.number("slowdown"), case.job.place
+    if slowdown is None or place is None or slowdown <= BEYOND_TURNS * place.size:
+        return None
+    cure = "" if case.job.trial.cpu_sharing == "pinned" else " (--cpu-sharing pinned keeps them apart)"
+    return (
+        f"it took {slowdown:.2f} times as long as alone, where {place.size} jobs one after the other would take "
+        f"{place.size}: they hinder each other, as threads of several jobs do that press each other off the CPUs{cure}"
+    )
+
+
 def _solo_stale(case: Case) -> str | None:
     if not case.stale_solo:
         return None
@@ -280,6 +292,7 @@ RULES: dict[str, Callable[[Case], str | None]] = {
     "breakdown": _breakdown,
     "shared-gpu": _shared_gpu,
     "solo-stale": _solo_stale,
+    "beyond-turns": _beyond_turns,
     "faster-together": _faster_together,
 }
 """Code -> the sentence, or None where there is no such doubt."""

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
+from gpubench.report.words import number
 from gpubench.runner.together import Foreseen
+
+OF_TIMES = (
+    "other-load",
+    "stranger",
+    "throttled",
+    "spread",
+    "short-epochs",
+    "short-warmup",
+    "diverged",
+    "gaps",
+)
+"""Doubts about a trial alone that a prediction from it inherits."""
 
 
 def foretold(foreseen: Foreseen) -> str:
@@ -10,12 +23,18 @@ def foretold(foreseen: Foreseen) -> str:
     prediction = foreseen.prediction
     if prediction is None:
         return f"not predicted: {foreseen.why_not}"
-    times = ", ".join(f"{slowdown:.2f}" for slowdown in prediction.slowdowns)
+    times = ", ".join(number(slowdown, 2) for slowdown in prediction.slowdowns)
     why = (
         f"; the fullest: {' and '.join(prediction.limits)}" if prediction.limits else "; nothing will be full"
     )
     most = "at most " if prediction.at_most else ""
     return (
         f"predicted {most}{times} times as long as alone: {prediction.verdict}, overlap gain "
-        f"{prediction.overlap_gain:.2f}{why}"
+        f"{number(prediction.overlap_gain, 2)}{why}{doubted(foreseen)}"
     )
+
+
+def doubted(foreseen: Foreseen) -> str:
+    """What speaks against the trials alone that the prediction is made of."""
+    found = dict.fromkeys(code for solo in foreseen.solos if solo for code in solo.doubts if code in OF_TIMES)
+    return f"; alone with doubts ({', '.join(found)})" if found else ""

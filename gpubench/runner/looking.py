@@ -59,8 +59,9 @@ def _part(job: Job, progress: JobProgress) -> float:
         return 1.0
     if not progress.steps:
         return 0.0
-    epochs = max(1, 1 if job.trial.steps else job.trial.epochs)
-    return (progress.epoch + progress.step / progress.steps) / epochs
+    if job.trial.steps:
+        return progress.step / progress.steps if progress.measured else 0.0
+    return (progress.epoch + progress.step / progress.steps) / max(1, job.trial.epochs)
 
 
 def _note(unit: Unit, job: Job, progress: Sequence[JobProgress], own: JobProgress) -> str:

@@ -23,8 +23,11 @@ from gpubench.report.words import many
 from gpubench.result import Record
 from gpubench.runner import command, together
 from gpubench.runner.answers import NO_JOBS, Answers
-from gpubench.runner.stored import Stored, stored_of
+from gpubench.runner.stored import Counts, Stored, stored_of
 from gpubench.store import Results
+
+Solos = Mapping[tuple[str, float | None], dict[str, Any]]
+"""Rows that ended ok, by trial id and epoch time."""
 
 
 def predict(
@@ -43,8 +46,9 @@ def predict(
     parts = [
         report.origin(
             stored.key,
-            _hardware(stored),
+            _told(stored.counts),
             stored.others,
+            [_told(counts) for counts in stored.unlike],
             is_here=stored.here is not None,
             as_markdown=markdown,
         )
@@ -75,12 +79,11 @@ def _device(options: Options) -> str | None:
     return only if only in ("cuda", "cpu") else None
 
 
-def _hardware(stored: Stored) -> str:
-    """`4 GPUs, 64 CPUs`."""
-    machine = stored.machine
-    known = [many(len(machine.gpus), "GPU")] * bool(machine.gpus)
-    if stored.here or any(record.environment.get("cpu_count") for record in stored.records):
-        known.append(many(machine.cpu_count, "CPU"))
+def _told(counts: Counts) -> str:
+    """`4 GPUs, 64 CPUs`; empty where neither is known."""
+    known = [many(counts.gpus, "GPU")] * bool(counts.gpus)
+    if counts.cpus:
+        known.append(many(counts.cpus, "CPU"))
     return ", ".join(known)
 
 
@@ -89,15 +92,17 @@ def _track(stored: Stored) -> tuple[TrackRecord, TrackRecord]:
 
     A group that was measured twice counts as two.
     """
-    by_id = {record.trial_id: record for record in stored.records}
-    rows = []
+    rows: list[dict[str, Any]] = []
+    alone: dict[tuple[str, float | None], dict[str, Any]] = {}
     for record in stored.records:
         row = row_of(record)
         unit = row["group_id"] and f"{row['group_id']} of {row['started_at']}"
         rows.append({**row, "group_id": unit, "resolved": record.resolved})
+        if record.status == "ok":
+            alone[record.trial_id, row["epoch_time_s"]] = row
     groups = gathered(rows)
     then = [{**row, "group": group.label} for group in groups for row in group.rows]
-    now = [row for group in groups for row in _anew(group.label, group.rows, by_id)]
+    now = [row for group in groups for row in _anew(group.label, group.rows, alone)]
     return track_record(then), track_record(now)
 
 
@@ -110,16 +115,21 @@ class _Where:
     cpu_ids: Sequence[int]
 
 
-def _anew(label: str, rows: Sequence[dict[str, Any]], by_id: Mapping[str, Record]) -> list[dict[str, Any]]:
-    """The rows of one group, with what this version's model says in place of what was predicted then."""
-    solos = [by_id[row["solo_id"]] for row in rows if row["solo_id"] in by_id]
+def _anew(label: str, rows: Sequence[dict[str, Any]], alone: Solos) -> list[dict[str, Any]]:
+    """The rows of one group, with what this version's model says in place of what was predicted then.
+
+    It is asked about the very rows that the group was compared with: another folder, or a later attempt, may have
+    measured the same trials anew. Where one of them is gone, what was predicted then stands.
+    """
+    compared = [(row["solo_id"], row["solo_epoch_time_s"]) for row in rows]
+    solos = [alone[one] for one in compared if one in alone]
     made = None
     if len(solos) == len(rows):
         places = [
             _Where(r["resolved"].get("gpu_ids") or (), r["resolved"]["cpus"], r["resolved"]["cpu_ids"])
             for r in rows
         ]
-        made, _ = together.predicted([row_of(solo) for solo in solos], places)
+        made, _ = together.predicted(solos, places)
     slowdowns = made.slowdowns if made else [row["predicted_slowdown"] for row in rows]
     return [
         {**row, "group": label, "predicted_slowdown": slowdown if row["predicted_slowdown"] else None}

@@ -79,6 +79,10 @@ def records_of(tried: Sequence[Tried], known: Known, foreseen: Foreseen) -> list
         forced = one.done.forced if cause is None else ("skipped", _taken_along(judged[cause]))
         judged[place] = _judge(one, known, forced)
     jobs = [judged[place] for place in range(len(tried))]
+    over = next((one for one in jobs if one.status == "oom" and one.ended.status == "ok"), None)
+    if over is not None and len(jobs) > 1:  # over its cap, as the driver says now that all have ended
+        taken = ("skipped", _taken_along(over))
+        jobs = [_judge(one.tried, known, taken) if one.status == "ok" else one for one in jobs]
     facts: dict[str, Any] = {}
     if len(jobs) > 1:
         facts = _compare(jobs, known, foreseen)
@@ -185,8 +189,10 @@ def _estimated(one: _Judged, shares: Mapping[str, float | None]) -> None:
         if column in one.result and column in one.seen.whole_provenance:
             whole = one.seen.whole_provenance[column]
             provenance[column] = whole | {"source": f"{whole['source']}; {DIVIDED}"}
+    # While a job warms up its neighbours may not have begun, or wait for it: nobody knows its part then.
+    measured = {e["epoch"] for e in one.ended.epochs if not e["warmup"]}
     by_epoch = {
-        epoch: divided(joules, shares) if joules else None
+        epoch: divided(joules, shares) if joules and epoch in measured else None
         for epoch, joules in one.seen.joules_by_epoch.items()
     }
     one.seen = replace(one.seen, provenance=provenance, energy_j_by_epoch=by_epoch)
@@ -197,15 +203,17 @@ def _neighbours(jobs: Sequence[_Judged], place: int) -> Neighbours:
     mine = jobs[place]
     others = [one for k, one in enumerate(jobs) if k != place]
     resolved = [one.tried.resolved for one in jobs]
-    on_same = [one for one in others if set(one.tried.resolved.cpu_ids) & set(mine.tried.resolved.cpu_ids)]
+    cpus = set(mine.tried.resolved.cpu_ids)
+    on_same = [one for one in others if set(one.tried.resolved.cpu_ids) & cpus]
+    # Of one whose CPUs reach beyond this job's nobody knows how much it did on these.
+    within = all(set(one.tried.resolved.cpu_ids) <= cpus for one in on_same)
     measured = [e for e in mine.ended.epochs if not e["warmup"]]
     spent = [one.tried.watcher.cpu_s(e["t0"], e["t1"]) for one in on_same for e in measured]
     usable = mine.tried.resolved.cpus * sum(e["t1"] - e["t0"] for e in measured)
     known = [one for one in spent if one is not None]
     return Neighbours(
-        count=len(others),
         on_gpus=len(neighbours_on_gpus(resolved, place)),
-        cpu_pct=100 * sum(known) / usable if usable and len(known) == len(spent) else None,
+        cpu_pct=100 * sum(known) / usable if usable and within and len(known) == len(spent) else None,
     )
 
 

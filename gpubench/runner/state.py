@@ -62,11 +62,20 @@ def is_stale(record: Record, environment: Mapping[str, Any]) -> bool:
     return any(record.environment.get(name) != environment.get(name) for name in VERSIONS)
 
 
-def _lacks_its_answer(unit: Unit, records: Iterable[Record], chosen: Mapping[str, Record]) -> bool:
-    """Whether a group ran before there was anything to compare its jobs with, and now there is."""
+def lacks_its_answer(unit: Unit, chosen: Mapping[str, Record]) -> bool:
+    """Whether a group was compared with other rows than those that count now: with none, older or other ones.
+
+    Only where all of those are there: else it would run again and again. `chosen`: trial id -> the attempt that counts.
+    """
     solos = [chosen.get(job.place.solo.trial_id) for job in unit.jobs if job.place]
-    there = bool(solos) and all(solo is not None and solo.status == "ok" for solo in solos)
-    return there and any(r.status == "ok" and r.result.get("slowdown") is None for r in records)
+    records = [chosen.get(job.trial_id) for job in unit.jobs]
+    if not solos or any(solo is None or solo.status != "ok" for solo in solos):
+        return False
+    if any(record is None or record.status != "ok" for record in records):
+        return False
+    then = next((record.together.get("solos") for record in records if record), None) or [None] * len(solos)
+    now = [{"trial_id": solo.trial_id, "attempt": solo.attempt} for solo in solos if solo]
+    return then != now
 
 
 def survey(
@@ -89,8 +98,11 @@ def survey(
     for unit in plan.units:
         records = [] if fresh else [chosen[j.trial_id] for j in unit.jobs if j.trial_id in chosen]
         status = ending([r.status for r in records]) if len(records) == len(unit.jobs) else "missing"
-        stale = status != "missing" and any(is_stale(record, environment) for record in records)
-        again = (stale and "stale" in retry) or status in retry or _lacks_its_answer(unit, records, chosen)
+        solos = [
+            chosen[j.place.solo.trial_id] for j in unit.jobs if j.place and j.place.solo.trial_id in chosen
+        ]
+        stale = status != "missing" and any(is_stale(record, environment) for record in (*records, *solos))
+        again = (stale and "stale" in retry) or status in retry or lacks_its_answer(unit, chosen)
         if status in FINAL and not again:
             found.append(Planned(unit, "done", status, stale))
             continue
@@ -102,4 +114,19 @@ def survey(
             found.append(Planned(unit, "failed", why, stale))
         else:
             found.append(Planned(unit, "run", "", stale))
-    return found
+    return [_needed(item, found) for item in found]
+
+
+def _needed(item: Planned, found: Iterable[Planned]) -> Planned:
+    """The same; a trial that is there for groups alone is skipped where all of them are."""
+    if not item.unit.baseline or item.state != "run":
+        return item
+    own = item.unit.unit_id
+    groups = [
+        other
+        for other in found
+        if any(job.place and job.place.solo.trial_id == own for job in other.unit.jobs)
+    ]
+    if all(group.state == "skip" for group in groups):
+        return Planned(item.unit, "skip", f"only {groups[0].unit.group} needs it: {groups[0].why}")
+    return item

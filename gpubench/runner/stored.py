@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from gpubench import environment
 from gpubench.datasets.facts import DataFacts
@@ -14,6 +15,14 @@ from gpubench.errors import GpubenchError, UnusableError, UsageError
 from gpubench.result import Record
 from gpubench.runner.sources import Disk
 from gpubench.store import newest
+
+
+class Counts(NamedTuple):
+    """What a host has, or what of it could be used."""
+
+    gpus: int
+    cpus: int | None
+    """None: not on record."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,21 +43,55 @@ class Stored:
         return "cuda" if any(_device(record) == "cuda" for record in self.records) else "cpu"
 
     @cached_property
+    def counts(self) -> Counts:
+        """How many GPUs and CPUs: all of one host, lest one come out that never existed.
+
+        Of this machine: GPUs hidden at present are there, if its rows show them. Of another: what could be used where
+        its newest row was measured with most GPUs.
+        """
+        if self.here is None:
+            return _counts(self._fullest)
+        own = [_counts(record) for record in self.records if _cpu_name(record) == self.here.cpu_name]
+        return Counts(max(len(self.here.gpus), *(one.gpus for one in own), 0), self.here.cpu_count)
+
+    @cached_property
+    def unlike(self) -> tuple[Counts, ...]:
+        """Other counts that its rows were measured with, most first: of other hosts, or where less could be used.
+
+        A trial on the CPU says nothing of GPUs, and what was left unsaid is not another count.
+        """
+        found = set()
+        for record in self.records:
+            gpus, cpus = _counts(record)
+            seen = Counts(gpus if _device(record) == "cuda" else 0, cpus)
+            others = [there and here and there != here for there, here in zip(seen, self.counts, strict=True)]
+            if any(others):
+                found.add(seen)
+        return tuple(sorted(found, key=lambda one: (one.gpus, one.cpus or 0), reverse=True))
+
+    @cached_property
     def machine(self) -> Machine:
-        """Enough to lay jobs out on it. Of another machine, and of GPUs hidden at present, the records tell."""
-        last = max(self.records, key=lambda record: record.started_at)
-        gpus = max(len(self.here.gpus) if self.here else 0, *map(_gpus_seen, self.records))
+        """Enough to lay jobs out on it."""
+        gpus, cpus = self.counts
         # A log may not say how many CPUs its host had: then its time counts as that of one.
-        cpus = self.here.cpu_count if self.here else last.environment.get("cpu_count") or 1
-        name = str(last.environment.get("gpu_name"))
+        cpus = cpus or 1
+        told = self._fullest.environment
         return Machine(
-            host=self.here.host if self.here else str(last.environment.get("host") or ""),
-            gpus=tuple(Gpu(index=n, uuid=f"GPU-{n}", name=name, memory_mib=0) for n in range(gpus)),
+            host=self.here.host if self.here else str(told.get("host") or ""),
+            gpus=tuple(
+                Gpu(index=n, uuid=f"GPU-{n}", name=str(told.get("gpu_name")), memory_mib=0)
+                for n in range(gpus)
+            ),
             driver=None,
-            cpu_name=str(last.environment.get("cpu_name")),
+            cpu_name=str(told.get("cpu_name")),
             cpu_ids=tuple(range(cpus)),
             cpu_count=cpus,
         )
+
+    @cached_property
+    def _fullest(self) -> Record:
+        """The row with most GPUs; of several the newest."""
+        return max(self.records, key=lambda record: (_counts(record).gpus, record.started_at))
 
 
 def stored_of(folders: Iterable[Sequence[Record]], here: Machine, device: str | None = None) -> Stored:
@@ -72,7 +115,7 @@ def stored_of(folders: Iterable[Sequence[Record]], here: Machine, device: str | 
     own = [environment.machine_key(here, kind) for kind in kinds]
     key = next((one for one in own if one in count), count.most_common(1)[0][0])
     of_key = [record for record in counting.values() if record.machine_key == key]
-    cpus = {record.environment.get("cpu_name") for record in of_key}
+    cpus = {_cpu_name(record) for record in of_key}
     keys = {key, *(cpus if key not in cpus else ())}
     return Stored(
         key=key,
@@ -86,8 +129,12 @@ def _device(record: Record) -> str | None:
     return record.resolved.get("device") or record.trial.get("device")
 
 
-def _gpus_seen(record: Record) -> int:
-    return record.environment.get("gpu_count") or 0
+def _cpu_name(record: Record) -> str | None:
+    return record.environment.get("cpu_name")
+
+
+def _counts(record: Record) -> Counts:
+    return Counts(record.environment.get("gpu_count") or 0, record.environment.get("cpu_count"))
 
 
 class Remembered(Disk):

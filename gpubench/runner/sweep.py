@@ -20,7 +20,7 @@ from gpubench.runner.bench import Bench
 from gpubench.runner.estimate import Estimate, estimates
 from gpubench.runner.foretelling import foretold
 from gpubench.runner.looking import progress_of
-from gpubench.runner.state import Planned, out_of_memory, survey
+from gpubench.runner.state import Planned, lacks_its_answer, out_of_memory, survey
 from gpubench.runner.tables import row_of, write_tables
 from gpubench.runner.together import Foreseen, foresee
 from gpubench.store import newest
@@ -95,7 +95,9 @@ class Sweep:
 
     def estimates(self, units: Sequence[Unit]) -> list[Estimate]:
         """How long each should take. The jobs of a group count as if they ran one after the other."""
-        rows = [row_of(record) for record in newest(self.records).values() if record.status == "ok"]
+        # Jobs of groups are no measure: their neighbours slowed them.
+        alone = [r for r in newest(self.records).values() if r.status == "ok" and r.group is None]
+        rows = [row_of(record) for record in alone]
         jobs = [
             (job.trial, one)
             for unit in units
@@ -146,6 +148,8 @@ class Sweep:
         for number, item in enumerate(planned, start=1):
             unit = item.unit
             state, why = item.state, item.why
+            if state == "done" and unit.is_group and summary.ran and lacks_its_answer(unit, self.chosen()):
+                state = "run"  # a trial that its jobs are compared with has just been measured
             if state == "run" and "oom" not in self.settings.retry:
                 # Looked at again: a smaller batch may have run out of memory since.
                 since = skip_reason(unit, oom, None, self.plan.device)
@@ -241,20 +245,19 @@ class Sweep:
         if "batch_per_gpu" in fields:
             named.append("batch_size")
         if unit.is_group:  # what its jobs differ in is told by its name
-            named = [name for name in named if len({vars(job.trial)[name] for job in unit.jobs}) == 1]
             named = [name for name in named if name != "copies"]
         elif self.plan.experiment.groups:
             named = list(dict.fromkeys([*_differing(self.plan), *named]))
         if values["gpu_ids"] is not None:
             named = [name for name in named if name != "gpus"]
-        parts = [f"{name}={short(values[name])}" for name in named if values[name] is not None]
+        parts = [f"{name}={_of_all(name, unit)}" for name in named if values[name] is not None]
         return " ".join(filter(None, [unit.group, *parts]))
 
     def _look(
         self, view: View, number: int, planned: Sequence[Planned], began: float
     ) -> Callable[[Sequence[Watcher], Sequence[JobProgress]], None]:
         unit = planned[number - 1].unit
-        rest = [item.unit for item in planned[number - 1 :] if item.state == "run"]
+        rest = [unit, *(item.unit for item in planned[number:] if item.state == "run")]
         seconds = [e.seconds for e in self.estimates(rest)]
         unit_began = time.monotonic()
 
@@ -275,6 +278,11 @@ class Sweep:
             )
 
         return look
+
+
+def _of_all(name: str, unit: Unit) -> str:
+    """A field's value; several where one job settles what is an axis for the others."""
+    return "/".join(dict.fromkeys(short(vars(job.trial)[name]) for job in unit.jobs))
 
 
 def short(value: Any) -> str:

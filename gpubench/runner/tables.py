@@ -74,7 +74,7 @@ def contents(
     known_ids = {trial_id for trial_id, _ in chosen}
     axes: dict[str, list[tuple[str, ...]]] = {}
     questions: dict[str, str] = {}
-    members: dict[str, dict[tuple[Any, ...], str]] = {}
+    members: dict[str, dict[tuple[Any, ...], list[str]]] = {}
     planned: set[str] = set()
     plans, problems = stored_plans(results)
     oom = out_of_memory(chosen.values())
@@ -86,23 +86,19 @@ def contents(
         mine = members.setdefault(name, {})
         for unit in plan.units:
             why_unit = skip_reason(unit, oom, None, plan.device)
+            # The same fields under other ids: an edited variant, model or images. The latest plan counts.
+            fields = [tuple(vars(job.trial).values()) for job in unit.jobs]
+            mine[(unit.group, *fields)] = [job.trial_id for job in unit.jobs]
             for job in unit.jobs:
-                # The same fields under another id: an edited variant, model or images. The latest plan counts.
-                mine[(unit.group, *_place(job), *vars(job.trial).values())] = job.trial_id
                 planned.add(job.trial_id)
                 if job.trial_id not in known_ids:
                     known_ids.add(job.trial_id)
                     rows.append(_planned_row(job, name, skips.get(job.trial_id) or why_unit))
-    shown = {name: list(ids.values()) for name, ids in members.items()}
+    shown = {name: [one for ids in units.values() for one in ids] for name, units in members.items()}
     superseded = planned - {trial_id for ids in shown.values() for trial_id in ids}
     current = [row for row in rows if row["trial_id"] not in superseded]
     made = tables(current, axes=axes, questions=questions, members=shown, choice=choice)
     return Contents(rows=rows, tables=made, problems=problems, superseded=superseded, planned=set(members))
-
-
-def _place(job: Job) -> tuple[Any, ...]:
-    """What tells jobs of equal fields apart: their place, and how many run together."""
-    return (job.place.number, job.place.size) if job.place else ()
 
 
 def _planned_row(job: Job, experiment: str, why: str | None) -> dict[str, Any]:

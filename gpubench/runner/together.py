@@ -134,7 +134,8 @@ def compare(
         resources = evidence(rows_alone, together, gpu_mib)
         facts["gain_range"] = slowdown.gain_range(rows_alone, together)
         facts["resources"] = [resource.as_dict() for resource in resources]
-        shared["sharing"] = slowdown.verdict(gain)
+        facts["undecidable"] = slowdown.undecidable(slowed, (*rows_alone, *together))
+        shared["sharing"] = slowdown.verdict(gain) if facts["undecidable"] is None else None
         shared["full_together"] = "+".join(one.replace(" ", "-") for one in full_together(resources)) or None
     predicted = foreseen.prediction.slowdowns if foreseen.prediction else [None] * len(jobs)
     shares = _shares(jobs, _work(alone, together))
@@ -149,6 +150,8 @@ def compare(
             "predicted_slowdown": predicted[number],
         }
         why = _why_empty(found, jobs, foreseen)
+        if facts.get("undecidable"):
+            why["sharing"] = facts["undecidable"]
         energy, no_energy = _energy(job, shares[number])
         results.append({**found, **energy})
         reasons.append({**why, **no_energy})

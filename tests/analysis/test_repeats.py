@@ -1,6 +1,8 @@
 """Repeats merged: what is kept of each, and when they lie too far apart."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gpubench import result
 from gpubench.analysis.repeats import SPREAD, apart, merge_repeats, with_spread
@@ -92,3 +94,82 @@ def test_what_was_full_in_few_repeats_was_not_full():
 def test_a_group_without_ranges_has_that_of_its_gains():
     rows = [row | {"together": {"jobs": 2, "gain_range": None}} for row in in_group(1.6, 2.0)]
     assert merge_repeats(rows)[0]["together"]["gain_range"] == pytest.approx([0.0, 0.25])
+
+
+def of_group(*times, jobs=2, **more):
+    """A repeat for each of `times`: (alone, together) of each job in s, from which it has its own slowdowns."""
+    found = []
+    for n, both in enumerate(times):
+        slowed = [together / alone for alone, together in both]
+        gain = (sum(1 / s for s in slowed) - 1) / (len(slowed) - 1)
+        facts = {"jobs": jobs, "gain_range": [gain - 0.05, gain + 0.05]}
+        for k, (alone, together) in enumerate(both):
+            (row,) = repeats(
+                together, group="g", job=f"{k + 1} of {jobs}", group_id=f"g{n}", overlap_gain=gain
+            )
+            row |= {"config_id": f"c{k}", "repeat": n, "solo_epoch_time_s": alone, "slowdown": slowed[k]}
+            found.append(row | {"sharing": "as stored", "together": facts} | more)
+    return found
+
+
+def test_slowdowns_and_gain_of_repeats_follow_from_the_times_of_their_rows():
+    """Medians of each column by itself gave slowdowns of 7.6 and 6.6 beside an overlap gain of 2.1."""
+    noisy = [((0.2, 1.7), (0.3, 2.1)), ((0.35, 1.6), (1.9, 0.6)), ((1.2, 0.4), (0.31, 2.0))]
+    one, other = merge_repeats(of_group(*noisy))
+    assert (one["epoch_time_s"], one["solo_epoch_time_s"], one["slowdown"]) == (1.6, 0.35, 1.6 / 0.35)
+    assert other["slowdown"] == 2.0 / 0.31
+    assert one["overlap_gain"] == other["overlap_gain"] == pytest.approx(0.35 / 1.6 + 0.31 / 2.0 - 1)
+    assert one["sharing"] == other["sharing"] == "merely concurrent"
+
+
+seconds = st.floats(0.1, 50)
+
+
+@given(st.lists(st.lists(st.tuples(seconds, seconds), min_size=3, max_size=3), min_size=2, max_size=4))
+def test_whatever_the_times_a_merged_group_does_not_contradict_itself(times):
+    merged = merge_repeats(of_group(*times, jobs=3))
+    assert len(merged) == 3
+    for row in merged:
+        assert row["slowdown"] == row["epoch_time_s"] / row["solo_epoch_time_s"]
+        assert row["overlap_gain"] == pytest.approx((sum(1 / r["slowdown"] for r in merged) - 1) / 2)
+        low, high = row["together"]["gain_range"]
+        assert low <= row["overlap_gain"] <= high
+
+
+def test_a_group_that_was_not_repeated_stays_as_it_was_stored():
+    rows = of_group(((2.0, 3.0), (2.0, 4.0)), slowdown=9.0, overlap_gain=0.7)
+    for row in merge_repeats(rows):
+        assert (row["slowdown"], row["overlap_gain"], row["sharing"]) == (9.0, 0.7, "as stored")
+
+
+def test_one_job_that_ended_ok_but_once_has_the_gain_of_its_group():
+    rows = of_group(((2.0, 3.0), (2.0, 4.0)), ((2.0, 5.0), (2.0, 8.0)))
+    rows[3] |= {"status": "failed", "slowdown": None, "epoch_time_s": None, "overlap_gain": None}
+    one, other = merge_repeats(rows)
+    assert (one["slowdown"], other["slowdown"]) == (2.0, 2.0)
+    assert one["overlap_gain"] == other["overlap_gain"] == 0.0
+
+
+def test_without_all_jobs_or_all_times_the_medians_stay():
+    rows = [
+        row
+        for row in of_group(((2.0, 3.0), (2.0, 4.0)), ((2.0, 5.0), (2.0, 4.0)))
+        if row["config_id"] == "c0"
+    ]
+    (alone,) = merge_repeats(rows)
+    assert alone["overlap_gain"] == pytest.approx((2 / 3 + 2 / 4 - 1 + 2 / 5 + 2 / 4 - 1) / 2)
+    assert alone["sharing"] == "merely concurrent"
+    rows = [row | {"solo_epoch_time_s": None} for row in rows]
+    assert merge_repeats(rows)[0]["slowdown"] == 2.0
+
+
+def test_a_verdict_that_most_repeats_or_the_merged_figures_do_not_allow_is_none():
+    rows = of_group(*[((2.0, 3.0), (2.0, 4.0))] * 3)
+    rows[0]["together"] = rows[1]["together"] = rows[0]["together"] | {"undecidable": "noise"}
+    assert {row["sharing"] for row in merge_repeats(rows)} == {"partly parallel"}, "one of three"
+    rows[2]["together"] = rows[3]["together"] = rows[0]["together"]
+    for row in merge_repeats(rows):
+        assert (row["sharing"], row["together"]["undecidable"]) == (None, "noise")
+    for row in merge_repeats(of_group(*[((9.0, 3.0), (2.0, 4.0))] * 2)):
+        assert row["sharing"] is None
+        assert "job 1 of 2 took 0.33 times as long as alone" in row["together"]["undecidable"]

@@ -117,6 +117,7 @@ def case(**columns):
 
 
 CPU = {"cpu_util_pct": ((58.0, 61.0, 77.0), (98.0, 98.0, 98.0))}
+BUSY = {"cpu_util_pct": ((20.0,) * 2, (45.0,) * 2), "gpu_util_pct": ((97.0,) * 2, (99.0,) * 2)}
 WAIT = {"data_wait_pct": ((3.0, 2.0, 9.0), (41.0, 41.0, 41.0))}
 
 
@@ -162,11 +163,31 @@ def test_without_any_figure_nothing_is_guessed():
 def test_a_parallel_verdict_names_no_culprit_but_the_room_that_was_left():
     said = sentence(0.98, (0.95, 1.01), case(cpu_util_pct=((20.0, 25.0), (45.0, 45.0))))
     assert said == "parallel (overlap gain 0.98, 0.95 to 1.01): there was room left (CPUs 45 %)"
-    busy = sentence(
-        0.98, None, case(cpu_util_pct=((20.0,) * 2, (45.0,) * 2), gpu_util_pct=((97.0,) * 2, (99.0,) * 2))
-    )
+    busy = sentence(0.98, None, case(**BUSY), slowdowns=(1.0, 1.04))
     assert "there was room left (CPUs 45 %); each job was about as fast as alone although the GPUs" in busy
     assert sentence(1.0, None, []) == "parallel (overlap gain 1.00): how much room was left is not known"
+
+
+@pytest.mark.parametrize(
+    ("gain", "slowdowns", "told"),
+    [
+        (2.46, (0.33, 2.18), "0.33 to 2.18"),
+        (0.95, (1.0, 1.0, 1.12), "1.00 to 1.12"),
+        (2.3, (0.5, 1.0), "0.50 to 1.00"),
+    ],
+)
+def test_where_one_job_outweighs_another_none_is_called_as_fast_as_alone(gain, slowdowns, told):
+    for figures in (case(**BUSY), case(cpu_util_pct=BUSY["cpu_util_pct"])):
+        said = sentence(gain, None, figures, slowdowns=slowdowns)
+        assert f"room left (CPUs 45 %); the jobs took {told} times as long as alone" in said
+        assert "as fast as alone" not in said
+    assert "; the GPUs had a kernel running" in sentence(gain, None, case(**BUSY), slowdowns=slowdowns)
+
+
+def test_without_slowdowns_nothing_is_said_of_how_fast_each_job_was():
+    said = sentence(0.98, None, case(**BUSY))
+    assert "as alone" not in said
+    assert "there was room left (CPUs 45 %); the GPUs had a kernel running" in said
 
 
 def test_a_range_over_two_verdicts_names_both():

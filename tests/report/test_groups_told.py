@@ -144,6 +144,11 @@ def test_what_is_not_known_of_a_group_is_said_or_left_out():
     assert not shown(group("g", predicted=(None, None), **unknown | {"missing": {}})).notes
 
 
+def test_figures_that_allow_no_verdict_get_none():
+    (note,) = shown(group("g", sharing=None, together={"undecidable": "job 1 was too fast"})).notes
+    assert note.startswith("g: no verdict (overlap gain 0.25): job 1 was too fast; predicted")
+
+
 def test_groups_of_one_name_are_told_apart_by_what_was_asked():
     rows = [*group("g"), *group("g", variant="pre-resized", data="smaller")]
     labels = [note.partition(":")[0] for note in shown(rows, axes=[["variant"]]).notes]
@@ -287,3 +292,54 @@ def test_trials_that_jobs_are_compared_with_are_not_compared_with_each_other():
     assert not any(r["epoch_time_growth_pct"] for r in together.rows)
     assert not any("batch pays" in note or "least at" in note for note in together.notes)
     assert any(r["epoch_time_growth_pct"] for r in by_themselves.rows)
+
+
+def test_a_verdict_says_which_doubts_the_trials_alone_carry():
+    def told(*solos, **values):
+        rows = group("g", **values)
+        for one, solo_id in zip(rows, ("t1", "t2"), strict=True):
+            one["solo_id"] = solo_id
+        return next(note for note in shown([*solos, *rows]).notes if note.startswith("g: "))
+
+    def solo(name, doubts, time=2.0, **values):
+        return alone(32, time, trial_id=name, doubts=doubts, **values) | {"config_id": name}
+
+    clean, harmless = solo("t1", None), solo("t2", "shared-gpu+short-window")
+    assert "rests on" not in told(clean, harmless)
+    assert "rests on" not in told(clean, solo("t9", "other-load")), "no job is compared with it"
+    rests = "; it rests on trials alone with doubts (gaps, other-load); predicted"
+    assert rests in told(solo("t1", "other-load+short-window"), solo("t2", "gaps"))
+    assert "rests on" not in told(
+        solo("t1", "other-load"), overlap_gain=None, missing={"overlap_gain": "lost"}
+    )
+    other_machine = solo("t1", "gaps", gpu_name="NVIDIA A100")
+    assert "rests on" not in told(clean, harmless, other_machine)
+
+
+def test_doubts_of_any_repeat_of_a_trial_alone_count():
+    """The group names its own repeat's trial; that another repeat was disturbed, or all lie apart, is no less true."""
+    rows = [one | {"solo_id": "r1"} for one in group("g")]
+    solos = [
+        alone(32, time, trial_id=f"r{n}", doubts="other-load" if n == 2 else None)
+        for n, time in enumerate((2.0, 3.0, 4.0))
+    ]
+    said = next(note for note in shown([*solos, *rows]).notes if note.startswith("g: "))
+    assert "; it rests on trials alone with doubts (other-load, spread); predicted" in said
+
+
+def test_a_verdict_on_jobs_of_which_one_was_faster_than_alone_says_so():
+    (note,) = shown(group("g", (0.33, 2.18))).notes
+    assert "the jobs took 0.33 to 2.18 times as long as alone; the CPUs were full together" in note
+    assert "as fast as alone" not in note
+
+
+def test_how_cpus_are_shared_is_a_column_only_where_groups_differ_in_it():
+    solos = [one | {"cpu_sharing": "shared"} for one in (alone(32), alone(64))]
+    pinned = group("g", cpu_sharing="pinned")
+    table = shown([*solos, *pinned])
+    assert "cpu_sharing" not in names(table)
+    assert "CPUs pinned" in table.heading[0]
+    assert not any("cpu_sharing" in note for note in table.notes)
+    both = shown([*solos, *pinned, *group("h", cpu_sharing="shared")])
+    assert cells(both, "cpu_sharing") == ["shared", "shared", "pinned", "pinned", "shared", "shared"]
+    assert "CPUs" not in both.heading[0]

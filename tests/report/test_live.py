@@ -167,6 +167,11 @@ def test_a_finished_group_is_one_line():
     assert group_line(1, 1, "g", bare) == "[1/1] g  ok  1.00 s"
 
 
+def test_where_no_verdict_is_possible_none_is_told():
+    odd = [{**one, "sharing": None, "together": {"undecidable": "why"}} for one in jobs("ok", "ok", "ok")]
+    assert "no verdict, overlap gain" in group_line(1, 1, "g", odd)
+
+
 def test_a_group_that_ended_badly_names_the_first_cause():
     assert group_line(4, 6, "g", jobs("skipped", "oom", "skipped")) == (
         "[4/6] g  out of memory  job 2 of 3: no room"

@@ -20,7 +20,8 @@ LABELS = ["resnet34 16 optimizer=sgd", "resnet34 64 optimizer=sgd", "mobilenet_v
 
 def pair(jobs, slowdowns, status="ok", **values):
     """Two rows; `slowdowns` None: it did not end ok."""
-    name = " & ".join(f"{j['model']} {j['batch_size']}" for j in jobs) + values.get("variant", "")
+    name = " & ".join(f"{j['model']} {j['batch_size']} {j.get('name', '')}" for j in jobs)
+    name += f"{values.get('variant', '')}{values.get('gpu_ids') or [j.get('gpu_ids') for j in jobs]}"
     gain = None if slowdowns is None else sum(1 / s for s in slowdowns) - 1
     times = slowdowns or (None, None)
     return [
@@ -55,7 +56,9 @@ def test_the_order_of_the_jobs_in_a_pair_plays_no_part():
     assert found == {"1.50 / 2.25", "3.25 / 1.50", "3.25 / 2.50"}
 
 
-@pytest.mark.parametrize(("status", "shows"), [("oom", "oom"), ("failed", "failed"), ("missing", UNKNOWN)])
+@pytest.mark.parametrize(
+    ("status", "shows"), [("oom", "out of memory"), ("failed", "failed"), ("missing", UNKNOWN)]
+)
 def test_a_pair_that_did_not_end_ok_shows_how(status, shows):
     rows = [*all_pairs()[:4], *pair(JOBS[1:], None, status)]
     assert [m.cells[1][2] for m in shown(rows).matrices] == [shows, shows]
@@ -115,3 +118,44 @@ def test_on_a_narrow_terminal_a_matrix_comes_in_blocks():
     lines = out.getvalue().splitlines()
     assert sum(line.startswith(LABELS[2]) for line in lines) >= 4, "in each block of both"
     assert max(len(line) for line in lines if "/ 1.50" in line) <= 46
+
+
+SAME = {"model": "resnet34", "batch_size": 16}
+
+
+@pytest.mark.parametrize("field", ["workers", "cpus"])
+def test_jobs_may_differ_in_their_workers_or_cpus_alone(field):
+    rows = all_pairs([SAME | {field: n, "name": n} for n in (1, 2, 3)])
+    slowdowns, _ = shown(rows).matrices
+    assert slowdowns.headings == ("job", f"{field}=1", f"{field}=2")
+    assert slowdowns.cells[1] == (f"{field}=3", "3.25 / 1.50", "3.25 / 2.50")
+
+
+def test_what_a_job_gets_because_of_its_neighbour_makes_it_no_other_job():
+    """Pinned, on 16 CPUs: a job that asks for none has 14 beside one that asks for 2, and 12 beside one with 4."""
+    asked = [{"batch_size": 16, "cpus": 2}, {"batch_size": 16, "cpus": 4}, {"batch_size": 16, "cpus": None}]
+    rows = []
+    for a, b in itertools.combinations(asked, 2):
+        got = [one["cpus"] or 16 - (other["cpus"] or 0) for one, other in ((a, b), (b, a))]
+        jobs = [
+            SAME | {"cpus": n, "workers": n, "asked": one | {"workers": None}, "name": one["cpus"]}
+            for one, n in zip((a, b), got, strict=True)
+        ]
+        rows += pair(jobs, (1.5, 1.25))
+    slowdowns, _ = shown(rows).matrices
+    assert slowdowns.headings == ("job", "cpus=2", "cpus=4")
+    assert [line[0] for line in slowdowns.cells] == ["cpus=4", "cpus=auto"]
+    assert slowdowns.cells[1][1:] == ("1.25 / 1.50",) * 2
+
+
+def test_two_jobs_on_gpus_of_their_own_stand_in_no_matrix_of_one_gpu():
+    on_one = all_pairs(gpu_ids=[0], gpus=1)
+    own = pair([job | {"gpu_ids": [n + 1]} for n, job in enumerate(JOBS[:2])], (1.01, 1.02), gpus=1)
+    apart = pair([{"model": "lenet", "batch_size": b, "gpu_ids": [b]} for b in (2, 3)], (1.0, 1.0), gpus=1)
+    assert shown([*on_one, *own, *apart]).matrices == shown(on_one).matrices
+
+
+def test_pairs_on_another_gpu_have_matrices_of_their_own():
+    rows = [*all_pairs(gpu_ids=[0], variant="cached"), *all_pairs(gpu_ids=[1], variant="synthetic")]
+    titles = [matrix.title.partition(" (")[2] for matrix in shown(rows).matrices]
+    assert titles == ["gpu_ids=0)"] * 2 + ["gpu_ids=1)"] * 2

@@ -7,10 +7,9 @@ from gpubench.report.prediction import answer, no_answer, origin, track
 LOG = (("32@0", 16.2, 59.0, (0,)), ("64@1", 15.4, 61.0, (1,)), ("128@2+3", 11.3, 76.6, (2, 3)))
 
 
-def log(gpus=True):
+def log():
     return predict([
-        Demand(epoch_time_s=t, cpu_s=8 * t * cpu / 100, gpu_s=None, cpus=8, cpu_set="all",
-               gpus=ids if gpus else (0,))
+        Demand(epoch_time_s=t, cpu_s=8 * t * cpu / 100, gpu_s=None, cpus=8, cpu_set="all", gpus=ids)
         for _, t, cpu, ids in LOG
     ])  # fmt: skip
 
@@ -44,11 +43,6 @@ def test_markdown():
     )
     assert "| 128@2+3 | 11.30 | 25.97 | 2.30 |" in text
     assert "\n- Predicted: partly parallel" in text
-
-
-def test_what_is_not_known_is_said():
-    text = asked(log(gpus=False))
-    assert "Not known of all jobs, and so left out: GPU seconds an epoch." in text
 
 
 def test_the_fullest_resource_comes_first_and_nothing_may_be_full():
@@ -129,3 +123,12 @@ def test_whose_results_they_are():
     assert origin("H200", "", ["CPU", "Titan"], is_here=False) == (
         "By results of H200, which is not this machine. Results of CPU and Titan are left out.\n"
     )
+
+
+def test_other_counts_among_the_rows_are_told():
+    counts = ["4 GPUs, 16 CPUs", "2 GPUs, 64 CPUs", "1 GPU, 8 CPUs", "1 GPU, 4 CPUs"]
+    assert origin("H200", "8 GPUs, 64 CPUs", ["Titan"], counts[:2], is_here=False) == (
+        "By results of H200 (8 GPUs, 64 CPUs), which is not this machine. Some rows were measured where there were "
+        "4 GPUs, 16 CPUs; or 2 GPUs, 64 CPUs. Results of Titan are left out.\n"
+    )
+    assert origin("H200", "", [], counts, is_here=True).endswith("; or 1 GPU, 8 CPUs; or others.\n")

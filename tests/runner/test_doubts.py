@@ -9,7 +9,7 @@ import pytest
 import scripted
 
 from gpubench.experiment.experiment import parse
-from gpubench.experiment.plan import expand
+from gpubench.experiment.plan import Place, expand
 from gpubench.launch.outcome import Outcome
 from gpubench.monitor.figures import Figures
 from gpubench.runner import resolve
@@ -54,6 +54,14 @@ def case(
     )
 
 
+def in_a_group(size: int) -> Case:
+    """The same as one of several jobs."""
+    blameless = case()
+    solo = blameless.job
+    place = Place(group="g", group_id="g1", number=0, size=size, solo=solo)
+    return replace(blameless, job=replace(solo, place=place))
+
+
 def test_a_blameless_result_has_none() -> None:
     assert doubts(case()) == {}
 
@@ -88,8 +96,10 @@ CASES: dict[str, tuple[Case, str]] = {
     "dp-channels-last": (case('strategy = "dp"\ngpus = 2'), "contiguous"),
     "compile-cache": (case('execution = "compile"'), "compile the model"),
     "breakdown": (case("breakdown = true", result={"breakdown_cost_pct": 1.25}), "breakdown_cost_pct"),
-    "shared-gpu": (replace(case(), neighbours=Neighbours(count=2, on_gpus=1)), "divided by the busy time"),
+    "shared-gpu": (replace(case(), neighbours=Neighbours(on_gpus=1)), "divided by the busy time"),
     "faster-together": (case(result={"slowdown": 0.9}), "0.90 times as long as alone"),
+    "beyond-turns": (
+        replace(in_a_group(2), result=QUIET | {"slowdown": 3.9}), "2 jobs one after the other would take 2"),
     "solo-stale": (replace(case(), stale_solo=True), "--retry stale"),
 }  # fmt: skip
 
@@ -142,5 +152,10 @@ def test_a_trial_that_failed_is_doubted_for_what_may_be_why_alone() -> None:
 @pytest.mark.parametrize(("theirs", "doubted"), [(None, False), (40.0, False), (25.0, True), (0.0, True)])
 def test_what_the_other_jobs_of_a_group_do_is_no_other_load(theirs: float | None, doubted: bool) -> None:
     busy = case(result={"cpu_util_pct": 98.0, "cpu_util_trial_pct": 55.0})
-    found = doubts(replace(busy, neighbours=Neighbours(count=1, cpu_pct=theirs)))
+    found = doubts(replace(busy, neighbours=Neighbours(cpu_pct=theirs)))
     assert ("other-load" in found) == doubted
+
+
+def test_jobs_that_take_turns_do_not_hinder_each_other() -> None:
+    three = replace(in_a_group(3), result=QUIET | {"slowdown": 3.32})
+    assert "beyond-turns" not in doubts(three)

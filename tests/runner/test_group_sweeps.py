@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +16,19 @@ from benches import sweep_of
 from fake_nvml import FakeNvml, gpu
 from scripted import Scripted, Spec, trains_for
 
+from gpubench.errors import UnusableError, UsageError
 from gpubench.experiment.experiment import Options, parse, with_options
 from gpubench.experiment.plan import Unit
 from gpubench.monitor.nvml import Nvml
+from gpubench.monitor.watcher import Watcher
 from gpubench.report.live import QuietView
 from gpubench.result import MEASURED, Record
-from gpubench.runner import command
+from gpubench.runner import command, recording
 from gpubench.runner.audit_command import audit
 from gpubench.runner.judging import OF_GROUPS
 from gpubench.runner.sources import Disk
 from gpubench.runner.sweep import Settings, Summary, Sweep
+from gpubench.runner.tables import contents
 from gpubench.store import Results, newest
 
 BASE = """
@@ -516,28 +519,34 @@ def test_fresh_runs_groups_again(desk: Desk) -> None:
 
 
 def test_groups_beyond_the_machine(desk: Desk) -> None:
-    assert counts(desk.sweep("gpu_ids=0", "gpu_ids=3")) == {"ran": 1, "skipped": 2}
+    assert counts(desk.sweep("gpu_ids=0", "gpu_ids=3")) == {"skipped": 3}
     assert set(desk.table()["reason"]) == {"needs 4 GPUs, this machine shows 1"}
+    work = desk.work("gpu_ids=0", "gpu_ids=3")
+    with pytest.raises(UsageError, match="no trial is left: needs 4 GPUs, this machine shows 1"):
+        command.check_hardware(work.survey(), work.bench.machine)
     summary = desk.sweep("lr=0.1", "lr=0.2", "lr=0.3", cpu_sharing="pinned")
-    assert summary.skipped == 1
+    assert summary.skipped == 4
     assert "needs 3 CPUs for jobs pinned to their own, 2 may be used" in desk.said[-1]
 
 
 def test_a_cap_that_one_job_breaks_is_out_of_memory(desk: Desk) -> None:
     """Both train to the end, 900 MiB each by the driver; the cap of one is below that, but only in the group."""
     desk.nvml = scripted.Driver(mib={os.getpid(): 700.0})
-    jobs = ("batch_size=16,gpu_mem_cap_mib=800", "batch_size=32")
+    desk.gpus = 2
+    jobs = ("batch_size=16,gpu_mem_cap_mib=800,gpu_ids=0", "batch_size=32,gpu_ids=1")
     work = desk.work(*jobs)
     for solo in (unit for unit in work.plan.units if not unit.is_group):
         trial = solo.jobs[0].trial
         cap: dict[str, Any] = {"gpu_mem_cap_mib": "800"} if trial.gpu_mem_cap_mib else {}
-        desk.sweep(batch_size=str(trial.batch_size), **cap)
+        desk.sweep(
+            batch_size=str(trial.batch_size), gpu_ids=str(trial.gpu_ids[0] if trial.gpu_ids else 0), **cap
+        )
     desk.nvml = scripted.Driver(mib={os.getpid(): 900.0})
     assert counts(desk.sweep(*jobs)) == {"ran": 1, "reused": 2}, "no failure"
     one, other = desk.jobs()
     assert (one.status, one.reason) == ("oom", "900 MiB by the driver, over the cap of 800 MiB")
-    assert other.status == "ok", "it was measured while the other one ran"
-    assert other.missing["overlap_gain"] == "not all jobs have a slowdown: job 1 of 2 oom"
+    assert other.status == "skipped"
+    assert other.reason == f"job 1 of 2 ran out of GPU memory: {one.reason}"
     assert counts(desk.sweep(*jobs)) == {"reused": 3}, "final"
 
 
@@ -624,3 +633,139 @@ def test_a_label_of_a_group_is_its_name_and_what_its_jobs_have_in_common(desk: D
 
 def _groups(work: Sweep) -> list[Unit]:
     return [unit for unit in work.plan.units if unit.is_group]
+
+
+# ---- what a sweep must not get wrong ----
+
+
+def test_a_lock_that_was_taken_over_ends_the_sweep(desk: Desk) -> None:
+    work = desk.work(batch_size="32,64")
+    work.bench.results.create()
+    beats: list[int] = []
+
+    def beat() -> None:
+        beats.append(1)
+        if len(beats) > 3:
+            raise UnusableError("another sweep has taken this folder over; this one ends")
+
+    work.bench.results.beat = beat  # type: ignore[method-assign]
+    with pytest.raises(UnusableError, match="taken this folder over"):
+        work.run(Scripted(), Heard(), lambda: False, lambda _: None)
+    assert work.records == []
+
+
+def test_an_axis_that_one_job_settles_leaves_every_group_whole(desk: Desk) -> None:
+    desk.sweep("optimizer=adam", "batch_size=128", batch_size="32,64")
+    found = contents(Results(desk.folder), Results(desk.folder).records())
+    assert not found.superseded
+    (shown,) = found.tables
+    groups = [row["group_id"] for row in shown.rows if row["group"]]
+    assert sorted(groups.count(one) for one in set(groups)) == [2, 2]
+    assert any("batch_size=32/128" in line for line in desk.said), "and they are told apart"
+
+
+def test_an_edited_group_takes_no_half_of_the_old_one_away(desk: Desk) -> None:
+    text = BASE + '\n[[group]]\nname = "x"\njobs = [{{batch_size = 32}}, {{batch_size = {}}}]\n'
+    machine = scripted.computer(1, cpus=2)
+    for batch in (64, 128):
+        plan = command.make_plan(parse(text.format(batch), "test"), machine, Disk(), "given")
+        work = sweep_of(plan, desk.folder, machine)
+        work.load()
+        work.bench.results.create()
+        command.store_plan(work)
+        work.run(Scripted(), Heard(), lambda: False, lambda _: None)
+    found = contents(Results(desk.folder), Results(desk.folder).records())
+    kept: dict[str, set[bool]] = {}
+    for record in Results(desk.folder).records():
+        if record.group_id:
+            kept.setdefault(record.group_id, set()).add(record.trial_id in found.superseded)
+    assert list(kept.values()) == [{False}, {False}]
+
+
+def test_a_baseline_that_succeeds_at_last_runs_its_group_again_in_the_same_sweep(desk: Desk) -> None:
+    failing = Scripted(
+        lambda spec: scripted.raises if spec["jobs"] == 1 and spec["batch_size"] == 32 else scripted.trains
+    )
+    desk.sweep(*TWO, by=failing)
+    again = Scripted()
+    desk.sweep(*TWO, by=again, retry="failed")
+    assert [spec["jobs"] for spec in again.launched] == [1, 2, 2]
+    assert all("slowdown" in record.result for record in desk.jobs())
+    assert counts(desk.sweep(*TWO)) == {"reused": 3}
+
+
+def test_another_allowance_of_cpus_is_another_answer(tmp_path: Path) -> None:
+    for cpus in (4, 8):
+        desk = Desk(folder=tmp_path / "r", cpus=cpus)
+        by = Scripted()
+        desk.sweep(*TWO, cpu_sharing="pinned", by=by)
+        assert [(spec["jobs"], len(spec["cpu_ids"])) for spec in by.launched] == [
+            (1, cpus // 2), (1, cpus // 2), (2, cpus // 2), (2, cpus // 2)
+        ]  # fmt: skip
+
+
+def test_a_job_that_aborts_after_its_result_is_not_to_blame(desk: Desk) -> None:
+    def aborts(spec: Spec) -> Iterator[scripted.Event]:
+        yield from scripted.trains(spec)
+        yield {"event": "rank-exit", "rank": 0, "code": -6}
+
+    def hangs(spec: Spec) -> Iterator[scripted.Event]:
+        yield from scripted.warms_up(spec)
+        for number in range(spec["warmup_epochs"], spec["epochs"]):
+            yield from scripted.epoch(spec, number)
+        yield from scripted.fills(spec)
+        yield scripted.HANG
+
+    def choose(spec: Spec) -> scripted.Script:
+        return scripted.trains if spec["jobs"] == 1 else aborts if spec["batch_size"] == 16 else hangs
+
+    assert counts(desk.sweep(*TWO, by=Scripted(choose), timeout="2")) == {"ran": 3, "failed": 1}
+    one, other = desk.jobs()
+    assert (one.status, other.status) == ("skipped", "timeout")
+
+
+def test_a_neighbour_whose_cpus_reach_further_is_not_charged(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.cpus = 4
+    monkeypatch.setattr(Watcher, "cpu_s", lambda *_: 3.0)
+    seen = []
+    told = recording._neighbours
+
+    def noting(jobs: Any, place: int) -> Any:
+        seen.append(told(jobs, place))
+        return seen[-1]
+
+    monkeypatch.setattr(recording, "_neighbours", noting)
+    desk.sweep("batch_size=16,cpus=1", "batch_size=32,cpus=4")
+    narrow, wide = seen[-2:]
+    assert narrow.cpu_pct is None
+    assert wide.cpu_pct is not None
+
+
+def test_slowed_jobs_are_no_measure_of_how_long_a_trial_takes(desk: Desk) -> None:
+    slow = Scripted(lambda spec: scripted.trains if spec["jobs"] == 1 else trains_for(spec["batch_size"]))
+    desk.sweep(*TWO, by=slow)
+    work = desk.work(*TWO)
+    work.load()
+    alone, *_, group = work.estimates(work.plan.units)
+    assert group.seconds == pytest.approx(2 * alone.seconds, rel=0.01)
+
+
+def test_a_baseline_of_a_group_that_can_not_run_is_not_trained(desk: Desk) -> None:
+    by = Scripted()
+    assert counts(desk.sweep(copies="3", cpu_sharing="pinned", cpus="2", by=by)) == {"skipped": 2}
+    assert by.launched == []
+    assert "only 3 copies needs it: needs 6 CPUs" in desk.said[0]
+    # Asked for by itself it runs.
+    assert counts(desk.sweep(copies="1,3", cpus="2", by=Scripted())) == {"ran": 2}
+
+
+def test_a_job_that_was_faster_beside_others_leaves_no_verdict(desk: Desk) -> None:
+    def choose(spec: Spec) -> scripted.Script:
+        return trains_for(8.0) if spec["jobs"] == 1 and spec["batch_size"] == 16 else trains_for(1.0)
+
+    desk.sweep(*TWO, by=Scripted(choose))
+    for record in desk.jobs():
+        assert "sharing" not in record.result
+        assert record.missing["sharing"].startswith("job 1 of 2 took 0.12 times as long as alone")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -230,7 +232,10 @@ def test_doubtful_rows_make_doubtful_answers(tmp_path: Path, asked: Asked) -> No
         (alone(32, memory_format="contiguous"), r"\(the nearest row has memory_format=contiguous\)"),
         (alone(32, status="oom"), r"\(alone it ended as out of memory\)|out of memory alone"),
         (alone(32, status="failed"), r"\(alone it ended as failed\)"),
-        (alone(32, data={"fingerprint": "other"}).model_copy(update={"config_id": "c1"}), r"of other images"),
+        (
+            alone(32, data={"fingerprint": "other"}).model_copy(update={"config_id": "c1"}),
+            r"has other images of that name\)",
+        ),
     ],
 )
 def test_a_job_that_was_not_measured_alone(tmp_path: Path, asked: Asked, record: Record, why: str) -> None:
@@ -406,7 +411,82 @@ def test_the_published_log(asked: Asked) -> None:
     assert "So far: 3 jobs of 1 group on Titan Xp" in text
 
 
+LOG = ("batch_size=32,gpu_ids=0", "batch_size=64,gpu_ids=1", "batch_size=128,gpu_ids=2+3,strategy=dp")
+
+
+def test_jobs_of_other_images_are_told_which_there_are(asked: Asked) -> None:
+    """Of the data that a sweep takes by itself the log knows nothing."""
+    with pytest.raises(UnusableError) as raised:
+        asked(RESULTS / "titan-xp-2021", jobs=[*LOG[:2], "batch_size=128,gpu_ids=2+3"])
+    why = str(raised.value)
+    assert why.count("(the nearest row has data=unpublished)") == 2
+    assert "128@2+3 (the nearest row has data=unpublished and strategy=dp)" in why
+
+
+def test_where_nobody_knows_how_many_cpus_there_were_none_are_too_many(asked: Asked) -> None:
+    log = RESULTS / "titan-xp-2021"
+    ask = {"data": "unpublished", "input_size": "224"}
+    known = asked(log, jobs=LOG, **ask)
+    said = "all jobs: would have 4 CPUs; row alone does not state how many it had.\n"
+    assert "would have" not in known
+    assert asked(log, jobs=LOG, **ask, cpus="4").replace(said, "") == known
+    assert said in asked(log, jobs=LOG, **ask, cpus="4")
+    for cpus in ({}, {"cpus": "4"}):
+        with pytest.raises(UnusableError, match=r"how many CPUs Titan Xp, .* is not on record"):
+            asked(log, jobs=LOG, **ask, **cpus, cpu_sharing="pinned")
+
+
+@pytest.mark.parametrize("page", ["README.md", "results/titan-xp-2021/README.md"])
+def test_the_command_that_pages_give_for_the_log_works(page: str) -> None:
+    found = re.findall(r"gpubench predict (\S.* --job [^#\n]*)", (RESULTS.parent / page).read_text("utf-8"))
+    assert len(found) == 1
+    ended = run(*shlex.split(found[0]), at=RESULTS.parent, PYTHONUTF8="1")
+    assert (ended.returncode, ended.stderr) == (0, b"")
+    lines = [line for line in ended.stdout.decode().splitlines() if " of 3: " in line]
+    assert [line.split()[-2] for line in lines] == ["28.67", "28.18", "25.97"]
+
+
 # ---------------------------------------------------------------- how good answers have been
+
+
+def compared(solo: Record, slowdown: float, predicted: float) -> list[Record]:
+    """Two jobs on one GPU that were compared with this trial."""
+    first = together(solo.trial["batch_size"], (slowdown,) * 2, (predicted,) * 2, "09:30")
+    own = {"solo_id": solo.trial_id, "solo_epoch_time_s": solo.result["epoch_time_s"]}
+    return [
+        record.model_copy(update={
+            "result": {**record.result, **own},
+            "resolved": {**record.resolved, "cpu_ids": list(range(CPUS))},
+        })
+        for record in first
+    ]  # fmt: skip
+
+
+@pytest.mark.usefixtures("far")
+def test_the_present_model_is_asked_about_the_very_rows_of_the_comparison(
+    tmp_path: Path, asked: Asked
+) -> None:
+    """Another folder's row of the same trial: 1 s of 9 on the GPU, so that it would foretell 1.00."""
+    solo = alone(16)
+    again = alone(16, epoch=9.0, busy=1.0, started_at="2026-11-21 09:00:00")
+    assert again.trial_id == solo.trial_id
+    group = compared(solo, 1.7, 2.0)
+    own = folder(tmp_path / "own", solo, group)
+    other, gone = folder(tmp_path / "other", again), folder(tmp_path / "gone", group)
+    for places in ((own,), (own, other), (other, own)):
+        line = next(text for text in asked(*places).splitlines() if text.startswith("2 copies"))
+        assert " ".join(line.split()) == "2 copies 2 1.70, 1.70 2.00, 2.00 +18, +18 1.69, 1.69 0, 0"
+    assert "by this version" not in asked(gone, other), "what was predicted then stands"
+
+
+@pytest.mark.usefixtures("far")
+def test_rows_of_hosts_with_other_counts_are_told(tmp_path: Path, asked: Asked) -> None:
+    small = alone(32)
+    small = small.model_copy(update={"environment": {**small.environment, "gpu_count": 1, "cpu_count": 4}})
+    text = asked(folder(tmp_path, alone(16), small), jobs=TWO)
+    assert text.splitlines()[0] == (
+        f"By results of {GPU} (2 GPUs, 8 CPUs). Some rows were measured where there were 1 GPU, 4 CPUs."
+    )
 
 
 @pytest.mark.usefixtures("far")
@@ -432,9 +512,9 @@ def test_without_any_group_it_says_how_to_get_one(tmp_path: Path, asked: Asked) 
 # ---------------------------------------------------------------- the command
 
 
-def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
+def run(*arguments: str, at: Path | None = None, **environment: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
-        [sys.executable, "-m", "gpubench", "predict", *arguments],
+        [sys.executable, "-m", "gpubench", "predict", *arguments], cwd=at,
         capture_output=True, timeout=60, check=False, env={"PATH": "/usr/bin:/bin", **environment},
     )  # fmt: skip
 
@@ -443,6 +523,18 @@ def test_plain_signs_on_a_c_locale() -> None:
     ended = run(str(RESULTS / "titan-xp-2021"), LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
     assert (ended.returncode, ended.stderr) == (0, b"")
     assert b"+1, -1, -9\n" in ended.stdout
+
+
+@pytest.mark.parametrize("command", ["sweep", "predict"])
+def test_help_asks_for_each_job_once(command: str) -> None:
+    """One with copies is enough."""
+    code = f"from gpubench import cli; cli.app(['{command}', '--help'], standalone_mode=False)"
+    environment = {"PATH": "/usr/bin:/bin", "COLUMNS": "300", "PYTHONUTF8": "1"}
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60, env=environment
+    )
+    (line,) = [line for line in ended.stdout.splitlines() if re.search(r"^\W*--job\b", line)]
+    assert "ne of several jobs that run together; give it once for each" in line
 
 
 @pytest.mark.parametrize(

@@ -131,7 +131,11 @@ def tried(plan: Plan, *endings: tuple[Status, ...]) -> dict[str, Record]:
                 group_id=job.place.group_id if job.place else None,
                 status=status,
                 reason=f"why {status}",
-                result={"slowdown": 1.0} if job.place else {},
+                together={
+                    "solos": [{"trial_id": j.place.solo.trial_id, "attempt": 1} for j in unit.jobs if j.place]
+                }
+                if job.place
+                else {},
                 environment=HERE,
                 trial=job.trial.model_dump(mode="json"),
                 variant_definition=job.variant.definition(),
@@ -145,10 +149,17 @@ OK: tuple[Status, ...] = ("ok",)
 def test_a_group_that_ran_before_its_baselines_runs_again_once_they_are_there(groups: Plan) -> None:
     chosen = tried(groups, OK, OK * 2, OK * 3)
     last = groups.units[2].jobs[1].trial_id
-    chosen[last] = chosen[last].model_copy(update={"result": {}})
+    for one in groups.units[2].jobs:
+        chosen[one.trial_id] = chosen[last].model_copy(update={"together": {"solos": [None] * 3}})
     baseline = groups.units[0].jobs[0].trial_id
     lost = chosen | {baseline: chosen[baseline].model_copy(update={"status": "failed"})}
-    for known, states in ((chosen, ["done", "done", "run"]), (lost, ["failed", "done", "done"])):
+    newer = chosen | {baseline: chosen[baseline].model_copy(update={"attempt": 2})}
+    cases = (
+        (chosen, ["done", "done", "run"]),
+        (lost, ["failed", "done", "done"]),
+        (newer, ["done", "run", "run"]),  # measured again since
+    )
+    for known, states in cases:
         found = survey(groups, known, oom=OutOfMemory(), room=ROOM, environment=HERE)
         assert [item.state for item in found] == states
 

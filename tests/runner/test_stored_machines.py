@@ -66,9 +66,44 @@ def test_the_cpu_of_a_machine_with_gpus_is_the_same_machine() -> None:
     assert stored_of([mixed], scripted.computer(), "cpu").device == "cpu"
 
 
+def measured_where(one: Record, **environment: Any) -> Record:
+    return one.model_copy(update={"environment": {**one.environment, **environment}})
+
+
 def test_gpus_hidden_at_present_are_there() -> None:
-    found = stored_of([[record(1, GPU)]], scripted.computer(gpus=1, cpus=2))
+    here = scripted.computer(gpus=1, cpus=2)
+    own = measured_where(record(1, GPU), cpu_name=here.cpu_name)
+    found = stored_of([[own]], here)
     assert (len(found.machine.gpus), found.machine.cpu_count) == (4, 2)
+    assert found.unlike == ((4, 16),)
+    elsewhere = stored_of([[record(1, GPU)]], here)
+    assert (elsewhere.here, elsewhere.counts, elsewhere.unlike) == (here, (1, 2), ((4, 16),))
+
+
+@pytest.mark.parametrize("newer", [1, 2])
+def test_two_hosts_with_one_gpu_model_do_not_become_a_third(newer: int) -> None:
+    large = measured_where(record(newer, GPU), cpu_count=64, host="large")
+    small = measured_where(record(3 - newer, GPU), gpu_count=1, cpu_count=16, host="small", cpu_name="Epyc")
+    found = stored_of([[large], [small]], scripted.computer())
+    assert (len(found.machine.gpus), found.machine.cpu_count) == (4, 64)
+    assert (found.machine.host, found.machine.cpu_name, found.unlike) == ("large", "Xeon", ((1, 16),))
+
+
+def test_of_rows_with_as_many_gpus_the_newest_counts() -> None:
+    rows = [measured_where(record(n, GPU), cpu_count=cpus) for n, cpus in ((1, 64), (3, 8), (2, 32))]
+    found = stored_of([rows], scripted.computer())
+    assert (found.counts, found.unlike) == ((4, 8), ((4, 64), (4, 32)))
+
+
+def test_what_a_row_leaves_unsaid_is_no_other_count() -> None:
+    rows = [
+        record(1, GPU),
+        measured_where(record(2, GPU), cpu_count=None),
+        measured_where(record(3, "Xeon"), gpu_count=0),
+    ]
+    found = stored_of([rows], scripted.computer())
+    assert (found.counts, found.unlike) == ((4, None), ())
+    assert stored_of([rows[::2]], scripted.computer()).unlike == ()
 
 
 def test_failed_trials_alone_say_nothing_of_a_machine() -> None:
