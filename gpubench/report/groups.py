@@ -37,10 +37,11 @@ class Group:
     @property
     def label(self) -> str:
         """`3 copies (batch_size=16)`."""
+        values = {field: dict.fromkeys(known(row, field) for row in self.rows) for field in self.where}
         said = [
-            f"{field}={result.cell(value)}"
-            for field in self.where
-            if (value := known(self.rows[0], field)) is not None
+            f"{field}={'/'.join(result.cell(value) for value in found)}"
+            for field, found in values.items()
+            if None not in found
         ]
         return f"{self.name} ({', '.join(said)})" if said else self.name
 
@@ -83,9 +84,17 @@ def _place(row: Row) -> int:
 
 def _where(same: Sequence[Sequence[Row]], axes: Axes) -> tuple[str, ...]:
     """The fields in which groups of one name differ while the jobs of each agree. Where axes are known, of those."""
-    fields = [field for field in varied([row for rows in same for row in rows], axes) if agree(field, same)]
-    of_axes = [field for field in fields if field in asked(axes)]
-    return tuple(of_axes or fields)
+    fields = varied([row for rows in same for row in rows], axes)
+    # Also one that a job settles for itself, and that is an axis for the others.
+    of_axes = [
+        field for field in fields if field in asked(axes) and (agree(field, same) or _differ(field, same))
+    ]
+    return tuple(of_axes or [field for field in fields if agree(field, same)])
+
+
+def _differ(field: str, groups: Sequence[Sequence[Row]]) -> bool:
+    """Whether the groups are told apart by the values of a field in their jobs."""
+    return len({tuple(known(row, field) for row in rows) for rows in groups}) > 1
 
 
 def agree(field: str, groups: Sequence[Sequence[Row]]) -> bool:

@@ -149,7 +149,7 @@ def build(
     name: str, rows: Sequence[Row], *, axes: Axes = (), question: str = "", choice: Choice = SHOW
 ) -> Table:
     """The Table of one experiment. `rows` must not be empty."""
-    baselines = not axes and _only_baselines(rows)
+    baselines = "copies" not in asked(axes) and _only_baselines(rows)
     axis = None if baselines else ordered_axis(axes, rows)
     tied = moves_with(axis, axes, rows) if axis else ()
     grown = growth(rows, axis, tied)
@@ -162,7 +162,7 @@ def build(
     fields = varied(told, axes) or ("batch_size",)
     # The rows that jobs are compared with answer no question of their own, unless somebody asked it.
     of_batches, of_devices = (
-        not found or (not axes and not baselines) or bool(set(asked(axes)) & set(names))
+        not baselines and (not found or not axes or bool(set(asked(axes)) & set(names)))
         for names in (("batch_size",), scaling.DEVICES)
     )
     names = [*_place(grown), *(field for field in fields if not _needless(field, fields, grown))]

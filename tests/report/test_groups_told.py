@@ -343,3 +343,13 @@ def test_how_cpus_are_shared_is_a_column_only_where_groups_differ_in_it():
     both = shown([*solos, *pinned, *group("h", cpu_sharing="shared")])
     assert cells(both, "cpu_sharing") == ["shared", "shared", "pinned", "pinned", "shared", "shared"]
     assert "CPUs" not in both.heading[0]
+
+
+def test_groups_are_told_apart_by_an_axis_that_one_job_settles():
+    rows = [
+        row(b, group="mine and another", group_id=f"g{other}", job=f"{n} of 2")
+        for other in (64, 128)
+        for n, b in enumerate((32, other), 1)
+    ]
+    found = [group.label for group in gathered(rows, axes=[("batch_size",)])]
+    assert found == ["mine and another (batch_size=32/64)", "mine and another (batch_size=32/128)"]
