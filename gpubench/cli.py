@@ -240,15 +240,13 @@ def predict(
     Also says how good such answers have been so far on this machine; without any jobs, only that.
     """
     from gpubench.experiment.experiment import Options
-    from gpubench.runner import predict_command
+    from gpubench.runner.predict import command
 
     fields = _assigned(set_ or ())
     if copies is not None:
         fields["copies"] = copies
     options = Options(fields=fields, jobs=tuple(job or ()), pairs=pairs)
-    raise typer.Exit(
-        predict_command.predict(results or (), options, experiment=experiment, markdown=markdown)
-    )
+    raise typer.Exit(command.predict(results or (), options, experiment=experiment, markdown=markdown))
 
 
 def _assigned(texts: Iterable[str]) -> dict[str, str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpubench.analysis.prediction import Judged, Prediction, TrackRecord
+from gpubench.analysis.prediction import Prediction
+from gpubench.analysis.track_record import Judged, TrackRecord
 from gpubench.analysis.varied import Row
 from gpubench.report import layout, markdown
 from gpubench.report.words import UNKNOWN, clean, listed, many, number, signed

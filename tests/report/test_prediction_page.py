@@ -1,6 +1,7 @@
 """What `gpubench predict` answers."""
 
-from gpubench.analysis.prediction import Demand, predict, track_record
+from gpubench.analysis.prediction import Demand, predict
+from gpubench.analysis.track_record import track_record
 from gpubench.report.prediction import answer, no_answer, origin, track
 
 # The published log's jobs on GPUs of their own: epoch time in s, CPU in per cent.

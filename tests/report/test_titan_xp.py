@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.analysis.prediction import track_record
+from gpubench.analysis.track_record import track_record
 from gpubench.report import markdown, terminal
 from gpubench.runner.tables import contents
 from gpubench.store import Results

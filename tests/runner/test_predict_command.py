@@ -20,7 +20,8 @@ from gpubench.errors import UnusableError, UsageError
 from gpubench.experiment.experiment import Options
 from gpubench.experiment.plan import expand
 from gpubench.result import Record, Status
-from gpubench.runner import command, predict_command
+from gpubench.runner import command
+from gpubench.runner.predict import command as predict_command
 from gpubench.runner.sources import Disk
 from gpubench.store import Results
 

@@ -10,7 +10,7 @@ import scripted
 
 from gpubench.errors import UnusableError, UsageError
 from gpubench.result import Record, Status
-from gpubench.runner.stored import Remembered, stored_of
+from gpubench.runner.predict.stored import Remembered, stored_of
 
 GPU = "NVIDIA H200, 143771 MiB"
 

@@ -18,11 +18,11 @@ from gpubench.experiment.skips import Room, skip_reason
 from gpubench.report import prediction as report
 from gpubench.report.words import listed, many
 from gpubench.runner import command, together
-from gpubench.runner.alone import Alone, alone_rows, find, names
 from gpubench.runner.announcing import dropped_lines
+from gpubench.runner.predict.alone import Alone, alone_rows, find, names
+from gpubench.runner.predict.stored import Remembered, Stored
 from gpubench.runner.resolve import Resolved, resolve_unit
 from gpubench.runner.state import out_of_memory
-from gpubench.runner.stored import Remembered, Stored
 
 NO_JOBS = "there are no jobs to predict; give --job once for each, or --copies 2"
 

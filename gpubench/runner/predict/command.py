@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from gpubench import environment
-from gpubench.analysis.prediction import TrackRecord, track_record
+from gpubench.analysis.track_record import TrackRecord, track_record
 from gpubench.errors import UnusableError, UsageError
 from gpubench.experiment.experiment import Options, job_option
 from gpubench.monitor.nvml import open_nvml
@@ -22,8 +22,8 @@ from gpubench.report.terminal import encodable
 from gpubench.report.words import many
 from gpubench.result import Record
 from gpubench.runner import command, together
-from gpubench.runner.answers import NO_JOBS, Answers
-from gpubench.runner.stored import Counts, Stored, stored_of
+from gpubench.runner.predict.answers import NO_JOBS, Answers
+from gpubench.runner.predict.stored import Counts, Stored, stored_of
 from gpubench.store import Results
 
 Solos = Mapping[tuple[str, float | None], dict[str, Any]]

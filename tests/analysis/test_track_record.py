@@ -1,0 +1,55 @@
+"""How good predictions have been."""
+
+import pytest
+
+from gpubench import result
+from gpubench.analysis.track_record import track_record
+
+
+def row(**more):
+    return dict.fromkeys(result.BY_NAME) | {"status": "ok"} | more
+
+
+def told(group_id, name, predicted, measured, **more):
+    return row(
+        group="g", group_id=group_id, job=name, predicted_slowdown=predicted, slowdown=measured,
+        solo_epoch_time_s=10.0,
+    ) | more  # fmt: skip
+
+
+def test_the_track_record():
+    rows = [
+        told("1", "a", 2.0, 2.0), told("1", "b", 2.2, 2.0),  # both merely concurrent
+        told("2", "a", 1.0, 2.0), told("2", "b", 1.0, 2.0),  # parallel was predicted
+        row(group=None, slowdown=None),
+    ]  # fmt: skip
+    found = track_record(rows)
+    assert [(one.job, one.predicted, one.measured) for one in found.judged[:2]] == [
+        ("a", 2.0, 2.0), ("b", 2.2, 2.0),
+    ]  # fmt: skip
+    assert [one.error_pct for one in found.judged] == [
+        0, pytest.approx(10), pytest.approx(-50), pytest.approx(-50),
+    ]  # fmt: skip
+    assert found.judged[0].solo_epoch_time_s == 10.0
+    assert (found.jobs, found.groups, found.verdicts_right) == (4, 2, 1)
+    assert found.median_error_pct == pytest.approx(30)
+    assert found.worst_error_pct == pytest.approx(50)
+
+
+def test_a_group_with_a_job_that_failed_or_was_not_predicted_has_no_verdict_to_judge():
+    rows = [told("1", "a", 2.0, 2.0), told("1", "b", 2.0, 2.0), told("1", "c", None, 2.0)]
+    found = track_record(rows)
+    assert (found.jobs, found.groups, found.verdicts_right) == (2, 0, 0)
+    failed = track_record([told("1", "a", 2.0, 2.0), told("1", "b", 2.0, 2.0, status="failed")])
+    assert (failed.jobs, failed.groups) == (1, 0)
+
+
+def test_groups_without_an_id_go_by_their_name():
+    rows = [told(None, "a", 2.0, 2.0), told(None, "b", 2.0, 2.0), told(None, "a", 1.0, 1.0, group="other")]
+    assert track_record(rows).groups == 1
+
+
+def test_no_track_record_yet():
+    found = track_record([row(group="g", job="a")])
+    assert (found.jobs, found.groups, found.verdicts_right) == (0, 0, 0)
+    assert (found.median_error_pct, found.worst_error_pct) == (None, None)
