@@ -109,7 +109,13 @@ def store_plan(work: Sweep) -> None:
     for job in plan.jobs:  # for a plan that was expanded elsewhere
         bench.sources.data(job.trial.data)
         bench.sources.model(job.trial.model)
-    facts = {"device": plan.device, "cpus": bench.machine.cpu_count, **bench.sources.stored()}
+    machine = bench.machine
+    facts = {
+        "device": plan.device,
+        "gpus": len(machine.gpus),
+        "cpus": machine.cpu_count,
+        **bench.sources.stored(),
+    }
     toml = experiments.to_toml(plan.experiment, facts)
     bench.results.save_plan(plan.experiment.name, plan_id(plan.units), toml)
 

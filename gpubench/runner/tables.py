@@ -11,13 +11,13 @@ from gpubench.analysis.repeats import with_spread
 from gpubench.errors import UsageError
 from gpubench.experiment import experiment as experiments
 from gpubench.experiment.plan import Job, Plan, expand
-from gpubench.experiment.skips import skip_reason
+from gpubench.experiment.skips import Room
 from gpubench.report import markdown, spreadsheet
 from gpubench.report.choice import SHOW, Choice
 from gpubench.report.table import Table, row_of, tables
 from gpubench.result import COLUMNS, Record
 from gpubench.runner.sources import Stored
-from gpubench.runner.state import out_of_memory
+from gpubench.runner.state import out_of_memory, survey
 from gpubench.store import Results, newest
 
 __all__ = ["Contents", "contents", "row_of", "write_tables"]
@@ -37,8 +37,10 @@ class Contents:
     """Experiments of which a plan is stored."""
 
 
-def stored_plans(results: Results) -> tuple[list[Plan], list[str]]:
+def stored_plans(results: Results) -> tuple[list[tuple[Plan, Room | None]], list[str]]:
     """The folder's plans, expanded as they were when they were stored; and why any can't be.
+
+    With each, what the machine had that it was stored on; None for plans that don't tell.
 
     A plan that can't be read (damaged, or of a version with other names) closes no folder: records are the truth.
     """
@@ -50,7 +52,8 @@ def stored_plans(results: Results) -> tuple[list[Plan], list[str]]:
             sources = Stored(resolved.get("data", {}), resolved.get("models", {}))
             experiment = experiments.parse(text, str(path))
             device, cpus = resolved.get("device", "cuda"), resolved.get("cpus", 1)
-            found.append(expand(experiment, device=device, sources=sources, cpus=cpus))
+            room = Room(resolved["gpus"], cpus) if "gpus" in resolved else None
+            found.append((expand(experiment, device=device, sources=sources, cpus=cpus), room))
         except KeyError as error:
             problems.append(f"{path} is left out: it lacks the facts of {error}")
         except (UsageError, tomllib.TOMLDecodeError, TypeError, OSError) as error:
@@ -78,14 +81,19 @@ def contents(
     planned: set[str] = set()
     plans, problems = stored_plans(results)
     oom = out_of_memory(chosen.values())
-    for plan in plans:
+    most_gpus = max((int(r.environment.get("gpu_count") or 0) for r in chosen.values()), default=0)
+    for plan, room in plans:
+        if room is not None:  # since the plan was stored, the folder may have been taken to a larger machine
+            room = Room(max(room.gpus, most_gpus), room.cpus)
+        surveyed = survey(plan, {}, oom=oom, room=room, environment={})
+        skipped = {item.unit.unit_id: item.why for item in surveyed if item.state == "skip"}
         name = plan.experiment.name
         questions[name] = plan.experiment.question or questions.get(name, "")
         known = axes.setdefault(name, [])
         known += [axis for axis in plan.experiment.varied if axis not in known]
         mine = members.setdefault(name, {})
         for unit in plan.units:
-            why_unit = skip_reason(unit, oom, None, plan.device)
+            why_unit = skipped.get(unit.unit_id)
             # The same fields under other ids: an edited variant, model or images. The latest plan counts.
             fields = [tuple(vars(job.trial).values()) for job in unit.jobs]
             mine[(unit.group, *fields)] = [job.trial_id for job in unit.jobs]

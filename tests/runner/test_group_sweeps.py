@@ -769,3 +769,11 @@ def test_a_job_that_was_faster_beside_others_leaves_no_verdict(desk: Desk) -> No
     for record in desk.jobs():
         assert "sharing" not in record.result
         assert record.missing["sharing"].startswith("job 1 of 2 took 0.12 times as long as alone")
+
+
+def test_what_the_machine_has_no_room_for_is_skipped_whoever_reads_the_folder(desk: Desk) -> None:
+    desk.sweep(copies="1,3", cpu_sharing="shared,pinned", cpus="2")
+    found = contents(Results(desk.folder), Results(desk.folder).records())
+    states = [(row["group"], row["status"], row["reason"]) for row in found.rows if row["status"] != "ok"]
+    why = "needs 6 CPUs for jobs pinned to their own, 2 may be used"
+    assert states == [("3 copies", "skipped", why)] * 3

@@ -14,6 +14,7 @@ from scripted import Scripted
 from gpubench import catalog
 from gpubench.experiment.experiment import Axis, Experiment, Options, parse, to_toml, with_options
 from gpubench.experiment.plan import expand
+from gpubench.experiment.skips import Room
 from gpubench.report.live import QuietView
 from gpubench.runner.command import store_plan
 from gpubench.runner.sources import Disk, Stored
@@ -64,7 +65,8 @@ def test_a_trial_of_two_experiments_is_one_row_and_stands_in_both_tables(tmp_pat
 
 def test_stored_plans_have_the_trials_that_were_run(tmp_path: Path) -> None:
     job = swept(tmp_path, "one", "16,32")
-    (plan,), problems = stored_plans(job.bench.results)
+    ((plan, room),), problems = stored_plans(job.bench.results)
+    assert room == Room(gpus=0, cpus=job.bench.machine.cpu_count)
     assert not problems
     assert [j.trial_id for j in plan.jobs] == [j.trial_id for j in job.plan.jobs]
 
