@@ -208,6 +208,12 @@ MEASURED: tuple[Column, ...] = (
     Column("doubts", "", "short codes, spelled out under the table", "doubts"),
 )
 
+OF_GROUPS: tuple[str, ...] = (
+    "solo_epoch_time_s", "slowdown", "overlap_gain", "predicted_slowdown", "sharing", "full_together", "group_id",
+    "solo_id",
+)  # fmt: skip
+"""Those of MEASURED that only jobs of groups have."""
+
 ENVIRONMENT: tuple[Column, ...] = (
     Column("host", "", "host name"),
     Column("gpu_name", "", "GPU model"),

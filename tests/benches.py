@@ -7,10 +7,21 @@ from pathlib import Path
 from gpubench.environment import Machine
 from gpubench.experiment.plan import Plan
 from gpubench.monitor.nvml import Nvml
+from gpubench.report.live import QuietView
 from gpubench.runner.bench import Bench
 from gpubench.runner.sources import Disk
 from gpubench.runner.sweep import Settings, Sweep
 from gpubench.store import Results
+
+
+class Heard(QuietView):
+    """Keeps what the sweep says."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def say(self, text: str) -> None:
+        self.lines.append(text)
 
 
 def sweep_of(

@@ -17,9 +17,8 @@ from gpubench.experiment.experiment import Options, parse, with_options
 from gpubench.experiment.plan import expand
 from gpubench.launch.client import ForkServer
 from gpubench.report.live import QuietView
-from gpubench.result import COLUMNS, MEASURED, Record, cell, row
+from gpubench.result import COLUMNS, MEASURED, OF_GROUPS, Record, cell, row
 from gpubench.runner.command import store_plan
-from gpubench.runner.judging import OF_GROUPS
 from gpubench.runner.sources import Disk
 from gpubench.store import Results, newest
 

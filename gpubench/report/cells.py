@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from gpubench import result
 from gpubench.analysis import scaling
 from gpubench.analysis.varied import Row
-from gpubench.report import groups
 from gpubench.report.words import UNKNOWN, clean, number, signed
 from gpubench.result import Column
 from gpubench.rounding import half_up
@@ -49,7 +49,7 @@ def _need_not_be(row: Row, name: str) -> bool:
     if row.get("group"):
         # Top-1 is left to the same trial alone.
         return compares or (name == "top1_pct" and row["status"] == "ok")
-    return (compares and row["status"] == "ok") or name in ("group", "job", *groups.COLUMNS)
+    return (compares and row["status"] == "ok") or name in ("group", "job", *result.OF_GROUPS)
 
 
 def _digits(column: Column, found: Sequence[Any]) -> int | None:

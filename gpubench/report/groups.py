@@ -17,12 +17,6 @@ from gpubench.analysis.slowdown import verdict
 from gpubench.analysis.varied import Axes, Row, asked, known, machine, solo, varied
 from gpubench.report.words import listed, number, signed
 
-COLUMNS = (
-    "solo_epoch_time_s", "slowdown", "overlap_gain", "predicted_slowdown", "sharing", "full_together",
-    "group_id", "solo_id",
-)  # fmt: skip
-"""Columns that only jobs of groups have."""
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Group:

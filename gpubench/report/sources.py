@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from gpubench import result
 from gpubench.analysis.varied import Row
 from gpubench.report import markdown
-from gpubench.report.groups import COLUMNS as OF_GROUPS
 from gpubench.report.groups import number_of
 from gpubench.report.notes import which
 from gpubench.report.table import Table
@@ -85,7 +84,7 @@ def _statement(row: Row, column: str) -> str:
         why = (row.get("missing") or {}).get(column)
         if why is None and row.get("source", "measured") != "measured":
             return ""  # the line on all other columns says it
-        if why is None and column in OF_GROUPS and not row.get("group"):
+        if why is None and column in result.OF_GROUPS and not row.get("group"):
             why = "the trial ran alone"  # in records that are older than the column, too
         return f"empty: {_by_whom(why, row.get('gpubench'))}" if why else NO_REASON
     source = (row.get("provenance") or {}).get(column)

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 from gpubench import result
 from gpubench.analysis import scaling
-from gpubench.report import groups
 from gpubench.report.table import Table
 
 FIGURES = (
@@ -18,7 +17,7 @@ FIGURES = (
 )  # fmt: skip
 """Always there, empty or not, and new ones last, so that a sheet that refers to them keeps working."""
 
-OF_GROUPS = tuple(name for name in groups.COLUMNS if not name.endswith("_id"))
+OF_GROUPS = tuple(name for name in result.OF_GROUPS if not name.endswith("_id"))
 """There where any row is a job of a group."""
 
 PLACE = ("gpu_name", "cpu_name", "group", "job")

@@ -18,6 +18,7 @@ from gpubench.experiment.plan import Job, Unit
 from gpubench.experiment.shares import device_of
 from gpubench.launch.attempt import Attempt, Order, Progress, attempt
 from gpubench.launch.client import Launcher
+from gpubench.launch.outcome import Status
 from gpubench.monitor.nvml import Nvml
 from gpubench.monitor.samples import SAMPLE_HEADER
 from gpubench.monitor.shared_nvml import SharedNvml
@@ -101,8 +102,8 @@ class Bench:
                 specs = [self._spec(*each) for each in zip(unit.jobs, resolved, logs, places, strict=True)]
             except GpubenchError as error:  # its images can't be had; other trials may use others
                 now = time.monotonic()
-                failed = ("failed", str(error))
-                done = [Attempt(forced=failed, launched=now, finished=now) for _ in unit.jobs]  # type: ignore[arg-type]
+                failed: tuple[Status, str] = ("failed", str(error))
+                done = [Attempt(forced=failed, launched=now, finished=now) for _ in unit.jobs]
             else:
                 done = attempt(
                     [Order(spec=s, watcher=w) for s, w in zip(specs, watchers, strict=True)],

@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
+from gpubench.analysis.audit.fairness import HARMLESS
 from gpubench.report.words import number
 from gpubench.runner.together import Foreseen
-
-OF_TIMES = (
-    "other-load",
-    "stranger",
-    "throttled",
-    "spread",
-    "short-epochs",
-    "short-warmup",
-    "diverged",
-    "gaps",
-)
-"""Doubts about a trial alone that a prediction from it inherits."""
 
 
 def foretold(foreseen: Foreseen) -> str:
@@ -36,5 +25,5 @@ def foretold(foreseen: Foreseen) -> str:
 
 def doubted(foreseen: Foreseen) -> str:
     """What speaks against the trials alone that the prediction is made of."""
-    found = dict.fromkeys(code for solo in foreseen.solos if solo for code in solo.doubts if code in OF_TIMES)
-    return f"; alone with doubts ({', '.join(found)})" if found else ""
+    found = {code for solo in foreseen.solos if solo for code in solo.doubts} - HARMLESS
+    return f"; alone with doubts ({', '.join(sorted(found))})" if found else ""

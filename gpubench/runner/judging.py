@@ -8,12 +8,8 @@ from typing import Any
 from gpubench.launch.outcome import EXTRAPOLATED, Outcome
 from gpubench.monitor.figures import Figures
 from gpubench.monitor.idle import PERIOD_S
-from gpubench.result import MEASURED
+from gpubench.result import MEASURED, OF_GROUPS
 
-OF_GROUPS = (
-    "solo_epoch_time_s", "slowdown", "overlap_gain", "predicted_slowdown", "sharing", "full_together", "group_id",
-    "solo_id",
-)  # fmt: skip
 ALONE = dict.fromkeys(OF_GROUPS, "the trial ran alone")
 """Columns of groups, and why a trial by itself has none."""
 RESERVED = "torch-reserved"

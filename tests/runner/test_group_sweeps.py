@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import scripted
-from benches import sweep_of
+from benches import Heard, sweep_of
 from fake_nvml import FakeNvml, gpu
 from scripted import Scripted, Spec, trains_for
 
@@ -21,11 +21,9 @@ from gpubench.experiment.experiment import Options, parse, with_options
 from gpubench.experiment.plan import Unit
 from gpubench.monitor.nvml import Nvml
 from gpubench.monitor.watcher import Watcher
-from gpubench.report.live import QuietView
-from gpubench.result import MEASURED, Record
+from gpubench.result import MEASURED, OF_GROUPS, Record
 from gpubench.runner import command, recording
 from gpubench.runner.audit_command import audit
-from gpubench.runner.judging import OF_GROUPS
 from gpubench.runner.sources import Disk
 from gpubench.runner.sweep import Settings, Summary, Sweep
 from gpubench.runner.tables import contents
@@ -40,16 +38,6 @@ input_size = 28
 [run]
 epochs = 3
 """
-
-
-class Heard(QuietView):
-    """Keeps what the sweep says."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def say(self, text: str) -> None:
-        self.lines.append(text)
 
 
 @dataclasses.dataclass(kw_only=True)

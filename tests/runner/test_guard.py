@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 import scripted
-from benches import sweep_of
+from benches import Heard, sweep_of
 from fake_nvml import FakeNvml, gpu
 
 from gpubench.errors import UnusableError
 from gpubench.experiment.experiment import Options, parse, with_options
 from gpubench.experiment.plan import expand
 from gpubench.monitor.idle import Look, Process
-from gpubench.report.live import QuietView
 from gpubench.runner import guard
 from gpubench.runner.command import look_around
 from gpubench.runner.sources import Disk
@@ -132,14 +131,6 @@ def test_power_that_is_not_told_is_no_zero() -> None:
 
 
 # ---- in a sweep ----
-
-
-class Heard(QuietView):
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def say(self, text: str) -> None:
-        self.lines.append(text)
 
 
 def a_sweep(folder: Path, nvml: FakeNvml, gpus: int, **fields: str) -> Sweep:

@@ -12,19 +12,11 @@ from typing import Any
 
 import pytest
 import scripted
+from benches import Heard
 
 from gpubench.environment import Machine
 from gpubench.monitor import host
-from gpubench.report.live import QuietView
 from gpubench.runner import command, host_load
-
-
-class Heard(QuietView):
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def say(self, text: str) -> None:
-        self.lines.append(text)
 
 
 @pytest.fixture

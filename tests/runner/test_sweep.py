@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import scripted
-from benches import sweep_of
+from benches import Heard, sweep_of
 from scripted import Driver, Script, Scripted, Spec
 
 from gpubench import environment
@@ -20,7 +20,7 @@ from gpubench.errors import UnusableError
 from gpubench.experiment.experiment import Options, parse, with_options
 from gpubench.experiment.plan import Unit, expand
 from gpubench.monitor.nvml import Nvml
-from gpubench.report.live import Progress, QuietView
+from gpubench.report.live import Progress
 from gpubench.result import MEASURED, Record
 from gpubench.runner.command import store_plan
 from gpubench.runner.sources import Disk
@@ -28,16 +28,6 @@ from gpubench.runner.sweep import Settings, Summary, Sweep
 from gpubench.store import Results
 
 BASE = 'name = "test"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\ninput_size = 28\n[run]\nepochs = 2\n'
-
-
-class Heard(QuietView):
-    """Keeps what the sweep says."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def say(self, text: str) -> None:
-        self.lines.append(text)
 
 
 @dataclasses.dataclass(kw_only=True)

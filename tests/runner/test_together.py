@@ -14,8 +14,7 @@ from gpubench import catalog
 from gpubench.experiment.experiment import Experiment
 from gpubench.experiment.groups import Group
 from gpubench.experiment.plan import Unit, expand
-from gpubench.result import Record
-from gpubench.runner.judging import OF_GROUPS
+from gpubench.result import OF_GROUPS, Record
 from gpubench.runner.resolve import Resolved
 from gpubench.runner.together import (
     ALONE,
