@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from gpubench.analysis.varied import Row
 
 MIN_TIMES = 3
 """Epochs (or repeats) from which their spread says anything."""
+
+OWN = (None, "measured")
+"""Sources of rows whose processes are known."""
 
 # Half the width over the interquartile range, by how many times the median is of. Simulated with normal noise so that
 # of two equal configurations at most one pair in twenty is called different (tests/analysis/test_noise.py).
@@ -38,6 +42,19 @@ def half_width(row: Row) -> float | None:
     return float(spread) * (_FACTORS.get(count) or _FROM_TEN / math.sqrt(count))
 
 
-def one_process(row: Row) -> bool:
-    """Whether a row is of a single process: what differs from process to process shows in none of its figures."""
-    return (row.get("repeats") or 1) < 2
+def resting(rows: Iterable[Row]) -> str:
+    """What conclusions from these rows rest on, as the end of a sentence, where that is fewer than three processes.
+
+    What differs from process to process shows in none of the figures of one. Empty, too, where any row was not
+    measured here: nobody knows what it is of.
+    """
+    there = list(rows)
+    processes = {int(row.get("repeats") or 1) for row in there}
+    if not there or min(processes) >= MIN_TIMES or any(row.get("source") not in OWN for row in there):
+        return ""
+    few = "one process" if min(processes) == 1 else "two processes"
+    if len(processes) > 1:
+        return f"; some rows are of {few} only"
+    epochs = {times(row) for row in there} if processes == {1} else set()
+    also = {1: " (and one epoch)", 2: " (and two epochs)"}.get(max(epochs, default=0), "")
+    return f"; each row is of {few}{also if len(epochs) == 1 else ''} only"

@@ -5,7 +5,7 @@ import statistics
 
 import pytest
 
-from gpubench.analysis.noise import half_width, one_process, times
+from gpubench.analysis.noise import half_width, resting, times
 from gpubench.analysis.repeats import iqr
 
 PAIRS = 4000
@@ -61,5 +61,21 @@ def test_repeats_count_for_more_than_the_epochs_of_one_process():
     merged = row([1.0, 1.1, 1.2], repeats=5)
     assert times(merged) == 5
     assert half_width(merged) < half_width(row([1.0, 1.1, 1.2]))
-    assert not one_process(merged)
-    assert one_process(row([1.0, 1.1, 1.2], repeats=1))
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([row([1.0])], "; each row is of one process (and one epoch) only"),
+        ([row([1.0, 1.1])], "; each row is of one process (and two epochs) only"),
+        ([row([1.0]), row([1.0, 1.1])], "; each row is of one process only"),
+        ([row([1.0, 1.1, 1.2])], "; each row is of one process only"),
+        ([row([1.0, 1.1], repeats=2)], "; each row is of two processes only"),
+        ([row([1.0, 1.1], repeats=1), row([1.0, 1.1], repeats=3)], "; some rows are of one process only"),
+        ([row([1.0, 1.1], repeats=3)], ""),
+        ([row([1.0], source="published log")], ""),
+        ([], ""),
+    ],
+)
+def test_what_conclusions_rest_on_is_said(rows, said):
+    assert resting(rows) == said
