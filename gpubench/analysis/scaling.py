@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from gpubench.analysis.alike import DEVICES, MOVES, devices
+from gpubench.analysis.alike import DEVICES, devices
 from gpubench.analysis.growth import epoch_time, series
 from gpubench.analysis.noise import resting
 from gpubench.analysis.varied import CANDIDATES, Row, known, solo
@@ -64,8 +64,7 @@ def comparisons(
     alone = [row for row in solo(rows) if epoch_time(row) is not None]
     found: list[Comparison] = []
     for kind, share in SHARED.items():
-        with_batch = MOVES["batch_size"] & set(tied_to_batch) if kind == "weak" else ()
-        free = {*DEVICES, *(MOVES["gpus"] & set(tied)), *with_batch} - {"batch_size"}
+        free = {*DEVICES, *tied, *(tied_to_batch if kind == "weak" else ())}
         places: dict[Any, list[dict[str, Any]]] = {}
         for key, members in series(alone, "batch_size", free).items():
             for row in members:

@@ -196,7 +196,9 @@ def test_through_real_processes(tmp_path: Path) -> None:
     assert "measured on 1 CPU, here 2 may be used" in told
     assert "1 stored result is not reused: measured on 1 CPU, here 2 may be used" in gpubench(every[:2])
     assert "nothing left to do: 1 done" in gpubench(every[:2])
-    assert "nothing left to do: 1 done" in gpubench(every[:1])
+    back = gpubench(every[:1])
+    assert "nothing left to do: 1 done" in back
+    assert ", 1 CPU, " in back, "its table shows the rows that count here"
 
 
 def test_a_thousand_trials_that_are_done_are_looked_through_in_no_time(
