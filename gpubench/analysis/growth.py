@@ -10,8 +10,23 @@ import itertools
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from gpubench.analysis.alike import fair_step, movable, telling, workload
 from gpubench.analysis.repeats import merge_repeats
-from gpubench.analysis.varied import Axes, Row, asked, determined, known, machine, solo, values, varied
+from gpubench.analysis.varied import (
+    CANDIDATES,
+    FOLLOWS,
+    Axes,
+    Row,
+    asked,
+    determined,
+    machine,
+    solo,
+    values,
+    varied,
+)
+
+# What the machine fills by itself along an axis. CPUs and loaders don't count: `alike` knows when they may differ.
+IMPLIED = frozenset(CANDIDATES) - {"cpus", "workers"}
 
 
 def ordered_axis(axes: Axes, rows: Sequence[Row]) -> str | None:
@@ -27,14 +42,16 @@ def ordered_axis(axes: Axes, rows: Sequence[Row]) -> str | None:
 
 
 def moves_with(axis: str, axes: Axes, rows: Sequence[Row]) -> tuple[str, ...]:
-    """The fields that change together with `axis`: those zipped with it, and those that nobody asked for and
-    that it determines (the strategy that a GPU count implies, say). Without known axes: none."""
+    """The fields that change together with `axis`, and may: those zipped with it, and those that nobody asked for
+    and that it determines (the strategy that a GPU count implies, say). Without known axes: none."""
     rows = solo(rows)
     zipped = {field for group in axes if axis in group for field in group}
     implied = {
-        f for f in varied(rows, axes) if axes and f not in asked(axes) and determined(rows, f, (axis,))
+        f
+        for f in IMPLIED
+        if axes and f not in asked(axes) and len(values(rows, f)) > 1 and determined(rows, f, (axis,))
     }
-    return tuple(sorted((zipped | implied) - {axis}))
+    return tuple(sorted(movable(axis, zipped | implied)))
 
 
 def growth(rows: Sequence[Row], axis: str | None, tied: Collection[str] = ()) -> list[dict[str, Any]]:
@@ -43,9 +60,10 @@ def growth(rows: Sequence[Row], axis: str | None, tied: Collection[str] = ()) ->
     Jobs of groups stand last, as they came: they ran at the same time as others, so nothing is compared with them.
 
     `gpu_mem_growth_pct` and `epoch_time_growth_pct` are in per cent of the row before in the same series: all
-    trial fields equal but `axis` and `tied`. The second compares time per image where both rows know their
-    images, else epoch times. Both are None without such a row, where it or this one did not end ok, and where it
-    is not the only one at its place. Memory figures of different sources are not compared.
+    trial fields equal but `axis` and those of `tied` that may move along it (`alike.MOVES`). The second compares time
+    per image where both rows know their images, else epoch times. Both are None without such a row, where it or this
+    one did not end ok, where it is not the only one at its place, and where more moved on the way than may
+    (`alike.fair_step`). Memory figures of different sources are not compared.
     """
     merged = merge_repeats(rows)
     for row in merged:
@@ -61,7 +79,8 @@ def growth(rows: Sequence[Row], axis: str | None, tied: Collection[str] = ()) ->
             places.setdefault(row.get(axis), []).append(row)
         steps = list(places.values())
         for before, after in itertools.pairwise(steps):
-            if len(before) == len(after) == 1 and after[0].get(axis) is not None:
+            alone = len(before) == len(after) == 1 and after[0].get(axis) is not None
+            if alone and fair_step(before[0], after[0]):
                 after[0].update(_growth(before[0], after[0]))
         ordered += members
     return [*ordered, *jobs]
@@ -70,18 +89,30 @@ def growth(rows: Sequence[Row], axis: str | None, tied: Collection[str] = ()) ->
 def series(
     rows: Sequence[dict[str, Any]], axis: str, tied: Collection[str] = ()
 ) -> dict[tuple[tuple[str, Any], ...], list[dict[str, Any]]]:
-    """Rows that differ in `axis` and `tied` alone, under the (field, value) pairs in which series differ.
+    """Rows of one workload, each under the (field, value) pairs that tell its series from the others.
 
-    `rows`: of trials alone. Rows of different machines are never each other's neighbours.
+    They differ in `axis` alone, and in those of `tied` that may move along it. `rows`: of trials alone. Rows of
+    different machines are never each other's neighbours.
     """
-    fields = [f for f in varied(rows) if f != axis and f not in tied]
-    machines = {machine(row) for row in rows} - {None}
-    found: dict[tuple[tuple[str, Any], ...], list[dict[str, Any]]] = {}
+    free = {axis, *movable(axis, tied)}
+    fields = telling(rows, free)
+    several = len({machine(row) for row in rows} - {None}) > 1
+    found: dict[Any, list[dict[str, Any]]] = {}
     for row in rows:
-        key = [(f, known(row, f)) for f in fields]
-        key += [("machine", machine(row))] if len(machines) > 1 else []
-        found.setdefault(tuple(key), []).append(row)
-    return found
+        found.setdefault((workload(row, fields, free), machine(row) if several else None), []).append(row)
+    shown = {field for field in fields if not _told_by_others(rows, field, fields)}
+    named: dict[tuple[tuple[str, Any], ...], list[dict[str, Any]]] = {}
+    for (pairs, name), members in found.items():
+        key = [pair for pair in pairs if pair[0] in shown]
+        # A planned row, which lacks what the machine settles, joins the series that it will be of.
+        named.setdefault((*key, *([("machine", name)] if several else [])), []).extend(members)
+    return named
+
+
+def _told_by_others(rows: Sequence[Row], field: str, fields: Collection[str]) -> bool:
+    """Whether a series need not be named by `field`: other ones of `fields` determine it."""
+    others = [other for other in FOLLOWS.get(field, ()) if other in fields]
+    return bool(others) and determined(rows, field, others)
 
 
 def gpu_mem(row: Row) -> float | None:

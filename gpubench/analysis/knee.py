@@ -1,4 +1,7 @@
-"""Where a larger batch stops paying: it pays while GPU memory × time per image falls."""
+"""Where a larger batch stops paying: it pays while GPU memory × time per image falls.
+
+The answer is firm only where every step that it rests on is clear of the noise, and the noise is known.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,19 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from gpubench import result
+from gpubench.analysis.alike import DEVICES
 from gpubench.analysis.growth import epoch_time, gpu_mem, memory_growth_pct, series, time_growth_pct
+from gpubench.analysis.noise import half_width, resting
 from gpubench.analysis.repeats import codes, merge_repeats
 from gpubench.analysis.varied import Row, solo
+from gpubench.analysis.words import listed
 from gpubench.rounding import half_up
 
 Series = tuple[tuple[str, Any], ...]
+Step = tuple[Row, Row]
+Ratio = Callable[[Row, Row], float | None]
+"""The figure of a step's second row over that of its first."""
 Verdict = Literal["stops", "never", "always", "time-only", "too-few"]
-
-# Memory is per GPU: a step that also changes the devices is not a question of the batch size alone.
-DEVICES = frozenset({"gpus", "gpu_ids", "ranks", "strategy"})
 
 OF_TIME = frozenset(
     {
@@ -52,6 +58,8 @@ class Knee:
     """From `best` to `refused`."""
     time_growth_pct: float | None = None
     """Time per image, from `best` to `refused`."""
+    firm: bool = False
+    """Whether the noise of every step up to this answer is known, and smaller than the step."""
     sentence: str
 
 
@@ -62,7 +70,7 @@ def knees(rows: Sequence[Row], tied: Collection[str] = ()) -> list[Knee]:
     """
     alone = [row for row in solo(merge_repeats(rows)) if row.get("batch_size")]
     found = []
-    for key, members in series(alone, "batch_size", set(tied) - DEVICES).items():
+    for key, members in series(alone, "batch_size", set(tied) - set(DEVICES)).items():
         if len({row["batch_size"] for row in members}) == len(members) > 1:
             knee = _knee(key, sorted(members, key=lambda row: row["batch_size"]))
             found.append(replace(knee, sentence=_named(key, knee.sentence)))
@@ -90,30 +98,41 @@ def _knee(key: Series, ordered: Sequence[Row]) -> Knee:
 
 
 def _weigh(key: Series, rows: Sequence[Row], end: str) -> Knee:
-    for number, (before, after) in enumerate(itertools.pairwise(rows)):
-        if _pays(before, after):
-            continue
-        memory, time = memory_growth_pct(before, after), time_growth_pct(before, after)
-        old, new = before["batch_size"], after["batch_size"]
-        start = (
-            f"A larger batch stops paying after {old}:" if number else "A larger batch never pays: already"
-        )
-        step = f"from {old} to {new} memory {_change(memory)} while time per image {_change(time)}"
-        later = [row["batch_size"] for row in rows[number + 2 :] if _pays(before, row)]
-        but = f", though from {old} straight to {later[0]} would pay" if later else ""
-        return Knee(
-            series=key,
-            verdict="stops" if number else "never",
-            best=old,
-            refused=new,
-            memory_growth_pct=memory,
-            time_growth_pct=time,
-            sentence=f"{start} {step}{but}{_open([(before, after)], _cost)}{_doubtful([before, after])}.",
-        )
-    best = rows[-1]["batch_size"]
-    unsure = _open(list(itertools.pairwise(rows)), _cost)
-    sentence = f"Every larger batch pays, up to {best}{unsure}{end}{_doubtful(rows)}."
-    return Knee(series=key, verdict="always", best=best, sentence=sentence)
+    # Memory is per GPU: a step that also changed the devices would be no question of the batch size alone.
+    steps = list(itertools.pairwise(rows))
+    number = next((number for number, step in enumerate(steps) if not _pays(*step)), None)
+    if number is None:
+        best = rows[-1]["batch_size"]
+        firm, sentence = _said(f"Every larger batch pays, up to {best}{end}", steps, _cost)
+        return Knee(series=key, verdict="always", best=best, firm=firm, sentence=sentence)
+    before, after = steps[number]
+    memory, time = memory_growth_pct(before, after), time_growth_pct(before, after)
+    old, new = before["batch_size"], after["batch_size"]
+    start = f"A larger batch stops paying after {old}:" if number else "A larger batch never pays: already"
+    answer = (
+        f"{start} from {old} to {new} memory {_change(memory)} while time per image {_change(time)}"
+        f"{_later(before, rows[number + 2 :])}"
+    )
+    firm, sentence = _said(answer, steps[: number + 1], _cost)
+    return Knee(
+        series=key,
+        verdict="stops" if number else "never",
+        best=old,
+        refused=new,
+        memory_growth_pct=memory,
+        time_growth_pct=time,
+        firm=firm,
+        sentence=sentence,
+    )
+
+
+def _later(before: Row, larger: Sequence[Row]) -> str:
+    """A word on the first of the larger batches that pays after all, straight from `before`."""
+    row = next((row for row in larger if _pays(before, row)), None)
+    if row is None:
+        return ""
+    would = "would" if _clear((before, row), _cost) else "might"
+    return f", though from {before['batch_size']} straight to {row['batch_size']} {would} pay"
 
 
 def _by_time(key: Series, rows: Sequence[Row], why: str) -> Knee:
@@ -122,32 +141,48 @@ def _by_time(key: Series, rows: Sequence[Row], why: str) -> Knee:
         if (time_growth_pct(best, row) or 0) < 0:
             best = row
     first, least, last = (row["batch_size"] for row in (rows[0], best, rows[-1]))
-    second = min((row for row in rows if row is not best), key=lambda row: time_growth_pct(best, row) or 0)
-    sentence = (
-        f"Time per image is least at {least}, of {first} to {last}{_open([(best, second)], _time)}; "
-        f"whether a larger batch pays is open: {why}{_doubtful([best, second])}."
-    )
-    return Knee(series=key, verdict="time-only", best=least, sentence=sentence)
+    steps = [(row, best) if row["batch_size"] < least else (best, row) for row in rows if row is not best]
+    firm, sentence = _said(f"Time per image is least at {least}, of {first} to {last}", steps, _time)
+    sentence = f"{sentence} Whether a larger batch pays is open: {why}."
+    return Knee(series=key, verdict="time-only", best=least, firm=firm, sentence=sentence)
 
 
-def _open(pairs: Sequence[tuple[Row, Row]], ratio: Callable[[Row, Row], float | None]) -> str:
-    """Names the first of the deciding pairs that noise can't tell apart; empty where there is none."""
-    for pair in pairs:
-        if _overlap(*pair, ratio(*pair)):
-            one, other = sorted(row["batch_size"] for row in pair)
-            return f", but that is open: {one} and {other} lie within each other's spread"
-    return ""
+def _said(answer: str, steps: Sequence[Step], ratio: Ratio) -> tuple[bool, str]:
+    """Whether an answer that rests on these steps is firm; and the sentence, which begins with `Open` if it is not."""
+    rows = list({id(row): row for step in steps for row in step}.values())
+    end = f"{resting(rows)}{_doubtful(rows)}."
+    unknown = [row["batch_size"] for row in rows if half_width(row) is None]
+    near = [
+        f"from {before['batch_size']} to {after['batch_size']}"
+        for before, after in steps
+        if not {before["batch_size"], after["batch_size"]} & set(unknown)
+        and not _clear((before, after), ratio)
+    ]
+    if not unknown and not near:
+        return True, f"{answer}. This is clear of the noise{end}"
+    why = []
+    if near:
+        why.append(f"The step{'s' if len(near) > 1 else ''} {listed(near)} may be noise")
+    if unknown:
+        every = len(unknown) == len(rows)
+        why.append("Their noise is not known" if every else f"The noise at {_sizes(unknown)} is not known")
+    return False, f"Open: by these figures {answer[0].lower()}{answer[1:]}. {'. '.join(why)}{end}"
 
 
-def _overlap(before: Row, after: Row, ratio: float | None) -> bool:
-    """Whether the spreads of two rows (± half the interquartile range) touch, where any is known.
+def _sizes(batches: Sequence[int]) -> str:
+    return listed([str(batch) for batch in sorted(batches)])
 
-    `ratio`: the figure of `after` over that of `before`; it spreads as the epoch time does.
+
+def _clear(step: Step, ratio: Ratio) -> bool:
+    """Whether the noise of both rows is known and smaller than the step between them.
+
+    The ratio spreads as the epoch times do.
     """
-    if ratio is None:
+    before, after = step
+    old, new, change = half_width(before), half_width(after), ratio(before, after)
+    if old is None or new is None or change is None:
         return False
-    old, new = ((row.get("epoch_time_iqr_s") or 0) / 2 / row["epoch_time_s"] for row in (before, after))
-    return bool(0 < old + ratio * new >= abs(ratio - 1))
+    return bool(old / before["epoch_time_s"] + change * new / after["epoch_time_s"] < abs(change - 1))
 
 
 def _doubtful(rows: Sequence[Row]) -> str:
@@ -176,7 +211,7 @@ def _ran_out(ordered: Sequence[Row], used: Sequence[Row]) -> str:
     """What stands above the largest batch size with figures, if it ran out of memory."""
     last = used[-1]["batch_size"]
     full = [row["batch_size"] for row in ordered if row["batch_size"] > last and row["status"] == "oom"]
-    return f"; {full[0]} ran out of memory" if full else ""
+    return f" ({full[0]} ran out of memory)" if full else ""
 
 
 def _change(pct: float | None) -> str:

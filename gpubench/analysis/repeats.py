@@ -12,6 +12,9 @@ from gpubench.analysis.slowdown import overlap_gain, slowdown, undecidable, verd
 from gpubench.analysis.varied import Row, machine
 from gpubench.result import Column
 
+Place = tuple[str, Any, Any]
+"""Machine, CPUs, loaders."""
+
 REPEATS = Column("repeats", "", "repeats that ended ok; the row shows their median", "n")
 
 SPREAD_PCT = 5.0
@@ -61,7 +64,8 @@ SPECIAL: dict[str, Callable[[Sequence[Any]], Any]] = {
 def merge_repeats(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """One row a configuration, in order of first appearance.
 
-    Rows are repeats of each other if they agree in config_id, group, job and machine. Figures are medians over
+    Rows are repeats of each other if they agree in config_id, group, job and machine, and in the CPUs and loaders that
+    they got there. Figures are medians over
     those that ended ok. Adds `repeats` (how many those are), `reached` (how many of them a top-1 to reach), `endings`
     ("ok", or "2 ok, 1 failed"), and the doubt `spread` where epoch times lie far apart. Jobs of one group agree in
     `group_id` (the least of their repeats'), and what was found out about it, `together`, is the first ok repeat's
@@ -83,19 +87,23 @@ def with_spread(rows: Sequence[Row]) -> list[Row]:
 
 def _alike(rows: Sequence[Row]) -> list[list[Row]]:
     """Rows that are repeats of each other, together."""
-    found: dict[Any, dict[str | None, list[Row]]] = {}
+    found: dict[Any, dict[Place | None, list[Row]]] = {}
     for number, row in enumerate(rows):
-        config = row.get("config_id") or number
-        found.setdefault((config, row.get("group"), row.get("job")), {}).setdefault(machine(row), []).append(
-            row
-        )
-    return [same for machines in found.values() for same in _adopt(machines)]
+        places = found.setdefault((row.get("config_id") or number, row.get("group"), row.get("job")), {})
+        places.setdefault(_place(row), []).append(row)
+    return [same for places in found.values() for same in _adopt(places)]
 
 
-def _adopt(machines: dict[str | None, list[Row]]) -> list[list[Row]]:
-    """Rows by machine; a planned one, which has none yet, joins the first."""
-    homeless = machines.pop(None, [])
-    groups = list(machines.values()) or [[]]
+def _place(row: Row) -> Place | None:
+    """Where a row was measured: its machine, and what it got of that. None of one that was not measured yet."""
+    name = machine(row)
+    return None if name is None else (name, row.get("cpus"), row.get("workers"))
+
+
+def _adopt(places: dict[Place | None, list[Row]]) -> list[list[Row]]:
+    """Rows by place; a planned one, which has none yet, joins the first."""
+    homeless = places.pop(None, [])
+    groups = list(places.values()) or [[]]
     groups[0].extend(homeless)
     return groups
 

@@ -1,7 +1,8 @@
 """What several devices bring: speedup and efficiency against the fewest, strong or weak.
 
 Strong: both rows have the same global batch. Weak: both have the same batch a device. On a CPU ranks count as
-devices. All other fields are equal, but those that move with the devices or the batch on one axis.
+devices. All other fields are equal, but those that moved with the devices or the batch on one axis and may
+(`alike.MOVES`).
 """
 
 from __future__ import annotations
@@ -10,12 +11,18 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from gpubench.analysis.alike import DEVICES, devices
 from gpubench.analysis.growth import epoch_time, series
-from gpubench.analysis.varied import Row, solo
+from gpubench.analysis.noise import resting
+from gpubench.analysis.varied import CANDIDATES, Row, known, solo
+from gpubench.analysis.words import listed
+
+__all__ = ["COLUMNS", "DEVICES", "Comparison", "comparisons", "devices", "scale", "sentence"]
 
 Kind = Literal["strong", "weak"]
 SAME: dict[Kind, str] = {"strong": "same global batch", "weak": "same batch a {device}"}
-DEVICES = ("gpus", "gpu_ids", "ranks", "strategy")
+NOT_TOLD = frozenset({*DEVICES, "batch_size"})
+"""Fields of which the sentence speaks anyway."""
 COLUMNS = ("speedup", "strong_efficiency_pct", "weak_efficiency_pct")
 
 
@@ -33,11 +40,6 @@ class Comparison:
     def efficiency_pct(self) -> float:
         """100: as many times faster as there are more devices."""
         return 100 * self.speedup * devices(self.baseline) / devices(self.row)
-
-
-def devices(row: Row) -> int:
-    """GPUs of the row's trial; on a CPU its ranks."""
-    return row.get("gpus") or row.get("ranks") or 1
 
 
 SHARED: dict[Kind, Callable[[Row], float]] = {
@@ -62,7 +64,7 @@ def comparisons(
     alone = [row for row in solo(rows) if epoch_time(row) is not None]
     found: list[Comparison] = []
     for kind, share in SHARED.items():
-        free = {*DEVICES, *tied, *(tied_to_batch if kind == "weak" else ())} - {"batch_size"}
+        free = {*DEVICES, *tied, *(tied_to_batch if kind == "weak" else ())}
         places: dict[Any, list[dict[str, Any]]] = {}
         for key, members in series(alone, "batch_size", free).items():
             for row in members:
@@ -104,6 +106,14 @@ def sentence(rows: Sequence[Row], made: Sequence[Comparison]) -> str | None:
             f"Neither strong nor weak scaling: no two rows on different numbers of {device}s have the same global "
             f"batch or the same batch a {device}, all other fields equal."
         )
+    moved = [
+        field for field in CANDIDATES if field not in NOT_TOLD and any(_moves(one, field) for one in made)
+    ]
+    others = (
+        f"all other fields equal but {listed(moved)}, which moved along"
+        if moved
+        else "all other fields equal"
+    )
     parts = []
     for kind, words in SAME.items():
         mine = [one for one in made if one.kind == kind]
@@ -111,7 +121,12 @@ def sentence(rows: Sequence[Row], made: Sequence[Comparison]) -> str | None:
             names = dict.fromkeys(_name(one.baseline, device) for one in mine)
             parts.append(f"{kind} ({words.format(device=device)}, against {' or '.join(names)})")
     both = "; speedup is the strong one where a row has both" if len(parts) > 1 else ""
-    return f"Scaling: {' and '.join(parts)}, all other fields equal{both}."
+    rest = resting(row for one in made for row in (one.row, one.baseline))
+    return f"Scaling: {' and '.join(parts)}, {others}{both}{rest}."
+
+
+def _moves(one: Comparison, field: str) -> bool:
+    return bool(known(one.row, field) != known(one.baseline, field))
 
 
 def _against_the_fewest(kind: Kind, same: Sequence[dict[str, Any]]) -> list[Comparison]:

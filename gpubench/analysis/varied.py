@@ -25,13 +25,13 @@ AUTO = frozenset({"input_size", "num_classes", "train_images", "gpus", "gpu_ids"
 AUTO |= {"workers", "cpus"}
 
 # Fields that are filled from others where nobody asked for them. While those others determine them they tell
-# nothing new, so they take no column.
+# nothing new, so they take no column. CPUs follow no devices: where they differ, rows had other allowances.
 FOLLOWS: dict[str, tuple[str, ...]] = {
     "num_classes": ("data",),
     "train_images": ("data",),
     "gpu_ids": ("gpus",),
     "workers": ("variant", "gpus", "ranks", "cpus", "copies", "device", "group", "job"),
-    "cpus": ("gpus", "ranks", "copies", "device", "group", "job"),
+    "cpus": ("copies", "group", "job"),
     "copies": ("group",),
     "lr": ("optimizer",),
 }
@@ -95,10 +95,30 @@ def varied(rows: Sequence[Row], axes: Axes = ()) -> tuple[str, ...]:
 
 
 def _follows(rows: Sequence[Row], field: str) -> bool:
-    """Whether a field tells nothing beside those of FOLLOWS: of GPU ids, that they are the first so many."""
-    if field == "gpu_ids" and any(ids != tuple(range(len(ids))) for ids in values(rows, field)):
+    """Whether a field tells nothing beside those of FOLLOWS.
+
+    Of GPU ids, only that they are the first so many; of loaders, only if none or all trials alone left their number
+    to the machine.
+    """
+    if field == "gpu_ids" and not all(map(first_gpus, values(rows, field))):
+        return False
+    if (
+        field == "workers"
+        and len({left_to_machine(row, field) for row in solo(rows) if row.get("asked")}) > 1
+    ):
         return False
     return determined(rows, field, FOLLOWS[field])
+
+
+def first_gpus(ids: Sequence[int] | None) -> bool:
+    """Whether GPU ids are the first so many (0, 1, …), and so tell no more than how many there are."""
+    return ids is not None and tuple(ids) == tuple(range(len(ids)))
+
+
+def left_to_machine(row: Row, field: str) -> bool:
+    """Whether the trial left `field` to the machine, as far as the row tells (`asked`: the trial's own fields)."""
+    asked_for: Mapping[str, Any] = row.get("asked") or {field: "not told"}
+    return asked_for.get(field) is None
 
 
 def constant(rows: Sequence[Row]) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from gpubench.report import sources as sources_report
 from gpubench.report.table import COLUMN, DETAILS, Table, tables
 from gpubench.result import Record
 from gpubench.runner import guard, host_load
+from gpubench.runner.allowance import again_lines
 from gpubench.runner.announcing import announcement_lines, counted, dropped_lines
 from gpubench.runner.bench import Bench
 from gpubench.runner.estimate import words
@@ -167,7 +168,7 @@ def sweep(
         work.load()
         planned = work.survey()
         store_plan(work)
-        for line in dropped_lines(plan):
+        for line in (*dropped_lines(plan), *again_lines(planned)):
             view.say(line)
         if any(item.state == "run" for item in planned):
             summary = run(work, planned, view, mode, allow_busy=allow_busy)
@@ -254,6 +255,7 @@ def print_plan(work: Sweep, planned: Sequence[Planned]) -> None:
             total += guess.seconds
             most = item.unit.jobs[0].trial.until_top1 is not None
             fate = f"{'at most' if most else 'about' if guess.known else 'roughly'} {words(guess.seconds)}"
+            fate += f" (what is stored is not reused: {item.why})" if item.why else ""
         elif item.state == "done":
             fate = f"done ({item.why}{', stale: other versions' if item.stale else ''})"
         else:
@@ -270,7 +272,7 @@ def finish(work: Sweep, planned: Sequence[Planned], summary: Summary, view: live
     if mode == "quiet":
         print(work.bench.results.folder)
     elif mode == "table":
-        found = contents(work.bench.results, work.records, work.skips)
+        found = contents(work.bench.results, work.alike(), work.skips)
         for problem in found.problems:
             view.say(problem)
         terminal.show(own_tables(work, found.rows), Console(highlight=False))

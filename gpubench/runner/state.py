@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal
 
 from pydantic import ValidationError
@@ -26,6 +27,7 @@ class Planned:
     unit: Unit
     state: State
     why: str = ""
+    """The reason; of what is to run, why what is stored of it does not count."""
     stale: bool = False
 
 
@@ -85,12 +87,14 @@ def survey(
     oom: OutOfMemory,
     room: Room | None,
     environment: Mapping[str, Any],
+    unlike: Mapping[str, str] = MappingProxyType({}),
     retry: Collection[str] = (),
     fresh: bool = False,
 ) -> list[Planned]:
     """One line a unit. `chosen`: trial id -> the attempt that counts on this machine.
 
-    `retry`: statuses to run again, `stale` among them. `fresh`: everything again.
+    `unlike`: trial id -> why what is stored of it does not count (see `allowance`). `retry`: statuses to run again,
+    `stale` among them. `fresh`: everything again.
     """
     if fresh or "oom" in retry:
         oom = OutOfMemory()
@@ -113,7 +117,8 @@ def survey(
             why = next(record.reason for record in records if record.status == status)
             found.append(Planned(unit, "failed", why, stale))
         else:
-            found.append(Planned(unit, "run", "", stale))
+            why = "" if fresh else next((unlike[j.trial_id] for j in unit.jobs if j.trial_id in unlike), "")
+            found.append(Planned(unit, "run", why, stale))
     return [_needed(item, found) for item in found]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ from gpubench.launch.client import Launcher
 from gpubench.monitor.watcher import Watcher
 from gpubench.report.live import View
 from gpubench.result import Record, ending
+from gpubench.runner.allowance import Key, alike
 from gpubench.runner.bench import Bench
 from gpubench.runner.estimate import Estimate, estimates
 from gpubench.runner.foretelling import foretold
@@ -60,6 +61,7 @@ class Sweep:
     skips: dict[str, str] = field(default_factory=dict)
     """Trial id -> why this sweep skipped it."""
     _tables_due: float = 0.0
+    _given: dict[Key, Mapping[str, Any]] | None = None
 
     # ---- before ----
 
@@ -69,22 +71,40 @@ class Sweep:
 
     def chosen(self) -> dict[str, Record]:
         """Trial id -> the attempt that counts on this machine, of this plan's trials."""
-        here = newest(self.records)
+        here = newest(self.alike())
         return {
             job.trial_id: here[key]
             for job in self.plan.jobs
             if (key := (job.trial_id, self.bench.machine_key(job))) in here
         }
 
+    def alike(self) -> list[Record]:
+        """All attempts, without those at this plan's trials that got other CPUs or loaders than they would now."""
+        return alike(self.records, self._gets())[0]
+
+    def _gets(self) -> Mapping[Key, Mapping[str, Any]]:
+        """What this machine gives each trial of the plan that it has room for. Worked out once."""
+        if self._given is None:
+            self._given = {
+                (job.trial_id, self.bench.machine_key(job)): one.columns()
+                for unit in self.plan.units
+                if skip_reason(unit, OutOfMemory(), self._room(), self.plan.device) is None
+                for job, one in zip(unit.jobs, self.bench.resolve(unit), strict=True)
+            }
+        return self._given
+
+    def _room(self) -> Room:
+        return Room(len(self.bench.machine.gpus), self.bench.machine.cpu_count)
+
     def survey(self) -> list[Planned]:
         """What is to become of each unit of the plan."""
-        machine = self.bench.machine
         return survey(
             self.plan,
             self.chosen(),
             oom=self._oom_here(),
-            room=Room(len(machine.gpus), machine.cpu_count),
+            room=self._room(),
             environment=self.bench.environment,
+            unlike=alike(self.records, self._gets())[1],
             retry=self.settings.retry,
             fresh=self.settings.fresh,
         )
@@ -209,14 +229,7 @@ class Sweep:
 
     def foresee(self, unit: Unit) -> Foreseen:
         """What the trials alone, as far as they were measured here, say of a group."""
-        here = newest(self.records)
-        alone: dict[str, Record] = {}
-        for job in unit.jobs:
-            if job.place is not None:
-                key = (job.place.solo.trial_id, self.bench.machine_key(job.place.solo))
-                if key in here:
-                    alone[key[0]] = here[key]
-        return foresee(unit, self.bench.resolve(unit), alone)
+        return foresee(unit, self.bench.resolve(unit), self.chosen())
 
     # ---- after ----
 

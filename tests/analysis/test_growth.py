@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench import result
-from gpubench.analysis.growth import growth, moves_with, ordered_axis
+from gpubench.analysis.growth import growth, moves_with, ordered_axis, series
+from gpubench.analysis.knee import knees
 from gpubench.analysis.repeats import iqr, merge_repeats
 
 LOGS = Path(__file__).parents[2] / "results" / "titan-xp-2021" / "logs.csv"
@@ -149,8 +150,130 @@ def test_weak_scaling_moves_the_batch_with_the_gpus():
 def test_a_field_that_was_asked_for_never_moves_with_the_axis():
     rows = [row(batch_size=b, variant=v) for b, v in [(16, "a"), (32, "b")]]
     assert moves_with("batch_size", [["batch_size"], ["variant"]], rows) == ()
-    assert moves_with("batch_size", [["batch_size", "variant"]], rows) == ("variant",)
     assert moves_with("batch_size", (), rows) == ()
+
+
+GROWTH = ("gpu_mem_growth_pct", "epoch_time_growth_pct")
+
+
+@pytest.mark.parametrize(
+    "unlike",
+    [
+        {"model": "resnet50"}, {"width": 0.5}, {"input_size": 112}, {"num_classes": 10}, {"variant": "cached"},
+        {"data": "cifar10"}, {"train_images": 512}, {"precision": "bf16"}, {"execution": "graph"},
+        {"memory_format": "contiguous"}, {"cudnn_benchmark": True}, {"optimizer": "adam"}, {"accumulate": 2},
+        {"device": "cpu"}, {"gpu_mem_cap_mib": 12288}, {"breakdown": True}, {"until_top1": 60.0}, {"prefetch": 4},
+        {"workers": 8}, {"cpus": 4}, {"strategy": "dp"}, {"gpu_ids": (1,)},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_makes_another_workload_never_moves_with_the_batch_size(unlike):
+    base = {"workers": 4, "cpus": 2, "device": "cuda", "gpus": 1, "gpu_ids": (0,), "strategy": "ddp"}
+    base |= {"input_size": 224, "num_classes": 100, "train_images": 10240}
+    rows = [
+        row(batch_size=16, epoch_time_s=2.0, gpu_mem_mib=10, **base),
+        row(batch_size=32, epoch_time_s=1.0, gpu_mem_mib=20, **base | unlike),
+    ]
+    axes = [["batch_size", *unlike]]
+    assert moves_with("batch_size", axes, rows) == ()
+    assert moves_with("batch_size", [["batch_size"]], rows) == (), "nor where the batch size determines it"
+    grown = growth(rows, "batch_size", ["batch_size", *unlike])
+    assert [r[name] for r in grown for name in GROWTH] == [None] * 4
+    assert knees(rows, tuple(unlike)) == []
+    alike = growth([rows[0], rows[1] | rows[0] | {"batch_size": 32, "config_id": "other"}], "batch_size")
+    assert None not in [alike[1][name] for name in GROWTH]
+
+
+def test_the_learning_rate_and_the_length_of_training_may_move_with_the_batch_size():
+    rows = [
+        row(batch_size=b, lr=b / 1000, epochs=e, epoch_time_s=t) for b, e, t in [(16, 3, 2.0), (32, 5, 1.0)]
+    ]
+    tied = moves_with("batch_size", [["batch_size", "lr", "epochs"]], rows)
+    assert tied == ("epochs", "lr")
+    assert growth(rows, "batch_size", tied)[1]["epoch_time_growth_pct"] == pytest.approx(-50)
+    assert growth(rows, "batch_size")[1]["epoch_time_growth_pct"] is None
+
+
+@pytest.mark.parametrize(
+    ("unlike", "compared"),
+    [
+        ({"gpus": 2, "strategy": "ddp"}, True),  # 32 a GPU in both
+        ({"gpus": 2, "strategy": "ddp", "workers": 8, "cpus": 16}, True),
+        ({"gpus": 4, "strategy": "ddp"}, False),  # 32 a GPU, then 16
+        ({"gpus": 1, "strategy": "ddp"}, False),
+        ({"gpus": 1, "workers": 8}, False),
+        ({"gpus": 2, "strategy": "ddp", "precision": "bf16"}, False),
+    ],
+    ids=str,
+)
+def test_devices_move_with_the_batch_size_where_each_keeps_its_batch(unlike, compared):
+    base = {"gpus": 1, "strategy": "single", "workers": 4, "cpus": 8}
+    rows = [
+        row(batch_size=32, epoch_time_s=2.0, **base),
+        row(batch_size=64, epoch_time_s=1.0, **base | unlike),
+    ]
+    tied = moves_with("batch_size", [["batch_size", *unlike]], rows)
+    assert (growth(rows, "batch_size", tied)[-1]["epoch_time_growth_pct"] is not None) == compared
+
+
+@pytest.mark.parametrize(
+    ("batch", "strategies", "compared"),
+    [
+        (64, ("single", "ddp"), True),
+        (128, ("single", "ddp"), True),
+        (96, ("single", "ddp"), False),
+        (64, ("dp", "ddp"), False),
+        (64, ("ddp", "ddp"), True),
+    ],
+    ids=str,
+)
+def test_along_the_devices_only_the_batch_or_the_batch_a_device_stays(batch, strategies, compared):
+    rows = [
+        row(gpus=g, batch_size=b, strategy=s, epoch_time_s=1.0)
+        for g, b, s in zip((1, 2), (64, batch), strategies, strict=True)
+    ]
+    tied = moves_with("gpus", [["gpus", "batch_size", "strategy"]], rows)
+    assert (growth(rows, "gpus", tied)[-1]["epoch_time_growth_pct"] is not None) == compared
+
+
+def test_cpus_are_told_apart_though_the_devices_determine_them():
+    """`cpus` and `workers` were left to the machine, which once gave 8 CPUs and once 16."""
+    auto = {"asked": {"cpus": None, "workers": None}}
+    rows = [
+        row(gpus=g, cpus=c, workers=c, epoch_time_s=1.0, batch_size=64, strategy="ddp", **auto)
+        for g, c in [(2, 8), (4, 16)]
+    ]
+    assert moves_with("gpus", [["gpus"]], rows) == ()
+    assert growth(rows, "gpus")[1]["epoch_time_growth_pct"] is None
+    zipped = moves_with("gpus", [["gpus", "cpus"]], rows)
+    assert zipped == ("cpus",)
+    assert growth(rows, "gpus", zipped)[1]["epoch_time_growth_pct"] == pytest.approx(0)
+
+
+def test_a_planned_row_stands_in_the_series_that_it_will_be_of():
+    """Two variants, of which one takes no loaders; a planned row does not know yet how many it gets."""
+    rows = [
+        row(batch_size=b, variant=v, workers=w, status="ok" if w is not None else "missing")
+        for v, b, w in [("cached", 16, 8), ("cached", 32, None), ("synthetic", 16, 0), ("cached", 64, 8)]
+    ]
+    grown = growth(rows, "batch_size")
+    assert [(r["variant"], r["batch_size"]) for r in grown] == [
+        ("cached", 16), ("cached", 32), ("cached", 64), ("synthetic", 16),
+    ]  # fmt: skip
+
+
+def test_series_are_named_by_what_tells_them_apart_and_not_by_what_follows_it():
+    rows = [
+        row(batch_size=b, variant=v, workers=w)
+        for v, w in [("cached", 8), ("synthetic", 0)]
+        for b in (16, 32)
+    ]
+    assert list(series(rows, "batch_size")) == [
+        (("variant", "cached"),),
+        (("variant", "synthetic"),),
+    ]
+    split = [row(batch_size=16, cpus=c) for c in (1, 2)]
+    assert list(series(split, "batch_size")) == [(("cpus", 1),), (("cpus", 2),)]
 
 
 def test_repeats_become_one_row_with_median_spread_and_count():

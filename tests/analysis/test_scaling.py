@@ -26,7 +26,10 @@ def test_strong_scaling():
         (1.0, 100.0, None), (1.6, 80.0, None), (2.0, 50.0, None),
     ]  # fmt: skip
     said = sentence(rows, comparisons(rows))
-    assert said == "Scaling: strong (same global batch, against single on 1 GPU), all other fields equal."
+    assert said == (
+        "Scaling: strong (same global batch, against single on 1 GPU), all other fields equal; "
+        "each row is of one process only."
+    )
 
 
 def test_weak_scaling():
@@ -88,6 +91,45 @@ def test_fields_on_the_axis_of_the_devices_move_along():
     assert len(comparisons(rows, tied={"lr"})) == 2
     rows = [row(1, 64, 8.0, lr=0.1), row(2, 128, 4.0, lr=0.2)]
     assert len(comparisons(rows, tied_to_batch={"lr"})) == 2
+
+
+UNLIKE = [
+    {"model": "mobilenet_v2"}, {"width": 0.5}, {"input_size": 112}, {"num_classes": 10}, {"variant": "cached"},
+    {"data": "cifar10"}, {"train_images": 512}, {"precision": "bf16"}, {"execution": "graph"},
+    {"memory_format": "contiguous"}, {"cudnn_benchmark": True}, {"optimizer": "adam"}, {"accumulate": 2},
+    {"gpu_mem_cap_mib": 12288}, {"breakdown": True}, {"until_top1": 60.0}, {"prefetch": 4},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("unlike", UNLIKE, ids=str)
+def test_rows_of_another_workload_are_never_compared_whatever_axis_it_is_on(unlike):
+    """`--zip model,batch_size=resnet50/256,mobilenet_v2/512 --gpus 1,2`."""
+    base = {"model": "resnet50", "input_size": 224, "num_classes": 100, "train_images": 10240}
+    rows = [row(1, 256, 8.0, **base), row(2, 512, 5.0, **base | unlike)]
+    tied = set(unlike)
+    assert comparisons(rows, tied, tied) == []
+    both = [*rows, row(2, 512, 4.0, **base)]
+    assert [(one.row["epoch_time_s"], one.kind) for one in comparisons(both, tied, tied)] == [
+        (8.0, "weak"),
+        (4.0, "weak"),
+    ]
+
+
+def test_cpus_that_merely_follow_the_devices_are_another_allowance():
+    rows = [row(1, 64, 8.0, cpus=8, workers=8), row(2, 64, 4.0, cpus=16, workers=8)]
+    assert comparisons(rows) == []
+    made = comparisons(rows, tied={"cpus"})
+    assert len(made) == 2, "asked for together"
+    assert "all other fields equal but cpus, which moved along" in sentence(rows, made)
+
+
+def test_loaders_move_with_the_devices_where_their_number_was_left_to_the_machine():
+    auto, four = {"asked": {"workers": None}}, {"asked": {"workers": 4}}
+    rows = [row(1, 64, 8.0, workers=64, **auto), row(3, 64, 4.0, workers=63, **auto)]
+    assert len(comparisons(rows)) == 2
+    assert "equal but workers, which moved along" in sentence(rows, comparisons(rows))
+    assert comparisons([row(1, 64, 8.0, workers=4, **four), rows[1]]) == []
+    assert comparisons([r | {"asked": None} for r in rows]) == [], "nobody knows"
 
 
 def test_on_a_cpu_ranks_are_the_devices():

@@ -57,3 +57,19 @@ def test_copies_follow_the_group_that_is_named_after_them():
     assert varied(found) == ()
     assert varied(found, [["copies"]]) == ("copies",)
     assert varied(rows({"copies": 1, "group": "g"}, {"copies": 2, "group": "g"})) == ("copies",)
+
+
+def test_cpus_that_rows_had_more_of_are_a_column_though_the_devices_determine_them():
+    found = rows({"gpus": 1, "cpus": 8}, {"gpus": 2, "cpus": 16})
+    assert varied(found) == ("gpus", "cpus")
+    jobs = rows(
+        {"cpus": 16}, {"cpus": 8, "group": "g", "job": "1 of 2"}, {"cpus": 8, "group": "g", "job": "2 of 2"}
+    )
+    assert varied(jobs) == (), "the jobs of a group share them"
+
+
+def test_loaders_are_a_column_where_only_some_trials_left_them_to_the_machine():
+    auto, four = {"asked": {"workers": None}}, {"asked": {"workers": 4}}
+    found = rows({"gpus": 1, "workers": 8} | auto, {"gpus": 2, "workers": 16} | auto)
+    assert varied(found) == ("gpus",)
+    assert varied(rows({"gpus": 1, "workers": 4} | four, found[1])) == ("gpus", "workers")

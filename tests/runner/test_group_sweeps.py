@@ -765,3 +765,17 @@ def test_what_the_machine_has_no_room_for_is_skipped_whoever_reads_the_folder(de
     states = [(row["group"], row["status"], row["reason"]) for row in found.rows if row["status"] != "ok"]
     why = "needs 6 CPUs for jobs pinned to their own, 2 may be used"
     assert states == [("3 copies", "skipped", why)] * 3
+
+
+def test_a_group_beside_a_trial_alone_of_other_versions_says_so(desk: Desk) -> None:
+    """The trial alone was measured under an older torch; only the group runs anew."""
+    desk.sweep(batch_size="16")
+    for path in (desk.folder / "records").glob("*/t*.json"):
+        stored = json.loads(path.read_text())
+        stored["environment"]["torch"] = "0.9"
+        path.write_text(json.dumps(stored))
+    assert counts(desk.sweep(copies="2", batch_size="16")) == {"ran": 1, "reused": 1, "stale": 1}
+    assert all("solo-stale" in job.doubts for job in desk.jobs())
+    assert counts(desk.sweep(copies="2", batch_size="16")) == {"reused": 2, "stale": 2}
+    assert counts(desk.sweep(copies="2", batch_size="16", retry="stale")) == {"ran": 2}
+    assert not any("solo-stale" in job.doubts for job in desk.jobs())

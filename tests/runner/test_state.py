@@ -224,3 +224,29 @@ def test_jobs_that_were_taken_along_ran_out_of_nothing(groups: Plan) -> None:
     assert [len(fits) for fits in found.groups] == [2]
     odd = [r.model_copy(update={"trial": {"a_field_of": "the future"}}) for r in chosen.values()]
     assert out_of_memory(odd) == OutOfMemory()
+
+
+def test_a_stale_trial_alone_makes_the_groups_stale_that_are_compared_with_it(groups: Plan) -> None:
+    chosen = tried(groups, OK, OK * 2)
+    baseline = groups.units[0].jobs[0].trial_id
+    chosen[baseline] = chosen[baseline].model_copy(update={"environment": HERE | {"torch": "0.9"}})
+    kept = survey(groups, chosen, oom=OutOfMemory(), room=ROOM, environment=HERE)
+    assert [(item.state, item.stale) for item in kept[:2]] == [("done", True), ("done", True)]
+    again = survey(groups, chosen, oom=OutOfMemory(), room=ROOM, environment=HERE, retry={"stale"})
+    assert [item.state for item in again[:2]] == ["run", "run"]
+
+
+def test_what_is_stored_under_another_allowance_runs_again_and_says_why(plan: Plan) -> None:
+    first, second, _ = (job.trial_id for job in plan.jobs)
+    found = survey(
+        plan, {}, oom=OutOfMemory(), room=ROOM, environment=HERE, unlike={first: "measured on 1 CPU"}
+    )
+    assert [(item.state, item.why) for item in found] == [
+        ("run", "measured on 1 CPU"),
+        ("run", ""),
+        ("run", ""),
+    ]
+    fresh = survey(
+        plan, {}, oom=OutOfMemory(), room=ROOM, environment=HERE, unlike={second: "so"}, fresh=True
+    )
+    assert [item.why for item in fresh] == ["", "", ""], "asked for"

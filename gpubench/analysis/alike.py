@@ -1,0 +1,111 @@
+"""Which rows may be compared: those of one workload, but for one axis and what may honestly move along it.
+
+The workload is every trial field: what is computed, on which images, how they are fed, by what resources. Growth,
+knees, scaling and the audit all go by MOVES, whatever fields an experiment has put on one axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Sequence
+from typing import Any
+
+from gpubench.analysis.varied import AUTO, CANDIDATES, Row, first_gpus, known, left_to_machine, machine
+
+DEVICES: tuple[str, ...] = ("gpus", "gpu_ids", "ranks", "strategy")
+"""The fields that say on what devices a trial ran, and how they shared the work."""
+
+COUNTS = frozenset({"gpus", "ranks"})
+LENGTH = frozenset({"epochs", "warmup_epochs", "steps"})
+
+_WITH_DEVICES = frozenset({*DEVICES, "workers", "cpus", "batch_size", "lr"})
+MOVES: dict[str, frozenset[str]] = {
+    "batch_size": frozenset({"lr", *LENGTH}),
+    **dict.fromkeys(
+        ("gpus", "gpu_ids", "ranks"), _WITH_DEVICES
+    ),  # `fair_step` says how far strategy and batch size may
+    "workers": frozenset({"cpus"}),
+    "cpus": frozenset({"workers"}),
+    "epochs": frozenset({"warmup_epochs"}),
+    "warmup_epochs": frozenset({"epochs"}),
+}
+"""Axis -> the fields that may move along it, where they are tied to it. All others tell workloads apart."""
+
+
+def devices(row: Row) -> int:
+    """GPUs of the row's trial; on a CPU its ranks."""
+    return row.get("gpus") or row.get("ranks") or 1
+
+
+def movable(axis: str, tied: Collection[str]) -> frozenset[str]:
+    """Those of `tied` that may move along `axis`; where devices are among them, what may move along those, too."""
+    axes = {axis, *(COUNTS & set(tied))}
+    may = frozenset().union(*(MOVES.get(one, frozenset()) for one in axes))
+    return (may & set(tied)) - {axis}
+
+
+def workload(
+    row: Row, fields: Collection[str], free: Collection[str] = ()
+) -> tuple[tuple[str, Hashable], ...]:
+    """The (field, value) pairs of `fields` that are not `free`: equal in rows of one workload.
+
+    Of loaders whose number was left to the machine only that counts where devices or CPUs are free: it follows them.
+    """
+    follows = bool({*COUNTS, "cpus"} & set(free))
+    return tuple((field, _told(row, field, follows)) for field in fields if field not in free)
+
+
+def telling(rows: Sequence[Row], free: Collection[str]) -> list[str]:
+    """The trial fields, but for `free` ones, that differ between rows: those that follow others, too."""
+    follows = bool({*COUNTS, "cpus"} & set(free))
+    found = []
+    for field in CANDIDATES:
+        if field not in free:
+            values = {_told(row, field, follows) for row in rows}
+            if len(values - {None} if field in AUTO else values) > 1:
+                found.append(field)
+    return found
+
+
+def same_workload(row: Row, other: Row, *axes: str, tied: Collection[str] = ()) -> bool:
+    """Whether two rows of one machine differ in nothing but `axes` and what may move along them.
+
+    `axes`: of MOVES, or any trial field. `tied`: the fields that the experiment put on one axis with those; without,
+    only the learning rate and the length of training move with the batch size, and GPU ids, strategy and loaders left
+    to the machine with the devices.
+    """
+    own = {*tied, "lr", *LENGTH, *(DEVICES if COUNTS & set(axes) else ())}
+    free = set(axes).union(*(movable(axis, own) for axis in axes))
+    if machine(row) != machine(other):
+        return False
+    return workload(row, CANDIDATES, free) == workload(other, CANDIDATES, free)
+
+
+def fair_step(before: Row, after: Row) -> bool:
+    """Whether what moves along between two neighbours of a series may.
+
+    Where the number of devices changes, the batch size or the batch a device must stay, and the strategy, but that
+    `single` on one device is where every strategy begins. Where it stays, a larger batch brings no other strategy,
+    GPUs, loaders or CPUs.
+    """
+    fewer, more = sorted((before, after), key=devices)
+    same_batch = before.get("batch_size") == after.get("batch_size")
+    if devices(fewer) == devices(more):
+        beside = ("strategy", "gpu_ids", "workers", "cpus")
+        return same_batch or all(known(before, field) == known(after, field) for field in beside)
+    if not same_batch and _per_device(before) != _per_device(after):
+        return False
+    begins = devices(fewer) == 1 and fewer.get("strategy") == "single"
+    return begins or fewer.get("strategy") == more.get("strategy")
+
+
+def _per_device(row: Row) -> float | None:
+    batch = row.get("batch_size")
+    return batch / devices(row) if batch else None
+
+
+def _told(row: Row, field: str, follows: bool) -> Any:
+    """The value by which rows are told apart."""
+    value = known(row, field)
+    if field == "gpu_ids" and first_gpus(value):
+        return "first"  # as many as there are devices
+    return "auto" if follows and field == "workers" and left_to_machine(row, field) else value

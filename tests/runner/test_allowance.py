@@ -1,0 +1,233 @@
+"""Stored results of trials that left CPUs or loaders to the machine, once it gives them others."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import scripted
+from benches import Heard, sweep_of
+from fakes import record
+from scripted import Scripted
+
+from gpubench.environment import environment_facts
+from gpubench.experiment.experiment import Options, parse, with_options
+from gpubench.result import Record
+from gpubench.runner import command
+from gpubench.runner.allowance import again_lines, alike, unlike
+from gpubench.runner.sources import Disk
+from gpubench.runner.sweep import Sweep
+from gpubench.runner.tables import contents
+
+BASE = """
+name = "test"
+[fixed]
+model = "lenet"
+input_size = 28
+data = "procedural"
+[run]
+epochs = 2
+"""
+NOW = {"cpus": 2, "workers": 1, "gpus": 0}
+
+
+def stored(cpus: int = 2, workers: int = 1, **others: Any) -> Record:
+    asked = {"batch_size": 16, "cpus": None, "workers": None} | others.pop("asked", {})
+    return record(trial=asked, resolved={"cpus": cpus, "workers": workers}, **others)
+
+
+@pytest.mark.parametrize(
+    ("attempt", "why"),
+    [
+        (stored(), None),
+        (stored(cpus=1), "measured on 1 CPU, here 2 may be used"),
+        (stored(cpus=16, workers=4), "measured on 16 CPUs, here 2 may be used"),
+        (stored(workers=4), "measured with 4 loader workers, here it gets 1"),
+        (stored(cpus=1, status="failed"), "measured on 1 CPU, here 2 may be used"),
+        (stored(cpus=1, asked={"cpus": 1}), None),
+        (stored(workers=4, asked={"workers": 4}), None),
+        (stored(cpus=1, status="oom"), None),
+        (record(), None),  # of a log, which does not tell
+    ],
+)
+def test_unlike(attempt: Record, why: str | None) -> None:
+    assert unlike(attempt, NOW) == why
+
+
+def test_an_earlier_attempt_that_is_alike_counts_and_foreign_ones_stay() -> None:
+    own, later = stored(attempt=1), stored(cpus=1, attempt=2, started_at="2026-11-20 10:00:00")
+    elsewhere = stored(cpus=1, machine_key="another", started_at="2026-11-20 11:00:00")
+    now = {(own.trial_id, own.machine_key): NOW}
+    assert alike([own, later, elsewhere], now) == ([own, elsewhere], {})
+    kept, lost = alike([later, elsewhere], now)
+    assert (kept, lost) == ([elsewhere], {own.trial_id: "measured on 1 CPU, here 2 may be used"})
+    assert alike([own, later], {}) == ([own, later], {})
+
+
+def test_one_job_takes_its_neighbours_along() -> None:
+    jobs = [
+        stored(cpus=cpus, trial_id=f"t{place:012}", group="g", group_id="g0123456789ab")
+        for place, cpus in enumerate((2, 1))
+    ]
+    kept, lost = alike(jobs, {(job.trial_id, job.machine_key): NOW for job in jobs})
+    assert kept == []
+    assert list(lost) == [job.trial_id for job in jobs]
+
+
+# ---- sweeps, with scripted trials ----
+
+
+def work(folder: Path, cpus: int, *jobs: str, gpus: int = 0, **fields: str) -> Sweep:
+    experiment = with_options(
+        parse(BASE, "test"), Options(fields={"variant": "synthetic"} | fields, jobs=jobs)
+    )
+    machine = scripted.computer(gpus, cpus=cpus)
+    plan = command.make_plan(experiment, machine, Disk(), "given")
+    made = sweep_of(plan, folder, machine)
+    made.load()
+    return made
+
+
+def sweep(folder: Path, cpus: int, *jobs: str, seconds: float = 0.5, gpus: int = 0, **fields: str) -> Sweep:
+    made = work(folder, cpus, *jobs, gpus=gpus, **fields)
+    made.bench.results.create()
+    command.store_plan(made)
+    launcher = Scripted(lambda _: scripted.trains_for(seconds))
+    made.run(launcher, Heard(), lambda: False, lambda _: None)
+    launcher.close()
+    return made
+
+
+def states(made: Sweep) -> list[tuple[str, str]]:
+    return [(item.state, item.why) for item in made.survey()]
+
+
+def test_rows_of_other_cpus_run_again_and_those_of_these_are_found_again(tmp_path: Path) -> None:
+    sweep(tmp_path, 1, seconds=4.0, batch_size="16,32")
+    other = work(tmp_path, 2, batch_size="16,32,64")
+    why = "measured on 1 CPU, here 2 may be used"
+    assert states(other) == [("run", why), ("run", why), ("run", "")]
+    assert again_lines(other.survey()) == [f"2 stored results are not reused: {why}"]
+    sweep(tmp_path, 2, seconds=1.0, batch_size="16,32,64")
+    assert [state for state, _ in states(work(tmp_path, 2, batch_size="16,32,64"))] == ["done"] * 3
+    back = work(tmp_path, 1, batch_size="16,32")
+    assert [state for state, _ in states(back)] == ["done"] * 2, "the earlier attempts count here"
+    assert {r.attempt for r in back.chosen().values()} == {1}
+    (own,) = command.own_tables(back, contents(back.bench.results, back.alike()).rows)
+    assert [(row["cpus"], row["epoch_time_s"]) for row in own.rows] == [(1, 4.0)] * 2
+
+
+def test_the_plan_says_why_it_measures_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sweep(tmp_path, 1, batch_size="16")
+    made = work(tmp_path, 2, batch_size="16")
+    command.print_plan(made, made.survey())
+    assert "not reused: measured on 1 CPU, here 2 may be used" in capsys.readouterr().out
+
+
+def test_a_table_never_compares_across_them_and_shows_them(tmp_path: Path) -> None:
+    sweep(tmp_path, 1, seconds=4.0, batch_size="16,32")
+    made = sweep(tmp_path, 2, seconds=1.0, batch_size="64,128")
+    (table,) = contents(made.bench.results, made.records).tables
+    assert "CPUs" in table.headings
+    found = [(r["cpus"], r["batch_size"], r["epoch_time_growth_pct"] is None) for r in table.rows]
+    assert found == [(1, 16, True), (1, 32, False), (2, 64, True), (2, 128, False)]
+    assert [note.partition(":")[0] for note in table.notes[:2]] == ["cpus=1", "cpus=2"]
+
+
+def test_repeats_of_other_cpus_are_no_repeats(tmp_path: Path) -> None:
+    sweep(tmp_path, 1, seconds=4.0, batch_size="16", seed="7")
+    made = sweep(tmp_path, 2, seconds=1.0, batch_size="16", seed="8")
+    (table,) = contents(made.bench.results, made.records).tables
+    assert [(r["cpus"], r["repeats"], r["epoch_time_s"]) for r in table.rows] == [(1, 1, 4.0), (2, 1, 1.0)]
+
+
+def test_a_trial_alone_with_other_cpus_is_no_baseline(tmp_path: Path) -> None:
+    jobs = ("batch_size=16", "batch_size=32")
+    sweep(tmp_path, 2, *jobs, gpus=1)
+    made = work(tmp_path, 4, *jobs, gpus=1)
+    group = made.plan.units[-1]
+    assert [item.state for item in made.survey()] == ["run"] * 3
+    assert made.foresee(group).solos == (None, None)
+    assert sweep(tmp_path, 4, *jobs, gpus=1).foresee(group).solos != (None, None)
+    again = work(tmp_path, 2, *jobs, gpus=1)
+    assert [item.state for item in again.survey()] == ["done"] * 3
+    assert [solo.resolved["cpus"] for solo in again.foresee(again.plan.units[-1]).solos if solo] == [2, 2]
+
+
+def test_what_the_machine_has_no_room_for_is_not_asked_what_it_would_get(tmp_path: Path) -> None:
+    fields = {"gpus": "2", "batch_size": "16"}
+    experiment = with_options(parse(BASE, "test"), Options(fields={"variant": "synthetic"} | fields))
+    for gpus in (2, 1):
+        machine = scripted.computer(gpus, cpus=gpus)
+        made = sweep_of(command.make_plan(experiment, machine, Disk(), "given"), tmp_path, machine)
+        made.load()
+        if gpus == 2:
+            made.bench.results.create()
+            launcher = Scripted()
+            made.run(launcher, Heard(), lambda: False, lambda _: None)
+            launcher.close()
+        assert [item.state for item in made.survey()] == ["done"], "what is measured stays"
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
+def test_through_real_processes(tmp_path: Path) -> None:
+    every = sorted(os.sched_getaffinity(0))
+
+    def gpubench(cpus: list[int], *more: str) -> str:
+        options = ["--device", "cpu", "--variant", "synthetic", "--model", "lenet", "--batch-size", "16"]
+        options += ["--set", "input_size=28", "--set", "train_images=64", "--epochs", "2", *more]
+        ran = subprocess.run(
+            [sys.executable, "-m", "gpubench", "sweep", *options],
+            env=os.environ | {"GPUBENCH_OUT": str(tmp_path)},
+            preexec_fn=lambda: os.sched_setaffinity(0, cpus),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return ran.stdout + ran.stderr
+
+    gpubench(every[:1])
+    assert "1 trial to run, of 1" in (told := gpubench(every[:2], "-n"))
+    assert "measured on 1 CPU, here 2 may be used" in told
+    assert "1 stored result is not reused: measured on 1 CPU, here 2 may be used" in gpubench(every[:2])
+    assert "nothing left to do: 1 done" in gpubench(every[:2])
+    back = gpubench(every[:1])
+    assert "nothing left to do: 1 done" in back
+    assert ", 1 CPU, " in back, "its table shows the rows that count here"
+
+
+def test_a_thousand_trials_that_are_done_are_looked_through_in_no_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = work(tmp_path, 2, batch_size="1:1000:1")
+    here = environment_facts(made.bench.machine)
+    made.records = [
+        record(
+            trial_id=job.trial_id,
+            machine_key=made.bench.machine_key(job),
+            trial=job.trial.model_dump(mode="json"),
+            resolved=one.columns(),
+            environment=here,
+        )
+        for unit in made.plan.units
+        for job, one in zip(unit.jobs, made.bench.resolve(unit), strict=True)
+    ]
+    looked = 0
+    own = type(made.bench).resolve
+
+    def counted(bench: Any, unit: Any) -> Any:
+        nonlocal looked
+        looked += 1
+        return own(bench, unit)
+
+    monkeypatch.setattr(type(made.bench), "resolve", counted)
+    began = time.perf_counter()
+    for _ in range(3):
+        assert {item.state for item in made.survey()} == {"done"}
+    assert looked == 1000, "each is resolved once, however often it is looked at"
+    assert time.perf_counter() - began < 2
