@@ -121,8 +121,8 @@ def test_what_nobody_asked_of_the_rows_alone_is_not_answered():
 def test_the_sentence_on_a_group():
     (note,) = shown(group("three jobs, own GPUs")).notes
     assert note == (
-        "three jobs, own GPUs: partly parallel (overlap gain 0.25; each time is from one process): the CPUs were full together (98 %; "
-        "alone 58 and 61 %); predicted: 1.50 and 1.60 times as long as alone, measured 1.50 and 1.70 "
+        "three jobs, own GPUs: partly parallel (overlap gain 0.25; each time is from one process): "
+        "the CPUs were full together (98 %; alone 58 and 61 %); predicted: 1.50 and 1.60 times as long as alone, measured 1.50 and 1.70 "
         "(error 0 and −6 %)."
     )
     found = {"resources": [CPU.as_dict()], "gain_range": [0.246, 0.254]}

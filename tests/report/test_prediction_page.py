@@ -99,8 +99,8 @@ def test_groups_without_a_verdict_are_told_apart():
     rows = [*judged("g1", (2.0, 2.0), (2.0, 2.0)), *judged("g2", (1.9, 1.9), (2.0, 2.0), **between)]
     said = track(track_record(rows), "H", brief=True)
     assert said.endswith(
-        "; the predicted verdict was right for 1 of 1 group; it is not decided for 1 group, whose measured verdict lies "
-        "between two of the words.\n"
+        "; the predicted verdict was right for 1 of 1 group; it is not decided for 1 group, whose measured "
+        "verdict lies between two of the words.\n"
     )
     none = [row for n in "12" for row in judged(f"g{n}", (2.0, 0.5), (2.0, 2.0), sharing=None)]
     assert track(track_record(none), "H", brief=True).endswith(" %; 2 groups have no measured verdict.\n")
