@@ -122,8 +122,8 @@ def test_the_sentence_on_a_group():
     (note,) = shown(group("three jobs, own GPUs")).notes
     assert note == (
         "three jobs, own GPUs: partly parallel (overlap gain 0.25; each time is from one process): "
-        "the CPUs were full together (98 %; alone 58 and 61 %); predicted: 1.50 and 1.60 times as long as alone, measured 1.50 and 1.70 "
-        "(error 0 and −6 %)."
+        "the CPUs were full together (98 %; alone 58 and 61 %); predicted: 1.50 and 1.60 times as long as alone,"
+        " measured 1.50 and 1.70 (error 0 and −6 %)."
     )
     found = {"resources": [CPU.as_dict()], "gain_range": [0.246, 0.254]}
     assert "(overlap gain 0.25; " in shown(group("g", together=found)).notes[0], "the range reads the same"
