@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench import result
@@ -59,6 +59,8 @@ CASES = [
      "60.0 % (gpus=1 strategy=single) to 50.3 %"),
     (accuracy.holds_while_scaling, "not decidable", [row(64), row(256, top1_pct=50.0)],
      "not known (the largest fall seen is from 60.0 % (batch_size=64) to 50.0 % (batch_size=256)); --repeats 3"),
+    (accuracy.holds_while_scaling, "not decidable", [*seeds(64, 60, 60.1), *seeds(256, 40, 40.1)],
+     "fewer than 3 runs"),
     (accuracy.holds_while_scaling, "not decidable", [*three_seeds(64), row(256, top1_pct=50.0)], "on one side or both"),
     (accuracy.holds_while_scaling, "not decidable", [*seeds(64, 60, 62, 64), *seeds(128, 58, 62, 63)],
      "runs differ too much"),
@@ -174,17 +176,15 @@ def test_two_runs_of_one_configuration_are_never_a_broken_rule():
     )
 
 
-@given(st.integers(0, 2**32))
-@settings(max_examples=20)
-def test_equal_trainings_are_seldom_told_apart_however_many_rows_there_are(seed):
+def test_equal_trainings_are_seldom_told_apart_however_many_rows_there_are():
     """Ten rows of one and the same training, whose runs differ by 5 points; the best of them is no baseline."""
-    chance = random.Random(seed)
+    chance = random.Random(1)
     verdicts = [
         found(
             accuracy.holds_while_scaling,
             *(one for n in range(10) for one in seeds(2**n, *(chance.gauss(30, 5) for _ in range(3)))),
         )[0]
-        for _ in range(20)
+        for _ in range(100)
     ]
     assert verdicts.count("broken") <= 5
     assert "kept" not in verdicts

@@ -155,8 +155,8 @@ def _unlike_breakdowns(facts: Facts) -> list[str]:
         if timed - plain and plain - timed:
             bear = [row for row in table.own if known(row, "breakdown")]
             found.append(
-                f"{table.name} compares unlike rows: only {of(bear, table.own, 'row')} {does(bear, 'bear')} the cost of "
-                "--breakdown; measure all of them with it, or none"
+                f"{table.name} compares unlike rows: only {of(bear, table.own, 'row')} {does(bear, 'bear')} the cost "
+                "of --breakdown; measure all of them with it, or none"
             )
     return found
 
