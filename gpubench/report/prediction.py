@@ -48,7 +48,7 @@ def answer(
     *,
     as_markdown: bool = False,
 ) -> str:
-    """The group's name, a row a job, the verdict with what it rests on, and `notes`; ends in a newline.
+    """The group's name, a row a job, the verdict with what speaks for it, and `notes`; ends in a newline.
 
     `solo`: the rows of the same jobs alone, in the same order.
     """
