@@ -199,10 +199,10 @@ MEASURED: tuple[Column, ...] = (
     Column(
         "sharing",
         "",
-        "parallel, partly parallel or merely concurrent: the verdict on overlap_gain",
+        "parallel, partly parallel, merely concurrent, or between two of them: the verdict on overlap_gain",
         "sharing",
     ),
-    Column("full_together", "", "what was full while the jobs ran together, as cpu+gpu", "full together"),
+    Column("full_together", "", "what was full while the jobs ran together, as cpu+input", "full together"),
     Column("group_id", "", "the group that it ran in: equal for jobs that ran together"),
     Column("solo_id", "", "trial_id of the same trial alone"),
     Column("doubts", "", "short codes, spelled out under the table", "doubts"),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gpubench import result
-from gpubench.analysis.slowdown import overlap_gain, slowdown, undecidable, verdict
+from gpubench.analysis.slowdown import overlap_gain, slowdown, undecidable, word
 from gpubench.analysis.varied import Row, machine
 from gpubench.result import Column
 
@@ -126,11 +126,10 @@ def _merge(same: Sequence[Row]) -> dict[str, Any]:
             merged[name] = SPECIAL.get(name, _middle)(found)
         merged["slowdown"] = _slowdown(merged)
         why_not = _undecided(good)
-        if merged.get("overlap_gain") is not None:
-            merged["sharing"] = None if why_not else verdict(merged["overlap_gain"])
+        ends = _gain_range(good)
+        merged["sharing"] = word(merged.get("overlap_gain"), ends, why_not)
         if merged.get("together"):
-            own = {"gain_range": _gain_range(good), "undecidable": why_not}
-            merged["together"] = {**merged["together"], **own}
+            merged["together"] = {**merged["together"], "gain_range": ends, "undecidable": why_not}
         times = _times(good)
         merged["epoch_time_iqr_s"] = iqr(times)
         if merged.get("images_per_epoch") and merged.get("epoch_time_s"):
@@ -172,13 +171,14 @@ def _compare(jobs: Sequence[dict[str, Any]]) -> None:
         return
     stored = [(row.get("together") or {}).get("undecidable") for row in jobs]
     why_not = next(filter(None, stored), None) or undecidable(slowdowns, jobs)
+    # One job's time of one repeat, beside another's of another, may give a gain that no repeat had.
+    ranges = [(row.get("together") or {}).get("gain_range") or () for row in jobs]
+    ends = [gain, *(end for one in ranges for end in one)]
+    found = [min(ends), max(ends)]
     for row in jobs:
-        row["overlap_gain"], row["sharing"] = gain, None if why_not else verdict(gain)
-        facts = row.get("together")
-        if facts:
-            # One job's time of one repeat, beside another's of another, may give a gain that no repeat had.
-            ends = [*(facts.get("gain_range") or []), gain]
-            row["together"] = {**facts, "gain_range": [min(ends), max(ends)], "undecidable": why_not}
+        row["overlap_gain"], row["sharing"] = gain, word(gain, found, why_not)
+        if row.get("together"):
+            row["together"] = {**row["together"], "gain_range": found, "undecidable": why_not}
 
 
 def _undecided(rows: Sequence[Row]) -> str | None:

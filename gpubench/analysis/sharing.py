@@ -1,7 +1,9 @@
 """Why jobs that run together wait: which resource was full, alone and together.
 
 Each resource is watched through one column, and WATCHED draws the line from which it counts as full. Two of them are
-no shares of something: `input` is full where the GPUs wait for images, `power` where their clocks are lowered.
+no shares of something: `input` is full where the GPUs wait for images, `power` where their clocks are lowered. Two
+others are shares of time, not of what there is: that some kernel always ran, or memory was always being used, is no
+evidence that a GPU was full. From their line on that is told, but they never count as full.
 """
 
 from __future__ import annotations
@@ -10,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from gpubench.analysis.slowdown import verdict, verdict_between
 from gpubench.analysis.varied import Row
 from gpubench.analysis.words import MINUS, listed
 from gpubench.rounding import half_up
@@ -26,13 +27,19 @@ class Watched:
     name: str
     column: str
     full_from: float
-    """In per cent."""
+    """In per cent. Of a share of time: from where it is told."""
     label: str
     """In a list of figures: `CPUs 55 %`."""
     said: str
     """Where it was full. `{jobs}`: what waits; `{together}` and `{alone}`: figures in per cent."""
     of_gpus: bool = True
     """Whether only jobs on GPUs have it."""
+    of_time: bool = False
+    """Whether it is a share of time: then reaching the line is told, and is no evidence that it was full."""
+
+    def reached(self, value: float | None) -> bool:
+        """Whether a figure, in per cent, is known and lies on the line or above."""
+        return value is not None and value >= self.full_from
 
 
 WATCHED: tuple[Watched, ...] = (
@@ -49,9 +56,10 @@ WATCHED: tuple[Watched, ...] = (
         column="gpu_util_pct",
         full_from=95,
         label="GPU time",
-        # Utilisation is time: a GPU that always runs some small kernel may hold more of them.
-        said="the GPUs had a kernel running nearly all the time ({together}; alone {alone}), "
-        "which says nothing of how much of them it fills",
+        # Two jobs whose small kernels ran 97 % of the time lost nothing beside each other.
+        said="a kernel ran nearly all the time ({together}; alone {alone}), "
+        "which does not tell whether the GPUs were full",
+        of_time=True,
     ),
     Watched(
         name="gpu memory",
@@ -65,7 +73,9 @@ WATCHED: tuple[Watched, ...] = (
         column="gpu_mem_util_pct",
         full_from=90,
         label="memory bandwidth",
-        said="GPU memory was being read or written nearly all the time ({together}; alone {alone})",
+        said="GPU memory was read or written nearly all the time ({together}; alone {alone}), "
+        "which does not tell whether its bandwidth was used up",
+        of_time=True,
     ),
     Watched(
         name="input",
@@ -115,10 +125,12 @@ class Resource:
 
     @classmethod
     def from_dict(cls, found: Mapping[str, Any]) -> Resource:
-        """What `as_dict` gave, back from JSON."""
+        """What `as_dict` gave, back from JSON. A share of time that earlier versions took for full is not full."""
         values: dict[str, Any] = {
             k: tuple(v) if isinstance(v, (list, tuple)) else v for k, v in found.items()
         }
+        if BY_NAME[values["name"]].of_time:
+            values |= {"full_alone": (False,) * len(values["full_alone"]), "full_together": False}
         return cls(**values)
 
 
@@ -148,8 +160,8 @@ def evidence(
                 unit="%",
                 alone=before,
                 together=now,
-                full_alone=_full(before, short[0], one.full_from),
-                full_together=any(_full(now, short[1], one.full_from)),
+                full_alone=_full(one, before, short[0]),
+                full_together=any(_full(one, now, short[1])),
             )
         )
     return found
@@ -160,32 +172,65 @@ def full_together(resources: Sequence[Resource]) -> tuple[str, ...]:
     return tuple(one.name for one in resources if one.full_together)
 
 
+def busy(resources: Sequence[Resource]) -> list[Resource]:
+    """Shares of time that reached their line while the jobs ran together."""
+    return [
+        one
+        for one in resources
+        if (watched := BY_NAME[one.name]).of_time and any(map(watched.reached, one.together))
+    ]
+
+
+def full_cell(names: Sequence[str]) -> str | None:
+    """These names as the column `full_together` has them, `cpu+gpu-memory`; None for none."""
+    return "+".join(name.replace(" ", "-") for name in names) or None
+
+
+def not_full(resources: Sequence[Resource]) -> str:
+    """Why `full_together` is empty: nothing was full, or a share of time does not tell."""
+    seen = [BY_NAME[one.name].label for one in busy(resources)]
+    if seen:
+        return f"no watched resource is known to have been full; {' and '.join(seen)} can't tell"
+    return "none of the watched resources was full"
+
+
 def sentence(
+    word: str,
     gain: float,
     gain_range: tuple[float, float] | None,
     resources: Sequence[Resource],
     *,
     slowdowns: Sequence[float] = (),
+    origin: str = "",
 ) -> str:
     """The verdict with what speaks for it, for people; no full stop.
 
-    `gain_range`: see `slowdown.gain_range`. `slowdowns`: one a job; empty where they are not known.
+    `word`: see `slowdown.word`. `gain_range`: see `slowdown.gain_range`. `slowdowns`: one a job; empty where they are
+    not known. `origin`: how many processes and epochs the figures are of, in words.
     """
-    word = verdict_between(*gain_range) if gain_range else verdict(gain)
     between = f", {_digits(gain_range[0], 2)} to {_digits(gain_range[1], 2)}" if gain_range else ""
-    why = _room(resources, slowdowns) if word == "parallel" else _culprits(resources)
-    return f"{word} (overlap gain {_digits(gain, 2)}{between}): {why}"
+    of = f"; {origin}" if origin else ""
+    said = f"{word} (overlap gain {_digits(gain, 2)}{between}{of})"
+    if not resources:
+        return said
+    return f"{said}: {_room(resources, slowdowns) if word == 'parallel' else _culprits(resources, word)}"
 
 
-def _culprits(resources: Sequence[Resource]) -> str:
+def _culprits(resources: Sequence[Resource], word: str) -> str:
     """What was full; else that nothing was, what was seen of it, and what nobody looked at."""
     found = [_said(one, resources) for one in resources if one.full_together]
+    ran = [_said(one, resources) for one in busy(resources)]
     if found:
-        return ", and ".join(found)
+        return "; ".join([", and ".join(found), *ran])
     unwatched = f"{UNWATCHED[_waiting(resources)]} are not watched"
     unknown = [BY_NAME[one.name].label for one in resources if not _known(one.together)]
     unwatched += f", and not known: {listed(unknown)}" if unknown else ""
-    seen = _figures([one for one in resources if _known(one.together)])
+    seen = _figures([one for one in resources if _known(one.together) and one not in busy(resources)])
+    if ran:
+        others = [f"none of the other watched resources was full ({seen})"] if seen else []
+        perhaps = word.endswith("and parallel")
+        unclear = f"{'whether they waited' if perhaps else 'what they waited for'} is not known"
+        return "; ".join([unclear, *ran, *others, unwatched])
     nothing = f"none of the watched resources was full ({seen})" if seen else "no figure tells why"
     return f"{nothing}; {unwatched}"
 
@@ -195,7 +240,12 @@ def _room(resources: Sequence[Resource], slowdowns: Sequence[float]) -> str:
 
     The gain alone does not tell that: one job that was faster than alone outweighs another that waited.
     """
-    left = [one for one in resources if one.name in ROOM and not one.full_together and _known(one.together)]
+    often = busy(resources)
+    left = [
+        one
+        for one in resources
+        if one.name in ROOM and not one.full_together and one not in often and _known(one.together)
+    ]
     full = [_said(one, resources) for one in resources if one.full_together]
     parts = [f"there was room left ({_figures(left)})"] if left else []
     uneven = any(not 1 / AS_ALONE <= value <= AS_ALONE for value in slowdowns)
@@ -206,20 +256,20 @@ def _room(resources: Sequence[Resource], slowdowns: Sequence[float]) -> str:
         parts += [f"each job was about as fast as alone although {', and '.join(full)}"]
     elif full:
         parts += [", and ".join(full)]
+    parts += [_said(one, resources) for one in often]
     return "; ".join(parts) or "how much room was left is not known"
 
 
 def _said(one: Resource, resources: Sequence[Resource]) -> str:
     watched = BY_NAME[one.name]
-    highest = max((value for value in one.together if value is not None), default=0.0)
-    text = SHORT if one.name == "gpu memory" and highest < watched.full_from else watched.said
-    count = sum(one.full_alone)
+    short = one.name == "gpu memory" and not any(map(watched.reached, one.together))
+    text = SHORT if short else watched.said
+    count = sum(map(watched.reached, one.alone)) if watched.of_time else sum(one.full_alone)
     already = ""
     if count:
-        all_of_them = count == len(one.full_alone)
-        already = ", full already alone" if all_of_them else f", full already alone for {count} of the jobs"
-        if one.name not in ROOM:
-            already = already.replace("full already", "already so")
+        word = "full already" if one.name in ROOM and not watched.of_time else "already so"
+        all_of_them = count == len(one.alone)
+        already = f", {word} alone" if all_of_them else f", {word} alone for {count} of the jobs"
     return text.format(
         jobs=_waiting(resources), together=_percent(one.together), alone=_percent(one.alone) + already
     )
@@ -251,10 +301,10 @@ def _known(values: Sequence[float | None]) -> bool:
     return any(value is not None for value in values)
 
 
-def _full(values: Sequence[float | None], short: Sequence[bool], full_from: float) -> tuple[bool, ...]:
+def _full(watched: Watched, values: Sequence[float | None], short: Sequence[bool]) -> tuple[bool, ...]:
     """Of each job. `short`: those that ran short, whatever their figure says."""
     return tuple(
-        ran_short or (value is not None and value >= full_from)
+        ran_short or (watched.reached(value) and not watched.of_time)
         for value, ran_short in zip(values, short, strict=True)
     )
 

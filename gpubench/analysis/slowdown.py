@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gpubench.analysis.noise import half_width
 from gpubench.analysis.varied import Row
 
 PARALLEL = 0.9
 CONCURRENT = 0.1
+WORDS = ("merely concurrent", "partly parallel", "parallel")
+"""The verdicts, from the least overlap to the most."""
 IMPOSSIBLE = 0.8
 """A job that takes less than this of its time alone was not sped up by its neighbours."""
 
@@ -31,13 +34,13 @@ def overlap_gain(slowdowns: Sequence[float | None]) -> float | None:
 
 
 def gain_range(alone: Sequence[Row], together: Sequence[Row]) -> tuple[float, float] | None:
-    """The overlap gain with every epoch time moved by half its IQR: all against the jobs, and all in favour.
+    """The overlap gain with every epoch time moved by its `noise.half_width`: all against the jobs, all in favour.
 
-    Rows of the same job have the same place in both. None where an epoch time or its spread is not known, and
-    where a spread is as wide as the time itself.
+    Rows of the same job have the same place in both. None where an epoch time or how far it spreads is not known
+    (fewer than three measured epochs have no spread), and where one spreads by as much as it lasts.
     """
-    times = [_spread(row) for row in (*alone, *together)]
-    known = [time for time in times if time is not None]
+    times = [(row.get("epoch_time_s"), half_width(row)) for row in (*alone, *together)]
+    known = [(time, half) for time, half in times if time and half is not None]
     if len(known) < len(times) or any(half >= time for time, half in known):
         return None
     pairs = list(zip(known[: len(alone)], known[len(alone) :], strict=True))
@@ -60,20 +63,35 @@ def undecidable(slowdowns: Sequence[float | None], times: Sequence[Row]) -> str 
     return None
 
 
+def word(
+    gain: float | None, gain_range: Sequence[float] | None = None, undecidable: str | None = None
+) -> str | None:
+    """The verdict on a group, as everything that prints one has it; None where there is none.
+
+    `gain_range`: its lowest and highest overlap gain, where they are known. `undecidable`: why the figures allow no
+    verdict.
+    """
+    if gain is None or undecidable:
+        return None
+    found = possible(gain, gain_range)
+    return found[0] if len(found) == 1 else f"between {found[0]} and {found[-1]}"
+
+
+def possible(gain: float, gain_range: Sequence[float] | None = None) -> tuple[str, ...]:
+    """The verdicts that an overlap gain with its range leaves possible, from the least overlap to the most."""
+    low, high = gain_range or (gain, gain)
+    ends = WORDS.index(verdict(low)), WORDS.index(verdict(high))
+    return WORDS[ends[0] : ends[1] + 1]
+
+
 def verdict(gain: float) -> str:
-    """The word for an overlap gain."""
+    """The word for one overlap gain, whatever its doubt."""
     if gain >= PARALLEL:
-        return "parallel"
-    return "merely concurrent" if gain <= CONCURRENT else "partly parallel"
-
-
-def verdict_between(low: float, high: float) -> str:
-    """The word for a range of overlap gains: one where both ends agree, else `between A and B`."""
-    words = verdict(low), verdict(high)
-    return words[0] if words[0] == words[1] else f"between {words[0]} and {words[1]}"
+        return WORDS[2]
+    return WORDS[0] if gain <= CONCURRENT else WORDS[1]
 
 
 def _spread(row: Row) -> tuple[float, float] | None:
-    """Epoch time and half its IQR in s."""
+    """Epoch time and half its IQR in s; also of two epochs, which lie as far apart as they do."""
     time, spread = row.get("epoch_time_s"), row.get("epoch_time_iqr_s")
     return None if not time or spread is None else (time, spread / 2)

@@ -1,13 +1,22 @@
-"""How good predictions have been: what was foretold of groups, against what was measured. Pure."""
+"""How good predictions have been: what was foretold of groups, against what was measured. Pure.
+
+A predicted verdict is right where the measured one is the same single word, and wrong where that is ruled out by what
+was measured. Where the measured one lies between two words and the predicted one may be true, it is neither; nor is
+one of a group whose figures allow no verdict.
+"""
 
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
+from typing import Literal
 
-from gpubench.analysis.slowdown import overlap_gain, verdict
+from gpubench.analysis.slowdown import overlap_gain, possible, verdict
 from gpubench.analysis.varied import Row, machine
+
+Outcome = Literal["right", "wrong", "undecided", "none"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,9 +41,13 @@ class TrackRecord:
 
     judged: tuple[Judged, ...]
     groups: int
-    """Groups all of whose jobs were predicted and measured: only those have a verdict to compare."""
+    """Groups whose predicted verdict was right or wrong; all of their jobs were predicted and measured."""
     verdicts_right: int
-    """Of `groups`: those in which the predicted slowdowns gave the verdict that the measured ones gave."""
+    """Of `groups`: those in which it was right."""
+    undecided: int = 0
+    """Beside `groups`: those measured between two verdicts, of which the predicted one may be true."""
+    without_verdict: int = 0
+    """Beside `groups`: those whose figures allow no verdict."""
 
     @property
     def jobs(self) -> int:
@@ -63,15 +76,30 @@ def track_record(rows: Iterable[Row]) -> TrackRecord:
             unit = row.get("group_id") or (row.get("experiment"), row["group"], row.get("repeat"))
             groups.setdefault((unit, machine(row)), []).append(row)
     judged: list[Judged] = []
-    verdicts: list[bool] = []
+    verdicts: Counter[Outcome] = Counter()
     for members in groups.values():
         found = [_judged(row) for row in members if _both(row)]
         judged += found
         predicted = overlap_gain([one.predicted for one in found])
-        measured = overlap_gain([one.measured for one in found])
-        if len(found) == len(members) and predicted is not None and measured is not None:
-            verdicts.append(verdict(predicted) == verdict(measured))
-    return TrackRecord(judged=tuple(judged), groups=len(verdicts), verdicts_right=sum(verdicts))
+        if len(found) == len(members) and predicted is not None:
+            verdicts[_outcome(verdict(predicted), members[0])] += 1
+    return TrackRecord(
+        judged=tuple(judged),
+        groups=verdicts["right"] + verdicts["wrong"],
+        verdicts_right=verdicts["right"],
+        undecided=verdicts["undecided"],
+        without_verdict=verdicts["none"],
+    )
+
+
+def _outcome(predicted: str, job: Row) -> Outcome:
+    """How a predicted verdict fared in the group of this job."""
+    if job.get("sharing") is None:
+        return "none"
+    words = possible(job["overlap_gain"], (job.get("together") or {}).get("gain_range"))
+    if predicted not in words:
+        return "wrong"
+    return "right" if len(words) == 1 else "undecided"
 
 
 def _both(row: Row) -> bool:

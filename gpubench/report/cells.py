@@ -7,6 +7,7 @@ from typing import Any
 
 from gpubench import result
 from gpubench.analysis import scaling
+from gpubench.analysis.sharing import Resource, busy
 from gpubench.analysis.varied import Row
 from gpubench.report.words import UNKNOWN, clean, number, signed
 from gpubench.result import Column
@@ -30,7 +31,7 @@ def texts(column: Column, rows: Sequence[Row]) -> list[str]:
     digits = _digits(column, found)
     texts = []
     for row, value in zip(rows, found, strict=True):
-        if value is None and name == "full_together" and (row.get("together") or {}).get("resources"):
+        if value is None and name == "full_together" and _nothing_full(row):
             texts.append("nothing")
         elif value is None:
             texts.append("" if _need_not_be(row, name) else UNKNOWN)
@@ -41,6 +42,12 @@ def texts(column: Column, rows: Sequence[Row]) -> list[str]:
         else:
             texts.append(_text(value, digits))
     return texts
+
+
+def _nothing_full(row: Row) -> bool:
+    """Whether the resources of a group were looked at, and none of them may have been full."""
+    resources = [Resource.from_dict(one) for one in (row.get("together") or {}).get("resources") or ()]
+    return bool(resources) and not busy(resources)
 
 
 def _need_not_be(row: Row, name: str) -> bool:

@@ -11,9 +11,9 @@ from gpubench import result
 from gpubench.analysis import sharing
 from gpubench.analysis.audit.fairness import HARMLESS
 from gpubench.analysis.growth import percent
+from gpubench.analysis.noise import MIN_TIMES
 from gpubench.analysis.repeats import codes
 from gpubench.analysis.sharing import Resource
-from gpubench.analysis.slowdown import verdict
 from gpubench.analysis.varied import Axes, Row, asked, known, machine, solo, varied
 from gpubench.report.words import listed, number, signed
 
@@ -97,7 +97,7 @@ def agree(field: str, groups: Sequence[Sequence[Row]]) -> bool:
 
 
 def sentences(groups: Sequence[Group], alone: Sequence[Row] = (), trials: Sequence[Row] = ()) -> list[str]:
-    """One a group that ended ok: the verdict, what was full, what it rests on, and how well it was predicted.
+    """One a group that ended ok: the verdict, what was full, what speaks against it, and how well it was predicted.
 
     `alone`: the table's rows, repeats merged; `trials`: what they were merged from.
     """
@@ -132,25 +132,42 @@ def _sentence(rows: Sequence[Row], doubts: Doubts) -> str:
 def _rests(rows: Sequence[Row], doubts: Doubts) -> str:
     """What is doubtful of the trials that the jobs are compared with."""
     found = {code for row in rows for code in doubts.get((str(row.get("solo_id")), machine(row)), ())}
-    return f"it rests on trials alone with doubts ({', '.join(sorted(found))})" if found else ""
+    return (
+        f"the trials alone that it is compared with have doubts ({', '.join(sorted(found))})" if found else ""
+    )
 
 
 def _verdict(rows: Sequence[Row]) -> str:
     row = rows[0]
-    gain, found = row.get("overlap_gain"), row.get("together") or {}
+    gain, found, word = row.get("overlap_gain"), row.get("together") or {}, row.get("sharing")
     if gain is None:
         why = (row.get("missing") or {}).get("overlap_gain")
         return f"no verdict: {why}" if why else ""
-    if found.get("undecidable"):
-        return f"no verdict (overlap gain {number(gain, 2)}): {found['undecidable']}"
+    if word is None:
+        why = found.get("undecidable") or (row.get("missing") or {}).get("sharing")
+        return f"no verdict (overlap gain {number(gain, 2)}){f': {why}' if why else ''}"
     ends = found.get("gain_range")
     if ends and number(ends[0], 2) == number(ends[1], 2):
         ends = None
-    if not found.get("resources"):
-        return f"{verdict(gain)} (overlap gain {number(gain, 2)})"
-    resources = [Resource.from_dict(one) for one in found["resources"]]
+    resources = [Resource.from_dict(one) for one in found.get("resources") or ()]
     slowdowns = [one["slowdown"] for one in rows if one.get("slowdown") is not None]
-    return sharing.sentence(gain, (ends[0], ends[1]) if ends else None, resources, slowdowns=slowdowns)
+    between = (ends[0], ends[1]) if ends else None
+    return sharing.sentence(word, gain, between, resources, slowdowns=slowdowns, origin=_origin(rows))
+
+
+def _origin(rows: Sequence[Row]) -> str:
+    """That the figures are of one process each, and how many epochs; empty where all jobs were repeated."""
+    if min(row.get("repeats") or 1 for row in rows) > 1:
+        return ""
+    logs = {str(row["source"]) for row in rows if row.get("source")} - {"measured"}
+    if logs:
+        return f"each time is one figure of a {listed(sorted(logs))}"
+    if any(row.get("epoch_time_source") == "extrapolated" for row in rows):
+        return "each time is from one process, extrapolated from steps"
+    counts = sorted({int(row["epochs_measured"]) for row in rows if row.get("epochs_measured")})
+    epochs = f" and {' or '.join(map(str, counts))} epoch{'s' * (counts != [1])}" if counts else ""
+    unknown = ", too few to tell how far it spreads" if counts and counts[0] < MIN_TIMES else ""
+    return f"each time is from one process{epochs}{unknown}"
 
 
 def _predicted(rows: Sequence[Row]) -> str:

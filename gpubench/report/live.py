@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, Self
 
-from gpubench.analysis.slowdown import verdict
 from gpubench.analysis.varied import Row
 from gpubench.report import words
 from gpubench.report.terminal import encodable
@@ -238,9 +237,8 @@ def _times(rows: Sequence[Row]) -> str:
     if len(slowdowns) == len(rows):
         said += f" ({listed([words.number(value, 2) for value in slowdowns])} times alone)"
     if gain is not None:
-        undecidable = (rows[0].get("together") or {}).get("undecidable")
-        word = "no verdict" if undecidable else rows[0].get("sharing") or verdict(gain)
-        said += f": {word}, overlap gain {words.number(gain, 2)}"
+        verdict = rows[0].get("sharing") or "no verdict"
+        said += f": {verdict}, overlap gain {words.number(gain, 2)}, from one process each"
     return said
 
 

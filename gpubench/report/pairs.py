@@ -147,7 +147,11 @@ def _both(measured: dict[tuple[Job, Job], Group], down: Job, across: Job) -> tup
         return ended, ended
     times = [number(row["slowdown"], 2) if row.get("slowdown") is not None else UNKNOWN for row in rows]
     gain = rows[0].get("overlap_gain")
-    return " / ".join(times), UNKNOWN if gain is None else number(gain, 2)
+    if gain is None:
+        return " / ".join(times), UNKNOWN
+    # A gain alone would read as if a verdict could be had from it.
+    refused = " (no verdict)" if rows[0].get("sharing") is None else ""
+    return " / ".join(times), f"{number(gain, 2)}{refused}"
 
 
 def _ending(rows: Sequence[Row]) -> str:

@@ -10,8 +10,8 @@ from gpubench.analysis.varied import Row
 from gpubench.report import layout, markdown
 from gpubench.report.words import UNKNOWN, clean, listed, many, number, signed
 
-RESOURCES = {"cpu": "the CPUs", "gpu": "the GPU"}
-"""How a resource of `Prediction.limits` is called."""
+RESOURCES = {"cpu": "the CPUs", "gpu": "GPU time"}
+"""How a resource of `Prediction.limits` is called: of a GPU only the time is known in which a kernel ran."""
 MOST_UNLIKE = 3
 """Counts of GPUs and CPUs up to which each is told."""
 
@@ -48,7 +48,7 @@ def answer(
     *,
     as_markdown: bool = False,
 ) -> str:
-    """The group's name, a row a job, the verdict with what it rests on, and `notes`; ends in a newline.
+    """The group's name, a row a job, the verdict with what speaks for it, and `notes`; ends in a newline.
 
     `solo`: the rows of the same jobs alone, in the same order.
     """
@@ -134,17 +134,22 @@ def _line(sentence: str, as_markdown: bool) -> str:
 
 def _verdict(prediction: Prediction) -> str:
     gain = f"{prediction.verdict} (overlap gain {number(prediction.overlap_gain, 2)})"
-    if not prediction.limits:
-        return f"Predicted: {gain}; nothing that jobs share would be full."
-    waits = listed([RESOURCES.get(name, name) for name in prediction.limits])
+    waits = waited_for(prediction.limits)
+    if not waits:
+        return f"Predicted: {gain}; jobs would wait for nothing that they share."
     most = (
         " It may be less: ranks keep their GPU busy while they wait for each other, too." * prediction.at_most
     )
     return f"Predicted: {gain}; jobs would wait for {waits}.{most}"
 
 
+def waited_for(limits: Sequence[str]) -> str:
+    """`the CPUs and GPU time`: what jobs would wait for, by `Prediction.limits`; empty for nothing."""
+    return listed([RESOURCES.get(name, name) for name in limits])
+
+
 def _rounds(prediction: Prediction) -> list[str]:
-    """The fullest resource first."""
+    """The resource that the jobs need longest comes first."""
     fullest = sorted(prediction.rounds.items(), key=lambda item: -item[1])
     if not fullest:
         return []
@@ -185,9 +190,23 @@ def _summary(record: TrackRecord, groups: int, machine: str) -> str:
         f"{jobs}: half of the predictions were within {number(record.median_error_pct or 0)} % "
         f"(median of absolute errors), the worst was off by {signed(worst.error_pct)} %"
     )
+    return f"{said}{_verdicts(record)}."
+
+
+def _verdicts(record: TrackRecord) -> str:
+    """How many verdicts were right, of those that were right or wrong; and how many were neither."""
+    parts = []
     if record.groups:
-        said += f"; the verdict was right for {record.verdicts_right} of {many(record.groups, 'group')}"
-    return f"{said}."
+        parts.append(
+            f"the predicted verdict was right for {record.verdicts_right} of {many(record.groups, 'group')}"
+        )
+    if record.undecided:
+        count = many(record.undecided, "group")
+        parts.append(f"it is not decided for {count}, whose measured verdict lies between two of the words")
+    if record.without_verdict:
+        count = many(record.without_verdict, "group")
+        parts.append(f"{count} {'has' if record.without_verdict == 1 else 'have'} no measured verdict")
+    return "".join(f"; {part}" for part in parts)
 
 
 def _page(

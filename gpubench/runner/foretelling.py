@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpubench.analysis.audit.fairness import HARMLESS
+from gpubench.report.prediction import waited_for
 from gpubench.report.words import number
 from gpubench.runner.together import Foreseen
 
@@ -13,9 +14,7 @@ def foretold(foreseen: Foreseen) -> str:
     if prediction is None:
         return f"not predicted: {foreseen.why_not}"
     times = ", ".join(number(slowdown, 2) for slowdown in prediction.slowdowns)
-    why = (
-        f"; the fullest: {' and '.join(prediction.limits)}" if prediction.limits else "; nothing will be full"
-    )
+    why = f"; they would wait for {waited_for(prediction.limits) or 'nothing that they share'}"
     most = "at most " if prediction.at_most else ""
     return (
         f"predicted {most}{times} times as long as alone: {prediction.verdict}, overlap gain "

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpubench.analysis.repeats import with_spread
+from gpubench.analysis.stored_groups import judged
+from gpubench.analysis.varied import solo
 from gpubench.errors import UsageError
 from gpubench.experiment import experiment as experiments
 from gpubench.experiment.plan import Job, Plan, expand
@@ -73,7 +75,8 @@ def contents(
     """
     skips = skips or {}
     chosen = newest(records)
-    rows = [row_of(record) for record in chosen.values()]
+    measured = [row_of(record) for record in chosen.values()]
+    rows = judged(measured, solo(measured))
     known_ids = {trial_id for trial_id, _ in chosen}
     axes: dict[str, list[tuple[str, ...]]] = {}
     questions: dict[str, str] = {}

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from gpubench.analysis import slowdown
 from gpubench.analysis.energy import divided
 from gpubench.analysis.prediction import SLICING, Prediction, demand, predict
-from gpubench.analysis.sharing import evidence, full_together
+from gpubench.analysis.sharing import evidence, full_cell, full_together, not_full
 from gpubench.experiment.plan import Unit
 from gpubench.result import Record, row
 from gpubench.runner.resolve import Resolved
@@ -130,13 +130,15 @@ def compare(
     ]
     shared: dict[str, Any] = {"group_id": group_id, "overlap_gain": gain}
     rows_alone = [one for one in alone if one]
+    nothing_full = ""
     if gain is not None and len(rows_alone) == len(jobs):
         resources = evidence(rows_alone, together, gpu_mib)
         facts["gain_range"] = slowdown.gain_range(rows_alone, together)
         facts["resources"] = [resource.as_dict() for resource in resources]
         facts["undecidable"] = slowdown.undecidable(slowed, (*rows_alone, *together))
-        shared["sharing"] = slowdown.verdict(gain) if facts["undecidable"] is None else None
-        shared["full_together"] = "+".join(one.replace(" ", "-") for one in full_together(resources)) or None
+        shared["sharing"] = slowdown.word(gain, facts["gain_range"], facts["undecidable"])
+        shared["full_together"] = full_cell(full_together(resources))
+        nothing_full = not_full(resources)
     predicted = foreseen.prediction.slowdowns if foreseen.prediction else [None] * len(jobs)
     shares = _shares(jobs, _work(alone, together))
     results, reasons = [], []
@@ -149,7 +151,7 @@ def compare(
             "slowdown": slowed[number],
             "predicted_slowdown": predicted[number],
         }
-        why = _why_empty(found, jobs, foreseen)
+        why = _why_empty(found, jobs, foreseen, nothing_full)
         if facts.get("undecidable"):
             why["sharing"] = facts["undecidable"]
         energy, no_energy = _energy(job, shares[number])
@@ -158,7 +160,9 @@ def compare(
     return Compared(result=tuple(results), missing=tuple(reasons), shares=tuple(shares), facts=facts)
 
 
-def _why_empty(found: Mapping[str, Any], jobs: Sequence[Ran], foreseen: Foreseen) -> dict[str, str]:
+def _why_empty(
+    found: Mapping[str, Any], jobs: Sequence[Ran], foreseen: Foreseen, nothing_full: str
+) -> dict[str, str]:
     no_solo = "the same trial alone has no figures here"
     why = {}
     if found["solo_epoch_time_s"] is None:
@@ -170,7 +174,7 @@ def _why_empty(found: Mapping[str, Any], jobs: Sequence[Ran], foreseen: Foreseen
         text = f"not all jobs have a slowdown: {lost or no_solo}"
         why |= dict.fromkeys(("overlap_gain", "sharing", "full_together"), text)
     elif found.get("full_together") is None:
-        why["full_together"] = "none of the watched resources was full"
+        why["full_together"] = nothing_full
     if found["predicted_slowdown"] is None:
         why["predicted_slowdown"] = foreseen.why_not or "not predicted"
     return why

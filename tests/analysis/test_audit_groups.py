@@ -41,14 +41,15 @@ def test_jobs_that_differ_in_size_scale_nothing():
 
 @pytest.mark.parametrize("axis", ["batch_size", "gpus"])
 def test_sizes_on_an_axis_are_compared_though_jobs_need_them_too(axis):
-    assert found(accuracy.holds_while_scaling, *of_their_own(), axes=[[axis]])[0] == "broken"
+    verdict, text = found(accuracy.holds_while_scaling, *of_their_own(), axes=[[axis]])
+    assert (verdict, "in 1 of 1 rows" in text) == ("not decidable", True)
     assert found(fairness.strong_or_weak, *of_their_own(), axes=[[axis]])[0] == "broken"
 
 
 def test_a_trial_of_its_own_beside_a_group_is_compared():
     rows = [*of_their_own(), row(64), row(256, top1_pct=30.0)]
     verdict, text = found(accuracy.holds_while_scaling, *rows)
-    assert (verdict, "in 1 of 1 rows" in text) == ("broken", True)
+    assert (verdict, "in 1 of 1 rows" in text) == ("not decidable", True)
 
 
 def test_jobs_on_several_gpus_claim_nothing_about_several_gpus():

@@ -71,7 +71,11 @@ def in_group(*slowdowns, **more):
 def test_repeats_of_a_group_keep_one_verdict_and_the_range_of_all():
     (merged,) = merge_repeats(in_group(1.6, 1.9, 2.0))
     assert merged["overlap_gain"] == pytest.approx(2 / 1.9 - 1)
-    assert merged["sharing"] == "merely concurrent", "of the median, not of the first"
+    assert merged["sharing"] == "between merely concurrent and partly parallel", (
+        "by the range, as the sentence"
+    )
+    (close,) = merge_repeats([row | {"together": {"jobs": 2}} for row in in_group(1.85, 1.9, 2.0)])
+    assert close["sharing"] == "merely concurrent", "of these repeats, not of the first as stored"
     assert merged["full_together"] == "cpu+gpu"
     assert merged["together"]["gain_range"] == pytest.approx([-0.1, 0.35])
     assert (merged["group_id"], merged["solo_id"]) == ("g7", "t0")
@@ -119,7 +123,8 @@ def test_slowdowns_and_gain_of_repeats_follow_from_the_times_of_their_rows():
     assert (one["epoch_time_s"], one["solo_epoch_time_s"], one["slowdown"]) == (1.6, 0.35, 1.6 / 0.35)
     assert other["slowdown"] == 2.0 / 0.31
     assert one["overlap_gain"] == other["overlap_gain"] == pytest.approx(0.35 / 1.6 + 0.31 / 2.0 - 1)
-    assert one["sharing"] == other["sharing"] == "merely concurrent"
+    assert one["together"]["gain_range"] == other["together"]["gain_range"]
+    assert one["sharing"] == other["sharing"] == "between merely concurrent and parallel"
 
 
 seconds = st.floats(0.1, 50)
@@ -158,7 +163,7 @@ def test_without_all_jobs_or_all_times_the_medians_stay():
     ]
     (alone,) = merge_repeats(rows)
     assert alone["overlap_gain"] == pytest.approx((2 / 3 + 2 / 4 - 1 + 2 / 5 + 2 / 4 - 1) / 2)
-    assert alone["sharing"] == "merely concurrent"
+    assert alone["sharing"] == "between merely concurrent and partly parallel"
     rows = [row | {"solo_epoch_time_s": None} for row in rows]
     assert merge_repeats(rows)[0]["slowdown"] == 2.0
 

@@ -5,7 +5,14 @@ import json
 import pytest
 
 from gpubench import result
-from gpubench.analysis.sharing import WATCHED, Resource, evidence, full_together, sentence
+from gpubench.analysis import sharing
+from gpubench.analysis.sharing import WATCHED, Resource, busy, evidence, full_together, not_full
+from gpubench.analysis.slowdown import word
+
+
+def sentence(gain, gain_range, resources, **more):
+    """The sentence with the word that these figures give."""
+    return sharing.sentence(word(gain, gain_range), gain, gain_range, resources, **more)
 
 
 def row(**more):
@@ -29,8 +36,6 @@ def test_every_column_that_is_watched_is_one():
     ("name", "column", "below", "full"),
     [
         ("cpu", "cpu_util_pct", 89.9, 90.0),
-        ("gpu", "gpu_util_pct", 94.9, 95.0),
-        ("memory bandwidth", "gpu_mem_util_pct", 89.9, 90.0),
         ("input", "data_wait_pct", 19.9, 20.0),
         ("power", "throttled_pct", 4.9, 5.0),
     ],
@@ -41,6 +46,28 @@ def test_lines_of_full(name, column, below, full):
     assert (found.alone, found.together, found.unit) == ((below, full), (below, below), "%")
     found = named(evidence(rows(column, below, below), rows(column, below, full), [None] * 2), name)
     assert (found.full_alone, found.full_together) == ((False, False), True)
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "below", "reached"),
+    [("gpu", "gpu_util_pct", 94.9, 95.0), ("memory bandwidth", "gpu_mem_util_pct", 89.9, 90.0)],
+)
+def test_a_share_of_time_is_never_full(name, column, below, reached):
+    """Two jobs whose kernels ran 97 % of the time lost nothing beside each other."""
+    found = evidence(rows(column, below, reached), rows(column, below, reached), [None] * 2)
+    one = named(found, name)
+    assert (one.full_alone, one.full_together) == ((False, False), False)
+    assert (full_together(found), busy(found)) == ((), [one])
+    assert busy(evidence(rows(column, 100.0, 100.0), rows(column, below, below), [None] * 2)) == []
+    assert not_full(found).startswith("no watched resource is known to have been full; ")
+
+
+def test_what_earlier_versions_called_a_full_gpu_is_read_as_a_busy_one():
+    (stored,) = evidence(rows("gpu_util_pct", 96.0, 96.0), rows("gpu_util_pct", 99.0, 99.0), [None] * 2)[1:2]
+    before = stored.as_dict() | {"full_alone": [True, True], "full_together": True}
+    assert Resource.from_dict(before) == stored
+    cpu = stored.as_dict() | {"name": "cpu", "full_alone": [True, True], "full_together": True}
+    assert Resource.from_dict(cpu).full_together
 
 
 def test_memory_of_jobs_on_one_gpu_adds_up():
@@ -138,10 +165,27 @@ def test_what_was_full_already_alone_is_said():
 
 
 def test_a_busy_gpu_is_not_called_a_full_one():
-    said = sentence(-0.04, None, case(gpu_util_pct=((99.0, 60.0), (100.0, 100.0))))
-    assert said.startswith("merely concurrent (overlap gain −0.04): the GPUs had a kernel running nearly all")
-    assert "says nothing of how much of them it fills" in said
-    assert "the GPUs were full" not in said
+    said = sentence(
+        -0.04, None, case(gpu_util_pct=((99.0, 60.0), (100.0, 100.0)), data_wait_pct=((2.0,) * 2,) * 2)
+    )
+    assert said.startswith(
+        "merely concurrent (overlap gain −0.04): what they waited for is not known; a kernel ran nearly all the time "
+        "(100 %; alone 99 and 60 %, already so alone for 1 of the jobs), which does not tell whether the GPUs were "
+        "full; none of the other watched resources was full (waiting for images 2 %); kernel launches"
+    )
+
+
+def test_where_the_jobs_may_be_parallel_it_is_open_whether_they_waited():
+    said = sentence(0.98, (0.86, 1.1), case(gpu_util_pct=((28.0,) * 2, (97.0,) * 2)))
+    assert said.startswith(
+        "between partly parallel and parallel (overlap gain 0.98, 0.86 to 1.10): whether they waited is not known; a "
+    )
+
+
+def test_what_was_full_comes_before_what_does_not_tell():
+    said = sentence(0.25, None, case(**CPU, gpu_util_pct=((50.0,) * 3, (99.0,) * 3)))
+    assert "and 77 %); a kernel ran nearly all the time (99 %; alone 50 %), which does not tell" in said
+    assert "not known" not in said
 
 
 def test_where_nothing_was_full_the_unwatched_is_named():
@@ -163,9 +207,13 @@ def test_without_any_figure_nothing_is_guessed():
 def test_a_parallel_verdict_names_no_culprit_but_the_room_that_was_left():
     said = sentence(0.98, (0.95, 1.01), case(cpu_util_pct=((20.0, 25.0), (45.0, 45.0))))
     assert said == "parallel (overlap gain 0.98, 0.95 to 1.01): there was room left (CPUs 45 %)"
-    busy = sentence(0.98, None, case(**BUSY), slowdowns=(1.0, 1.04))
-    assert "there was room left (CPUs 45 %); each job was about as fast as alone although the GPUs" in busy
-    assert sentence(1.0, None, []) == "parallel (overlap gain 1.00): how much room was left is not known"
+    ran = sentence(0.98, None, case(**BUSY), slowdowns=(1.0, 1.04))
+    assert "there was room left (CPUs 45 %); a kernel ran nearly all the time (99 %" in ran
+    waits = sentence(0.98, None, case(**WAIT), slowdowns=(1.0, 1.04, 1.0))
+    assert "each job was about as fast as alone although the GPUs waited for images" in waits
+    blind = case(cpu_util_pct=((None,) * 2,) * 2)
+    assert sentence(1.0, None, blind) == "parallel (overlap gain 1.00): how much room was left is not known"
+    assert sentence(1.0, None, [], origin="by one") == "parallel (overlap gain 1.00; by one)"
 
 
 @pytest.mark.parametrize(
@@ -181,13 +229,13 @@ def test_where_one_job_outweighs_another_none_is_called_as_fast_as_alone(gain, s
         said = sentence(gain, None, figures, slowdowns=slowdowns)
         assert f"room left (CPUs 45 %); the jobs took {told} times as long as alone" in said
         assert "as fast as alone" not in said
-    assert "; the GPUs had a kernel running" in sentence(gain, None, case(**BUSY), slowdowns=slowdowns)
+    assert "; a kernel ran nearly all the time" in sentence(gain, None, case(**BUSY), slowdowns=slowdowns)
 
 
 def test_without_slowdowns_nothing_is_said_of_how_fast_each_job_was():
     said = sentence(0.98, None, case(**BUSY))
     assert "as alone" not in said
-    assert "there was room left (CPUs 45 %); the GPUs had a kernel running" in said
+    assert "there was room left (CPUs 45 %); a kernel ran nearly all the time" in said
 
 
 def test_a_range_over_two_verdicts_names_both():

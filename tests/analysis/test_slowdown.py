@@ -4,11 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpubench.analysis.slowdown import gain_range, overlap_gain, slowdown, verdict, verdict_between
+from gpubench.analysis.noise import half_width
+from gpubench.analysis.slowdown import gain_range, overlap_gain, possible, slowdown, verdict, word
 
 
-def row(time, iqr):
-    return {"epoch_time_s": time, "epoch_time_iqr_s": iqr}
+def row(time, iqr, epochs=3):
+    return {"epoch_time_s": time, "epoch_time_iqr_s": iqr, "epochs_measured": epochs}
 
 
 def test_overlap_gain_of_the_published_log():
@@ -29,14 +30,15 @@ def test_words_for_an_overlap_gain():
 
 
 def test_the_range_of_two_jobs_by_hand():
-    """Alone 10 ± 1 s, together 20 ± 2 s: at worst 9 against 22, at best 11 against 18, for both."""
-    alone, together = [row(10, 2)] * 2, [row(20, 4)] * 2
+    """Alone 10 s give or take a, together 20 s give or take b: at worst 10 - a against 20 + b, for both."""
+    alone, together = [row(10, 0.2)] * 2, [row(20, 0.4)] * 2
+    a, b = half_width(alone[0]), half_width(together[0])
     low, high = gain_range(alone, together)
-    assert low == pytest.approx(2 * 9 / 22 - 1)
-    assert high == pytest.approx(2 * 11 / 18 - 1)
+    assert low == pytest.approx(2 * (10 - a) / (20 + b) - 1)
+    assert high == pytest.approx(2 * (10 + a) / (20 - b) - 1)
 
 
-times = st.tuples(st.floats(0.1, 1e3), st.floats(0, 1)).map(lambda t: row(t[0], t[0] * t[1]))
+times = st.tuples(st.floats(0.1, 1e3), st.floats(0, 0.05)).map(lambda t: row(t[0], t[0] * t[1]))
 pairs = st.lists(st.tuples(times, times), min_size=2, max_size=5)
 
 
@@ -56,12 +58,13 @@ def test_without_spread_the_range_is_the_gain(jobs):
     assert low == high == overlap_gain([slowdown(t["epoch_time_s"], a["epoch_time_s"]) for a, t in jobs])
 
 
-@pytest.mark.parametrize("bad", [row(None, 0.1), row(10, None), {}, row(10, 20)])
+@pytest.mark.parametrize("bad", [row(None, 0.1), row(10, None), {}, row(10, 20), row(10, 0.1, epochs=2)])
 @pytest.mark.parametrize("side", [0, 1])
 def test_no_range_without_every_spread(bad, side):
-    """Also where half the IQR is as long as the epoch: then anything could be."""
-    sides = [[row(10, 1)] * 2, [row(20, 1)] * 2]
-    sides[side] = [row(10, 1), bad]
+    """Also where an epoch spreads by as much as it lasts, and where two of them can't have a spread."""
+    sides = [[row(10, 0.1)] * 2, [row(20, 0.1)] * 2]
+    assert gain_range(*sides) is not None
+    sides[side] = [row(10, 0.1), bad]
     assert gain_range(*sides) is None
 
 
@@ -70,7 +73,14 @@ def test_one_job_has_no_range():
 
 
 def test_words_for_a_range():
-    assert verdict_between(0.92, 1.05) == "parallel"
-    assert verdict_between(0.2, 0.3) == "partly parallel"
-    assert verdict_between(0.05, 0.2) == "between merely concurrent and partly parallel"
-    assert verdict_between(0.0, 1.0) == "between merely concurrent and parallel"
+    assert word(0.95, (0.92, 1.05)) == "parallel"
+    assert word(0.25, (0.2, 0.3)) == "partly parallel"
+    assert word(0.12, (0.05, 0.2)) == "between merely concurrent and partly parallel"
+    assert word(0.5, (0.0, 1.0)) == "between merely concurrent and parallel"
+    assert possible(0.5, (0.0, 1.0)) == ("merely concurrent", "partly parallel", "parallel")
+
+
+def test_without_a_range_the_gain_decides_and_without_a_gain_nothing_does():
+    assert word(0.25) == word(0.25, None, None) == "partly parallel"
+    assert word(None) is None
+    assert word(0.25, (0.2, 0.3), "job 1 was too fast") is None

@@ -3,6 +3,7 @@
 import pytest
 
 from gpubench import result
+from gpubench.analysis.slowdown import word
 from gpubench.analysis.track_record import track_record
 
 
@@ -11,9 +12,11 @@ def row(**more):
 
 
 def told(group_id, name, predicted, measured, **more):
+    """A job of two, both of which took so many times as long as alone."""
+    gain = 2 / measured - 1
     return row(
         group="g", group_id=group_id, job=name, predicted_slowdown=predicted, slowdown=measured,
-        solo_epoch_time_s=10.0,
+        solo_epoch_time_s=10.0, overlap_gain=gain, sharing=word(gain),
     ) | more  # fmt: skip
 
 
@@ -42,6 +45,32 @@ def test_a_group_with_a_job_that_failed_or_was_not_predicted_has_no_verdict_to_j
     assert (found.jobs, found.groups, found.verdicts_right) == (2, 0, 0)
     failed = track_record([told("1", "a", 2.0, 2.0), told("1", "b", 2.0, 2.0, status="failed")])
     assert (failed.jobs, failed.groups) == (1, 0)
+
+
+def pair(predicted, measured, gain_range=None, **more):
+    return [
+        told("1", name, predicted, measured, **{"together": {"gain_range": gain_range}} | more)
+        for name in "ab"
+    ]
+
+
+def counts(rows):
+    found = track_record(rows)
+    return found.verdicts_right, found.groups, found.undecided, found.without_verdict
+
+
+def test_a_group_without_a_measured_verdict_is_neither_right_nor_wrong():
+    assert counts(pair(2.0, 2.0)) == (1, 1, 0, 0)
+    assert counts(pair(2.0, 2.0, sharing=None)) == (0, 0, 0, 1)
+    assert track_record(pair(2.0, 2.0, sharing=None)).jobs == 2, "how far the slowdowns were off is known"
+
+
+def test_between_two_verdicts_only_one_that_is_ruled_out_is_decided():
+    assert counts(pair(2.0, 1.8, [0.05, 0.2])) == (0, 0, 1, 0)
+    assert counts(pair(1.5, 1.8, [0.05, 0.2])) == (0, 0, 1, 0)
+    assert counts(pair(1.0, 1.8, [0.05, 0.2])) == (0, 1, 0, 0), "parallel it was not"
+    assert counts(pair(1.5, 1.8, [0.0, 1.0])) == (0, 0, 1, 0), "partly parallel lies between the ends"
+    assert counts(pair(2.0, 2.0, [-0.1, 0.09])) == (1, 1, 0, 0)
 
 
 def test_groups_without_an_id_go_by_their_name():

@@ -3,12 +3,14 @@
 import csv
 import io
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 from test_tables import cells, names, row, shown
 
 from gpubench.analysis.sharing import Resource
+from gpubench.analysis.slowdown import WORDS
 from gpubench.report import layout, markdown, sources, spreadsheet, terminal
 from gpubench.report.groups import gathered
 from gpubench.report.notes import which
@@ -119,24 +121,64 @@ def test_what_nobody_asked_of_the_rows_alone_is_not_answered():
 def test_the_sentence_on_a_group():
     (note,) = shown(group("three jobs, own GPUs")).notes
     assert note == (
-        "three jobs, own GPUs: partly parallel (overlap gain 0.25): the CPUs were full together (98 %; "
-        "alone 58 and 61 %); predicted: 1.50 and 1.60 times as long as alone, measured 1.50 and 1.70 "
-        "(error 0 and −6 %)."
+        "three jobs, own GPUs: partly parallel (overlap gain 0.25; each time is from one process): "
+        "the CPUs were full together (98 %; alone 58 and 61 %); predicted: 1.50 and 1.60 times as long as alone,"
+        " measured 1.50 and 1.70 (error 0 and −6 %)."
     )
     found = {"resources": [CPU.as_dict()], "gain_range": [0.246, 0.254]}
-    assert "(overlap gain 0.25)" in shown(group("g", together=found)).notes[0], "the range reads the same"
+    assert "(overlap gain 0.25; " in shown(group("g", together=found)).notes[0], "the range reads the same"
     found["gain_range"] = [0.05, 0.4]
-    told = shown(group("g", together=found)).notes[0]
-    assert "between merely concurrent and partly parallel (overlap gain 0.25, 0.05 to 0.40)" in told
+    between = "between merely concurrent and partly parallel"
+    told = shown(group("g", together=found, sharing=between)).notes[0]
+    assert f"{between} (overlap gain 0.25, 0.05 to 0.40; " in told
+
+
+@given(st.sampled_from([*WORDS, "between merely concurrent and partly parallel", None]))
+def test_the_sentence_has_the_word_of_the_column(word):
+    (note,) = shown(group("g", sharing=word)).notes
+    assert note.startswith(f"g: {word or 'no verdict'} (overlap gain 0.25")
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (
+            {"epochs_measured": 2},
+            "; each time is from one process and 2 epochs, too few to tell how far it spreads):",
+        ),
+        (
+            {"epochs_measured": 1},
+            "; each time is from one process and 1 epoch, too few to tell how far it spreads):",
+        ),
+        ({"epochs_measured": 3}, "; each time is from one process and 3 epochs):"),
+        (
+            {"epochs_measured": 1, "epoch_time_source": "extrapolated"},
+            "from one process, extrapolated from steps):",
+        ),
+        ({"source": "published log"}, "; each time is one figure of a published log):"),
+    ],
+)
+def test_a_verdict_on_one_process_says_so(values, said):
+    (note,) = (note for note in shown(group("g", **values)).notes if note.startswith("g: "))
+    assert said in note
+
+
+def test_a_verdict_on_repeats_is_not_of_one_process():
+    rows = [one | {"repeat": n, "seed": n} for n in (0, 1) for one in group("g")]
+    (note,) = shown(rows).notes
+    assert "one process" not in note
 
 
 def test_what_is_not_known_of_a_group_is_said_or_left_out():
     (bare,) = shown(group("log", full=False)).notes
-    assert bare.startswith("log: partly parallel (overlap gain 0.25); predicted")
+    assert bare.startswith(
+        "log: partly parallel (overlap gain 0.25; each time is from one process); predicted"
+    )
     why = {"no_prediction": "GPU seconds of job 1 are not known"}
     (note,) = shown(group("g", full=False, predicted=(None, None), together=why)).notes
     assert (
-        note == "g: partly parallel (overlap gain 0.25); not predicted: GPU seconds of job 1 are not known."
+        note == "g: partly parallel (overlap gain 0.25; each time is from one process); "
+        "not predicted: GPU seconds of job 1 are not known."
     )
     unknown = {"overlap_gain": None, "slowdown": None, "missing": {"overlap_gain": "job 2 failed alone"}}
     (note,) = shown(group("g", **unknown)).notes
@@ -305,15 +347,15 @@ def test_a_verdict_says_which_doubts_the_trials_alone_carry():
         return alone(32, time, trial_id=name, doubts=doubts, **values) | {"config_id": name}
 
     clean, harmless = solo("t1", None), solo("t2", "shared-gpu+short-window")
-    assert "rests on" not in told(clean, harmless)
-    assert "rests on" not in told(clean, solo("t9", "other-load")), "no job is compared with it"
-    rests = "; it rests on trials alone with doubts (gaps, other-load); predicted"
+    assert "have doubts" not in told(clean, harmless)
+    assert "have doubts" not in told(clean, solo("t9", "other-load")), "no job is compared with it"
+    rests = "; the trials alone that it is compared with have doubts (gaps, other-load); predicted"
     assert rests in told(solo("t1", "other-load+short-window"), solo("t2", "gaps"))
-    assert "rests on" not in told(
+    assert "have doubts" not in told(
         solo("t1", "other-load"), overlap_gain=None, missing={"overlap_gain": "lost"}
     )
     other_machine = solo("t1", "gaps", gpu_name="NVIDIA A100")
-    assert "rests on" not in told(clean, harmless, other_machine)
+    assert "have doubts" not in told(clean, harmless, other_machine)
 
 
 def test_doubts_of_any_repeat_of_a_trial_alone_count():
@@ -324,13 +366,27 @@ def test_doubts_of_any_repeat_of_a_trial_alone_count():
         for n, time in enumerate((2.0, 3.0, 4.0))
     ]
     said = next(note for note in shown([*solos, *rows]).notes if note.startswith("g: "))
-    assert "; it rests on trials alone with doubts (other-load, spread); predicted" in said
+    assert "; the trials alone that it is compared with have doubts (other-load, spread); predicted" in said
 
 
 def test_a_verdict_on_jobs_of_which_one_was_faster_than_alone_says_so():
-    (note,) = shown(group("g", (0.33, 2.18))).notes
+    (note,) = shown(group("g", (0.33, 2.18), sharing="parallel")).notes
     assert "the jobs took 0.33 to 2.18 times as long as alone; the CPUs were full together" in note
     assert "as fast as alone" not in note
+
+
+def test_where_a_kernel_always_ran_nothing_is_not_said_to_be_full():
+    def gpu(*together):
+        one = Resource(
+            name="gpu", column="gpu_util_pct", unit="%", alone=(60.0, 60.0), together=together,
+            full_alone=(False, False), full_together=True,
+        )  # fmt: skip
+        return {"resources": [CPU.as_dict() | {"full_together": False}, one.as_dict()]}
+
+    rows = [*group("g", full_together=None, together=gpu(99.0, 99.0)), *group("h")]
+    assert cells(shown(rows), "full_together") == ["–", "–", "cpu", "cpu"]
+    rows = [*group("g", full_together=None, together=gpu(60.0, 60.0)), *group("h")]
+    assert cells(shown(rows), "full_together") == ["nothing", "nothing", "cpu", "cpu"]
 
 
 def test_how_cpus_are_shared_is_a_column_only_where_groups_differ_in_it():

@@ -161,7 +161,7 @@ def jobs(*statuses, reason="no room\nmore"):
 def test_a_finished_group_is_one_line():
     assert group_line(4, 6, "3 copies batch_size=16", jobs("ok", "ok", "ok")) == (
         "[4/6] 3 copies batch_size=16  ok  2.61 s, 2.61 s, 2.61 s (2.00, 2.00 and 2.00 times alone): "
-        "partly parallel, overlap gain 0.25"
+        "partly parallel, overlap gain 0.25, from one process each"
     )
     bare = [{"status": "ok", "job": "1 of 2", "epoch_time_s": 1.0}, {"status": "ok", "job": "2 of 2"}]
     assert group_line(1, 1, "g", bare) == "[1/1] g  ok  1.00 s"

@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 from test_tables import row, shown
 
+from gpubench.analysis.slowdown import word
 from gpubench.report import markdown, spreadsheet, terminal
 from gpubench.report.words import UNKNOWN
 
@@ -27,7 +28,7 @@ def pair(jobs, slowdowns, status="ok", **values):
     return [
         row(0, status if n == 2 or status == "missing" else "ok" if slowdowns else "skipped",
             **{"optimizer": "sgd"} | job | {"group": name, "job": f"{n} of 2", "group_id": f"g{name}",
-               "config_id": f"{name}{n}", "slowdown": time, "overlap_gain": gain} | values)
+               "config_id": f"{name}{n}", "slowdown": time, "overlap_gain": gain, "sharing": word(gain)} | values)
         for n, (job, time) in enumerate(zip(jobs, times, strict=True), 1)
     ]  # fmt: skip
 
@@ -48,6 +49,11 @@ def test_every_pair_has_its_cell_with_the_row_s_job_first():
     assert slowdowns.headings == ("job", *LABELS[:2])
     assert slowdowns.cells == ((LABELS[1], "2.25 / 1.50", ""), (LABELS[2], "3.25 / 1.50", "3.25 / 2.50"))
     assert gains.cells == ((LABELS[1], "0.11", ""), (LABELS[2], "−0.03", "−0.29"))
+
+
+def test_a_gain_that_allows_no_verdict_says_so():
+    _, gains = shown([*alone(), *all_pairs(sharing=None)]).matrices
+    assert gains.cells[0] == (LABELS[1], "0.11 (no verdict)", "")
 
 
 def test_the_order_of_the_jobs_in_a_pair_plays_no_part():

@@ -1,6 +1,7 @@
 """What `gpubench predict` answers."""
 
 from gpubench.analysis.prediction import Demand, predict
+from gpubench.analysis.slowdown import overlap_gain, word
 from gpubench.analysis.track_record import track_record
 from gpubench.report.prediction import answer, no_answer, origin, track
 
@@ -52,19 +53,21 @@ def test_the_fullest_resource_comes_first_and_nothing_may_be_full():
         return answer("two", ["16", "16"], [{"epoch_time_s": 4}, {}], predict([one, one]), **more)
 
     full, free = two(3.0), two(1.0)
-    assert "jobs would wait for the GPU." in full
+    assert "jobs would wait for GPU time." in full
     assert "takes at least 6.00 s of GPU 1, and 2.00 s of the CPUs." in full
     assert "16    4.00       6.78     1.69\n16       –          –     1.69\n" in full, (
         "turns cost a part of the GPU"
     )
-    assert "Predicted: parallel (overlap gain 1.00); nothing that jobs share would be full." in free
+    assert "Predicted: parallel (overlap gain 1.00); jobs would wait for nothing that they share." in free
     assert "at least 2.00 s of" in free
 
 
-def judged(group_id, slowdowns, predicted, group="3 copies"):
+def judged(group_id, slowdowns, predicted, group="3 copies", **more):
+    gain = overlap_gain(slowdowns)
     return [
         {"status": "ok", "group": group, "group_id": group_id, "job": f"{n} of {len(slowdowns)}",
-         "slowdown": s, "predicted_slowdown": p, "gpu_name": "H200"}
+         "slowdown": s, "predicted_slowdown": p, "gpu_name": "H200", "overlap_gain": gain, "sharing": word(gain)}
+        | more
         for n, (s, p) in enumerate(zip(slowdowns, predicted, strict=True), 1)
     ]  # fmt: skip
 
@@ -84,11 +87,23 @@ def test_how_good_predictions_have_been():
         "two          2  1.60, 1.60        1.00, 1.00        −38, −38\n"
         "\n"
         "8 jobs of 3 groups on NVIDIA H200, 143771 MiB: half of the predictions were within 5 % (median of "
-        "absolute errors), the worst was off by −38 %; the verdict was right for 2 of 3 groups.\n"
+        "absolute errors), the worst was off by −38 %; the predicted verdict was right for 2 of 3 groups.\n"
     )
     assert "| two | 2 | 1.60, 1.60 | 1.00, 1.00 | −38, −38 |" in track(
         track_record(rows), "H", as_markdown=True
     )
+
+
+def test_groups_without_a_verdict_are_told_apart():
+    between = {"together": {"gain_range": [-0.1, 0.2]}}
+    rows = [*judged("g1", (2.0, 2.0), (2.0, 2.0)), *judged("g2", (1.9, 1.9), (2.0, 2.0), **between)]
+    said = track(track_record(rows), "H", brief=True)
+    assert said.endswith(
+        "; the predicted verdict was right for 1 of 1 group; it is not decided for 1 group, whose measured "
+        "verdict lies between two of the words.\n"
+    )
+    none = [row for n in "12" for row in judged(f"g{n}", (2.0, 0.5), (2.0, 2.0), sharing=None)]
+    assert track(track_record(none), "H", brief=True).endswith(" %; 2 groups have no measured verdict.\n")
 
 
 def test_without_a_measured_group_it_says_how_to_get_one():
@@ -101,7 +116,7 @@ def test_an_answer_is_followed_by_one_line_on_earlier_ones():
     rows = judged("g1", (2.0, 2.0), (2.0, 2.1))
     assert track(track_record(rows), "H", brief=True) == (
         "So far: 2 jobs of 1 group on H: half of the predictions were within 3 % (median of absolute errors), the "
-        "worst was off by +5 %; the verdict was right for 1 of 1 group.\n"
+        "worst was off by +5 %; the predicted verdict was right for 1 of 1 group.\n"
     )
 
 

@@ -38,8 +38,8 @@ def test_a_published_log_leaves_most_open() -> None:
 
 def test_batch_sizes_on_four_gpus() -> None:
     found = verdicts(RESULTS / "h200x4-2026")
-    assert {n for n, verdict in found.items() if verdict == "broken"} == {1, 9}
-    assert {n for n, verdict in found.items() if verdict == "not decidable"} == {7, 12}
+    assert {n for n, verdict in found.items() if verdict == "broken"} == {9}
+    assert {n for n, verdict in found.items() if verdict == "not decidable"} == {1, 7, 12}
 
 
 def test_a_record_taken_away_and_one_that_was_never_written(tmp_path: Path) -> None:
@@ -76,4 +76,4 @@ def test_it_says_and_does_not_judge_in_any_locale(form: list[str]) -> None:
     if form == ["--json"]:
         assert [json.loads(line)["number"] for line in text.splitlines()] == list(range(1, 13))
     else:
-        assert "8 kept, 2 broken, 2 not decidable" in text
+        assert "8 kept, 1 broken, 3 not decidable" in text

@@ -339,7 +339,7 @@ def test_the_logs_own_group_is_predicted_from_its_rows_alone(desk: Desk) -> None
     assert facts["predicted"]["limits"] == ["cpu"]
     (line,) = desk.said
     assert "predicted 1.77, 1.83, 2.30 times as long as alone: partly parallel, overlap gain 0.27" in line
-    assert line.endswith("; the fullest: cpu")
+    assert line.endswith("; they would wait for the CPUs")
     text = (desk.folder / "table.md").read_text(encoding="utf-8")
     assert "predicted: 1.77, 1.83 and 2.30 times as long as alone, measured 1.76, 1.85 and 2.52" in text
 
@@ -728,6 +728,27 @@ def test_a_neighbour_whose_cpus_reach_further_is_not_charged(
     desk.sweep("batch_size=16,cpus=1", "batch_size=32,cpus=4")
     narrow, wide = seen[-2:]
     assert narrow.cpu_pct is None
+    assert wide.cpu_pct is not None
+
+
+def test_a_neighbour_whose_cpus_reach_further_hides_what_another_one_spent(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of two neighbours lies within the job's CPUs: what both spent there is still not known."""
+    desk.cpus = 4
+    monkeypatch.setattr(Watcher, "cpu_s", lambda *_: 3.0)
+    seen = []
+    told = recording._neighbours
+
+    def noting(jobs: Any, place: int) -> Any:
+        seen.append(told(jobs, place))
+        return seen[-1]
+
+    monkeypatch.setattr(recording, "_neighbours", noting)
+    desk.sweep("batch_size=16,cpus=1", "batch_size=32,cpus=1", "batch_size=64,cpus=4")
+    one, other, wide = seen[-3:]
+    assert one.cpu_pct is None
+    assert other.cpu_pct is None
     assert wide.cpu_pct is not None
 
 

@@ -146,7 +146,7 @@ def test_two_jobs_on_one_gpu(tmp_path: Path, asked: Asked) -> None:
         "1 of 2: mobilenet_v2 crop-resize 16   4.00       6.78     1.69\n"
         "2 of 2: mobilenet_v2 crop-resize 32   4.00       6.78     1.69\n"
         "\n"
-        "Predicted: partly parallel (overlap gain 0.18); jobs would wait for the GPU.\n"
+        "Predicted: partly parallel (overlap gain 0.18); jobs would wait for GPU time.\n"
         "One epoch of each job that uses it takes at least 6.00 s of GPU 0, and 2.00 s of the CPUs.\n"
         "\n"
         f"No group has been predicted and measured on {GPU} so far; `gpubench sweep` with two or more --job, or with "
@@ -266,7 +266,7 @@ def test_what_was_not_measured_alone_is_named_in_place_of_a_number(tmp_path: Pat
     with pytest.raises(UnusableError, match="not known of the trials alone: GPU seconds an epoch"):
         asked(place, jobs=TWO)
     apart = asked(place, jobs=[f"{job},gpu_ids={n}" for n, job in enumerate(TWO)])
-    assert "nothing that jobs share would be full" in apart, "on GPUs of their own it plays no part"
+    assert "jobs would wait for nothing that they share" in apart, "on GPUs of their own it plays no part"
 
 
 @pytest.mark.usefixtures("far")

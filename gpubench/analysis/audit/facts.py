@@ -10,12 +10,25 @@ from typing import Any, Literal
 from gpubench.analysis.growth import series
 from gpubench.analysis.repeats import merge_repeats
 from gpubench.analysis.scaling import DEVICES, Comparison, comparisons
-from gpubench.analysis.varied import Axes, Row, asked, label, machine, solo, together, varied
+from gpubench.analysis.varied import (
+    CANDIDATES,
+    Axes,
+    Row,
+    asked,
+    known,
+    label,
+    machine,
+    solo,
+    together,
+    varied,
+)
 
 Verdict = Literal["kept", "broken", "not decidable"]
 
 SCALES = frozenset({"batch_size", "batch_per_gpu", "gpus", "gpu_ids", "ranks"})
 """Fields in which rows are scaled."""
+MOVING = SCALES | {"strategy", "lr", "epochs", "warmup_epochs", "steps", "workers", "cpus"}
+"""Those, and the fields that may move along with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +67,15 @@ class Shown:
     def beside(self) -> list[dict[str, Any]]:
         """Rows that ended ok, jobs of groups among them, repeats merged."""
         return [row for row in merge_repeats(self.rows) if row["status"] == "ok"]
+
+    def runs(self, row: Row) -> list[Row]:
+        """The rows that ended ok of which `row`, of a trial alone, was merged: one a repeat."""
+        config = row.get("config_id")
+        if config is None:
+            return [row]
+        return [
+            one for one in solo(self.ok) if one.get("config_id") == config and machine(one) == machine(row)
+        ]
 
     @cached_property
     def merged(self) -> list[dict[str, Any]]:
@@ -162,6 +184,15 @@ def listed(found: Iterable[Any], limit: int = 3) -> str:
     if len(names) > limit:
         return f"{', '.join(names[:limit])} and {len(names) - limit} more"
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def same_workload(row: Row, other: Row) -> bool:
+    """Whether two rows of one model of hardware do the same work, on whatever devices and in whatever batches.
+
+    What may move along with those (learning rate, length of training, loaders and CPUs) may differ.
+    """
+    fields = [field for field in CANDIDATES if field not in MOVING]
+    return machine(row) == machine(other) and all(known(row, f) == known(other, f) for f in fields)
 
 
 def details(row: Row) -> dict[str, Any]:

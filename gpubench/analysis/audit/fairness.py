@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from gpubench.analysis.audit.facts import NOTHING, Facts, Finding, Shown, does, judge, listed, of
+from gpubench.analysis.audit.facts import (
+    NOTHING,
+    Facts,
+    Finding,
+    Shown,
+    does,
+    judge,
+    listed,
+    of,
+    same_workload,
+)
 from gpubench.analysis.repeats import codes
 from gpubench.analysis.scaling import devices
-from gpubench.analysis.varied import Row, inferred, machine, values
+from gpubench.analysis.varied import CANDIDATES, Row, inferred, known, machine, values
 
 HOLES = ("failed", "timeout", "interrupted", "missing")
 VERSIONS = ("torch", "driver", "cuda")
@@ -76,7 +86,7 @@ def nothing_flattered(facts: Facts) -> Finding:
     if not facts.ok:
         return NOTHING
     counts = Counter(str(row["status"]) for row in facts.rows)
-    broken = [*_holes(counts), *_unlike_versions(facts)]
+    broken = [*_holes(counts), *_unlike_versions(facts), *_unlike_breakdowns(facts)]
     unclear: list[str] = []
     if models := _dp_alone(facts):
         guessed = all(inferred(row, "strategy") for row in facts.alone if row.get("strategy") == "dp")
@@ -92,8 +102,8 @@ def nothing_flattered(facts: Facts) -> Finding:
             claims = len({devices(row) for row in table.own}) > 1
             flag = "--ranks" if bare[0].get("device") == "cpu" else "--gpus"
             (broken if claims else unclear).append(
-                f"{table.name}: {of(bare, several, 'row on several devices')} {does(bare, 'have')} none on one "
-                f"device to be set against; add 1 to {flag}"
+                f"{table.name}: {of(bare, several, 'row on several devices')} {does(bare, 'have')} none of the same "
+                f"workload on one device to be set against; add 1 to {flag}"
             )
     unclear += _doubtful(facts)
     if unplanned := [table.name for table in facts.tables if table.name not in facts.planned]:
@@ -130,13 +140,41 @@ def _unlike_versions(facts: Facts) -> list[str]:
     ]
 
 
+def _unlike_breakdowns(facts: Facts) -> list[str]:
+    """Tables that compare rows that bear the breakdown's cost with rows that don't.
+
+    Where one side has a row for every row of the other side, it can be read without the other.
+    """
+    found = []
+    for table in facts.tables:
+        configurations = [
+            {_but_breakdown(row) for row in table.own if bool(known(row, "breakdown")) is timed}
+            for timed in (True, False)
+        ]
+        timed, plain = configurations
+        if timed - plain and plain - timed:
+            bear = [row for row in table.own if known(row, "breakdown")]
+            found.append(
+                f"{table.name} compares unlike rows: only {of(bear, table.own, 'row')} {does(bear, 'bear')} the cost "
+                "of --breakdown; measure all of them with it, or none"
+            )
+    return found
+
+
+def _but_breakdown(row: Row) -> tuple[object, ...]:
+    return machine(row), *(known(row, field) for field in CANDIDATES if field != "breakdown")
+
+
 def _dp_alone(facts: Facts) -> list[str]:
-    """Models that ran on several GPUs under DataParallel and nothing else."""
-    used: dict[str, set[str]] = {}
-    for row in facts.alone:
-        if devices(row) > 1 and row.get("device") != "cpu":
-            used.setdefault(str(row.get("model")), set()).add(str(row.get("strategy")))
-    return [model for model, strategies in used.items() if strategies == {"dp"}]
+    """Models of which some workload ran on several GPUs under DataParallel and nothing else."""
+    several = [row for row in facts.alone if devices(row) > 1 and row.get("device") != "cpu"]
+    others = [row for row in several if row.get("strategy") != "dp"]
+    found = [
+        str(row.get("model"))
+        for row in several
+        if row.get("strategy") == "dp" and not any(same_workload(row, other) for other in others)
+    ]
+    return list(dict.fromkeys(found))
 
 
 def _doubtful(facts: Facts) -> list[str]:
@@ -167,9 +205,4 @@ def _uncompared(table: Shown) -> list[Row]:
 
 
 def _has_single(row: Row, rows: Sequence[Row]) -> bool:
-    return any(
-        devices(other) == 1
-        and machine(other) == machine(row)
-        and all(other.get(name) == row.get(name) for name in ("model", "variant", "precision"))
-        for other in rows
-    )
+    return any(devices(other) == 1 and same_workload(row, other) for other in rows)

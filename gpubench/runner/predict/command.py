@@ -11,6 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from gpubench import environment
+from gpubench.analysis.stored_groups import judged
 from gpubench.analysis.track_record import TrackRecord, track_record
 from gpubench.errors import UnusableError, UsageError
 from gpubench.experiment.experiment import Options, job_option
@@ -100,7 +101,7 @@ def _track(stored: Stored) -> tuple[TrackRecord, TrackRecord]:
         rows.append({**row, "group_id": unit, "resolved": record.resolved})
         if record.status == "ok":
             alone[record.trial_id, row["epoch_time_s"]] = row
-    groups = gathered(rows)
+    groups = gathered(judged(rows, alone.values()))
     then = [{**row, "group": group.label} for group in groups for row in group.rows]
     now = [row for group in groups for row in _anew(group.label, group.rows, alone)]
     return track_record(then), track_record(now)

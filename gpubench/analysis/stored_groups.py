@@ -1,0 +1,62 @@
+"""Groups as any version stored them, judged by this one: what their rows say of sharing. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from gpubench.analysis.noise import MIN_TIMES
+from gpubench.analysis.sharing import Resource, full_cell, full_together, not_full
+from gpubench.analysis.slowdown import gain_range, word
+from gpubench.analysis.varied import Row, machine
+
+Alone = Mapping[tuple[Any, ...], Row]
+"""Rows of trials alone, by trial id, machine and epoch time."""
+
+
+def judged(rows: Sequence[dict[str, Any]], alone: Iterable[Row]) -> list[dict[str, Any]]:
+    """The same rows in the same order; those of groups with `sharing` and `full_together` as this version finds them.
+
+    Records keep what the version that measured them found. Rows of one group agree in `group_id` and machine.
+    `alone`: rows among which those are that the jobs were compared with. What they leave open stays as stored.
+    """
+    solos = {_key(row["trial_id"], row, row.get("epoch_time_s")): row for row in alone}
+    jobs: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        jobs.setdefault((row.get("group_id"), machine(row)), []).append(row)
+    return [
+        _judged(row, jobs[row["group_id"], machine(row)], solos) if row.get("group_id") else row
+        for row in rows
+    ]
+
+
+def _judged(row: dict[str, Any], jobs: Sequence[Row], alone: Alone) -> dict[str, Any]:
+    facts = row.get("together") or {}
+    if row.get("overlap_gain") is None or not facts:
+        return row
+    missing = dict(row.get("missing") or {})
+    found = {**facts, "gain_range": _range(jobs, alone)}
+    if facts.get("resources"):
+        resources = [Resource.from_dict(one) for one in facts["resources"]]
+        found["resources"] = [one.as_dict() for one in resources]
+        row = {**row, "full_together": full_cell(full_together(resources))}
+        if row["full_together"] is None:
+            missing["full_together"] = not_full(resources)
+    sharing = word(row["overlap_gain"], found["gain_range"], facts.get("undecidable"))
+    return {**row, "sharing": sharing, "together": found, "missing": missing}
+
+
+def _range(jobs: Sequence[Row], alone: Alone) -> tuple[float, float] | None:
+    """From the rows themselves. Without all of those alone: as stored, unless a job measured too few epochs for it."""
+    solos = [alone.get(_key(row["solo_id"], row, row.get("solo_epoch_time_s"))) for row in jobs]
+    known = [solo for solo in solos if solo]
+    if len(known) == len(jobs):
+        return gain_range(known, jobs)
+    if any((row.get("epochs_measured") or 0) < MIN_TIMES for row in jobs):
+        return None
+    stored = (jobs[0].get("together") or {}).get("gain_range")
+    return (stored[0], stored[1]) if stored else None
+
+
+def _key(trial_id: Any, row: Row, epoch_time_s: Any) -> tuple[Any, ...]:
+    return trial_id, machine(row), epoch_time_s

@@ -1,0 +1,90 @@
+"""What this version makes of groups that another one stored."""
+
+import pytest
+
+from gpubench import result
+from gpubench.analysis.sharing import evidence
+from gpubench.analysis.stored_groups import judged
+
+BUSY = {"gpu_util_pct": 99.0, "gpus": 1, "gpu_ids": [0]}
+
+
+def row(trial_id, time, iqr, epochs, **more):
+    base = dict.fromkeys(result.BY_NAME) | {"trial_id": trial_id, "status": "ok", "gpu_name": "H200"}
+    return base | {"epoch_time_s": time, "epoch_time_iqr_s": iqr, "epochs_measured": epochs} | more
+
+
+def alone(epochs=3, iqr=0.0):
+    return [row(f"t{n}", 10.0, iqr, epochs) for n in (1, 2)]
+
+
+def jobs(time, iqr=0.0, epochs=3, stored_range=None, **more):
+    """Two jobs as an earlier version stored them: the word of the gain alone, and a busy GPU for a full one."""
+    found = [row(f"j{n}", time, iqr, epochs, **BUSY) for n in (1, 2)]
+    resources = [one.as_dict() for one in evidence(found, found, [None] * 2)]
+    resources = [one | {"full_together": one["full_together"] or one["name"] == "gpu"} for one in resources]
+    facts = {"jobs": 2, "gain_range": stored_range, "resources": resources, "undecidable": None}
+    return [
+        one | {"group": "g", "group_id": "g1", "job": f"{n} of 2", "solo_id": f"t{n}", "solo_epoch_time_s": 10.0,
+               "slowdown": time / 10, "overlap_gain": 20 / time - 1, "sharing": "as stored",
+               "full_together": "gpu", "together": facts, "missing": {}} | more
+        for n, one in enumerate(found, 1)
+    ]  # fmt: skip
+
+
+def words(rows):
+    (word,) = {row["sharing"] for row in rows}
+    return word
+
+
+def test_the_word_is_that_of_the_range_of_the_rows_themselves():
+    wide = jobs(18.0, iqr=3.0)
+    assert words(judged(wide, alone())) == "between merely concurrent and partly parallel"
+    assert words(judged(jobs(18.0), alone())) == "partly parallel"
+    low, high = judged(wide, alone())[0]["together"]["gain_range"]
+    assert low < 20 / 18 - 1 < high
+
+
+def test_without_the_rows_alone_the_stored_range_counts_unless_two_epochs_made_it():
+    stored = [0.05, 0.2]
+    assert (
+        words(judged(jobs(18.0, stored_range=stored), [])) == "between merely concurrent and partly parallel"
+    )
+    again = [one | {"epoch_time_s": 11.0} for one in alone()]  # measured anew since
+    assert words(judged(jobs(18.0, stored_range=stored), again)).startswith("between")
+    two = judged(jobs(18.0, epochs=2, stored_range=stored), [])
+    assert (words(two), two[0]["together"]["gain_range"]) == ("partly parallel", None)
+
+
+def test_one_job_of_two_epochs_leaves_none_of_its_group_a_range():
+    mixed = jobs(18.0, stored_range=[0.05, 0.2])
+    mixed[1]["epochs_measured"] = 2
+    assert words(judged(mixed, [])) == words(judged(mixed, alone())) == "partly parallel"
+
+
+def test_a_verdict_that_was_refused_stays_refused():
+    refused = jobs(18.0, together=jobs(18.0)[0]["together"] | {"undecidable": "job 1 was too fast"})
+    assert words(judged(refused, alone())) is None
+
+
+def test_a_busy_gpu_is_no_full_one_and_the_empty_cell_has_its_reason():
+    for found in judged(jobs(20.0), alone()):
+        assert found["full_together"] is None
+        assert found["missing"]["full_together"].startswith("no watched resource is known to have been full")
+
+
+@pytest.mark.parametrize(
+    "more", [{"group_id": None, "group": None}, {"overlap_gain": None}, {"together": {}}]
+)
+def test_other_rows_stay_as_they_are(more):
+    """Trials alone, groups without a gain, and what a published log tells."""
+    rows = [one | more for one in jobs(18.0)]
+    assert judged(rows, alone()) == rows
+
+
+def test_two_runs_of_one_group_have_a_word_each():
+    one, other = jobs(18.0, group_id="g of 10:00"), jobs(18.0, epochs=2, group_id="g of 11:00")
+    found = judged([*one, *other], alone(iqr=3.0))
+    assert [words(found[:2]), words(found[2:])] == [
+        "between merely concurrent and partly parallel", "partly parallel",
+    ]  # fmt: skip
