@@ -298,7 +298,7 @@ def _vitals(progress: Progress, width: int) -> str:
         f"GPU {progress.gpu_util_pct:.0f} %" if progress.gpu_util_pct is not None else "",
         f"CPU {progress.cpu_util_pct:.0f} %" if progress.cpu_util_pct is not None else "",
         f"~{clock(progress.left_s)} left" if progress.left_s is not None else "",
-        f"{clock(progress.elapsed_s)} gone",
+        f"{clock(progress.elapsed_s)} elapsed",
     ]
     return _fit("  " + "  ".join(part for part in parts if part), width)
 

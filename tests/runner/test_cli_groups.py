@@ -127,7 +127,7 @@ def test_a_group_is_killed_stopped_and_goes_on(place: Place) -> None:
     sweep.send_signal(signal.SIGINT)
     _, err = sweep.communicate(timeout=60)
     assert sweep.returncode == 75
-    assert err.endswith("stopped; the same command goes on where this one stopped\n")
+    assert err.endswith("stopped; to continue, run the same command again\n")
     all_gone(family)
     assert [r.status for r in chosen(place)[2:]] == ["interrupted"] * 2
 
