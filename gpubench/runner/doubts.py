@@ -153,7 +153,10 @@ def _retries(case: Case) -> str | None:
     retries = case.number("gpu_alloc_retries")
     if not retries:
         return None
-    return f"the allocator ran out of memory and had to free some {retries:.0f} times, which takes time; try a smaller batch"
+    return (
+        f"the allocator ran out of memory and had to free some {retries:.0f} times, which takes time; "
+        "use a smaller batch"
+    )
 
 
 def _cpu_starved(case: Case) -> str | None:
