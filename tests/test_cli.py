@@ -338,7 +338,7 @@ def test_a_sweep_can_be_stopped_and_killed_and_goes_on(place: Place) -> None:
     stopped.send_signal(signal.SIGINT)
     out, err = stopped.communicate(timeout=LIMIT_S)
     assert stopped.returncode == 75
-    assert err.endswith("stopped; the same command goes on where this one stopped\n")
+    assert err.endswith("stopped; to continue, run the same command again\n")
     assert "interrupted" in out
     all_gone(family)
     assert dict(place.trials()["status"]) == {8: "interrupted"}

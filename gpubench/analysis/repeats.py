@@ -67,9 +67,10 @@ def merge_repeats(rows: Sequence[Row]) -> list[dict[str, Any]]:
     Rows are repeats of each other if they agree in config_id, group, job and machine, and in the CPUs and loaders that
     they got there. Figures are medians over
     those that ended ok. Adds `repeats` (how many those are), `reached` (how many of them a top-1 to reach), `endings`
-    ("ok", or "2 ok, 1 failed"), and the doubt `spread` where epoch times lie far apart. Jobs of one group agree in
-    `group_id` (the least of their repeats'), and what was found out about it, `together`, is the first ok repeat's
-    but for `gain_range`, which holds those of all.
+    ("ok", or "2 ok, 1 failed"), `not_ok` (the rows of the others), and the doubt `spread` where epoch times lie far
+    apart. `doubt_texts` holds the sentences of all repeats, a tuple a code, and `epoch_times_s` the times that the
+    median is of. Jobs of one group agree in `group_id` (the least of their repeats'), and what was found out about
+    it, `together`, is the first ok repeat's but for `gain_range`, which holds those of all.
     Medians of quotients are no quotients of medians, so slowdowns are worked out from the merged times, and the
     overlap gain of a group from the merged slowdowns of its jobs. Where nothing is repeated, all stays as stored.
     """
@@ -118,7 +119,8 @@ def _merge(same: Sequence[Row]) -> dict[str, Any]:
     merged["reached"] = sum(row.get("time_to_top1_s") is not None for row in good)
     merged["reason"] = next((row["reason"] for row in bad if row.get("reason")), None)
     merged["doubts"] = _codes(same)
-    merged["doubt_texts"] = {k: v for row in same for k, v in (row.get("doubt_texts") or {}).items()}
+    merged["not_ok"] = tuple(bad)
+    merged["doubt_texts"] = _doubt_texts(same)
     merged["group_id"] = min((row["group_id"] for row in same if row.get("group_id")), default=None)
     if len(good) > 1:
         for name in FIGURES:
@@ -131,14 +133,23 @@ def _merge(same: Sequence[Row]) -> dict[str, Any]:
         if merged.get("together"):
             merged["together"] = {**merged["together"], "gain_range": ends, "undecidable": why_not}
         times = _times(good)
-        merged["epoch_time_iqr_s"] = iqr(times)
+        merged["epoch_times_s"], merged["epoch_time_iqr_s"] = times, iqr(times)
         if merged.get("images_per_epoch") and merged.get("epoch_time_s"):
             # Medians of both sides would break images_per_s * epoch_time_s = images_per_epoch.
             merged["images_per_s"] = merged["images_per_epoch"] / merged["epoch_time_s"]
         if apart(times):
             merged["doubts"] = _codes(same, "spread")
-            merged["doubt_texts"] = {**merged["doubt_texts"], "spread": SPREAD}
+            merged["doubt_texts"] = _doubt_texts([*same, {"doubt_texts": {"spread": SPREAD}}])
     return merged
+
+
+def _doubt_texts(rows: Sequence[Row]) -> dict[str, tuple[str, ...]]:
+    """Code -> every sentence that one of these rows has for it, each once: their figures may differ."""
+    found: dict[str, dict[str, None]] = {}
+    for row in rows:
+        for code, text in (row.get("doubt_texts") or {}).items():
+            found.setdefault(code, {})[text] = None
+    return {code: tuple(texts) for code, texts in found.items()}
 
 
 def _slowdown(merged: Row) -> float | None:

@@ -43,7 +43,7 @@ def ending(events: Sequence[Mapping[str, Any]], ranks: int, last_words: str) -> 
     """How a trial that was left to itself ended, by the first cause that it gave."""
     if len(_results(events)) == ranks:
         return "ok", ""
-    said = f"; its last words: {last_words}" if last_words else ""
+    said = f"; last line of its output: {last_words}" if last_words else ""
     for cause in sorted(_causes(events), key=lambda e: (_is_echo(e), e.get("at", 0.0))):
         if cause["event"] == "error":
             where = f" (rank {cause['rank']})" if ranks > 1 else ""

@@ -9,12 +9,10 @@ from gpubench import result
 from gpubench.analysis import scaling
 from gpubench.analysis.sharing import Resource, busy
 from gpubench.analysis.varied import Row
+from gpubench.report.spread import spread
 from gpubench.report.words import UNKNOWN, clean, number, signed
 from gpubench.result import Column
 from gpubench.rounding import half_up
-
-MIN_FOR_SPREAD = 3
-"""Values from which a table shows their spread: two of them say too little."""
 
 FINEST = 4
 """Digits after the point that a spread may ask for."""
@@ -28,7 +26,8 @@ def texts(column: Column, rows: Sequence[Row]) -> list[str]:
     if name == "status":
         return [f"{row['endings']}{f' {DOUBTED}' if row.get('doubts') else ''}" for row in rows]
     found = [row.get(name) for row in rows]
-    digits = _digits(column, found)
+    ends = [end for row in rows for end in _ends(row)] if name == "epoch_time_s" else []
+    digits = _digits(column, found, ends)
     texts = []
     for row, value in zip(rows, found, strict=True):
         if value is None and name == "full_together" and _nothing_full(row):
@@ -59,8 +58,11 @@ def _need_not_be(row: Row, name: str) -> bool:
     return (compares and row["status"] == "ok") or name in ("group", "job", *result.OF_GROUPS)
 
 
-def _digits(column: Column, found: Sequence[Any]) -> int | None:
-    """Digits after the point: the column's, one more for each leading zero, none that all rows lack."""
+def _digits(column: Column, found: Sequence[Any], beside: Sequence[float]) -> int | None:
+    """Digits after the point: the column's, one more for each leading zero, none that all rows lack.
+
+    `beside`: figures that stand in the same cells.
+    """
     numbers = [abs(value) for value in found if isinstance(value, (int, float)) and value]
     if column.digits is None or not numbers:
         return column.digits
@@ -68,21 +70,29 @@ def _digits(column: Column, found: Sequence[Any]) -> int | None:
     if column.unit == "s":
         smallest = min(numbers)
         digits += (smallest < 1) + (smallest < 0.1)
-    needed = (len(f"{number:.{digits}f}".rstrip("0").partition(".")[2]) for number in numbers)
+    needed = (len(f"{number:.{digits}f}".rstrip("0").partition(".")[2]) for number in (*numbers, *beside))
     return max(needed) if digits else 0
 
 
+def _ends(row: Row) -> list[float]:
+    """Times that stand in brackets behind the row's epoch time."""
+    found = spread(row)
+    return [found.low, found.high] if found and found.kind != "half" else []
+
+
 def epoch_time(row: Row, value: float, digits: int | None) -> str:
+    """`3.21`, `~3.21` where extrapolated, and with a `Spread`: `3.21 ± 0.02`, `4.10 (0.68–7.51)`."""
     mark = "~" if row.get("epoch_time_source") == "extrapolated" else ""
-    spread = row.get("epoch_time_iqr_s")
-    several = max(row.get("epochs_measured") or 0, row["repeats"]) >= MIN_FOR_SPREAD
-    if spread is None or not several:
+    found = spread(row)
+    if found is None:
         return f"{mark}{_text(value, digits)}"
-    half = spread / 2
     if digits is not None:
-        digits = max(digits, _digits_to_show(half))
+        width = found.high if found.kind == "half" else found.high - found.low
+        digits = max(digits, _digits_to_show(width))
+    if found.kind != "half":
+        return f"{mark}{_text(value, digits)} ({_text(found.low, digits)}–{_text(found.high, digits)})"
     least = 10**-FINEST
-    shown = f"<{least:g}" if 0 < half < least / 2 else _text(half, digits)
+    shown = f"<{least:g}" if 0 < found.high < least / 2 else _text(found.high, digits)
     return f"{mark}{_text(value, digits)} ± {shown}"
 
 

@@ -15,7 +15,7 @@ SECTIONS: tuple[tuple[str, str, Sequence[Column]], ...] = (
         "`trials.csv`: as asked for, or as the machine filled in",
         result.TRIAL,
     ),
-    ("Measured", "`trials.csv`; why one is empty stands under `missing` in the record", result.MEASURED),
+    ("Measured", "`trials.csv`; the record says under `missing` why one is empty", result.MEASURED),
     ("Environment", "`trials.csv`", result.ENVIRONMENT),
     ("Derived", "tables only, worked out from the rows shown", result.DERIVED),
     ("Epochs", "`epochs.csv`", result.EPOCH_COLUMNS),

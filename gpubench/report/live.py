@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 from gpubench.analysis.varied import Row
 from gpubench.report import words
 from gpubench.report.terminal import encodable
-from gpubench.report.words import WORDS, clean, listed
+from gpubench.report.words import LOGGED, WORDS, clean, listed
 from gpubench.rounding import half_up
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ def finished_line(number: int, total: int, label: str, row: Row) -> str:
         if row.get("until_top1") is not None and row.get("top1_pct") is not None:
             parts.append(_top1(row["top1_pct"], row["until_top1"]))
     elif status != "oom" and row.get("reason"):
-        parts.append(row["reason"].strip().splitlines()[0])
+        parts.append(row["reason"].strip().splitlines()[0] + _log(row))
     return clean("  ".join(parts))
 
 
@@ -219,8 +219,14 @@ def group_line(number: int, total: int, label: str, rows: Sequence[Row]) -> str:
     else:
         reason = [line.strip() for line in (cause.get("reason") or "").strip().splitlines()[:1]]
         job = [f"job {cause['job']}"] if status != "skipped" and cause.get("job") else []
-        parts.append(": ".join([*job, *reason]))
+        parts.append(": ".join([*job, *reason]) + _log(cause))
     return clean("  ".join(part for part in parts if part))
+
+
+def _log(row: Row) -> str:
+    """Where the output of processes that failed is kept; empty for what ended otherwise."""
+    kept = row["status"] in LOGGED and row.get("log")
+    return f"  (see {row['log']} in the results folder)" if kept else ""
 
 
 def first_cause(rows: Sequence[Row]) -> Row:
@@ -290,7 +296,7 @@ def _vitals(progress: Progress, width: int) -> str:
         f"GPU {progress.gpu_util_pct:.0f} %" if progress.gpu_util_pct is not None else "",
         f"CPU {progress.cpu_util_pct:.0f} %" if progress.cpu_util_pct is not None else "",
         f"~{clock(progress.left_s)} left" if progress.left_s is not None else "",
-        f"{clock(progress.elapsed_s)} gone",
+        f"{clock(progress.elapsed_s)} elapsed",
     ]
     return _fit("  " + "  ".join(part for part in parts if part), width)
 

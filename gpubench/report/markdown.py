@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpubench.report.table import Table
+from gpubench.report.words import stem
 
 
 def text(tables: Sequence[Table]) -> str:
@@ -18,8 +19,14 @@ def _one(table: Table) -> str:
     for matrix in table.matrices:
         marks = [":---", *["---:"] * (len(matrix.headings) - 1)]
         blocks += [f"{escape(matrix.title)}:", grid([matrix.headings, marks, *matrix.cells])]
-    blocks += ["\n".join(f"- {escape(note)}" for note in table.notes)] if table.notes else []
+    told = [*map(_answer, table.answers), *map(escape, (*table.remarks, *table.doubts))]
+    blocks += ["\n".join(f"- {line}" for line in told)] if told else []
     return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def _answer(answer: str) -> str:
+    first, rest = stem(answer)
+    return f"**{escape(first)}**{escape(rest)}"
 
 
 def grid(rows: Sequence[Sequence[str]]) -> str:

@@ -1,28 +1,29 @@
-"""The sentences under a table: marks, what failed and why, doubts."""
+"""The remarks under a table: what its marks mean, what failed and why; and how rows are named in a few words."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from gpubench.analysis.repeats import codes
 from gpubench.analysis.varied import Row, label
-from gpubench.report.cells import DOUBTED, epoch_time
+from gpubench.report import spread
 from gpubench.report.groups import agree, number_of
-from gpubench.report.words import clean, listed
+from gpubench.report.words import LOGGED, WORDS, clean, listed
+
+SILENT = ("ok", "missing")
+"""Endings of which no reason is to be told."""
 
 
-def notes(rows: Sequence[Row], fields: Sequence[str]) -> list[str]:
-    said_first = []
+def remarks(rows: Sequence[Row], fields: Sequence[str]) -> list[str]:
+    """Marks, then reasons. `rows`: the table's, repeats merged. `fields`: those that tell them apart."""
+    said = []
     if any(row.get("epoch_time_source") == "extrapolated" for row in rows):
-        said_first.append("~ marks an epoch time extrapolated from the steps that were measured.")
-    if any(
-        " ± " in epoch_time(row, row["epoch_time_s"], 2)
-        for row in rows
-        if row.get("epoch_time_s") is not None
-    ):
-        over = "repeats" if any(row["repeats"] > 1 for row in rows) else "measured epochs"
-        said_first.append(f"± is half the interquartile range over {over}.")
+        said.append("~ marks an epoch time extrapolated from the steps that were measured.")
+    said += spread.sentences(rows)
+    return [clean(note) for note in (*said, *_missed(rows, fields), *_reasons(rows, fields))]
+
+
+def _missed(rows: Sequence[Row], fields: Sequence[str]) -> list[str]:
     sentences: dict[str, list[Row]] = {}
     for row in rows:
         if row.get("until_top1") and row["reached"] < row["repeats"]:
@@ -33,34 +34,30 @@ def notes(rows: Sequence[Row], fields: Sequence[str]) -> list[str]:
                 f"Top-1 of {row['until_top1']:g} % was not reached within {row.get('epochs')} epochs{whose}"
             )
             sentences.setdefault(missed, []).append(row)
-        if row["endings"] not in ("ok", "oom", "missing"):
-            reason = (row.get("reason") or "no reason was recorded").strip().splitlines()[0]
-            sentences.setdefault(f"{row['endings']}: {reason}", []).append(row)
-    said = [f"{text} ({which(some, rows, fields)})" for text, some in sentences.items()]
-    doubts = _doubts(rows, fields)
-    mark = [f"{DOUBTED} marks rows with doubts, which follow."] if doubts else []
-    return [clean(note) for note in (*said_first, *said, *mark, *doubts)]
+    return [f"{text} ({which(some, rows, fields)})" for text, some in sentences.items()]
 
 
-def _doubts(rows: Sequence[Row], fields: Sequence[str]) -> list[str]:
-    """One note a doubt, with the figures of the first row that has it; rows with figures of their own are named."""
-    doubted: dict[str, list[Row]] = {}
+def _reasons(rows: Sequence[Row], fields: Sequence[str]) -> list[str]:
+    """Why trials did not end ok, each reason once, of every repeat; with the log of what the processes printed."""
+    found: dict[str, list[tuple[Row, Row]]] = {}
     for row in rows:
-        for code in codes(row):
-            doubted.setdefault(code, []).append(row)
-    found = []
-    for code, some in doubted.items():
-        text = _doubt(some[0], code)
-        same = [row for row in some if _doubt(row, code) == text]
-        others = [row for row in some if _doubt(row, code) != text]
-        where = which(same, rows, fields)
-        where += f"; likewise, with figures of their own: {which(others, rows, fields)}" if others else ""
-        found.append(f"Doubt {code}{f': {text}' if text else ''} ({where})")
-    return found
+        for one in row["not_ok"] if row["endings"] != "oom" else ():
+            if one["status"] not in SILENT:
+                reason = (one.get("reason") or "no reason was recorded").strip().splitlines()[0]
+                text = f"{WORDS.get(one['status'], one['status'])}: {reason}"
+                found.setdefault(text, []).append((row, one))
+    notes = []
+    for text, pairs in found.items():
+        mine = list({id(row): row for row, _ in pairs}.values())
+        logs = [one["log"] for _, one in pairs if one.get("log") and one["status"] in LOGGED]
+        notes.append(f"{text} ({which(mine, rows, fields)}{_logs(logs)})")
+    return notes
 
 
-def _doubt(row: Row, code: str) -> str | None:
-    return (row.get("doubt_texts") or {}).get(code)
+def _logs(logs: Sequence[str]) -> str:
+    """`; log: logs/ab/tab12-1.log and 2 more`: what to read first."""
+    more = f" and {len(logs) - 1} more" if len(logs) > 1 else ""
+    return f"; log: {logs[0]}{more}" if logs else ""
 
 
 def which(some: Sequence[Row], rows: Sequence[Row], fields: Sequence[str]) -> str:

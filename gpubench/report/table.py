@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from gpubench import result
@@ -26,12 +27,14 @@ from gpubench.analysis.varied import (
 from gpubench.report import groups
 from gpubench.report.cells import texts
 from gpubench.report.choice import SHOW, Choice
+from gpubench.report.doubts import doubts
 from gpubench.report.groups import Group
 from gpubench.report.heading import heading
-from gpubench.report.notes import notes
+from gpubench.report.notes import remarks
 from gpubench.report.pairs import Matrix, matrices
 from gpubench.report.words import clean
 from gpubench.result import Column, Record
+from gpubench.store import Results
 
 BREAKDOWN: tuple[str, ...] = (
     "copy_ms", "forward_ms", "backward_ms", "comm_ms", "comm_hidden_ms", "optimizer_ms", "comm_pct",
@@ -82,10 +85,19 @@ class Table:
     """What `rows` were merged from: each repeat by itself."""
     axes: Axes
     """The axes that were asked for, as far as a plan tells."""
-    notes: tuple[str, ...]
-    """Sentences below: where a larger batch stops paying, what jobs together did, what failed, doubts."""
+    answers: tuple[str, ...]
+    """The first sentences below: where a larger batch stops paying, what jobs together did. May be empty."""
+    remarks: tuple[str, ...]
+    """Below the answers: what the columns and marks mean, what failed and why."""
+    doubts: tuple[str, ...]
+    """Last: what may be wrong with figures, and in which rows."""
     matrices: tuple[Matrix, ...] = ()
-    """Of pairs of jobs, each with each, between the rows and the notes."""
+    """Of pairs of jobs, each with each, between the rows and the answers."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """All sentences below the table, in reading order."""
+        return (*self.answers, *self.remarks, *self.doubts)
 
     @property
     def headings(self) -> tuple[str, ...]:
@@ -98,7 +110,7 @@ class Table:
         return all(value is None or isinstance(value, (int, float)) for value in found)
 
 
-DETAILS = ("missing", "provenance", "facts", "together", "asked")
+DETAILS = ("missing", "provenance", "facts", "together", "asked", "log", "epoch_times_s")
 """What `row_of` adds for the reports on a table's sources and honesty; no column, and not for a JSON line."""
 
 
@@ -107,7 +119,11 @@ def row_of(record: Record) -> dict[str, Any]:
 
     `missing` and `provenance` are the record's; `facts` are what it knows of the images, with `files` of the variant.
     `together` is the record's, for a job of a group. `asked` is the trial, with None for what the machine settles.
+    `log` is where its processes' output is kept, from the results folder; None where gpubench did not measure it.
+    `epoch_times_s` are the seconds of the epochs that its epoch time is the median of; empty where it is none.
     """
+    measured = record.source == "measured"
+    whole = record.result.get("epoch_time_source") == "measured"
     return {
         **result.row(record),
         "source": record.source,
@@ -117,6 +133,8 @@ def row_of(record: Record) -> dict[str, Any]:
         "together": dict(record.together),
         "asked": dict(record.trial),
         "facts": {**record.data, "files": record.variant_definition.get("files")},
+        "log": Results(Path()).log(record.trial_id, record.attempt).as_posix() if measured else None,
+        "epoch_times_s": [e["epoch_time_s"] for e in record.epochs if not e["warmup"]] if whole else [],
     }
 
 
@@ -173,10 +191,10 @@ def build(
         if _shown(figure, grown) and (of_devices or figure not in scaling.COLUMNS)
     ]
     columns = tuple(COLUMN[column] for column in choice.of([*names, "status"]))
-    said = [knee.sentence for knee in knees(rows, tied)] if "batch_size" in fields and of_batches else []
-    if of_devices and (sentence := scaling.sentence(grown, scaled)):
-        said.append(sentence)
-    said += groups.sentences(found, grown, rows)
+    answers = [knee.sentence for knee in knees(rows, tied)] if "batch_size" in fields and of_batches else []
+    answers += groups.sentences(found, grown, rows)
+    compared = scaling.sentence(grown, scaled) if of_devices else None
+    place = [*_place(grown), *fields]
     return Table(
         name=clean(name),
         heading=tuple(clean(line) for line in (question, *heading(rows, told, fields)) if line),
@@ -184,7 +202,9 @@ def build(
         cells=tuple(zip(*(_texts(column, grown, found) for column in columns), strict=True)),
         rows=tuple(grown),
         varied=fields,
-        notes=(*(clean(sentence) for sentence in said), *notes(grown, [*_place(grown), *fields])),
+        answers=tuple(clean(sentence) for sentence in answers),
+        remarks=(*([clean(compared)] if compared else []), *remarks(grown, place)),
+        doubts=tuple(doubts(grown, place)),
         matrices=tuple(matrices(found, axes)),
         trials=tuple(rows),
         axes=axes,

@@ -9,12 +9,17 @@ from typing import TYPE_CHECKING
 from gpubench.report import layout
 from gpubench.report.pairs import Matrix
 from gpubench.report.table import Table
+from gpubench.report.words import stem
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
 STYLES = {"ok": "green", "oom": "bold yellow", "skipped": "dim", "missing": "dim"}
 """Of the status column; everything else is an accident, and red."""
+
+INDENT = "  "
+"""Of the lines of a sentence after its first."""
 
 PLAIN = {"−": "-", "–": "-", "×": "x", "±": "~", "─": "-", "━": "=", "·": "-", "…": ".", "°": " "}
 """Stand-ins of the same width, so that columns stay aligned."""
@@ -31,9 +36,14 @@ def text(table: Table) -> str:
         above = layout.section(table, number)
         grid += [above] if above else []
         grid.append(_joined(cells, block))
-    notes = ("", *table.notes) if table.notes else ()
+    notes = [line for part in _parts(table) for line in ("", *part)]
     matrices = [line for matrix in table.matrices for line in ("", matrix.title, *_grid(matrix))]
     return "\n".join((table.name, *table.heading, "", *grid, *matrices, *notes)) + "\n"
+
+
+def _parts(table: Table) -> list[tuple[str, ...]]:
+    """The sentences below a table, with an empty line above each part: first the answers, then all else."""
+    return [part for part in (table.answers, (*table.remarks, *table.doubts)) if part]
 
 
 def _joined(cells: Sequence[str], block: Sequence[int]) -> str:
@@ -112,10 +122,28 @@ def _styled(table: Table, console: Console) -> None:
         put(Text(matrix.title, "bold"))
         for words in _grid(matrix, console.width):
             put(Text(words.replace("-", "─") if set(words) == {"-", " "} else words), grid=True)
-    if table.notes:
+    for part in _parts(table):
         console.print()
-    for note in table.notes:
-        put(Text(note))
+        for note in part:
+            first, rest = stem(note) if part is table.answers else ("", note)
+            whole = Text.assemble(
+                (encodable(first, console.encoding), "bold"), encodable(rest, console.encoding)
+            )
+            for line in _hanging(whole, console):
+                console.print(line, soft_wrap=True, highlight=False)
+
+
+def _hanging(words: Text, console: Console) -> list[Text]:
+    """Lines as wide as the console; all but the first are indented, so that one sees where each note begins."""
+    from rich.text import Text
+
+    first = words.wrap(console, console.width)[0]
+    rest = words[len(first) :]
+    rest = rest[len(rest) - len(rest.plain.lstrip()) :]
+    if not rest.plain:
+        return [first]
+    wrapped = rest.wrap(console, max(1, console.width - len(INDENT)))
+    return [first, *(Text(INDENT).append_text(line) for line in wrapped)]
 
 
 def _style(column: str, endings: str) -> str:

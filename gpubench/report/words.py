@@ -7,13 +7,16 @@ import re
 from gpubench.analysis.words import MINUS, listed
 from gpubench.rounding import half_up
 
-__all__ = ["ANSI", "UNKNOWN", "WORDS", "clean", "listed", "many", "number", "signed"]
+__all__ = ["ANSI", "LOGGED", "UNKNOWN", "WORDS", "clean", "listed", "many", "number", "signed", "stem"]
 
 UNKNOWN = "–"
 """Stands where a figure could not be had."""
 
 WORDS = {"oom": "out of memory"}
 """Statuses that have a longer name where people read it."""
+
+LOGGED = ("failed", "timeout")
+"""Statuses whose cause the log of what the processes printed may tell."""
 
 ANSI = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|.)")
 
@@ -38,3 +41,17 @@ def signed(value: float) -> str:
 def many(count: int, what: str) -> str:
     """`1 job`, `3 jobs`."""
     return f"{count} {what}{'s' if count != 1 else ''}"
+
+
+def stem(answer: str) -> tuple[str, str]:
+    """An answer's first statement, and the rest: what it is founded on, its doubts. Together they are the answer.
+
+    The first statement ends before the first `; `, or with the first `. `, outside of parentheses.
+    """
+    depth = 0
+    for place, sign in enumerate(answer):
+        depth += {"(": 1, ")": -1}.get(sign, 0)
+        if depth <= 0 and sign in ";." and answer[place + 1 : place + 2] == " ":
+            end = place + (sign == ".")
+            return answer[:end], answer[end:]
+    return answer, ""

@@ -213,7 +213,9 @@ def tell_host_load(machine: environment.Machine, view: live.View) -> None:
     except Unmeasured:
         return  # each row says that its CPU use is not known, and `gpubench doctor` why
     if busy > host_load.BUSY_PCT:
-        view.say(f"other work uses {busy:.0f} % of the CPUs: times will be doubtful; wait, or see top")
+        view.say(
+            f"other work uses {busy:.0f} % of the CPUs, so times will be doubtful; wait until it ends (top shows it)"
+        )
 
 
 def look_around(work: Sweep, planned: Sequence[Planned], view: live.View, *, allow_busy: bool) -> None:
@@ -282,15 +284,14 @@ def finish(work: Sweep, planned: Sequence[Planned], summary: Summary, view: live
             for job in item.unit.jobs if item.state == "done" else ():
                 emit(ran[job.trial_id], mode)
     if summary.interrupted:
-        view.say("stopped; the same command goes on where this one stopped")
+        view.say("stopped; to continue, run the same command again")
     elif summary.ran == 0:
         view.say(
             f"nothing left to do: {summary.reused} done, {summary.skipped} skipped, {summary.failed} failed before"
         )
     if summary.failed:
-        view.say(
-            f"{summary.failed} failed: the reasons stand under the table; --retry failed,timeout runs them again"
-        )
+        where = "below the table" if mode == "table" else f"below gpubench table {work.bench.results.folder}"
+        view.say(f"{summary.failed} failed: the reasons are {where}; --retry failed,timeout runs them again")
     if summary.stale:
         view.say(f"{summary.stale} were measured under other versions; --retry stale measures them again")
 
@@ -313,7 +314,9 @@ def table(
 ) -> int:
     """`gpubench table`. `sources`: where the figures come from, in place of the figures."""
     if sources and columns is not None:
-        raise UsageError("--sources stands in place of the table that --columns is for; give one of them")
+        raise UsageError(
+            "--sources prints no table, for which --columns would choose the columns; give one of them"
+        )
     choice = choices.parse(columns, COLUMN) if columns is not None else choices.SHOW
     results, records = opened(folder)
     found = contents(results, records, choice=choice)

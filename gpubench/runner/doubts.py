@@ -100,8 +100,8 @@ def _low_clock(case: Case) -> str | None:
     if clock is None or highest is None or busy is None or busy < BUSY_PCT or clock >= LOW_CLOCK * highest:
         return None
     return (
-        f"the GPU ran at {clock:.0f} of {highest:.0f} MHz; heat, the power limit or locked clocks "
-        "(nvidia-smi -q -d CLOCK) may be why"
+        f"the GPU ran at {clock:.0f} of {highest:.0f} MHz; the reason may be heat, the power limit or locked clocks "
+        "(nvidia-smi -q -d CLOCK)"
     )
 
 
@@ -116,7 +116,7 @@ def _short_epochs(case: Case) -> str | None:
     if case.measured_s >= TIMED_S:
         return None
     more = "--steps" if case.job.trial.steps else "--epochs, or more images"
-    return f"times and CPU use rest on {case.measured_s:.2g} s: measure longer ({more})"
+    return f"times and CPU use were measured over only {case.measured_s:.2g} s; measure longer ({more})"
 
 
 def _short_window(case: Case) -> str | None:
@@ -124,7 +124,7 @@ def _short_window(case: Case) -> str | None:
         return None
     return (
         f"energy was measured over {case.measured_s:.1f} s: the driver's counter moves every 0.1 s and its sensor "
-        "sees part of the time; measure 10 s or more (--epochs)"
+        "sees only part of the time; measure 10 s or more (--epochs)"
     )
 
 
@@ -134,7 +134,7 @@ def _energy(case: Case) -> str | None:
         return None
     return (
         f"the energy counter says {counted:.0f} J, sampled power {sampled:.0f} J; the load changed faster than they "
-        "follow, or one is wrong: measure longer epochs"
+        "can follow, or one of them is wrong; measure longer epochs"
     )
 
 
@@ -145,7 +145,7 @@ def _near_limit(case: Case) -> str | None:
         return None
     return (
         f"{used:.0f} of {limit} MiB were used: cuDNN may have had to take slower algorithms that need less; "
-        "a smaller batch tells"
+        "compare with a smaller batch"
     )
 
 
@@ -154,7 +154,8 @@ def _retries(case: Case) -> str | None:
     if not retries:
         return None
     return (
-        f"the allocator gave memory back {retries:.0f} times: it fits, but it thrashes; use a smaller batch"
+        f"the allocator ran out of memory and had to free some {retries:.0f} times, which takes time; "
+        "use a smaller batch"
     )
 
 
@@ -222,7 +223,7 @@ def _dp_channels_last(case: Case) -> str | None:
 def _compile_cache(case: Case) -> str | None:
     if case.job.trial.execution != "compile":
         return None
-    return "the first steps compile the model; how long depends on whether its cache is warm"
+    return "the first steps compile the model, which takes less time where an earlier run filled the compiler's cache"
 
 
 def _shared_gpu(case: Case) -> str | None:
@@ -251,14 +252,17 @@ def _beyond_turns(case: Case) -> str | None:
     cure = "" if case.job.trial.cpu_sharing == "pinned" else " (--cpu-sharing pinned keeps them apart)"
     return (
         f"it took {slowdown:.2f} times as long as alone, where {place.size} jobs one after the other would take "
-        f"{place.size}: they hinder each other, as threads of several jobs do that press each other off the CPUs{cure}"
+        f"{place.size}: they hinder each other, as threads of several jobs do that compete for the same CPUs{cure}"
     )
 
 
 def _solo_stale(case: Case) -> str | None:
     if not case.stale_solo:
         return None
-    return "the same trial alone was measured under other versions; --retry stale measures it again"
+    return (
+        "the same trial alone was measured under other versions of torch, driver or gpubench; "
+        "--retry stale measures it again"
+    )
 
 
 def _breakdown(case: Case) -> str | None:

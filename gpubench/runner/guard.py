@@ -62,13 +62,15 @@ def rule(looks: Mapping[str, Look], numbers: Mapping[str, int]) -> Ruling:
             continue
         if look.compute:
             at = "" if look.util_pct is None else f" ({look.util_pct:.0f} % busy)"
-            notes.append(f"{gpu}{at}: {described(look.compute)} is somebody else's, and may wake up")
+            notes.append(
+                f"{gpu}{at}: {described(look.compute)} is somebody else's, and may begin to work at any time"
+            )
         if look.desktop:
             at = "" if look.util_pct is None else f" ({look.util_pct:.0f} % busy)"
             notes.append(f"{gpu}{at} serves a desktop: {described(look.desktop)}")
         if look.util_pct is None:
             unknown.append(
-                f"{gpu}: whether it is busy can't be told: {look.missing.get('util_pct', 'no sample')}"
+                f"{gpu}: whether it is busy is not known: {look.missing.get('util_pct', 'no sample')}"
             )
     return Ruling(
         busy=tuple(busy),

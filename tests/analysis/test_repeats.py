@@ -29,7 +29,7 @@ def test_repeats_that_lie_apart_are_a_doubt(times, wide):
     assert apart(times) is wide
     (merged,) = merge_repeats(repeats(*times))
     assert (merged["doubts"] == "spread") is wide
-    assert merged["doubt_texts"] == ({"spread": SPREAD} if wide else {})
+    assert merged["doubt_texts"] == ({"spread": (SPREAD,)} if wide else {})
 
 
 def test_a_rank_has_no_median_and_a_top1_that_one_repeat_missed_no_time():

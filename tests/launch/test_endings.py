@@ -65,7 +65,7 @@ def test_a_model_that_cannot_be_built(train):
 def test_a_process_that_dies_leaves_how_and_its_last_words(train, model, words):
     ran = train(model=MODELS + model)
     assert ran.status == "failed"
-    assert ran.reason == f"{words}; its last words: step three begins"
+    assert ran.reason == f"{words}; last line of its output: step three begins"
     assert ran.seconds < 20
 
 
@@ -92,7 +92,7 @@ def test_a_stop_ends_the_trial_at_once(train):
 def test_an_endless_line_in_the_log_does_not_grow_the_reason(train):
     ran = train(model=MODELS + "talks_and_dies")
     assert len(ran.log) > 1_000_000
-    assert ran.reason == "rank 0 ended with exit code 3; its last words: " + "x" * 300
+    assert ran.reason == "rank 0 ended with exit code 3; last line of its output: " + "x" * 300
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_a_killed_leader_fails_the_trial(train, server):
     ran = train(model=MODELS + "hangs", workers=2, look=spy)
     assert (ran.status, ran.reason) == (
         "failed",
-        "its processes ended without a result; its last words: step three begins",
+        "its processes ended without a result; last line of its output: step three begins",
     )
     assert left(spy.seen, within=1) == []
 
@@ -203,7 +203,7 @@ class Altering:
 def test_a_trial_that_cannot_even_start_says_why(train, server):
     ran = train(launcher=Altering(server, cpu_ids=[4000]))
     assert ran.status == "failed"
-    assert ran.reason.endswith("its last words: OSError: [Errno 22] Invalid argument")
+    assert ran.reason.endswith("last line of its output: OSError: [Errno 22] Invalid argument")
 
 
 def test_a_parent_that_breaks_off_leaves_nobody_behind(train, server):

@@ -23,7 +23,7 @@ def died(rank: int, code: int, **more: Any) -> Event:
 
 
 OOM = error(0, "OutOfMemoryError: CUDA out of memory", "oom")
-HELP = "; its last words: help"
+HELP = "; last line of its output: help"
 DONE: Event = {"event": "result", "rank": 0}
 
 

@@ -35,7 +35,7 @@ def test_the_frame_says_all_there_is_to_know():
     assert frame(FULL, 80).plain.splitlines() == [
         "[3/12] batch_size=64 strategy=ddp",
         "  epoch 2/3  " + "━" * 20 + "─" * 20 + "  step 80/160",
-        "  GPU 2,435 MiB  GPU 97 %  CPU 61 %  ~4:30 left  1:12 gone",
+        "  GPU 2,435 MiB  GPU 97 %  CPU 61 %  ~4:30 left  1:12 elapsed",
     ]
 
 
@@ -52,7 +52,7 @@ def test_the_frame_fits_every_width():
 
 def test_what_is_not_known_is_left_out():
     early = Progress(done=0, total=3, trial_label="batch_size=16", note="starting")
-    assert frame(early, 80).plain.splitlines() == ["[1/3] batch_size=16", "  starting", "  0:00 gone"]
+    assert frame(early, 80).plain.splitlines() == ["[1/3] batch_size=16", "  starting", "  0:00 elapsed"]
 
 
 def test_a_finished_line():

@@ -117,7 +117,8 @@ def test_a_group_is_killed_stopped_and_goes_on(place: Place) -> None:
     told = place.run(*together)
     assert told.returncode == 1, "it is not run again unasked"
     assert (
-        "nothing left to do: 2 done, 0 skipped, 1 failed before\n1 failed: the reasons stand" in told.stderr
+        "nothing left to do: 2 done, 0 skipped, 1 failed before\n1 failed: the reasons are below the table"
+        in told.stderr
     )
     assert failed.reason in told.stdout
 
@@ -127,7 +128,7 @@ def test_a_group_is_killed_stopped_and_goes_on(place: Place) -> None:
     sweep.send_signal(signal.SIGINT)
     _, err = sweep.communicate(timeout=60)
     assert sweep.returncode == 75
-    assert err.endswith("stopped; the same command goes on where this one stopped\n")
+    assert err.endswith("stopped; to continue, run the same command again\n")
     all_gone(family)
     assert [r.status for r in chosen(place)[2:]] == ["interrupted"] * 2
 

@@ -75,7 +75,7 @@ CASES: dict[str, tuple[Case, str]] = {
     "short-epochs": (
         case(epochs=[{"epoch": i, "warmup": i == 0, "epoch_time_s": 0.2} for i in range(3)],
              result={"energy_j": None}),
-        "rest on 0.4 s: measure longer (--epochs, or more images)",
+        "over only 0.4 s; measure longer (--epochs, or more images)",
     ),
     "short-window": (
         case(epochs=[{"epoch": i, "warmup": i == 0, "epoch_time_s": 2.0} for i in range(2)]),
@@ -136,7 +136,7 @@ def test_a_second_of_measured_time_is_enough() -> None:
 
 def test_few_steps_are_told_to_be_more() -> None:
     epochs = [{"epoch": i, "warmup": i == 0, "epoch_time_s": 0.25} for i in range(2)]
-    assert "0.25 s: measure longer (--steps)" in doubts(case("steps = 5", epochs=epochs))["short-epochs"]
+    assert "0.25 s; measure longer (--steps)" in doubts(case("steps = 5", epochs=epochs))["short-epochs"]
 
 
 def test_an_idle_gpu_s_low_clock_is_no_doubt() -> None:

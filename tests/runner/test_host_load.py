@@ -40,7 +40,7 @@ def test_a_busy_host_is_worth_one_line(one_cpu: Machine) -> None:
     assert time.monotonic() - began < 0.6
     (line,) = view.lines
     assert line.startswith("other work uses ")
-    assert line.endswith(" % of the CPUs: times will be doubtful; wait, or see top")
+    assert line.endswith(" % of the CPUs, so times will be doubtful; wait until it ends (top shows it)")
     assert int(line.split()[3]) > 80
 
 

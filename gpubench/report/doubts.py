@@ -1,0 +1,145 @@
+"""The doubts below a table: one sentence for rows with the same doubt, with the range of their figures, worst first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from gpubench.analysis.repeats import codes
+from gpubench.analysis.varied import Row
+from gpubench.report.cells import DOUBTED
+from gpubench.report.notes import which
+from gpubench.report.words import clean
+
+FIGURE = re.compile(r"(?<![\w.=])(?<!process )(?<!GPU )\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?(?!\w)")
+"""A number that was measured; not a process's or a GPU's, and not the value of an option, which are names."""
+
+FEW = 3
+"""Rows up to which each is named."""
+
+
+def _larger(figures: Sequence[float]) -> float:
+    return figures[0]
+
+
+def _smaller(figures: Sequence[float]) -> float:
+    return -figures[0]
+
+
+def _larger_share(figures: Sequence[float]) -> float:
+    return figures[0] / max(figures[1], 1.0)
+
+
+def _smaller_share(figures: Sequence[float]) -> float:
+    return -_larger_share(figures)
+
+
+def _further_apart(figures: Sequence[float]) -> float:
+    return abs(figures[1] - figures[0]) / max(figures[0], 1.0)
+
+
+SEVERITY: Mapping[str, Callable[[Sequence[float]], float]] = {
+    "short-epochs": _smaller,
+    "short-window": _smaller,
+    "faster-together": _smaller,
+    "low-clock": _smaller_share,
+    "near-limit": _larger_share,
+    "cpu-starved": _larger_share,
+    "beyond-turns": _larger_share,
+    "energy": _further_apart,
+}
+"""Code -> how bad a doubt is, by the figures of its sentence. Of the others, a larger first figure is worse."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A doubt's sentence in one row, taken apart."""
+
+    row: Row
+    text: str
+    words: tuple[str, ...]
+    """What stands before, between and after the figures."""
+    figures: tuple[str, ...]
+
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        return tuple(float(figure.replace(",", "")) for figure in self.figures)
+
+
+def doubts(rows: Sequence[Row], fields: Sequence[str]) -> list[str]:
+    """What DOUBTED means, then the doubts in plain sentences; empty where no row has one.
+
+    `rows`: the table's, repeats merged. `fields`: those that tell them apart. Sentences with the same words become
+    one, whose figure is the range over the rows, the worst first; sentences with other words stand by themselves.
+    """
+    doubted: dict[str, list[Row]] = {}
+    for row in rows:
+        for code in codes(row):
+            doubted.setdefault(code, []).append(row)
+    found = [note for code, some in doubted.items() for note in _of_one(code, some, rows, fields)]
+    mark = [f"{DOUBTED} marks rows with doubts, which follow."] if found else []
+    return [clean(note) for note in (*mark, *found)]
+
+
+def _of_one(code: str, some: Sequence[Row], rows: Sequence[Row], fields: Sequence[str]) -> list[str]:
+    alike: dict[tuple[str, ...], list[_Said]] = {}
+    untold = []
+    for row in some:
+        texts = (row.get("doubt_texts") or {}).get(code, ())
+        for text in texts:
+            said = _taken_apart(row, text)
+            alike.setdefault(said.words, []).append(said)
+        untold += [] if texts else [row]
+    notes = [f"Doubt {code}: {_sentence(code, said, rows, fields)}" for said in alike.values()]
+    return [*notes, *([f"Doubt {code} ({which(untold, rows, fields)})"] if untold else [])]
+
+
+def _taken_apart(row: Row, text: str) -> _Said:
+    return _Said(row, text, tuple(FIGURE.split(text)), tuple(FIGURE.findall(text)))
+
+
+def _sentence(code: str, said: Sequence[_Said], rows: Sequence[Row], fields: Sequence[str]) -> str:
+    """Of sentences with the same words. Where more than one figure differs, that of the worst row is quoted whole."""
+    differ = [
+        place
+        for place, found in enumerate(zip(*(s.numbers for s in said), strict=True))
+        if len(set(found)) > 1
+    ]
+    if not differ:
+        return f"{said[0].text} ({which(_rows(said), rows, fields)})"
+    severity = SEVERITY.get(code, _larger)
+    worst = max(said, key=lambda one: severity(one.numbers))
+    if len(differ) > 1:
+        return f"{worst.text} ({_where(worst.row, _rows(said), rows, fields, quoted=True)})"
+    (place,) = differ
+    ends = sorted(
+        (pick(said, key=lambda one: one.numbers[place]) for pick in (min, max)),
+        key=lambda one: severity(one.numbers),
+        reverse=True,
+    )
+    worst = ends[0]
+    figures = list(worst.figures)
+    figures[place] = " to ".join(end.figures[place] for end in ends)
+    text = "".join(part for pair in zip(worst.words, [*figures, ""], strict=True) for part in pair)
+    return f"{text} ({_where(worst.row, _rows(said), rows, fields)})"
+
+
+def _rows(said: Sequence[_Said]) -> list[Row]:
+    """Each row once: one of several repeats may say the same with several figures."""
+    return list({id(one.row): one.row for one in said}.values())
+
+
+def _where(
+    worst: Row, some: Sequence[Row], rows: Sequence[Row], fields: Sequence[str], *, quoted: bool = False
+) -> str:
+    """`in 8 of 12 rows; worst: batch_size=16`. `quoted`: all figures of the sentence are the worst row's."""
+    if len(some) == 1:
+        return which(some, rows, fields)
+    name = which([worst], rows, fields)
+    named = f"worst{', with these figures' if quoted else ''}: {name}"
+    if len(some) == len(rows):
+        return f"all rows; {named}"
+    if len(some) > FEW:
+        return f"in {len(some)} of {len(rows)} rows; {named}"
+    return f"{named}; also in {which([row for row in some if row is not worst], rows, fields)}"

@@ -1,0 +1,73 @@
+"""How far apart the times behind one epoch time lie, and how a table shows it."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from gpubench.analysis.varied import Row
+
+MIN_FOR_SPREAD = 3
+"""Epochs of one process from which a table shows their spread: of two, it would say too little."""
+
+Kind = Literal["half", "both", "quartiles"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Spread:
+    """The spread of one row's epoch time, in seconds."""
+
+    kind: Kind
+    """`half`: half the interquartile range; `both`: the two times that there are; `quartiles`: where the
+    interquartile range is wider than the epoch time, of which ± would make a time below 0, or nearly."""
+    repeats: bool
+    """Over repeats, each a process of its own; else over the measured epochs of one process."""
+    low: float
+    """The lower end; of `half`, minus it."""
+    high: float
+    """The upper end; of `half`, it."""
+
+
+def spread(row: Row) -> Spread | None:
+    """Of a table's row, repeats merged; None where it is not known, or of fewer than three epochs of one process."""
+    time, wide = row.get("epoch_time_s"), row.get("epoch_time_iqr_s")
+    times = row.get("epoch_times_s") or ()
+    repeats = row["repeats"] > 1
+    if time is None or wide is None:
+        return None
+    if repeats and row["repeats"] == len(times) == 2:
+        return Spread(kind="both", repeats=True, low=min(times), high=max(times))
+    if max(row.get("epochs_measured") or 0, row["repeats"]) < MIN_FOR_SPREAD:
+        return None
+    if wide > time and len(times) >= MIN_FOR_SPREAD:
+        low, _, high = statistics.quantiles(times, n=4, method="inclusive")
+        return Spread(kind="quartiles", repeats=repeats, low=low, high=high)
+    return Spread(kind="half", repeats=repeats, low=-wide / 2, high=wide / 2)
+
+
+def sentences(rows: Sequence[Row]) -> list[str]:
+    """What ± and the brackets after an epoch time mean, each once; empty where no row has a spread."""
+    found = [one for row in rows if (one := spread(row))]
+    said = []
+    if half := [one for one in found if one.kind == "half"]:
+        said.append(f"± is half the interquartile range {_over(half)}.")
+    if any(one.kind == "both" for one in found):
+        said.append(
+            "In parentheses: both epoch times, where there are two repeats; their mean stands before them."
+        )
+    if wide := [one for one in found if one.kind == "quartiles"]:
+        said.append(
+            f"In parentheses: the quartiles {_over(wide)}, where they lie further apart than the median is long."
+        )
+    return said
+
+
+def _over(some: Sequence[Spread]) -> str:
+    names = {
+        True: "over repeats, each a process of its own",
+        False: "over the measured epochs of one process",
+    }
+    kinds = [names[repeats] for repeats in (True, False) if any(one.repeats is repeats for one in some)]
+    return " or, where n is 1, ".join(kinds)

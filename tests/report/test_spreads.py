@@ -1,0 +1,57 @@
+"""How far apart the times behind an epoch time lie, in its cell and in the note below."""
+
+from test_tables import cells, row, shown
+
+
+def repeats(*times, **values):
+    return [row(64, epoch_time_s=t, repeat=n, trial_id=f"t{n}", **values) for n, t in enumerate(times)]
+
+
+def said(table):
+    return [note for note in table.remarks if note.startswith(("±", "In parentheses"))]
+
+
+def test_two_repeats_show_both_times_those_of_steps_too():
+    table = shown(repeats(7.51, 0.68, epoch_time_source="extrapolated"))
+    assert cells(table, "epoch_time_s") == ["~4.10 (0.68–7.51)"]
+    assert said(table) == [
+        "In parentheses: both epoch times, where there are two repeats; their mean stands before them."
+    ]
+    assert cells(shown(repeats(7.5, 7.5001)), "epoch_time_s") == ["7.5001 (7.5000–7.5001)"]
+    assert cells(shown(repeats(7.5)), "epoch_time_s") == ["7.5"]
+
+
+def test_three_repeats_show_plus_minus_unless_that_is_wider_than_the_figure():
+    near = shown(repeats(2.0, 2.2, 2.4))
+    assert cells(near, "epoch_time_s") == ["2.2 ± 0.1"]
+    assert said(near) == ["± is half the interquartile range over repeats, each a process of its own."]
+    wide = shown(repeats(0.5, 1.3, 2.17, 8.1, 9.0))
+    assert cells(wide, "epoch_time_s") == ["2.17 (1.30–8.10)"]
+    assert said(wide) == [
+        "In parentheses: the quartiles over repeats, each a process of its own, where they lie further apart "
+        "than the median is long."
+    ]
+
+
+def of_one_process(batch, *times, iqr, time):
+    return row(
+        batch, epoch_time_s=time, epoch_time_iqr_s=iqr, epochs_measured=len(times), epoch_times_s=list(times)
+    )
+
+
+def test_epochs_of_one_process_from_three_on():
+    table = shown([of_one_process(64, 1.0, 1.2, iqr=0.1, time=1.1)])
+    assert (cells(table, "epoch_time_s"), said(table)) == (["1.1"], [])
+    wide = shown([of_one_process(64, 1.0, 2.0, 9.0, iqr=4.0, time=2.0)])
+    assert cells(wide, "epoch_time_s") == ["2.0 (1.5–5.5)"]
+    assert "over the measured epochs of one process" in said(wide)[0]
+    of_old = shown([row(64, epoch_time_s=2.0, epoch_time_iqr_s=4.0, epochs_measured=3)])
+    assert cells(of_old, "epoch_time_s") == ["2 ± 2"], "where the epochs are not known"
+
+
+def test_where_one_row_has_repeats_and_another_has_not_the_note_says_which_is_which():
+    one = of_one_process(128, 1.0, 1.1, 1.2, iqr=0.1, time=1.1)
+    assert said(shown([*repeats(2.0, 2.2, 2.4), one])) == [
+        "± is half the interquartile range over repeats, each a process of its own or, where n is 1, over the "
+        "measured epochs of one process."
+    ]

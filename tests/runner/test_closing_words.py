@@ -1,0 +1,26 @@
+"""What a sweep says at its end besides the answer."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gpubench.runner import command
+from gpubench.runner.sweep import Summary
+
+
+@pytest.mark.parametrize("mode", ["quiet", "json"])
+def test_without_a_table_the_way_to_the_reasons_is_named(
+    mode: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said: list[str] = []
+    work: Any = SimpleNamespace(
+        bench=SimpleNamespace(results=SimpleNamespace(folder=Path("out/x"))), chosen=dict
+    )
+    view: Any = SimpleNamespace(say=said.append)
+    command.finish(work, [], Summary(ran=1, failed=1), view, mode)
+    assert said == [
+        "1 failed: the reasons are below gpubench table out/x; --retry failed,timeout runs them again"
+    ]
+    capsys.readouterr()
