@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from gpubench.errors import UnusableError
-from gpubench.result import COLUMNS, EPOCH_COLUMNS, FINAL, GroupRecord, Record, cell, ending, row
+from gpubench.result import COLUMNS, EPOCH_COLUMNS, FINAL, GroupRecord, Record, csv_cell, ending, row
 
 HEARTBEAT_S = 30.0
 STALE_S = 300.0
@@ -198,7 +198,7 @@ def _csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(header)
     # The csv module leaves a lone carriage return unquoted, and readers end the row there.
-    writer.writerows([cell(value).replace("\r", " ") for value in values] for values in rows)
+    writer.writerows([csv_cell(value).replace("\r", " ") for value in values] for values in rows)
     return out.getvalue()
 
 

@@ -6,6 +6,8 @@ import re
 
 import pytest
 from fakes import record
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gpubench import trial
 from gpubench.result import (
@@ -17,6 +19,7 @@ from gpubench.result import (
     IDENTITY,
     MEASURED,
     cell,
+    csv_cell,
     row,
 )
 
@@ -100,3 +103,44 @@ def test_doubts_are_codes_in_order() -> None:
 )
 def test_cell(value: object, text: str) -> None:
     assert cell(value) == text
+
+
+# ---- figures in CSVs ----
+
+THREE_DECIMALS = re.compile(r"[.,]\d{3}(?!\d)")
+FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+SHORT = st.builds(lambda whole, digits: whole / 10**digits, st.integers(-(10**7), 10**7), st.integers(0, 9))
+"""Figures of few digits, many of them with three decimals."""
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (18.457, "18.4570"),
+        (-18.457, "-18.4570"),
+        (0.001, "0.0010"),
+        (0.123, "0.1230"),
+        (1.234e-05, "1.2340e-05"),
+        (1e-05, "1e-05"),
+        (1.234e22, "1.2340e+22"),
+        (123.4567, "123.4570"),
+        (1234.567, "1234.57"),
+        (1024.0, "1024"),
+        (1024, "1024"),
+        (1.5, "1.5"),
+        (0.1234, "0.1234"),
+        ((0.125, 2), "0.1250+2"),
+        ("2.110", "2.110"),
+        (None, ""),
+        (True, "1"),
+    ],
+)
+def test_a_figure_of_three_decimals_has_a_fourth(value: object, text: str) -> None:
+    assert csv_cell(value) == text
+
+
+@given(st.one_of(FLOATS, SHORT, st.integers()))
+def test_no_figure_in_a_csv_can_pass_for_thousands(value: float) -> None:
+    text = csv_cell(value)
+    assert not THREE_DECIMALS.search(text)
+    assert float(text) == (float(f"{value:.6g}") if isinstance(value, float) else value), "the same value"

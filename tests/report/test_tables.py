@@ -365,7 +365,10 @@ def test_spreadsheet_has_one_header_numbers_and_every_row():
         "experiment,batch_size,precision,gpu_mem_mib,gpu_mem_growth_pct,cpu_util_pct,"
         "epoch_time_s,epoch_time_growth_pct,top1_pct,status,energy_j,images_per_joule,edp_js,"
         "speedup,strong_efficiency_pct,weak_efficiency_pct,"
-        "images_per_s,epoch_time_iqr_s,epoch_time_source,doubts"
+        "images_per_s,epoch_time_iqr_s,epoch_time_source,doubts,"
+        "data_wait_pct,copy_ms,forward_ms,backward_ms,comm_ms,comm_hidden_ms,optimizer_ms,comm_pct,"
+        "comm_mib_per_step,slowest_rank,breakdown_cost_pct,gpu_util_pct,"
+        "epochs_to_top1,time_to_top1_s,energy_to_top1_j"
     )
     assert [line["doubts"] for line in lines] == ["", "stranger", "", "", "", "", ""]
     assert (lines[1]["epoch_time_iqr_s"], lines[1]["images_per_s"]) == ("0.02", "3413.33")
@@ -383,3 +386,20 @@ def test_spreadsheet_runs_no_formula_and_keeps_commas():
         assert line[0] == "'=cmd"
         assert line[1][0] == "'"
     assert [line[1] for line in csv.reader(io.StringIO(text))][2] == "'@a,b"
+
+
+def test_spreadsheet_has_every_column_that_is_printed():
+    """The answer of --until-top1 above all: whoever opens the file sees what the terminal showed."""
+    wanted = {"until_top1": 60.0, "data_wait_pct": 12.5, "time_to_top1_s": 91.75, "epochs_to_top1": 4}
+    parts = {"breakdown": True, "copy_ms": 1.5, "comm_pct": 7.0, "slowest_rank": 1}
+    shown_tables = [
+        shown(sweep()),
+        build("to 60 %", [row(64, **wanted), row(128, **wanted)]),
+        build("parts", [row(64, **parts), row(128, **parts)]),
+    ]
+    lines = list(csv.DictReader(io.StringIO(spreadsheet.text(shown_tables))))
+    printed = {name for table in shown_tables for name in names(table)}
+    assert {"time_to_top1_s", "data_wait_pct", "gpu_util_pct", "copy_ms"} <= printed <= set(lines[0])
+    for line, given in ((lines[0], {"gpu_util_pct": 97.2}), (lines[5], wanted), (lines[7], parts)):
+        for name in given.keys() - {"breakdown"}:
+            assert float(line[name]) == given[name], name
