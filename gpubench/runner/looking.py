@@ -29,8 +29,8 @@ def progress_of(
     """What the live view shows while `unit` runs, `done` of `total` units being over.
 
     Of a group's jobs it follows the one that is the least far. `progress` and `live`: of each job.
-    Seconds: `spent_s` on this unit, `elapsed_s` on the sweep, `estimated_s` that this unit should take in all, `after_s`
-    that those after it should take.
+    Seconds: `spent_s` on this unit, `elapsed_s` on the sweep; `estimated_s` that this unit should take in all,
+    `after_s` that those after it should take.
     """
     parts = [_part(job, own) for job, own in zip(unit.jobs, progress, strict=True)]
     last = min(range(len(parts)), key=parts.__getitem__)

@@ -90,7 +90,6 @@ def test_words(given: float, said: str) -> None:
 def test_a_guess_counts_on_every_gpu_and_on_the_loaders() -> None:
     """Without results: images over the slower of all GPUs together and the CPUs that load."""
 
-
     def guess(**resolved: Any) -> float:
         """Seconds of one epoch."""
         trial = make({"batch_size": 64, "epochs": 1})

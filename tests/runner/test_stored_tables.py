@@ -17,9 +17,10 @@ from gpubench.experiment.plan import expand
 from gpubench.experiment.skips import Room
 from gpubench.report.live import QuietView
 from gpubench.runner.command import store_plan
+from gpubench.runner.plans import stored_plans
 from gpubench.runner.sources import Disk, Stored
 from gpubench.runner.sweep import Sweep
-from gpubench.runner.tables import contents, stored_plans, write_tables
+from gpubench.runner.tables import contents, write_tables
 
 ASKED = 'name = "{name}"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\n[run]\nepochs = 2\n'
 
@@ -65,10 +66,10 @@ def test_a_trial_of_two_experiments_is_one_row_and_stands_in_both_tables(tmp_pat
 
 def test_stored_plans_have_the_trials_that_were_run(tmp_path: Path) -> None:
     job = swept(tmp_path, "one", "16,32")
-    ((plan, room),), problems = stored_plans(job.bench.results)
-    assert room == Room(gpus=0, cpus=job.bench.machine.cpu_count)
+    (stored,), problems = stored_plans(job.bench.results, job.records)
+    assert stored.room == Room(gpus=0, cpus=job.bench.machine.cpu_count)
     assert not problems
-    assert [j.trial_id for j in plan.jobs] == [j.trial_id for j in job.plan.jobs]
+    assert [j.trial_id for j in stored.plan.jobs] == [j.trial_id for j in job.plan.jobs]
 
 
 @pytest.mark.parametrize(
