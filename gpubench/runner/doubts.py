@@ -12,6 +12,7 @@ from typing import Any
 from gpubench.experiment.plan import Job
 from gpubench.launch.outcome import Outcome
 from gpubench.monitor.figures import Figures
+from gpubench.report.words import many
 from gpubench.runner.resolve import Resolved
 
 OTHER_LOAD_PCT = 10.0
@@ -175,8 +176,8 @@ def _other_load(case: Case) -> str | None:
     if crowding is not None and (taken := crowding - own - theirs) > OTHER_LOAD_PCT:
         left = max(0.0, case.resolved.cpus * (1 - taken / 100))
         return (
-            f"other work on the host left {left:.1f} of the {case.resolved.cpus} CPUs that the trial may use; run it "
-            "again on a quiet host, or on CPUs of its own (srun --cpu-bind=cores, or taskset -c)"
+            f"other work on the host left {left:.1f} of {many(case.resolved.cpus, 'CPU')} that the trial may use; run "
+            "it again on a quiet host, or on CPUs of its own (srun --cpu-bind=cores, or taskset -c)"
         )
     return None
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from gpubench.environment import Machine, cgroup_quota
 from gpubench.monitor import host
 from gpubench.monitor.missing import Unmeasured
+from gpubench.report.words import many
 from gpubench.runner.doctor.finding import Finding
 from gpubench.runner.doctor.scene import Scene
 from gpubench.runner.host_load import BUSY_PCT, busy_pct, unbound
@@ -62,7 +63,7 @@ def cpu_time(scene: Scene) -> Iterable[Finding]:
         return
     yield _counted(machine)
     share = (
-        f"{busy:.0f} % of {machine.cpu_count} CPUs taken by work that the others have no room for"
+        f"{busy:.0f} % of {many(machine.cpu_count, 'CPU')} taken by work that the others have no room for"
         if unbound(machine)
         else f"{busy:.0f} % of them busy"
     )
@@ -93,7 +94,7 @@ def _counted(machine: Machine) -> Finding:
             verdict="doubt",
             found=(
                 f"{machine.cpu_count} of {in_all} CPUs may be used, but none in particular: cpu_util_pct is the "
-                f"trial's own use over {machine.cpu_count} CPUs, and other load is judged by all {in_all}"
+                f"trial's own use over {many(machine.cpu_count, 'CPU')}, and other load is judged by all {in_all}"
             ),
             remedy="srun --cpu-bind=cores, or taskset -c, binds it to CPUs of its own",
         )
