@@ -43,8 +43,8 @@ def folders(needed: str = "records") -> list[Path]:
 
 
 def folder(name: str) -> Path:
-    """The committed folder of this name; without it the test is skipped."""
+    """The committed folder of this name; without its records the test is skipped."""
     assert name in (tracked() or NAMES), f"results/{name} is not committed"
-    if not (HOME / name).is_dir():
-        pytest.skip(f"results/{name} is not here: it was deleted from this clone")
+    if not (HOME / name / "records").is_dir():
+        pytest.skip(f"the records of results/{name} are not here: they were deleted from this clone")
     return HOME / name
