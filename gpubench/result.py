@@ -5,6 +5,7 @@ A column is a literal line below: name, unit, meaning. CSV headers, tables and t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -369,7 +370,7 @@ def row(record: Record) -> dict[str, Any]:
 
 
 def cell(value: Any) -> str:
-    """A value as a CSV cell: empty for unknown, lists as 0+1, numbers to six digits."""
+    """A value as short text, in a CSV or beside a field's name: empty for unknown, lists as 0+1, six digits."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -382,6 +383,18 @@ def cell(value: Any) -> str:
         return str(value)
     # A spreadsheet runs text that begins like a formula; an apostrophe in front makes it plain text.
     return "'" + value if value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
+
+
+_THREE_DECIMALS = re.compile(r"\.\d{3}(?!\d)")
+
+
+def csv_cell(value: Any) -> str:
+    """The same as a cell of a CSV: no figure has exactly three decimals, 18.457 is written 18.4570.
+
+    A spreadsheet that takes commas reads 18.457 as eighteen thousand. Whoever reads dots gets the same value.
+    """
+    text = cell(value)
+    return text if isinstance(value, str) else _THREE_DECIMALS.sub(r"\g<0>0", text)
 
 
 FIELD_COLUMNS: tuple[str, ...] = tuple(c.name for c in TRIAL if c.name in trial_module.FIELDS)

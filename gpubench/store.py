@@ -8,6 +8,7 @@ import io
 import json
 import math
 import os
+import re
 import socket
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from gpubench.errors import UnusableError
-from gpubench.result import COLUMNS, EPOCH_COLUMNS, FINAL, GroupRecord, Record, cell, ending, row
+from gpubench.result import COLUMNS, EPOCH_COLUMNS, FINAL, GroupRecord, Record, csv_cell, ending, row
 
 HEARTBEAT_S = 30.0
 STALE_S = 300.0
@@ -150,17 +151,27 @@ class Results:
 
     # ---- plans ----
 
+    def plan(self, name: str, plan_id: str) -> Path:
+        return self.folder / "plans" / f"{name}-{plan_id}.toml"
+
     def save_plan(self, name: str, plan_id: str, toml: str) -> None:
-        """Keeps a plan as resolved; the same plan is kept once."""
-        path = self.folder / "plans" / f"{name}-{plan_id}.toml"
+        """Keeps a plan as resolved; the same plan is kept once, as it was first."""
+        path = self.plan(name, plan_id)
         if not path.exists():
             write_whole(path, toml)
 
     def plans(self) -> list[Path]:
-        """Stored plans, oldest first."""
-        return sorted(
-            (self.folder / "plans").glob("*.toml"), key=lambda path: (path.stat().st_mtime, path.name)
+        """Stored plans, by name. When and in which order they were stored stands in them (`runner/plans.py`)."""
+        return sorted((self.folder / "plans").glob("*.toml"))
+
+    def last_start(self) -> str:
+        """When the last attempt of any trial began, in local time; empty where there is none. No record is parsed."""
+        found = (
+            began.decode(errors="replace")
+            for path in (self.folder / "records").glob("*/*.json")
+            for began in _STARTED_AT.findall(_bytes(path))
         )
+        return max(found, default="")
 
     # ---- tables ----
 
@@ -173,6 +184,17 @@ class Results:
         names = [column.name for column in COLUMNS]
         self.write_table("trials.csv", _csv(names, ([r.get(n) for n in names] for r in rows)))
         self.write_table("epochs.csv", _csv([c.name for c in EPOCH_COLUMNS], _epoch_rows(records)))
+
+
+_STARTED_AT = re.compile(rb'"started_at": "([^"]*)"')
+
+
+def _bytes(path: Path) -> bytes:
+    """The file; empty where it can't be read: whoever opens the folder is told so."""
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
 
 
 def _unreadable(error: ValidationError | OSError) -> str:
@@ -198,7 +220,7 @@ def _csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(header)
     # The csv module leaves a lone carriage return unquoted, and readers end the row there.
-    writer.writerows([cell(value).replace("\r", " ") for value in values] for values in rows)
+    writer.writerows([csv_cell(value).replace("\r", " ") for value in values] for values in rows)
     return out.getvalue()
 
 

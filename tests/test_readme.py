@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import committed
 import pytest
 from PIL import Image
 
@@ -47,8 +48,11 @@ def test_a_command_of_the_readme_works(command: str, birds: Path, tmp_path: Path
     words = shlex.split(command.replace("~/birds", f"{birds} --batch-size 8"), comments=True)[1:]
     if words[0] == "sweep" and "-n" not in words:
         words.append("-n")  # its plan: the sweep itself may want GPUs and minutes
+    for word in words:
+        if word.startswith("results/"):
+            committed.folder(word.removeprefix("results/"))
     if words[0] in ("table", "audit") and not any(word.startswith("results/") for word in words):
-        words.append(str(ROOT / "results" / "titan-xp-2021"))
+        words.append(str(committed.folder("titan-xp-2021")))
     environment = os.environ | {
         "GPUBENCH_DATA": str(tmp_path / "data"),
         "GPUBENCH_OUT": str(tmp_path / "results"),
@@ -66,6 +70,51 @@ def test_a_command_of_the_readme_works(command: str, birds: Path, tmp_path: Path
     assert not (tmp_path / "results").exists()
 
 
+# ---- the tables that it shows ----
+
+TEXT = re.compile(r"```text\n(.*?)```", re.DOTALL)
+WHOLE, EXCERPT = "results/h200x4-2026", "results/titan-xp-2021"
+"""Of which folders it shows one whole table, and the rows of one."""
+
+
+def shown() -> list[str]:
+    return TEXT.findall((ROOT / "README.md").read_text("utf-8"))
+
+
+def printed(folder: str) -> str:
+    committed.folder(folder.removeprefix("results/"))
+    done = subprocess.run(
+        [sys.executable, "-m", "gpubench", "table", folder], cwd=ROOT, env=os.environ | {"PYTHONUTF8": "1"},
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    return done.stdout
+
+
+def test_the_first_table_is_what_the_command_prints() -> None:
+    """One of the tables of its folder, to the last sentence."""
+    assert f"`gpubench table {WHOLE}` prints" in (ROOT / "README.md").read_text("utf-8")
+    assert f"\n{shown()[0]}\n" in f"\n{printed(WHOLE)}\n"
+
+
+def test_the_second_table_is_what_the_command_prints() -> None:
+    """Headings and rows of one group, in their order; the lines above and below are left out."""
+    assert f"`gpubench table {EXCERPT}`, 4" in (ROOT / "README.md").read_text("utf-8")
+    first, *others = shown()[1].splitlines()
+    lines = printed(EXCERPT).splitlines()
+    candidates = [lines[number:] for number, line in enumerate(lines) if line == first]
+    assert any(_in_order(others, after) for after in candidates), "\n".join([first, *others])
+
+
+def _in_order(wanted: list[str], lines: list[str]) -> bool:
+    """Whether all of `wanted` stand in the table that begins there, with at most names of groups between them."""
+    table = iter(lines[: lines.index("")] if "" in lines else lines)
+    return all(line in table for line in wanted)
+
+
+def test_there_are_no_other_tables() -> None:
+    assert len(shown()) == 2
+
+
 def test_the_page_of_columns_is_made_from_the_columns() -> None:
     assert (ROOT / "docs" / "columns.md").read_text("utf-8") == columns.text()
 
@@ -77,6 +126,8 @@ PAGES = ("README.md", "CONTRIBUTING.md", *(f"docs/{page.name}" for page in (ROOT
 def test_links_lead_somewhere(page: str) -> None:
     path = ROOT / page
     for target in re.findall(r"\]\(([^)#]+)\)", path.read_text("utf-8")):
+        if target.startswith("results/") and not (committed.HOME / target.split("/")[1]).exists():
+            continue  # deleted from this clone
         assert target.startswith("http") or (path.parent / target).exists(), f"{page}: {target}"
 
 

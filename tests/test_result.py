@@ -6,40 +6,65 @@ import re
 
 import pytest
 from fakes import record
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gpubench import trial
 from gpubench.result import (
     BY_NAME,
     COLUMNS,
     DERIVED,
+    ENVIRONMENT,
     EPOCH_COLUMNS,
     FIELD_COLUMNS,
     IDENTITY,
     MEASURED,
+    TRIAL,
     cell,
+    csv_cell,
     row,
 )
 
+FOR_EVER = {
+    "identity": """
+trial_id config_id experiment group job repeat status reason
+""",
+    "trial": """
+model width input_size num_classes variant data train_images batch_size gpus gpu_ids ranks strategy
+precision memory_format execution cudnn_benchmark workers prefetch optimizer lr accumulate device
+cpus cpu_sharing copies gpu_mem_cap_mib epochs warmup_epochs steps until_top1 breakdown seed
+params_m gmacs_per_image
+""",
+    "measured": """
+epoch_time_s epoch_time_iqr_s epochs_measured epoch_time_source images_per_s images_per_epoch
+step_time_ms_p50 step_time_ms_p95 first_batch_s data_wait_pct copy_ms forward_ms backward_ms comm_ms
+comm_hidden_ms optimizer_ms comm_pct comm_mib_per_step slowest_rank breakdown_cost_pct gpu_mem_mib
+gpu_mem_source gpu_mem_allocated_mib gpu_mem_reserved_mib gpu_alloc_retries gpu_util_pct
+gpu_util_max_pct gpu_mem_util_pct gpu_mem_util_max_pct cpu_util_pct cpu_util_max_pct
+cpu_util_trial_pct cpu_s_per_epoch gpu_busy_s_per_epoch host_mem_mib energy_j power_w energy_source
+energy_sampled_j idle_power_w sm_clock_mhz throttled_pct throttle_reasons temperature_c top1_pct
+loss epochs_to_top1 time_to_top1_s energy_to_top1_j solo_epoch_time_s slowdown overlap_gain
+predicted_slowdown sharing full_together group_id solo_id doubts
+""",
+    "environment": """
+host gpu_name gpu_count driver cuda torch cpu_name cpu_count gpubench started_at mps
+""",
+}
+"""All columns of trials.csv, in their order. A column is added at the end of its part; none is renamed, moved or taken
+away."""
+EPOCHS_FOR_EVER = """
+trial_id attempt epoch warmup epoch_time_s steps images data_wait_s first_batch_s train_loss cpu_s
+energy_j top1_pct
+"""
+
 
 def test_the_columns_are_these_for_ever() -> None:
-    """A column is added at the end of its part; none is renamed, moved or taken away."""
+    parts = {"identity": IDENTITY, "trial": TRIAL, "measured": MEASURED, "environment": ENVIRONMENT}
+    for part, names in FOR_EVER.items():
+        assert [column.name for column in parts[part]] == names.split(), part
     names = [column.name for column in COLUMNS]
-    assert names[:8] == ["trial_id", "config_id", "experiment", "group", "job", "repeat", "status", "reason"]
-    assert names[8:12] == ["model", "width", "input_size", "num_classes"]
-    assert names[-11:] == [
-        "host", "gpu_name", "gpu_count", "driver", "cuda", "torch", "cpu_name", "cpu_count", "gpubench",
-        "started_at", "mps",
-    ]  # fmt: skip
-    for name in (
-        "epoch_time_s",
-        "images_per_s",
-        "gpu_mem_mib",
-        "gpu_util_pct",
-        "cpu_util_pct",
-        "top1_pct",
-        "doubts",
-    ):
-        assert name in names
+    assert names == " ".join(FOR_EVER.values()).split()
+    assert [column.name for column in EPOCH_COLUMNS] == EPOCHS_FOR_EVER.split()
     assert len(names) == len(set(names)) == len(BY_NAME)
     assert not {c.name for c in DERIVED} & set(names), "derived columns belong to tables"
 
@@ -100,3 +125,44 @@ def test_doubts_are_codes_in_order() -> None:
 )
 def test_cell(value: object, text: str) -> None:
     assert cell(value) == text
+
+
+# ---- figures in CSVs ----
+
+THREE_DECIMALS = re.compile(r"[.,]\d{3}(?!\d)")
+FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+SHORT = st.builds(lambda whole, digits: whole / 10**digits, st.integers(-(10**7), 10**7), st.integers(0, 9))
+"""Figures of few digits, many of them with three decimals."""
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (18.457, "18.4570"),
+        (-18.457, "-18.4570"),
+        (0.001, "0.0010"),
+        (0.123, "0.1230"),
+        (1.234e-05, "1.2340e-05"),
+        (1e-05, "1e-05"),
+        (1.234e22, "1.2340e+22"),
+        (123.4567, "123.4570"),
+        (1234.567, "1234.57"),
+        (1024.0, "1024"),
+        (1024, "1024"),
+        (1.5, "1.5"),
+        (0.1234, "0.1234"),
+        ((0.125, 2), "0.1250+2"),
+        ("2.110", "2.110"),
+        (None, ""),
+        (True, "1"),
+    ],
+)
+def test_a_figure_of_three_decimals_has_a_fourth(value: object, text: str) -> None:
+    assert csv_cell(value) == text
+
+
+@given(st.one_of(FLOATS, SHORT, st.integers()))
+def test_no_figure_in_a_csv_can_pass_for_thousands(value: float) -> None:
+    text = csv_cell(value)
+    assert not THREE_DECIMALS.search(text)
+    assert float(text) == (float(f"{value:.6g}") if isinstance(value, float) else value), "the same value"

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import csv
 import math
+import re
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import committed
 import pytest
 from benches import sweep_of
 
@@ -16,13 +19,13 @@ from gpubench.environment import machine
 from gpubench.experiment.experiment import Options, parse, with_options
 from gpubench.experiment.plan import expand
 from gpubench.launch.client import ForkServer
+from gpubench.report import spreadsheet
 from gpubench.report.live import QuietView
-from gpubench.result import COLUMNS, MEASURED, OF_GROUPS, Record, cell, row
+from gpubench.result import COLUMNS, MEASURED, OF_GROUPS, Record, csv_cell, row
 from gpubench.runner.command import store_plan
 from gpubench.runner.sources import Disk
+from gpubench.runner.tables import contents
 from gpubench.store import Results, newest
-
-STORED = Path(__file__).parents[1] / "results"
 
 SHARES = [c.name for c in COLUMNS if c.name.endswith(("util_pct", "util_max_pct", "util_trial_pct"))]
 SHARES += ["data_wait_pct", "comm_pct", "throttled_pct", "top1_pct"]
@@ -40,20 +43,47 @@ CAME_LATER = (
 """Columns on which records without `span`, which are older, are silent."""
 
 
+NONE = [
+    pytest.param(
+        None, marks=pytest.mark.skip(reason="no stored results: they were deleted from this clone"), id="none"
+    )
+]
+
+
+def measured() -> Iterator[tuple[Path, Record]]:
+    """Every stored record that was measured, and its folder."""
+    for folder in committed.folders():
+        for record in Results(folder).records():
+            if record.source == "measured":
+                yield folder, record
+
+
 def stored() -> list[Any]:
-    """Every record that was measured, by its id."""
-    return [
-        pytest.param(record, id=f"{folder.name}/{record.trial_id}-{record.attempt}")
-        for folder in sorted(STORED.iterdir())
-        if (folder / "records").is_dir()
-        for record in Results(folder).records()
-        if record.source == "measured"
-    ]
+    """The same as parameters, by their ids."""
+    return [pytest.param(r, id=f"{folder.name}/{r.trial_id}-{r.attempt}") for folder, r in measured()] or NONE
 
 
 def folders() -> list[Any]:
-    found = [f for f in sorted(STORED.iterdir()) if (f / "trials.csv").exists()]
-    return [pytest.param(folder, id=folder.name) for folder in found]
+    """Every folder that has tables."""
+    return [
+        pytest.param(f, id=f.name) for f in committed.folders("trials.csv") if (f / "records").is_dir()
+    ] or NONE
+
+
+def one_of(wanted: Callable[[Record], object]) -> Record:
+    """The first stored record of this kind; without one the test is skipped."""
+    found = next((record for _, record in measured() if wanted(record)), None)
+    if found is None:
+        pytest.skip("no stored result to break: they were deleted from this clone")
+    return found
+
+
+def test_the_committed_folders_are_named() -> None:
+    """Where git can't be asked, the names stand in for it."""
+    known = committed.tracked()
+    if known is None:
+        pytest.skip("git does not know this folder")
+    assert known == committed.NAMES
 
 
 # ---------------------------------------------------------------- what must hold
@@ -217,8 +247,39 @@ def agree(folder: Path) -> None:
             continue
         for column, value in row(by_id[line["trial_id"]]).items():
             if column in line:
-                said = cell(value).replace("\r", " ")
-                assert line[column] == said, f"{line['trial_id']}: {column}"
+                said = csv_cell(value).replace("\r", " ")
+                same = line[column] == said or (
+                    line[column] and isinstance(value, float) and float(line[column]) == float(said)
+                )
+                assert same, f"{line['trial_id']}: {column} reads {line[column]}, not {said}"
+
+
+THREE_DECIMALS = re.compile(r"^-?\d+\.\d{3}(e[+-]\d+)?$")
+VERSIONS = {"driver", "cuda", "torch", "gpubench"}
+"""Text, whatever it looks like."""
+
+
+@pytest.mark.parametrize("folder", folders())
+def test_no_figure_of_a_table_can_pass_for_thousands(folder: Path) -> None:
+    readable_with_commas(folder, "trials.csv", "epochs.csv", "table.csv")
+
+
+def readable_with_commas(folder: Path, *patterns: str) -> None:
+    """No figure of these CSVs has exactly three decimals."""
+    for path in (found for pattern in patterns for found in folder.glob(pattern)):
+        with path.open(encoding="utf-8", newline="") as file:
+            for line in csv.DictReader(file):
+                wrong = [f"{c} {line[c]}" for c in line.keys() - VERSIONS if THREE_DECIMALS.search(line[c])]
+                assert not wrong, f"{path}: {', '.join(wrong)}"
+
+
+@pytest.mark.parametrize("folder", folders())
+def test_table_csv_has_every_column_that_is_printed(folder: Path) -> None:
+    results = Results(folder)
+    shown = contents(results, results.records()).tables
+    header = spreadsheet.text(shown).splitlines()[0].split(",")
+    assert {column.name for table in shown for column in table.columns} <= set(header)
+    assert len(header) == len(set(header))
 
 
 # ---------------------------------------------------------------- the rules themselves
@@ -226,9 +287,7 @@ def agree(folder: Path) -> None:
 
 def test_a_broken_record_is_seen() -> None:
     """Each rule can fail: a record with a fault for each of them."""
-    all_ok = (p.values[0] for p in stored() if p.values[0].status == "ok")
-    sound = next((one for one in all_ok if one.result.get("top1_pct") and one.group_id is None), None)
-    assert isinstance(sound, Record), "there is no stored result to break"
+    sound = one_of(lambda r: r.status == "ok" and r.result.get("top1_pct") and r.group_id is None)
     result, windows = sound.result, sound.windows
     faults: list[dict[str, Any]] = [
         {"result": result | {"images_per_s": result["images_per_s"] * 1.00001}},
@@ -253,8 +312,7 @@ def test_a_broken_record_is_seen() -> None:
 
 
 def test_a_broken_group_is_seen() -> None:
-    job = next(p.values[0] for p in stored() if p.values[0].result.get("sharing") == "merely concurrent"
-               and p.values[0].together)  # fmt: skip
+    job = one_of(lambda r: r.result.get("sharing") == "merely concurrent" and r.together)
     result, together, first = job.result, job.together, job.windows[-1]
     faults: list[dict[str, Any]] = [
         {"result": result | {"slowdown": 1.01 * result["slowdown"]}},
@@ -306,3 +364,4 @@ def test_a_fresh_sweep_holds_together(server: ForkServer, tmp_path: Path, ranks:
             record.phases["wall"], abs=0.01
         )
     agree(tmp_path / "results")
+    readable_with_commas(tmp_path / "results", "*.csv", "samples/*/*.csv")

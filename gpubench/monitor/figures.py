@@ -8,7 +8,7 @@ from typing import Any
 
 from gpubench.monitor import energy_figures, gpu_figures, host_figures
 from gpubench.monitor.energy_figures import joules_by_epoch
-from gpubench.monitor.host_figures import cpu_s_by_epoch
+from gpubench.monitor.host_figures import cpu_s_by_epoch, crowding_pct
 from gpubench.monitor.missing import Unmeasured
 from gpubench.monitor.watched import Figure, Watched, Window
 
@@ -45,6 +45,9 @@ class Figures:
     max_sm_clock_mhz: float | None = None
     """The highest that the trial's GPUs allow; None: not told."""
 
+    crowding_pct: float | None = None
+    """See `host_figures.crowding_pct`."""
+
     # Of whole GPUs, whoever used them.
     joules_by_gpu: dict[str, float] = field(default_factory=dict)
     """GPU -> joules of a measured epoch, which `energy_j` is the sum of; empty: not told."""
@@ -61,6 +64,7 @@ def figures(watched: Watched) -> Figures:
     """Every column that is watched from outside: its value, or why it has none."""
     joules = joules_by_epoch(watched)
     made = Figures(
+        crowding_pct=crowding_pct(watched),
         cpu_s_by_epoch=cpu_s_by_epoch(watched),
         energy_j_by_epoch={
             epoch: sum(by_gpu.values()) if by_gpu and not watched.shared else None

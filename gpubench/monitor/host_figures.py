@@ -43,6 +43,20 @@ def _cpu_util_trial(watched: Watched) -> Figure:
     return _cpu_figure(watched, metrics.CPU_TREE, _percent(watched, share), _TREE_SOURCE)
 
 
+def crowding_pct(watched: Watched) -> float | None:
+    """How much of a number of CPUs is in use once all others of the affinity are; below 0 where more than it are idle.
+
+    All work counts, the trial's own too. None: the trial has CPUs of its own, or the kernel did not tell.
+    """
+    if watched.spare_cpus <= 0:
+        return None
+    try:
+        busy = sum(_spent(watched, metrics.CPU_HOST, w.t0, w.t1) for w in watched.measured)
+        return 100 * (busy / watched.measured_s - watched.spare_cpus) / watched.cpus
+    except Unmeasured:  # it serves a doubt alone
+        return None
+
+
 def _percent(watched: Watched, share: float) -> float:
     """The share in per cent, 100 at most. Raises Unmeasured where that would hide more than the ticks' noise."""
     if share > 1.1:

@@ -67,6 +67,8 @@ PROCESS_MEMORY = "gpu_process_mem_mib"
 CPU_BUSY = "cpu_busy_s"
 CPU_STOLEN = "cpu_stolen_s"
 CPU_TREE = "cpu_tree_s"
+CPU_HOST = "cpu_host_busy_s"
+"""Of all CPUs of the affinity, where a trial may use fewer of them and none in particular."""
 # Every ENERGY_S and at the edges of windows.
 ENERGY = "energy_counter_j"
 # Once, after the measured window.

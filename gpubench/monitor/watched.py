@@ -45,6 +45,8 @@ class Watched:
     cpu_metric: str = metrics.CPU_BUSY
     """The samples that tell all work within that time."""
     cpu_source: str = "/proc/stat over the trial's CPUs"
+    spare_cpus: float = 0.0
+    """CPUs that the trial may run on beyond that number: where it is positive, the trial has none in particular."""
     power_source: str = "NVML power"
     skipped: Mapping[float, Sequence[float]] = field(default_factory=dict)
     """Period -> times of the slots that the watcher came too late for."""

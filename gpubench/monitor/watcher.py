@@ -238,6 +238,7 @@ class Watcher:
             cpus=self._cpus,
             cpu_metric=metrics.CPU_BUSY if self._bound or self._usage_file else metrics.CPU_TREE,
             cpu_source=self._cpu_source(),
+            spare_cpus=len(self._cpu_ids) - self._cpus,
             trained_until=self._trained_until,
             power_source=self._nvml.power_source,
             passed_mib={self._gpus[uuid]: mib for uuid, mib in (passed_mib or {}).items()},
@@ -304,14 +305,14 @@ class Watcher:
     def _totals(self) -> None:
         t = self._clock()
         try:
+            whole = host.cpu_time(self._cpu_ids)
+            self._samples.add(t, metrics.CPU_BUSY if self._bound else metrics.CPU_HOST, whole.busy)
             if self._bound:
-                whole = host.cpu_time(self._cpu_ids)
-                self._samples.add(t, metrics.CPU_BUSY, whole.busy)
                 self._samples.add(t, metrics.CPU_STOLEN, whole.stolen)
-            elif self._usage_file is not None:
-                self._samples.add(t, metrics.CPU_BUSY, host.cgroup_cpu_s(self._usage_file))
         except Unmeasured as reason:
-            self._samples.gap(metrics.CPU_BUSY, str(reason))
+            self._samples.gap(metrics.CPU_BUSY if self._bound else metrics.CPU_HOST, str(reason))
+        if not self._bound and self._usage_file is not None:
+            self._read(metrics.CPU_BUSY, HOST, host.cgroup_cpu_s, self._usage_file)
         self._read(metrics.CPU_TREE, HOST, self._tree_cpu_s)
         self._sparing_totals.done(t, self._clock())
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from gpubench import result
 from gpubench.analysis import scaling
+from gpubench.report.table import FIGURES as SHOWN
 from gpubench.report.table import Table
 
 FIGURES = (
@@ -20,13 +21,21 @@ FIGURES = (
 OF_GROUPS = tuple(name for name in result.OF_GROUPS if not name.endswith("_id"))
 """There where any row is a job of a group."""
 
+ADDED = tuple(
+    column.name
+    for column in (*result.MEASURED, *result.DERIVED)
+    if column.name in SHOWN and column.name not in (*FIGURES, *OF_GROUPS)
+)
+"""The other figures that a printed table may show, in the order of docs/columns.md. Always there, at the end."""
+
 PLACE = ("gpu_name", "cpu_name", "group", "job")
 
 
 def text(tables: Sequence[Table]) -> str:
-    """UTF-8 text with commas, dots and one header: experiment, what varies in any table, FIGURES, OF_GROUPS.
+    """UTF-8 text with commas, dots and one header: experiment, what varies in any table, FIGURES, OF_GROUPS, ADDED.
 
-    A field that varies in one table only is filled in for the others too. Cells are those of `result.cell`.
+    So it has every column that is printed. A field that varies in one table only is filled in for the others, too.
+    Cells are those of `result.csv_cell`.
     """
     shown = {column.name for table in tables for column in table.columns}
     varied = {field for table in tables for field in table.varied}
@@ -34,11 +43,12 @@ def text(tables: Sequence[Table]) -> str:
     names += [column.name for column in result.TRIAL if column.name in varied]
     names += [*(["repeats"] if "repeats" in shown else []), *FIGURES]
     names += OF_GROUPS if any(row.get("group") for table in tables for row in table.rows) else ()
+    names += ADDED
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(names)
     for table in tables:
         for row in table.rows:
             known = {**row, "experiment": table.name, "status": row["endings"]}
-            writer.writerow([result.cell(known.get(name)) for name in names])
+            writer.writerow([result.csv_cell(known.get(name)) for name in names])
     return out.getvalue()

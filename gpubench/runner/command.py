@@ -35,6 +35,7 @@ from gpubench.runner.allowance import again_lines
 from gpubench.runner.announcing import announcement_lines, counted, dropped_lines
 from gpubench.runner.bench import Bench
 from gpubench.runner.estimate import words
+from gpubench.runner.plans import last_use, next_stamp
 from gpubench.runner.preparing import prepare
 from gpubench.runner.sources import Disk
 from gpubench.runner.state import Planned
@@ -100,8 +101,8 @@ def all_results() -> list[Path]:
 
 
 def newest_results() -> Path:
-    """The results folder that was written last. Raises UnusableError where there is none."""
-    return max(all_results(), key=lambda folder: max(p.stat().st_mtime for p in folder.iterdir()))
+    """The results folder in which something was last begun. Raises UnusableError where there is none."""
+    return max(all_results(), key=lambda folder: (last_use(Results(folder)), folder.name))
 
 
 def store_plan(work: Sweep) -> None:
@@ -110,8 +111,10 @@ def store_plan(work: Sweep) -> None:
     for job in plan.jobs:  # for a plan that was expanded elsewhere
         bench.sources.data(job.trial.data)
         bench.sources.model(job.trial.model)
-    machine = bench.machine
+    machine, stamp = bench.machine, next_stamp(bench.results)
     facts = {
+        "stored_at": stamp.stored_at,
+        "number": stamp.number,
         "device": plan.device,
         "gpus": len(machine.gpus),
         "cpus": machine.cpu_count,

@@ -12,6 +12,7 @@ from typing import Any
 from gpubench.experiment.plan import Job
 from gpubench.launch.outcome import Outcome
 from gpubench.monitor.figures import Figures
+from gpubench.report.words import many
 from gpubench.runner.resolve import Resolved
 
 OTHER_LOAD_PCT = 10.0
@@ -168,10 +169,18 @@ def _cpu_starved(case: Case) -> str | None:
 
 def _other_load(case: Case) -> str | None:
     whole, own = case.number("cpu_util_pct"), case.number("cpu_util_trial_pct")
-    theirs = case.neighbours.cpu_pct
-    if whole is None or own is None or theirs is None or whole - own - theirs <= OTHER_LOAD_PCT:
+    theirs, crowding = case.neighbours.cpu_pct, case.seen.crowding_pct
+    if own is None or theirs is None:
         return None
-    return f"other work used {whole - own - theirs:.0f} % of the trial's CPUs meanwhile; run it again on a quiet host"
+    if whole is not None and (used := whole - own - theirs) > OTHER_LOAD_PCT:
+        return f"other work used {used:.0f} % of the trial's CPUs meanwhile; run it again on a quiet host"
+    if crowding is not None and (taken := crowding - own - theirs) > OTHER_LOAD_PCT:
+        left = max(0.0, case.resolved.cpus * (1 - taken / 100))
+        return (
+            f"other work on the host left {left:.1f} of {many(case.resolved.cpus, 'CPU')} that the trial may use; run "
+            "it again on a quiet host, or on CPUs of its own (srun --cpu-bind=cores, or taskset -c)"
+        )
+    return None
 
 
 def _short_warmup(case: Case) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from gpubench.runner.resolve import Resolved
@@ -83,6 +84,35 @@ class _Rates:
             far = 10.0 * unlike + 5.0 * (t.gpus not in (None, 0, gpus)) + abs(batch / t.batch_size - 1)
             found.append((far, batches[batch]))
         return min(found)[1] if found else None
+
+
+class Forecast:
+    """How long the units of a sweep should still take: estimated once, then at the pace of those that have run."""
+
+    def __init__(self, seconds: Sequence[float]) -> None:
+        """`seconds`: what each unit of the plan should take, in its order; 0 for one that is not to run."""
+        self._seconds = list(seconds)
+        self._after = [*accumulate(reversed(self._seconds), initial=0.0)][-2::-1]
+        self._ran_s = 0.0
+        self._foreseen_s = 0.0
+
+    def took(self, place: int, seconds: float) -> None:
+        """Notes how long the unit at this place (from 0) really took."""
+        if self._seconds[place]:
+            self._ran_s += seconds
+            self._foreseen_s += self._seconds[place]
+
+    @property
+    def _pace(self) -> float:
+        return self._ran_s / self._foreseen_s if self._foreseen_s else 1.0
+
+    def of(self, place: int) -> float:
+        """Seconds that the unit at this place should take in all."""
+        return self._pace * self._seconds[place]
+
+    def after(self, place: int) -> float:
+        """Seconds that the units after this place should take."""
+        return self._pace * self._after[place]
 
 
 def words(seconds: float) -> str:

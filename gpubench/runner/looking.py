@@ -9,6 +9,9 @@ from gpubench.launch.attempt import Progress as JobProgress
 from gpubench.monitor.watcher import Live
 from gpubench.report.live import Progress
 
+TELLING = 0.1
+"""Part of its epochs from which a unit itself says best how long it will take."""
+
 
 def progress_of(
     unit: Unit,
@@ -20,19 +23,20 @@ def progress_of(
     total: int,
     spent_s: float,
     elapsed_s: float,
-    estimated_s: Sequence[float],
+    estimated_s: float,
+    after_s: float,
 ) -> Progress:
     """What the live view shows while `unit` runs, `done` of `total` units being over.
 
     Of a group's jobs it follows the one that is the least far. `progress` and `live`: of each job.
-    `spent_s`: on this unit, `elapsed_s`: on the sweep, `estimated_s`: of this unit and of those that follow.
+    Seconds: `spent_s` on this unit, `elapsed_s` on the sweep; `estimated_s` that this unit should take in all,
+    `after_s` that those after it should take.
     """
     parts = [_part(job, own) for job, own in zip(unit.jobs, progress, strict=True)]
     last = min(range(len(parts)), key=parts.__getitem__)
     job, own, part = unit.jobs[last], progress[last], parts[last]
     begun = own.steps > 0
-    # What the unit itself shows soon says more than any estimate.
-    own_s = spent_s * (1 - part) / part if 0.1 < part <= 1 else max(0.0, estimated_s[0] - spent_s)
+    own_s = spent_s * (1 - part) / part if part > TELLING else max(0.0, estimated_s - spent_s)
     return Progress(
         done=done,
         total=total,
@@ -45,7 +49,7 @@ def progress_of(
         gpu_util_pct=_over(max, (one.gpu_util_pct for one in live)),
         cpu_util_pct=_over(max, (one.cpu_util_pct for one in live)),
         elapsed_s=elapsed_s,
-        left_s=own_s + sum(estimated_s[1:]),
+        left_s=own_s + after_s,
         judged=own.judged,
         top1_pct=own.top1_pct,
         top1_target=job.trial.until_top1,

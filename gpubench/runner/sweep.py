@@ -18,7 +18,7 @@ from gpubench.report.live import View
 from gpubench.result import Record, ending
 from gpubench.runner.allowance import Key, alike
 from gpubench.runner.bench import Bench
-from gpubench.runner.estimate import Estimate, estimates
+from gpubench.runner.estimate import Estimate, Forecast, estimates
 from gpubench.runner.foretelling import foretold
 from gpubench.runner.looking import progress_of
 from gpubench.runner.state import Planned, lacks_its_answer, out_of_memory, survey
@@ -130,6 +130,12 @@ class Sweep:
             found.append(Estimate(sum(e.seconds for e in mine), all(e.known for e in mine)))
         return found
 
+    def forecast(self, planned: Sequence[Planned]) -> Forecast:
+        """What is left at each unit, estimated for all at once: rows are looked through, and CPUs dealt out, once."""
+        to_run = [item.unit for item in planned if item.state == "run"]
+        each = iter(self.estimates(to_run))
+        return Forecast([next(each).seconds if item.state == "run" else 0.0 for item in planned])
+
     # ---- the sweep ----
 
     def run(
@@ -164,6 +170,7 @@ class Sweep:
         planned = self.survey()
         summary = Summary()
         began = time.monotonic()
+        forecast = self.forecast(planned)
         oom = OutOfMemory()
         for number, item in enumerate(planned, start=1):
             unit = item.unit
@@ -186,7 +193,7 @@ class Sweep:
                 summary.interrupted = True
                 break
             else:
-                status = self._run_unit(number, planned, launcher, view, should_stop, emit, began)
+                status = self._run_unit(number, planned, launcher, view, should_stop, emit, began, forecast)
                 if status == "oom":
                     oom.add(unit)
                 summary.ran += 1
@@ -207,6 +214,7 @@ class Sweep:
         should_stop: Callable[[], bool],
         emit: Callable[[Record], None],
         began: float,
+        forecast: Forecast,
     ) -> str:
         """Runs one unit, tells of it before and after; returns how it ended."""
         unit = planned[number - 1].unit
@@ -215,9 +223,13 @@ class Sweep:
         if unit.is_group:
             view.say(f"[{number}/{len(planned)}] {label}  {foretold(foreseen)}")
         view.started(number, len(planned), label)
-        look = self._look(view, number, planned, began)
+        unit_began = time.monotonic()
+        look = self._look(view, number, planned, began, unit_began, forecast)
         records = self.bench.run(unit, foreseen, launcher, should_stop, look)
         self.records += records
+        status = ending([record.status for record in records])
+        if status == "ok":  # one that broke off says nothing of the others
+            forecast.took(number - 1, time.monotonic() - unit_began)
         for record in records:
             emit(record)
         rows = [row_of(record) for record in records]
@@ -225,11 +237,11 @@ class Sweep:
             view.finished_group(number, len(planned), label, rows)
         else:
             view.finished(number, len(planned), label, rows[0])
-        return ending([record.status for record in records])
+        return status
 
     def foresee(self, unit: Unit) -> Foreseen:
         """What the trials alone, as far as they were measured here, say of a group."""
-        return foresee(unit, self.bench.resolve(unit), self.chosen())
+        return foresee(unit, self.bench.resolve(unit), self.chosen() if unit.is_group else {})
 
     # ---- after ----
 
@@ -267,12 +279,16 @@ class Sweep:
         return " ".join(filter(None, [unit.group, *parts]))
 
     def _look(
-        self, view: View, number: int, planned: Sequence[Planned], began: float
+        self,
+        view: View,
+        number: int,
+        planned: Sequence[Planned],
+        began: float,
+        unit_began: float,
+        forecast: Forecast,
     ) -> Callable[[Sequence[Watcher], Sequence[JobProgress]], None]:
         unit = planned[number - 1].unit
-        rest = [unit, *(item.unit for item in planned[number:] if item.state == "run")]
-        seconds = [e.seconds for e in self.estimates(rest)]
-        unit_began = time.monotonic()
+        estimated_s, after_s = forecast.of(number - 1), forecast.after(number - 1)
 
         def look(watchers: Sequence[Watcher], progress: Sequence[JobProgress]) -> None:
             now = time.monotonic()
@@ -286,7 +302,8 @@ class Sweep:
                     total=len(planned),
                     spent_s=now - unit_began,
                     elapsed_s=now - began,
-                    estimated_s=seconds,
+                    estimated_s=estimated_s,
+                    after_s=after_s,
                 )
             )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,15 +9,13 @@ from typing import Any
 from gpubench.analysis.repeats import with_spread
 from gpubench.analysis.stored_groups import judged
 from gpubench.analysis.varied import solo
-from gpubench.errors import UsageError
-from gpubench.experiment import experiment as experiments
-from gpubench.experiment.plan import Job, Plan, expand
+from gpubench.experiment.plan import Job
 from gpubench.experiment.skips import Room
 from gpubench.report import markdown, spreadsheet
 from gpubench.report.choice import SHOW, Choice
 from gpubench.report.table import Table, row_of, tables
 from gpubench.result import COLUMNS, Record
-from gpubench.runner.sources import Stored
+from gpubench.runner.plans import stored_plans
 from gpubench.runner.state import out_of_memory, survey
 from gpubench.store import Results, newest
 
@@ -37,30 +34,6 @@ class Contents:
     """Trials whose variant, model or images were edited since: in `rows`, in no table."""
     planned: set[str] = field(default_factory=set)
     """Experiments of which a plan is stored."""
-
-
-def stored_plans(results: Results) -> tuple[list[tuple[Plan, Room | None]], list[str]]:
-    """The folder's plans, expanded as they were when they were stored; and why any can't be.
-
-    With each, what the machine had that it was stored on; None for plans that don't tell.
-
-    A plan that can't be read (damaged, or of a version with other names) closes no folder: records are the truth.
-    """
-    found, problems = [], []
-    for path in results.plans():
-        try:
-            text = path.read_text(encoding="utf-8")
-            resolved = tomllib.loads(text).get("plan", {})
-            sources = Stored(resolved.get("data", {}), resolved.get("models", {}))
-            experiment = experiments.parse(text, str(path))
-            device, cpus = resolved.get("device", "cuda"), resolved.get("cpus", 1)
-            room = Room(resolved["gpus"], cpus) if "gpus" in resolved else None
-            found.append((expand(experiment, device=device, sources=sources, cpus=cpus), room))
-        except KeyError as error:
-            problems.append(f"{path} is left out: it lacks the facts of {error}")
-        except (UsageError, tomllib.TOMLDecodeError, TypeError, OSError) as error:
-            problems.append(f"{path} is left out: {error}")
-    return found, problems
 
 
 def contents(
@@ -82,10 +55,11 @@ def contents(
     questions: dict[str, str] = {}
     members: dict[str, dict[tuple[Any, ...], list[str]]] = {}
     planned: set[str] = set()
-    plans, problems = stored_plans(results)
+    plans, problems = stored_plans(results, records)
     oom = out_of_memory(chosen.values())
     most_gpus = max((int(r.environment.get("gpu_count") or 0) for r in chosen.values()), default=0)
-    for plan, room in plans:
+    for stored in plans:
+        plan, room = stored.plan, stored.room
         if room is not None:  # since the plan was stored, the folder may have been taken to a larger machine
             room = Room(max(room.gpus, most_gpus), room.cpus)
         surveyed = survey(plan, {}, oom=oom, room=room, environment={})

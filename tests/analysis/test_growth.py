@@ -2,8 +2,8 @@
 
 import csv
 import itertools
-from pathlib import Path
 
+import committed
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,8 +12,6 @@ from gpubench import result
 from gpubench.analysis.growth import growth, moves_with, ordered_axis, series
 from gpubench.analysis.knee import knees
 from gpubench.analysis.repeats import iqr, merge_repeats
-
-LOGS = Path(__file__).parents[2] / "results" / "titan-xp-2021" / "logs.csv"
 
 # The two columns of this table were copied from the table before it; these are worked out by hand.
 MISPRINTED = {"mobilenet_v2-gpus": ([76.8, 82.7, 1.4], [-10.5, -4.9, -26.6])}
@@ -38,7 +36,7 @@ def column(rows, name):
 
 
 def published(table):
-    with LOGS.open(newline="") as file:
+    with (committed.folder("titan-xp-2021") / "logs.csv").open(newline="") as file:
         lines = [line for line in csv.DictReader(file) if line["table"] == table]
     rows = [
         row(

@@ -75,7 +75,7 @@ def test_two_jobs_on_one_gpu_have_figures_of_their_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.gpu
-def test_of_two_jobs_that_do_not_fit_together_one_runs_out_of_memory(tmp_path: Path) -> None:
+def test_of_two_jobs_that_do_not_fit_together_one_runs_out_of_memory_or_both(tmp_path: Path) -> None:
     card_mib = environment.machine(open_nvml()).gpus[0].memory_mib
     batch = int(0.6 * card_mib / MIB_PER_IMAGE)
     job = ("--job", f"batch_size={batch},gpu_ids=0")
@@ -83,11 +83,14 @@ def test_of_two_jobs_that_do_not_fit_together_one_runs_out_of_memory(tmp_path: P
     alone, group = sweep(tmp_path / "r", *job, *job, *options)
     assert [record.status for record in alone] == ["ok"], [record.reason for record in alone]
     assert 0.5 * card_mib < alone[0].result["gpu_mem_mib"] < 0.95 * card_mib
-    assert sorted(record.status for record in group) == ["oom", "skipped"], [r.reason for r in group]
-    broken = next(record for record in group if record.status == "oom")
-    taken = next(record for record in group if record.status == "skipped")
-    assert "out of memory" in broken.reason
-    assert taken.reason == f"job {broken.job} ran out of GPU memory: {broken.reason}"
+    # Each wants six tenths of the card: whoever comes second runs out, and both where both ask at one moment.
+    broken = [record for record in group if record.status == "oom"]
+    taken = [record for record in group if record.status == "skipped"]
+    assert len(broken) in (1, 2), [(r.status, r.reason) for r in group]
+    assert len(taken) == 2 - len(broken), [(r.status, r.reason) for r in group]
+    assert all("out of memory" in record.reason for record in broken)
+    for record in taken:
+        assert record.reason == f"job {broken[0].job} ran out of GPU memory: {broken[0].reason}"
     # It is final: asked again, nothing is run.
     again = sweep(tmp_path / "r", *job, *job, *options)
     assert [len(records) for records in again] == [1, 2]

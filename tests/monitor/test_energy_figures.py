@@ -146,3 +146,25 @@ def test_of_a_moment_nothing_is_said() -> None:
     got = figures(moment)
     assert got.result["energy_j"] is None
     assert got.energy_j_by_epoch == {0: None}, "nor of the epoch"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "away_s", "counted"),
+    [
+        (4.0, 0.049, True),
+        (4.0, 0.051, False),
+        (100.0, 0.99, True),
+        (100.0, 1.01, False),
+    ],
+)
+def test_readings_must_lie_near_a_window_s_edges(seconds: float, away_s: float, counted: bool) -> None:
+    """Both together within 0.1 s or 2 % of the window, whichever is more: else the integral stands in."""
+    window = Window(50.0, 50.0 + seconds, 1, True)
+    samples = Samples()
+    between = (window.t0 + 20 * k for k in range(1, 5) if 20 * k < seconds)
+    for t in (window.t0 - away_s, *between, window.t1 + away_s):
+        samples.add(t, metrics.ENERGY, 300 * t, "0")
+    polled(samples, 290, start=45, end=160)
+    got = figures(Watched(samples=samples, windows=(window,), gpus=("0",), baseline_mib={}, cpus=4))
+    assert got.result["energy_source"] == ("nvml-counter" if counted else "nvml-power-integral")
+    assert got.result["energy_j"] == pytest.approx((300 if counted else 290) * seconds)

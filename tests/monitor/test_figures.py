@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -215,3 +217,29 @@ def test_rows_are_tidy_and_in_order() -> None:
     samples.add(12.0, "power_w", 300.0, "0")
     samples.add(11.5, "cpu_tree_s", 1.0)
     assert samples.rows(10.0) == [(1.5, "host", "cpu_tree_s", 1.0), (2.0, "0", "power_w", 300.0)]
+
+
+@pytest.mark.parametrize(
+    ("busy_cpus", "crowding"),
+    [(4.0, -200.0), (12.0, 0.0), (14.0, 50.0), (16.0, 100.0)],
+)
+def test_of_a_number_of_cpus_what_the_others_have_no_room_for_is_told(
+    busy_cpus: float, crowding: float
+) -> None:
+    """Four of sixteen CPUs, none in particular: twelve others are filled first."""
+    samples = Samples()
+    # Busier outside of the measured windows, which tells nothing.
+    total = 0.0
+    for before, t in pairwise([5.0, *sorted({*range(6, 25), *(e for w in WINDOWS for e in (w.t0, w.t1))})]):
+        inside = training((before + t) / 2) and before >= FIRST.t0
+        total += (t - before) * (busy_cpus if inside else 16.0)
+        samples.add(t, metrics.CPU_HOST, total)
+    got = figures(replace(watched(samples), spare_cpus=12.0))
+    assert got.crowding_pct == pytest.approx(crowding)
+
+
+def test_cpus_of_its_own_can_not_be_crowded_so_and_a_silent_kernel_tells_nothing() -> None:
+    samples = Samples()
+    fill(samples, metrics.CPU_HOST, lambda t: t)
+    assert figures(watched(samples)).crowding_pct is None
+    assert figures(replace(watched(Samples()), spare_cpus=12.0)).crowding_pct is None

@@ -15,6 +15,7 @@ from fake_nvml import FakeNvml, gpu
 
 from gpubench.environment import Gpu, Machine, machine
 from gpubench.monitor import metrics
+from gpubench.monitor.figures import Figures
 from gpubench.monitor.nvml import NoNvml, Nvml, open_nvml
 from gpubench.monitor.watcher import Watcher, Window
 
@@ -287,6 +288,35 @@ def test_of_cpus_that_are_ours_by_number_only_the_trial_s_own_share_is_told() ->
         busy.wait()
     assert got.result["cpu_util_pct"] == got.result["cpu_util_trial_pct"] > 30
     assert "none in particular" in got.provenance["cpu_util_pct"]["source"]
+
+
+def slept(seconds: float, cpu_count: int, others: int) -> Figures:
+    """What is seen of a trial that sleeps, beside so many busy processes of others on all CPUs."""
+    child = subprocess.Popen(["sleep", "100"])
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(others)]
+    try:
+        watcher = Watcher(None, a_machine(cpu_count), [], ALLOWED)
+        watcher.start(child.pid)
+        t0 = time.monotonic()
+        while time.monotonic() < t0 + seconds:
+            time.sleep(0.05)
+            watcher.tick()
+        t1 = time.monotonic()
+        watcher.edge(first=True)
+    finally:
+        for process in (child, *busy):
+            process.kill()
+            process.wait()
+    return watcher.figures([Window(t0, t1, 1, True)])
+
+
+@pytest.mark.skipif(len(ALLOWED) < 2, reason="one CPU can't be had by number")
+def test_other_work_shows_where_cpus_are_ours_by_number() -> None:
+    """The host is full: whatever the trial uses itself, none of its CPUs was left for it."""
+    got = slept(2.5, 1, len(ALLOWED) + 1)
+    assert got.result["cpu_util_pct"] < 10
+    assert got.crowding_pct == pytest.approx(100, abs=15)
+    assert slept(1.5, len(ALLOWED), 0).crowding_pct is None, "CPUs of its own"
 
 
 def test_a_quota_of_a_part_of_a_cpu_is_full_at_100(tmp_path: Path, child: subprocess.Popen[bytes]) -> None:

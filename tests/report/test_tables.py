@@ -356,7 +356,10 @@ def test_spreadsheet_has_one_header_numbers_and_every_row():
         "experiment,batch_size,precision,gpu_mem_mib,gpu_mem_growth_pct,cpu_util_pct,"
         "epoch_time_s,epoch_time_growth_pct,top1_pct,status,energy_j,images_per_joule,edp_js,"
         "speedup,strong_efficiency_pct,weak_efficiency_pct,"
-        "images_per_s,epoch_time_iqr_s,epoch_time_source,doubts"
+        "images_per_s,epoch_time_iqr_s,epoch_time_source,doubts,"
+        "data_wait_pct,copy_ms,forward_ms,backward_ms,comm_ms,comm_hidden_ms,optimizer_ms,comm_pct,"
+        "comm_mib_per_step,slowest_rank,breakdown_cost_pct,gpu_util_pct,"
+        "epochs_to_top1,time_to_top1_s,energy_to_top1_j"
     )
     assert [line["doubts"] for line in lines] == ["", "stranger", "", "", "", "", ""]
     assert (lines[1]["epoch_time_iqr_s"], lines[1]["images_per_s"]) == ("0.02", "3413.33")
@@ -374,3 +377,45 @@ def test_spreadsheet_runs_no_formula_and_keeps_commas():
         assert line[0] == "'=cmd"
         assert line[1][0] == "'"
     assert [line[1] for line in csv.reader(io.StringIO(text))][2] == "'@a,b"
+
+
+def test_spreadsheet_has_every_column_that_is_printed():
+    """The answer of --until-top1 above all: whoever opens the file sees what the terminal showed."""
+    wanted = {"until_top1": 60.0, "data_wait_pct": 12.5, "time_to_top1_s": 91.75, "epochs_to_top1": 4}
+    parts = {"breakdown": True, "copy_ms": 1.5, "comm_pct": 7.0, "slowest_rank": 1}
+    shown_tables = [
+        shown(sweep()),
+        build("to 60 %", [row(64, **wanted), row(128, **wanted)]),
+        build("parts", [row(64, **parts), row(128, **parts)]),
+    ]
+    lines = list(csv.DictReader(io.StringIO(spreadsheet.text(shown_tables))))
+    printed = {name for table in shown_tables for name in names(table)}
+    assert {"time_to_top1_s", "data_wait_pct", "gpu_util_pct", "copy_ms"} <= printed <= set(lines[0])
+    for line, given in ((lines[0], {"gpu_util_pct": 97.2}), (lines[5], wanted), (lines[7], parts)):
+        for name in given.keys() - {"breakdown", "until_top1"}:
+            assert float(line[name]) == given[name], name
+
+
+ALWAYS = """
+gpu_mem_mib gpu_mem_growth_pct cpu_util_pct epoch_time_s epoch_time_growth_pct top1_pct status energy_j
+images_per_joule edp_js speedup strong_efficiency_pct weak_efficiency_pct images_per_s epoch_time_iqr_s
+epoch_time_source doubts
+"""
+OF_JOBS = """
+solo_epoch_time_s slowdown overlap_gain predicted_slowdown sharing full_together
+"""
+LAST = """
+data_wait_pct copy_ms forward_ms backward_ms comm_ms comm_hidden_ms optimizer_ms comm_pct comm_mib_per_step slowest_rank
+breakdown_cost_pct gpu_util_pct epochs_to_top1 time_to_top1_s energy_to_top1_j
+"""
+
+
+def test_the_columns_of_table_csv_are_these_for_ever():
+    """New ones come last, so that a sheet that refers to the others keeps working."""
+    alone = spreadsheet.text([shown(sweep())]).splitlines()[0].split(",")
+    assert alone == ["experiment", "batch_size", *ALWAYS.split(), *LAST.split()]
+    jobs = [row(64, job=f"j{n}", group="two", group_id="g1", config_id=f"j{n}") for n in (1, 2)]
+    repeated = [row(64, repeat=n, config_id="c") for n in (0, 1)]
+    both = spreadsheet.text([build("jobs", jobs), build("again", repeated)]).splitlines()[0].split(",")
+    figures = [*ALWAYS.split(), *OF_JOBS.split(), *LAST.split()]
+    assert both == ["experiment", "job", "batch_size", "repeats", *figures]

@@ -3,8 +3,8 @@
 import csv
 import importlib.util
 from collections import Counter
-from pathlib import Path
 
+import committed
 import pytest
 
 from gpubench.analysis.track_record import track_record
@@ -12,7 +12,12 @@ from gpubench.report import markdown, terminal
 from gpubench.runner.tables import contents
 from gpubench.store import Results
 
-HERE = Path(__file__).parents[2] / "results" / "titan-xp-2021"
+HERE = committed.HOME / "titan-xp-2021"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def here():
+    committed.folder("titan-xp-2021")
 
 
 def load(folder):

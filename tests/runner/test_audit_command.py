@@ -7,14 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import committed
 import pytest
 from test_stored_tables import swept
 
 from gpubench.analysis.audit.rules import audit
 from gpubench.runner.audit_command import facts_of, traces
 from gpubench.store import Results
-
-RESULTS = Path(__file__).parents[2] / "results"
 
 
 def verdicts(folder: Path) -> dict[int, str]:
@@ -32,12 +31,12 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[byte
 
 
 def test_a_published_log_leaves_most_open() -> None:
-    found = verdicts(RESULTS / "titan-xp-2021")
+    found = verdicts(committed.folder("titan-xp-2021"))
     assert found == dict.fromkeys(range(1, 13), "not decidable") | {2: "broken", 4: "kept", 11: "kept"}
 
 
 def test_batch_sizes_on_four_gpus() -> None:
-    found = verdicts(RESULTS / "h200x4-2026")
+    found = verdicts(committed.folder("h200x4-2026"))
     assert {n for n, verdict in found.items() if verdict == "broken"} == {9}
     assert {n for n, verdict in found.items() if verdict == "not decidable"} == {1, 7, 12}
 
@@ -70,7 +69,9 @@ def test_without_any_result_nothing_can_be_decided(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", [[], ["--markdown"], ["--json"]])
 def test_it_says_and_does_not_judge_in_any_locale(form: list[str]) -> None:
-    ended = run(str(RESULTS / "h200x4-2026"), *form, LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+    ended = run(
+        str(committed.folder("h200x4-2026")), *form, LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0"
+    )
     assert (ended.returncode, ended.stderr) == (0, b"")
     text = ended.stdout.decode("ascii")
     if form == ["--json"]:

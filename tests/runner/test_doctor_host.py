@@ -6,6 +6,7 @@ import dataclasses
 import os
 import resource
 import subprocess
+import time
 from collections import namedtuple
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -63,12 +64,39 @@ def test_what_limits_the_cpus_is_named() -> None:
     assert "SLURM_CPUS_PER_TASK is 8" in found.found
 
 
-def test_cpus_that_are_none_in_particular_cost_a_column() -> None:
-    machine = dataclasses.replace(scripted.computer(), cpu_ids=tuple(range(64)), cpu_count=8)
-    found = by_name(cpu.cpu_time(scene(machine)))["CPU time"]
+BY_NUMBER = dataclasses.replace(scripted.computer(), cpu_ids=tuple(range(64)), cpu_count=8)
+"""As SLURM grants CPUs where it binds to none."""
+
+
+@pytest.mark.parametrize(("busy_cpus", "verdict"), [(50.0, "ok"), (64.0, "doubt")])
+def test_of_cpus_that_are_none_in_particular_it_says_what_is_told(
+    monkeypatch: pytest.MonkeyPatch, busy_cpus: float, verdict: str
+) -> None:
+    began = time.monotonic()
+    told = lambda _: host.CpuTime(busy_cpus * (time.monotonic() - began), 0.0)  # noqa: E731
+    monkeypatch.setattr(host, "cpu_time", told)
+    found = by_name(cpu.cpu_time(scene(BY_NUMBER)))
+    time_of, load = found["CPU time"], found["other load"]
+    assert time_of.verdict == "doubt"
+    assert (
+        "cpu_util_pct is the trial's own use over 8 CPUs, and other load is judged by all 64" in time_of.found
+    )
+    assert "--cpu-bind" in time_of.remedy
+    assert load.verdict == verdict
+    assert "% of 8 CPUs taken by work that the others have no room for" in load.found
+    assert "counts in cpu_util_pct" not in load.found
+
+
+def test_of_cpus_that_are_none_in_particular_a_sandboxed_proc_hides_other_load(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def nothing(_: Any) -> Any:
+        raise host.HostError("/proc/stat holds no CPU times here (a sandboxed kernel)")
+
+    monkeypatch.setattr(host, "cpu_time", nothing)
+    found = by_name(cpu.cpu_time(scene(BY_NUMBER)))["CPU time"]
     assert found.verdict == "no"
-    assert "cpu_util_pct" in found.found
-    assert "--cpu-bind" in found.remedy
+    assert found.found.endswith("other load goes unnoticed")
 
 
 def test_a_sandboxed_proc_costs_a_column(monkeypatch: pytest.MonkeyPatch) -> None:

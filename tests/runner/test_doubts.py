@@ -156,6 +156,34 @@ def test_what_the_other_jobs_of_a_group_do_is_no_other_load(theirs: float | None
     assert ("other-load" in found) == doubted
 
 
+@pytest.mark.parametrize(
+    ("crowding", "own", "theirs", "left"),
+    [
+        (None, 50.0, 0.0, None),
+        (-200.0, 50.0, 0.0, None),
+        (60.0, 50.0, 0.0, None),
+        (61.0, 50.0, 0.0, "14.2"),
+        (100.0, 50.0, 0.0, "8.0"),
+        (100.0, 50.0, 45.0, None),
+        (100.0, 50.0, None, None),
+        (100.0, 0.0, 0.0, "0.0"),
+    ],
+)
+def test_other_load_where_cpus_are_a_number_is_judged_by_the_host(
+    crowding: float | None, own: float, theirs: float | None, left: str | None
+) -> None:
+    """As SLURM grants them where it binds to none: `cpu_util_pct` is then the trial's own use."""
+    seen = Figures(crowding_pct=crowding, max_sm_clock_mhz=1980.0)
+    one = case(result={"cpu_util_pct": own, "cpu_util_trial_pct": own}, seen=seen)
+    one = replace(one, neighbours=Neighbours(cpu_pct=theirs), resolved=replace(one.resolved, cpus=16))
+    said = doubts(one).get("other-load")
+    if left is None:
+        assert said is None
+    else:
+        assert said is not None
+        assert f"left {left} of 16 CPUs that the trial may use" in said
+
+
 def test_jobs_that_take_turns_do_not_hinder_each_other() -> None:
     three = replace(in_a_group(3), result=QUIET | {"slowdown": 3.32})
     assert "beyond-turns" not in doubts(three)

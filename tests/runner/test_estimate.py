@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from gpubench.runner.estimate import START_S, estimate, estimates, words
+from gpubench.runner.estimate import (
+    GPU_IMAGES_PER_S,
+    LOADER_IMAGES_PER_CPU_S,
+    START_S,
+    Forecast,
+    estimate,
+    estimates,
+    words,
+)
 from gpubench.runner.resolve import Resolved
 from gpubench.trial import make
 
@@ -63,7 +72,7 @@ def test_another_input_size_is_another_network() -> None:
 
 
 def test_a_thousand_trials_are_looked_up_at_once() -> None:
-    """It happens anew before each trial of a sweep."""
+    """All trials of a sweep at once, before the first of them."""
     rows = [row(batch_size=n) for n in range(1, 1001)]
     trials = [(make({"batch_size": n}), HERE) for n in range(1, 1001)]
     began = time.monotonic()
@@ -76,3 +85,42 @@ def test_a_thousand_trials_are_looked_up_at_once() -> None:
 )
 def test_words(given: float, said: str) -> None:
     assert words(given) == said
+
+
+def test_a_guess_counts_on_every_gpu_and_on_the_loaders() -> None:
+    """Without results: images over the slower of all GPUs together and the CPUs that load."""
+
+    def guess(**resolved: Any) -> float:
+        """Seconds of one epoch."""
+        trial = make({"batch_size": 64, "epochs": 1})
+        return estimate(trial, replace(HERE, **resolved), []).seconds - START_S["cuda"]
+
+    images, four = 10_240, (0, 1, 2, 3)
+    assert guess(cpus=1000) == pytest.approx(images / GPU_IMAGES_PER_S)
+    assert guess(cpus=1000, gpu_ids=four) == pytest.approx(images / (4 * GPU_IMAGES_PER_S))
+    assert guess(cpus=2, gpu_ids=four) == pytest.approx(images / (2 * LOADER_IMAGES_PER_CPU_S))
+    resident = guess(cpus=2, gpu_ids=four, workers=0)
+    assert resident == pytest.approx(images / (4 * GPU_IMAGES_PER_S)), "a resident batch is not loaded"
+
+
+def test_the_same_number_of_gpus_is_nearer_than_the_same_batch() -> None:
+    """Another number of GPUs counts as much as a batch six times as large, and less than another precision."""
+    right, wrong = {"images_per_s": 1024.0}, {"images_per_s": 10.0}
+    pairs = [
+        (row(batch_size=64 * 5, **right), row(gpus=2, **wrong)),
+        (row(gpus=2, **right), row(batch_size=64 * 7, **wrong)),
+        (row(gpus=2, **right), row(precision="bf16", **wrong)),
+    ]
+    for rows in pairs:
+        assert seconds(list(rows), gpus=1) == pytest.approx(30.0), rows
+
+
+def test_what_is_left_goes_at_the_pace_of_what_has_run() -> None:
+    forecast = Forecast([10.0, 0.0, 30.0, 5.0])
+    assert [forecast.of(place) for place in range(4)] == [10.0, 0.0, 30.0, 5.0]
+    assert [forecast.after(place) for place in range(4)] == [35.0, 35.0, 5.0, 0.0]
+    forecast.took(0, 20.0)
+    assert (forecast.of(2), forecast.after(2)) == (60.0, 10.0)
+    forecast.took(2, 20.0)
+    assert (forecast.of(3), forecast.after(3)) == (5.0, 0.0)
+    assert Forecast([0.0, 0.0]).after(0) == 0.0

@@ -6,7 +6,7 @@ import dataclasses
 import os
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -58,10 +58,7 @@ def test_from_10_per_cent_on(
 
 
 def test_a_kernel_that_does_not_tell_stops_nothing(monkeypatch: pytest.MonkeyPatch, one_cpu: Machine) -> None:
-    def nothing(_: Any) -> Any:
-        raise host.HostError("/proc/stat holds no CPU times here (a sandboxed kernel)")
-
-    monkeypatch.setattr(host, "cpu_time", nothing)
+    monkeypatch.setattr(host, "cpu_time", silent)
     view = Heard()
     command.tell_host_load(one_cpu, view)
     assert view.lines == []
@@ -73,7 +70,39 @@ def test_under_a_quota_the_cgroup_is_asked(monkeypatch: pytest.MonkeyPatch) -> N
     )
     readings = iter([1.0, 1.1])
     monkeypatch.setattr(host, "cgroup_cpu_s", lambda _: next(readings))
+    monkeypatch.setattr(host, "cpu_time", lambda _: host.CpuTime(7.0, 0.0))
     assert host_load.busy_pct(machine, 0.1) == pytest.approx(50, rel=0.2)
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_under_a_quota_a_full_host_counts_too(monkeypatch: pytest.MonkeyPatch, told: bool) -> None:
+    """The cgroup is idle, and others leave it one of its two CPUs; a sandboxed kernel hides that."""
+    machine = dataclasses.replace(
+        scripted.computer(), cpu_ids=tuple(range(64)), cpu_count=2, cpu_usage_file="/sys/fs/cgroup/cpu.stat"
+    )
+    monkeypatch.setattr(host, "cgroup_cpu_s", lambda _: 1.0)
+    monkeypatch.setattr(host, "cpu_time", on_all(63.0) if told else silent)
+    assert host_load.busy_pct(machine, 0.1) == pytest.approx(50 if told else 0, abs=5)
+
+
+@pytest.mark.parametrize(("busy", "taken"), [(0.0, 0.0), (56.0, 0.0), (58.0, 25.0), (64.0, 100.0)])
+def test_of_a_number_of_cpus_what_the_others_have_no_room_for_counts(
+    monkeypatch: pytest.MonkeyPatch, busy: float, taken: float
+) -> None:
+    """Eight of 64 CPUs, none in particular: 56 may be busy and take nothing."""
+    machine = dataclasses.replace(scripted.computer(), cpu_ids=tuple(range(64)), cpu_count=8)
+    monkeypatch.setattr(host, "cpu_time", on_all(busy))
+    assert host_load.busy_pct(machine, 0.1) == pytest.approx(taken, abs=3)
+
+
+def on_all(busy_cpus: float) -> Callable[[Any], host.CpuTime]:
+    """The kernel's count on a host of which so many CPUs are always busy."""
+    began = time.monotonic()
+    return lambda _: host.CpuTime(busy_cpus * (time.monotonic() - began), 0.0)
+
+
+def silent(_: Any) -> host.CpuTime:
+    raise host.HostError("/proc/stat holds no CPU times here (a sandboxed kernel)")
 
 
 def test_it_looks_before_the_fork_server_loads_the_cpus(monkeypatch: pytest.MonkeyPatch) -> None:

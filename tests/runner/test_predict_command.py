@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import committed
 import pytest
 import scripted
 
@@ -25,7 +26,6 @@ from gpubench.runner.predict import command as predict_command
 from gpubench.runner.sources import Disk
 from gpubench.store import Results
 
-RESULTS = Path(__file__).parents[2] / "results"
 GPU = "NVIDIA H200, 143771 MiB"
 CPUS = 8
 FAR = scripted.computer(gpus=2, cpus=CPUS)
@@ -401,7 +401,7 @@ def test_a_variant_of_another_meaning_is_another_one(tmp_path: Path, asked: Aske
 def test_the_published_log(asked: Asked) -> None:
     """Together each took 28.5 s."""
     jobs = ["batch_size=32,gpu_ids=0", "batch_size=64,gpu_ids=1", "batch_size=128,gpu_ids=2+3,strategy=dp"]
-    text = asked(RESULTS / "titan-xp-2021", jobs=jobs, data="unpublished", input_size="224")
+    text = asked(committed.folder("titan-xp-2021"), jobs=jobs, data="unpublished", input_size="224")
     assert [line.split()[-2] for line in text.splitlines() if " of 3: " in line] == [
         "28.67",
         "28.18",
@@ -417,15 +417,16 @@ LOG = ("batch_size=32,gpu_ids=0", "batch_size=64,gpu_ids=1", "batch_size=128,gpu
 
 def test_jobs_of_other_images_are_told_which_there_are(asked: Asked) -> None:
     """Of the data that a sweep takes by itself the log knows nothing."""
+    log = committed.folder("titan-xp-2021")
     with pytest.raises(UnusableError) as raised:
-        asked(RESULTS / "titan-xp-2021", jobs=[*LOG[:2], "batch_size=128,gpu_ids=2+3"])
+        asked(log, jobs=[*LOG[:2], "batch_size=128,gpu_ids=2+3"])
     why = str(raised.value)
     assert why.count("(the nearest row has data=unpublished)") == 2
     assert "128@2+3 (the nearest row has data=unpublished and strategy=dp)" in why
 
 
 def test_where_nobody_knows_how_many_cpus_there_were_none_are_too_many(asked: Asked) -> None:
-    log = RESULTS / "titan-xp-2021"
+    log = committed.folder("titan-xp-2021")
     ask = {"data": "unpublished", "input_size": "224"}
     known = asked(log, jobs=LOG, **ask)
     said = "all jobs: would have 4 CPUs; row alone does not state how many it had.\n"
@@ -439,9 +440,10 @@ def test_where_nobody_knows_how_many_cpus_there_were_none_are_too_many(asked: As
 
 @pytest.mark.parametrize("page", ["README.md", "results/titan-xp-2021/README.md"])
 def test_the_command_that_pages_give_for_the_log_works(page: str) -> None:
-    found = re.findall(r"gpubench predict (\S.* --job [^#\n]*)", (RESULTS.parent / page).read_text("utf-8"))
+    committed.folder("titan-xp-2021")
+    found = re.findall(r"gpubench predict (\S.* --job [^#\n]*)", (committed.ROOT / page).read_text("utf-8"))
     assert len(found) == 1
-    ended = run(*shlex.split(found[0]), at=RESULTS.parent, PYTHONUTF8="1")
+    ended = run(*shlex.split(found[0]), at=committed.ROOT, PYTHONUTF8="1")
     assert (ended.returncode, ended.stderr) == (0, b"")
     lines = [line for line in ended.stdout.decode().splitlines() if " of 3: " in line]
     assert [line.split()[-2] for line in lines] == ["28.67", "28.18", "25.97"]
@@ -521,7 +523,7 @@ def run(*arguments: str, at: Path | None = None, **environment: str) -> subproce
 
 
 def test_plain_signs_on_a_c_locale() -> None:
-    ended = run(str(RESULTS / "titan-xp-2021"), LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+    ended = run(str(committed.folder("titan-xp-2021")), LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
     assert (ended.returncode, ended.stderr) == (0, b"")
     assert b"+1, -1, -9\n" in ended.stdout
 
@@ -544,12 +546,13 @@ def test_help_asks_for_each_job_once(command: str) -> None:
         (["gone"], 4, b"gone is not a results folder"),
         (["--job", "batch=16"], 2, b"did you mean batch_size?"),
         (["--set", "batch_size"], 2, b"is not FIELD=VALUES"),
-        (["--experiment", "gone.toml", str(RESULTS / "titan-xp-2021")], 2, b"gone.toml does not exist"),
-        (["--pairs", str(RESULTS / "titan-xp-2021")], 2, b"there are no jobs to pair"),
+        (["--experiment", "gone.toml", "here"], 2, b"gone.toml does not exist"),
+        (["--pairs", "here"], 2, b"there are no jobs to pair"),
     ],
 )
-def test_errors_are_one_line(arguments: list[str], code: int, words: bytes) -> None:
-    ended = run(*arguments, GPUBENCH_OUT=str(RESULTS))
+def test_errors_are_one_line(tmp_path: Path, arguments: list[str], code: int, words: bytes) -> None:
+    folder(tmp_path / "here", alone(16))
+    ended = run(*arguments, at=tmp_path, GPUBENCH_OUT=str(tmp_path))
     assert (ended.returncode, ended.stdout, ended.stderr.count(b"\n")) == (code, b"", 1)
     assert words in ended.stderr
 

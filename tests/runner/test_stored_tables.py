@@ -17,9 +17,10 @@ from gpubench.experiment.plan import expand
 from gpubench.experiment.skips import Room
 from gpubench.report.live import QuietView
 from gpubench.runner.command import store_plan
+from gpubench.runner.plans import stored_plans
 from gpubench.runner.sources import Disk, Stored
 from gpubench.runner.sweep import Sweep
-from gpubench.runner.tables import contents, stored_plans, write_tables
+from gpubench.runner.tables import contents, write_tables
 
 ASKED = 'name = "{name}"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\n[run]\nepochs = 2\n'
 
@@ -63,12 +64,27 @@ def test_a_trial_of_two_experiments_is_one_row_and_stands_in_both_tables(tmp_pat
     ]
 
 
+@pytest.mark.parametrize("models", ["mlp,lenet", "lenet,mlp"])
+def test_rows_stand_as_planned_whatever_was_measured_first(tmp_path: Path, models: str) -> None:
+    options = Options(fields={"optimizer": "sgd,adam,momentum", "model": models})
+    asked = with_options(parse(ASKED.format(name="one"), "one"), options)
+    for order in ("random", "given"):
+        plan = expand(asked, device="cpu", sources=Disk(), order=order)
+        job = sweep_of(plan, tmp_path / order, scripted.computer())
+        store_plan(job)
+        job.run(Scripted(), QuietView(), lambda: False, lambda _: None)
+        found = contents(job.bench.results, job.bench.results.records())
+        (shown,) = found.tables
+        wanted = [(o, m) for o in ("sgd", "adam", "momentum") for m in models.split(",")]
+        assert [(row["optimizer"], row["model"]) for row in shown.rows] == wanted
+
+
 def test_stored_plans_have_the_trials_that_were_run(tmp_path: Path) -> None:
     job = swept(tmp_path, "one", "16,32")
-    ((plan, room),), problems = stored_plans(job.bench.results)
-    assert room == Room(gpus=0, cpus=job.bench.machine.cpu_count)
+    (stored,), problems = stored_plans(job.bench.results, job.records)
+    assert stored.room == Room(gpus=0, cpus=job.bench.machine.cpu_count)
     assert not problems
-    assert [j.trial_id for j in plan.jobs] == [j.trial_id for j in job.plan.jobs]
+    assert [j.trial_id for j in stored.plan.jobs] == [j.trial_id for j in job.plan.jobs]
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from gpubench.monitor.nvml import Nvml
 from gpubench.report.live import Progress
 from gpubench.result import MEASURED, Record
 from gpubench.runner.command import store_plan
+from gpubench.runner.estimate import estimates
 from gpubench.runner.sources import Disk
 from gpubench.runner.sweep import Settings, Summary, Sweep
 from gpubench.store import Results
@@ -444,3 +445,22 @@ def test_more_repeats_add_to_those_there_are(desk: Desk) -> None:
     launcher = Scripted()
     assert counts(desk.sweep(launcher, batch_size="16,32", repeats=2)) == {"ran": 2, "reused": 2}
     assert [spec["seed"] for spec in launcher.launched] == [1, 1]
+
+
+def test_the_time_left_is_estimated_once(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not anew before each trial: of 2,000 trials that took as long as a short trial."""
+    calls: list[int] = []
+
+    def counted(jobs: Any, rows: Any) -> Any:
+        calls.append(len(jobs))
+        return estimates(jobs, rows)
+
+    monkeypatch.setattr("gpubench.runner.sweep.estimates", counted)
+    view = Watched()
+    options = Options(fields={"batch_size": "8,16,32,64"})
+    job = desk.job(retry="", fresh=False, order="given", options=options)
+    job.bench.results.create()
+    job.run(Scripted(), view, lambda: False, lambda _: None)
+    assert calls == [4]
+    left = [next(p.left_s for p in view.shown if p.done == done) for done in range(4)]
+    assert left == sorted(left, reverse=True), "less and less"

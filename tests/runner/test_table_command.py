@@ -7,10 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import committed
 import pytest
 from test_stored_tables import swept
-
-RESULTS = Path(__file__).parents[2] / "results"
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -21,7 +20,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_columns_on_request() -> None:
-    ended = run(str(RESULTS / "h200x4-2026"), "--columns", "power_w,-data_wait_pct")
+    ended = run(str(committed.folder("h200x4-2026")), "--columns", "power_w,-data_wait_pct")
     assert (ended.returncode, ended.stderr) == (0, "")
     assert "power" in ended.stdout
     assert "wait" not in ended.stdout
@@ -29,17 +28,15 @@ def test_columns_on_request() -> None:
 
 @pytest.mark.parametrize("given", ["powr_w", "-powr_w"])
 def test_a_column_that_is_none_names_the_nearest(given: str) -> None:
-    ended = run(str(RESULTS / "h200x4-2026"), "--columns", given)
+    ended = run(str(committed.folder("h200x4-2026")), "--columns", given)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr == "gpubench: unknown column 'powr_w': did you mean power_w?\n"
 
 
 @pytest.mark.parametrize("folder", ["h200x4-2026", "titan-xp-2021"])
 def test_sources_of_every_table(folder: str) -> None:
-    plain, marked = (
-        run(str(RESULTS / folder), "--sources"),
-        run(str(RESULTS / folder), "--sources", "--markdown"),
-    )
+    here = str(committed.folder(folder))
+    plain, marked = run(here, "--sources"), run(here, "--sources", "--markdown")
     assert (plain.returncode, marked.returncode) == (0, 0)
     titles = [line for line in plain.stdout.splitlines() if line.startswith("Sources of ")]
     assert titles

@@ -6,9 +6,10 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from gpubench.environment import cgroup_quota
+from gpubench.environment import Machine, cgroup_quota
 from gpubench.monitor import host
 from gpubench.monitor.missing import Unmeasured
+from gpubench.report.words import many
 from gpubench.runner.doctor.finding import Finding
 from gpubench.runner.doctor.scene import Scene
 from gpubench.runner.host_load import BUSY_PCT, busy_pct, unbound
@@ -51,28 +52,53 @@ def cpu_time(scene: Scene) -> Iterable[Finding]:
     try:
         busy = busy_pct(machine, LOOK_S)
     except Unmeasured as reason:
-        bind = "srun --cpu-bind=cores, or taskset -c, binds it to CPUs of its own"
+        lost = "other load goes unnoticed" if unbound(machine) else "cpu_util_pct stays empty"
         yield Finding(
             group=GROUP,
             name="CPU time",
             verdict="no",
-            found=f"{reason}: cpu_util_pct stays empty",
-            remedy=bind if unbound(machine) else "run it where /proc is the kernel's own",
+            found=f"{reason}: {lost}",
+            remedy="run it where /proc is the kernel's own",
         )
         return
-    source = "/proc/stat over the CPUs that may be used" if not unbound(machine) else "the cgroup's CPU time"
-    yield Finding(group=GROUP, name="CPU time", verdict="ok", found=source)
-    load = f"{busy:.0f} % of them busy just now, load average {os.getloadavg()[0]:.1f}"
+    yield _counted(machine)
+    share = (
+        f"{busy:.0f} % of {many(machine.cpu_count, 'CPU')} taken by work that the others have no room for"
+        if unbound(machine)
+        else f"{busy:.0f} % of them busy"
+    )
+    load = f"{share} just now, load average {os.getloadavg()[0]:.1f}"
     if busy >= BUSY_PCT:
         yield Finding(
             group=GROUP,
             name="other load",
             verdict="doubt",
-            found=f"{load}: it slows the loaders and counts in cpu_util_pct",
+            found=f"{load}: it slows the loaders{'' if unbound(machine) else ' and counts in cpu_util_pct'}",
             remedy="see top, and wait or move; or bind trials to free CPUs (taskset -c, or SLURM)",
         )
     else:
         yield Finding(group=GROUP, name="other load", verdict="ok", found=load)
+
+
+def _counted(machine: Machine) -> Finding:
+    """What cpu_util_pct is of."""
+    if not unbound(machine):
+        found = "/proc/stat over the CPUs that may be used"
+    elif machine.cpu_usage_file is not None:
+        found = "the cgroup's CPU time over its quota"
+    else:
+        in_all = len(machine.cpu_ids)
+        return Finding(
+            group=GROUP,
+            name="CPU time",
+            verdict="doubt",
+            found=(
+                f"{machine.cpu_count} of {in_all} CPUs may be used, but none in particular: cpu_util_pct is the "
+                f"trial's own use over {many(machine.cpu_count, 'CPU')}, and other load is judged by all {in_all}"
+            ),
+            remedy="srun --cpu-bind=cores, or taskset -c, binds it to CPUs of its own",
+        )
+    return Finding(group=GROUP, name="CPU time", verdict="ok", found=found)
 
 
 def process_tree(_: Scene) -> Iterable[Finding]:

@@ -1,0 +1,138 @@
+"""Stored plans: when each was stored, in which order, and what it asked for. Times of files tell nothing."""
+
+from __future__ import annotations
+
+import datetime
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gpubench.errors import UsageError
+from gpubench.experiment import experiment as experiments
+from gpubench.experiment.plan import Plan, expand
+from gpubench.experiment.skips import Room
+from gpubench.result import Record
+from gpubench.runner.sources import Stored
+from gpubench.store import Results
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoredPlan:
+    """A plan as it was when it was stored."""
+
+    name: str
+    """Of its file."""
+    plan: Plan
+    room: Room | None
+    """What the machine had that it was stored on; None for plans that don't tell."""
+    stamp: Stamp
+
+    def place(self, first_start: Mapping[str, str]) -> tuple[int, str, str]:
+        """Sorts the plans of a folder as they were stored. `first_start`: trial id -> when it was first begun.
+
+        Those without a number are older than all that have one; among them the trials that were measured tell, then
+        names.
+        """
+        known = [first_start[job.trial_id] for job in self.plan.jobs if job.trial_id in first_start]
+        return self.stamp.number, self.stamp.stored_at or min(known, default=""), self.name
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stamp:
+    """When a plan was stored. Older plans have none: 0 and empty."""
+
+    stored_at: str = ""
+    """UTC, ISO 8601 with microseconds."""
+    number: int = 0
+    """Of the folder's plans, from 1. Clocks may be set back; numbers only go up."""
+
+    def local(self) -> str:
+        """`stored_at` as local time, written as records write theirs; empty where it is not known."""
+        try:
+            moment = datetime.datetime.fromisoformat(self.stored_at)
+        except ValueError:
+            return ""
+        return moment.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def stamp_of(resolved: Mapping[str, Any]) -> Stamp:
+    """The stamp in a plan's [plan]; what is no stamp counts as none."""
+    stored_at, number = resolved.get("stored_at"), resolved.get("number")
+    return Stamp(
+        stored_at=stored_at if isinstance(stored_at, str) else "",
+        number=number if isinstance(number, int) else 0,
+    )
+
+
+def next_stamp(results: Results) -> Stamp:
+    """For a plan that is stored now."""
+    taken = max((stamp.number for stamp in _stamps(results)), default=0)
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="microseconds")
+    return Stamp(stored_at=now, number=taken + 1)
+
+
+def last_use(results: Results) -> str:
+    """When a plan was last stored in a folder, or a trial last begun there: local time; empty where nothing tells."""
+    return max([results.last_start(), *(stamp.local() for stamp in _stamps(results))])
+
+
+def _stamps(results: Results) -> list[Stamp]:
+    """Of the plans that can be read; `stored_plans` says which can't."""
+    found = []
+    for path in results.plans():
+        try:
+            found.append(stamp_of(_resolved(path.read_text(encoding="utf-8"))))
+        except (OSError, ValueError, TypeError):
+            continue
+    return found
+
+
+def _resolved(text: str) -> Mapping[str, Any]:
+    """What a plan's file says of itself. Raises TypeError where that is no table."""
+    resolved = tomllib.loads(text).get("plan", {})
+    if not isinstance(resolved, dict):
+        raise TypeError("[plan] is no table")
+    return resolved
+
+
+def stored_plans(results: Results, records: Iterable[Record]) -> tuple[list[StoredPlan], list[str]]:
+    """The folder's plans, expanded as they were when they were stored, oldest first; and why any can't be.
+
+    `records`: all of the folder's, by which plans of older versions are ordered.
+
+    A plan that can't be read (damaged, or of a version with other names) closes no folder: records are the truth.
+    """
+    found, problems = [], []
+    for path in results.plans():
+        try:
+            found.append(_read(path))
+        except KeyError as error:
+            problems.append(f"{path} is left out: it lacks the facts of {error}")
+        except (UsageError, ValueError, TypeError, OSError) as error:
+            problems.append(f"{path} is left out: {error}")
+    first_start = _first_start(records)
+    return sorted(found, key=lambda one: one.place(first_start)), problems
+
+
+def _read(path: Path) -> StoredPlan:
+    text = path.read_text(encoding="utf-8")
+    resolved = _resolved(text)
+    sources = Stored(resolved.get("data", {}), resolved.get("models", {}))
+    device, cpus = resolved.get("device", "cuda"), resolved.get("cpus", 1)
+    return StoredPlan(
+        name=path.name,
+        plan=expand(experiments.parse(text, str(path)), device=device, sources=sources, cpus=cpus),
+        room=Room(resolved["gpus"], cpus) if "gpus" in resolved else None,
+        stamp=stamp_of(resolved),
+    )
+
+
+def _first_start(records: Iterable[Record]) -> Mapping[str, str]:
+    """Trial id -> when the first attempt at it began."""
+    found: dict[str, str] = {}
+    for record in records:
+        if record.started_at:
+            found[record.trial_id] = min(record.started_at, found.get(record.trial_id, record.started_at))
+    return found

@@ -1,0 +1,50 @@
+"""The results that are committed. Whatever else lies in `results/`, a sweep of the reader's own say, is no test's."""
+
+from __future__ import annotations
+
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+HOME = ROOT / "results"
+
+NAMES = (
+    "h200-checks-2026",
+    "h200-copies-2026",
+    "h200-cpus-2026",
+    "h200-pairs-2026",
+    "h200-until-top1-2026",
+    "h200x4-2026",
+    "h200x4-groups-2026",
+    "h200x4-scaling-2026",
+    "titan-xp-2021",
+)
+"""Where git can't be asked: an unpacked archive, a machine without git. A test keeps it true."""
+
+
+@cache
+def tracked() -> tuple[str, ...] | None:
+    """The folders in `results/` that git knows; None where it can't be asked."""
+    asked = ["git", "-C", str(ROOT), "ls-files", "-z", "--", "results"]
+    try:
+        ended = subprocess.run(asked, capture_output=True, text=True, timeout=30, check=False)
+    except OSError:
+        return None
+    names = {line.split("/")[1] for line in ended.stdout.split("\0") if line.count("/") > 1}
+    return tuple(sorted(names)) if ended.returncode == 0 and names else None
+
+
+def folders(needed: str = "records") -> list[Path]:
+    """The committed folders that are here and hold a file or folder of this name."""
+    return [HOME / name for name in tracked() or NAMES if (HOME / name / needed).exists()]
+
+
+def folder(name: str) -> Path:
+    """The committed folder of this name; without its records the test is skipped."""
+    assert name in (tracked() or NAMES), f"results/{name} is not committed"
+    if not (HOME / name / "records").is_dir():
+        pytest.skip(f"the records of results/{name} are not here: they were deleted from this clone")
+    return HOME / name
