@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from gpubench import catalog, trial
 from gpubench.errors import UsageError, unknown
 from gpubench.experiment import values
-from gpubench.experiment.complaints import complaint
+from gpubench.experiment.complaints import complaint, first
 from gpubench.experiment.groups import Group, check_group, check_titles, copies_of, label, settled_by
 from gpubench.experiment.values import RIVALS
 
@@ -122,16 +122,16 @@ def parse(text: str, where: str) -> Experiment:
 
 
 def describe(error: ValidationError, model: type[BaseModel]) -> str:
-    """The first of pydantic's complaints in one line, with the nearest valid name for an unknown key."""
+    """One of pydantic's complaints in one line, with the nearest valid name for an unknown key."""
     # A name that isn't known first: what it was meant for is then missing, too.
-    first = next((e for e in error.errors() if e["type"] == "extra_forbidden"), error.errors()[0])
-    if first["type"] == "extra_forbidden":
+    extra = next((e for e in error.errors() if e["type"] == "extra_forbidden"), None)
+    if extra is not None:
         table = model
-        for part in first["loc"][:-1]:
+        for part in extra["loc"][:-1]:
             info = table.model_fields.get(part) if isinstance(part, str) else None
             table = (info and _table_in(info.annotation)) or table
-        return str(unknown("key", str(first["loc"][-1]), table.model_fields))
-    return complaint(first, model)
+        return str(unknown("key", str(extra["loc"][-1]), table.model_fields))
+    return complaint(first(error.errors(), model), model)
 
 
 def _table_in(annotation: Any) -> type[BaseModel] | None:
