@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from gpubench import __version__, usage
-from gpubench.errors import GpubenchError, UsageError
+from gpubench.errors import GpubenchError, UnusableError, UsageError
 
 app = typer.Typer(
     name="gpubench",
@@ -360,6 +361,12 @@ def main() -> NoReturn:
     except GpubenchError as error:
         _complain(str(error))
         code = error.exit_code
+    except OSError as error:
+        if error.filename is None:
+            raise
+        # A path that somebody named: too long, a link in circles, on a disk that fails.
+        _complain(f"can't use {os.fsdecode(error.filename)}: {error.strerror}")
+        code = UnusableError.exit_code
     except typer.Abort:  # Ctrl-C before a sweep has begun
         code = 130
     except Exception as error:

@@ -167,6 +167,50 @@ def test_wrong_input_is_one_line_and_nothing_written(
     assert place.files() == before
 
 
+LONG = "a" * 300
+# (arguments, exit code, words of the line), where the images of `bad` hold a dead link and `loop` is a link to itself.
+PATHS: list[tuple[Sequence[str], int, str]] = [
+    (
+        ["sweep", "--device", "cpu", "--data", "bad"],
+        2,
+        "bad/a/x.jpg is a link to gone.jpg, which is not there",
+    ),
+    (["sweep", "-n", "--device", "cpu", "--data", "./bad"], 2, "x.jpg is a link to gone.jpg"),
+    (["sweep", "--device", "cpu", "--variant", "cached", "--data", "bad"], 2, "x.jpg is a link to gone.jpg"),
+    (["data", "resize", "bad", "new"], 2, "x.jpg is a link to gone.jpg"),
+    (["data", "resize", "pipe", "new"], 2, "pipe/a/x.jpg is no file: remove it"),
+    (["sweep", "--data", "./pipe"], 2, "pipe/a/x.jpg is no file: remove it"),
+    (["data", "resize", "circle", "new"], 2, "leads back to a folder that it lies in"),
+    (["data", "resize", "loop", "new"], 2, "does not exist"),
+    (["data", "make", "loop"], 4, "can't use "),
+    (["sweep", "--data", LONG], 4, "File name too long"),
+    (["sweep", "--data", f"./{LONG}"], 4, "File name too long"),
+    (["sweep", "--variant", LONG], 4, "File name too long"),
+    (["sweep", "--model", f"{LONG}.py:net"], 4, "File name too long"),
+    (["sweep", "--device", "cpu", "--out", LONG], 4, "File name too long"),
+    (["table", LONG], 4, "File name too long"),
+    (["audit", LONG], 4, "File name too long"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "words"), PATHS, ids=[" ".join(a)[:60] for a, _, _ in PATHS])
+def test_a_bad_path_is_one_line_and_nothing_waits_or_is_written(
+    place: Place, arguments: Sequence[str], code: int, words: str
+) -> None:
+    for name in ("bad", "pipe", "circle"):
+        (place.home / name / "a").mkdir(parents=True)
+        (place.home / name / "a" / "1.jpg").write_bytes(b"x")
+    (place.home / "bad" / "a" / "x.jpg").symlink_to("gone.jpg")
+    os.mkfifo(place.home / "pipe" / "a" / "x.jpg")
+    (place.home / "circle" / "a" / "up").symlink_to("..")
+    (place.home / "loop").symlink_to("loop")
+    ended = place.run(*arguments)
+    assert (ended.returncode, ended.stdout) == (code, "")
+    assert re.fullmatch(r"gpubench: [^\n]+\n", ended.stderr), ended.stderr
+    assert words in ended.stderr
+    assert {path.name for path in place.home.iterdir()} == {"bad", "pipe", "circle", "loop"}
+
+
 # What the second of two values would take away silently: (arguments, words of the line).
 TWICE: list[tuple[Sequence[str], str]] = [
     (["sweep", "--batch-size", "8", "--batch-size=16"], "values at once: --batch-size 8,16"),
