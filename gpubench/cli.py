@@ -154,6 +154,7 @@ def sweep(
     allow_busy: Annotated[
         bool, _how("--allow-busy", text="Measure on GPUs that somebody else keeps busy, all the same.")
     ] = False,
+    yes: Annotated[bool, _how("--yes", "-y", text="Make images without asking first.")] = False,
     fresh: Annotated[bool, _how("--fresh", text="Run everything again; earlier records are kept.")] = False,
     out: Annotated[
         Path | None, _how("--out", text="Results folder (default: results/NAME)", metavar="FOLDER")
@@ -194,6 +195,7 @@ def sweep(
             retry=retry,
             fresh=fresh,
             allow_busy=allow_busy,
+            yes=yes,
             out=out,
             mode="plan" if dry_run else "quiet" if quiet else "json" if json_ else "table",
         )

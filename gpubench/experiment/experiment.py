@@ -48,6 +48,11 @@ class Experiment:
     timeout_s: float = DEFAULT_TIMEOUT_S
 
     @property
+    def own_variants(self) -> dict[str, catalog.Variant]:
+        """Variants that the file defines, in place of a built-in one too."""
+        return {n: v for n, v in self.variants.items() if catalog.VARIANTS.get(n) != v}
+
+    @property
     def varied(self) -> tuple[tuple[str, ...], ...]:
         """Fields of each axis that has more than one value."""
         return tuple(axis.fields for axis in self.axes if len(axis.values) > 1)
@@ -436,10 +441,9 @@ def to_toml(experiment: Experiment, resolved: Mapping[str, Any]) -> str:
         }
         for group in experiment.groups
     ]
-    own = {n: v for n, v in experiment.variants.items() if catalog.VARIANTS.get(n) != v}
     table["variants"] = {
         name: {**variant.definition(), **({"data": variant.data} if variant.data else {})}
-        for name, variant in own.items()
+        for name, variant in experiment.own_variants.items()
     }
     table["plan"] = dict(resolved)
     return tomli_w.dumps({k: v for k, v in table.items() if v not in ({}, [], "")})

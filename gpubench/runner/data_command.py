@@ -29,7 +29,8 @@ def _bar(label: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def _say(facts: DataFacts) -> None:
-    print(f"{facts.root}: {facts.train_images:,} + {facts.val_images:,} images, {facts.num_classes} classes")
+    classes = f"{facts.num_classes} class{'es' if facts.num_classes > 1 else ''}"
+    print(f"{facts.root}: {facts.train_images:,} + {facts.val_images:,} images, {classes}")
 
 
 def make(folder: Path | None, *, images: int, val_images: int, classes: int, seed: int) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from gpubench.experiment.plan import Job
 from gpubench.launch.outcome import Outcome
 from gpubench.monitor.figures import Figures
+from gpubench.report.words import many
 from gpubench.runner.resolve import Resolved
 
 OTHER_LOAD_PCT = 10.0
@@ -162,7 +163,7 @@ def _cpu_starved(case: Case) -> str | None:
     workers, cpus = case.resolved.workers, case.resolved.cpus
     if workers <= cpus:
         return None
-    return f"{workers} loader workers share {cpus} CPUs; use fewer workers or more CPUs"
+    return f"{workers} loader workers share {many(cpus, 'CPU')}; use fewer workers or more CPUs"
 
 
 def _other_load(case: Case) -> str | None:
