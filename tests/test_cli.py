@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -19,10 +21,11 @@ import pytest
 import gpubench
 from gpubench.result import COLUMNS
 
-TINY = (
-    "--model", "lenet", "--device", "cpu", "--set", "input_size=28", "--data", "procedural:64x32",
+SMALL = (
+    "--device", "cpu", "--set", "input_size=28", "--data", "procedural:64x32",
     "--epochs", "2",
 )  # fmt: skip
+TINY = ("--model", "lenet", *SMALL)
 LIMIT_S = 60
 
 
@@ -72,6 +75,8 @@ WRONG: list[tuple[Sequence[str], int, str]] = [
     (["sweep", "--set", "batch_size"], 2, "'batch_size' is not FIELD=VALUES"),
     (["sweep", "--model", "mobilnet_v2"], 2, "unknown model 'mobilnet_v2': did you mean mobilenet_v2?"),
     (["sweep", "--model", "gone.py:net"], 2, "there is no file gone.py"),
+    (["sweep", "--model", "gone.py"], 2, "there is no file gone.py; a model of your own is FILE.py:FUNCTION"),
+    (["sweep", "--model", "./nets:net"], 2, "a model of your own is FILE.py:FUNCTION"),
     (["sweep", "--variant", "pre-resize"], 2, "unknown variant 'pre-resize': did you mean pre-resized?"),
     (["sweep", "--strategy", "dpp"], 2, "unknown strategy 'dpp': did you mean "),
     (["sweep", "--optimizer", "adm"], 2, "unknown optimizer 'adm': did you mean adam?"),
@@ -209,6 +214,209 @@ def test_a_bad_path_is_one_line_and_nothing_waits_or_is_written(
     assert re.fullmatch(r"gpubench: [^\n]+\n", ended.stderr), ended.stderr
     assert words in ended.stderr
     assert {path.name for path in place.home.iterdir()} == {"bad", "pipe", "circle", "loop"}
+
+
+# ---- what users write themselves ----
+
+NETS = """
+from torch import nn
+
+def net(num_classes, channels, input_size):
+    return nn.Sequential(nn.Flatten(), nn.Linear(channels * input_size**2, num_classes))
+
+def reads_its_weights(num_classes, channels, input_size):  # which the meta device has none of
+    made = net(num_classes, channels, input_size)
+    return made if made[1].weight.sum().item() < 1e9 else None
+
+def deep(num_classes, depth):
+    return net(num_classes, 3, 28)
+
+def typo(num_classes):
+    return nn.Linaer(3, num_classes)
+
+def number(num_classes):
+    return num_classes
+
+def leaves(num_classes):
+    raise SystemExit("no")
+"""
+VARIANT = """
+name = "x"
+[fixed]
+variant = "own"
+device = "cpu"
+data = "procedural:64x32"
+model = "lenet"
+input_size = 28
+batch_size = 8
+[variants.own]
+"""
+# (file of the model or variant, words of the line)
+OWN: list[tuple[str, str]] = [
+    ("nets.py", "names no function: write FILE.py:FUNCTION, for example nets.py:net"),
+    ("nets.py:", "names no function"),
+    ("nets.py:nett", "unknown function of nets.py 'nett': did you mean net?"),
+    ("nets.py:deep", "the function wants 'depth', but it is called by name with those of num_classes"),
+    ("nets.py:typo", "nets.py, line 15: AttributeError: module 'torch.nn' has no attribute 'Linaer'"),
+    ("nets.py:number", "returned int, not a torch.nn.Module"),
+    ("nets.py:leaves", "nets.py, line 21: SystemExit: no"),
+    ("syntax.py:net", "syntax.py, line 2: SyntaxError: "),
+    ("missing.py:net", "missing.py, line 1: ModuleNotFoundError: No module named 'nosuchmodule'"),
+    ("beside.py:net", "missing.py, line 1: ModuleNotFoundError: No module named 'nosuchmodule'"),
+    ("empty.py:net", "empty.py defines no function"),
+    (
+        'cpu = ["RandomHorizontalFlop"]',
+        "unknown transform on the CPU 'RandomHorizontalFlop': did you mean RandomHor",
+    ),
+    ("cpu = [{ RandomErasing = { q = 1 } }]", "transform RandomErasing: "),
+    ('cpu = [{ Resize = { size = "big" } }]', "transform Resize: "),
+    (
+        'gpu = ["RandomHorizontalFlop"]',
+        "unknown transform on the GPU 'RandomHorizontalFlop': did you mean RandomHor",
+    ),
+    (
+        "gpu = [{ RandomCrop = { paddin = 8 } }]",
+        "unknown argument of RandomCrop on the GPU 'paddin': did you mean padding",
+    ),
+    ('gpu = [{ RandomCrop = { padding = "a lot" } }]', "transform RandomCrop on the GPU: "),
+    (
+        "gpu = [{ RandomCrop = {}, RandomHorizontalFlip = {} }]",
+        "one for each brace, not RandomCrop, RandomHor",
+    ),
+]
+
+
+def asked_with(place: Place, own: str) -> Sequence[str]:
+    """The command that trains with a user's own model or variant."""
+    (place.home / "nets.py").write_text(NETS)
+    (place.home / "syntax.py").write_text("x = 1\ndef net(:\n    pass\n")
+    (place.home / "missing.py").write_text("import nosuchmodule\ndef net(num_classes): pass\n")
+    (place.home / "beside.py").write_text("from missing import net\n")
+    (place.home / "empty.py").write_text("")
+    (place.home / "own.toml").write_text(VARIANT + own)
+    return ["sweep", *SMALL, "--model", own] if ".py" in own else ["sweep", "own.toml"]
+
+
+def _refused(place: Place, words: str, *arguments: str) -> None:
+    before = place.files()
+    ended = place.run(*arguments)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert re.fullmatch(r"gpubench: [^\n]+\n", ended.stderr), ended.stderr
+    assert words in ended.stderr
+    assert not {path for path in place.files() - before if "__pycache__" not in path}
+
+
+@pytest.mark.parametrize(("own", "words"), OWN, ids=[own for own, _ in OWN])
+def test_what_users_wrote_themselves_is_tried_by_a_plan(place: Place, own: str, words: str) -> None:
+    _refused(place, words, *asked_with(place, own), "-n")
+
+
+@pytest.mark.parametrize(("own", "words"), [OWN[4], OWN[12]])
+def test_what_users_wrote_themselves_is_tried_before_anything_is_made(
+    place: Place, own: str, words: str
+) -> None:
+    asked = asked_with(place, own)
+    _refused(place, words, *asked)
+    (place.home / "results" / "there" / "records").mkdir(parents=True)  # a folder that has been there before
+    _refused(place, words, *asked, "--out", "results/there")
+
+
+@pytest.mark.parametrize("function", ["net", "reads_its_weights"])
+def test_a_right_model_is_not_refused(place: Place, function: str) -> None:
+    (place.home / "nets.py").write_text(NETS)
+    ended = place.run("sweep", "-n", *SMALL, "--model", f"nets.py:{function}", "--batch-size", "8")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "1 trial to run" in ended.stdout
+
+
+def test_right_transforms_are_not_refused(place: Place) -> None:
+    (place.home / "own.toml").write_text(
+        VARIANT + 'files = "resized"\ncpu = ["RandomHorizontalFlip", { RandomErasing = { p = 0.2 } }, '
+        '{ RandomResizedCrop = { size = "$input_size", interpolation = "bicubic" } }]\n'
+        "gpu = [{ RandomCrop = { padding = 2 } }, { RandomResizedCrop = { scale = [0.5, 1.0] } }]"
+    )
+    ended = place.run("sweep", "-n", "own.toml")
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_a_model_whose_trials_are_done_is_not_tried_again(place: Place) -> None:
+    told = place.home / "told"
+    (place.home / "nets.py").write_text(f"open({str(told)!r}, 'a').write('imported ')\n{NETS}")
+    command = ("sweep", *SMALL, "--model", "nets.py:net", "--batch-size", "8")
+    assert place.run(*command).returncode == 0
+    before = told.read_text()
+    assert before.count("imported") >= 2, "once to try it, once to train"
+    again = place.run(*command)
+    assert again.stderr == "nothing left to do: 1 done, 0 skipped, 0 failed before\n"
+    assert told.read_text() == before
+
+
+# ---- many images ----
+
+
+def test_without_a_terminal_many_images_are_announced_and_made(place: Place) -> None:
+    started = place.start("sweep", "--device", "cpu", "--data", "procedural:3000")
+    assert started.stderr is not None
+    lines = [started.stderr.readline() for _ in range(3)]
+    started.kill()
+    started.communicate()
+    assert "first 3,000 + 300 images to make (about 0.3 GB)" in lines[1]
+    assert re.match(
+        rf"Making these images takes about 0\.3 GB in {place.home}/images and about \d+ s on \d+ CPU.*"
+        r"--data procedural:640.*--data FOLDER.* There is no terminal to ask on: they are made now\.\n",
+        lines[2],
+    )
+
+
+def _on_a_terminal(place: Place, answer: bytes, *arguments: str) -> tuple[int, str]:
+    """Exit code and screen of a sweep whose user types `answer` where they are asked; Ctrl-C once images are made."""
+    ours, theirs = pty.openpty()
+    running = subprocess.Popen(
+        [sys.executable, "-m", "gpubench", "sweep", "--device", "cpu", *arguments], cwd=place.home,
+        env=place.environment, stdin=theirs, stdout=subprocess.DEVNULL, stderr=theirs, start_new_session=True,
+    )  # fmt: skip
+    os.close(theirs)
+    screen, answered, stopped = "", False, False
+    while select.select([ours], [], [], LIMIT_S)[0]:
+        try:
+            screen += os.read(ours, 4096).decode(errors="replace")
+        except OSError:  # nobody holds the other end any more
+            break
+        if "[Y/n]" in screen and not answered:
+            answered = True
+            os.write(ours, answer)
+        if "making images" in screen and not stopped:
+            stopped = True
+            running.send_signal(signal.SIGINT)
+    os.close(ours)
+    return running.wait(LIMIT_S), screen
+
+
+@pytest.mark.parametrize("answer", [b"n\n", b"No\n", b"\x04", b"maybe\nn\n"])
+def test_on_a_terminal_it_asks_before_it_makes_many_images(place: Place, answer: bytes) -> None:
+    code, screen = _on_a_terminal(place, answer, "--data", "procedural")
+    assert code == 130
+    assert "Making these images takes about 1.1 GB" in screen
+    assert f"Make about 1.1 GB of images in {place.home}/images? [Y/n]" in screen.replace("\r\n", "")
+    assert "nothing was made, nothing was run" in screen
+    assert place.files() <= {"results"}
+
+
+@pytest.mark.parametrize("answer", [b"\n", b"y\n"])
+def test_a_yes_makes_them(place: Place, answer: bytes) -> None:
+    code, screen = _on_a_terminal(place, answer, "--data", "procedural:3000")
+    assert code == 75
+    assert "images: 3,000 + 300 images to make" in screen
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--data", "procedural:3000", "--yes"), ("--data", "procedural:3000", "-y"), ()]
+)
+def test_nobody_is_asked_with_yes_and_for_few_images(place: Place, arguments: Sequence[str]) -> None:
+    code, screen = _on_a_terminal(place, b"", *arguments)
+    assert code == 75
+    assert "[Y/n]" not in screen
+    assert "There is no terminal" not in screen
 
 
 # What the second of two values would take away silently: (arguments, words of the line).
@@ -440,7 +648,7 @@ def test_a_sweep_can_be_stopped_and_killed_and_goes_on(place: Place) -> None:
     hold = place.home / "hold"
     hold.touch()
     (place.home / "nets.py").write_text(HELD.format(hold=str(hold)))
-    command = ("sweep", *TINY, "--model", "nets.py:net", "--batch-size", "8,16", "--workers", "1")
+    command = ("sweep", *SMALL, "--model", "nets.py:net", "--batch-size", "8,16", "--workers", "1")
 
     killed = place.start(*command)
     family = _in_training(killed)
