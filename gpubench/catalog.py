@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
-from gpubench.errors import unknown
+from gpubench.errors import UsageError, unknown
 
 Files = Literal["full", "resized", "decoded", "memory", "none"]
 
@@ -99,6 +100,28 @@ VARIANTS: dict[str, Variant] = {
     ),
     "synthetic": Variant(files="none", answers="the GPU's own limit: one resident batch, no input pipeline"),
 }
+
+# Every transform of torchvision.transforms.v2, kept here because the plan must know them without importing
+# torchvision. A test compares the two lists.
+TORCHVISION_TRANSFORMS: tuple[str, ...] = (
+    "AugMix", "AutoAugment", "CenterCrop", "ClampBoundingBoxes", "ClampKeyPoints", "ColorJitter", "Compose",
+    "ConvertBoundingBoxFormat", "ConvertImageDtype", "CutMix", "ElasticTransform", "FiveCrop", "GaussianBlur",
+    "GaussianNoise", "Grayscale", "Identity", "JPEG", "Lambda", "LinearTransformation", "MixUp", "Normalize",
+    "PILToTensor", "Pad", "RGB", "RandAugment", "RandomAdjustSharpness", "RandomAffine", "RandomApply",
+    "RandomAutocontrast", "RandomChannelPermutation", "RandomChoice", "RandomCrop", "RandomEqualize",
+    "RandomErasing", "RandomGrayscale", "RandomHorizontalFlip", "RandomInvert", "RandomIoUCrop", "RandomOrder",
+    "RandomPerspective", "RandomPhotometricDistort", "RandomPosterize", "RandomResize", "RandomResizedCrop",
+    "RandomRotation", "RandomShortestSize", "RandomSolarize", "RandomVerticalFlip", "RandomZoomOut", "Resize",
+    "SanitizeBoundingBoxes", "SanitizeKeyPoints", "ScaleJitter", "SetClampingMode", "TenCrop", "ToDtype",
+    "ToImage", "ToPILImage", "ToPureTensor", "ToTensor", "TrivialAugmentWide", "UniformTemporalSubsample",
+)  # fmt: skip
+
+DEVICE_TRANSFORMS: dict[str, tuple[str, ...]] = {
+    "RandomCrop": ("size", "padding"),
+    "RandomHorizontalFlip": ("p",),
+    "RandomResizedCrop": ("size", "scale", "ratio"),
+}
+"""Transforms on the GPU, and the arguments of each: those of `gpubench.train.data.on_device`, as a test sees to."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -201,9 +224,20 @@ def models() -> tuple[str, ...]:
     return (*SMALL_MODELS, *TORCHVISION_MODELS)
 
 
+def is_user_model(name: str) -> bool:
+    """Whether the name reads `path/to/file.py:function`."""
+    return ".py:" in name
+
+
 def check_model(name: str) -> None:
     """Raises UsageError unless `name` is a known model or reads `path/to/file.py:function`."""
-    if ".py:" in name:
-        return
-    if name not in SMALL_MODELS and name not in TORCHVISION_MODELS:
-        raise unknown("model", name, models())
+    path, _, function = name.rpartition(":") if is_user_model(name) else (name, "", "")
+    if path.endswith(".py") and not function.isidentifier():
+        if not Path(path).is_file():
+            raise UsageError(
+                f"model {name!r}: there is no file {path}; a model of your own is FILE.py:FUNCTION"
+            )
+        raise UsageError(f"model {name!r} names no function: write FILE.py:FUNCTION, for example {path}:net")
+    if not is_user_model(name) and name not in SMALL_MODELS and name not in TORCHVISION_MODELS:
+        own = "/" in name or ":" in name
+        raise unknown("model", name, models(), "a model of your own is FILE.py:FUNCTION" if own else "")

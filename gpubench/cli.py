@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 
-from gpubench import __version__
-from gpubench.errors import GpubenchError, UsageError
+from gpubench import __version__, usage
+from gpubench.errors import GpubenchError, UnusableError, UsageError
 
 app = typer.Typer(
     name="gpubench",
+    cls=usage.Group,
+    context_settings=dict(usage.SETTINGS),
     help="Trains real networks over a grid of configurations and leaves a table that can be trusted.",
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-data_app = typer.Typer(help="Image folders: make, resize, list.")
+data_app = typer.Typer(cls=usage.Group, help="Image folders: make, resize, list.")
 app.add_typer(data_app, name="data", rich_help_panel="Keep")
-
-Text = Annotated[str | None, typer.Option(metavar="VALUES")]
 
 
 def _version(wanted: bool) -> None:
@@ -45,11 +46,17 @@ def _field(name: str, text: str, *, metavar: str | None = "VALUES") -> Any:
     return typer.Option(name, metavar=metavar, help=text, rich_help_panel="What to try (lists and ranges)")
 
 
-def _how(*names: str, text: str, metavar: str | None = None) -> Any:
-    return typer.Option(*names, metavar=metavar, help=text, rich_help_panel="How to run it")
+def _how(
+    *names: str, text: str, metavar: str | None = None, parser: Callable[[Any], Any] | None = None
+) -> Any:
+    return typer.Option(*names, metavar=metavar, help=text, parser=parser, rich_help_panel="How to run it")
 
 
-@app.command(rich_help_panel="Measure")
+def _count(name: str, text: str, *, least: int = 0) -> Any:
+    return typer.Option(name, metavar="N", help=text, parser=usage.whole(name, least))
+
+
+@app.command(cls=usage.Command, rich_help_panel="Measure")
 def sweep(
     experiment: Annotated[
         Path | None,
@@ -66,7 +73,7 @@ def sweep(
     ] = None,
     gpus: Annotated[str | None, _field("--gpus", "number of GPUs: 1,2,4")] = None,
     gpu_ids: Annotated[str | None, _field("--gpu-ids", "explicit GPUs: 0+1,2+3")] = None,
-    device: Annotated[str | None, _field("--device", "cuda or cpu", metavar="NAME")] = None,
+    device: Annotated[str | None, _field("--device", "cuda or cpu", metavar="NAME,…")] = None,
     cpus: Annotated[str | None, _field("--cpus", "CPUs that a trial is bound to: 1,2,4")] = None,
     cpu_sharing: Annotated[
         str | None, _field("--cpu-sharing", "shared or pinned: CPUs of jobs that run together")
@@ -80,7 +87,7 @@ def sweep(
         _field("--variant", "crop-resize, pre-resized, gpu-augment, cached, synthetic, or the file's own"),
     ] = None,
     data: Annotated[
-        str | None, _field("--data", "image folder, procedural, cifar10, mnist, …", metavar="PATH|NAME")
+        str | None, _field("--data", "image folder, procedural, cifar10, mnist, …", metavar="PATH|NAME,…")
     ] = None,
     precision: Annotated[str | None, _field("--precision", "fp32, tf32, bf16, fp16")] = None,
     workers: Annotated[str | None, _field("--workers", "loader processes of the whole trial")] = None,
@@ -97,7 +104,7 @@ def sweep(
     ] = None,
     seed: Annotated[str | None, _field("--seed", "seed of weights, order and augmentation")] = None,
     gpu_mem_cap: Annotated[
-        str | None, _field("--gpu-mem-cap", "answer like a smaller card: 12GiB", metavar="SIZE")
+        str | None, _field("--gpu-mem-cap", "answer like a smaller card: 12GiB", metavar="SIZE,…")
     ] = None,
     set_: Annotated[
         list[str] | None, _field("--set", "any trial field, one value or an axis", metavar="FIELD=VALUES")
@@ -126,7 +133,13 @@ def sweep(
         ),
     ] = False,
     repeats: Annotated[
-        int | None, _how("--repeats", text="Repeat each trial with seed + 0, 1, …", metavar="N")
+        int | None,
+        _how(
+            "--repeats",
+            text="Repeat each trial with seed + 0, 1, …",
+            metavar="N",
+            parser=usage.whole("--repeats", 1),
+        ),
     ] = None,
     timeout: Annotated[
         str | None, _how("--timeout", text="Deadline of each trial: 90s, 10m, 2h", metavar="TIME")
@@ -141,6 +154,7 @@ def sweep(
     allow_busy: Annotated[
         bool, _how("--allow-busy", text="Measure on GPUs that somebody else keeps busy, all the same.")
     ] = False,
+    yes: Annotated[bool, _how("--yes", "-y", text="Make images without asking first.")] = False,
     fresh: Annotated[bool, _how("--fresh", text="Run everything again; earlier records are kept.")] = False,
     out: Annotated[
         Path | None, _how("--out", text="Results folder (default: results/NAME)", metavar="FOLDER")
@@ -161,8 +175,7 @@ def sweep(
         "until_top1": until_top1, "breakdown": "true" if breakdown else None,
         "seed": seed, "gpu_mem_cap_mib": gpu_mem_cap, "copies": copies, "cpu_sharing": cpu_sharing,
     }  # fmt: skip
-    fields = {name: value for name, value in named.items() if value is not None}
-    fields |= _assigned(set_ or ())
+    fields = _fields(named, set_ or ())
     for text in exclude or ():
         assignments(text, "--exclude")
     options = Options(
@@ -182,15 +195,18 @@ def sweep(
             retry=retry,
             fresh=fresh,
             allow_busy=allow_busy,
+            yes=yes,
             out=out,
             mode="plan" if dry_run else "quiet" if quiet else "json" if json_ else "table",
         )
     )
 
 
-@app.command(rich_help_panel="Read")
+@app.command(cls=usage.Command, rich_help_panel="Read")
 def table(
-    results: Annotated[Path | None, typer.Argument(help="Results folder; none: the newest one.")] = None,
+    results: Annotated[
+        Path | None, typer.Argument(metavar="RESULTS", help="Results folder; none: the newest one.")
+    ] = None,
     columns: Annotated[
         str | None,
         typer.Option(
@@ -208,10 +224,11 @@ def table(
     raise typer.Exit(command.table(results, markdown=markdown, sources=sources, columns=columns))
 
 
-@app.command(rich_help_panel="Read")
+@app.command(cls=usage.Command, rich_help_panel="Read")
 def predict(
     results: Annotated[
-        list[Path] | None, typer.Argument(help="Results folders; none: all that sweeps have written here.")
+        list[Path] | None,
+        typer.Argument(metavar="RESULTS", help="Results folders; none: all that sweeps have written here."),
     ] = None,
     job: Annotated[
         list[str] | None,
@@ -242,29 +259,36 @@ def predict(
     from gpubench.experiment.experiment import Options
     from gpubench.runner.predict import command
 
-    fields = _assigned(set_ or ())
-    if copies is not None:
-        fields["copies"] = copies
+    fields = _fields({"copies": copies}, set_ or ())
     options = Options(fields=fields, jobs=tuple(job or ()), pairs=pairs)
     raise typer.Exit(command.predict(results or (), options, experiment=experiment, markdown=markdown))
 
 
-def _assigned(texts: Iterable[str]) -> dict[str, str]:
-    """What --set gives: field -> values, as text."""
+def _fields(named: Mapping[str, str | None], texts: Iterable[str]) -> dict[str, str]:
+    """Trial field -> its values as text: those with an option of their own, and what --set gives.
+
+    Raises UsageError for a field that is given twice.
+    """
     from gpubench.experiment.values import check_field
 
-    fields: dict[str, str] = {}
+    fields = {name: value for name, value in named.items() if value is not None}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals:
             raise UsageError(f"--set: {text!r} is not FIELD=VALUES")
-        fields[check_field(name.strip().replace("-", "_"))] = value
+        field = check_field(name.strip().replace("-", "_"))
+        if field in fields:
+            both = f"--set {field}={fields[field]},{value}"
+            raise UsageError(f"{field} is given twice; give all its values at once: {both}")
+        fields[field] = value
     return fields
 
 
-@app.command(rich_help_panel="Read")
+@app.command(cls=usage.Command, rich_help_panel="Read")
 def audit(
-    results: Annotated[Path | None, typer.Argument(help="Results folder; none: the newest one.")] = None,
+    results: Annotated[
+        Path | None, typer.Argument(metavar="RESULTS", help="Results folder; none: the newest one.")
+    ] = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="As Markdown.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="A JSON line for each rule.")] = False,
 ) -> None:
@@ -277,7 +301,7 @@ def audit(
     raise typer.Exit(audit_command.audit(results, form=form))
 
 
-@app.command(rich_help_panel="Read")
+@app.command(cls=usage.Command, rich_help_panel="Read")
 def doctor(
     json_: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
 ) -> None:
@@ -296,13 +320,15 @@ def _data(context: typer.Context) -> None:
         print(context.get_help())
 
 
-@data_app.command("make")
+@data_app.command("make", cls=usage.Command)
 def data_make(
-    folder: Annotated[Path | None, typer.Argument(help="Where; none: the place where sweeps look.")] = None,
-    images: Annotated[int, typer.Option(help="Training images.", min=1)] = 10_240,
-    val_images: Annotated[int, typer.Option(help="Validation images.", min=1)] = 1_024,
-    classes: Annotated[int, typer.Option(help="Classes.", min=1)] = 16,
-    seed: Annotated[int, typer.Option(help="Seed of every image.")] = 0,
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="FOLDER", help="Where; none: the place where sweeps look.")
+    ] = None,
+    images: Annotated[int, _count("--images", "Training images, 1 or more.", least=1)] = 10_240,
+    val_images: Annotated[int, _count("--val-images", "Validation images, 1 or more.", least=1)] = 1_024,
+    classes: Annotated[int, _count("--classes", "Classes, 1 or more.", least=1)] = 16,
+    seed: Annotated[int, _count("--seed", "Seed of every image, 0 or more.")] = 0,
 ) -> None:
     """Build the procedural JPEG images."""
     from gpubench.runner import data_command
@@ -310,11 +336,11 @@ def data_make(
     data_command.make(folder, images=images, val_images=val_images, classes=classes, seed=seed)
 
 
-@data_app.command("resize")
+@data_app.command("resize", cls=usage.Command)
 def data_resize(
     source: Annotated[Path, typer.Argument(metavar="SRC", help="Image folder.")],
     target: Annotated[Path, typer.Argument(metavar="DST", help="New folder.")],
-    size: Annotated[int, typer.Option(help="Side of the square copies in pixels.", min=8)] = 224,
+    size: Annotated[int, _count("--size", "Side of the square copies in pixels, 8 or more.", least=8)] = 224,
 ) -> None:
     """Make the pre-resized copy of an image folder."""
     from gpubench.runner import data_command
@@ -322,7 +348,7 @@ def data_resize(
     data_command.resize(source, target, size=size)
 
 
-@data_app.command("list")
+@data_app.command("list", cls=usage.Command)
 def data_list() -> None:
     """List the variants and the data sets known by name."""
     from gpubench.runner import data_command
@@ -337,14 +363,19 @@ def main() -> NoReturn:
     except GpubenchError as error:
         _complain(str(error))
         code = error.exit_code
+    except OSError as error:
+        if error.filename is None:
+            raise
+        # A path that somebody named: too long, a link in circles, on a disk that fails.
+        _complain(f"can't use {os.fsdecode(error.filename)}: {error.strerror}")
+        code = UnusableError.exit_code
     except typer.Abort:  # Ctrl-C before a sweep has begun
         code = 130
     except Exception as error:
         # The command line library's own usage errors know their words and their exit code.
         if not hasattr(error, "format_message"):
             raise
-        path = getattr(getattr(error, "ctx", None), "command_path", "gpubench")
-        _complain(f"{error.format_message()}; see {path} --help")
+        _complain(usage.told(error))
         code = getattr(error, "exit_code", 2)
     except KeyboardInterrupt:
         code = 130

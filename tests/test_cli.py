@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -19,10 +21,11 @@ import pytest
 import gpubench
 from gpubench.result import COLUMNS
 
-TINY = (
-    "--model", "lenet", "--device", "cpu", "--set", "input_size=28", "--data", "procedural:64x32",
+SMALL = (
+    "--device", "cpu", "--set", "input_size=28", "--data", "procedural:64x32",
     "--epochs", "2",
 )  # fmt: skip
+TINY = ("--model", "lenet", *SMALL)
 LIMIT_S = 60
 
 
@@ -72,6 +75,8 @@ WRONG: list[tuple[Sequence[str], int, str]] = [
     (["sweep", "--set", "batch_size"], 2, "'batch_size' is not FIELD=VALUES"),
     (["sweep", "--model", "mobilnet_v2"], 2, "unknown model 'mobilnet_v2': did you mean mobilenet_v2?"),
     (["sweep", "--model", "gone.py:net"], 2, "there is no file gone.py"),
+    (["sweep", "--model", "gone.py"], 2, "there is no file gone.py; a model of your own is FILE.py:FUNCTION"),
+    (["sweep", "--model", "./nets:net"], 2, "a model of your own is FILE.py:FUNCTION"),
     (["sweep", "--variant", "pre-resize"], 2, "unknown variant 'pre-resize': did you mean pre-resized?"),
     (["sweep", "--strategy", "dpp"], 2, "unknown strategy 'dpp': did you mean "),
     (["sweep", "--optimizer", "adm"], 2, "unknown optimizer 'adm': did you mean adam?"),
@@ -82,8 +87,14 @@ WRONG: list[tuple[Sequence[str], int, str]] = [
     (["sweep", "--batch-size", "8", "--batch-per-gpu", "8"], 2, "beside batch_size"),
     (["sweep", "--zip", "batch_size=1/2"], 2, "--zip: "),
     (["sweep", "--exclude", "strategy"], 2, "--exclude: 'strategy' is not FIELD=VALUE"),
-    (["sweep", "--repeats", "0"], 2, "--repeats: 0"),
-    (["sweep", "--repeats", "many"], 2, "--repeats"),
+    (["sweep", "--repeats", "0"], 2, "--repeats must be at least 1, not 0"),
+    (["sweep", "--repeats", "many"], 2, "--repeats must be a whole number, not 'many'"),
+    (["sweep", "--lr", "0.1"], 2, "lr is a trial field: write --set lr=VALUES"),
+    (["predict", "--batch-size=8"], 2, "batch_size is a trial field: write --set batch_size=VALUES"),
+    (["sweep", "--batch_size", "8"], 2, "(Possible options: --batch-size)"),
+    (["sweep", "--batch-size"], 2, "'--batch-size' requires an argument; see "),
+    (["data", "make", "--images", "0"], 2, "--images must be at least 1, not 0"),
+    (["data", "resize", "empty", "new", "--size", "x"], 2, "--size must be a whole number, not 'x'"),
     (["sweep", "--timeout", "soon"], 2, "'soon' is not a time"),
     (["sweep", "--retry", "faild"], 2, "did you mean failed?"),
     (["sweep", "--order", "ranom"], 2, "did you mean random?"),
@@ -161,7 +172,323 @@ def test_wrong_input_is_one_line_and_nothing_written(
     assert place.files() == before
 
 
+LONG = "a" * 300
+# (arguments, exit code, words of the line), where the images of `bad` hold a dead link and `loop` is a link to itself.
+PATHS: list[tuple[Sequence[str], int, str]] = [
+    (
+        ["sweep", "--device", "cpu", "--data", "bad"],
+        2,
+        "bad/a/x.jpg is a link to gone.jpg, which is not there",
+    ),
+    (["sweep", "-n", "--device", "cpu", "--data", "./bad"], 2, "x.jpg is a link to gone.jpg"),
+    (["sweep", "--device", "cpu", "--variant", "cached", "--data", "bad"], 2, "x.jpg is a link to gone.jpg"),
+    (["data", "resize", "bad", "new"], 2, "x.jpg is a link to gone.jpg"),
+    (["data", "resize", "pipe", "new"], 2, "pipe/a/x.jpg is no file: remove it"),
+    (["sweep", "--data", "./pipe"], 2, "pipe/a/x.jpg is no file: remove it"),
+    (["data", "resize", "circle", "new"], 2, "leads back to a folder that it lies in"),
+    (["data", "resize", "loop", "new"], 2, "does not exist"),
+    (["data", "make", "loop"], 4, "can't use "),
+    (["sweep", "--data", LONG], 4, "File name too long"),
+    (["sweep", "--data", f"./{LONG}"], 4, "File name too long"),
+    (["sweep", "--variant", LONG], 4, "File name too long"),
+    (["sweep", "--model", f"{LONG}.py:net"], 4, "File name too long"),
+    (["sweep", "--device", "cpu", "--out", LONG], 4, "File name too long"),
+    (["table", LONG], 4, "File name too long"),
+    (["audit", LONG], 4, "File name too long"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "words"), PATHS, ids=[" ".join(a)[:60] for a, _, _ in PATHS])
+def test_a_bad_path_is_one_line_and_nothing_waits_or_is_written(
+    place: Place, arguments: Sequence[str], code: int, words: str
+) -> None:
+    for name in ("bad", "pipe", "circle"):
+        (place.home / name / "a").mkdir(parents=True)
+        (place.home / name / "a" / "1.jpg").write_bytes(b"x")
+    (place.home / "bad" / "a" / "x.jpg").symlink_to("gone.jpg")
+    os.mkfifo(place.home / "pipe" / "a" / "x.jpg")
+    (place.home / "circle" / "a" / "up").symlink_to("..")
+    (place.home / "loop").symlink_to("loop")
+    ended = place.run(*arguments)
+    assert (ended.returncode, ended.stdout) == (code, "")
+    assert re.fullmatch(r"gpubench: [^\n]+\n", ended.stderr), ended.stderr
+    assert words in ended.stderr
+    assert {path.name for path in place.home.iterdir()} == {"bad", "pipe", "circle", "loop"}
+
+
+# ---- what users write themselves ----
+
+NETS = """
+from torch import nn
+
+def net(num_classes, channels, input_size):
+    return nn.Sequential(nn.Flatten(), nn.Linear(channels * input_size**2, num_classes))
+
+def reads_its_weights(num_classes, channels, input_size):  # which the meta device has none of
+    made = net(num_classes, channels, input_size)
+    return made if made[1].weight.sum().item() < 1e9 else None
+
+def deep(num_classes, depth):
+    return net(num_classes, 3, 28)
+
+def typo(num_classes):
+    return nn.Linaer(3, num_classes)
+
+def number(num_classes):
+    return num_classes
+
+def leaves(num_classes):
+    raise SystemExit("no")
+"""
+VARIANT = """
+name = "x"
+[fixed]
+variant = "own"
+device = "cpu"
+data = "procedural:64x32"
+model = "lenet"
+input_size = 28
+batch_size = 8
+[variants.own]
+"""
+# (file of the model or variant, words of the line)
+OWN: list[tuple[str, str]] = [
+    ("nets.py", "names no function: write FILE.py:FUNCTION, for example nets.py:net"),
+    ("nets.py:", "names no function"),
+    ("nets.py:nett", "unknown function of nets.py 'nett': did you mean net?"),
+    ("nets.py:deep", "the function wants 'depth', but it is called by name with those of num_classes"),
+    ("nets.py:typo", "nets.py, line 15: AttributeError: module 'torch.nn' has no attribute 'Linaer'"),
+    ("nets.py:number", "returned int, not a torch.nn.Module"),
+    ("nets.py:leaves", "nets.py, line 21: SystemExit: no"),
+    ("syntax.py:net", "syntax.py, line 2: SyntaxError: "),
+    ("missing.py:net", "missing.py, line 1: ModuleNotFoundError: No module named 'nosuchmodule'"),
+    ("beside.py:net", "missing.py, line 1: ModuleNotFoundError: No module named 'nosuchmodule'"),
+    ("empty.py:net", "empty.py defines no function"),
+    (
+        'cpu = ["RandomHorizontalFlop"]',
+        "unknown transform on the CPU 'RandomHorizontalFlop': did you mean RandomHor",
+    ),
+    ("cpu = [{ RandomErasing = { q = 1 } }]", "transform RandomErasing: "),
+    ('cpu = [{ Resize = { size = "big" } }]', "transform Resize: "),
+    (
+        'gpu = ["RandomHorizontalFlop"]',
+        "unknown transform on the GPU 'RandomHorizontalFlop': did you mean RandomHor",
+    ),
+    (
+        "gpu = [{ RandomCrop = { paddin = 8 } }]",
+        "unknown argument of RandomCrop on the GPU 'paddin': did you mean padding",
+    ),
+    ('gpu = [{ RandomCrop = { padding = "a lot" } }]', "transform RandomCrop on the GPU: "),
+    (
+        "gpu = [{ RandomCrop = {}, RandomHorizontalFlip = {} }]",
+        "one for each brace, not RandomCrop, RandomHor",
+    ),
+]
+
+
+def asked_with(place: Place, own: str) -> Sequence[str]:
+    """The command that trains with a user's own model or variant."""
+    (place.home / "nets.py").write_text(NETS)
+    (place.home / "syntax.py").write_text("x = 1\ndef net(:\n    pass\n")
+    (place.home / "missing.py").write_text("import nosuchmodule\ndef net(num_classes): pass\n")
+    (place.home / "beside.py").write_text("from missing import net\n")
+    (place.home / "empty.py").write_text("")
+    (place.home / "own.toml").write_text(VARIANT + own)
+    return ["sweep", *SMALL, "--model", own] if ".py" in own else ["sweep", "own.toml"]
+
+
+def _refused(place: Place, words: str, *arguments: str) -> None:
+    before = place.files()
+    ended = place.run(*arguments)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert re.fullmatch(r"gpubench: [^\n]+\n", ended.stderr), ended.stderr
+    assert words in ended.stderr
+    assert not {path for path in place.files() - before if "__pycache__" not in path}
+
+
+@pytest.mark.parametrize(("own", "words"), OWN, ids=[own for own, _ in OWN])
+def test_what_users_wrote_themselves_is_tried_by_a_plan(place: Place, own: str, words: str) -> None:
+    _refused(place, words, *asked_with(place, own), "-n")
+
+
+@pytest.mark.parametrize(("own", "words"), [OWN[4], OWN[12]])
+def test_what_users_wrote_themselves_is_tried_before_anything_is_made(
+    place: Place, own: str, words: str
+) -> None:
+    asked = asked_with(place, own)
+    _refused(place, words, *asked)
+    (place.home / "results" / "there" / "records").mkdir(parents=True)  # a folder that has been there before
+    _refused(place, words, *asked, "--out", "results/there")
+
+
+@pytest.mark.parametrize("function", ["net", "reads_its_weights"])
+def test_a_right_model_is_not_refused(place: Place, function: str) -> None:
+    (place.home / "nets.py").write_text(NETS)
+    ended = place.run("sweep", "-n", *SMALL, "--model", f"nets.py:{function}", "--batch-size", "8")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "1 trial to run" in ended.stdout
+
+
+def test_right_transforms_are_not_refused(place: Place) -> None:
+    (place.home / "own.toml").write_text(
+        VARIANT + 'files = "resized"\ncpu = ["RandomHorizontalFlip", { RandomErasing = { p = 0.2 } }, '
+        '{ RandomResizedCrop = { size = "$input_size", interpolation = "bicubic" } }]\n'
+        "gpu = [{ RandomCrop = { padding = 2 } }, { RandomResizedCrop = { scale = [0.5, 1.0] } }]"
+    )
+    ended = place.run("sweep", "-n", "own.toml")
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_a_model_whose_trials_are_done_is_not_tried_again(place: Place) -> None:
+    told = place.home / "told"
+    (place.home / "nets.py").write_text(f"open({str(told)!r}, 'a').write('imported ')\n{NETS}")
+    command = ("sweep", *SMALL, "--model", "nets.py:net", "--batch-size", "8")
+    assert place.run(*command).returncode == 0
+    before = told.read_text()
+    assert before.count("imported") >= 2, "once to try it, once to train"
+    again = place.run(*command)
+    assert again.stderr == "nothing left to do: 1 done, 0 skipped, 0 failed before\n"
+    assert told.read_text() == before
+
+
+# ---- many images ----
+
+
+def test_without_a_terminal_many_images_are_announced_and_made(place: Place) -> None:
+    started = place.start("sweep", "--device", "cpu", "--data", "procedural:3000")
+    assert started.stderr is not None
+    lines = [started.stderr.readline() for _ in range(3)]
+    started.kill()
+    started.communicate()
+    assert "first 3,000 + 300 images to make (about 0.3 GB)" in lines[1]
+    assert re.match(
+        rf"Making these images takes about 0\.3 GB in {place.home}/images and about \d+ s on \d+ CPU.*"
+        r"--data procedural:640.*--data FOLDER.* There is no terminal to ask on: they are made now\.\n",
+        lines[2],
+    )
+
+
+def _on_a_terminal(place: Place, answer: bytes, *arguments: str) -> tuple[int, str]:
+    """Exit code and screen of a sweep whose user types `answer` where they are asked; Ctrl-C once images are made."""
+    ours, theirs = pty.openpty()
+    running = subprocess.Popen(
+        [sys.executable, "-m", "gpubench", "sweep", "--device", "cpu", *arguments], cwd=place.home,
+        env=place.environment, stdin=theirs, stdout=subprocess.DEVNULL, stderr=theirs, start_new_session=True,
+    )  # fmt: skip
+    os.close(theirs)
+    screen, answered, stopped = "", False, False
+    while select.select([ours], [], [], LIMIT_S)[0]:
+        try:
+            screen += os.read(ours, 4096).decode(errors="replace")
+        except OSError:  # nobody holds the other end any more
+            break
+        if "[Y/n]" in screen and not answered:
+            answered = True
+            os.write(ours, answer)
+        if "making images" in screen and not stopped:
+            stopped = True
+            running.send_signal(signal.SIGINT)
+    os.close(ours)
+    return running.wait(LIMIT_S), screen
+
+
+@pytest.mark.parametrize("answer", [b"n\n", b"No\n", b"\x04", b"maybe\nn\n"])
+def test_on_a_terminal_it_asks_before_it_makes_many_images(place: Place, answer: bytes) -> None:
+    code, screen = _on_a_terminal(place, answer, "--data", "procedural")
+    assert code == 130
+    assert "Making these images takes about 1.1 GB" in screen
+    assert f"Make about 1.1 GB of images in {place.home}/images? [Y/n]" in screen.replace("\r\n", "")
+    assert "nothing was made, nothing was run" in screen
+    assert place.files() <= {"results"}
+
+
+@pytest.mark.parametrize("answer", [b"\n", b"y\n"])
+def test_a_yes_makes_them(place: Place, answer: bytes) -> None:
+    code, screen = _on_a_terminal(place, answer, "--data", "procedural:3000")
+    assert code == 75
+    assert "images: 3,000 + 300 images to make" in screen
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--data", "procedural:3000", "--yes"), ("--data", "procedural:3000", "-y"), ()]
+)
+def test_nobody_is_asked_with_yes_and_for_few_images(place: Place, arguments: Sequence[str]) -> None:
+    code, screen = _on_a_terminal(place, b"", *arguments)
+    assert code == 75
+    assert "[Y/n]" not in screen
+    assert "There is no terminal" not in screen
+
+
+# What the second of two values would take away silently: (arguments, words of the line).
+TWICE: list[tuple[Sequence[str], str]] = [
+    (["sweep", "--batch-size", "8", "--batch-size=16"], "values at once: --batch-size 8,16"),
+    (["sweep", "--variant", "cached", "--variant", "synthetic"], "--variant cached,synthetic"),
+    (["sweep", "--model", "mlp", "-n", "--model", "lenet"], "at once: --model mlp,lenet"),
+    (["sweep", "--device", "cpu", "--device", "cuda"], "at once: --device cpu,cuda"),
+    (["sweep", "--gpu-mem-cap", "1GiB", "--gpu-mem-cap", "2GiB"], "at once: --gpu-mem-cap 1GiB,2GiB"),
+    (["sweep", "--retry", "failed", "--retry", "oom"], "at once: --retry failed,oom"),
+    (
+        ["sweep", "--set", "lr=0.1", "--set", "lr=0.2"],
+        "lr is given twice; give all its values at once: --set lr=0.1,0.2",
+    ),
+    (["sweep", "--batch-size", "8", "--set", "batch-size=16"], "at once: --set batch_size=8,16"),
+    (["sweep", "--set", "batch_size=16", "--batch-size", "8"], "batch_size is given twice"),
+    (["sweep", "--gpu-mem-cap", "1G", "--set", "gpu_mem_cap_mib=9"], "gpu_mem_cap_mib is given twice"),
+    (["sweep", "--breakdown", "--set", "breakdown=false"], "breakdown is given twice"),
+    (["sweep", "--set", "lr=1", "--zip", "lr,seed=1/2"], "lr is given twice"),
+    (["sweep", "--batch-size", "8", "--set", "batch_per_gpu=8"], "batch_per_gpu is given beside batch_size"),
+    (["sweep", "--set", "gpu_ids=0", "--gpus", "1"], "is given beside gpu"),
+    (["sweep", "--out", "a", "--out", "b"], "--out is given twice; once is enough"),
+    (["sweep", "--repeats", "2", "--repeats", "3"], "--repeats is given twice; once is enough"),
+    (["sweep", "--timeout", "2", "--timeout", "3"], "--timeout is given twice; once is enough"),
+    (["predict", "--copies", "2", "--copies", "3"], "at once: --copies 2,3"),
+    (["predict", "--copies", "2", "--set", "copies=3"], "at once: --set copies=2,3"),
+    (["predict", "--set", "lr=1", "--set", "lr=2", "--copies", "2"], "at once: --set lr=1,2"),
+    (["predict", "--experiment", "a.toml", "--experiment", "b.toml"], "--experiment is given twice"),
+    (["table", "--columns", "power_w", "--columns", "-loss"], "at once: --columns power_w,-loss"),
+    (["data", "make", "--images", "32", "--images", "64"], "--images is given twice; once is enough"),
+    (["data", "resize", "empty", "new", "--size", "9", "--size", "10"], "--size is given twice"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "words"), TWICE, ids=[" ".join(a) for a, _ in TWICE])
+def test_what_is_given_twice_is_an_error_that_says_how_to_give_both(
+    place: Place, arguments: Sequence[str], words: str
+) -> None:
+    (place.home / "empty").mkdir()
+    before = place.files()
+    ended = place.run(*arguments)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert re.fullmatch(r"gpubench: [^\n]+\n", ended.stderr), ended.stderr
+    assert words in ended.stderr
+    assert place.files() == before
+
+
+def test_flags_given_twice_and_options_that_are_lists_do_no_harm(place: Place) -> None:
+    twice = ("-n", "-n", "--fresh", "--fresh", "--set", "lr=0.1", "--set", "seed=3", "--exclude", "lr=3",
+             "--exclude", "lr=4")  # fmt: skip
+    ended = place.run("sweep", *TINY, "--batch-size", "8", *twice)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
 # ---- help and plan ----
+
+
+COMMANDS = [(), ("sweep",), ("table",), ("predict",), ("audit",), ("doctor",), ("data",),
+            ("data", "make"), ("data", "resize"), ("data", "list")]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("width", ["80", "120"])
+def test_help_has_no_type_behind_a_flag_and_is_there_for_h(
+    place: Place, command: Sequence[str], width: str
+) -> None:
+    place.environment["COLUMNS"] = width
+    long, short = place.run(*command, "--help"), place.run(*command, "-h")
+    assert (long.returncode, short.returncode) == (0, 0)
+    assert long.stdout == short.stdout
+    assert "bool" not in long.stdout
+    assert "range" not in long.stdout.replace("lists and ranges", "")
 
 
 def test_help_names_the_commands(place: Place) -> None:
@@ -321,7 +648,7 @@ def test_a_sweep_can_be_stopped_and_killed_and_goes_on(place: Place) -> None:
     hold = place.home / "hold"
     hold.touch()
     (place.home / "nets.py").write_text(HELD.format(hold=str(hold)))
-    command = ("sweep", *TINY, "--model", "nets.py:net", "--batch-size", "8,16", "--workers", "1")
+    command = ("sweep", *SMALL, "--model", "nets.py:net", "--batch-size", "8,16", "--workers", "1")
 
     killed = place.start(*command)
     family = _in_training(killed)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -31,12 +32,16 @@ Layout = dict[str, tuple[str, Images]]
 
 
 def layout(root: str | os.PathLike[str]) -> Layout:
-    """All images of a folder. Raises UsageError where it does not exist or has none."""
+    """All images of a folder.
+
+    Raises UsageError where it does not exist or has none, and for an image that is no file or a link that goes round
+    in circles; UnusableError where the folder, or one below it, can't be read.
+    """
     top = Path(root).absolute()
-    if not top.is_dir():
-        problem = "is a file, not a folder" if top.exists() else "does not exist"
-        raise UsageError(f"the image folder {top} {problem}")
     try:
+        if not top.is_dir():
+            problem = "is a file, not a folder" if top.exists() else "does not exist"
+            raise UsageError(f"the image folder {top} {problem}")
         train = _images(top / "train")
         if not any(train.values()):
             found = _held_out(str(top), _images(top))
@@ -159,18 +164,31 @@ def _images(folder: Path) -> Images:
         return {}
     with os.scandir(folder) as entries:
         names = sorted(e.name for e in entries if e.is_dir() and not e.name.startswith("."))
-    return {name: sorted(_walk(f"{folder}/{name}", "")) for name in names}
+    return {name: sorted(_walk(f"{folder}/{name}", "", ())) for name in names}
 
 
-def _walk(folder: str, prefix: str) -> Iterator[str]:
+def _walk(folder: str, prefix: str, above: tuple[tuple[int, int], ...]) -> Iterator[str]:
+    """Paths of the images below `folder`. `above`: device and inode of the folders that lead to it."""
+    here = os.stat(folder)  # noqa: PTH116
+    way = (*above, (here.st_dev, here.st_ino))
+    if way[-1] in above:
+        raise UsageError(f"the link {folder} leads back to a folder that it lies in: remove it")
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.startswith("."):
                 continue  # an editor's or a file manager's own
-            if entry.name.lower().endswith(SUFFIXES):
+            if entry.is_dir():
+                yield from _walk(entry.path, f"{prefix}{entry.name}/", way)
+            elif entry.name.lower().endswith(SUFFIXES):
+                if not entry.is_file():
+                    raise UsageError(_no_file(entry))
                 yield prefix + entry.name
-            elif entry.is_dir():
-                yield from _walk(entry.path, f"{prefix}{entry.name}/")
+
+
+def _no_file(entry: os.DirEntry[str]) -> str:
+    if entry.is_symlink() and not Path(entry.path).exists():
+        return f"the image {entry.path} is a link to {os.readlink(entry.path)}, which is not there: mend or remove it"  # noqa: PTH115
+    return f"the image {entry.path} is no file: remove it (reading it could wait for ever)"
 
 
 def _content_hash(top: Path, found: Layout) -> str:
@@ -183,5 +201,17 @@ def _content_hash(top: Path, found: Layout) -> str:
     cut = len(str(top)) + 1
     digest = hashlib.sha256()
     for path in sorted(paths):
-        digest.update(f"{path[cut:]}\0{os.stat(path).st_size}\n".encode(errors="surrogateescape"))  # noqa: PTH116
+        digest.update(f"{path[cut:]}\0{_size(path)}\n".encode(errors="surrogateescape"))
     return digest.hexdigest()[:16]
+
+
+def _size(path: str) -> int:
+    """Bytes of an image. Raises UnusableError where it can't be read."""
+    try:
+        found = os.stat(path)  # noqa: PTH116
+    except OSError as error:
+        raise UnusableError(f"can't read the image {path}: {error.strerror}") from error
+    # Only where the mode leaves it open: asking costs as much as all the rest.
+    if not found.st_mode & stat.S_IROTH and not os.access(path, os.R_OK):
+        raise UnusableError(f"can't read the image {path}: no permission")
+    return found.st_size

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 from gpubench import catalog
@@ -69,8 +70,23 @@ def ready(data: str, files: Files, size: int, progress: Progress | None = None) 
     return decoded.decode(source, size=size, progress=progress)
 
 
-def plan_of(data: str, files: Files, size: int) -> list[str]:
-    """What `ready` would have to make first, in words, in that order; empty where all is there.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Step:
+    """Images that are to be made before a trial can read them."""
+
+    what: str
+    """`10,240 + 1,024 images to make`."""
+    place: Path
+    need_bytes: int
+    cpu_s: float | None = None
+    """About how long one CPU works at it, in seconds; None for images of unknown size."""
+
+    def __str__(self) -> str:
+        return f"{self.what} (about {built.amount(self.need_bytes)})"
+
+
+def plan_of(data: str, files: Files, size: int) -> list[Step]:
+    """What `ready` would have to make first, in that order; empty where all is there.
 
     Raises as `facts_of` does, and where something else lies in a place that is needed.
     """
@@ -80,18 +96,22 @@ def plan_of(data: str, files: Files, size: int) -> list[str]:
     count = f"{facts.train_images:,} + {facts.val_images:,} images"
     steps = []
     recipe = _procedural(data)
-    if recipe is not None and not built.is_done(make.default_root(recipe), recipe, folder.is_complete):
-        steps.append(f"{count} to make (about {built.amount(make.need_bytes(recipe))})")
+    if recipe is not None:
+        place = make.default_root(recipe)
+        if not built.is_done(place, recipe, folder.is_complete):
+            need, work = make.need_bytes(recipe), make.need_cpu_s(recipe)
+            steps.append(Step(what=f"{count} to make", place=place, need_bytes=need, cpu_s=work))
+    again = None if recipe is None else make.READ_SHARE * make.need_cpu_s(recipe)
     if files == "resized" and not _is_resized(Path(str(facts.root)), size):
-        place = resize.default_root(facts, size)
+        place, need = resize.default_root(facts, size), resize.need_bytes(facts, size)
         if not built.is_done(place, resize.resized_marker(facts, size), folder.is_complete):
-            room = built.amount(resize.need_bytes(facts, size))
-            steps.append(f"{count} to resize to {size}×{size} (about {room})")
+            what = f"{count} to resize to {size}×{size}"
+            steps.append(Step(what=what, place=place, need_bytes=need, cpu_s=again))
     if files == "decoded":
-        place = decoded.default_root(facts, size)
+        place, need = decoded.default_root(facts, size), decoded.need_bytes(facts, size)
         if not built.is_done(place, decoded.decoded_marker(facts, size), decoded.is_complete):
-            room = built.amount(decoded.need_bytes(facts, size))
-            steps.append(f"{count} to decode to {size}×{size} ({room})")
+            what = f"{count} to decode to {size}×{size}"
+            steps.append(Step(what=what, place=place, need_bytes=need, cpu_s=again))
     return steps
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from gpubench.datasets import built, folder
@@ -57,7 +58,7 @@ def resize(
     """
     facts = folder.scan(src)
     dst = default_root(facts, size) if dst is None else dst.absolute()
-    if dst.resolve().is_relative_to(src.resolve()):
+    if Path(os.path.realpath(dst)).is_relative_to(os.path.realpath(src)):
         raise UsageError(f"the copy {dst} would lie in its own source: name a folder outside of {src}")
     wanted = resized_marker(facts, size)
 

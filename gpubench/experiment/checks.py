@@ -77,7 +77,7 @@ def _batch(case: Case) -> str | None:
     if images > case.facts.train_images > 0 and case.variant.files != "none":
         return f"the data have only {case.facts.train_images:,} training images"
     if images and t.batch_size > images:
-        return f"a batch of {t.batch_size:,} is larger than the epoch of {images:,} images"
+        return f"a batch of {t.batch_size:,} is larger than the epoch of {images:,} image{'s' if images > 1 else ''}"
     return None
 
 
@@ -106,7 +106,7 @@ def _execution(case: Case) -> str | None:
 
 def _model(case: Case) -> str | None:
     t = case.trial
-    if t.width != 1.0 and t.model not in catalog.WIDTH_MODELS and ".py:" not in t.model:
+    if t.width != 1.0 and t.model not in catalog.WIDTH_MODELS and not catalog.is_user_model(t.model):
         return f"{t.model} has no width to set"
     return None
 
@@ -122,14 +122,16 @@ def _loaders(case: Case) -> str | None:
     t = case.trial
     ranks = t.devices if catalog.STRATEGIES[t.strategy].process_per_device else 1
     if t.workers and t.workers % ranks:
-        return f"{t.workers} workers can't be shared equally by {ranks} processes"
+        return (
+            f"{t.workers} worker{'s' if t.workers > 1 else ''} can't be shared equally by {ranks} processes"
+        )
     return None
 
 
 def _epochs(case: Case) -> str | None:
     t = case.trial
     if t.steps is None and t.warmup_epochs >= t.epochs:
-        return f"{t.warmup_epochs} warm-up of {t.epochs} epochs leaves none to measure"
+        return f"{t.warmup_epochs} warm-up of {t.epochs} epoch{'s' if t.epochs > 1 else ''} leaves none to measure"
     return None
 
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from gpubench import catalog, trial
 from gpubench.errors import UsageError, unknown
 from gpubench.experiment import values
-from gpubench.experiment.complaints import complaint
+from gpubench.experiment.complaints import complaint, first
 from gpubench.experiment.groups import Group, check_group, check_titles, copies_of, label, settled_by
 from gpubench.experiment.values import RIVALS
 
@@ -46,6 +46,11 @@ class Experiment:
     """Jobs that run together; the axes cross with them. None: every trial runs alone, or beside its copies."""
     repeats: int = 1
     timeout_s: float = DEFAULT_TIMEOUT_S
+
+    @property
+    def own_variants(self) -> dict[str, catalog.Variant]:
+        """Variants that the file defines, in place of a built-in one too."""
+        return {n: v for n, v in self.variants.items() if catalog.VARIANTS.get(n) != v}
 
     @property
     def varied(self) -> tuple[tuple[str, ...], ...]:
@@ -122,16 +127,16 @@ def parse(text: str, where: str) -> Experiment:
 
 
 def describe(error: ValidationError, model: type[BaseModel]) -> str:
-    """The first of pydantic's complaints in one line, with the nearest valid name for an unknown key."""
+    """One of pydantic's complaints in one line, with the nearest valid name for an unknown key."""
     # A name that isn't known first: what it was meant for is then missing, too.
-    first = next((e for e in error.errors() if e["type"] == "extra_forbidden"), error.errors()[0])
-    if first["type"] == "extra_forbidden":
+    extra = next((e for e in error.errors() if e["type"] == "extra_forbidden"), None)
+    if extra is not None:
         table = model
-        for part in first["loc"][:-1]:
+        for part in extra["loc"][:-1]:
             info = table.model_fields.get(part) if isinstance(part, str) else None
             table = (info and _table_in(info.annotation)) or table
-        return str(unknown("key", str(first["loc"][-1]), table.model_fields))
-    return complaint(first, model)
+        return str(unknown("key", str(extra["loc"][-1]), table.model_fields))
+    return complaint(first(error.errors(), model), model)
 
 
 def _table_in(annotation: Any) -> type[BaseModel] | None:
@@ -436,10 +441,9 @@ def to_toml(experiment: Experiment, resolved: Mapping[str, Any]) -> str:
         }
         for group in experiment.groups
     ]
-    own = {n: v for n, v in experiment.variants.items() if catalog.VARIANTS.get(n) != v}
     table["variants"] = {
         name: {**variant.definition(), **({"data": variant.data} if variant.data else {})}
-        for name, variant in own.items()
+        for name, variant in experiment.own_variants.items()
     }
     table["plan"] = dict(resolved)
     return tomli_w.dumps({k: v for k, v in table.items() if v not in ({}, [], "")})

@@ -61,10 +61,10 @@ def _configuration(fixed: Mapping[str, Any], rows: Sequence[Row], fields: Collec
     parts = []
     for field, words in said.items():
         if field in fixed and (field, fixed[field]) not in silent:
-            many = (
+            plural = (
                 words.split()[-1] in ("GPU", "rank", "worker", "CPU", "step", "image") and fixed[field] != 1
             )
-            parts.append(words.format(_value(field, fixed[field])) + ("s" if many else ""))
+            parts.append(words.format(_value(field, fixed[field])) + ("s" if plural else ""))
         if field == "model" and field in fixed and len(params := values(rows, "params_m")) == 1:
             parts.append(f"{params[0]:.3g} M parameters")
         if field == "precision" and field not in fixed and field not in fields:
@@ -95,7 +95,7 @@ def _machine(row: Row) -> str:
         count = f"{row['gpu_count']} × " if row.get("gpu_count") else ""
         parts.append(f"{count}{row['gpu_name']}")
     if row.get("cpu_name"):
-        count = f" ({row['cpu_count']} CPUs)" if row.get("cpu_count") else ""
+        count = f" ({many(row['cpu_count'], 'CPU')})" if row.get("cpu_count") else ""
         parts.append(f"{row['cpu_name']}{count}")
     return ", ".join(parts)
 

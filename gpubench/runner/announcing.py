@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpubench.datasets import locate
+from gpubench.datasets import built, locate
+from gpubench.datasets.locate import Step
 from gpubench.errors import GpubenchError
 from gpubench.experiment.plan import Plan
+from gpubench.report.words import many
 from gpubench.runner.estimate import words
 from gpubench.runner.state import Planned
 from gpubench.runner.sweep import Sweep
 
 
-def announcement_lines(work: Sweep, planned: Sequence[Planned]) -> list[str]:
-    """The two lines before a sweep starts."""
+def announcement_lines(work: Sweep, planned: Sequence[Planned], steps: Sequence[Step] = ()) -> list[str]:
+    """What is said before a sweep starts: what is to run, with which images. `steps`: what is to be made of them."""
     what = announcement(work, planned)
     done = sum(item.state == "done" for item in planned)
     skipped = sum(item.state == "skip" for item in planned)
     others = [f"{done} done already"] * bool(done) + [f"{skipped} skipped"] * bool(skipped)
     rest = f" ({', '.join(others)})" if others else ""
     about = "at most" if what["most"] else "about" if what["known"] else "roughly"
-    needs = f"; first {', '.join(what['needs'])}" if what["needs"] else ""
+    needs = f"; first {', '.join(map(str, steps))}" if steps else ""
     trials, folder = f"{counted(planned)} to run{rest}", work.bench.results.folder
     return [
         f"{work.plan.experiment.name}: {trials}, {about} {words(what['seconds'])}, results in {folder}",
@@ -29,12 +32,44 @@ def announcement_lines(work: Sweep, planned: Sequence[Planned]) -> list[str]:
     ]
 
 
+def making_line(steps: Sequence[Step], cpus: int) -> str:
+    """How much the images take that are to be made, where, how long on so many CPUs, and what else one may do."""
+    times = [step.cpu_s for step in steps]
+    known = [seconds for seconds in times if seconds is not None]
+    lasts = (
+        f" and about {words(sum(known) / cpus)} on {many(cpus, 'CPU')}" if len(known) == len(times) else ""
+    )
+    size = built.amount(sum(step.need_bytes for step in steps))
+    instead = (
+        "To make fewer, give --data procedural:640; to use your own, give --data FOLDER. " if known else ""
+    )
+    return (
+        f"Making these images takes about {size} in {steps[0].place.parent}{lasts}; it is done once. "
+        f"{instead}GPUBENCH_DATA names another place."
+    )
+
+
+def steps_to_images(work: Sweep, planned: Sequence[Planned]) -> list[Step]:
+    """What is to be made before the units that are to run can read their images. It looks at the disk.
+
+    Images that can't be made are left out: `prepare` says why, and so do the rows of their trials.
+    """
+    each = dict.fromkeys(
+        one for item in planned if item.state == "run" for one in work.bench.wanted(item.unit)
+    )
+    steps: dict[Step, None] = {}
+    for wanted in each:
+        with contextlib.suppress(GpubenchError):
+            steps |= dict.fromkeys(locate.plan_of(*wanted))
+    return list(steps)
+
+
 def counted(planned: Sequence[Planned]) -> str:
     """`4 trials and 2 groups` of those that are to run."""
     groups = sum(item.unit.is_group for item in planned if item.state == "run")
     trials = sum(item.state == "run" for item in planned) - groups
-    parts = [f"{trials} trial{'s' if trials != 1 else ''}"] if trials or not groups else []
-    parts += [f"{groups} group{'s' if groups != 1 else ''} of jobs"] if groups else []
+    parts = [many(trials, "trial")] if trials or not groups else []
+    parts += [f"{many(groups, 'group')} of jobs"] if groups else []
     return " and ".join(parts)
 
 
@@ -54,15 +89,7 @@ def announcement(sweep: Sweep, planned: Sequence[Planned]) -> Mapping[str, Any]:
     """What the two lines before a sweep say, as values."""
     to_run = [item.unit for item in planned if item.state == "run"]
     estimates = sweep.estimates(to_run)
-    needs: dict[str, None] = {}
     places: dict[str, None] = {}
-    each = dict.fromkeys(one for unit in to_run for one in sweep.bench.wanted(unit))
-    for wanted in each:  # it looks at the disk
-        try:
-            for step in locate.plan_of(*wanted):
-                needs[step] = None
-        except GpubenchError as error:
-            needs[str(error)] = None
     for job in (job for unit in to_run for job in unit.jobs):
         if job.variant.files != "none":
             facts = sweep.bench.facts(job)
@@ -75,6 +102,5 @@ def announcement(sweep: Sweep, planned: Sequence[Planned]) -> Mapping[str, Any]:
         "known": all(e.known for e in estimates),
         # Training until an accuracy ends earlier; nobody knows how much.
         "most": any(job.trial.until_top1 is not None for unit in to_run for job in unit.jobs),
-        "needs": list(needs),
         "places": list(places),
     }

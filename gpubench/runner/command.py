@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -30,18 +31,25 @@ from gpubench.report import markdown as markdown_report
 from gpubench.report import sources as sources_report
 from gpubench.report.table import COLUMN, DETAILS, Table, tables
 from gpubench.result import Record
-from gpubench.runner import guard, host_load
+from gpubench.runner import consent, guard, host_load
 from gpubench.runner.allowance import again_lines
-from gpubench.runner.announcing import announcement_lines, counted, dropped_lines
+from gpubench.runner.announcing import (
+    announcement_lines,
+    counted,
+    dropped_lines,
+    making_line,
+    steps_to_images,
+)
 from gpubench.runner.bench import Bench
 from gpubench.runner.estimate import words
 from gpubench.runner.plans import last_use, next_stamp
 from gpubench.runner.preparing import prepare
 from gpubench.runner.sources import Disk
 from gpubench.runner.state import Planned
-from gpubench.runner.stopping import stop_on_signals
+from gpubench.runner.stopping import AT_ONCE, stop_on_signals
 from gpubench.runner.sweep import Settings, Summary, Sweep
 from gpubench.runner.tables import contents, row_of
+from gpubench.runner.vetting import vet
 from gpubench.store import Results
 
 Mode = Literal["plan", "table", "quiet", "json"]
@@ -132,10 +140,11 @@ def sweep(
     retry: str | None,
     fresh: bool,
     allow_busy: bool = False,
+    yes: bool = False,
     out: Path | None,
     mode: Mode,
 ) -> int:
-    """`gpubench sweep`: returns the exit code."""
+    """`gpubench sweep`: returns the exit code. `yes`: images are made without asking first."""
     nvml = open_nvml()
     usable: Nvml | None = nvml
     machine = environment.machine(nvml)
@@ -160,41 +169,78 @@ def sweep(
     work = Sweep(plan=plan, bench=bench, settings=settings)
     if results.folder.exists() and not results.folder.is_dir():
         results.create()  # says what is wrong
+    view = live.view(Console(stderr=True, highlight=False), quiet=mode == "quiet")
     if mode == "plan":
         work.load()
-        print_plan(work, work.survey())
-        return 0
-    check_hardware(work.survey(), machine)
-    results.create()
-    view = live.view(Console(stderr=True, highlight=False), quiet=mode == "quiet")
-    with results.locked():
-        work.load()
         planned = work.survey()
-        store_plan(work)
-        for line in (*dropped_lines(plan), *again_lines(planned)):
-            view.say(line)
-        if any(item.state == "run" for item in planned):
-            summary = run(work, planned, view, mode, allow_busy=allow_busy)
-        else:
-            summary = Summary(
-                reused=sum(item.state == "done" for item in planned),
-                skipped=sum(item.state == "skip" for item in planned),
-                failed=sum(item.state == "failed" for item in planned),
-                stale=sum(item.stale for item in planned),
+        vet(work, planned, view.say)
+        print_plan(work, planned)
+        return 0
+    is_new = not results.folder.exists()
+    planned = work.survey()
+    check_hardware(planned, machine)
+    if is_new:  # before anything is written
+        vet(work, planned, view.say)
+    results.create()
+    try:
+        with results.locked():
+            work.load()
+            planned = work.survey()
+            if not is_new:
+                vet(work, planned, view.say)
+            for line in (*dropped_lines(plan), *again_lines(planned)):
+                view.say(line)
+            to_run = any(item.state == "run" for item in planned)
+            if to_run and not announced(work, planned, view, yes=yes):
+                view.say("nothing was made, nothing was run")
+                return AT_ONCE
+            store_plan(work)
+            summary = (
+                run(work, planned, view, mode, allow_busy=allow_busy)
+                if to_run
+                else nothing_to_run(work, planned)
             )
-            skipped = [item for item in planned if item.state == "skip"]
-            work.skips = {job.trial_id: item.why for item in skipped for job in item.unit.jobs}
-            work.write_tables()
+    finally:
+        if is_new:
+            with contextlib.suppress(OSError):  # it holds something, as nearly always
+                results.folder.rmdir()
     finish(work, planned, summary, view, mode)
     return RESUMABLE if summary.interrupted else 1 if summary.failed else 0
+
+
+def announced(work: Sweep, planned: Sequence[Planned], view: live.View, *, yes: bool) -> bool:
+    """Says what the sweep will do, and asks before it makes many images. False where the answer is no.
+
+    Where nobody can be asked it says so and goes on, for scripts rely on that.
+    """
+    steps = steps_to_images(work, planned)
+    for line in announcement_lines(work, planned, steps):
+        view.say(line)
+    if not consent.is_much(steps):
+        return True
+    asks = not yes and consent.can_ask()
+    alone = "" if yes or asks else " There is no terminal to ask on: they are made now."
+    view.say(making_line(steps, len(os.sched_getaffinity(0))) + alone)
+    return not asks or consent.agreed(steps, work.bench.results.beat)
+
+
+def nothing_to_run(work: Sweep, planned: Sequence[Planned]) -> Summary:
+    """Writes the tables anew, where every unit of the plan is done, skipped or has failed before."""
+    skipped = [item for item in planned if item.state == "skip"]
+    work.skips = {job.trial_id: item.why for item in skipped for job in item.unit.jobs}
+    work.write_tables()
+    return Summary(
+        reused=sum(item.state == "done" for item in planned),
+        skipped=len(skipped),
+        failed=sum(item.state == "failed" for item in planned),
+        stale=sum(item.stale for item in planned),
+    )
 
 
 def run(
     work: Sweep, planned: Sequence[Planned], view: live.View, mode: Mode, *, allow_busy: bool = False
 ) -> Summary:
-    """Announces, looks around, prepares the images and runs the sweep; the fork server warms up meanwhile."""
-    for line in announcement_lines(work, planned):
-        view.say(line)
+    """Looks around, prepares the images and runs the sweep; the fork server warms up meanwhile."""
     with stop_on_signals([view.close, work.abandon]) as stop:
         tell_host_load(work.bench.machine, view)  # before the fork server, whose start is a load of our own
         launcher = ForkServer()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,7 +29,8 @@ def _bar(label: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def _say(facts: DataFacts) -> None:
-    print(f"{facts.root}: {facts.train_images:,} + {facts.val_images:,} images, {facts.num_classes} classes")
+    classes = f"{facts.num_classes} class{'es' if facts.num_classes > 1 else ''}"
+    print(f"{facts.root}: {facts.train_images:,} + {facts.val_images:,} images, {classes}")
 
 
 def make(folder: Path | None, *, images: int, val_images: int, classes: int, seed: int) -> None:
@@ -42,7 +44,7 @@ def make(folder: Path | None, *, images: int, val_images: int, classes: int, see
 
 def resize(source: Path, target: Path, *, size: int) -> None:
     """`gpubench data resize`."""
-    if target.resolve() == source.resolve():
+    if os.path.realpath(target) == os.path.realpath(source):
         raise UsageError("SRC and DST are the same folder; name a new one")
     with _bar("resizing") as progress:
         facts = resizing.resize(source, target, size=size, progress=progress)

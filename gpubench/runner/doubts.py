@@ -164,7 +164,7 @@ def _cpu_starved(case: Case) -> str | None:
     workers, cpus = case.resolved.workers, case.resolved.cpus
     if workers <= cpus:
         return None
-    return f"{workers} loader workers share {cpus} CPUs; use fewer workers or more CPUs"
+    return f"{workers} loader workers share {many(cpus, 'CPU')}; use fewer workers or more CPUs"
 
 
 def _other_load(case: Case) -> str | None:

@@ -27,8 +27,7 @@ def prepare(sweep: Sweep, planned: Sequence[Planned], view: View, should_stop: C
             wanted |= dict.fromkeys(sweep.bench.wanted(item.unit))
     began = time.monotonic()
     for data, files, size in wanted:
-        steps = locate.plan_of(data, files, size)
-        label = "; ".join(steps)
+        label = "; ".join(map(str, locate.plan_of(data, files, size)))
         shown = 0.0
 
         def progress(done: int, total: int, label: str = label) -> None:

@@ -13,6 +13,8 @@ from gpubench.experiment.plan import Job, Unit
 from gpubench.experiment.shares import Share, device_of, processes, shares_of
 
 DEFAULT_SIZE = 224
+CHANNELS = 3
+"""Of the images that a network sees: grey ones are made RGB."""
 MIN_WARMUP_STEPS = 10
 MAX_GPU_THREADS = 4
 """Threads of a GPU rank's own process: it only launches kernels; its loaders are processes of their own."""
@@ -120,7 +122,7 @@ def data_spec(job: Job, resolved: Resolved, facts: DataFacts, root: Path | None)
         "name": facts.name if facts.kind == "named" else None,
         "input_size": resolved.input_size,
         "num_classes": resolved.num_classes,
-        "channels": 3,
+        "channels": CHANNELS,
         "train_images": resolved.train_images,
         "cpu": definition["cpu"],
         "gpu": definition["gpu"],
@@ -146,7 +148,7 @@ def spec(
         "width": t.width,
         "input_size": resolved.input_size,
         "num_classes": resolved.num_classes,
-        "channels": 3,
+        "channels": CHANNELS,
         "batch_size": t.batch_size,
         "strategy": t.strategy,
         "jobs": job.place.size if job.place else 1,

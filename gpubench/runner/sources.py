@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from gpubench import catalog
 from gpubench.datasets import locate
 from gpubench.datasets.facts import DataFacts
 from gpubench.errors import UsageError
@@ -59,7 +60,7 @@ class Stored:
 
 def _model_fingerprint(name: str) -> str:
     """Hash of the file behind `path/to/file.py:function`, with the function; empty for a model by name."""
-    if ".py:" not in name:
+    if not catalog.is_user_model(name):
         return ""
     path, _, function = name.rpartition(":")
     if not Path(path).is_file():

@@ -8,7 +8,7 @@ import importlib.util
 import inspect
 import itertools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -113,10 +113,11 @@ def build(
     A user's function is called with those of `num_classes`, `input_size`, `channels` and `width` that it takes.
     """
     offered = {"num_classes": num_classes, "input_size": input_size, "channels": channels, "width": width}
-    if ".py:" in name:
+    if catalog.is_user_model(name):
         function = load_user_function(name)
         takes = inspect.signature(function).parameters
         everything = any(p.kind is p.VAR_KEYWORD for p in takes.values())
+        _refuse_others(name, takes, offered)
         model = function(**{k: v for k, v in offered.items() if everything or k in takes})
         if not isinstance(model, nn.Module):
             raise UsageError(f"model {name!r} returned {type(model).__name__}, not a torch.nn.Module")
@@ -129,6 +130,20 @@ def build(
         return _mobilenet_v3(name, num_classes, width)
     extras = _torchvision_extras(name, input_size, width)
     return torchvision.models.get_model(name, weights=None, num_classes=num_classes, **extras)  # type: ignore[no-any-return]
+
+
+def _refuse_others(name: str, takes: Mapping[str, inspect.Parameter], offered: Mapping[str, Any]) -> None:
+    """Raises UsageError for a parameter of a user's function that needs a value and gets none."""
+    for parameter in takes.values():
+        left_open = parameter.default is parameter.empty and parameter.kind not in (
+            parameter.VAR_POSITIONAL,
+            parameter.VAR_KEYWORD,
+        )
+        if left_open and (parameter.name not in offered or parameter.kind is parameter.POSITIONAL_ONLY):
+            raise UsageError(
+                f"model {name!r}: the function wants {parameter.name!r}, but it is called by name with those of "
+                f"{', '.join(offered)} that it takes: give {parameter.name!r} a default"
+            )
 
 
 def parameters_m(model: nn.Module) -> float:

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import os
+import re
 import shutil
+import socket
 import subprocess
 import sys
 from collections import Counter
@@ -9,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gpubench.datasets import folder
-from gpubench.errors import UsageError
+from gpubench.errors import UnusableError, UsageError
 
 
 def touch(root: Path, *paths: str) -> Path:
@@ -101,3 +104,57 @@ def test_the_child_can_import_it_without_numpy_or_pillow() -> None:
     code = "import sys, gpubench.datasets.folder; print(sorted({'numpy', 'PIL', 'torch'} & set(sys.modules)))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("kind", ["dead link", "fifo", "socket"])
+def test_an_image_that_is_no_file_is_named(flat: Path, kind: str) -> None:
+    bad = flat / "ant" / "x.jpg"
+    if kind == "dead link":
+        bad.symlink_to("gone.jpg")
+    elif kind == "fifo":
+        os.mkfifo(bad)  # opening it would wait for ever
+    else:
+        with socket.socket(socket.AF_UNIX) as end:
+            end.bind(str(bad))
+    with pytest.raises(UsageError, match=rf"^the image {bad} is (a link to gone\.jpg|no file)") as caught:
+        folder.scan(flat)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_link_in_circles_is_named(flat: Path) -> None:
+    (flat / "ant" / "more").symlink_to(flat / "bee")
+    assert folder.scan(flat).train_images == 48, "a link to another folder is as good as that folder"
+    (flat / "bee" / "back").symlink_to(flat / "ant")
+    with pytest.raises(UsageError, match=r"^the link .*(more|back) leads back to a folder that it lies in"):
+        folder.scan(flat)
+
+
+def test_a_link_to_itself_is_named(flat: Path) -> None:
+    (flat / "ant" / "x.jpg").symlink_to("x.jpg")
+    with pytest.raises(UnusableError, match=r"ant/x\.jpg"):
+        folder.scan(flat)
+
+
+def test_a_folder_called_like_an_image_is_a_folder(tmp_path: Path) -> None:
+    root = touch(tmp_path, "a/1.jpg", "a/2.jpg/3.png")
+    assert names(root, "train") == [("a/1.jpg", 0), ("a/2.jpg/3.png", 0)]
+
+
+@pytest.mark.parametrize("what", ["ant", "ant/001.jpg"])
+def test_what_must_not_be_read_is_named(flat: Path, what: str) -> None:
+    """Root may read everything, so somebody else looks."""
+    for path in (*flat.parents, flat):
+        if path.stat().st_uid == os.getuid() and path != Path("/"):
+            path.chmod(path.stat().st_mode | 0o755)
+    (flat / what).chmod(0)
+    code = (
+        "import os, sys; from gpubench.datasets import folder; from gpubench.errors import UnusableError\n"
+        "if os.getuid() == 0: os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
+        "try: folder.scan(sys.argv[1])\n"
+        "except UnusableError as error: print(error)"
+    )
+    out = subprocess.run([sys.executable, "-c", code, str(flat)], capture_output=True, text=True)
+    (flat / what).chmod(0o755)
+    assert (out.returncode, out.stderr) == (0, "")
+    assert re.fullmatch(rf"can't read the image.*{what}.*\n", out.stdout)
+    assert "ermission" in out.stdout

@@ -52,18 +52,18 @@ def test_a_folder_is_found_by_its_path(flat: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_the_plan_says_in_words_what_ready_then_does() -> None:
-    assert locate.plan_of("procedural", "full", 224) == ["10,240 + 1,024 images to make (about 1.1 GB)"]
+    (step,) = locate.plan_of("procedural", "full", 224)
+    assert str(step) == "10,240 + 1,024 images to make (about 1.1 GB)"
+    assert step.place == Path(str(locate.facts_of("procedural").root))
     steps = locate.plan_of(TINY, "resized", 16)
-    assert [step.split(" (")[0] for step in steps] == [
+    assert [step.what for step in steps] == [
         "24 + 64 images to make",
         "24 + 64 images to resize to 16×16",
     ]
     place = locate.ready(TINY, "resized", 16)
     assert locate.plan_of(TINY, "resized", 16) == []
     assert folder.scan(place).size == 16
-    assert [step.split(" (")[0] for step in locate.plan_of(TINY, "decoded", 8)] == [
-        "24 + 64 images to decode to 8×8"
-    ]
+    assert [step.what for step in locate.plan_of(TINY, "decoded", 8)] == ["24 + 64 images to decode to 8×8"]
     images, _ = decoded.open_decoded(locate.ready(TINY, "decoded", 8), "train")
     assert images.shape == (24, 3, 8, 8)
     made = locate.ready(TINY, "full", 999)

@@ -82,8 +82,8 @@ def test_a_whole_file() -> None:
     ("text", "says"),
     [
         ("name = ", "is not TOML"),
-        ("", "name: Field required"),
-        ("name = '../up'", "name: "),
+        ("", "name is missing"),
+        ("name = '../up'", "name must be letters, digits"),
         ("nam = 'x'\nname = 'x'", "unknown key 'nam': did you mean name?"),
         ("name = 'x'\n[run]\nepoch = 3", "unknown key 'epoch': did you mean epochs?"),
         ("name = 'x'\n[variants.a]\ncpus = []", "unknown key 'cpus': did you mean cpu?"),

@@ -83,7 +83,7 @@ def test_groups_of_a_file() -> None:
         ("[[group]]\nnam = 'x'\njobs = [{}, {}]", "unknown key 'nam': did you mean name?"),
         ("[[group]]\njobs = [{}, {}]\nparis = true", "unknown key 'paris': did you mean pairs?"),
         ("[[group]]\njobs = [{ batchsize = 3 }, {}]", "unknown field 'batchsize': did you mean batch_size?"),
-        ("[[group]]\nname = 'x'", "group.0.jobs: Field required"),
+        ("[[group]]\nname = 'x'", "group.0.jobs is missing"),
         ("[[group]]\njobs = 3", "group.0.jobs must be a list, not 3"),
         ("[[group]]\njobs = [3, 4]", "group.0.jobs.0 must be a table, not 3"),
         ("[[group]]\nname = 3\njobs = [{}, {}]", "group.0.name must be a text in quotes, not 3"),

@@ -211,6 +211,7 @@ def test_precision_and_hardware_stand_in_the_heading():
     nobody_said = shown([row(64, precision=None, source="published log")])
     assert "precision not stated" in nobody_said.heading[0]
     assert "taken from a published log" in nobody_said.heading[1]
+    assert "(1 CPU)" in "\n".join(shown([row(64, cpu_count=1)]).heading)
 
 
 def test_gpus_of_different_models_are_told_apart():

@@ -59,7 +59,7 @@ def images(scene: Scene) -> Iterable[Finding]:
             group=GROUP,
             name="images",
             verdict="ok",
-            found=f"the first sweep makes them in {place}: {'; '.join(to_make)}; {amount(free)} free",
+            found=f"the first sweep makes them in {place}: {'; '.join(map(str, to_make))}; {amount(free)} free",
         )
 
 

@@ -1,0 +1,116 @@
+"""A child that tries what users wrote themselves: the transforms of a variant, the function of a model.
+
+Run as `python -P -m gpubench.train.vetting PARENT SECONDS` by `gpubench sweep`, with a JSON list of tries on its
+standard input. It prints a JSON object a line:
+
+    {"failed": reason}                   torch can't be imported, and it ends
+    {"error": reason or null}            of each try, in their order
+
+A try that takes more than SECONDS ends the process by SIGALRM.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gpubench import linux
+from gpubench.errors import GpubenchError, UsageError
+
+
+def main(parent: int, limit_s: int) -> None:
+    """Tells of each try on the standard output. Never returns: it ends by os._exit."""
+    linux.die_with_parent(parent)
+    out = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # what a user's file prints must not get between the lines
+    tries = json.load(sys.stdin)
+    try:
+        import torch  # noqa: F401
+        import torchvision  # noqa: F401
+    except Exception as error:  # noqa: BLE001 - whatever a broken installation raises is the finding
+        out.write(json.dumps({"failed": _said(error)}) + "\n")
+        os._exit(1)
+    for one in tries:
+        signal.alarm(limit_s)
+        out.write(json.dumps({"error": tried(one)}) + "\n")
+        signal.alarm(0)
+    os._exit(0)  # threads that a user's file has started are nobody's any more
+
+
+def tried(one: Mapping[str, Any]) -> str | None:
+    """Why a try fails, in one line; None where it doesn't."""
+    try:
+        if "model" in one:
+            try_model(**one)
+        else:
+            try_transforms(**one)
+    except GpubenchError as error:
+        return str(error)
+    except BaseException as error:  # noqa: BLE001 - sys.exit() in a user's file, too, is the finding
+        place = _place(error, str(one["model"]).rpartition(":")[0]) if "model" in one else ""
+        return f"{place}{_said(error)}"
+    return None
+
+
+def try_transforms(*, cpu: Sequence[Any], gpu: Sequence[Any], input_size: int) -> None:
+    """Raises UsageError for an unknown transform or a wrong argument. Those of the GPU are run, on black squares."""
+    import torch
+
+    from gpubench.train.data import on_cpu, on_device, spec
+
+    on_cpu.chain(spec.transforms(cpu, input_size))
+    named = spec.transforms(gpu, input_size)
+    images = torch.zeros(2, 3, input_size, input_size, dtype=torch.uint8)
+    for (name, _), step in zip(named, on_device.chain(named), strict=True):
+        try:
+            images = step(images, torch.Generator())
+        except Exception as error:
+            raise UsageError(f"transform {name} on the GPU: {' '.join(str(error).split())}") from error
+
+
+def try_model(*, model: str, num_classes: int, input_size: int, channels: int, width: float) -> None:
+    """Builds a user's model, without memory for its weights where that works. Raises what the file raises."""
+    import torch
+
+    from gpubench.train import models
+
+    models.load_user_function(model)  # the file first, on the device that it expects
+    sizes: dict[str, Any] = {
+        "num_classes": num_classes, "input_size": input_size, "channels": channels, "width": width,
+    }  # fmt: skip
+    try:
+        with torch.device("meta"):
+            models.build(model, **sizes)
+    except Exception:  # noqa: BLE001 - many a right model can't be built there (it loads or reads weights)
+        models.build(model, **sizes)
+
+
+def _place(error: BaseException, path: str) -> str:
+    """`nets.py, line 7: `, where in the user's file, or in one beside it, it went wrong; empty where nowhere there."""
+    folder = Path(path).absolute().parent
+    if isinstance(error, SyntaxError) and error.filename is not None:
+        frames = [(error.filename, error.lineno)]
+    else:
+        frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    mine = [(Path(file), line) for file, line in frames if folder in Path(file).absolute().parents]
+    if not mine:
+        return ""
+    file, line = mine[-1]
+    same = file.absolute() == Path(path).absolute()
+    return f"{path if same else file}, line {line}: "
+
+
+def _said(error: BaseException) -> str:
+    """The error in one line."""
+    words = error.msg if isinstance(error, SyntaxError) else str(error)
+    return f"{type(error).__name__}: {' '.join(words.split())}"[:300].rstrip(": ")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,111 @@
+"""How every command reads its options: none given twice, `-h`, advice for one that is not known, plain help."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from typer.core import TyperCommand, TyperGroup
+
+from gpubench.errors import UsageError
+
+SETTINGS: Mapping[str, Any] = {"help_option_names": ["-h", "--help"]}
+"""Of the context of all commands."""
+LIST_MARKS = ("VALUES", ",…")
+"""How the placeholder of an option ends that takes several values at once, with commas between."""
+
+
+class Command(TyperCommand):
+    """A command that refuses what it would have to lose silently: the first of two values of one option."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _plain(super().get_params(ctx))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        given = list(args)
+        try:
+            rest: list[str] = super().parse_args(ctx, args)  # --help ends here
+        except Exception as error:
+            if getattr(error, "ctx", ctx) is None:  # so that the error can say whose help to look at
+                error.ctx = ctx  # type: ignore[attr-defined]
+            raise
+        # The library keeps the last value of an option, but tells of each time that it was given.
+        *_, order = self.make_parser(ctx).parse_args(args=list(given))
+        refuse_repeated(order, given)
+        return rest
+
+
+class Group(TyperGroup):
+    """A group of commands."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _plain(super().get_params(ctx))
+
+
+def refuse_repeated(order: Sequence[Any], given: Sequence[str]) -> None:
+    """Raises UsageError for an option with one value that is there twice. Flags do no harm.
+
+    `order`: the parameters of the command line `given`, each as often as it is there.
+    """
+    for place, option in enumerate(order):
+        if option.param_type_name != "option" or option.is_flag or option.multiple:
+            continue
+        if option in order[:place]:
+            name = max(option.opts, key=len)
+            advice = "once is enough"
+            if str(option.metavar).endswith(LIST_MARKS):
+                advice = f"give all its values at once: {name} {','.join(_values(option.opts, given))}"
+            raise UsageError(f"{name} is given twice; {advice}")
+
+
+def _values(names: Sequence[str], given: Sequence[str]) -> Iterator[str]:
+    """What stands behind each of the option's names."""
+    for place, word in enumerate(given):
+        name, equals, value = word.partition("=")
+        if name in names:
+            yield value if equals else given[place + 1]
+
+
+def whole(name: str, least: int) -> Callable[[Any], int]:
+    """The reader of option `name`, a whole number of at least `least`. It raises UsageError for anything else."""
+
+    def read(text: Any) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            raise UsageError(f"{name} must be a whole number, not {text!r}") from None
+        if number < least:
+            raise UsageError(f"{name} must be at least {least}, not {number}")
+        return number
+
+    return read
+
+
+def _plain(params: Sequence[Any]) -> list[Any]:
+    """The parameters without `<bool>` behind the flags."""
+    for param in params:
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+    return list(params)
+
+
+def told(error: Any) -> str:
+    """A usage error of the command line library in one line, with advice."""
+    context = getattr(error, "ctx", None)
+    path = getattr(context, "command_path", "gpubench")
+    words = _advice(error, context) or error.format_message().removesuffix(".")
+    return f"{words}; see {path} --help"
+
+
+def _advice(error: Any, context: Any) -> str | None:
+    """How to give a trial field that was given as an option, where it has none of its own."""
+    from gpubench.experiment.values import TYPES
+
+    asked = getattr(error, "option_name", "").lstrip("-")
+    field = asked.replace("-", "_")
+    options = {
+        name for param in getattr(getattr(context, "command", None), "params", ()) for name in param.opts
+    }
+    if field not in TYPES or "--set" not in options or f"--{field.replace('_', '-')}" in options:
+        return None
+    return f"No such option: --{asked}; {field} is a trial field: write --set {field}=VALUES"
