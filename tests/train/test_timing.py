@@ -37,6 +37,26 @@ def test_on_the_host_all_of_next_is_wait():
     assert found.first_batch_s == pytest.approx(0.02, rel=0.2)
 
 
+def slow_to_start():
+    """A loader whose first batch alone takes long."""
+    waits = iter([0.3])
+    return lambda: time.sleep(next(waits, 0))
+
+
+def test_the_wait_for_the_first_batch_is_a_wait_too():
+    found = window(step_clock(place("cpu")), slow_to_start(), lambda: time.sleep(0.01))
+    assert len(found.wait_s) == STEPS
+    assert found.data_wait_s == pytest.approx(0.3, abs=0.05)
+    assert found.wait_s[0] == found.first_batch_s
+
+
+@pytest.mark.gpu
+def test_and_on_a_gpu(busy):
+    found = window(step_clock(place("cuda:0")), slow_to_start(), lambda: busy(0.01))
+    assert len(found.wait_s) == STEPS
+    assert found.data_wait_s == pytest.approx(0.3, abs=0.05)
+
+
 @pytest.fixture
 def busy():
     """Keeps the GPU busy for so many seconds, as the device's own clock counts them."""
