@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import signal
+import statistics
 import threading
 
 import psutil

@@ -194,20 +194,22 @@ SLOW_TO_LOAD = {"model": MODELS + "slow_images", "batch_size": 8, "workers": 2, 
 """Two workers, each of which takes 0.24 s for a batch: the trial rests on them."""
 
 
+SLOW_TO_START = {"model": MODELS + "slow_images_and_pass", "batch_size": 16, "workers": 4, "cpus": 2}
+"""The first batch takes 0.5 s, and a step 0.2 s; four workers are faster than that."""
+
+
 @pytest.mark.parametrize(
-    ("fields", "steps"),
-    [(SLOW_TO_LOAD, 8), (SLOW_TO_LOAD | {"workers": 1}, 5), ({"model": MODELS + "slow_step", "batch_size": 8}, 8)],
-    ids=["two loaders", "one loader", "compute"],
-)  # fmt: skip
+    ("fields", "steps"), [(SLOW_TO_LOAD, 8), (SLOW_TO_START, 8)], ids=["loader-bound", "compute-bound"]
+)
 def test_an_epoch_extrapolated_from_steps_takes_as_long_as_one_that_is_measured(train, fields, steps):
     """The loaders' start is a large part of a piece, and a small one of the epoch."""
     whole = train(epochs=2, train_images=192, **fields).outcome.result
     piece = train(steps=steps, train_images=192, **fields)
     assert piece.status == "ok", piece.reason
     result = piece.outcome.result
-    assert result["epoch_time_s"] == pytest.approx(whole["epoch_time_s"], rel=0.06)
-    assert result["data_wait_pct"] == pytest.approx(whole["data_wait_pct"], abs=5)
-    assert result["first_batch_s"] == pytest.approx(whole["first_batch_s"], rel=0.25, abs=0.02)
+    # Without the start the compute-bound one would take a sixth less.
+    assert result["epoch_time_s"] == pytest.approx(whole["epoch_time_s"], rel=0.08)
+    assert result["first_batch_s"] == pytest.approx(whole["first_batch_s"], rel=0.3)
     (one,) = [e for e in piece.outcome.epochs if not e["warmup"]]
     assert one["steady_steps"] > 0
     assert one["first_batch_s"] + steps * one["steady_step_s"] + one["tail_s"] == pytest.approx(
@@ -219,7 +221,7 @@ def test_no_piece_finds_batches_that_another_has_left(train):
     """Workers that have loaded ahead would hand over the first batch at once, or be drained first."""
     ran = train(**SLOW_TO_LOAD, steps=10, train_images=96, prefetch=4)
     batch_s = 8 * SLOW_IMAGE_S
-    assert [e["steps"] for e in ran.outcome.epochs] == [12, 4, 10]
+    assert [e["steps"] for e in ran.outcome.epochs] == [10, 10]
     for epoch in ran.outcome.epochs[1:]:
         assert batch_s <= epoch["first_batch_s"] < 1.4 * batch_s
 
@@ -230,7 +232,9 @@ def test_no_piece_finds_batches_that_another_has_left(train):
 def starved(ran, ranks):
     """The trial starves for as long as the rank whose images come slowly, not for the mean of the ranks."""
     assert ran.status == "ok", ran.reason
-    slow_s = 64 / 2 * SLOW_IMAGE_S  # half the images are the second rank's, and its one worker sleeps for each
+    slow_s = (
+        64 / 2 * SLOW_IMAGE_S
+    )  # half the images are the second rank's, and its one worker sleeps for each
     for epoch in ran.outcome.epochs:
         own = epoch["data_wait_s_by_rank"]
         assert len(own) == ranks
@@ -253,7 +257,6 @@ def test_one_rank_that_starves_stalls_all(train):
 @pytest.mark.multigpu
 def test_one_rank_that_starves_stalls_all_gpus(train):
     starved(train(**STARVED, device="cuda", gpus=2, strategy="ddp", cpus=4), 2)
-
 
 
 def test_a_slow_loader_reads_as_data_wait(train):

@@ -350,6 +350,11 @@ def slow_pass(num_classes: int) -> nn.Module:
     return SlowPass(num_classes)
 
 
+def slow_images_and_pass(num_classes: int) -> nn.Module:
+    slow_images(num_classes)
+    return SlowPass(num_classes)
+
+
 class Sleeper(torch.autograd.Function):
     """Passes everything through, and sleeps in one direction or both."""
 
