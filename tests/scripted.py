@@ -86,11 +86,11 @@ def trains_for(seconds: float) -> Script:
     return script
 
 
-def lasts(seconds: float) -> Script:
-    """Trains one measured epoch that really takes so many seconds; its warm-up takes none."""
+def lasts(seconds: float, warmup_s: float = 0.0) -> Script:
+    """Trains one measured epoch that really takes so many seconds, as each epoch of its warm-up does."""
 
     def script(spec: Spec) -> Iterator[Event]:
-        yield from warms_up(spec, 0.0)
+        yield from warms_up(spec, warmup_s, really=True)
         number, count = spec["warmup_epochs"], spec["data_spec"]["train_images"] // spec["batch_size"]
         window = {"rank": 0, "epoch": number, "measured": True, "steps": count}
         t0 = time.monotonic()
@@ -105,11 +105,13 @@ def lasts(seconds: float) -> Script:
     return script
 
 
-def warms_up(spec: Spec, seconds: float | None = None) -> Iterator[Event]:
-    """Until every job of the group is warm, where there are several."""
+def warms_up(spec: Spec, seconds: float | None = None, *, really: bool = False) -> Iterator[Event]:
+    """Until every job of the group is warm, where there are several. `really`: an epoch passes before the next."""
     yield from hello(spec)
     for number in range(spec["warmup_epochs"]):
         yield from epoch(spec, number, seconds=seconds)
+        if really and seconds:
+            yield at(time.monotonic() + seconds)
     if spec.get("jobs", 1) > 1:
         for rank in range(spec["ranks"]):
             yield {"event": "ready", "rank": rank}
