@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from benches import sweep_of
 from gpubench import environment
 from gpubench.experiment.experiment import Options, parse, with_options
 from gpubench.experiment.plan import expand
-from gpubench.launch.client import ForkServer
+from gpubench.launch.client import ForkServer, Launcher, Running
 from gpubench.report.live import QuietView
 from gpubench.result import Record
 from gpubench.runner.sources import Disk
@@ -34,7 +35,7 @@ ROUNDED_S = 1e-4
 
 
 def stored(
-    folder: Path, server: ForkServer, **fields: str
+    folder: Path, server: Launcher, **fields: str
 ) -> tuple[Record, dict[tuple[str, str], np.ndarray[Any, Any]]]:
     """A trial's record, and its samples: (device, metric) -> times on the windows' clock, values."""
     experiment = with_options(
@@ -56,17 +57,34 @@ def stored(
     return record, {key: np.array(rows).T for key, rows in series.items()}
 
 
+LAUNCH_S = 0.3
+
+
+class Slow:
+    """A launcher that takes its time, as one on another machine would: watching starts later."""
+
+    def __init__(self, server: ForkServer) -> None:
+        self.server = server
+
+    def launch(self, spec: dict[str, Any]) -> Running:
+        time.sleep(LAUNCH_S)
+        return self.server.launch(spec)
+
+    def close(self) -> None:
+        self.server.close()
+
+
 @pytest.mark.parametrize("fields", [{}, {"steps": "300"}], ids=["epochs", "steps"])
 def test_steps_and_cpu_time_are_found_again(
     tmp_path: Path, server: ForkServer, fields: dict[str, str]
 ) -> None:
-    record, samples = stored(tmp_path / "r", server, **fields)
+    record, samples = stored(tmp_path / "r", Slow(server), **fields)
     ends, step_ms = samples["rank0", "step_time_ms"]
     at, spent = samples["host", "cpu_tree_s"]
     measured = [e for e in record.epochs if not e["warmup"]]
     assert len(ends) == sum(e["steps"] for e in measured), "each in one of the windows"
     windows = {w["epoch"]: w for w in record.windows}
-    assert at[0] >= record.span["launched"]
+    assert at[0] >= record.span["launched"] + LAUNCH_S
     for epoch in measured:
         t0, t1 = (windows[epoch["epoch"]][edge] for edge in ("t0", "t1"))
         inside = (ends > t0) & (ends <= t1 + ROUNDED_S)
