@@ -96,7 +96,11 @@ MEASURED: tuple[Column, ...] = (
     Column("step_time_ms_p50", "ms", "median time between ends of steps", "step ms p50", 1),
     Column("step_time_ms_p95", "ms", "95th percentile of the same", "step ms p95", 1),
     Column(
-        "first_batch_s", "s", "from iter(loader) to the first batch of the first epoch", "first batch s", 2
+        "first_batch_s",
+        "s",
+        "from iter(loader) to the first batch, median over measured epochs",
+        "first batch s",
+        2,
     ),
     Column(
         "data_wait_pct", "%", "share of the epoch in which the device starved for a batch", "data wait %", 1
@@ -158,7 +162,13 @@ MEASURED: tuple[Column, ...] = (
     Column("cpu_util_max_pct", "%", "highest sample of the same", "CPU max %", 0),
     Column("cpu_util_trial_pct", "%", "the trial's process tree's share of the same CPUs", "trial CPU %", 0),
     Column("cpu_s_per_epoch", "s", "CPU seconds of the trial's process tree", "CPU s/epoch", 1),
-    Column("gpu_busy_s_per_epoch", "s", "utilisation × epoch time, summed over GPUs", "GPU busy s", 2),
+    Column(
+        "gpu_busy_s_per_epoch",
+        "s",
+        "utilisation × epoch time, summed over GPUs; of `steps` their busy time, scaled to an epoch's steps",
+        "GPU busy s",
+        2,
+    ),
     Column("host_mem_mib", "MiB", "proportional resident memory of the process tree", "host MiB", 0),
     Column("energy_j", "J", "per measured epoch, all its GPUs; `energy_source` says by what", "energy J", 0),
     Column("power_w", "W", "mean of sampled power, all its GPUs", "power W", 0),
@@ -271,6 +281,13 @@ EPOCH_COLUMNS: tuple[Column, ...] = (
     Column("cpu_s", "s", "CPU seconds of the trial's process tree"),
     Column("energy_j", "J", "all its GPUs, by the driver's counter or else by sampled power"),
     Column("top1_pct", "%", "top-1 after this epoch, where it was asked for"),
+    Column("steady_step_s", "s", "mean time of a step once the loaders run evenly"),
+    Column(
+        "steady_steps",
+        "",
+        "how many steps that is the mean of; 0: too few for it, so it is the mean of those after the first",
+    ),
+    Column("tail_s", "s", "epoch_time_s less first_batch_s and steps × steady_step_s; may be below 0"),
 )
 
 
@@ -306,11 +323,13 @@ class Record(BaseModel):
     provenance: dict[str, Any] = Field(default_factory=dict)
     """Where sampled figures come from: source, period, samples, gaps."""
     epochs: list[dict[str, Any]] = Field(default_factory=list)
-    """Rows of EPOCH_COLUMNS without the first two."""
+    """Rows of EPOCH_COLUMNS without the first two. Besides, `steady_wait_s` (data wait of a steady step) and, where
+    there are several ranks, `data_wait_s_by_rank` (seconds that each of them starved)."""
     windows: list[dict[str, Any]] = Field(default_factory=list)
     """Edges of every window on the host's monotonic clock, in seconds."""
     span: dict[str, float] = Field(default_factory=dict)
-    """`launched` and `finished` on the same clock: every window lies between them."""
+    """`launched` and `finished` on the same clock: every window lies between them. Times of samples count from
+    `launched`."""
     phases: dict[str, float] = Field(default_factory=dict)
     """Wall seconds that the trial spent in each phase of its life."""
     together: dict[str, Any] = Field(default_factory=dict)

@@ -113,6 +113,7 @@ class Asked:
             done.events,
             ranks=resolved.processes,
             batch_size=trial.batch_size,
+            workers=resolved.workers,
             steps=trial.steps,
             no_quality="the validation split is empty"
             if self.data
@@ -120,7 +121,7 @@ class Asked:
             forced=taken_along or done.forced,
             last_words=last_words(log),
         )
-        steps = step_samples(Path(spec["scratch"]) / "steps.json", done.launched)
+        steps = step_samples(done.events, done.launched)
         return Ran(
             done=done,
             outcome=ended,

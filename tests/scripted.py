@@ -45,14 +45,17 @@ def epoch(spec: Spec, number: int, train_loss: float = 1.0, seconds: float | Non
     for rank in range(spec["ranks"]):
         yield {"event": "begin", "rank": rank, **window}
     for rank in range(spec["ranks"]):
-        figures = {
-            "t0": t0,
-            "t1": t0 + (EPOCH_S if seconds is None else seconds),
-            "data_wait_s": 0.1,
-            "first_batch_s": 0.01,
-            "train_loss": train_loss,
-        }
+        t1 = t0 + (EPOCH_S if seconds is None else seconds)
+        yield steps(rank, number, per_epoch, t1 - t0, wait_s=0.1)
+        figures = {"t0": t0, "t1": t1, "first_batch_s": 0.01, "train_loss": train_loss}
         yield {"event": "end", "rank": rank, **window, **figures}
+
+
+def steps(rank: int, number: int, count: int, seconds: float, *, wait_s: float = 0.0) -> Event:
+    """The steps of one rank's epoch: equally long, and each with its part of the waits."""
+    ended = [int(1e6 * seconds * (k + 1) / count) for k in range(count)]
+    waits = [round(1e6 * wait_s / count)] * count
+    return {"event": "steps", "rank": rank, "epoch": number, "end_us": ended, "wait_us": waits}
 
 
 def result(spec: Spec) -> Iterator[Event]:
@@ -83,29 +86,32 @@ def trains_for(seconds: float) -> Script:
     return script
 
 
-def lasts(seconds: float) -> Script:
-    """Trains one measured epoch that really takes so many seconds; its warm-up takes none."""
+def lasts(seconds: float, warmup_s: float = 0.0) -> Script:
+    """Trains one measured epoch that really takes so many seconds, as each epoch of its warm-up does."""
 
     def script(spec: Spec) -> Iterator[Event]:
-        yield from warms_up(spec, 0.0)
-        number, steps = spec["warmup_epochs"], spec["data_spec"]["train_images"] // spec["batch_size"]
-        window = {"rank": 0, "epoch": number, "measured": True, "steps": steps}
+        yield from warms_up(spec, warmup_s, really=True)
+        number, count = spec["warmup_epochs"], spec["data_spec"]["train_images"] // spec["batch_size"]
+        window = {"rank": 0, "epoch": number, "measured": True, "steps": count}
         t0 = time.monotonic()
         yield {"event": "begin", **window}
         yield at(t0 + seconds)
-        figures = {"data_wait_s": 0.0, "first_batch_s": 0.0, "train_loss": 1.0}
-        yield {"event": "end", "t0": t0, "t1": time.monotonic(), **window, **figures}
+        t1 = time.monotonic()
+        yield steps(0, number, count, t1 - t0)
+        yield {"event": "end", "t0": t0, "t1": t1, **window, "first_batch_s": 0.0, "train_loss": 1.0}
         yield from fills(spec)
         yield from result(spec)
 
     return script
 
 
-def warms_up(spec: Spec, seconds: float | None = None) -> Iterator[Event]:
-    """Until every job of the group is warm, where there are several."""
+def warms_up(spec: Spec, seconds: float | None = None, *, really: bool = False) -> Iterator[Event]:
+    """Until every job of the group is warm, where there are several. `really`: an epoch passes before the next."""
     yield from hello(spec)
     for number in range(spec["warmup_epochs"]):
         yield from epoch(spec, number, seconds=seconds)
+        if really and seconds:
+            yield at(time.monotonic() + seconds)
     if spec.get("jobs", 1) > 1:
         for rank in range(spec["ranks"]):
             yield {"event": "ready", "rank": rank}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -248,6 +249,8 @@ class _Job:
                 progress.measured = event["measured"]
                 progress.between = False
                 watcher.edge(first=first)
+            case "steps":  # of every step: kept in a quarter of the room
+                event |= {name: array("q", event[name]) for name in ("end_us", "wait_us")}
             case "progress":
                 progress.step = event["step"]
             case "end" if event["rank"] == 0:

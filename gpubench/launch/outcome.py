@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 import signal
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from gpubench.launch.epochs import epoch_rows, timing
 from gpubench.launch.parts import broken_down
 from gpubench.launch.target import until_top1
 
 Status = Literal["ok", "oom", "failed", "timeout", "interrupted", "skipped"]
 """`skipped`: another job of its group took it with it."""
-EXTRAPOLATED = "extrapolated"
 _LOST_PEER = re.compile(
     r"gloo|NCCL|DistBackendError|DistNetworkError|Connection (closed|reset)", re.IGNORECASE
 )
@@ -87,70 +86,12 @@ def _results(events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return [event for event in events if event["event"] == "result"]
 
 
-def epoch_rows(events: Sequence[Mapping[str, Any]], ranks: int, batch_size: int) -> list[dict[str, Any]]:
-    """One row an epoch that every rank finished; the slowest rank's time, the ranks' mean wait, top-1 where told."""
-    by_epoch: dict[int, list[Mapping[str, Any]]] = {}
-    top1 = {e["epoch"]: e["top1_pct"] for e in events if e["event"] == "quality"}
-    for event in events:
-        if event["event"] == "end":
-            by_epoch.setdefault(event["epoch"], []).append(event)
-    rows = []
-    for number, parts in sorted(by_epoch.items()):
-        if len(parts) < ranks:
-            continue
-        rows.append(
-            {
-                "epoch": number,
-                "warmup": not parts[0]["measured"],
-                "t0": min(p["t0"] for p in parts),
-                "t1": max(p["t1"] for p in parts),
-                "epoch_time_s": max(p["t1"] - p["t0"] for p in parts),
-                "steps": parts[0]["steps"],
-                "images": parts[0]["steps"] * batch_size,
-                "data_wait_s": statistics.fmean(p["data_wait_s"] for p in parts),
-                "first_batch_s": max(p["first_batch_s"] for p in parts),
-                "train_loss": parts[0]["train_loss"],
-                "top1_pct": top1.get(number),
-            }
-        )
-    return rows
-
-
-def timing(
-    epochs: Sequence[Mapping[str, Any]], *, steps: int | None, steps_per_epoch: int, batch_size: int
-) -> dict[str, Any]:
-    """The columns of time and throughput, from the measured epochs (or from `steps` measured steps)."""
-    measured = [e for e in epochs if not e["warmup"]]
-    if not measured:
-        return {}
-    images = steps_per_epoch * batch_size
-    spread: dict[str, Any] = {}
-    if steps:
-        epoch_time = measured[0]["epoch_time_s"] / measured[0]["steps"] * steps_per_epoch
-        spread = {"epoch_time_source": EXTRAPOLATED}
-    else:
-        times = [e["epoch_time_s"] for e in measured]
-        epoch_time = statistics.median(times)
-        spread = {"epoch_time_source": "measured", "epochs_measured": len(times)}
-        if len(times) > 1:
-            low, _, high = statistics.quantiles(times, n=4, method="inclusive")
-            spread["epoch_time_iqr_s"] = high - low
-    total = sum(e["epoch_time_s"] for e in measured)
-    return {
-        "epoch_time_s": epoch_time,
-        **spread,
-        "images_per_epoch": images,
-        "images_per_s": images / epoch_time,
-        "data_wait_pct": 100 * sum(e["data_wait_s"] for e in measured) / total,
-        "first_batch_s": epochs[0]["first_batch_s"],
-    }
-
-
 def outcome(
     events: Sequence[Mapping[str, Any]],
     *,
     ranks: int,
     batch_size: int,
+    workers: int,
     steps: int | None,
     no_quality: str,
     forced: tuple[Status, str] | None,
@@ -158,11 +99,12 @@ def outcome(
 ) -> Outcome:
     """All that the events say.
 
-    `no_quality`: why there is no top-1, where there is none. `forced`: the ending that the parent gave (timeout,
-    interrupted), if it did.
+    `workers`: loader processes of the whole trial. `no_quality`: why there is no top-1, where there is none. `forced`:
+    the ending that the parent gave (timeout, interrupted), if it did.
     """
     status, reason = forced or ending(events, ranks, last_words)
-    epochs = epoch_rows(events, ranks, batch_size)
+    wave = max(1, workers // ranks)
+    epochs = epoch_rows(events, ranks=ranks, batch_size=batch_size, wave=wave)
     hello = next((e for e in events if e["event"] == "hello"), {})
     results = _results(events)
     if status != "ok":

@@ -8,6 +8,7 @@ from typing import Any
 
 PARTS = ("copy_ms", "forward_ms", "backward_ms", "optimizer_ms")
 EXCHANGE = ("comm_ms", "comm_hidden_ms", "comm_pct", "slowest_rank")
+UNSEEN = "the strategy does not tell when its ranks exchange: that is in forward, backward or optimizer"
 NOISE = 0.02
 """Ranks whose own work differs by less than this share of a step are equally fast."""
 
@@ -22,8 +23,10 @@ def broken_down(results: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], d
     missing: dict[str, str] = {}
     if why_alone:
         missing |= dict.fromkeys((*EXCHANGE, "comm_mib_per_step"), why_alone)
+    elif results[0].get("exchange_mib") is None:
+        missing["comm_mib_per_step"] = "the strategy does not tell how much its ranks exchange"
     else:
-        found["comm_mib_per_step"] = results[0].get("exchange_mib")
+        found["comm_mib_per_step"] = results[0]["exchange_mib"]
     told = {r["rank"]: r["parts"] for r in results if r.get("parts")}
     if len(told) < len(results):
         why = "the parts of steps were not timed (--breakdown)"
@@ -31,7 +34,7 @@ def broken_down(results: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], d
     mean = {
         name: statistics.fmean(p[name] for p in told.values())
         for name in next(iter(told.values()))
-        if name.endswith("_ms")
+        if name.endswith("_ms") and all(p[name] is not None for p in told.values())
     }
     found |= {name: mean.get(name) for name in PARTS}
     costs = [p["cost_pct"] for p in told.values() if p["cost_pct"] is not None]
@@ -39,7 +42,9 @@ def broken_down(results: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], d
         found["breakdown_cost_pct"] = statistics.fmean(costs)
     else:
         missing["breakdown_cost_pct"] = "too few steps to compare marked ones with plain ones"
-    if not why_alone:
+    if not why_alone and "comm_ms" not in mean:
+        missing |= dict.fromkeys(EXCHANGE, UNSEEN)
+    elif not why_alone:
         found |= {"comm_ms": mean["comm_ms"], "comm_hidden_ms": mean["comm_hidden_ms"]}
         found["comm_pct"] = 100 * mean["comm_ms"] / mean["step_ms"]
         found["slowest_rank"] = _slowest({rank: p["comm_ms"] for rank, p in told.items()}, mean["step_ms"])

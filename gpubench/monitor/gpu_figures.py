@@ -14,9 +14,13 @@ from gpubench.monitor.samples import Series
 from gpubench.monitor.watched import Figure, Watched, Window
 
 SETTLE_IN_S = 0.2
-"""What is polled from NVML stands for the time *before* it is read: at least 1/6 s of it. A sample read this soon
-after a window's start speaks of what came before the window, so it is left out. (Products with a period of one
-second leak up to a second of the epoch before; that is the same work, bar the pause between two epochs.)"""
+"""What NVML tells stands for the time *before* it is read: at least 1/6 s of it. So the peak of a window leaves out
+what was read this soon after its start. A mean does not: it weighs each reading by the time since the one before it, as
+far as that lies in the window, and so is of the whole window, the wait for the first batch included. (Products with a
+period of one second leak up to a second of the epoch before; that is the same work, bar the pause between two epochs.)
+"""
+POLLED_GAP_S = 1.5
+"""Longest stretch without a polled reading that still counts as covered."""
 MIN_BUFFERED_S = 0.5
 """The driver's samples stand for 0.2 s each: of less than this too few would be left."""
 
@@ -49,14 +53,15 @@ def _polled(column: metrics.GpuColumn, watched: Watched) -> Figure:
         if not values:
             short = f"{watched.measured_s:.2f} s of measured windows is too short for a sample"
             raise Unmeasured(series.reason or short)
-        by_gpu.append(column.over_time(values))
+        is_mean = column.over_time is fmean
+        by_gpu.append(_mean(series, watched, POLLED_GAP_S) if is_mean else column.over_time(values))
         samples += len(values)
         gaps += series.gaps
     return Figure(column.over_gpus(by_gpu), column.source, column.period_s, samples, gaps)
 
 
 def _settled(between: Callable[[float, float], list[float]], window: Window) -> list[float]:
-    """Readings of the window alone: the driver's first ones average over what was before it."""
+    """Readings of the window alone: the driver's first ones speak of what was before it, too."""
     return between(window.t0 + SETTLE_IN_S, window.t1)
 
 
@@ -73,23 +78,19 @@ def _buffered(column: metrics.GpuColumn, buffer: metrics.Buffer, watched: Watche
         if not inside:
             raise Unmeasured(series.reason or "the driver's buffer has no sample within the windows")
         # Asked for a peak too: the peak of a part of the windows is none.
-        mean = _mean(series, watched.spans, buffer.max_gap_s)
+        mean = _mean(series, watched, buffer.max_gap_s)
         by_gpu.append(mean if column.over_time is fmean else column.over_time(inside))
         samples += len(inside)
         gaps += series.gaps
     return Figure(column.over_gpus(by_gpu), f"{column.source}, the driver's buffer", 0.2, samples, gaps)
 
 
-def _mean(series: Series, spans: Sequence[Window], max_gap_s: float) -> float:
-    """Mean over time, from each span's first sample on: what that one stands for lay partly before the span."""
-    area = length = 0.0
-    for span in spans:
-        start = series.first(span.t0, span.t1)
-        if start is None or start - span.t0 > max_gap_s:
-            raise Unmeasured(series.reason or "the driver's buffer has no sample within the windows")
-        area += series.integral(start, span.t1, max_gap_s)
-        length += span.t1 - start
-    return area / length
+def _mean(series: Series, watched: Watched, max_gap_s: float) -> float:
+    """Mean over the time of all measured windows.
+
+    Raises Unmeasured where a part of a window that is longer than `max_gap_s` has no reading.
+    """
+    return sum(series.integral(w.t0, w.t1, max_gap_s) for w in watched.measured) / watched.measured_s
 
 
 def _throttled(watched: Watched) -> Figure:

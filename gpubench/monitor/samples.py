@@ -12,7 +12,9 @@ HOST = "host"
 """The device of what belongs to no GPU."""
 
 SAMPLE_HEADER = ("t_s", "device", "metric", "value")
-"""Seconds since the start of watching; GPU number or `host`; the metric with its unit; the value."""
+"""Seconds since the trial was launched; GPU number, `host` or `rank0`; the metric with its unit; the value.
+
+The moment of launch is stored in the record (`span.launched`), on the clock of its windows."""
 
 
 @dataclass(slots=True)
@@ -49,11 +51,6 @@ class Series:
         if b - a > max_gap_s:
             raise Unmeasured(self.reason or f"no sample for {b - a:.1f} s around the window's edge")
         return x + (y - x) * (t - a) / (b - a)
-
-    def first(self, t0: float, t1: float) -> float | None:
-        """When the first reading between t0 and t1 was taken; None where there is none."""
-        place = bisect_left(self.times, t0)
-        return self.times[place] if place < len(self.times) and self.times[place] < t1 else None
 
     def away(self, t: float) -> float:
         """Seconds from t to the nearest reading; infinity where there is none."""
@@ -111,9 +108,9 @@ class Samples:
         self.series(metric, device).reason = reason
 
     def rows(self, start: float) -> list[tuple[float, str, str, float]]:
-        """Tidy rows under SAMPLE_HEADER, by time."""
+        """Tidy rows under SAMPLE_HEADER, by time since `start`, on the clock of the readings."""
         return sorted(
-            (round(t - start, 4), device, metric, value)
+            (round(t - start, 6), device, metric, value)
             for (metric, device), series in self._series.items()
             for t, value in zip(series.times, series.values, strict=True)
         )

@@ -114,7 +114,6 @@ class Watcher:
         self._neighbours = Neighbours(self._gpus)
         self._tree: host.Tree | None = None
         self._schedule: Schedule | None = None
-        self._started = clock()
         self._baseline_mib: dict[str, float] = {}
         self._trained_until = math.inf
         self._sparing_totals = Sparing(metrics.EDGES_SHARE, metrics.EDGES_SAVED_S, metrics.TOTALS_FRESH_S)
@@ -137,12 +136,11 @@ class Watcher:
 
     def start(self, root_pid: int) -> None:
         """Begins to watch the trial whose leader is `root_pid`, and takes the first samples."""
-        self._started = self._clock()
         self._tree = host.Tree(root_pid)
         periods = {"rates": metrics.RATES_S, "totals": metrics.TOTALS_S}
         if self._gpus:
             periods |= {"energy": metrics.ENERGY_S} | {b.name: b.period_s for b in metrics.BUFFERS}
-        self._schedule = Schedule(periods, self._started)
+        self._schedule = Schedule(periods, self._clock())
         self.tick()
 
     def next_deadline(self) -> float:
@@ -256,9 +254,9 @@ class Watcher:
             max_sm_clock_mhz=self._max_clock(),
         )
 
-    def samples(self) -> list[tuple[float, str, str, float]]:
-        """Everything that was read, as tidy rows under SAMPLE_HEADER."""
-        return self._samples.rows(self._started)
+    def samples(self, launched: float) -> list[tuple[float, str, str, float]]:
+        """Everything that was read, as tidy rows under SAMPLE_HEADER. `launched`: the span's, on the clock given."""
+        return self._samples.rows(launched)
 
     # ------------------------------------------------------------ readings
 

@@ -112,10 +112,6 @@ class Bench:
                     should_stop=lambda: self._beat(should_stop),
                     look=lambda progress: look(watchers, progress),
                 )
-            steps = [
-                step_samples(place / "steps.json", one.launched)
-                for place, one in zip(places, done, strict=True)
-            ]
         tried = [
             Tried(
                 job=job,
@@ -134,7 +130,10 @@ class Bench:
         for job, one, record in zip(unit.jobs, resolved, records, strict=True):
             if record.result.get("gmacs_per_image") is not None:
                 self._gmacs[_model_key(job, one)] = record.result["gmacs_per_image"]
-        samples = [[*watcher.samples(), *rows] for watcher, rows in zip(watchers, steps, strict=True)]
+        samples = [
+            [*watcher.samples(one.launched), *step_samples(one.events, one.launched)]
+            for watcher, one in zip(watchers, done, strict=True)
+        ]
         self.results.save(records, samples, SAMPLE_HEADER)
         return records
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpubench.experiment.plan import Job
+from gpubench.launch.epochs import EXTRAPOLATED
 from gpubench.launch.outcome import Outcome
 from gpubench.monitor.figures import Figures
 from gpubench.report.words import many
@@ -118,6 +119,20 @@ def _short_epochs(case: Case) -> str | None:
         return None
     more = "--steps" if case.job.trial.steps else "--epochs, or more images"
     return f"times and CPU use were measured over only {case.measured_s:.2g} s; measure longer ({more})"
+
+
+def _short_steps(case: Case) -> str | None:
+    if case.result.get("epoch_time_source") != EXTRAPOLATED:
+        return None
+    pieces = [e for e in case.ended.epochs if not e["warmup"]]
+    whole = any(e["images"] == case.result["images_per_epoch"] for e in pieces)
+    if whole or any(e["steady_steps"] for e in pieces):
+        return None
+    wave = max(1, case.resolved.workers // case.resolved.processes)
+    return (
+        f"the epoch is extrapolated from {pieces[0]['steps']} steps, too few to tell how long one takes once the "
+        f"loaders run evenly: use --steps {2 * wave} or more, or whole epochs (--epochs)"
+    )
 
 
 def _short_window(case: Case) -> str | None:
@@ -290,6 +305,7 @@ RULES: dict[str, Callable[[Case], str | None]] = {
     "low-clock": _low_clock,
     "spread": _spread,
     "short-epochs": _short_epochs,
+    "short-steps": _short_steps,
     "short-window": _short_window,
     "energy": _energy,
     "near-limit": _near_limit,

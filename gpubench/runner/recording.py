@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,12 @@ from gpubench.datasets.facts import DataFacts
 from gpubench.environment import Machine
 from gpubench.experiment.plan import Job
 from gpubench.launch.attempt import Attempt, last_words
-from gpubench.launch.outcome import EXTRAPOLATED, Outcome, outcome
+from gpubench.launch.outcome import Outcome, outcome
 from gpubench.monitor.figures import Figures, Window
 from gpubench.monitor.watcher import Watcher
 from gpubench.result import Record
 from gpubench.runner.doubts import Case, Neighbours, doubts
-from gpubench.runner.judging import judge, merge, provenance
+from gpubench.runner.judging import judge, merge, provenance, windows_an_epoch
 from gpubench.runner.resolve import Resolved
 from gpubench.runner.state import is_stale
 from gpubench.runner.together import ENERGY, Foreseen, Ran, compare, neighbours_on_gpus
@@ -102,6 +102,7 @@ def _judge(tried: Tried, known: Known, forced: tuple[Any, str] | None) -> _Judge
         tried.done.events,
         ranks=resolved.processes,
         batch_size=t.batch_size,
+        workers=resolved.workers,
         steps=t.steps,
         no_quality=_no_quality(job),
         forced=forced,
@@ -171,11 +172,8 @@ def _compare(jobs: Sequence[_Judged], known: Known, foreseen: Foreseen) -> dict[
 
 
 def _joules(one: _Judged) -> dict[str, dict[str, float]]:
-    """Joules an epoch of each whole GPU; where steps stand for an epoch, an epoch has more of them."""
-    measured = [e for e in one.ended.epochs if not e["warmup"]]
-    times = 1.0
-    if one.result.get("epoch_time_source") == EXTRAPOLATED:
-        times = one.result["epoch_time_s"] / measured[0]["epoch_time_s"]
+    """Joules an epoch of each whole GPU."""
+    times = windows_an_epoch(one.ended)
     told = {"energy_j": one.seen.joules_by_gpu, "energy_sampled_j": one.seen.sampled_joules_by_gpu}
     return {
         column: {uuid: times * joules for uuid, joules in by_gpu.items()} for column, by_gpu in told.items()
@@ -284,18 +282,20 @@ def _stale(foreseen: Foreseen, number: int, known: Known) -> bool:
     return solo is not None and is_stale(solo, known.environment)
 
 
-def step_samples(path: Path, launched: float) -> list[tuple[Any, ...]]:
-    """The measured steps as sample rows: when each ended and how long it took."""
-    if not path.exists():
-        return []
-    stored = json.loads(path.read_text())
-    times: list[float] = stored["step_s"]
-    ends: list[tuple[Any, ...]] = []
-    at = stored["t_end"] - launched
-    for seconds in reversed(times):
-        ends.append((round(at, 4), "rank0", "step_time_ms", 1e3 * seconds))
-        at -= seconds
-    return ends[::-1]
+def step_samples(events: Sequence[Mapping[str, Any]], launched: float) -> list[tuple[float, str, str, float]]:
+    """Rank 0's measured steps as sample rows: when each ended, in seconds since the launch, and how long it took."""
+    rows: list[tuple[float, str, str, float]] = []
+    ended_us: dict[int, list[int]] = {}
+    for event in (e for e in events if e.get("rank") == 0):
+        if event["event"] == "steps":
+            ended_us.setdefault(event["epoch"], []).extend(event["end_us"])
+        elif event["event"] == "end" and event["measured"]:
+            told = ended_us[event["epoch"]]
+            for before, end in pairwise([0, *told]):
+                # The device's clock may run ahead of the host's, on which the window ends.
+                at = min(event["t0"] + 1e-6 * end, event["t1"])
+                rows.append((round(at - launched, 6), "rank0", "step_time_ms", (end - before) / 1e3))
+    return rows
 
 
 def _passed_mib(ended: Outcome, resolved: Resolved) -> dict[str, float]:

@@ -93,9 +93,9 @@ def _resolved(job: Job, share: Share, machine: Machine, facts: DataFacts, defaul
 
 
 def warmup_steps(job: Job, resolved: Resolved) -> int:
-    """Unmeasured steps before `steps` measured ones: at least as many as lie ready in the loaders' queues.
+    """Unmeasured steps before `steps` measured ones: at least as many as the loaders hold ready.
 
-    What was loaded ahead during the slow first step would otherwise be measured as if loading were free.
+    So every worker has read something before, as it has after an epoch of warm-up.
     """
     if job.trial.warmup_epochs == 0:
         return 0

@@ -37,6 +37,7 @@ class Breakdown:
         self._window: list[_Marked] = []
         self._chosen: list[bool] = []
         self._parts: list[dict[str, float]] = []
+        self._told_of_exchange = False
         self._marked_s: list[float] = []
         self._plain_s: list[float] = []
 
@@ -99,6 +100,7 @@ class Breakdown:
             found[part] += self._clock.seconds(before, end)
             before = end
         at = functools.partial(self._clock.seconds, marked.begin)
+        self._told_of_exchange |= bool(marked.buckets)
         exposed, hidden = exposed_and_hidden([(at(ready), at(done)) for ready, done in marked.buckets])
         backward = found["backward"] - exposed
         return found | {"backward": backward, "comm": exposed, "comm_hidden": hidden}
@@ -106,12 +108,14 @@ class Breakdown:
     def figures(self) -> dict[str, Any]:
         """Medians over the measured marked steps, and what the marks cost.
 
-        `copy_ms`, `forward_ms`, `backward_ms` (less `comm_ms`), `optimizer_ms`, `comm_ms`, `comm_hidden_ms`, `step_ms`
-        (from end to end), `cost_pct` (None: too few steps).
+        `copy_ms`, `forward_ms`, `backward_ms` (less `comm_ms`), `optimizer_ms`, `comm_ms`, `comm_hidden_ms` (both None
+        where no bucket was told of), `step_ms` (from end to end), `cost_pct` (None: too few steps).
         """
-        medians = {
+        medians: dict[str, Any] = {
             f"{name}_ms": 1e3 * statistics.median(s[name] for s in self._parts) for name in self._parts[0]
         }
+        if not self._told_of_exchange:
+            medians |= {"comm_ms": None, "comm_hidden_ms": None}
         return medians | {"cost_pct": cost_pct(self._marked_s, self._plain_s)}
 
 

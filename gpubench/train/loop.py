@@ -20,17 +20,18 @@ from gpubench.train.strategies.single import Single
 from gpubench.train.timing import StepClock, Window
 
 PROGRESS_PERIOD_S = 0.5
+STEPS_A_MESSAGE = 4_000
+"""Steps whose times go into one message to the parent, which holds 200,000 bytes at most."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Segment:
-    """A span of training that is timed as one: an epoch, or a number of steps."""
+    """A span of training that is timed as one, from iter(loader) on: an epoch, or the first steps of one."""
 
     number: int
+    """Of the epoch, from 0: it settles the order of the images."""
     steps: int
     measured: bool
-    fresh: bool
-    """Starts with iter(loader), as an epoch does; otherwise goes on where the last segment stopped."""
 
 
 Segments = tuple[list[Segment], list[Segment]]
@@ -39,24 +40,26 @@ Segments = tuple[list[Segment], list[Segment]]
 
 def epochs(total: int, warmup: int, steps_per_epoch: int) -> Segments:
     """One segment an epoch; the first `warmup` are not measured."""
-    made = [Segment(number=i, steps=steps_per_epoch, measured=i >= warmup, fresh=True) for i in range(total)]
+    made = [Segment(number=i, steps=steps_per_epoch, measured=i >= warmup) for i in range(total)]
     return made[:warmup], made[warmup:]
 
 
-def steps(measured: int, warmup: int, *, again: bool = False) -> Segments:
-    """A warm-up of `warmup` steps, then `measured` steps of the same stream of batches.
+def pieces(measured: int, warmup: int, steps_per_epoch: int) -> Segments:
+    """A warm-up of `warmup` steps, then `measured` steps, both as whole epochs and the first steps of one more.
 
-    `again`: the job waits after the warm-up, while its loaders load ahead; as many steps once more use that up.
+    Each piece starts its loader and uses it up, as an epoch does: nothing of one piece is loaded in another.
     """
-    first = [Segment(number=0, steps=warmup, measured=False, fresh=True)] if warmup else []
-    then = [Segment(number=1, steps=warmup, measured=False, fresh=False)] if warmup and again else []
-    number = len(first) + len(then)
-    return first, [*then, Segment(number=number, steps=measured, measured=True, fresh=not first)]
 
+    def lengths(steps: int) -> list[int]:
+        whole, rest = divmod(steps, steps_per_epoch)
+        return [steps_per_epoch] * whole + ([rest] if rest else [])
 
-def endless(data: Data) -> Iterator[Any]:
-    """Batches of one epoch after the other."""
-    return itertools.chain.from_iterable(data.train_epoch(epoch) for epoch in itertools.count())
+    warm = lengths(warmup)
+    made = [
+        Segment(number=number, steps=steps, measured=number >= len(warm))
+        for number, steps in enumerate([*warm, *lengths(measured)])
+    ]
+    return made[: len(warm)], made[len(warm) :]
 
 
 Report = Callable[[dict[str, Any]], None]
@@ -83,14 +86,13 @@ class Loop:
         self._after_first_step: Callable[[], None] | None = after_first_step
         self._breakdown = breakdown
         self._to_device = data.to_device if breakdown is None else self._marked_to_device
-        self._batches: Iterator[Any] = iter(())
         self.measured_step_s: list[float] = []
         self.later_step_s: list[float] = []
         """The same without each window's first step, which waits for the loader to start."""
         self.phases: dict[str, float] = {"warm_up": 0.0, "measured": 0.0}
 
-    def run(self, segment: Segment, *, continuing: bool) -> Window:
-        """Trains one segment. `continuing`: batches may come from several epochs in a row."""
+    def run(self, segment: Segment) -> Window:
+        """Trains one segment."""
         data, step, clock, report = self._data, self._step, self._clock, self._report
         to_device, breakdown = self._to_device, self._breakdown
         step.loss_sum.zero_()
@@ -104,9 +106,7 @@ class Loop:
 
         # ---- the window ----
         clock.begin()
-        if segment.fresh:
-            self._batches = endless(data) if continuing else data.train_epoch(segment.number)
-        batches = self._batches
+        batches = data.train_epoch(segment.number, segment.steps)
         for done in range(segment.steps):
             batch = next(batches)
             clock.batch()
@@ -127,6 +127,8 @@ class Loop:
             self.later_step_s.extend(window.step_s[1:])
         self.phases["measured" if segment.measured else "warm_up"] += window.seconds
         loss = self._strategy.sum(step.loss_sum.clone()).item() / self._strategy.place.world
+        for message in step_messages(window):
+            report({"event": "steps", "epoch": segment.number, **message})
         report(
             {
                 "event": "end",
@@ -135,14 +137,13 @@ class Loop:
                 "t0": window.t0,
                 "t1": window.t1,
                 "steps": segment.steps,
-                "data_wait_s": window.data_wait_s,
                 "first_batch_s": window.first_batch_s,
                 "train_loss": loss / segment.steps,
             }
         )
         return window
 
-    def fill(self, number: int, steps: int, *, continuing: bool, over: Callable[[int], bool]) -> None:
+    def fill(self, number: int, steps: int, *, over: Callable[[int], bool]) -> None:
         """Trains on after the last segment, as before but uncounted: epochs of `steps` steps, from `number` on.
 
         `over`: asked after each step, with how many there were, whether to stop.
@@ -150,10 +151,9 @@ class Loop:
         taken = 0
         for epoch in itertools.count(number):
             self._clock.begin()
-            if not continuing:
-                self._batches = self._data.train_epoch(epoch)
+            batches = self._data.train_epoch(epoch, steps)
             for _ in range(steps):
-                batch = next(self._batches)
+                batch = next(batches)
                 self._clock.batch()
                 self._step(*self._data.to_device(batch))
                 self._clock.step()
@@ -172,6 +172,18 @@ class Loop:
         assert self._after_first_step is not None
         self._after_first_step()
         self._after_first_step = None
+
+
+def step_messages(window: Window) -> Iterator[dict[str, list[int]]]:
+    """The window's steps in microseconds: when each ended, counted from t0, and how long it had waited for its batch.
+
+    In parts, none of which is too large for one message.
+    """
+    ends = [int(1e6 * end) for end in itertools.accumulate(window.step_s)]
+    waits = [round(1e6 * wait) for wait in window.wait_s]
+    for first in range(0, len(ends), STEPS_A_MESSAGE):
+        part = slice(first, first + STEPS_A_MESSAGE)
+        yield {"end_us": ends[part], "wait_us": waits[part]}
 
 
 @torch.no_grad()

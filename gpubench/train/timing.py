@@ -26,14 +26,19 @@ class Window:
     t1: float
     step_s: list[float]
     """Seconds between ends of steps; the first counts from t0."""
-    data_wait_s: float
-    """Σ min(time in next(), the device's idle gap before that step)."""
+    wait_s: list[float]
+    """Seconds before each step that the device starved for its batch: min(time in next(), the device's idle gap)."""
     first_batch_s: float
     """From t0 to the first batch."""
 
     @property
     def seconds(self) -> float:
         return self.t1 - self.t0
+
+    @property
+    def data_wait_s(self) -> float:
+        """This rank's waits for data, added up."""
+        return sum(self.wait_s)
 
 
 class StepClock(Protocol):
@@ -70,7 +75,7 @@ class HostClock:
             t0=t0,
             t1=t1,
             step_s=[b - a for a, b in zip(self._ends, self._ends[1:], strict=False)],
-            data_wait_s=sum(waits),
+            wait_s=waits,
             first_batch_s=waits[0] if waits else 0.0,
         )
 
@@ -115,7 +120,7 @@ class CudaClock:
             t0=self._t0,
             t1=t1,
             step_s=[a.elapsed_time(b) / 1e3 for a, b in zip(self._ends, self._ends[1:], strict=False)],
-            data_wait_s=sum(min(next_s, gap) for next_s, gap in zip(self._next_s, gaps, strict=True)),
+            wait_s=[min(next_s, gap) for next_s, gap in zip(self._next_s, gaps, strict=True)],
             first_batch_s=self._next_s[0] if self._next_s else 0.0,
         )
 

@@ -1,15 +1,14 @@
 """A rank of a trial: a resolved trial in, events out. Runs in a process of its own, forked from the warm server.
 
-Events (JSON, on the rank's own channel): `hello`, `begin`, `progress`, `end`, `quality`, `ask-memory`, `settle`,
-`result`, `error`; in a group `ready` and `filling` besides. The parent answers `ask-memory`, `settle` and `ready`, and
-tells rank 0 to `stop` filling.
+Events (JSON, on the rank's own channel): `hello`, `begin`, `progress`, `steps`, `end`, `quality`, `ask-memory`,
+`settle`, `result`, `error`; in a group `ready` and `filling` besides. The parent answers `ask-memory`, `settle` and
+`ready`, and tells rank 0 to `stop` filling.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
-import json
 import math
 import os
 import random
@@ -33,7 +32,7 @@ from gpubench.train.failure import classify
 from gpubench.train.memory_cap import MIB, MemoryCap
 from gpubench.train.place import Place
 from gpubench.train.strategies.single import Single
-from gpubench.train.timing import Window, step_clock
+from gpubench.train.timing import step_clock
 
 Quality = tuple[float, float]
 """Top-1 in per cent and cross-entropy, on the validation split."""
@@ -118,7 +117,7 @@ class Rank:
         )
         per_epoch = data.steps_per_epoch
         warmups, measured = (
-            loop.steps(spec["steps"], spec["warmup_steps"], again=spec["jobs"] > 1)
+            loop.pieces(spec["steps"], spec["warmup_steps"], per_epoch)
             if spec["steps"]
             else loop.epochs(spec["epochs"], spec["warmup_epochs"], per_epoch)
         )
@@ -128,17 +127,17 @@ class Rank:
         self._training_began = time.monotonic()
         model.train()
         if target is not None:
-            window, quality = self.train_until(target, [*warmups, *measured], training, evaluate)
+            quality = self.train_until(target, [*warmups, *measured], training, evaluate)
         else:
             for segment in warmups:
-                window = training.run(segment, continuing=bool(spec["steps"]))
+                training.run(segment)
             if spec["jobs"] > 1:
                 self.wait_for_the_others()
             for segment in measured:
-                window = training.run(segment, continuing=bool(spec["steps"]))
+                training.run(segment)
             if spec["jobs"] > 1:
                 self.fill(strategy, training, measured[-1].number + 1, per_epoch)
-        memory = self.settle(strategy, training, window)
+        memory = self.settle(strategy)
         if target is None and spec["jobs"] == 1:
             quality = evaluate()
         self._mark = time.monotonic()
@@ -154,7 +153,7 @@ class Rank:
                 "step_drift_pct": drift_pct(training.later_step_s),
                 "parts": breakdown and breakdown.figures(),
                 "no_exchange": strategy.no_exchange,
-                "exchange_mib": strategy.exchanged_bytes(trained) / MIB,
+                "exchange_mib": self.exchanged_bytes / MIB if self.exchanged_bytes else None,
                 "until_top1": target,
                 "quality": None if quality is None else [finite(value) for value in quality],
                 "memory": memory,
@@ -210,6 +209,7 @@ class Rank:
         model.to(place.device)
         model.to(memory_format=MEMORY_FORMAT[spec["memory_format"]])
         trained = strategy.wrap(model)
+        self.exchanged_bytes = strategy.exchanged_bytes(trained)
         if breakdown is not None:
             strategy.watch_exchange(trained, breakdown.bucket)
         if spec["execution"] == "compile":
@@ -251,16 +251,17 @@ class Rank:
         segments: list[loop.Segment],
         training: loop.Loop,
         evaluate: Callable[[], Quality | None],
-    ) -> tuple[Window, Quality | None]:
+    ) -> Quality | None:
         """Epochs, each judged after its window, until top-1 is `target` per cent and one epoch was measured.
 
         Training that has diverged ends likewise.
         The ranks' hits are summed before they are judged, so all ranks stop after the same epoch.
-        Returns the last epoch's window and quality.
+        Returns the last epoch's quality.
         """
         reached = False
         for segment in segments:
-            window, quality = training.run(segment, continuing=False), evaluate()
+            training.run(segment)
+            quality = evaluate()
             if quality is None:
                 raise UsageError("until_top1 needs a validation split, and the images have none")
             if self.rank == 0:
@@ -269,7 +270,7 @@ class Rank:
             reached = reached or (quality[0] >= target and not lost)
             if (reached or lost) and segment.measured:
                 break
-        return window, quality
+        return quality
 
     def wait_for_the_others(self) -> None:
         """Returns when every job of the group is warm. Each rank asks: a collective would keep its GPU busy."""
@@ -299,16 +300,15 @@ class Rank:
                 return told
             return strategy.sum(torch.tensor(float(told), device=place.device)).item() > 0
 
-        training.fill(number, per_epoch, continuing=bool(self.spec["steps"]), over=over)
+        training.fill(number, per_epoch, over=over)
         self.phases["fill"] = time.monotonic() - began
 
-    def settle(self, strategy: Single, training: loop.Loop, last: Window) -> dict[str, Any]:
+    def settle(self, strategy: Single) -> dict[str, Any]:
         """All ranks hold still while the parent reads their memory. Returns the allocator's figures of that moment."""
         self._mark = time.monotonic()
         strategy.barrier()
         memory = self.allocator(strategy.place)
         if self.rank == 0:
-            self.save_steps(training.measured_step_s, last.t1)
             self.channel.ask({"event": "settle", "rank": 0}, ANSWER_LIMIT_S)
         strategy.barrier()
         self.phase("settle")
@@ -376,11 +376,6 @@ class Rank:
                 f"the model can't be counted without data: {type(error).__name__}: {error}"[:300]
             )
         return facts
-
-    def save_steps(self, seconds: list[float], t_end: float) -> None:
-        """Leaves the measured steps' times beside the samples: [seconds, …] and the clock at their end."""
-        path = Path(self.spec["scratch"]) / "steps.json"
-        path.write_text(json.dumps({"t_end": t_end, "step_s": [round(s, 7) for s in seconds]}))
 
     # ---- small helpers ----
 

@@ -188,7 +188,7 @@ def gpubench_loop(options: argparse.Namespace, batch: int, precision: str, devic
     def run(steps: int, *, quiet: bool = False) -> float:
         report = (lambda _: None) if quiet else channel.send
         loop = Loop(data, training_step, strategy, step_clock(place), report, lambda: None)
-        return loop.run(Segment(number=0, steps=steps, measured=True, fresh=True), continuing=True).seconds
+        return loop.run(Segment(number=0, steps=steps, measured=True)).seconds
 
     return run
 

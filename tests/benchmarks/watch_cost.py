@@ -298,7 +298,7 @@ def training(
     loop = Loop(data, training_step, strategy, step_clock(place), channel.send, lambda: None)
 
     def window(steps: int) -> float:
-        return loop.run(Segment(number=0, steps=steps, measured=True, fresh=True), continuing=True).seconds
+        return loop.run(Segment(number=0, steps=steps, measured=True)).seconds
 
     return window
 

@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import signal
+import statistics
 import threading
 
 import psutil
@@ -144,21 +145,24 @@ def test_two_groups_of_ranks_with_loaders(train_together):
 
 
 @pytest.mark.parametrize("data", [{}, {"data": None}], ids=["loaders", "resident"])
-def test_steps_warm_up_again_after_waiting(train_together, data):
-    """What the loaders loaded while their job waited is used up before anything is measured."""
+def test_steps_are_measured_in_pieces_after_waiting(train_together, data):
+    """Nothing is loaded while a job waits: each of its pieces begins with its loaders, as an epoch does."""
     quick = {"model": MODELS + "tiny", "steps": 20, **data}
-    together = all_ok(train_together(quick, SLOW | {"steps": 5}))
+    together = all_ok(train_together(quick, SLOW | {"steps": 3}))
     released, _ = one_window(together)
-    for ran, steps in zip(together, (20, 5), strict=True):
-        first, again, counted = ran.outcome.epochs
-        assert [first["warmup"], again["warmup"], counted["warmup"]] == [True, True, False]
-        assert (first["steps"], again["steps"], counted["steps"]) == (10, 10, steps)
-        assert first["t1"] <= released <= again["t0"]
-        assert len(ran.step_ms) == steps
-        per_epoch = ran.spec["data_spec"]["train_images"] // 32
-        assert ran.outcome.result["epoch_time_s"] == pytest.approx(
-            counted["epoch_time_s"] / steps * per_epoch
-        )
+    pieces = ([8, 2], [8, 8, 4]), ([4, 4, 2], [3])
+    for ran, (warm, counted) in zip(together, pieces, strict=True):
+        assert [(e["warmup"], e["steps"]) for e in ran.outcome.epochs] == [
+            *((True, steps) for steps in warm), *((False, steps) for steps in counted)
+        ]  # fmt: skip
+        last = ran.outcome.epochs[len(warm) - 1]
+        assert last["t1"] <= released <= measured(ran)[0]["t0"]
+        assert len(ran.step_ms) == sum(counted)
+    quick_one, slow_one = (ran.outcome.result["epoch_time_s"] for ran in together)
+    whole = [e["epoch_time_s"] for e in measured(together[0])][:2]
+    assert quick_one == statistics.median(whole)
+    (piece,) = measured(together[1])
+    assert slow_one == pytest.approx(piece["epoch_time_s"] + piece["steady_step_s"])
 
 
 def test_without_a_warm_up_the_wait_is_no_part_of_the_first_step(train_together):

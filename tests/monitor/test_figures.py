@@ -59,11 +59,21 @@ def test_means_are_of_measured_windows_alone() -> None:
     assert facts["gaps"] == 0
 
 
-def test_a_sample_just_after_the_start_speaks_of_the_time_before() -> None:
+@pytest.mark.parametrize("metric", ["gpu_util_pct", "gpu_util_buffer_pct"], ids=["polled", "buffer"])
+@pytest.mark.parametrize("idle_s", [0.1, 0.3, 1.0])
+def test_the_wait_for_the_first_batch_is_a_part_of_the_window(metric: str, idle_s: float) -> None:
     samples = Samples()
-    fill(samples, "gpu_util_pct", lambda t: 90 if t > 14.68 else 0, "0")
+    fill(samples, metric, lambda t: 0 if FIRST.t0 - 0.01 < t < FIRST.t0 + idle_s + 0.01 else 90, "0")
     got = figures(watched(samples, (FIRST,), ("0",)))
-    assert got.result["gpu_util_pct"] == pytest.approx(90)
+    assert got.result["gpu_util_pct"] == pytest.approx(90 * (1 - idle_s / FIRST.seconds), abs=0.01)
+
+
+@pytest.mark.parametrize("metric", ["gpu_util_pct", "gpu_util_buffer_pct"], ids=["polled", "buffer"])
+def test_what_was_before_a_window_is_no_peak_of_it(metric: str) -> None:
+    samples = Samples()
+    fill(samples, metric, lambda t: 100 if t < FIRST.t0 + 0.15 else 60, "0")
+    got = figures(watched(samples, (FIRST,), ("0",)))
+    assert got.result["gpu_util_max_pct"] == 60
 
 
 def test_a_short_window_keeps_only_what_is_its_own_and_a_shorter_one_says_so() -> None:

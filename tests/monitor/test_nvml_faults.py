@@ -393,7 +393,8 @@ def in_real_time(spec: scripted.Spec) -> Iterator[scripted.Event]:
     while time.monotonic() < t0 + 0.5:
         time.sleep(0.005)
         yield {}
-    told = {"t0": t0, "t1": time.monotonic(), "data_wait_s": 0.1, "first_batch_s": 0.01, "train_loss": 1.0}
+    told = {"t0": t0, "t1": time.monotonic(), "first_batch_s": 0.01, "train_loss": 1.0}
+    yield scripted.steps(0, 0, steps, told["t1"] - t0, wait_s=0.1)
     yield {"event": "end", **window, **told}
     yield from scripted.result(spec)
 

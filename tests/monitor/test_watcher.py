@@ -104,7 +104,7 @@ def test_a_whole_trial(child: subprocess.Popen[bytes]) -> None:
     live = watcher.now()
     assert (live.gpu_mem_mib, live.gpu_util_pct) == (5500, 80)
     assert live.cpu_util_pct is not None
-    rows = watcher.samples()
+    rows = watcher.samples(1000.0)
     assert rows == sorted(rows)
     util = [r for r in rows if r[1:3] == ("1", "gpu_util_pct")]
     assert len(util) == 111, "11 s at 10 Hz, both ends"
@@ -245,7 +245,7 @@ def test_a_cpu_trial_watches_the_host_alone(nvml: Nvml | None, child: subprocess
     got = watcher.figures([Window(1000.0, 1002.0, 1, True)])
     assert got.missing["gpu_util_pct"] == got.missing["gpu_mem_mib"] == "the trial uses no GPU"
     assert watcher.now().gpu_util_pct is None
-    assert {row[1] for row in watcher.samples()} == {"host"}
+    assert {row[1] for row in watcher.samples(0.0)} == {"host"}
 
 
 def test_without_a_driver_every_gpu_column_says_so(child: subprocess.Popen[bytes]) -> None:
@@ -484,7 +484,7 @@ def test_the_driver_s_own_samples_are_dated_by_the_monotonic_clock(child: subpro
     got = watcher.figures([Window(1002, 1018, 0, True)])
     assert got.result["gpu_util_pct"] == pytest.approx(50)
     assert "buffer" in got.provenance["gpu_util_pct"]["source"]
-    rows = [r for r in watcher.samples() if r[2] == "gpu_util_buffer_pct"]
+    rows = [r for r in watcher.samples(1000.0) if r[2] == "gpu_util_buffer_pct"]
     assert len(rows) == 100, "each once, and none of the time before the trial"
     assert rows[0][0] == pytest.approx(0.2, abs=1e-3)
 
@@ -515,7 +515,7 @@ def test_short_epochs_do_not_read_the_costly_counter_at_every_edge(child: subpro
         windows.append(Window(t0, clock.now, epoch, epoch > 0))
         watcher.edge()
     watcher.settle()
-    reads = [r for r in watcher.samples() if r[2] == metrics.ENERGY]
+    reads = [r for r in watcher.samples(0.0) if r[2] == metrics.ENERGY]
     assert len(reads) <= 3 + (0.1 + 0.005 * 30) / 0.005 + 30 / metrics.ENERGY_S, "the allowance of 30 s"
     got = watcher.figures(windows)
     assert got.result["energy_source"] == "nvml-counter"
@@ -529,10 +529,10 @@ def test_the_counter_is_read_as_the_first_measured_window_begins(child: subproce
     watcher.start(child.pid)
     clock.now += 1
     watcher.edge()
-    reads = [r for r in watcher.samples() if r[2] == metrics.ENERGY]
+    reads = [r for r in watcher.samples(0.0) if r[2] == metrics.ENERGY]
     assert len(reads) == 1, "the allowance was used up as watching began"
     watcher.edge(first=True)
-    assert len([r for r in watcher.samples() if r[2] == metrics.ENERGY]) == 2
+    assert len([r for r in watcher.samples(0.0) if r[2] == metrics.ENERGY]) == 2
 
 
 def test_what_the_driver_forgets_during_a_long_teardown_was_fetched_before(

@@ -66,6 +66,15 @@ def test_a_blameless_result_has_none() -> None:
     assert doubts(case()) == {}
 
 
+OF_STEPS = {"epoch_time_source": "extrapolated", "images_per_epoch": 64 * 160}
+
+
+def piece(steps: int, *, steady: int) -> list[dict[str, Any]]:
+    """A warm-up and so many measured steps of 64 images, `steady` of them once the loaders ran evenly."""
+    fields = {"steps": steps, "images": 64 * steps, "steady_steps": steady}
+    return [{"epoch": i, "warmup": i == 0, "epoch_time_s": 20.0, **fields} for i in range(2)]
+
+
 CASES: dict[str, tuple[Case, str]] = {
     "stranger": (case(seen=Figures(strangers=["process 7 (python) held 614 MiB on GPU 0"])), "process 7"),
     "desktop": (case(seen=Figures(desktops=["process 8 (Xorg) held 90 MiB on GPU 0"])), "Xorg"),
@@ -76,6 +85,11 @@ CASES: dict[str, tuple[Case, str]] = {
         case(epochs=[{"epoch": i, "warmup": i == 0, "epoch_time_s": 0.2} for i in range(3)],
              result={"energy_j": None}),
         "over only 0.4 s; measure longer (--epochs, or more images)",
+    ),
+    "short-steps": (
+        case("workers = 2\nsteps = 3", epochs=piece(3, steady=0), result=OF_STEPS),
+        "extrapolated from 3 steps, too few to tell how long one takes once the loaders run evenly: use --steps 4 or "
+        "more, or whole epochs (--epochs)",
     ),
     "short-window": (
         case(epochs=[{"epoch": i, "warmup": i == 0, "epoch_time_s": 2.0} for i in range(2)]),
@@ -137,6 +151,18 @@ def test_a_second_of_measured_time_is_enough() -> None:
 def test_few_steps_are_told_to_be_more() -> None:
     epochs = [{"epoch": i, "warmup": i == 0, "epoch_time_s": 0.25} for i in range(2)]
     assert "0.25 s; measure longer (--steps)" in doubts(case("steps = 5", epochs=epochs))["short-epochs"]
+
+
+@pytest.mark.parametrize(("steps", "steady"), [(4, 2), (160, 0)], ids=["two waves", "a whole epoch"])
+def test_steps_that_tell_of_an_epoch_are_not_too_few(steps: int, steady: int) -> None:
+    told = piece(steps, steady=steady)
+    assert doubts(case(f"workers = 2\nsteps = {steps}", epochs=told, result=OF_STEPS)) == {}
+
+
+@pytest.mark.parametrize(("seconds", "doubted"), [(9.0, True), (9.9, True), (10.0, False), (11.0, False)])
+def test_energy_wants_ten_seconds(seconds: float, doubted: bool) -> None:
+    epochs = [{"epoch": i, "warmup": i == 0, "epoch_time_s": seconds / 2} for i in range(3)]
+    assert ("short-window" in doubts(case(epochs=epochs))) is doubted
 
 
 def test_an_idle_gpu_s_low_clock_is_no_doubt() -> None:

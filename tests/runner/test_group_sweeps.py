@@ -556,10 +556,11 @@ def test_energy_of_a_shared_gpu_is_divided_and_adds_up(desk: Desk) -> None:
     nvml = FakeNvml(devices=(first,), power={first.uuid: 100.0}, util={first.uuid: 80.0})
     desk.nvml, desk.cpus = nvml, None
     seconds = {(16, 1): 0.3, (32, 1): 0.3, (16, 2): 0.3, (32, 2): 0.6}
-    by = Scripted(lambda spec: scripted.lasts(seconds[spec["batch_size"], spec["jobs"]]))
+    by = Scripted(lambda spec: scripted.lasts(seconds[spec["batch_size"], spec["jobs"]], warmup_s=0.3))
     desk.sweep(*TWO, by=by, epochs="2")
     one, other = desk.jobs()
     for solo in desk.solos():
+        assert solo.epochs[0]["energy_j"] == pytest.approx(100 * 0.3, rel=0.1), "alone it is known"
         assert solo.result["energy_j"] == pytest.approx(100 * solo.result["epoch_time_s"], rel=1e-3)
         assert solo.result["energy_source"] == "nvml-power-integral"
     for column in ("energy_j", "energy_sampled_j"):
@@ -572,6 +573,7 @@ def test_energy_of_a_shared_gpu_is_divided_and_adds_up(desk: Desk) -> None:
         assert record.result["power_w"] == pytest.approx(100, rel=1e-3), "the whole GPU's"
         assert record.missing["gpu_busy_s_per_epoch"]
         assert record.epochs[-1]["energy_j"] == pytest.approx(record.result["energy_j"])
+        assert record.epochs[0]["energy_j"] is None, "nobody knows its part of what went while it warmed up"
         assert "shared-gpu" in record.doubts
         assert _both_or_neither(record) == []
 

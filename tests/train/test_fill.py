@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench.train.data.opened import OnDevice
-from gpubench.train.loop import Loop, Segment
+from gpubench.train.loop import Loop, Segment, pieces
 from gpubench.train.place import Place
 from gpubench.train.strategies.single import Single
 from gpubench.train.timing import step_clock
@@ -28,9 +28,9 @@ class Numbered:
     opened: list[int] = field(default_factory=list)
     """Epochs that were begun."""
 
-    def train_epoch(self, epoch: int) -> Iterator[tuple[int, int]]:
+    def train_epoch(self, epoch: int, steps: int | None = None) -> Iterator[tuple[int, int]]:
         self.opened.append(epoch)
-        return ((epoch, number) for number in range(self.steps_per_epoch))
+        return ((epoch, number) for number in range(steps or self.steps_per_epoch))
 
     def to_device(self, batch: Any, *, augment: bool = True) -> OnDevice:  # noqa: ARG002
         return torch.tensor(batch), torch.zeros(1)
@@ -66,13 +66,13 @@ class Bench:
             lambda: self.firsts.append(len(self.step.seen)),
         )
 
-    def run(self, *segments: Segment, continuing: bool) -> None:
+    def run(self, *segments: Segment) -> None:
         for segment in segments:
-            self.loop.run(segment, continuing=continuing)
+            self.loop.run(segment)
 
 
-def segment(number: int, steps: int, *, fresh: bool) -> Segment:
-    return Segment(number=number, steps=steps, measured=True, fresh=fresh)
+def segment(number: int, steps: int) -> Segment:
+    return Segment(number=number, steps=steps, measured=True)
 
 
 def batches(per_epoch: int, count: int) -> list[tuple[int, int]]:
@@ -83,34 +83,40 @@ def batches(per_epoch: int, count: int) -> list[tuple[int, int]]:
 @given(per_epoch=st.integers(1, 6), epochs=st.integers(1, 3), more=st.integers(1, 20))
 def test_epochs_go_on_where_the_measured_ones_stopped(per_epoch: int, epochs: int, more: int) -> None:
     bench = Bench(per_epoch)
-    bench.run(*(segment(k, per_epoch, fresh=True) for k in range(epochs)), continuing=False)
+    bench.run(*(segment(k, per_epoch) for k in range(epochs)))
     asked: list[int] = []
 
     def over(step: int) -> bool:
         asked.append(step)
         return step == more
 
-    bench.loop.fill(epochs, per_epoch, continuing=False, over=over)
+    bench.loop.fill(epochs, per_epoch, over=over)
     assert asked == list(range(1, more + 1)), "after each step, with how many there were"
     assert bench.step.seen == batches(per_epoch, epochs * per_epoch + more)
     assert bench.data.opened == list(range(epochs + -(-more // per_epoch))), "no epoch is begun for nothing"
 
 
-@given(per_epoch=st.integers(1, 6), measured=st.integers(1, 10), more=st.integers(1, 20))
-def test_steps_go_on_in_the_same_stream_of_batches(per_epoch: int, measured: int, more: int) -> None:
+@given(per_epoch=st.integers(1, 6), warmup=st.integers(0, 10), measured=st.integers(1, 10))
+def test_steps_are_pieces_of_epochs(per_epoch: int, warmup: int, measured: int) -> None:
+    warm, counted = pieces(measured, warmup, per_epoch)
+    assert [sum(one.steps for one in part) for part in (warm, counted)] == [warmup, measured]
+    for part in (warm, counted):
+        assert all(one.steps == per_epoch for one in part[:-1]), "all but the last are whole"
+        assert all(1 <= one.steps <= per_epoch for one in part)
+    assert [one.measured for one in (*warm, *counted)] == [False] * len(warm) + [True] * len(counted)
     bench = Bench(per_epoch)
-    bench.run(segment(0, measured, fresh=True), continuing=True)
-    bench.loop.fill(1, per_epoch, continuing=True, over=lambda step: step == more)
-    assert bench.step.seen == batches(per_epoch, measured + more)
+    bench.run(*warm, *counted)
+    assert bench.data.opened == list(range(len(warm) + len(counted))), "each begins with iter(loader)"
+    assert bench.step.seen == [(one.number, k) for one in (*warm, *counted) for k in range(one.steps)]
 
 
 @given(more=st.integers(1, 20))
 def test_what_was_measured_stays_as_it_was(more: int) -> None:
     bench = Bench(4)
-    bench.run(segment(0, 4, fresh=True), segment(1, 4, fresh=True), continuing=False)
+    bench.run(segment(0, 4), segment(1, 4))
     loop = bench.loop
     before = list(loop.measured_step_s), list(loop.later_step_s), dict(loop.phases), list(bench.told)
-    loop.fill(2, 4, continuing=False, over=lambda step: step == more)
+    loop.fill(2, 4, over=lambda step: step == more)
     assert (loop.measured_step_s, loop.later_step_s, loop.phases, bench.told) == before
     assert len(loop.measured_step_s) == 8
     assert bench.firsts == [1], "the first step is the first of all"

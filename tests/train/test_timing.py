@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 
 import pytest
 import torch
 
+from gpubench.launch.channel import LARGEST
+from gpubench.train.loop import step_messages
 from gpubench.train.place import Place
-from gpubench.train.timing import step_clock
+from gpubench.train.timing import Window, step_clock
 
 STEPS = 12
 
@@ -35,6 +38,42 @@ def test_on_the_host_all_of_next_is_wait():
     assert sum(found.step_s) == pytest.approx(found.seconds, rel=0.01)
     assert len(found.step_s) == STEPS
     assert found.first_batch_s == pytest.approx(0.02, rel=0.2)
+
+
+def test_the_steps_of_a_long_epoch_fit_into_messages():
+    """40,000 of them, as ImageNet has in batches of 32, and each slow enough to need many digits."""
+    count = 40_000
+    long = Window(
+        t0=0.0, t1=5.0 * count, step_s=[5.0] * count, wait_s=[4.123456789] * count, first_batch_s=4.123456789
+    )
+    messages = list(step_messages(long))
+    for message in messages:
+        sent = json.dumps({"event": "steps", "rank": 63, "epoch": 89, **message}, separators=(",", ":"))
+        assert len(sent) <= LARGEST
+    ends = [end for message in messages for end in message["end_us"]]
+    waits = [wait for message in messages for wait in message["wait_us"]]
+    assert ends == [5_000_000 * (k + 1) for k in range(count)]
+    assert waits == [4_123_457] * count
+
+
+def slow_to_start():
+    """A loader whose first batch alone takes long."""
+    waits = iter([0.3])
+    return lambda: time.sleep(next(waits, 0))
+
+
+def test_the_wait_for_the_first_batch_is_a_wait_too():
+    found = window(step_clock(place("cpu")), slow_to_start(), lambda: time.sleep(0.01))
+    assert len(found.wait_s) == STEPS
+    assert found.data_wait_s == pytest.approx(0.3, abs=0.05)
+    assert found.wait_s[0] == found.first_batch_s
+
+
+@pytest.mark.gpu
+def test_and_on_a_gpu(busy):
+    found = window(step_clock(place("cuda:0")), slow_to_start(), lambda: busy(0.01))
+    assert len(found.wait_s) == STEPS
+    assert found.data_wait_s == pytest.approx(0.3, abs=0.05)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import pytest
 
 MODELS = "tests/train/user_models.py:"
 SLOW_STEP_S = 0.1
+SLOW_IMAGE_S = 0.03
 AUGMENTED = ({"RandomResizedCrop": {"size": 28}}, {"RandomHorizontalFlip": {}})
 
 
@@ -170,14 +171,15 @@ def test_parameters_and_multiply_adds_are_counted(train):
 # ---------------------------------------------------------------- a number of steps
 
 
-def test_steps_are_measured_after_a_warm_up_and_extrapolated(train):
-    ran = train(model=MODELS + "tiny", steps=20)  # 8 a epoch: goes on into the next ones
-    warm_up, measured = ran.outcome.epochs
-    assert (warm_up["warmup"], measured["warmup"]) == (True, False)
-    assert (warm_up["steps"], measured["steps"]) == (10, 20)
+def test_steps_are_measured_after_a_warm_up_in_pieces_of_epochs(train):
+    ran = train(model=MODELS + "tiny", steps=20)  # 8 an epoch
+    assert [(e["warmup"], e["steps"]) for e in ran.outcome.epochs] == [
+        (True, 8), (True, 2), (False, 8), (False, 8), (False, 4)
+    ]  # fmt: skip
     result = ran.outcome.result
     assert result["epoch_time_source"] == "extrapolated"
-    assert result["epoch_time_s"] == pytest.approx(measured["epoch_time_s"] / 20 * 8)
+    whole = [e["epoch_time_s"] for e in ran.outcome.epochs[2:4]]
+    assert result["epoch_time_s"] == statistics.median(whole), "the piece of four steps is no epoch"
     assert result["images_per_s"] * result["epoch_time_s"] == pytest.approx(result["images_per_epoch"])
     assert "epochs_measured" not in result
     assert "epoch_time_iqr_s" not in result
@@ -188,7 +190,73 @@ def test_steps_without_a_warm_up(train):
     assert (only["warmup"], only["steps"]) == (False, 5)
 
 
+SLOW_TO_LOAD = {"model": MODELS + "slow_images", "batch_size": 8, "workers": 2, "cpus": 2}
+"""Two workers, each of which takes 0.24 s for a batch: the trial rests on them."""
+
+
+SLOW_TO_START = {"model": MODELS + "slow_images_and_pass", "batch_size": 16, "workers": 4, "cpus": 2}
+"""The first batch takes 0.5 s, and a step 0.2 s; four workers are faster than that."""
+
+
+@pytest.mark.parametrize(
+    ("fields", "steps"), [(SLOW_TO_LOAD, 8), (SLOW_TO_START, 8)], ids=["loader-bound", "compute-bound"]
+)
+def test_an_epoch_extrapolated_from_steps_takes_as_long_as_one_that_is_measured(train, fields, steps):
+    """The loaders' start is a large part of a piece, and a small one of the epoch."""
+    whole = train(epochs=2, train_images=192, **fields).outcome.result
+    piece = train(steps=steps, train_images=192, **fields)
+    assert piece.status == "ok", piece.reason
+    result = piece.outcome.result
+    # Without the start the compute-bound one would take a sixth less.
+    assert result["epoch_time_s"] == pytest.approx(whole["epoch_time_s"], rel=0.08)
+    assert result["first_batch_s"] == pytest.approx(whole["first_batch_s"], rel=0.3)
+    (one,) = [e for e in piece.outcome.epochs if not e["warmup"]]
+    assert one["steady_steps"] > 0
+    assert one["first_batch_s"] + steps * one["steady_step_s"] + one["tail_s"] == pytest.approx(
+        one["epoch_time_s"]
+    )
+
+
+def test_no_piece_finds_batches_that_another_has_left(train):
+    """Workers that have loaded ahead would hand over the first batch at once, or be drained first."""
+    ran = train(**SLOW_TO_LOAD, steps=10, train_images=96, prefetch=4)
+    batch_s = 8 * SLOW_IMAGE_S
+    assert [e["steps"] for e in ran.outcome.epochs] == [10, 10]
+    for epoch in ran.outcome.epochs[1:]:
+        assert batch_s <= epoch["first_batch_s"] < 1.4 * batch_s
+
+
 # ---------------------------------------------------------------- data wait
+
+
+def starved(ran, ranks):
+    """The trial starves for as long as the rank whose images come slowly, not for the mean of the ranks."""
+    assert ran.status == "ok", ran.reason
+    slow_s = (
+        64 / 2 * SLOW_IMAGE_S
+    )  # half the images are the second rank's, and its one worker sleeps for each
+    for epoch in ran.outcome.epochs:
+        own = epoch["data_wait_s_by_rank"]
+        assert len(own) == ranks
+        assert own[0] < 0.5 * own[1], "the first rank's images are there: it waits for the other's gradients"
+        assert max(own) <= epoch["data_wait_s"] <= sum(own)
+        assert 0.8 * slow_s < epoch["data_wait_s"] <= epoch["epoch_time_s"]
+    measured = ran.outcome.epochs[1]
+    share = 100 * measured["data_wait_s"] / measured["epoch_time_s"]
+    assert ran.outcome.result["data_wait_pct"] == pytest.approx(share)
+    assert share > 70
+
+
+STARVED = {"model": MODELS + "second_rank_starves", "train_images": 64, "batch_size": 16, "workers": 2}
+
+
+def test_one_rank_that_starves_stalls_all(train):
+    starved(train(**STARVED, ranks=2, cpus=2), 2)
+
+
+@pytest.mark.multigpu
+def test_one_rank_that_starves_stalls_all_gpus(train):
+    starved(train(**STARVED, device="cuda", gpus=2, strategy="ddp", cpus=4), 2)
 
 
 def test_a_slow_loader_reads_as_data_wait(train):

@@ -330,6 +330,11 @@ def slow_images(num_classes: int) -> nn.Module:
     return Tiny(num_classes)
 
 
+def second_rank_starves(num_classes: int) -> nn.Module:
+    """The images of one rank of two take long to read."""
+    return slow_images(num_classes) if rank() == 1 else Tiny(num_classes)
+
+
 class SlowPass(Tiny):
     """A forward pass that keeps the device busy for 0.2 s: a GPU by spinning, while the host goes on."""
 
@@ -342,6 +347,11 @@ class SlowPass(Tiny):
 
 
 def slow_pass(num_classes: int) -> nn.Module:
+    return SlowPass(num_classes)
+
+
+def slow_images_and_pass(num_classes: int) -> nn.Module:
+    slow_images(num_classes)
     return SlowPass(num_classes)
 
 

@@ -27,8 +27,8 @@ HARMLESS = frozenset({"breakdown", "compile-cache", "short-window", "dp", "dp-ch
 """Doubts that say what a row is, not that its figures may be wrong."""
 WORST = (
     "diverged", "stranger", "throttled", "spread", "other-load", "low-clock", "cpu-starved", "short-warmup",
-    "short-epochs", "solo-stale", "faster-together", "beyond-turns", "retries", "near-limit", "gaps", "energy",
-    "desktop",
+    "short-epochs", "short-steps", "solo-stale", "faster-together", "beyond-turns", "retries", "near-limit", "gaps",
+    "energy", "desktop",
 )  # fmt: skip
 """The others, the worst first; those that are not listed come last."""
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -23,6 +25,20 @@ def _generator(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
+class EpochSampler(DistributedSampler[Any]):
+    """One rank's images of an epoch, in random order; or the first ones of them."""
+
+    _images: int | None = None
+
+    def begin(self, epoch: int, images: int | None) -> None:
+        """What the next pass reads: of this epoch's order the rank's first `images`; None: all of them."""
+        self.set_epoch(epoch)
+        self._images = images
+
+    def __iter__(self) -> Iterator[Any]:
+        return itertools.islice(super().__iter__(), self._images)
+
+
 def train_loader(
     spec: DataSpec,
     source: Source,
@@ -34,7 +50,7 @@ def train_loader(
     prefetch: int,
     pin: bool,
     seed: int,
-) -> tuple[DataLoader[Batch], DistributedSampler[Any]]:
+) -> tuple[DataLoader[Batch], EpochSampler]:
     """Full training batches of one rank (`batch_size` and `workers` are this rank's), and their sampler.
 
     Begin a pass in the main thread: the workers are tied to the thread that forks them. All ranks of a step together
@@ -43,9 +59,7 @@ def train_loader(
     images: Dataset[Any] = Images(
         source, on_cpu.chain(spec.cpu), (spec.channels, spec.input_size, spec.input_size)
     )
-    sampler: DistributedSampler[Any] = DistributedSampler(
-        images, num_replicas=world, rank=rank, shuffle=True, seed=seed, drop_last=True
-    )
+    sampler = EpochSampler(images, num_replicas=world, rank=rank, shuffle=True, seed=seed, drop_last=True)
     loader: DataLoader[Batch] = DataLoader(
         images,
         batch_size=batch_size,

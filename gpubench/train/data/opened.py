@@ -26,9 +26,10 @@ class Data(Protocol):
 
     steps_per_epoch: int
 
-    def train_epoch(self, epoch: int) -> Iterator[Any]:
-        """Batches of an epoch: `iter(loader)` happens in this call, in the main thread.
+    def train_epoch(self, epoch: int, steps: int | None = None) -> Iterator[Any]:
+        """Batches of an epoch, or of its first `steps`: `iter(loader)` happens in this call, in the main thread.
 
+        No batch is loaded beyond these, so once they are taken the next call finds idle loaders.
         `next` raises UnusableError for an image that can't be read.
         """
         ...
@@ -138,9 +139,9 @@ class Loaded:
         self._train, self._sampler = loaders.train_loader(spec, source, pin=pin, **share)
         self.steps_per_epoch = len(self._train)
 
-    def train_epoch(self, epoch: int) -> Iterator[loaders.Batch]:
+    def train_epoch(self, epoch: int, steps: int | None = None) -> Iterator[loaders.Batch]:
         self._upload.seed(self._share["seed"], self._share["rank"], epoch)
-        self._sampler.set_epoch(epoch)
+        self._sampler.begin(epoch, None if steps is None else steps * self._share["batch_size"])
         return iter(self._train)
 
     def to_device(self, batch: loaders.Batch, *, augment: bool = True) -> OnDevice:
@@ -176,8 +177,8 @@ class Synthetic:
         )
         self.steps_per_epoch = (spec.train_images or resident.IMAGES) // (batch_size * world)
 
-    def train_epoch(self, epoch: int) -> Iterator[OnDevice]:  # noqa: ARG002
-        return self._resident.epoch(self.steps_per_epoch)
+    def train_epoch(self, epoch: int, steps: int | None = None) -> Iterator[OnDevice]:  # noqa: ARG002
+        return self._resident.epoch(self.steps_per_epoch if steps is None else steps)
 
     def to_device(self, batch: OnDevice, *, augment: bool = True) -> OnDevice:  # noqa: ARG002
         return batch

@@ -37,16 +37,14 @@ class DistributedDataParallel(Single):
     def unsynchronized(self, model: torch.nn.Module) -> AbstractContextManager[None]:
         return cast(AbstractContextManager[None], cast(TorchDDP, model).no_sync())
 
-    @property
-    def no_exchange(self) -> str | None:
-        return super().no_exchange if self.place.world == 1 else None
-
-    def exchanged_bytes(self, trained: torch.nn.Module) -> int:
+    def exchanged_bytes(self, trained: torch.nn.Module) -> int | None:
         """Each trainable parameter's gradient, once a step, in the parameter's own precision.
 
         DDP's buckets hold just these, however it cuts them (its own account of them is no stable interface). Buffers
         that rank 0 hands out before a forward pass, such as BatchNorm's statistics, are not gradients.
         """
+        if not isinstance(trained, TorchDDP):  # a subclass that wraps otherwise
+            return super().exchanged_bytes(trained)
         return sum(p.numel() * p.element_size() for p in trained.parameters() if p.requires_grad)
 
     def watch_exchange(
@@ -68,7 +66,8 @@ class DistributedDataParallel(Single):
 
             return future.then(pass_on)
 
-        cast(TorchDDP, trained).register_comm_hook(None, hook)
+        if isinstance(trained, TorchDDP):
+            trained.register_comm_hook(None, hook)
 
     def barrier(self) -> None:
         dist.barrier()

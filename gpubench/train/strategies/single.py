@@ -30,18 +30,23 @@ class Single:
     @property
     def no_exchange(self) -> str | None:
         """Why ranks exchange no gradients; None where they do."""
+        if self.place.world > 1:
+            return None
+        if len(self.place.devices) > 1:
+            return "one process drives all devices: what these exchange is not told"
         return "one process: nothing is exchanged"
 
-    def exchanged_bytes(self, trained: torch.nn.Module) -> int:  # noqa: ARG002
-        """Bytes of gradients that each rank hands over in a step."""
-        return 0
+    def exchanged_bytes(self, trained: torch.nn.Module) -> int | None:  # noqa: ARG002
+        """Bytes of gradients that each rank hands over in a step; None: not known, and told as that."""
+        return None
 
     def watch_exchange(
         self, trained: torch.nn.Module, ready: Callable[[], Callable[[], None] | None]
     ) -> None:
         """Calls `ready` for each bucket of gradients when it is, and what that returned once they are averaged.
 
-        To be called before the first step.
+        To be called before the first step. A strategy that can't tell leaves this as it is: `ready` is then never
+        called, and the times of the exchange stay empty with that reason.
         """
 
     def barrier(self) -> None:

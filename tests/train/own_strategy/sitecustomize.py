@@ -1,0 +1,7 @@
+"""Registers the strategy in every Python process that starts with this folder on its path: the fork server."""
+
+import sharded
+
+from gpubench import catalog
+
+catalog.STRATEGIES[sharded.NAME] = sharded.FACTS

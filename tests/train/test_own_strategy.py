@@ -1,0 +1,76 @@
+"""A strategy that says nothing of its exchange has no figures of it: a reason in place of each, never a 0."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from gpubench import catalog
+from gpubench.launch.client import ForkServer
+from gpubench.launch.parts import EXCHANGE, UNSEEN
+from gpubench.train.place import Place
+from gpubench.train.strategies.ddp import DistributedDataParallel
+from gpubench.train.strategies.single import Single
+
+HERE = Path(__file__).parent / "own_strategy"
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[ForkServer]:
+    """A fork server that knows it, and its parent."""
+    sys.path.insert(0, str(HERE))
+    import sharded
+
+    sys.path.remove(str(HERE))
+    monkeypatch.setitem(catalog.STRATEGIES, sharded.NAME, sharded.FACTS)
+    path = [str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path))
+    server = ForkServer()
+    yield server
+    server.close()
+
+
+ON_CPUS = {"ranks": 2, "cpus": 2}
+ON_GPUS = {"device": "cuda", "gpus": 2, "cpus": 2}
+
+
+@pytest.mark.parametrize(
+    "devices", [ON_CPUS, pytest.param(ON_GPUS, marks=pytest.mark.multigpu)], ids=["gloo", "nccl"]
+)
+def test_what_the_hook_does_not_see_has_a_reason(train, registered, devices):
+    options = {"data": None, "strategy": "sharded", "breakdown": True, "launcher": registered}
+    ran = train(model="mlp", **options, **devices)
+    assert ran.status == "ok", ran.reason
+    result, missing = ran.outcome.result, ran.outcome.missing
+    for column in EXCHANGE:
+        assert result.get(column) is None
+        assert missing[column] == UNSEEN
+    assert result.get("comm_mib_per_step") is None
+    assert missing["comm_mib_per_step"] == "the strategy does not tell how much its ranks exchange"
+    assert result["forward_ms"] > 0
+    assert result["backward_ms"] > 0
+
+
+def test_one_process_exchanges_nothing_and_several_devices_are_not_told_of():
+    def reason(world: int, devices: int) -> str | None:
+        return Single(
+            Place(rank=0, world=world, devices=(CPU,) * devices, rendezvous=Path("none"))
+        ).no_exchange
+
+    assert reason(1, 1) == "one process: nothing is exchanged"
+    assert reason(1, 2) == "one process drives all devices: what these exchange is not told"
+    assert reason(2, 1) is None
+
+
+def test_a_wrapper_of_one_s_own_is_not_taken_for_torch_s():
+    """A subclass of `ddp` that wraps otherwise: its hook can't be had, and its gradients are not counted."""
+    place = Place(rank=0, world=2, devices=(CPU,), rendezvous=Path("none"))
+    strategy, wrapped = DistributedDataParallel(place), torch.nn.Linear(3, 3)
+    assert strategy.exchanged_bytes(wrapped) is None
+    strategy.watch_exchange(wrapped, lambda: pytest.fail("there is nothing to watch"))
