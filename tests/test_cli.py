@@ -50,7 +50,10 @@ class Place:
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         running = self.start(*arguments)
-        out, err = running.communicate(timeout=LIMIT_S)
+        try:
+            out, err = running.communicate(timeout=LIMIT_S)
+        finally:
+            running.kill()  # one that hangs must not outlive its test
         return subprocess.CompletedProcess(arguments, running.returncode, out, err)
 
     def files(self) -> set[str]:
