@@ -15,6 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from gpubench import trial as trial_module
 
 RECORD_SCHEMA = 1
+FEWEST_TIMES = 3
+"""Epoch times (of epochs, or of repeats) from which their spread says anything: two have none to speak of."""
 
 Status = Literal["ok", "oom", "failed", "timeout", "interrupted", "skipped", "missing"]
 FINAL: frozenset[str] = frozenset({"ok", "oom"})
@@ -88,7 +90,9 @@ TRIAL: tuple[Column, ...] = (
 
 MEASURED: tuple[Column, ...] = (
     Column("epoch_time_s", "s", "median over measured epochs, loading included", "epoch time s", 2),
-    Column("epoch_time_iqr_s", "s", "interquartile range of the same", "IQR s", 2),
+    Column(
+        "epoch_time_iqr_s", "s", "interquartile range of the same, from three measured epochs on", "IQR s", 2
+    ),
     Column("epochs_measured", "", "how many epochs the median is of", "epochs"),
     Column("epoch_time_source", "", "measured, or extrapolated from `steps`", "source"),
     Column("images_per_s", "images/s", "images_per_epoch / epoch_time_s", "images/s", 0),
@@ -388,14 +392,14 @@ def row(record: Record) -> dict[str, Any]:
     return values
 
 
-def cell(value: Any) -> str:
-    """A value as short text, in a CSV or beside a field's name: empty for unknown, lists as 0+1, six digits."""
+def cell(value: Any, digits: int = 6) -> str:
+    """A value as text: empty for unknown, lists as 0+1, numbers to so many significant digits."""
     if value is None:
         return ""
     if isinstance(value, bool):
         return "1" if value else "0"
     if isinstance(value, float):
-        return f"{value:.6g}" if value == value else ""
+        return f"{value:.{digits}g}" if value == value else ""
     if isinstance(value, (list, tuple)):
         return "+".join(cell(v) for v in value)
     if not isinstance(value, str):
@@ -407,12 +411,12 @@ def cell(value: Any) -> str:
 _THREE_DECIMALS = re.compile(r"\.\d{3}(?!\d)")
 
 
-def csv_cell(value: Any) -> str:
+def csv_cell(value: Any, digits: int = 6) -> str:
     """The same as a cell of a CSV: no figure has exactly three decimals, 18.457 is written 18.4570.
 
     A spreadsheet that takes commas reads 18.457 as eighteen thousand. Whoever reads dots gets the same value.
     """
-    text = cell(value)
+    text = cell(value, digits)
     return text if isinstance(value, str) else _THREE_DECIMALS.sub(r"\g<0>0", text)
 
 

@@ -22,6 +22,8 @@ from gpubench.result import COLUMNS, EPOCH_COLUMNS, FINAL, GroupRecord, Record, 
 
 HEARTBEAT_S = 30.0
 STALE_S = 300.0
+SAMPLE_DIGITS = 12
+"""Significant digits of samples: running totals and times must stay fine enough to be cut again."""
 
 
 def write_whole(path: Path, data: str) -> None:
@@ -138,7 +140,8 @@ class Results:
     ) -> None:
         """Stores one attempt at a unit: first the samples of each of its jobs, then the file that makes it count."""
         for record, rows in zip(records, samples, strict=True):
-            write_whole(self.part("samples", record.trial_id, record.attempt, "csv"), _csv(header, rows))
+            path = self.part("samples", record.trial_id, record.attempt, "csv")
+            write_whole(path, _csv(header, rows, SAMPLE_DIGITS))
         first = records[0]
         unit: Record | GroupRecord = first
         if first.group_id is not None:
@@ -215,12 +218,12 @@ def _epoch_rows(records: Iterable[Record]) -> Iterator[list[Any]]:
             yield [values.get(column.name) for column in EPOCH_COLUMNS]
 
 
-def _csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+def _csv(header: Sequence[str], rows: Iterable[Sequence[Any]], digits: int = 6) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(header)
     # The csv module leaves a lone carriage return unquoted, and readers end the row there.
-    writer.writerows([csv_cell(value).replace("\r", " ") for value in values] for values in rows)
+    writer.writerows([csv_cell(value, digits).replace("\r", " ") for value in values] for values in rows)
     return out.getvalue()
 
 

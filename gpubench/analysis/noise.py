@@ -6,9 +6,7 @@ import math
 from collections.abc import Iterable
 
 from gpubench.analysis.varied import Row
-
-MIN_TIMES = 3
-"""Epochs (or repeats) from which their spread says anything."""
+from gpubench.result import FEWEST_TIMES
 
 OWN = (None, "measured")
 """Sources of rows whose processes are known."""
@@ -33,11 +31,11 @@ def half_width(row: Row) -> float | None:
     """Half the width, in s, of the interval around a row's epoch time in which chance may have moved it.
 
     Two rows differ where their intervals do not touch: |time - other time| > the sum of both half widths. None is
-    unknown, which is never the same as none: no epoch time, no interquartile range, or fewer than MIN_TIMES measured
+    unknown, which is never the same as none: no epoch time, no interquartile range, or fewer than FEWEST_TIMES measured
     epochs (or repeats). Of a row without repeats it tells what one process saw; another process may differ by more.
     """
     spread, count = row.get("epoch_time_iqr_s"), times(row)
-    if not row.get("epoch_time_s") or spread is None or count < MIN_TIMES:
+    if not row.get("epoch_time_s") or spread is None or count < FEWEST_TIMES:
         return None
     return float(spread) * (_FACTORS.get(count) or _FROM_TEN / math.sqrt(count))
 
@@ -50,7 +48,7 @@ def resting(rows: Iterable[Row]) -> str:
     """
     there = list(rows)
     processes = {int(row.get("repeats") or 1) for row in there}
-    if not there or min(processes) >= MIN_TIMES or any(row.get("source") not in OWN for row in there):
+    if not there or min(processes) >= FEWEST_TIMES or any(row.get("source") not in OWN for row in there):
         return ""
     few = "one process" if min(processes) == 1 else "two processes"
     if len(processes) > 1:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from gpubench.analysis.noise import MIN_TIMES
 from gpubench.analysis.sharing import Resource, full_cell, full_together, not_full
 from gpubench.analysis.slowdown import gain_range, word
 from gpubench.analysis.varied import Row, machine
+from gpubench.result import FEWEST_TIMES
 
 Alone = Mapping[tuple[Any, ...], Row]
 """Rows of trials alone, by trial id, machine and epoch time."""
@@ -52,7 +52,7 @@ def _range(jobs: Sequence[Row], alone: Alone) -> tuple[float, float] | None:
     known = [solo for solo in solos if solo]
     if len(known) == len(jobs):
         return gain_range(known, jobs)
-    if any((row.get("epochs_measured") or 0) < MIN_TIMES for row in jobs):
+    if any((row.get("epochs_measured") or 0) < FEWEST_TIMES for row in jobs):
         return None
     stored = (jobs[0].get("together") or {}).get("gain_range")
     return (stored[0], stored[1]) if stored else None

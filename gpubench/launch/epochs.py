@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
+from gpubench.result import FEWEST_TIMES
+
 MEASURED = "measured"
 EXTRAPOLATED = "extrapolated"
 _US = 1e-6
@@ -102,7 +104,7 @@ def timing(
     spread: dict[str, Any] = {"epoch_time_source": EXTRAPOLATED if steps else MEASURED}
     if not steps:
         spread["epochs_measured"] = len(times)
-        if len(times) > 1:
+        if len(times) >= FEWEST_TIMES:
             low, _, high = statistics.quantiles(times, n=4, method="inclusive")
             spread["epoch_time_iqr_s"] = high - low
     images = steps_per_epoch * batch_size

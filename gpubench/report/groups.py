@@ -11,11 +11,11 @@ from gpubench import result
 from gpubench.analysis import sharing
 from gpubench.analysis.audit.fairness import HARMLESS
 from gpubench.analysis.growth import percent
-from gpubench.analysis.noise import MIN_TIMES
 from gpubench.analysis.repeats import codes
 from gpubench.analysis.sharing import Resource
 from gpubench.analysis.varied import Axes, Row, asked, known, machine, solo, varied
 from gpubench.report.words import listed, number, signed
+from gpubench.result import FEWEST_TIMES
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -166,7 +166,7 @@ def _origin(rows: Sequence[Row]) -> str:
         return "each time is from one process, extrapolated from steps"
     counts = sorted({int(row["epochs_measured"]) for row in rows if row.get("epochs_measured")})
     epochs = f" and {' or '.join(map(str, counts))} epoch{'s' * (counts != [1])}" if counts else ""
-    unknown = ", too few to tell how far it spreads" if counts and counts[0] < MIN_TIMES else ""
+    unknown = ", too few to tell how far it spreads" if counts and counts[0] < FEWEST_TIMES else ""
     return f"each time is from one process{epochs}{unknown}"
 
 

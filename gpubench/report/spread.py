@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gpubench.analysis.varied import Row
-
-MIN_FOR_SPREAD = 3
-"""Epochs of one process from which a table shows their spread: of two, it would say too little."""
+from gpubench.result import FEWEST_TIMES
 
 Kind = Literal["half", "both", "quartiles"]
 
@@ -39,9 +37,9 @@ def spread(row: Row) -> Spread | None:
         return None
     if repeats and row["repeats"] == len(times) == 2:
         return Spread(kind="both", repeats=True, low=min(times), high=max(times))
-    if max(row.get("epochs_measured") or 0, row["repeats"]) < MIN_FOR_SPREAD:
+    if max(row.get("epochs_measured") or 0, row["repeats"]) < FEWEST_TIMES:
         return None
-    if wide > time and len(times) >= MIN_FOR_SPREAD:
+    if wide > time and len(times) >= FEWEST_TIMES:
         low, _, high = statistics.quantiles(times, n=4, method="inclusive")
         return Spread(kind="quartiles", repeats=repeats, low=low, high=high)
     return Spread(kind="half", repeats=repeats, low=-wide / 2, high=wide / 2)

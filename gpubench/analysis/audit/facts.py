@@ -11,11 +11,9 @@ from gpubench.analysis.growth import series
 from gpubench.analysis.repeats import merge_repeats
 from gpubench.analysis.scaling import DEVICES, Comparison, comparisons
 from gpubench.analysis.varied import (
-    CANDIDATES,
     Axes,
     Row,
     asked,
-    known,
     label,
     machine,
     solo,
@@ -27,8 +25,6 @@ Verdict = Literal["kept", "broken", "not decidable"]
 
 SCALES = frozenset({"batch_size", "batch_per_gpu", "gpus", "gpu_ids", "ranks"})
 """Fields in which rows are scaled."""
-MOVING = SCALES | {"strategy", "lr", "epochs", "warmup_epochs", "steps", "workers", "cpus"}
-"""Those, and the fields that may move along with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,15 +180,6 @@ def listed(found: Iterable[Any], limit: int = 3) -> str:
     if len(names) > limit:
         return f"{', '.join(names[:limit])} and {len(names) - limit} more"
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-
-
-def same_workload(row: Row, other: Row) -> bool:
-    """Whether two rows of one model of hardware do the same work, on whatever devices and in whatever batches.
-
-    What may move along with those (learning rate, length of training, loaders and CPUs) may differ.
-    """
-    fields = [field for field in CANDIDATES if field not in MOVING]
-    return machine(row) == machine(other) and all(known(row, f) == known(other, f) for f in fields)
 
 
 def details(row: Row) -> dict[str, Any]:

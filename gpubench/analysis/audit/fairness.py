@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
+from gpubench.analysis.alike import same_workload
 from gpubench.analysis.audit.facts import (
     NOTHING,
     Facts,
@@ -14,12 +15,13 @@ from gpubench.analysis.audit.facts import (
     judge,
     listed,
     of,
-    same_workload,
 )
 from gpubench.analysis.repeats import codes
 from gpubench.analysis.scaling import devices
 from gpubench.analysis.varied import CANDIDATES, Row, inferred, known, machine, values
 
+SCALED = ("gpus", "ranks", "batch_size")
+"""Axes along which rows of one workload may be compared."""
 HOLES = ("failed", "timeout", "interrupted", "missing")
 VERSIONS = ("torch", "driver", "cuda")
 
@@ -96,7 +98,7 @@ def nothing_flattered(facts: Facts) -> Finding:
         )
     for table in facts.tables:
         several = [row for row in table.own if devices(row) > 1]
-        bare = [row for row in several if not _has_single(row, facts.alone)]
+        bare = [row for row in several if not _has_single(row, facts.alone, table.tied(*SCALED))]
         if bare:
             # Only a table that varies the devices claims what several of them bring.
             claims = len({devices(row) for row in table.own}) > 1
@@ -172,7 +174,7 @@ def _dp_alone(facts: Facts) -> list[str]:
     found = [
         str(row.get("model"))
         for row in several
-        if row.get("strategy") == "dp" and not any(same_workload(row, other) for other in others)
+        if row.get("strategy") == "dp" and not any(same_workload(row, other, *SCALED) for other in others)
     ]
     return list(dict.fromkeys(found))
 
@@ -204,5 +206,6 @@ def _uncompared(table: Shown) -> list[Row]:
     return [row for row in table.own if id(row) not in compared]
 
 
-def _has_single(row: Row, rows: Sequence[Row]) -> bool:
-    return any(devices(other) == 1 and same_workload(row, other) for other in rows)
+def _has_single(row: Row, rows: Sequence[Row], tied: Collection[str]) -> bool:
+    """Whether a row on one device does the same work. `tied`: fields that move with devices or batch size."""
+    return any(devices(other) == 1 and same_workload(row, other, *SCALED, tied=tied) for other in rows)
