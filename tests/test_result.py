@@ -54,7 +54,7 @@ host gpu_name gpu_count driver cuda torch cpu_name cpu_count gpubench started_at
 away."""
 EPOCHS_FOR_EVER = """
 trial_id attempt epoch warmup epoch_time_s steps images data_wait_s first_batch_s train_loss cpu_s
-energy_j top1_pct
+energy_j top1_pct steady_step_s steady_steps tail_s
 """
 
 

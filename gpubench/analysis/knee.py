@@ -143,7 +143,7 @@ def _by_time(key: Series, rows: Sequence[Row], why: str) -> Knee:
     first, least, last = (row["batch_size"] for row in (rows[0], best, rows[-1]))
     steps = [(row, best) if row["batch_size"] < least else (best, row) for row in rows if row is not best]
     firm, sentence = _said(f"Time per image is least at {least}, of {first} to {last}", steps, _time)
-    sentence = f"{sentence} Whether a larger batch pays is open: {why}."
+    sentence = f"{sentence} Whether a larger batch pays can't be said: {why}."
     return Knee(series=key, verdict="time-only", best=least, firm=firm, sentence=sentence)
 
 
@@ -159,14 +159,21 @@ def _said(answer: str, steps: Sequence[Step], ratio: Ratio) -> tuple[bool, str]:
         and not _clear((before, after), ratio)
     ]
     if not unknown and not near:
-        return True, f"{answer}. This is clear of the noise{end}"
+        return True, f"{answer}. These differences are larger than chance makes them{end}"
     why = []
     if near:
-        why.append(f"The step{'s' if len(near) > 1 else ''} {listed(near)} may be noise")
+        why.append(f"The difference{'s' if len(near) > 1 else ''} {listed(near)} may be chance")
     if unknown:
         every = len(unknown) == len(rows)
-        why.append("Their noise is not known" if every else f"The noise at {_sizes(unknown)} is not known")
-    return False, f"Open: by these figures {answer[0].lower()}{answer[1:]}. {'. '.join(why)}{end}"
+        why.append(
+            "How far chance moves these times is not known"
+            if every
+            else f"How far chance moves the times at {_sizes(unknown)} is not known"
+        )
+    return (
+        False,
+        f"Open, not decided: by these figures {answer[0].lower()}{answer[1:]}. {'. '.join(why)}{end}",
+    )
 
 
 def _sizes(batches: Sequence[int]) -> str:
@@ -186,7 +193,11 @@ def _clear(step: Step, ratio: Ratio) -> bool:
 
 
 def _doubtful(rows: Sequence[Row]) -> str:
-    return "; it rests on rows with doubts" if any(OF_TIME & set(codes(row)) for row in rows) else ""
+    return (
+        "; some of these rows have doubts about their times"
+        if any(OF_TIME & set(codes(row)) for row in rows)
+        else ""
+    )
 
 
 def _pays(before: Row, after: Row) -> bool:

@@ -155,7 +155,11 @@ CASES = [
     *[(fairness.nothing_flattered, "broken", [row(64, **{field: value}), row(64, 2), row(64, 4)], "same workload")
       for field, value in (("input_size", 32), ("width", 0.5), ("execution", "graph"), ("memory_format", "contiguous"),
                            ("optimizer", "adam"), ("data", "cifar10"), ("accumulate", 2), ("breakdown", True))],
-    (fairness.nothing_flattered, "kept", [row(64, workers=4, lr=0.1), row(128, 2, workers=8, lr=0.2)], "planned"),
+    (fairness.nothing_flattered, "kept",
+     [row(64, workers=4, lr=0.1, asked={"workers": None}), row(128, 2, workers=8, lr=0.2, asked={"workers": None})],
+     "planned"),
+    (fairness.nothing_flattered, "broken",
+     [row(64, workers=4, asked={"workers": 4}), row(128, 2, workers=8, asked={"workers": 8})], "none of the same workload on one device"),
     (fairness.nothing_flattered, "broken",
      [row(64), row(64, 4, strategy="dp"), row(64, 4, precision="bf16"), row(64, precision="bf16")],
      "ddp is what it has to beat"),

@@ -30,7 +30,7 @@ def rows(memory, times, **others):
     ]
 
 
-CLEAR = ". This is clear of the noise; each row is of one process only"
+CLEAR = ". These differences are larger than chance makes them; each row is of one process only"
 
 
 def test_resnet34_of_the_published_log():
@@ -72,7 +72,7 @@ def test_without_memory_only_time_is_judged_and_the_missing_figure_named():
     assert (knee.verdict, knee.best) == ("time-only", 32)
     assert knee.sentence == (
         f"Time per image is least at 32, of 16 to 64{CLEAR}. "
-        "Whether a larger batch pays is open: GPU memory was not measured."
+        "Whether a larger batch pays can't be said: GPU memory was not measured."
     )
 
 
@@ -149,20 +149,20 @@ def test_what_noise_cannot_tell_apart_is_open():
     (time,) = knees(spread(rows([None] * 4, [9, 6, 5.0, 5.08]), 0.05, 0.05, 0.05, 0.05))
     assert not time.firm
     assert time.sentence.startswith(
-        "Open: by these figures time per image is least at 64, of 16 to 128. The step from 64 to 128 may be noise; "
+        "Open, not decided: by these figures time per image is least at 64, of 16 to 128. The difference from 64 to 128 may be chance; "
     )
     (clear,) = knees(spread(rows([None] * 4, [9, 6, 5.0, 5.3]), 0.05, 0.05, 0.05, 0.05))
     assert clear.firm
     (stops,) = knees(spread(rows([100, 101, 103], [10, 5, 4.95]), 0.5, 0.1, 0.1))
     assert not stops.firm
     assert stops.sentence == (
-        "Open: by these figures a larger batch stops paying after 32: from 32 to 64 memory grows 2 % while time per "
-        "image falls 1 %. The step from 32 to 64 may be noise; each row is of one process only."
+        "Open, not decided: by these figures a larger batch stops paying after 32: from 32 to 64 memory grows 2 % while time per "
+        "image falls 1 %. The difference from 32 to 64 may be chance; each row is of one process only."
     )
     (always,) = knees(spread(rows([100, 101, 103, None], [10, 5, 4.8, None]), 0.5, 0.1, 0.1, None))
     assert always.sentence == (
-        "Open: by these figures every larger batch pays, up to 64 (128 ran out of memory). "
-        "The step from 32 to 64 may be noise; each row is of one process only."
+        "Open, not decided: by these figures every larger batch pays, up to 64 (128 ran out of memory). "
+        "The difference from 32 to 64 may be chance; each row is of one process only."
     )
 
 
@@ -171,10 +171,15 @@ def test_a_step_before_the_knee_that_may_be_noise_leaves_it_open():
     table = rows([100, 110, 120, 200, 400], [40, 20, 10, 5.952, 5.9])
     (knee,) = knees(spread(table, 0.05, 0.05, 0.05, 0.05, 0.05))
     assert (knee.verdict, knee.best, knee.firm) == ("stops", 128, False)
-    assert "The step from 64 to 128 may be noise; " in knee.sentence
-    assert knee.sentence.startswith("Open: by these figures a larger batch stops paying after 128: ")
+    assert "The difference from 64 to 128 may be chance; " in knee.sentence
+    assert knee.sentence.startswith(
+        "Open, not decided: by these figures a larger batch stops paying after 128: "
+    )
     (noisier,) = knees(spread(table, 0.05, 6.0, 6.0, 0.05, 6.0))
-    assert "The steps from 32 to 64, from 64 to 128 and from 128 to 256 may be noise; " in noisier.sentence
+    assert (
+        "The differences from 32 to 64, from 64 to 128 and from 128 to 256 may be chance; "
+        in noisier.sentence
+    )
 
 
 def test_the_second_figure_spreads_in_proportion():
@@ -198,15 +203,18 @@ def test_the_second_figure_spreads_in_proportion():
 def test_unknown_noise_counts_as_unknown_not_as_none(memory, unknown, said):
     (knee,) = knees([row | unknown for row in rows(memory, [10, 5, 4])])
     assert not knee.firm
-    assert knee.sentence.startswith("Open: by these figures ")
-    assert ". Their noise is not known; each row is " + said in knee.sentence
+    assert knee.sentence.startswith("Open, not decided: by these figures ")
+    assert ". How far chance moves these times is not known; each row is " + said in knee.sentence
 
 
 def test_only_the_noise_of_some_rows_is_unknown():
     table = rows([100, 110, 300], [10, 5, 4])
     table[1]["epochs_measured"] = 2
     (knee,) = knees(table)
-    assert ". The noise at 32 is not known; each row is of one process only." in knee.sentence
+    assert (
+        ". How far chance moves the times at 32 is not known; each row is of one process only."
+        in knee.sentence
+    )
     beyond = rows([100, 110, 300, 900], [10, 5, 4, 3])
     beyond[3]["epochs_measured"] = 1
     assert knees(beyond)[0].firm, "nothing rests on the row after the refused one"
@@ -220,7 +228,7 @@ def test_three_repeats_speak_for_more_than_one_process():
     ]
     (knee,) = knees(table)
     assert knee.firm
-    assert knee.sentence.endswith(". This is clear of the noise.")
+    assert knee.sentence.endswith(". These differences are larger than chance makes them.")
 
 
 def test_what_would_pay_after_all_but_for_its_noise_might():
@@ -241,7 +249,7 @@ def test_a_verdict_on_doubtful_rows_says_so(doubts, weak):
         table = rows(memory, [5.0, 4.0])
         table[1]["doubts"] = doubts
         (knee,) = knees(table)
-        assert ("; it rests on rows with doubts." in knee.sentence) is weak
+        assert ("; some of these rows have doubts about their times." in knee.sentence) is weak
 
 
 def test_rows_that_decide_nothing_may_be_doubtful():

@@ -54,4 +54,4 @@ def test_what_only_the_view_wants_is_not_kept() -> None:
         yield from result(spec)
 
     done = tried(talks, Edges())
-    assert {e["event"] for e in done.events} == {"hello", "begin", "end", "settle", "result"}
+    assert {e["event"] for e in done.events} == {"hello", "begin", "steps", "end", "settle", "result"}

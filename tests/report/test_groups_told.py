@@ -165,8 +165,8 @@ def test_a_verdict_on_one_process_says_so(values, said):
 
 def test_a_verdict_on_repeats_is_not_of_one_process():
     rows = [one | {"repeat": n, "seed": n} for n in (0, 1) for one in group("g")]
-    (note,) = shown(rows).notes
-    assert "one process" not in note
+    (answer,) = shown(rows).answers
+    assert "one process" not in answer
 
 
 def test_what_is_not_known_of_a_group_is_said_or_left_out():

@@ -203,9 +203,12 @@ SLOW_TO_START = {"model": MODELS + "slow_images_and_pass", "batch_size": 16, "wo
 )
 def test_an_epoch_extrapolated_from_steps_takes_as_long_as_one_that_is_measured(train, fields, steps):
     """The loaders' start is a large part of a piece, and a small one of the epoch."""
-    whole = train(epochs=2, train_images=192, **fields).outcome.result
-    piece = train(steps=steps, train_images=192, **fields)
-    assert piece.status == "ok", piece.reason
+    # A busy host only ever adds time: of two measurements the quicker one is nearer to what the sleeps add up to.
+    wholes = [e for e in train(epochs=3, train_images=192, **fields).outcome.epochs if not e["warmup"]]
+    whole = min(wholes, key=lambda epoch: epoch["epoch_time_s"])
+    pieces = [train(steps=steps, train_images=192, **fields) for _ in range(2)]
+    assert [piece.status for piece in pieces] == ["ok", "ok"]
+    piece = min(pieces, key=lambda one: one.outcome.result["epoch_time_s"])
     result = piece.outcome.result
     # Without the start the compute-bound one would take a sixth less.
     assert result["epoch_time_s"] == pytest.approx(whole["epoch_time_s"], rel=0.08)
