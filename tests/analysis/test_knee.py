@@ -149,14 +149,16 @@ def test_what_noise_cannot_tell_apart_is_open():
     (time,) = knees(spread(rows([None] * 4, [9, 6, 5.0, 5.08]), 0.05, 0.05, 0.05, 0.05))
     assert not time.firm
     assert time.sentence.startswith(
-        "Open, not decided: by these figures time per image is least at 64, of 16 to 128. The difference from 64 to 128 may be chance; "
+        "Open, not decided: by these figures time per image is least at 64, of 16 to 128. "
+        "The difference from 64 to 128 may be chance; "
     )
     (clear,) = knees(spread(rows([None] * 4, [9, 6, 5.0, 5.3]), 0.05, 0.05, 0.05, 0.05))
     assert clear.firm
     (stops,) = knees(spread(rows([100, 101, 103], [10, 5, 4.95]), 0.5, 0.1, 0.1))
     assert not stops.firm
     assert stops.sentence == (
-        "Open, not decided: by these figures a larger batch stops paying after 32: from 32 to 64 memory grows 2 % while time per "
+        "Open, not decided: by these figures a larger batch stops paying after 32: "
+        "from 32 to 64 memory grows 2 % while time per "
         "image falls 1 %. The difference from 32 to 64 may be chance; each row is of one process only."
     )
     (always,) = knees(spread(rows([100, 101, 103, None], [10, 5, 4.8, None]), 0.5, 0.1, 0.1, None))
