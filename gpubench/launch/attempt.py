@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.errors import UnusableError
-from gpubench.launch.client import Launcher, Running, events
+from gpubench.launch.client import Launcher, Running, StoppedError, events
 from gpubench.launch.outcome import Status
 from gpubench.monitor.watcher import Watcher
 
 VIEW_PERIOD_S = 0.25
+INTERRUPTED: tuple[Status, str] = ("interrupted", "the sweep was stopped")
 TAIL_BYTES = 4000
 
 
@@ -83,7 +84,7 @@ def attempt(
     for job in jobs:
         job.watcher.before()
     try:
-        if _launch(jobs, launcher):
+        if _launch(jobs, launcher, should_stop):
             _watch(jobs, timeout_s=timeout_s, should_stop=should_stop, look=look)
     finally:
         for job in jobs:
@@ -91,11 +92,15 @@ def attempt(
     return [job.done for job in jobs]
 
 
-def _launch(jobs: Sequence[_Job], launcher: Launcher) -> bool:
+def _launch(jobs: Sequence[_Job], launcher: Launcher, should_stop: Callable[[], bool]) -> bool:
     """Starts all; False where one can't be: the server was there when the sweep began, so this is the unit's ending."""
     for place, job in enumerate(jobs):
         try:
-            job.launch(launcher)
+            job.launch(launcher, should_stop)
+        except StoppedError:
+            for each in jobs:
+                each.done.forced = INTERRUPTED
+            return False
         except UnusableError as error:
             job.done.forced = ("failed", str(error))
             _cut(jobs, [place])
@@ -117,7 +122,7 @@ def _watch(
         now = time.monotonic()
         if should_stop():
             for job in jobs:
-                job.done.forced = ("interrupted", "the sweep was stopped")
+                job.done.forced = INTERRUPTED
             return
         if now >= deadline:
             _too_late(jobs, timeout_s)
@@ -201,9 +206,9 @@ class _Job:
         self._results = 0
         self.is_launched = False
 
-    def launch(self, launcher: Launcher) -> None:
+    def launch(self, launcher: Launcher, should_stop: Callable[[], bool]) -> None:
         self.done.launched = time.monotonic()
-        self.running = launcher.launch(self.spec)
+        self.running = launcher.launch(self.spec, should_stop)
         self.is_launched = True
         self.watcher.start(self.running.pid)
 

@@ -109,7 +109,7 @@ class Bench:
                     [Order(spec=s, watcher=w) for s, w in zip(specs, watchers, strict=True)],
                     launcher,
                     timeout_s=self.timeout_s,
-                    should_stop=lambda: self._beat(should_stop),
+                    should_stop=self.beating(should_stop),
                     look=lambda progress: look(watchers, progress),
                 )
             steps = [
@@ -172,9 +172,14 @@ class Bench:
         log.touch()
         return log
 
-    def _beat(self, should_stop: Callable[[], bool]) -> bool:
-        self.results.beat()
-        return should_stop()
+    def beating(self, should_stop: Callable[[], bool]) -> Callable[[], bool]:
+        """The same question, which shows on the way that this sweep is alive."""
+
+        def ask() -> bool:
+            self.results.beat()
+            return should_stop()
+
+        return ask
 
     def _spec(self, job: Job, resolved: Resolved, log: Path, scratch: Path) -> dict[str, Any]:
         facts = self.facts(job)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -20,7 +21,7 @@ from gpubench.experiment import experiment as experiments
 from gpubench.experiment.experiment import Experiment, Options
 from gpubench.experiment.plan import Plan, expand, plan_id
 from gpubench.experiment.skips import NEEDS
-from gpubench.launch.client import ForkServer
+from gpubench.launch.client import ForkServer, StoppedError
 from gpubench.monitor import idle
 from gpubench.monitor.missing import Unmeasured
 from gpubench.monitor.nvml import Nvml, open_nvml
@@ -195,14 +196,15 @@ def run(
         tell_host_load(work.bench.machine, view)  # before the fork server, whose start is a load of our own
         launcher = ForkServer()
         try:
-            with view:
+            with view, contextlib.suppress(StoppedError):
                 look_around(work, planned, view, allow_busy=allow_busy)
                 if not prepare(work, planned, view, stop):
                     return Summary(interrupted=True)
-                launcher.wait_ready()
+                launcher.wait_ready(work.bench.beating(stop))
                 return work.run(launcher, view, stop, lambda record: emit(record, mode))
         finally:
             launcher.close()
+    return Summary(interrupted=True)
 
 
 def tell_host_load(machine: environment.Machine, view: live.View) -> None:
