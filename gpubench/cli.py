@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -142,6 +143,9 @@ def sweep(
         bool, _how("--allow-busy", text="Measure on GPUs that somebody else keeps busy, all the same.")
     ] = False,
     fresh: Annotated[bool, _how("--fresh", text="Run everything again; earlier records are kept.")] = False,
+    wait: Annotated[
+        bool, _how("--wait", text="Wait while another sweep writes into the results folder.")
+    ] = False,
     out: Annotated[
         Path | None, _how("--out", text="Results folder (default: results/NAME)", metavar="FOLDER")
     ] = None,
@@ -182,6 +186,7 @@ def sweep(
             retry=retry,
             fresh=fresh,
             allow_busy=allow_busy,
+            wait=wait,
             out=out,
             mode="plan" if dry_run else "quiet" if quiet else "json" if json_ else "table",
         )
@@ -352,4 +357,5 @@ def main() -> NoReturn:
 
 
 def _complain(text: str) -> None:
-    print(f"gpubench: {' '.join(text.split())}", file=sys.stderr)
+    with contextlib.suppress(OSError):  # nobody may be there to read it; the exit code tells as well
+        print(f"gpubench: {' '.join(text.split())}", file=sys.stderr, flush=True)

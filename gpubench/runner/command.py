@@ -29,6 +29,7 @@ from gpubench.report import choice as choices
 from gpubench.report import live, terminal
 from gpubench.report import markdown as markdown_report
 from gpubench.report import sources as sources_report
+from gpubench.report.lost_terminal import Outliving, outliving_output
 from gpubench.report.table import COLUMN, DETAILS, Table, tables
 from gpubench.result import Record
 from gpubench.runner import guard, host_load
@@ -129,6 +130,7 @@ def sweep(
     retry: str | None,
     fresh: bool,
     allow_busy: bool = False,
+    wait: bool = False,
     out: Path | None,
     mode: Mode,
 ) -> int:
@@ -163,8 +165,8 @@ def sweep(
         return 0
     check_hardware(work.survey(), machine)
     results.create()
-    view = live.view(Console(stderr=True, highlight=False), quiet=mode == "quiet")
-    with results.locked():
+    view = Outliving(live.view(Console(stderr=True, highlight=False), quiet=mode == "quiet"))
+    with results.locked(wait=wait, say=view.say):
         work.load()
         planned = work.survey()
         store_plan(work)
@@ -182,7 +184,8 @@ def sweep(
             skipped = [item for item in planned if item.state == "skip"]
             work.skips = {job.trial_id: item.why for item in skipped for job in item.unit.jobs}
             work.write_tables()
-    finish(work, planned, summary, view, mode)
+    with outliving_output():
+        finish(work, planned, summary, view, mode)
     return RESUMABLE if summary.interrupted else 1 if summary.failed else 0
 
 
@@ -239,10 +242,10 @@ def emit(record: Record, mode: Mode) -> None:
     """With --json, a line for each trial as it ends; the jobs of a group each have one."""
     if mode == "json":
         row = {k: v for k, v in row_of(record).items() if v is not None and k not in DETAILS}
-        try:
+        with (
+            outliving_output()
+        ):  # nobody may read any more; the measuring goes on, and the records have it all
             print(json.dumps(row, ensure_ascii=False), flush=True)
-        except BrokenPipeError:  # nobody reads any more; the measuring goes on, and the records have it all
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def print_plan(work: Sweep, planned: Sequence[Planned]) -> None:
