@@ -11,11 +11,11 @@ from typing import Any
 from gpubench.errors import UnusableError
 from gpubench.launch.client import Launcher, Running, StoppedError, events
 from gpubench.launch.outcome import Status
+from gpubench.launch.trial_log import TrialLog
 from gpubench.monitor.watcher import Watcher
 
 VIEW_PERIOD_S = 0.25
 INTERRUPTED: tuple[Status, str] = ("interrupted", "the sweep was stopped")
-TAIL_BYTES = 4000
 
 
 @dataclass(kw_only=True, slots=True)
@@ -129,6 +129,8 @@ def _watch(
             return
         if now >= next_look:
             look([job.progress for job in jobs])
+            for job in jobs:
+                job.log.bound()
             next_look = now + VIEW_PERIOD_S
         for job in jobs:
             job.watcher.tick()
@@ -198,6 +200,7 @@ class _Job:
     def __init__(self, order: Order) -> None:
         self.spec = order.spec
         self.watcher = order.watcher
+        self.log = TrialLog(Path(order.spec["log"]))
         self.running: Running
         self.done = Attempt()
         self.progress = Progress()
@@ -217,6 +220,7 @@ class _Job:
         if self.is_launched:
             self.running.end()
             self.watcher.after()
+            self.log.close()
         self.done.finished = time.monotonic()
         self.done.launched = self.done.launched or self.done.finished
 
@@ -273,13 +277,3 @@ class _Job:
                 self.running.reply(event["rank"], {"go": True})
             case "result":
                 self._results += 1
-
-
-def last_words(log: Path) -> str:
-    """The last line of a log that says something; empty where there is none."""
-    if not log.exists():
-        return ""
-    with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - TAIL_BYTES))
-        lines = file.read().decode(errors="replace").splitlines()
-    return next((line.strip() for line in reversed(lines) if line.strip()), "")[:300]

@@ -37,6 +37,7 @@ from gpubench.runner.announcing import announcement_lines, counted, dropped_line
 from gpubench.runner.bench import Bench
 from gpubench.runner.estimate import words
 from gpubench.runner.preparing import prepare
+from gpubench.runner.scratch import remove_abandoned
 from gpubench.runner.sources import Disk
 from gpubench.runner.state import Planned
 from gpubench.runner.stopping import stop_on_signals
@@ -195,6 +196,7 @@ def run(
     """Announces, looks around, prepares the images and runs the sweep; the fork server warms up meanwhile."""
     for line in announcement_lines(work, planned):
         view.say(line)
+    remove_abandoned()
     with stop_on_signals([view.close, work.abandon]) as stop:
         tell_host_load(work.bench.machine, view)  # before the fork server, whose start is a load of our own
         launcher = ForkServer()

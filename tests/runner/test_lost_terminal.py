@@ -1,4 +1,4 @@
-"""Who looked on has gone: the pipe behind stderr or stdout is closed, or the terminal hung up. The measuring goes on."""
+"""Who looked on has gone: the pipe behind stderr or stdout is closed, or the terminal hung up. Measuring goes on."""
 
 from __future__ import annotations
 

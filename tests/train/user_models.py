@@ -109,6 +109,16 @@ def stops_the_server(num_classes: int) -> nn.Module:
     return Tiny(num_classes, _at_step_three(_stop_the_server))
 
 
+def _print_megabytes() -> None:
+    print("begins")
+    for _ in range(64):
+        print("y" * (1 << 20))
+
+
+def prints_without_end(num_classes: int) -> nn.Module:
+    return Tiny(num_classes, _at_step_three(_print_megabytes))
+
+
 def segfaults(num_classes: int) -> nn.Module:
     return Tiny(num_classes, _at_step_three(lambda: ctypes.string_at(0)))
 
