@@ -16,7 +16,6 @@ import pytest
 from gpubench.launch.client import ForkServer
 from gpubench.runner import scratch
 
-
 MODELS = "tests/train/user_models.py:"
 
 
