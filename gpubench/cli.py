@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -156,6 +157,9 @@ def sweep(
     ] = False,
     yes: Annotated[bool, _how("--yes", "-y", text="Make images without asking first.")] = False,
     fresh: Annotated[bool, _how("--fresh", text="Run everything again; earlier records are kept.")] = False,
+    wait: Annotated[
+        bool, _how("--wait", text="Wait while another sweep writes into the results folder.")
+    ] = False,
     out: Annotated[
         Path | None, _how("--out", text="Results folder (default: results/NAME)", metavar="FOLDER")
     ] = None,
@@ -196,6 +200,7 @@ def sweep(
             fresh=fresh,
             allow_busy=allow_busy,
             yes=yes,
+            wait=wait,
             out=out,
             mode="plan" if dry_run else "quiet" if quiet else "json" if json_ else "table",
         )
@@ -383,4 +388,5 @@ def main() -> NoReturn:
 
 
 def _complain(text: str) -> None:
-    print(f"gpubench: {' '.join(text.split())}", file=sys.stderr)
+    with contextlib.suppress(OSError):  # nobody may be there to read it; the exit code tells as well
+        print(f"gpubench: {' '.join(text.split())}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""The two Linux process controls that Python does not wrap (prctl(2))."""
+"""What of Linux Python does not wrap: two process controls (prctl(2)) and holes in files (fallocate(2))."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import signal
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+_KEEP_SIZE_PUNCH_HOLE = 0x01 | 0x02
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -30,3 +31,13 @@ def die_with_parent(parent: int) -> None:
 def become_subreaper() -> None:
     """Orphans among this process's descendants become its children, so that it can wait for them."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def punch_hole(descriptor: int, start: int, length: int) -> None:
+    """Gives so many bytes of a file back to the file system; they read as zeros, and the file keeps its size.
+
+    Raises OSError where the file system can't do that.
+    """
+    done = _libc.fallocate(descriptor, _KEEP_SIZE_PUNCH_HOLE, ctypes.c_int64(start), ctypes.c_int64(length))
+    if done != 0:
+        raise OSError(ctypes.get_errno(), "fallocate failed")

@@ -9,19 +9,16 @@ import json
 import math
 import os
 import re
-import socket
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from gpubench.errors import UnusableError
+from gpubench.folder_lock import FolderLock
 from gpubench.result import COLUMNS, EPOCH_COLUMNS, FINAL, GroupRecord, Record, csv_cell, ending, row
 
-HEARTBEAT_S = 30.0
-STALE_S = 300.0
 SAMPLE_DIGITS = 12
 """Significant digits of samples: running totals and times must stay fine enough to be cut again."""
 
@@ -61,7 +58,7 @@ class Results:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._lock: _Lock | None = None
+        self._lock: FolderLock | None = None
 
     # ---- paths ----
 
@@ -87,10 +84,13 @@ class Results:
             raise UnusableError(f"results folder {self.folder} can't be written: {error.strerror}") from None
 
     @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
-        """Holds the folder for one sweep. Raises UnusableError while another sweep writes into it."""
-        self._lock = _Lock(self.folder / ".lock")
-        self._lock.take()
+    def locked(self, *, wait: bool = False, say: Callable[[str], None] = lambda _: None) -> Iterator[None]:
+        """Holds the folder for one sweep. Raises UnusableError while another sweep writes into it.
+
+        `wait`: waits for that one's end instead. `say`: told what is waited for, and what was taken over.
+        """
+        self._lock = FolderLock(self.folder / ".lock", say=say)
+        self._lock.take(wait=wait)
         try:
             yield
         finally:
@@ -255,101 +255,3 @@ def newest(records: Iterable[Record]) -> dict[tuple[str, str], Record]:
 def rows_of(records: Iterable[Record]) -> list[dict[str, Any]]:
     """One row a trial and machine."""
     return [row(record) for record in newest(records).values()]
-
-
-class _Lock:
-    """A file created exclusively. It names its holder, and its time of change is the heartbeat."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._own = {
-            "host": socket.gethostname(),
-            "boot": _boot(),
-            "pid": os.getpid(),
-            "began": _began(os.getpid()),
-        }
-        self._held = False
-        self._last_beat = 0.0
-
-    def take(self) -> None:
-        for _ in range(3):
-            try:
-                with self._path.open("x", encoding="utf-8") as file:
-                    json.dump(self._own, file)
-            except FileExistsError:
-                seen = self._read()
-                if not self._stale(seen):
-                    raise UnusableError(
-                        f"another sweep writes into {self._path.parent} ({self._holder(seen)}); "
-                        "wait for it, or use --out"
-                    ) from None
-                self._set_aside(seen)
-            except OSError as error:
-                raise UnusableError(f"{self._path} can't be written: {error.strerror}") from None
-            else:
-                self._held = True
-                self._last_beat = time.monotonic()
-                return
-        raise UnusableError(f"another sweep has just taken {self._path.parent}; wait for it, or use --out")
-
-    def _set_aside(self, stale: Mapping[str, Any]) -> None:
-        """Moves a stale lock away. Where another sweep has replaced it in the meantime, that one gets it back."""
-        aside = self._path.with_name(f"{self._path.name}.{os.getpid()}.stale")
-        try:
-            self._path.rename(aside)
-        except FileNotFoundError:
-            return
-        try:
-            if json.loads(aside.read_text(encoding="utf-8")) != stale:
-                with contextlib.suppress(FileExistsError):
-                    os.link(aside, self._path)
-        except ValueError:
-            pass  # half a lock, of a process that died while it wrote it
-        finally:
-            aside.unlink(missing_ok=True)
-
-    def _read(self) -> dict[str, Any]:
-        try:
-            found: dict[str, Any] = json.loads(self._path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return {}
-        return found
-
-    def _holder(self, found: Mapping[str, Any]) -> str:
-        return f"process {found.get('pid', '?')} on {found.get('host', '?')}"
-
-    def _stale(self, found: Mapping[str, Any]) -> bool:
-        """On this host a holder is alive or not; on another one, five minutes without a heartbeat tell."""
-        if found.get("host") == self._own["host"] and found.get("boot") == self._own["boot"]:
-            return _began(found.get("pid")) != found.get("began")
-        try:
-            return time.time() - self._path.stat().st_mtime > STALE_S
-        except FileNotFoundError:
-            return True
-
-    def beat(self) -> None:
-        now = time.monotonic()
-        if self._held and now - self._last_beat > HEARTBEAT_S:
-            self._last_beat = now
-            if self._read() != self._own:
-                raise UnusableError(f"another sweep has taken {self._path.parent} over; this one ends")
-            os.utime(self._path)
-
-    def release(self) -> None:
-        if self._held:
-            self._held = False
-            if self._read() == self._own:  # not another's, taken over while this machine slept
-                self._path.unlink(missing_ok=True)
-
-
-def _boot() -> str:
-    path = Path("/proc/sys/kernel/random/boot_id")
-    return path.read_text().strip() if path.exists() else ""
-
-
-def _began(pid: Any) -> str | None:
-    """When process `pid` began, in clock ticks since the boot; None where there is none."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    except OSError:
-        return None

@@ -16,9 +16,10 @@ from gpubench import catalog, environment
 from gpubench.datasets import folder
 from gpubench.datasets.facts import DataFacts
 from gpubench.experiment.plan import Job, Place, Unit
-from gpubench.launch.attempt import Attempt, Order, Progress, attempt, last_words
+from gpubench.launch.attempt import Attempt, Order, Progress, attempt
 from gpubench.launch.client import ForkServer, Launcher
 from gpubench.launch.outcome import Outcome, Status, outcome
+from gpubench.launch.trial_log import TrialLog
 from gpubench.monitor.nvml import open_nvml
 from gpubench.monitor.watcher import Watcher
 from gpubench.runner import resolve as resolving
@@ -119,7 +120,7 @@ class Asked:
             if self.data
             else "synthetic images have no validation split",
             forced=taken_along or done.forced,
-            last_words=last_words(log),
+            last_words=TrialLog(log).last_words(),
         )
         steps = step_samples(done.events, done.launched)
         return Ran(
@@ -172,13 +173,14 @@ def train(server: ForkServer, colours: Path, tmp_path: Path) -> Train:
         should_stop: Callable[[], bool] = lambda: False,
         look: Callable[[Progress], None] = no_look,
         known_gmacs: float | None = 0.0,
+        scratch_in: Path = tmp_path,
         **fields: Any,
     ) -> Ran:
         one = asked(data=data, cpu=cpu, **fields)
         nvml = open_nvml() if one.job.trial.device != "cpu" else None
         machine = environment.machine(nvml)
         resolved = resolving.resolve(one.job, machine, one.facts, "cpu")
-        with tempfile.TemporaryDirectory(dir=tmp_path) as scratch:
+        with tempfile.TemporaryDirectory(dir=scratch_in) as scratch:
             spec = one.spec(resolved, Path(scratch), known_gmacs)
             watcher = Watcher(nvml, machine, resolved.gpu_uuids, resolved.cpu_ids)
             (done,) = attempt(

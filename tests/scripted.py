@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.environment import Gpu, Machine
+from gpubench.launch.client import never
 from gpubench.monitor.nvml import NoNvml
 
 Spec = dict[str, Any]
@@ -190,7 +191,7 @@ class Scripted:
     def batches(self) -> list[int]:
         return [spec["batch_size"] for spec in self.launched]
 
-    def launch(self, spec: Spec) -> ScriptedTrial:
+    def launch(self, spec: Spec, should_stop: Callable[[], bool] = never) -> ScriptedTrial:  # noqa: ARG002
         self.launched.append(spec)
         self.left += 1
         return ScriptedTrial(self, spec, self.choose(spec)(spec))

@@ -389,43 +389,6 @@ def test_the_lock_of_a_dead_process_is_taken_over(results: Results) -> None:
         assert held["pid"] == os.getpid()
 
 
-def test_the_lock_of_another_host_is_stale_after_five_minutes(results: Results) -> None:
-    lock = results.folder / ".lock"
-    lock.write_text(json.dumps({"host": "elsewhere", "boot": "b", "pid": 1}))
-    with pytest.raises(UnusableError, match="process 1 on elsewhere"):
-        results.locked().__enter__()
-    old = time.time() - store.STALE_S + 10
-    os.utime(lock, (old, old))
-    with pytest.raises(UnusableError):
-        results.locked().__enter__()
-    old -= 20
-    os.utime(lock, (old, old))
-    with results.locked():
-        pass
-
-
-def test_a_heartbeat_keeps_the_lock_fresh(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
-    lock = results.folder / ".lock"
-    with results.locked():
-        old = time.time() - 200
-        os.utime(lock, (old, old))
-        results.beat()
-        assert lock.stat().st_mtime < time.time() - 100, "not more often than it must"
-        monkeypatch.setattr(store, "HEARTBEAT_S", 0.0)
-        results.beat()
-        assert lock.stat().st_mtime > time.time() - 100
-    results.beat()  # nothing is held any more
-    assert not lock.exists()
-
-
-def test_a_lock_that_another_took_over_is_left_alone(results: Results) -> None:
-    """This machine slept for longer than five minutes and another sweep went on."""
-    lock = results.folder / ".lock"
-    with results.locked():
-        lock.write_text(json.dumps({"host": "elsewhere", "boot": "b", "pid": 1}))
-    assert lock.exists()
-
-
 # ---- plans ----
 
 

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.errors import UnusableError
-from gpubench.launch.client import Launcher, Running, events
+from gpubench.launch.client import Launcher, Running, StoppedError, events
 from gpubench.launch.outcome import Status
+from gpubench.launch.trial_log import TrialLog
 from gpubench.monitor.watcher import Watcher
 
 VIEW_PERIOD_S = 0.25
-TAIL_BYTES = 4000
+INTERRUPTED: tuple[Status, str] = ("interrupted", "the sweep was stopped")
 
 
 @dataclass(kw_only=True, slots=True)
@@ -84,7 +85,7 @@ def attempt(
     for job in jobs:
         job.watcher.before()
     try:
-        if _launch(jobs, launcher):
+        if _launch(jobs, launcher, should_stop):
             _watch(jobs, timeout_s=timeout_s, should_stop=should_stop, look=look)
     finally:
         for job in jobs:
@@ -92,11 +93,15 @@ def attempt(
     return [job.done for job in jobs]
 
 
-def _launch(jobs: Sequence[_Job], launcher: Launcher) -> bool:
+def _launch(jobs: Sequence[_Job], launcher: Launcher, should_stop: Callable[[], bool]) -> bool:
     """Starts all; False where one can't be: the server was there when the sweep began, so this is the unit's ending."""
     for place, job in enumerate(jobs):
         try:
-            job.launch(launcher)
+            job.launch(launcher, should_stop)
+        except StoppedError:
+            for each in jobs:
+                each.done.forced = INTERRUPTED
+            return False
         except UnusableError as error:
             job.done.forced = ("failed", str(error))
             _cut(jobs, [place])
@@ -118,13 +123,15 @@ def _watch(
         now = time.monotonic()
         if should_stop():
             for job in jobs:
-                job.done.forced = ("interrupted", "the sweep was stopped")
+                job.done.forced = INTERRUPTED
             return
         if now >= deadline:
             _too_late(jobs, timeout_s)
             return
         if now >= next_look:
             look([job.progress for job in jobs])
+            for job in jobs:
+                job.log.bound()
             next_look = now + VIEW_PERIOD_S
         for job in jobs:
             job.watcher.tick()
@@ -194,6 +201,7 @@ class _Job:
     def __init__(self, order: Order) -> None:
         self.spec = order.spec
         self.watcher = order.watcher
+        self.log = TrialLog(Path(order.spec["log"]))
         self.running: Running
         self.done = Attempt()
         self.progress = Progress()
@@ -202,9 +210,9 @@ class _Job:
         self._results = 0
         self.is_launched = False
 
-    def launch(self, launcher: Launcher) -> None:
+    def launch(self, launcher: Launcher, should_stop: Callable[[], bool]) -> None:
         self.done.launched = time.monotonic()
-        self.running = launcher.launch(self.spec)
+        self.running = launcher.launch(self.spec, should_stop)
         self.is_launched = True
         self.watcher.start(self.running.pid)
 
@@ -213,6 +221,7 @@ class _Job:
         if self.is_launched:
             self.running.end()
             self.watcher.after()
+            self.log.close()
         self.done.finished = time.monotonic()
         self.done.launched = self.done.launched or self.done.finished
 
@@ -271,13 +280,3 @@ class _Job:
                 self.running.reply(event["rank"], {"go": True})
             case "result":
                 self._results += 1
-
-
-def last_words(log: Path) -> str:
-    """The last line of a log that says something; empty where there is none."""
-    if not log.exists():
-        return ""
-    with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - TAIL_BYTES))
-        lines = file.read().decode(errors="replace").splitlines()
-    return next((line.strip() for line in reversed(lines) if line.strip()), "")[:300]

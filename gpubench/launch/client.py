@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -23,8 +23,23 @@ from gpubench.launch.channel import Channel, pair
 
 START_LIMIT_S = 300.0
 """A cold network file system can take minutes to import torch."""
+LAUNCH_LIMIT_S = 30.0
+"""How long the server may take to fork a leader, which takes it 10 ms: longer, and it is stopped or wedged."""
 END_LIMIT_S = 10.0
 """How long killed processes may take to go: the driver gives a GPU's memory back meanwhile."""
+TELL_LIMIT_S = 5.0
+"""How long the server may take to tell of a leader's end, which takes it a millisecond."""
+LOOK_S = 0.25
+"""How often somebody who waits for the server is asked whether to go on waiting."""
+
+
+class StoppedError(Exception):
+    """The sweep was stopped while a trial was being started."""
+
+
+def never() -> bool:
+    """Nobody stops it."""
+    return False
 
 
 class Running(Protocol):
@@ -59,7 +74,12 @@ class Running(Protocol):
 class Launcher(Protocol):
     """Starts trials."""
 
-    def launch(self, spec: dict[str, Any]) -> Running: ...
+    def launch(self, spec: dict[str, Any], should_stop: Callable[[], bool] = never) -> Running:
+        """Starts one trial. `should_stop` is asked while it waits, several times a second.
+
+        Raises UnusableError where none can start, StoppedError where it was stopped.
+        """
+        ...
 
     def close(self) -> None: ...
 
@@ -155,22 +175,36 @@ class ForkServer:
         lines = err.decode(errors="replace").strip().splitlines() if err else []
         return lines[-1] if lines else "it said nothing"
 
-    def wait_ready(self) -> None:
-        """Waits until torch is imported. Raises UnusableError where it can't be."""
+    def wait_ready(self, should_stop: Callable[[], bool] = never) -> None:
+        """Waits until torch is imported. Raises UnusableError where it can't be, StoppedError where it was stopped."""
         deadline = time.monotonic() + START_LIMIT_S
         while not self._ready:
             if time.monotonic() > deadline:
+                self._give_up()
                 raise UnusableError(f"importing torch took more than {START_LIMIT_S:g} s")
-            self._pump(1.0)
+            if should_stop():
+                self._give_up()
+                raise StoppedError
+            self._pump(LOOK_S)
 
-    def launch(self, spec: dict[str, Any]) -> ForkedTrial:
-        """Starts one trial. Its log and scratch folder must exist. Raises UnusableError where none can start."""
-        self.wait_ready()
-        self._pump(0)
+    def _give_up(self) -> None:
+        """Kills a server that does not answer, and with it whatever it started; the next launch starts another."""
+        self._process.kill()
+        self._lost = True
+
+    def launch(self, spec: dict[str, Any], should_stop: Callable[[], bool] = never) -> ForkedTrial:
+        """Starts one trial. Its log and scratch folder must exist.
+
+        A server that does not start it within LAUNCH_LIMIT_S is killed. Raises UnusableError where none can start,
+        StoppedError where it was stopped meanwhile.
+        """
+        if not self._lost:
+            self.wait_ready(should_stop)
+            self._pump(0)
         if self._lost:
             self.close()
             self._start()
-            self.wait_ready()
+            self.wait_ready(should_stop)
         # A channel for each rank, so that an answer reaches the one that asked.
         pairs = [pair() for _ in range(spec["ranks"])]
         try:
@@ -179,13 +213,28 @@ class ForkServer:
             self._lost = True  # it died since it was looked at; below that is told
         for _, theirs in pairs:
             theirs.close()
-        while not self._started:
-            if not self._lost:
-                self._pump(10.0)
-            if self._lost:
-                raise UnusableError(
-                    "the fork server died while it started a trial: has the host memory left?"
-                )
+        deadline = time.monotonic() + LAUNCH_LIMIT_S
+        try:
+            while not self._started:
+                if not self._lost:
+                    self._pump(LOOK_S)
+                if self._lost:
+                    raise UnusableError(
+                        "the fork server died while it started a trial: does the host have memory left?"
+                    )
+                if time.monotonic() > deadline and not self._started:
+                    self._give_up()
+                    raise UnusableError(
+                        f"the fork server did not start the trial within {LAUNCH_LIMIT_S:g} s, as if it had been "
+                        "stopped by a signal; it was killed, and the next trial gets a new one"
+                    )
+                if should_stop():
+                    self._give_up()
+                    raise StoppedError
+        except BaseException:
+            for ours, _ in pairs:
+                ours.close()
+            raise
         return ForkedTrial(self, self._number, self._started.pop(), [Channel(ours) for ours, _ in pairs])
 
     def has_exited(self, pid: int, number: int) -> bool:
@@ -200,6 +249,15 @@ class ForkServer:
         Another may have taken its place since, to launch the next job of a group.
         """
         return self._lost or number != self._number
+
+    def await_exit(self, pid: int) -> None:
+        """Waits until the server tells that a killed leader has gone. One that does not is killed itself."""
+        deadline = time.monotonic() + TELL_LIMIT_S
+        while not self.has_exited(pid, self._number):
+            if time.monotonic() > deadline:
+                self._give_up()
+                return
+            self._pump(0.05)
 
     def reap(self, pid: int, limit: float = 10.0) -> None:
         """Waits for a killed leader of the present server and lets that one reap it."""
@@ -273,6 +331,11 @@ class ForkedTrial:
         while not self._server.has_exited(self.pid, self._number) and time.monotonic() < deadline:
             kill(descendants(self.pid))
             time.sleep(0.005)
+        if not self._server.has_exited(self.pid, self._number) and not descendants(self.pid):
+            # The leader was stopped, or the server does not tell of its end: killing the leader tells which.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
+            self._server.await_exit(self.pid)
         if self._server.lost(self._number):
             # The kernel kills whoever lived by the server. Ids may be anybody's by now, so we only wait: the
             # channels close with the last process that holds them.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import tempfile
 import time
 import traceback
 from pathlib import Path
@@ -30,6 +31,7 @@ def main(spec: dict[str, Any], channels: list[Channel], server: int) -> None:
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, signal.SIG_DFL)
     redirect(Path(spec["log"]))
+    keep_temporary_files(Path(spec["scratch"]))
     if spec["cpu_ids"]:
         os.sched_setaffinity(0, spec["cpu_ids"])
     ranks = {fork_rank(spec, rank, channels): rank for rank in range(spec["ranks"])}
@@ -47,6 +49,20 @@ def redirect(log: Path) -> None:
     os.dup2(out, 2)
     os.close(out)
     os.close(null)
+
+
+LONGEST_SOCKET = 107
+"""Characters of a socket's path at most; multiprocessing makes `pymp-xxxxxxxx/listener-xxxxxxxx` in its folder."""
+
+
+def keep_temporary_files(scratch: Path) -> None:
+    """Whatever the trial's processes leave in the folder for temporary files goes with the trial.
+
+    Ranks end without an interpreter's shutdown, so that loaders' sockets would stay there for ever.
+    """
+    if len(str(scratch)) + len("/pymp-12345678/listener-12345678") <= LONGEST_SOCKET:
+        os.environ["TMPDIR"] = str(scratch)
+        tempfile.tempdir = None
 
 
 def fork_rank(spec: dict[str, Any], rank: int, channels: list[Channel]) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +27,7 @@ from gpubench.runner import resolve as resolving
 from gpubench.runner.folders import Folders, Wanted
 from gpubench.runner.recording import Known, Tried, records_of, step_samples
 from gpubench.runner.resolve import Resolved
+from gpubench.runner.scratch import scratch_folder
 from gpubench.runner.sources import Disk
 from gpubench.runner.together import Foreseen, neighbours_on_gpus
 from gpubench.store import Results
@@ -93,8 +93,7 @@ class Bench:
         started_at = datetime.datetime.now().strftime("%Y-%m-%d %H:%M:%S")
         resolved = self.resolve(unit)
         watchers = self._watchers(resolved)
-        with tempfile.TemporaryDirectory(prefix="gpubench-") as scratch:
-            self._scratch = Path(scratch)
+        with scratch_folder() as self._scratch:
             places = [self._scratch / str(place) for place in range(len(unit.jobs))]
             for place in places:
                 place.mkdir()
@@ -109,7 +108,7 @@ class Bench:
                     [Order(spec=s, watcher=w) for s, w in zip(specs, watchers, strict=True)],
                     launcher,
                     timeout_s=self.timeout_s,
-                    should_stop=lambda: self._beat(should_stop),
+                    should_stop=self.beating(should_stop),
                     look=lambda progress: look(watchers, progress),
                 )
         tried = [
@@ -171,9 +170,14 @@ class Bench:
         log.touch()
         return log
 
-    def _beat(self, should_stop: Callable[[], bool]) -> bool:
-        self.results.beat()
-        return should_stop()
+    def beating(self, should_stop: Callable[[], bool]) -> Callable[[], bool]:
+        """The same question, which shows on the way that this sweep is alive."""
+
+        def ask() -> bool:
+            self.results.beat()
+            return should_stop()
+
+        return ask
 
     def _spec(self, job: Job, resolved: Resolved, log: Path, scratch: Path) -> dict[str, Any]:
         facts = self.facts(job)

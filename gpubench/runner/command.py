@@ -21,7 +21,7 @@ from gpubench.experiment import experiment as experiments
 from gpubench.experiment.experiment import Experiment, Options
 from gpubench.experiment.plan import Plan, expand, plan_id
 from gpubench.experiment.skips import NEEDS
-from gpubench.launch.client import ForkServer
+from gpubench.launch.client import ForkServer, StoppedError
 from gpubench.monitor import idle
 from gpubench.monitor.missing import Unmeasured
 from gpubench.monitor.nvml import Nvml, open_nvml
@@ -29,6 +29,7 @@ from gpubench.report import choice as choices
 from gpubench.report import live, terminal
 from gpubench.report import markdown as markdown_report
 from gpubench.report import sources as sources_report
+from gpubench.report.lost_terminal import Outliving, outliving_output
 from gpubench.report.table import COLUMN, DETAILS, Table, tables
 from gpubench.result import Record
 from gpubench.runner import consent, guard, host_load
@@ -44,6 +45,7 @@ from gpubench.runner.bench import Bench
 from gpubench.runner.estimate import words
 from gpubench.runner.plans import last_use, next_stamp
 from gpubench.runner.preparing import prepare
+from gpubench.runner.scratch import remove_abandoned
 from gpubench.runner.sources import Disk
 from gpubench.runner.state import Planned
 from gpubench.runner.stopping import AT_ONCE, stop_on_signals
@@ -141,6 +143,7 @@ def sweep(
     fresh: bool,
     allow_busy: bool = False,
     yes: bool = False,
+    wait: bool = False,
     out: Path | None,
     mode: Mode,
 ) -> int:
@@ -169,7 +172,7 @@ def sweep(
     work = Sweep(plan=plan, bench=bench, settings=settings)
     if results.folder.exists() and not results.folder.is_dir():
         results.create()  # says what is wrong
-    view = live.view(Console(stderr=True, highlight=False), quiet=mode == "quiet")
+    view = Outliving(live.view(Console(stderr=True, highlight=False), quiet=mode == "quiet"))
     if mode == "plan":
         work.load()
         planned = work.survey()
@@ -183,7 +186,7 @@ def sweep(
         vet(work, planned, view.say)
     results.create()
     try:
-        with results.locked():
+        with results.locked(wait=wait, say=view.say):
             work.load()
             planned = work.survey()
             if not is_new:
@@ -204,7 +207,8 @@ def sweep(
         if is_new:
             with contextlib.suppress(OSError):  # it holds something, as nearly always
                 results.folder.rmdir()
-    finish(work, planned, summary, view, mode)
+    with outliving_output():
+        finish(work, planned, summary, view, mode)
     return RESUMABLE if summary.interrupted else 1 if summary.failed else 0
 
 
@@ -241,18 +245,20 @@ def run(
     work: Sweep, planned: Sequence[Planned], view: live.View, mode: Mode, *, allow_busy: bool = False
 ) -> Summary:
     """Looks around, prepares the images and runs the sweep; the fork server warms up meanwhile."""
+    remove_abandoned()
     with stop_on_signals([view.close, work.abandon]) as stop:
         tell_host_load(work.bench.machine, view)  # before the fork server, whose start is a load of our own
         launcher = ForkServer()
         try:
-            with view:
+            with view, contextlib.suppress(StoppedError):
                 look_around(work, planned, view, allow_busy=allow_busy)
                 if not prepare(work, planned, view, stop):
                     return Summary(interrupted=True)
-                launcher.wait_ready()
+                launcher.wait_ready(work.bench.beating(stop))
                 return work.run(launcher, view, stop, lambda record: emit(record, mode))
         finally:
             launcher.close()
+    return Summary(interrupted=True)
 
 
 def tell_host_load(machine: environment.Machine, view: live.View) -> None:
@@ -289,10 +295,10 @@ def emit(record: Record, mode: Mode) -> None:
     """With --json, a line for each trial as it ends; the jobs of a group each have one."""
     if mode == "json":
         row = {k: v for k, v in row_of(record).items() if v is not None and k not in DETAILS}
-        try:
+        with (
+            outliving_output()
+        ):  # nobody may read any more; the measuring goes on, and the records have it all
             print(json.dumps(row, ensure_ascii=False), flush=True)
-        except BrokenPipeError:  # nobody reads any more; the measuring goes on, and the records have it all
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def print_plan(work: Sweep, planned: Sequence[Planned]) -> None:

@@ -12,8 +12,9 @@ from gpubench.analysis.energy import divided
 from gpubench.datasets.facts import DataFacts
 from gpubench.environment import Machine
 from gpubench.experiment.plan import Job
-from gpubench.launch.attempt import Attempt, last_words
+from gpubench.launch.attempt import Attempt
 from gpubench.launch.outcome import Outcome, outcome
+from gpubench.launch.trial_log import TrialLog
 from gpubench.monitor.figures import Figures, Window
 from gpubench.monitor.watcher import Watcher
 from gpubench.result import Record
@@ -106,7 +107,7 @@ def _judge(tried: Tried, known: Known, forced: tuple[Any, str] | None) -> _Judge
         steps=t.steps,
         no_quality=_no_quality(job),
         forced=forced,
-        last_words=last_words(tried.log),
+        last_words=TrialLog(tried.log).last_words(),
     )
     windows = [Window(e["t0"], e["t1"], e["epoch"], not e["warmup"]) for e in ended.epochs]
     seen = tried.watcher.figures(windows, _passed_mib(ended, resolved))

@@ -12,6 +12,7 @@ import psutil
 import pytest
 from family import Spy, family, left
 
+from gpubench.launch import client
 from gpubench.launch.client import ForkServer
 
 MODELS = "tests/train/user_models.py:"
@@ -190,14 +191,58 @@ def test_a_killed_server_fails_its_trial_and_is_replaced(train):
     assert not psutil.pid_exists(own.pid)
 
 
+def test_a_server_that_a_model_has_stopped_is_replaced(train, monkeypatch):
+    monkeypatch.setattr(client, "LAUNCH_LIMIT_S", 1.0)
+    own = ForkServer()
+    try:
+        own.wait_ready()
+        first = own.pid
+        ran = train(model=MODELS + "stops_the_server", launcher=own)
+        assert ran.status == "ok", "it reported its result"
+        assert train(model=MODELS + "tiny", launcher=own).status == "ok"
+        assert own.pid != first
+        assert not psutil.pid_exists(first)
+    finally:
+        own.close()
+
+
+def test_a_server_that_does_not_start_a_trial_is_killed_and_its_trial_fails(train, monkeypatch):
+    monkeypatch.setattr(client, "LAUNCH_LIMIT_S", 1.0)
+    own = ForkServer()
+    try:
+        own.wait_ready()
+        first = psutil.Process(own.pid)
+        first.suspend()
+        ran = train(model=MODELS + "tiny", launcher=own)
+        assert ran.status == "failed"
+        assert ran.reason.startswith("the fork server did not start the trial within 1 s")
+        assert ran.seconds < 10
+        assert train(model=MODELS + "tiny", launcher=own).status == "ok"
+        assert not first.is_running()
+    finally:
+        own.close()
+
+
+def test_a_sweep_can_be_stopped_while_its_server_hangs(train):
+    own = ForkServer()
+    try:
+        own.wait_ready()
+        psutil.Process(own.pid).suspend()
+        ran = train(model=MODELS + "tiny", launcher=own, should_stop=lambda: True)
+        assert (ran.status, ran.reason) == ("interrupted", "the sweep was stopped")
+        assert ran.seconds < 5
+    finally:
+        own.close()
+
+
 class Altering:
     """A launcher that changes the order on its way."""
 
     def __init__(self, server, **changes):
         self.server, self.changes = server, changes
 
-    def launch(self, spec):
-        return self.server.launch({**spec, **self.changes})
+    def launch(self, spec, should_stop):
+        return self.server.launch({**spec, **self.changes}, should_stop)
 
 
 def test_a_trial_that_cannot_even_start_says_why(train, server):

@@ -400,11 +400,11 @@ class Meddling:
     def __init__(self, server, act):
         self.server, self.act, self.launched = server, act, 0
 
-    def launch(self, spec):
+    def launch(self, spec, should_stop):
         self.launched += 1
         if self.launched == 2:
             self.act(psutil.Process(self.server.pid))
-        return self.server.launch(spec)
+        return self.server.launch(spec, should_stop)
 
 
 def kill(process):

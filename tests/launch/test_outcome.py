@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import scripted
 
-from gpubench.launch.attempt import last_words
 from gpubench.launch.epochs import timing
 from gpubench.launch.outcome import Outcome, ending, outcome
+from gpubench.launch.trial_log import TrialLog
 
 Event = dict[str, Any]
 
@@ -151,8 +151,8 @@ def test_nothing_measured_gives_no_figures() -> None:
 
 def test_last_words(tmp_path: Path) -> None:
     log = tmp_path / "x.log"
-    assert last_words(log) == ""
+    assert TrialLog(log).last_words() == ""
     log.write_bytes(b"x" * 9000 + b"\nfirst\n  the last \xff one  \n\n \n")
-    assert last_words(log) == "the last \N{REPLACEMENT CHARACTER} one"
+    assert TrialLog(log).last_words() == "the last \N{REPLACEMENT CHARACTER} one"
     log.write_text("long " * 200)
-    assert len(last_words(log)) <= 300
+    assert len(TrialLog(log).last_words()) <= 300

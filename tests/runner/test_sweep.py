@@ -295,7 +295,7 @@ def test_an_interrupt_between_two_trials(desk: Desk) -> None:
 
 def test_a_trial_that_cannot_be_launched_is_a_failed_row(desk: Desk) -> None:
     class Broken(Scripted):
-        def launch(self, spec: Spec) -> scripted.ScriptedTrial:
+        def launch(self, spec: Spec, *more: object) -> scripted.ScriptedTrial:  # noqa: ARG002
             if spec["batch_size"] == 32:
                 raise UnusableError("the fork server died")
             return super().launch(spec)

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import psutil
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -94,6 +95,28 @@ def exits(num_classes: int) -> nn.Module:
 
 def is_killed(num_classes: int) -> nn.Module:
     return Tiny(num_classes, _at_step_three(lambda: os.kill(os.getpid(), signal.SIGKILL)))
+
+
+def _stop_the_server() -> None:
+    leader = psutil.Process().parent()
+    assert leader is not None
+    server = leader.parent()
+    assert server is not None
+    server.suspend()
+
+
+def stops_the_server(num_classes: int) -> nn.Module:
+    return Tiny(num_classes, _at_step_three(_stop_the_server))
+
+
+def _print_megabytes() -> None:
+    print("begins")
+    for _ in range(64):
+        print("y" * (1 << 20))
+
+
+def prints_without_end(num_classes: int) -> nn.Module:
+    return Tiny(num_classes, _at_step_three(_print_megabytes))
 
 
 def segfaults(num_classes: int) -> nn.Module:
