@@ -28,7 +28,38 @@ class Known:
         )
 
 
-KNOWN_TO_BREAK: tuple[Known, ...] = ()
+KNOWN_TO_BREAK: tuple[Known, ...] = (
+    Known(
+        promise="clean",
+        fault=8,
+        why="a rank with loaders leaves the folders of their sockets, pymp-*, in TMPDIR",
+        sweeps=("loaders", "images"),
+    ),
+    Known(
+        promise="clean",
+        fault=8,
+        why="a command that is killed leaves gpubench-* in TMPDIR, and no later start clears it",
+        kinds=("kill-parent", "term-parent"),
+    ),
+    Known(
+        promise="told",
+        fault=3,
+        why="a lock that can't be removed ends the sweep with a traceback",
+        kinds=("readonly-results",),
+    ),
+    Known(
+        promise="told",
+        fault=5,
+        why="temporary files that can't be written or are left empty end the sweep with a traceback",
+        kinds=("full-tmp", "inodes-tmp", "readonly-tmp"),
+    ),
+    Known(
+        promise="ended",
+        fault=6,
+        why="images are waited for without a deadline",
+        kinds=("stop-maker",),
+    ),
+)
 
 
 def known(attack: Attack, promise: str) -> Known | None:

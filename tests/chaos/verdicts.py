@@ -152,7 +152,12 @@ def outcome(found: Found) -> str:
         return "hung"
     if TRACEBACK in found.first.err:
         return "broke off with a traceback"
-    words = {0: "all rows ok", 1: "went on, rows failed", 4: "refused the folder", 75: "stopped, can go on"}
+    words = {
+        0: "all rows ok",
+        1: "went on, some rows failed",
+        4: "ended with one line, exit code 4",
+        75: "stopped, can go on",
+    }
     return words.get(code, f"ended by signal {-code}" if code < 0 else f"exit code {code}")
 
 
