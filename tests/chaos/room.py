@@ -47,20 +47,18 @@ class Room:
 
     def _mount(self, place: Place) -> None:
         # It holds the namespace until this process closes its input, or ends.
-        self._holder = subprocess.Popen(
-            [
-                *("unshare", "--user", "--map-root-user", "--mount", "sh", "-c", _HOLD),
-                *(str(self.home / place), SIZE, str(INODES)),
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        assert self._holder.stdout is not None
-        if self._holder.stdout.readline() != "mounted\n":
-            _, said = self._holder.communicate()
+        command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", _HOLD]
+        command += [str(self.home / place), SIZE, str(INODES)]
+        pipe = subprocess.PIPE
+        try:
+            holder = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+        except OSError as error:
+            raise NoNamespacesError(f"unshare: {error.strerror}") from error
+        assert holder.stdout is not None
+        if holder.stdout.readline() != "mounted\n":
+            _, said = holder.communicate()
             raise NoNamespacesError(said.strip() or "unshare failed")
+        self._holder = holder
 
     # ---- as seen from here ----
 
