@@ -25,7 +25,7 @@ from typing import Any
 
 import sweeps
 from found import Found
-from kinds import KINDS, Attack, Kind, choose
+from kinds import KINDS, Attack, choose
 from known import known
 from once import attack_once
 from room import NoNamespacesError
@@ -39,25 +39,30 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit(RESUMABLE))
     options = _options()
-    kinds = _chosen(KINDS, options.only)
-    targets = [s for s in sweeps.on(options.gpus) if not options.sweep or s.name in options.sweep.split(",")]
     numbers = range(options.attacks) if options.number is None else [options.number]
     told: list[dict[str, Any]] = []
-    for number in numbers:
-        attack = choose(options.seed, number, kinds, targets)
-        began = time.monotonic()
-        try:
-            found = attack_once(attack, options.patience)
-        except NoNamespacesError as error:
-            line = {**_facts(attack), "outcome": f"skipped: {error}", "broken": {}, "news": []}
-        else:
-            line = {**_facts(attack), **_judged(found), "seconds": round(time.monotonic() - began, 1)}
-        told.append(line)
-        print(_line(attack, line), flush=True)
-        if options.json:
-            options.json.write_text("".join(json.dumps(each) + "\n" for each in told))
-    print(table(told))
+    try:
+        for number in numbers:
+            told.append(_made(number, options))
+            if options.json:
+                options.json.write_text("".join(json.dumps(line) + "\n" for line in told))
+    finally:
+        print(table(told))
     return 1 if any(line["news"] for line in told) else 0
+
+
+def _made(number: int, options: argparse.Namespace) -> dict[str, Any]:
+    """Makes one attack and prints its line."""
+    attack = choose(options.seed, number, options.kinds, options.sweeps)
+    began = time.monotonic()
+    try:
+        judged = _judged(attack_once(attack, options.patience))
+    except NoNamespacesError as error:
+        judged = {"outcome": f"skipped: {error}", "broken": {}, "news": []}
+    line = {**_facts(attack), **judged, "seconds": round(time.monotonic() - began, 1)}
+    again = [f"--{name} {vars(options)[name]}" for name in ("only", "sweep", "gpus") if vars(options)[name]]
+    print(_line(attack, line, " ".join(again)), flush=True)
+    return line
 
 
 def _options() -> argparse.Namespace:
@@ -72,12 +77,13 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--sweep", default="", help="these sweeps only: plain,ddp")
     parser.add_argument("--patience", type=float, default=1.0, help="stretches all limits, on a busy machine")
     parser.add_argument("--json", type=Path, default=None, help="a line an attack into this file")
-    return parser.parse_args()
-
-
-def _chosen(kinds: Sequence[Kind], only: str) -> list[Kind]:
-    wanted = tuple(only.split(",")) if only else ("",)
-    return [kind for kind in kinds if kind.name.startswith(wanted)]
+    options = parser.parse_args()
+    names = options.sweep.split(",")
+    options.sweeps = [s for s in sweeps.on(options.gpus) if s.name in names or not options.sweep]
+    options.kinds = [kind for kind in KINDS if kind.name.startswith(tuple(options.only.split(",")))]
+    if not any(kind.suits(sweep) for kind in options.kinds for sweep in options.sweeps):
+        parser.error("no attack is left: there are " + ", ".join(kind.name for kind in KINDS))
+    return options
 
 
 def _facts(attack: Attack) -> dict[str, Any]:
@@ -102,12 +108,12 @@ def _judged(found: Found) -> dict[str, Any]:
     }
 
 
-def _line(attack: Attack, line: dict[str, Any]) -> str:
+def _line(attack: Attack, line: dict[str, Any], filters: str) -> str:
     breaks = "".join(
         f"\n    {'BROKEN' if promise in line['news'] else 'known'}: {promise}: {why}"
         for promise, why in line["broken"].items()
     )
-    again = f"\n    again: --seed {attack.seed} --number {attack.number}" if line["news"] else ""
+    again = f"\n    again: --seed {attack.seed} --number {attack.number} {filters}" if line["news"] else ""
     return f"{attack}: {line['outcome']}{breaks}{again}"
 
 

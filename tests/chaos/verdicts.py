@@ -146,7 +146,7 @@ def broken(found: Found) -> dict[str, str]:
 def outcome(found: Found) -> str:
     """How the attacked start ended, in a few words."""
     if not found.struck:
-        return "had ended before"
+        return "the moment never came"
     code = found.first.code
     if code is None:
         return "hung"
