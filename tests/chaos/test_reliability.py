@@ -54,5 +54,8 @@ def test_every_promise_is_told() -> None:
 
 
 def test_what_is_known_to_break_is_told_by_number() -> None:
-    told = {int(number) for number in re.findall(r"^- \*\*fault (\d+)\*\*: ", section("Known to break"), re.MULTILINE)}
+    told = {
+        int(number)
+        for number in re.findall(r"^- \*\*fault (\d+)\*\*: ", section("Known to break"), re.MULTILINE)
+    }
     assert told == {one.fault for one in KNOWN_TO_BREAK}
