@@ -132,9 +132,12 @@ class FolderLock:
         """Gives the folder up. Safe to call twice, and where another sweep has taken it over."""
         if self._held:
             self._held = False
-            seen = self._look()
-            if seen is not None and seen.holder == self._own:
-                self._path.unlink(missing_ok=True)
+            with contextlib.suppress(
+                OSError, UnusableError
+            ):  # left behind, it is a dead holder's, and that is told
+                seen = self._look()
+                if seen is not None and seen.holder == self._own:
+                    self._path.unlink(missing_ok=True)
 
     # ---- the file ----
 

@@ -245,3 +245,15 @@ def test_a_process_in_a_pid_namespace_of_its_own_keeps_its_folder(path: Path) ->
         holder.stdin.close()
         holder.wait()
         holder.stdout.close()
+
+
+def test_a_lock_that_cannot_be_removed_ends_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read_only(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    lock, _ = lock_of(path)
+    lock.take()
+    monkeypatch.setattr(Path, "unlink", read_only)
+    lock.release()
+    monkeypatch.undo()
+    assert path.exists()

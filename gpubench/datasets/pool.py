@@ -14,19 +14,26 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+from gpubench import linux
 from gpubench.errors import UnusableError
 
 Progress = Callable[[int, int], None]
 """Called with (done, total), in images."""
 
 _START = (
-    "import sys; sys.path[:] = sys.argv[2:]; from gpubench.datasets import pool; pool.serve(int(sys.argv[1]))"
+    "import sys; sys.path[:] = sys.argv[3:]; from gpubench.datasets import pool; "
+    "pool.serve(int(sys.argv[1]), int(sys.argv[2]))"
 )
+LOOK_S = 0.25
+"""How often the caller hears how far it is, also while no image gets done."""
+STALL_S = 120.0
+"""A worker that takes longer for its few images hangs: a dead mount, a device, a stopped process."""
 _PARENTS_AFFAIR = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
@@ -40,8 +47,9 @@ def each(
 ) -> list[Any]:
     """Calls `target(task, **shared)` for each task on all CPUs that this process may use; results in order.
 
-    The first exception that a call raises is raised here, after the workers have ended, as it is after any
-    exception of the caller's (KeyboardInterrupt). Raises UnusableError where a worker dies.
+    `progress` is called several times a second, and may raise to stop it all. The first exception that a call raises
+    is raised here, after the workers have ended, as it is after any exception of the caller's (KeyboardInterrupt).
+    Raises UnusableError where a worker dies, or gives no answer for STALL_S.
     """
     count = min(processes or len(os.sched_getaffinity(0)), len(tasks))
     # Chunks small enough that all workers end together, and that progress is seen.
@@ -53,18 +61,30 @@ def each(
         progress(0, len(tasks))
     with _workers(count) as workers:
         busy: dict[Connection, int] = {}
+        since: dict[Connection, float] = {}
 
         def give(worker: Connection) -> None:
             start = next(waiting, None)
             if start is not None:
                 worker.send(tasks[start : start + chunk])
-                busy[worker] = start
+                busy[worker], since[worker] = start, time.monotonic()
 
         for worker in workers:
             worker.send((target, shared))
             give(worker)
         while busy:
-            for ready in wait(list(busy)):
+            answers = wait(list(busy), LOOK_S)
+            if not answers:
+                if progress is not None:
+                    progress(done, len(tasks))
+                slowest = min(busy, key=since.__getitem__)
+                if time.monotonic() - since[slowest] > STALL_S:
+                    raise UnusableError(
+                        f"a process that works on images gave no answer for {STALL_S:g} s; it may hang at "
+                        f"{_named(tasks[busy[slowest]])} or one of the {chunk - 1} after it: "
+                        "look whether these files can be read"
+                    )
+            for ready in answers:
                 assert isinstance(ready, Connection)
                 start = busy.pop(ready)
                 answer = _received(ready)
@@ -74,6 +94,12 @@ def each(
                 if progress is not None:
                     progress(done, len(tasks))
     return results
+
+
+def _named(task: Any) -> str:
+    """The file that a task is about, in a few words."""
+    path = next((part for part in (task if isinstance(task, (tuple, list)) else (task,)) if part), task)
+    return str(path)[:200]
 
 
 def _received(worker: Connection) -> list[Any]:
@@ -99,7 +125,7 @@ def _workers(count: int) -> Iterator[list[Connection]]:
                 ends.append(Connection(ours.detach()))
                 children.append(
                     subprocess.Popen(
-                        [sys.executable, "-c", _START, str(theirs.fileno()), *sys.path],
+                        [sys.executable, "-c", _START, str(theirs.fileno()), str(os.getpid()), *sys.path],
                         pass_fds=[theirs.fileno()],
                         stdin=subprocess.DEVNULL,
                         stdout=subprocess.DEVNULL,
@@ -118,8 +144,12 @@ def _workers(count: int) -> Iterator[list[Connection]]:
             child.wait()
 
 
-def serve(descriptor: int) -> None:
-    """A worker's life: one target, then chunks of tasks, until the parent closes its end or is gone."""
+def serve(descriptor: int, parent_id: int) -> None:
+    """A worker's life: one target, then chunks of tasks, until the parent closes its end or is gone.
+
+    Where it blocks in a file it hears nothing of that; then the kernel ends it with its parent.
+    """
+    linux.die_with_parent(parent_id)
     for number in _PARENTS_AFFAIR:
         signal.signal(number, signal.SIG_IGN)
     with Connection(descriptor) as parent:

@@ -335,8 +335,8 @@ def finish(work: Sweep, planned: Sequence[Planned], summary: Summary, view: live
         terminal.show(own_tables(work, found.rows), Console(highlight=False))
     elif mode == "json":
         ran = work.chosen()
-        for item in planned:
-            for job in item.unit.jobs if item.state == "done" else ():
+        for job in (job for item in planned if item.state == "done" for job in item.unit.jobs):
+            if job.trial_id not in work.measured:  # a group may have been measured again: that was told then
                 emit(ran[job.trial_id], mode)
     if summary.interrupted:
         view.say("stopped; to continue, run the same command again")

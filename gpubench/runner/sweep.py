@@ -60,6 +60,8 @@ class Sweep:
     records: list[Record] = field(default_factory=list)
     skips: dict[str, str] = field(default_factory=dict)
     """Trial id -> why this sweep skipped it."""
+    measured: set[str] = field(default_factory=set)
+    """Ids of the trials of which this sweep has stored an attempt."""
     _tables_due: float = 0.0
     _given: dict[Key, Mapping[str, Any]] | None = None
 
@@ -227,6 +229,7 @@ class Sweep:
         look = self._look(view, number, planned, began, unit_began, forecast)
         records = self.bench.run(unit, foreseen, launcher, should_stop, look)
         self.records += records
+        self.measured |= {record.trial_id for record in records}
         status = ending([record.status for record in records])
         if status == "ok":  # one that broke off says nothing of the others
             forecast.took(number - 1, time.monotonic() - unit_began)

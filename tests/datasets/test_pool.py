@@ -2,7 +2,11 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+import time
 
+import psutil
 import pytest
 
 from gpubench.datasets import pool
@@ -38,3 +42,43 @@ def test_workers_leave_signals_to_the_parent() -> None:
 def test_workers_have_a_process_group_of_their_own() -> None:
     groups = pool.each("os:getpgid", [0, 0], shared={}, processes=2)
     assert os.getpgid(0) not in groups
+
+
+def test_the_caller_is_asked_while_a_worker_blocks_and_can_stop_it_all() -> None:
+    class StoppedError(Exception):
+        pass
+
+    asked: list[float] = []
+
+    def progress(done: int, total: int) -> None:  # noqa: ARG001
+        asked.append(time.monotonic())
+        if len(asked) == 3:
+            raise StoppedError
+
+    began = time.monotonic()
+    with pytest.raises(StoppedError):
+        pool.each("time:sleep", [600], shared={}, processes=1, progress=progress)
+    assert time.monotonic() - began < 10
+    assert not [p for p in psutil.Process().children() if "pool.serve" in " ".join(p.cmdline())]
+
+
+def test_a_worker_that_hangs_ends_it_with_the_file_s_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "STALL_S", 0.5)
+    with pytest.raises(UnusableError, match=r"no answer for 0.5 s; it may hang at 600"):
+        pool.each("time:sleep", [600], shared={}, processes=1)
+
+
+def test_a_blocked_worker_goes_with_its_killed_parent() -> None:
+    code = "from gpubench.datasets import pool; pool.each('time:sleep', [600], shared={}, processes=1)"
+    parent = subprocess.Popen([sys.executable, "-c", code])
+    deadline = time.monotonic() + 20
+    workers: list[psutil.Process] = []
+    while not workers and time.monotonic() < deadline:
+        workers = psutil.Process(parent.pid).children()
+        time.sleep(0.05)
+    time.sleep(1.0)  # it has its task by now
+    workers[0].suspend()
+    parent.kill()
+    parent.wait()
+    _, alive = psutil.wait_procs(workers, timeout=5)
+    assert not [p for p in alive if p.status() != psutil.STATUS_ZOMBIE]

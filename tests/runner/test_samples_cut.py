@@ -66,7 +66,7 @@ class Slow:
     def __init__(self, server: ForkServer) -> None:
         self.server = server
 
-    def launch(self, spec: dict[str, Any]) -> Running:
+    def launch(self, spec: dict[str, Any], *more: Any) -> Running:
         time.sleep(LAUNCH_S)
         return self.server.launch(spec)
 

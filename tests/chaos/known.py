@@ -1,0 +1,43 @@
+"""What breaks today, by attack: each with the promise that breaks and the number of the fault behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kinds import Attack
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Known:
+    """A promise that is known to break."""
+
+    promise: str
+    fault: int
+    """Its number in the list of docs/reliability.md."""
+    why: str
+    kinds: tuple[str, ...] = ()
+    """Names of the attacks; empty: every one."""
+    sweeps: tuple[str, ...] = ()
+    """Names of the sweeps; empty: every one."""
+
+    def covers(self, attack: Attack, promise: str) -> bool:
+        return (
+            promise == self.promise
+            and (not self.kinds or attack.kind.name in self.kinds)
+            and (not self.sweeps or attack.sweep.name in self.sweeps)
+        )
+
+
+KNOWN_TO_BREAK: tuple[Known, ...] = (
+    Known(
+        promise="told",
+        fault=5,
+        why="temporary files that can't be written or are left empty end the sweep with a traceback",
+        kinds=("full-tmp", "inodes-tmp", "readonly-tmp"),
+    ),
+)
+
+
+def known(attack: Attack, promise: str) -> Known | None:
+    """The entry that foretells it; None: it is news."""
+    return next((one for one in KNOWN_TO_BREAK if one.covers(attack, promise)), None)

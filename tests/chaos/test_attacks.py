@@ -1,0 +1,78 @@
+"""The short form of the attack: every role, signal, fault and kind of sweep once. `attack.py` is the long one.
+
+The attacks go on side by side, for most of their time is waiting; each test looks at one.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+import sweeps
+from found import Found
+from kinds import DAMAGES, KINDS, ROLES, STRIKES, Damage, Strike, with_moment
+from known import known
+from once import attack_once
+from room import NoNamespacesError
+from verdicts import broken
+
+SEED = 7
+AT_ONCE = 3
+PATIENCE = 3.0
+"""Several attacks share the CPUs, perhaps with other tests."""
+
+SHORT: tuple[tuple[str, str, int], ...] = (
+    ("stop-server", "plain", 1),
+    ("stop-rank", "ddp", 1),
+    ("kill-maker", "images", 0),
+    ("full-results", "plain", 1),
+    ("kill-parent", "group", 2),
+    ("term-parent", "ddp", 0),
+    ("kill-server", "plain", 1),
+    ("term-leader", "plain", 0),
+    ("kill-loader", "loaders", 1),
+    ("removed-results", "plain", 1),
+    ("readonly-tmp", "plain", 0),
+    ("inodes-images", "images", 0),
+)
+"""(attack, sweep, units that are stored by then): the slow ones first."""
+BY_NAME = {kind.name: kind for kind in KINDS}
+
+
+@pytest.fixture(scope="module")
+def attacks() -> Iterator[dict[str, Future[Found]]]:
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        yield {kind: pool.submit(made, kind, sweep, stored) for kind, sweep, stored in SHORT}
+
+
+def made(kind: str, sweep: str, stored: int) -> Found:
+    """The attack, at a moment that changes neither between runs nor with the others in the list."""
+    drawn = with_moment(SEED, zlib.crc32(kind.encode()), sweeps.BY_NAME[sweep], BY_NAME[kind])
+    return attack_once(replace(drawn, stored=stored), PATIENCE)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("kind", [kind for kind, *_ in SHORT])
+def test_nothing_is_lost_and_nobody_is_hurt(attacks: dict[str, Future[Found]], kind: str) -> None:
+    try:
+        found = attacks[kind].result()
+    except NoNamespacesError as error:
+        pytest.skip(f"user namespaces are not allowed here: {error}")
+    assert found.struck, "the sweep had ended before the moment came"
+    news = {promise: why for promise, why in broken(found).items() if known(found.attack, promise) is None}
+    assert news == {}, f"{found.attack}\n{found.first.err}\n{found.second.err}"
+
+
+def test_the_short_form_has_every_role_signal_fault_and_sweep() -> None:
+    chosen = [BY_NAME[kind] for kind, *_ in SHORT]
+    strikes = [kind for kind in chosen if isinstance(kind, Strike)]
+    damages = [kind for kind in chosen if isinstance(kind, Damage)]
+    assert {strike.role for strike in strikes} == set(ROLES)
+    assert {strike.signal for strike in strikes} == {strike.signal for strike in STRIKES}
+    assert {damage.fault for damage in damages} == {damage.fault for damage in DAMAGES}
+    assert {damage.place for damage in damages} == {damage.place for damage in DAMAGES}
+    assert {sweep for _, sweep, _ in SHORT} == {sweep.name for sweep in sweeps.on(0)}
+    assert all(BY_NAME[kind].suits(sweeps.BY_NAME[sweep]) for kind, sweep, _ in SHORT)

@@ -1,0 +1,208 @@
+"""The promises that are looked at after an attack: each one breaks where it should, and by itself."""
+
+from __future__ import annotations
+
+import json
+import signal
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sweeps
+from found import Folder, Found, Start, own_segments
+from gpus import Driver, more
+from kinds import KINDS, Attack, Damage, Strike, choose
+from known import KNOWN_TO_BREAK
+from verdicts import PROMISES, broken, outcome
+
+from gpubench.result import GroupRecord, Record
+
+PLAIN = sweeps.BY_NAME["plain"]
+TRIALS = ("ta1", "tb2", "tc3")
+
+
+def record(trial: str, attempt: int = 1, status: Any = "ok", group: str | None = None) -> Record:
+    return Record(
+        trial_id=trial,
+        config_id="c",
+        attempt=attempt,
+        experiment="e",
+        status=status,
+        machine_key="m",
+        trial={},
+        group_id=group,
+        group="g" if group else None,
+    )
+
+
+def folder(*records: Record, logs: tuple[str, ...] = ()) -> Folder:
+    stored = {f"records/x/{r.trial_id}-{r.attempt}.json": r.model_dump_json().encode() for r in records}
+    return Folder(records=stored, logs=(*(f"{r.trial_id}-{r.attempt}" for r in records), *logs))
+
+
+def start(*records: Record, code: int | None = 0, err: str = "") -> Start:
+    told = [{"trial_id": r.trial_id, "status": r.status} for r in records]
+    return Start(code=code, seconds=3, out="".join(json.dumps(line) + "\n" for line in told), err=err)
+
+
+def attack(kind: Strike | Damage) -> Attack:
+    return Attack(seed=1, number=2, sweep=PLAIN, kind=kind, stored=1, delay_s=0, pick=0, hold_s=1)
+
+
+KILLED = attack(Strike(signal=signal.SIGKILL, role="parent"))
+REMOVED = attack(Damage(fault="removed", place="results", sweeps=("plain",)))
+ALL = [record(trial) for trial in TRIALS]
+HELD = Found(
+    attack=KILLED,
+    struck=True,
+    first=start(ALL[0], code=-9),
+    second=start(*ALL),
+    before=folder(ALL[0], logs=("tb2-1",)),
+    middle=folder(ALL[0], logs=("tb2-1",)),
+    last=folder(ALL[0], record("tb2", 2), ALL[2], logs=("tb2-1",)),
+)
+
+
+def test_an_attack_that_broke_nothing() -> None:
+    assert broken(HELD) == {}
+    assert outcome(HELD) == "ended by signal 9"
+
+
+COPY = {**HELD.last.records, "records/y/ta1-1.json": HELD.last.records["records/x/ta1-1.json"]}
+HALF = Folder(records={**HELD.middle.records, "records/x/tb2-1.json": b'{"trial'}, logs=HELD.middle.logs)
+
+# (promise, what was found instead, words)
+BREAKS: list[tuple[str, Found, str]] = [
+    ("ended", replace(HELD, first=start(ALL[0], code=None)), "it had to be killed after 3 s"),
+    ("told", replace(HELD, first=start(ALL[0], code=-11)), "exit code -11"),
+    (
+        "told",
+        replace(HELD, first=start(ALL[0], code=1, err="Traceback (most recent call last)\n  x\nOSError: y\n")),
+        "a traceback: OSError: y",
+    ),
+    ("whole", replace(HELD, middle=HALF, last=HALF), "records/x/tb2-1.json: Invalid JSON"),
+    ("kept", replace(HELD, middle=Folder()), "records/x/ta1-1.json is gone"),
+    (
+        "kept",
+        replace(HELD, last=folder(record("ta1", status="failed"), record("ta1", 2), *ALL[1:])),
+        "records/x/ta1-1.json has changed",
+    ),
+    ("stored", replace(HELD, first=start(*ALL[:2], code=-9)), "tb2 told, but not stored; exit code -9"),
+    (
+        "stored",
+        replace(HELD, attack=REMOVED, first=start(*ALL), middle=Folder()),
+        "ta1, tb2, tc3 told, but not stored; exit code 0",
+    ),
+    ("single", replace(HELD, last=folder(*ALL, record("ta1", 2))), "twice: ta1 (ok 2 times)"),
+    (
+        "single",
+        replace(HELD, last=replace(HELD.last, records=COPY)),
+        "twice: ta1-1, ta1 (ok 2 times)",
+    ),
+    ("numbered", replace(HELD, last=folder(ALL[0], record("tb2", 3), ALL[2])), "gaps in the attempts of tb2"),
+    ("gone", replace(HELD, processes=["12 (stopped, python)"]), "12 (stopped, python)"),
+    ("gone", replace(HELD, late_processes=["12 (x)"]), "of the next start: 12 (x)"),
+    ("clean", replace(HELD, files=["TMPDIR/gpubench-abc"]), "TMPDIR/gpubench-abc"),
+    ("forgotten", replace(HELD, shared_memory=["torch_1_2"]), "torch_1_2"),
+    ("given_back", replace(HELD, gpus=["GPU 0: 600 MiB more in use"]), "GPU 0: 600 MiB more in use"),
+    (
+        "goes_on",
+        replace(HELD, second=start(code=4, err="gpubench: another sweep writes into it\n")),
+        "the next start ended with 4 after 3 s: gpubench: another sweep writes into it",
+    ),
+    ("goes_on", replace(HELD, second=start(code=None)), "the next start did not end after 3 s: silent"),
+    ("goes_on", replace(HELD, second=start(*ALL[:2])), "the next start left {'ok': 2}, not 3 ok"),
+    (
+        "goes_on",
+        replace(HELD, second=start(*ALL, err="waiting until process 3 on h has ended\n")),
+        "the next start waited for the folder",
+    ),
+    (
+        "goes_on",
+        replace(HELD, last=folder(*ALL[:2])),
+        "the next start told of tc3, which is not stored",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("promise", "found", "words"), BREAKS)
+def test_each_promise_breaks_where_it_should(promise: str, found: Found, words: str) -> None:
+    why = broken(found)
+    assert words in why.pop(promise)
+    assert not set(why) - {"single", "numbered", "stored"}, "the others hold, but for what follows from it"
+
+
+def test_every_promise_can_break() -> None:
+    assert {promise for promise, *_ in BREAKS} == set(PROMISES)
+
+
+def test_a_removed_folder_takes_its_records_with_it() -> None:
+    found = replace(HELD, attack=REMOVED, first=start(*ALL, code=4), middle=Folder(), last=folder(*ALL))
+    assert broken(found) == {}
+
+
+def test_a_group_counts_again_where_its_baseline_came_later() -> None:
+    jobs = [record("td4", number, group="g1") for number in (1, 2)]
+    groups = {
+        f"records/1x/g1-{job.attempt}.json": GroupRecord(group_id="g1", attempt=job.attempt, jobs=[job])
+        .model_dump_json()
+        .encode()
+        for job in jobs
+    }
+    last = replace(HELD.last, records={**HELD.last.records, **groups})
+    assert broken(replace(HELD, last=last)) == {}
+
+
+def test_a_line_that_was_cut_off_was_never_told() -> None:
+    first = start(ALL[0], code=-9)
+    assert broken(replace(HELD, first=replace(first, out=first.out + '{"trial_id": "tb'))) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "pids", "counts"),
+    [("torch_12_345_0", {12}, True), ("torch_12_345_0", {13}, False), ("nccl-Xy", {13}, True)],
+)
+def test_segments_of_others_are_no_litter(name: str, pids: set[int], counts: bool) -> None:
+    assert own_segments({name}, pids) == ([name] if counts else [])
+
+
+def test_what_is_left_on_gpus() -> None:
+    before = Driver(frozenset({"1"}), (600, 600))
+    assert more(before, Driver(frozenset({"1"}), (610, 590))) == []
+    assert more(before, Driver(frozenset({"1", "2"}), (610, 1400))) == [
+        "process 2 on a GPU",
+        "GPU 1: 800 MiB more in use",
+    ]
+
+
+# ---- chance ----
+
+
+def test_the_same_seed_makes_the_same_attacks() -> None:
+    targets = sweeps.on(0)
+    first, second = ([choose(7, n, KINDS, targets) for n in range(200)] for _ in range(2))
+    assert first == second
+    assert first != [choose(8, n, KINDS, targets) for n in range(200)]
+
+
+@pytest.mark.parametrize("gpus", [0, 2])
+def test_every_kind_comes_on_every_sweep_that_it_suits_before_any_comes_again(gpus: int) -> None:
+    targets = sweeps.on(gpus)
+    pairs = {(sweep.name, kind.name) for sweep in targets for kind in KINDS if kind.suits(sweep)}
+    made = [choose(7, number, KINDS, targets) for number in range(len(pairs))]
+    assert {(one.sweep.name, one.kind.name) for one in made} == pairs
+
+
+def test_what_is_known_names_kinds_sweeps_and_promises_that_there_are() -> None:
+    for one in KNOWN_TO_BREAK:
+        assert one.promise in PROMISES
+        assert set(one.kinds) <= {kind.name for kind in KINDS}
+        assert set(one.sweeps) <= set(sweeps.BY_NAME)
+
+
+def test_the_attacks_are_made_from_the_repository() -> None:
+    import room
+
+    assert (room.REPOSITORY / "gpubench" / "cli.py").exists()
+    assert Path(__file__).is_relative_to(room.REPOSITORY)
