@@ -120,13 +120,22 @@ class FolderLock:
         if not self._held or now - self._last_beat <= HEARTBEAT_S:
             return
         self._last_beat = now
-        seen = self._look()
-        if seen is None:
-            raise UnusableError(f"{self._path.parent} was removed, or its lock was; this sweep ends")
-        if seen.holder != self._own:
-            raise UnusableError(f"another sweep ({seen}) has taken {self._path.parent} over; this one ends")
+        self.check()
         with contextlib.suppress(OSError):  # a file system that stumbles is asked again in half a minute
             os.utime(self._path)
+
+    def check(self) -> None:
+        """Raises UnusableError where the folder is no longer this sweep's: it was removed, or taken over."""
+        if not self._held:
+            return
+        seen = self._look()
+        if seen is None:
+            raise UnusableError(
+                f"{self._path.parent} was removed, or its lock was, while this sweep wrote into it: what had been "
+                "stored there may be gone; this sweep ends"
+            )
+        if seen.holder != self._own:
+            raise UnusableError(f"another sweep ({seen}) has taken {self._path.parent} over; this one ends")
 
     def release(self) -> None:
         """Gives the folder up. Safe to call twice, and where another sweep has taken it over."""

@@ -107,6 +107,11 @@ class Results:
         if self._lock is not None:
             self._lock.beat()
 
+    def check(self) -> None:
+        """Raises UnusableError where the folder was removed, or taken over, since this sweep took it."""
+        if self._lock is not None:
+            self._lock.check()
+
     # ---- records ----
 
     def records(self) -> list[Record]:
@@ -151,6 +156,7 @@ class Results:
             raise UnusableError(f"{path} exists already: two sweeps write into {self.folder}")
         stored = finite(unit.model_dump())
         write_whole(path, json.dumps(stored, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+        self.check()  # after the record: what has just been measured is kept even where the rest is gone
 
     # ---- plans ----
 

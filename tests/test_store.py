@@ -7,6 +7,7 @@ import dataclasses
 import io
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -387,6 +388,14 @@ def test_the_lock_of_a_dead_process_is_taken_over(results: Results) -> None:
     with results.locked():
         held = json.loads((results.folder / ".lock").read_text())
         assert held["pid"] == os.getpid()
+
+
+def test_a_folder_that_is_removed_while_a_sweep_writes_into_it_is_told(results: Results) -> None:
+    with results.locked():
+        shutil.rmtree(results.folder)
+        with pytest.raises(UnusableError, match="was removed"):
+            results.save([record()], [[]], ("t_s",))
+        assert len(results.records()) == 1, "what has just been measured is kept all the same"
 
 
 # ---- plans ----

@@ -203,6 +203,7 @@ def sweep(
                 if to_run
                 else nothing_to_run(work, planned)
             )
+            results.check()
     finally:
         if is_new:
             with contextlib.suppress(OSError):  # it holds something, as nearly always

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from benches import sweep_of
 from gpubench import environment
 from gpubench.experiment.experiment import Options, parse, with_options
 from gpubench.experiment.plan import expand
-from gpubench.launch.client import ForkServer, Launcher, Running
+from gpubench.launch.client import ForkServer, Launcher, Running, never
 from gpubench.report.live import QuietView
 from gpubench.result import Record
 from gpubench.runner.sources import Disk
@@ -66,9 +67,9 @@ class Slow:
     def __init__(self, server: ForkServer) -> None:
         self.server = server
 
-    def launch(self, spec: dict[str, Any], *more: Any) -> Running:
+    def launch(self, spec: dict[str, Any], should_stop: Callable[[], bool] = never) -> Running:
         time.sleep(LAUNCH_S)
-        return self.server.launch(spec)
+        return self.server.launch(spec, should_stop)
 
     def close(self) -> None:
         self.server.close()
