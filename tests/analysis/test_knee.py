@@ -185,6 +185,13 @@ def test_the_second_figure_spreads_in_proportion():
     assert not grows.firm
 
 
+def test_each_figure_spreads_by_its_own_share_of_its_own_time():
+    (halves,) = knees(spread(rows([100, 100], [10, 5]), 3.0, 0.0))  # 1 ± 0.3 against 0.5; 3 s are 60 % of 5 s
+    assert halves.firm
+    (near,) = knees(spread(rows([100, 160], [10, 5]), 0.0, 1.5))  # 1 against 0.8 ± 0.24; 1.5 s are 15 % of 10 s
+    assert not near.firm
+
+
 @pytest.mark.parametrize(
     ("unknown", "said"),
     [
