@@ -132,6 +132,20 @@ def test_the_axis_is_the_batch_size_then_the_gpus_then_the_first_number():
     )
     assert ordered_axis((), [row(precision=p) for p in ("fp32", "bf16")]) is None
     assert ordered_axis([["gpus"]], grid) == "gpus"
+    sizes = [row(gpus=g, input_size=s) for g in (1, 2) for s in (96, 224)]
+    assert ordered_axis((), sizes) == "gpus", "though the input size is named before"
+
+
+def test_what_was_asked_for_is_an_axis_though_it_follows_another_field():
+    rows = [row(optimizer=o, lr=lr) for o, lr in [("sgd", 0.1), ("adam", 0.001)]]
+    assert ordered_axis([["optimizer", "lr"]], rows) == "lr"
+    assert ordered_axis((), rows) is None
+
+
+def test_a_strategy_that_the_devices_do_not_determine_does_not_move_with_them():
+    rows = [row(gpus=g, strategy=s) for g, s in [(1, "single"), (2, "ddp"), (2, "dp")]]
+    assert moves_with("gpus", [["gpus"]], rows) == ()
+    assert moves_with("gpus", [["gpus"]], rows[:2]) == ("strategy",)
 
 
 def test_weak_scaling_moves_the_batch_with_the_gpus():
@@ -272,6 +286,12 @@ def test_series_are_named_by_what_tells_them_apart_and_not_by_what_follows_it():
     ]
     split = [row(batch_size=16, cpus=c) for c in (1, 2)]
     assert list(series(split, "batch_size")) == [(("cpus", 1),), (("cpus", 2),)]
+    chosen = [row(batch_size=16, variant=v, workers=w) for v, w in [("cached", 4), ("cached", 8), ("full", 8)]]
+    assert list(series(chosen, "batch_size")) == [
+        (("variant", "cached"), ("workers", 4)),
+        (("variant", "cached"), ("workers", 8)),
+        (("variant", "full"), ("workers", 8)),
+    ]
 
 
 def test_repeats_become_one_row_with_median_spread_and_count():

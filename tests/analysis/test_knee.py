@@ -81,6 +81,18 @@ def test_a_wobble_on_the_way_does_not_hide_the_least_time():
     assert "least at 128, of 16 to 128" in knee.sentence
 
 
+def test_the_least_time_may_be_the_first_and_of_equal_ones_is_the_first():
+    (first,) = knees(rows([None] * 3, [5.0, 5.02, 9.0], variant="cached"))
+    assert (first.best, first.series) == (16, ())
+    (equal,) = knees(rows([None] * 3, [9.0, 5.0, 5.0]))
+    assert equal.best == 32
+    both = rows([None] * 2, [5.0, 5.02], variant="cached") + rows([None] * 2, [5.0, 4.0], variant="full")
+    assert [(one.series, one.best) for one in knees(both)] == [
+        ((("variant", "cached"),), 16),
+        ((("variant", "full"),), 32),
+    ]
+
+
 def test_memory_of_two_sources_is_not_weighed():
     mixed = rows([100, 100], [10, 5])
     mixed[0]["gpu_mem_source"], mixed[1]["gpu_mem_source"] = "nvml-process", "torch-reserved"
@@ -151,6 +163,8 @@ def test_what_noise_cannot_tell_apart_is_open():
     assert time.sentence.startswith(
         "Open: by these figures time per image is least at 64, of 16 to 128. The step from 64 to 128 may be noise; "
     )
+    (before,) = knees(spread(rows([None] * 4, [9, 5.08, 5.0, 6]), 0.05, 0.05, 0.05, 0.05))
+    assert "least at 64, of 16 to 128. The step from 32 to 64 may be noise; " in before.sentence
     (clear,) = knees(spread(rows([None] * 4, [9, 6, 5.0, 5.3]), 0.05, 0.05, 0.05, 0.05))
     assert clear.firm
     (stops,) = knees(spread(rows([100, 101, 103], [10, 5, 4.95]), 0.5, 0.1, 0.1))

@@ -43,7 +43,11 @@ def test_weak_scaling():
 def test_a_row_with_both_shows_the_strong_speedup_and_both_efficiencies():
     rows = [row(1, 64, 8.0), row(1, 256, 6.0), row(4, 256, 2.0)]
     assert figures(rows, "speedup", "strong_efficiency_pct", "weak_efficiency_pct")[2] == (3.0, 75.0, 100.0)
-    assert "speedup is the strong one" in sentence(rows, comparisons(rows))
+    assert sentence(rows, comparisons(rows)) == (
+        "Scaling: strong (same global batch, against single on 1 GPU) and weak (same batch a GPU, against single on "
+        "1 GPU), all other fields equal; speedup is the strong one where a row has both; each row is of one process "
+        "only."
+    )
 
 
 def test_neither_is_said():
