@@ -87,6 +87,25 @@ def test_growth_never_bridges_a_row_without_figures():
     assert column(rows, "gpu_mem_growth_pct") == [None, None, None, pytest.approx(100)]
 
 
+def test_two_rows_at_one_place_have_no_growth_and_none_has_any_against_them():
+    rows = [
+        row(batch_size=b, epoch_time_s=t) for b, t in [(16, 9.0), (32, 5.0), (32, 6.0), (64, 4.0), (128, 2.0)]
+    ]
+    grown = growth(rows, "batch_size")
+    assert column(grown, "batch_size") == [16, 32, 32, 64, 128]
+    assert column(grown, "epoch_time_growth_pct") == [None, None, None, None, pytest.approx(-50)]
+
+
+def test_a_row_whose_place_is_not_known_stands_last():
+    rows = [
+        row(gpus=g, batch_size=64, strategy="ddp", epoch_time_s=t)
+        for g, t in [(None, 9.0), (2, 5.0), (1, 8.0)]
+    ]
+    grown = growth(rows, "gpus")
+    assert column(grown, "gpus") == [1, 2, None]
+    assert column(grown, "epoch_time_growth_pct") == [None, pytest.approx(-37.5), None]
+
+
 def test_time_growth_is_per_image_where_images_are_known():
     # 1,000 images in batches of 300 leave 100 out: 900 in 9 s are exactly as fast as 1,000 in 10 s.
     rows = [
@@ -286,7 +305,9 @@ def test_series_are_named_by_what_tells_them_apart_and_not_by_what_follows_it():
     ]
     split = [row(batch_size=16, cpus=c) for c in (1, 2)]
     assert list(series(split, "batch_size")) == [(("cpus", 1),), (("cpus", 2),)]
-    chosen = [row(batch_size=16, variant=v, workers=w) for v, w in [("cached", 4), ("cached", 8), ("full", 8)]]
+    chosen = [
+        row(batch_size=16, variant=v, workers=w) for v, w in [("cached", 4), ("cached", 8), ("full", 8)]
+    ]
     assert list(series(chosen, "batch_size")) == [
         (("variant", "cached"), ("workers", 4)),
         (("variant", "cached"), ("workers", 8)),

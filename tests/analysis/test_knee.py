@@ -50,6 +50,8 @@ def test_a_time_that_stays_or_rises_is_said_so():
     )
     (rises,) = knees(rows([10, 11, 20], [9, 5, 6]))
     assert rises.sentence.endswith("while time per image grows 20 %" + CLEAR + ".")
+    (little,) = knees(rows([10, 11, 20], [9, 5, 5.04]))
+    assert little.sentence.endswith("while time per image grows 1 %" + CLEAR + ".")
 
 
 def test_never_and_always():
@@ -65,6 +67,18 @@ def test_a_later_batch_that_pays_after_all_is_named():
     (knee,) = knees(rows([100, 150, 160], [10, 9, 2]))
     assert knee.verdict == "never"
     assert knee.sentence.endswith(f", though from 16 straight to 64 would pay{CLEAR}.")
+    (first,) = knees(rows([100] * 5, [10, 5, 6, 4, 3]))
+    assert first.sentence.endswith(f", though from 32 straight to 128 would pay{CLEAR}."), "the first of them"
+
+
+def test_a_cost_that_stays_does_not_pay():
+    (knee,) = knees(rows([100, 200], [10, 5]))
+    assert (knee.verdict, knee.best, knee.refused) == ("never", 16, 32)
+
+
+def test_only_what_ran_out_above_all_figures_ends_a_series():
+    (knee,) = knees(rows([100, 100, None, 100], [40, 20, None, 10]))
+    assert knee.sentence == f"Every larger batch pays, up to 128{CLEAR}."
 
 
 def test_without_memory_only_time_is_judged_and_the_missing_figure_named():
@@ -108,7 +122,13 @@ def test_too_few():
 
 def test_one_sentence_a_series_and_none_across_gpu_counts():
     both = rows([100, 110], [10, 5], variant="crop-resize") + rows([100, 200], [10, 9], variant="cached")
-    first, second = knees(both)
+    both += rows([100, 90, 200], [10, 5, 9], variant="full")
+    first, second, third = knees(both)
+    assert [(one.verdict, one.series) for one in (first, second, third)] == [
+        ("always", (("variant", "crop-resize"),)),
+        ("never", (("variant", "cached"),)),
+        ("stops", (("variant", "full"),)),
+    ]
     assert first.sentence.startswith("variant=crop-resize: every larger batch pays")
     assert second.sentence.startswith("variant=cached: a larger batch never pays")
     zipped = rows([100, 110, 60], [10, 5, 1])
@@ -202,7 +222,9 @@ def test_the_second_figure_spreads_in_proportion():
 def test_each_figure_spreads_by_its_own_share_of_its_own_time():
     (halves,) = knees(spread(rows([100, 100], [10, 5]), 3.0, 0.0))  # 1 ± 0.3 against 0.5; 3 s are 60 % of 5 s
     assert halves.firm
-    (near,) = knees(spread(rows([100, 160], [10, 5]), 0.0, 1.5))  # 1 against 0.8 ± 0.24; 1.5 s are 15 % of 10 s
+    (near,) = knees(
+        spread(rows([100, 160], [10, 5]), 0.0, 1.5)
+    )  # 1 against 0.8 ± 0.24; 1.5 s are 15 % of 10 s
     assert not near.firm
 
 

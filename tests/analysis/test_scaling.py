@@ -50,6 +50,20 @@ def test_a_row_with_both_shows_the_strong_speedup_and_both_efficiencies():
     )
 
 
+def test_what_moves_with_the_batch_moves_in_weak_scaling_only():
+    rows = [row(1, 64, 8.0, lr=0.1), row(2, 64, 5.0, lr=0.2), row(2, 128, 4.0, lr=0.2)]
+    found = figures(
+        rows, "speedup", "strong_efficiency_pct", "weak_efficiency_pct", tied_to_batch=("batch_size", "lr")
+    )
+    assert found == [(1.0, None, 100.0), (None, None, None), (2.0, None, 100.0)]
+
+
+def test_where_one_row_does_not_know_its_images_epoch_times_are_compared():
+    rows = [row(1, 64, 8.0), row(2, 64, 5.0, images_per_epoch=None)]
+    assert figures(rows, "speedup") == [(1.0,), (1.6,)]
+    assert figures(rows[::-1], "speedup") == [(1.6,), (1.0,)]
+
+
 def test_neither_is_said():
     rows = [row(1, 64, 8.0), row(4, 128, 2.0)]
     assert figures(rows, "speedup") == [(None,), (None,)]

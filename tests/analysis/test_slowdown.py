@@ -5,7 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench.analysis.noise import half_width
-from gpubench.analysis.slowdown import gain_range, overlap_gain, possible, slowdown, undecidable, verdict, word
+from gpubench.analysis.slowdown import (
+    gain_range,
+    overlap_gain,
+    possible,
+    slowdown,
+    undecidable,
+    verdict,
+    word,
+)
 
 
 def row(time, iqr, epochs=3):
@@ -58,7 +66,9 @@ def test_without_spread_the_range_is_the_gain(jobs):
     assert low == high == overlap_gain([slowdown(t["epoch_time_s"], a["epoch_time_s"]) for a, t in jobs])
 
 
-@pytest.mark.parametrize("bad", [row(None, 0.1), row(10, None), {}, row(10, 20), row(10, 0.1, epochs=2)])
+@pytest.mark.parametrize(
+    "bad", [row(None, 0.1), row(10, None), {}, row(10, 20), row(7, 5), row(10, 0.1, epochs=2)]
+)
 @pytest.mark.parametrize("side", [0, 1])
 def test_no_range_without_every_spread(bad, side):
     """Also where an epoch spreads by as much as it lasts, and where two of them can't have a spread."""

@@ -53,7 +53,12 @@ def test_before_its_first_step_and_while_it_fills() -> None:
 
 
 def shown(unit: Unit, progress: list[Progress], live: list[Live], **seconds: float) -> live_view.Progress:
-    given: dict[str, Any] = {"spent_s": 30.0, "elapsed_s": 50.0, "estimated_s": 100.0, "after_s": 7.0} | seconds
+    given: dict[str, Any] = {
+        "spent_s": 30.0,
+        "elapsed_s": 50.0,
+        "estimated_s": 100.0,
+        "after_s": 7.0,
+    } | seconds
     return progress_of(unit, progress, live, label="lenet", done=3, total=9, **given)
 
 
