@@ -44,7 +44,7 @@ def test_what_figures_can_not_resolve_is_no_difference():
     assert chance_of_no_more([50.0] * 3, [48.9] * 3, 1, 0.5) == pytest.approx(
         upper_tail(0.244949, 4), rel=1e-5
     )
-    with pytest.raises(ValueError, match="^a variance takes two values or more$"):
+    with pytest.raises(ValueError, match=r"^a variance takes two values or more$"):
         chance_of_no_more([50.0], [48.0, 48.0], 1, 0)
 
 

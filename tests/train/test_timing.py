@@ -83,7 +83,7 @@ class HostEvent:
 
 
 def test_and_by_events_of_a_device(monkeypatch):
-    monkeypatch.setattr(CudaClock, "_event", lambda clock: HostEvent())
+    monkeypatch.setattr(CudaClock, "_event", lambda _: HostEvent())
     found = window(CudaClock(place("cpu")), slow_to_start(), lambda: time.sleep(0.01))
     assert len(found.wait_s) == STEPS
     assert found.data_wait_s == pytest.approx(0.3, abs=0.05)
