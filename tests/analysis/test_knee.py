@@ -291,3 +291,53 @@ def test_rows_that_decide_nothing_may_be_doubtful():
     table = rows([100, 110, 300, 500], [10, 5, 4, 3])
     table[3]["doubts"] = "stranger"
     assert "doubts" not in knees(table)[0].sentence
+
+
+@pytest.mark.parametrize(("time", "verdict"), [(499, "always"), (501, "never")])
+def test_a_cost_near_one_is_weighed_as_it_is(time, verdict):
+    (knee,) = knees(rows([1000, 2000], [1000, time]))
+    assert knee.verdict == verdict
+
+
+def test_what_would_pay_after_all_but_for_unknown_noise_might():
+    table = rows([100, 150, 160], [10, 9, 2])
+    table[2]["epochs_measured"] = 1
+    assert "though from 16 straight to 64 might pay" in knees(table)[0].sentence
+
+
+def test_steps_that_may_be_noise_and_rows_whose_noise_is_not_known():
+    table = spread(rows([None] * 4, [9, 5.08, 5.0, 5.08]), 0.05, 0.05, 0.05, 0.05)
+    assert ". The steps from 32 to 64 and from 64 to 128 may be noise; " in knees(table)[0].sentence
+    table[0]["epochs_measured"] = 1
+    assert (
+        ". The steps from 32 to 64 and from 64 to 128 may be noise. The noise at 16 is not known; "
+        in knees(table)[0].sentence
+    )
+
+
+def test_why_there_is_nothing_to_weigh():
+    (none,) = knees([row | {"status": "failed"} for row in rows([100, 100], [10, 5], variant="cached")])
+    assert none.sentence == (
+        "Too few figures to say where a larger batch stops paying: no row has an epoch time."
+    )
+    (cpu,) = knees(rows([None] * 2, [10, 5], device="cpu"))
+    assert cpu.sentence.endswith("Whether a larger batch pays is open: a CPU has no GPU memory.")
+
+
+def test_what_moves_with_the_batch_size_makes_no_series_of_its_own():
+    table = [row | {"lr": row["batch_size"] / 100} for row in rows([100, 110], [10, 5])]
+    assert knees(table) == []
+    (knee,) = knees(table, tied=("lr",))
+    assert knee.best == 32
+
+
+def test_a_series_is_named_by_all_that_tells_it_apart():
+    table = [row for p in ("fp32", "bf16") for v in ("cached", "full") for row in rows(
+        [100, 110], [10, 5], variant=v, precision=p
+    )]  # fmt: skip
+    assert [knee.sentence.split(":")[0] for knee in knees(table)] == [
+        "variant=cached precision=fp32",
+        "variant=full precision=fp32",
+        "variant=cached precision=bf16",
+        "variant=full precision=bf16",
+    ]
