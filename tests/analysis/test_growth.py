@@ -87,6 +87,25 @@ def test_growth_never_bridges_a_row_without_figures():
     assert column(rows, "gpu_mem_growth_pct") == [None, None, None, pytest.approx(100)]
 
 
+def test_a_figure_of_a_trial_that_did_not_end_ok_counts_for_nothing():
+    full = {"status": "oom", "gpu_mem_mib": 900, "epoch_time_s": 9.0}
+    for table in ([{}, full], [full, {}]):
+        rows = [
+            row(batch_size=16 << n, **({"gpu_mem_mib": 100, "epoch_time_s": 1.0} | one))
+            for n, one in enumerate(table)
+        ]
+        grown = growth(rows, "batch_size")
+        assert column(grown, "gpu_mem_growth_pct") == column(grown, "epoch_time_growth_pct") == [None, None]
+
+
+@pytest.mark.parametrize("images", [{}, {"images_per_epoch": 1000}])
+def test_where_one_row_does_not_know_its_images_epoch_times_are_compared(images):
+    rows = [row(batch_size=16, epoch_time_s=10.0, **images), row(batch_size=32, epoch_time_s=5.0)]
+    assert growth(rows, "batch_size")[1]["epoch_time_growth_pct"] == pytest.approx(-50)
+    rows = [row(batch_size=16, epoch_time_s=10.0), row(batch_size=32, epoch_time_s=5.0, **images)]
+    assert growth(rows, "batch_size")[1]["epoch_time_growth_pct"] == pytest.approx(-50)
+
+
 def test_two_rows_at_one_place_have_no_growth_and_none_has_any_against_them():
     rows = [
         row(batch_size=b, epoch_time_s=t) for b, t in [(16, 9.0), (32, 5.0), (32, 6.0), (64, 4.0), (128, 2.0)]
@@ -131,6 +150,8 @@ def test_memory_of_different_sources_and_machines_is_not_compared():
     grown = growth([*rows, other], "batch_size")[1]
     assert grown["gpu_mem_growth_pct"] is None
     assert grown["epoch_time_growth_pct"] == pytest.approx(-50)
+    same = growth([rows[0], other | {"gpu_mem_source": "nvml-process"}], "batch_size")[1]
+    assert same["gpu_mem_growth_pct"] == pytest.approx(50)
     cards = [
         row(batch_size=16 << n, gpu_mem_mib=100, gpu_name=name) for n, name in enumerate(["A40", "H200"])
     ]

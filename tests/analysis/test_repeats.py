@@ -52,6 +52,13 @@ def test_other_doubts_stay_and_failed_repeats_show():
     assert (merged["endings"], merged["repeats"], merged["reason"]) == ("2 ok, 1 failed", 2, "killed")
 
 
+def test_a_doubt_of_one_repeat_is_the_rows():
+    rows = repeats(1.0, 1.0)
+    rows[1] |= {"doubts": "stranger", "doubt_texts": {"stranger": "python (7)"}}
+    (merged,) = merge_repeats(rows)
+    assert (merged["doubts"], merged["doubt_texts"]) == ("stranger", {"stranger": ("python (7)",)})
+
+
 def test_each_repeat_of_a_row_that_spreads_carries_the_doubt():
     rows = [*repeats(1.0, 2.0, doubts="dp"), repeats(1.0)[0] | {"config_id": "other"}]
     failed = rows[0] | {"status": "failed", "doubts": None}
@@ -196,6 +203,8 @@ def test_two_jobs_of_three_make_no_gain():
     rows = [row for row in of_group(*times, jobs=3) if row["config_id"] != "c2"]
     median = sum({row["overlap_gain"] for row in rows}) / 2
     assert [row["overlap_gain"] for row in merge_repeats(rows)] == pytest.approx([median] * 2)
+    noisy = [row | {"together": row["together"] | {"undecidable": "noise"}} for row in rows]
+    assert [row["sharing"] for row in merge_repeats(noisy)] == [None, None]
 
 
 def test_where_one_job_has_no_slowdown_the_gain_of_the_others_stays():
