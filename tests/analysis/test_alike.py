@@ -3,7 +3,7 @@
 import pytest
 
 from gpubench import result
-from gpubench.analysis.alike import MOVES, fair_step, same_workload
+from gpubench.analysis.alike import MOVES, devices, fair_step, same_workload, telling, workload
 from gpubench.analysis.varied import CANDIDATES
 
 
@@ -88,3 +88,25 @@ def test_on_more_devices_the_strategy_stays_unless_it_begins_with_single():
     assert not fair_step(row(gpus=2, strategy="dp"), four)
     assert not fair_step(row(strategy="dp"), four)
     assert fair_step(four, row()), "whichever comes first"
+
+
+def test_of_loaders_left_to_the_machine_only_that_counts_where_they_follow():
+    """They follow devices and CPUs, where those are free; elsewhere another number is another workload."""
+    auto = {"asked": {"workers": None}}
+    rows = [row(workers=8, **auto), row(workers=16, **auto)]
+    for free in ({"gpus"}, {"ranks"}, {"cpus"}):
+        assert telling(rows, free) == []
+        assert workload(rows[0], ["workers"], free) == workload(rows[1], ["workers"], free)
+        assert telling([row(workers=8), row(workers=16)], free) == ["workers"]
+    assert telling(rows, {"batch_size"}) == ["workers"]
+    assert workload(rows[0], ["workers"], {"batch_size"}) == (("workers", 8),)
+
+
+def test_the_first_gpus_are_told_by_their_number():
+    first = [row(gpus=1, gpu_ids=[0]), row(gpus=2, gpu_ids=[0, 1])]
+    assert telling(first, {"gpus"}) == []
+    assert telling([*first, row(gpus=2, gpu_ids=[1, 2])], {"gpus"}) == ["gpu_ids"]
+
+
+def test_a_row_that_tells_no_devices_is_of_one():
+    assert [devices(one) for one in ({}, {"gpus": 0, "ranks": 4}, {"gpus": 2, "ranks": 4})] == [1, 4, 2]

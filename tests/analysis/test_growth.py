@@ -324,6 +324,9 @@ def test_series_are_named_by_what_tells_them_apart_and_not_by_what_follows_it():
         (("variant", "cached"),),
         (("variant", "synthetic"),),
     ]
+    machines = [row(batch_size=16, gpu_name=name) for name in ("A40", "H200")]
+    assert list(series(machines, "batch_size")) == [(("machine", "A40"),), (("machine", "H200"),)]
+    assert list(series(machines[:1], "batch_size")) == [()]
     split = [row(batch_size=16, cpus=c) for c in (1, 2)]
     assert list(series(split, "batch_size")) == [(("cpus", 1),), (("cpus", 2),)]
     chosen = [

@@ -229,3 +229,22 @@ def test_words_that_repeats_do_not_agree_in_are_mixed():
     assert merge_repeats(rows)[0]["energy_source"] == "nvml-counter"
     rows[0]["energy_source"] = "nvml-power-integral"
     assert merge_repeats(rows)[0]["energy_source"] == "mixed"
+
+
+@pytest.mark.parametrize("field", ["gpu_name", "cpus", "workers", "group", "job"])
+def test_what_differs_in_place_or_company_is_no_repeat(field):
+    rows = repeats(1.0, 9.0, gpu_name="H200", cpus=8, workers=8)
+    rows[1][field] = "another"
+    assert [row["epoch_time_s"] for row in merge_repeats(rows)] == [1.0, 9.0]
+
+
+@pytest.mark.parametrize("field", ["group", "group_id", "gpu_name"])
+def test_jobs_of_two_groups_make_a_gain_each(field):
+    times = [((2.0, 3.0), (2.0, 4.0)), ((2.0, 5.0), (2.0, 8.0))]
+    both = of_group(*times, gpu_name="H200")
+    other = [
+        row | {"config_id": row["config_id"] + "x", field: "another"} for row in of_group(*times[:1] * 2)
+    ]
+    one, two, *others = merge_repeats([*both, *other])
+    assert one["overlap_gain"] == two["overlap_gain"] == pytest.approx(2 / 4 + 2 / 6 - 1)
+    assert [row["overlap_gain"] for row in others] == pytest.approx([2 / 3 + 2 / 4 - 1] * 2)
