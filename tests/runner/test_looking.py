@@ -132,3 +132,12 @@ def test_of_a_group_the_job_that_is_the_least_far_is_shown() -> None:
     assert shown(unit, [near, waits, over], live).note == "job 1 of 3, warm-up, 2 wait for it"
     assert shown(unit, [over, over, far], live).note == "job 3 of 3, 2 wait for it"
     assert shown(unit, [over, over, over], live).note == "job 1 of 3, 3 wait for it"
+    assert shown(unit, [far, near, far], live).note == "job 2 of 3, warm-up", "nobody waits"
+
+
+def test_of_two_jobs_one_is_named_and_of_one_epoch_all_is_one_part() -> None:
+    pair = with_options(parse(BASE, "test"), Options(jobs=["batch_size=16", "batch_size=32"]))
+    *_, unit = expand(pair, device="cpu", sources=Given()).units
+    assert shown(unit, [Progress(), Progress()], []).note == "job 1 of 2, starting"
+    half = [Progress(step=500, steps=1000, measured=True)]
+    assert shown(a_unit(epochs="1", warmup_epochs="0"), half, []).left_s == pytest.approx(30 + 7)
