@@ -59,6 +59,13 @@ def test_a_doubt_of_one_repeat_is_the_rows():
     assert (merged["doubts"], merged["doubt_texts"]) == ("stranger", {"stranger": ("python (7)",)})
 
 
+def test_repeats_with_unlike_doubts_have_all_of_them():
+    rows = repeats(1.0, 1.0, 1.0)
+    for row, doubts in zip(rows, ("dp", "dp+stranger", None), strict=True):
+        row["doubts"] = doubts
+    assert merge_repeats(rows)[0]["doubts"] == "dp+stranger"
+
+
 def test_each_repeat_of_a_row_that_spreads_carries_the_doubt():
     rows = [*repeats(1.0, 2.0, doubts="dp"), repeats(1.0)[0] | {"config_id": "other"}]
     failed = rows[0] | {"status": "failed", "doubts": None}
