@@ -25,8 +25,9 @@ SPREAD = (
 )
 
 FIGURES: tuple[str, ...] = tuple(
-    c.name for c in (*result.TRIAL[-2:], *result.MEASURED) if c.name != "group_id"
+    c.name for c in (*result.TRIAL[-2:], *result.MEASURED) if c.name not in ("group_id", "doubts")
 )
+"""Columns of which the repeats of a row have one value together; its id and its doubts are put together otherwise."""
 
 
 def _of_all(found: Sequence[Any]) -> Any:

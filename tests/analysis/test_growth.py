@@ -87,6 +87,44 @@ def test_growth_never_bridges_a_row_without_figures():
     assert column(rows, "gpu_mem_growth_pct") == [None, None, None, pytest.approx(100)]
 
 
+def test_a_figure_of_a_trial_that_did_not_end_ok_counts_for_nothing():
+    full = {"status": "oom", "gpu_mem_mib": 900, "epoch_time_s": 9.0}
+    for table in ([{}, full], [full, {}]):
+        rows = [
+            row(batch_size=16 << n, **({"gpu_mem_mib": 100, "epoch_time_s": 1.0} | one))
+            for n, one in enumerate(table)
+        ]
+        grown = growth(rows, "batch_size")
+        assert column(grown, "gpu_mem_growth_pct") == column(grown, "epoch_time_growth_pct") == [None, None]
+
+
+@pytest.mark.parametrize("images", [{}, {"images_per_epoch": 1000}])
+def test_where_one_row_does_not_know_its_images_epoch_times_are_compared(images):
+    rows = [row(batch_size=16, epoch_time_s=10.0, **images), row(batch_size=32, epoch_time_s=5.0)]
+    assert growth(rows, "batch_size")[1]["epoch_time_growth_pct"] == pytest.approx(-50)
+    rows = [row(batch_size=16, epoch_time_s=10.0), row(batch_size=32, epoch_time_s=5.0, **images)]
+    assert growth(rows, "batch_size")[1]["epoch_time_growth_pct"] == pytest.approx(-50)
+
+
+def test_two_rows_at_one_place_have_no_growth_and_none_has_any_against_them():
+    rows = [
+        row(batch_size=b, epoch_time_s=t) for b, t in [(16, 9.0), (32, 5.0), (32, 6.0), (64, 4.0), (128, 2.0)]
+    ]
+    grown = growth(rows, "batch_size")
+    assert column(grown, "batch_size") == [16, 32, 32, 64, 128]
+    assert column(grown, "epoch_time_growth_pct") == [None, None, None, None, pytest.approx(-50)]
+
+
+def test_a_row_whose_place_is_not_known_stands_last():
+    rows = [
+        row(gpus=g, batch_size=64, strategy="ddp", epoch_time_s=t)
+        for g, t in [(None, 9.0), (2, 5.0), (1, 8.0)]
+    ]
+    grown = growth(rows, "gpus")
+    assert column(grown, "gpus") == [1, 2, None]
+    assert column(grown, "epoch_time_growth_pct") == [None, pytest.approx(-37.5), None]
+
+
 def test_time_growth_is_per_image_where_images_are_known():
     # 1,000 images in batches of 300 leave 100 out: 900 in 9 s are exactly as fast as 1,000 in 10 s.
     rows = [
@@ -112,6 +150,8 @@ def test_memory_of_different_sources_and_machines_is_not_compared():
     grown = growth([*rows, other], "batch_size")[1]
     assert grown["gpu_mem_growth_pct"] is None
     assert grown["epoch_time_growth_pct"] == pytest.approx(-50)
+    same = growth([rows[0], other | {"gpu_mem_source": "nvml-process"}], "batch_size")[1]
+    assert same["gpu_mem_growth_pct"] == pytest.approx(50)
     cards = [
         row(batch_size=16 << n, gpu_mem_mib=100, gpu_name=name) for n, name in enumerate(["A40", "H200"])
     ]
@@ -132,6 +172,20 @@ def test_the_axis_is_the_batch_size_then_the_gpus_then_the_first_number():
     )
     assert ordered_axis((), [row(precision=p) for p in ("fp32", "bf16")]) is None
     assert ordered_axis([["gpus"]], grid) == "gpus"
+    sizes = [row(gpus=g, input_size=s) for g in (1, 2) for s in (96, 224)]
+    assert ordered_axis((), sizes) == "gpus", "though the input size is named before"
+
+
+def test_what_was_asked_for_is_an_axis_though_it_follows_another_field():
+    rows = [row(optimizer=o, lr=lr) for o, lr in [("sgd", 0.1), ("adam", 0.001)]]
+    assert ordered_axis([["optimizer", "lr"]], rows) == "lr"
+    assert ordered_axis((), rows) is None
+
+
+def test_a_strategy_that_the_devices_do_not_determine_does_not_move_with_them():
+    rows = [row(gpus=g, strategy=s) for g, s in [(1, "single"), (2, "ddp"), (2, "dp")]]
+    assert moves_with("gpus", [["gpus"]], rows) == ()
+    assert moves_with("gpus", [["gpus"]], rows[:2]) == ("strategy",)
 
 
 def test_weak_scaling_moves_the_batch_with_the_gpus():
@@ -270,8 +324,19 @@ def test_series_are_named_by_what_tells_them_apart_and_not_by_what_follows_it():
         (("variant", "cached"),),
         (("variant", "synthetic"),),
     ]
+    machines = [row(batch_size=16, gpu_name=name) for name in ("A40", "H200")]
+    assert list(series(machines, "batch_size")) == [(("machine", "A40"),), (("machine", "H200"),)]
+    assert list(series(machines[:1], "batch_size")) == [()]
     split = [row(batch_size=16, cpus=c) for c in (1, 2)]
     assert list(series(split, "batch_size")) == [(("cpus", 1),), (("cpus", 2),)]
+    chosen = [
+        row(batch_size=16, variant=v, workers=w) for v, w in [("cached", 4), ("cached", 8), ("full", 8)]
+    ]
+    assert list(series(chosen, "batch_size")) == [
+        (("variant", "cached"), ("workers", 4)),
+        (("variant", "cached"), ("workers", 8)),
+        (("variant", "full"), ("workers", 8)),
+    ]
 
 
 def test_repeats_become_one_row_with_median_spread_and_count():

@@ -50,6 +50,8 @@ def test_a_time_that_stays_or_rises_is_said_so():
     )
     (rises,) = knees(rows([10, 11, 20], [9, 5, 6]))
     assert rises.sentence.endswith("while time per image grows 20 %" + CLEAR + ".")
+    (little,) = knees(rows([10, 11, 20], [9, 5, 5.04]))
+    assert little.sentence.endswith("while time per image grows 1 %" + CLEAR + ".")
 
 
 def test_never_and_always():
@@ -65,6 +67,18 @@ def test_a_later_batch_that_pays_after_all_is_named():
     (knee,) = knees(rows([100, 150, 160], [10, 9, 2]))
     assert knee.verdict == "never"
     assert knee.sentence.endswith(f", though from 16 straight to 64 would pay{CLEAR}.")
+    (first,) = knees(rows([100] * 5, [10, 5, 6, 4, 3]))
+    assert first.sentence.endswith(f", though from 32 straight to 128 would pay{CLEAR}."), "the first of them"
+
+
+def test_a_cost_that_stays_does_not_pay():
+    (knee,) = knees(rows([100, 200], [10, 5]))
+    assert (knee.verdict, knee.best, knee.refused) == ("never", 16, 32)
+
+
+def test_only_what_ran_out_above_all_figures_ends_a_series():
+    (knee,) = knees(rows([100, 100, None, 100], [40, 20, None, 10]))
+    assert knee.sentence == f"Every larger batch pays, up to 128{CLEAR}."
 
 
 def test_without_memory_only_time_is_judged_and_the_missing_figure_named():
@@ -81,10 +95,24 @@ def test_a_wobble_on_the_way_does_not_hide_the_least_time():
     assert "least at 128, of 16 to 128" in knee.sentence
 
 
+def test_the_least_time_may_be_the_first_and_of_equal_ones_is_the_first():
+    (first,) = knees(rows([None] * 3, [5.0, 5.02, 9.0], variant="cached"))
+    assert (first.best, first.series) == (16, ())
+    (equal,) = knees(rows([None] * 3, [9.0, 5.0, 5.0]))
+    assert equal.best == 32
+    both = rows([None] * 2, [5.0, 5.02], variant="cached") + rows([None] * 2, [5.0, 4.0], variant="full")
+    assert [(one.series, one.best) for one in knees(both)] == [
+        ((("variant", "cached"),), 16),
+        ((("variant", "full"),), 32),
+    ]
+
+
 def test_memory_of_two_sources_is_not_weighed():
     mixed = rows([100, 100], [10, 5])
     mixed[0]["gpu_mem_source"], mixed[1]["gpu_mem_source"] = "nvml-process", "torch-reserved"
-    assert "different sources" in knees(mixed)[0].sentence
+    assert knees(mixed)[0].sentence.endswith(
+        "Whether a larger batch pays is open: memory figures come from different sources."
+    )
 
 
 def test_too_few():
@@ -96,7 +124,13 @@ def test_too_few():
 
 def test_one_sentence_a_series_and_none_across_gpu_counts():
     both = rows([100, 110], [10, 5], variant="crop-resize") + rows([100, 200], [10, 9], variant="cached")
-    first, second = knees(both)
+    both += rows([100, 90, 200], [10, 5, 9], variant="full")
+    first, second, third = knees(both)
+    assert [(one.verdict, one.series) for one in (first, second, third)] == [
+        ("always", (("variant", "crop-resize"),)),
+        ("never", (("variant", "cached"),)),
+        ("stops", (("variant", "full"),)),
+    ]
     assert first.sentence.startswith("variant=crop-resize: every larger batch pays")
     assert second.sentence.startswith("variant=cached: a larger batch never pays")
     zipped = rows([100, 110, 60], [10, 5, 1])
@@ -152,6 +186,8 @@ def test_what_noise_cannot_tell_apart_is_open():
         "Open, not decided: by these figures time per image is least at 64, of 16 to 128. "
         "The difference from 64 to 128 may be chance; "
     )
+    (before,) = knees(spread(rows([None] * 4, [9, 5.08, 5.0, 6]), 0.05, 0.05, 0.05, 0.05))
+    assert "least at 64, of 16 to 128. The step from 32 to 64 may be noise; " in before.sentence
     (clear,) = knees(spread(rows([None] * 4, [9, 6, 5.0, 5.3]), 0.05, 0.05, 0.05, 0.05))
     assert clear.firm
     (stops,) = knees(spread(rows([100, 101, 103], [10, 5, 4.95]), 0.5, 0.1, 0.1))
@@ -190,6 +226,15 @@ def test_the_second_figure_spreads_in_proportion():
     assert knee.firm
     (grows,) = knees(spread(rows([100, 300], [10, 10]), 1.0, 6.5))  # 1 ± 0.1 against 3 ± 1.95
     assert not grows.firm
+
+
+def test_each_figure_spreads_by_its_own_share_of_its_own_time():
+    (halves,) = knees(spread(rows([100, 100], [10, 5]), 3.0, 0.0))  # 1 ± 0.3 against 0.5; 3 s are 60 % of 5 s
+    assert halves.firm
+    (near,) = knees(
+        spread(rows([100, 160], [10, 5]), 0.0, 1.5)
+    )  # 1 against 0.8 ± 0.24; 1.5 s are 15 % of 10 s
+    assert not near.firm
 
 
 @pytest.mark.parametrize(
@@ -258,3 +303,53 @@ def test_rows_that_decide_nothing_may_be_doubtful():
     table = rows([100, 110, 300, 500], [10, 5, 4, 3])
     table[3]["doubts"] = "stranger"
     assert "doubts" not in knees(table)[0].sentence
+
+
+@pytest.mark.parametrize(("time", "verdict"), [(499, "always"), (501, "never")])
+def test_a_cost_near_one_is_weighed_as_it_is(time, verdict):
+    (knee,) = knees(rows([1000, 2000], [1000, time]))
+    assert knee.verdict == verdict
+
+
+def test_what_would_pay_after_all_but_for_unknown_noise_might():
+    table = rows([100, 150, 160], [10, 9, 2])
+    table[2]["epochs_measured"] = 1
+    assert "though from 16 straight to 64 might pay" in knees(table)[0].sentence
+
+
+def test_steps_that_may_be_noise_and_rows_whose_noise_is_not_known():
+    table = spread(rows([None] * 4, [9, 5.08, 5.0, 5.08]), 0.05, 0.05, 0.05, 0.05)
+    assert ". The steps from 32 to 64 and from 64 to 128 may be noise; " in knees(table)[0].sentence
+    table[0]["epochs_measured"] = 1
+    assert (
+        ". The steps from 32 to 64 and from 64 to 128 may be noise. The noise at 16 is not known; "
+        in knees(table)[0].sentence
+    )
+
+
+def test_why_there_is_nothing_to_weigh():
+    (none,) = knees([row | {"status": "failed"} for row in rows([100, 100], [10, 5], variant="cached")])
+    assert none.sentence == (
+        "Too few figures to say where a larger batch stops paying: no row has an epoch time."
+    )
+    (cpu,) = knees(rows([None] * 2, [10, 5], device="cpu"))
+    assert cpu.sentence.endswith("Whether a larger batch pays is open: a CPU has no GPU memory.")
+
+
+def test_what_moves_with_the_batch_size_makes_no_series_of_its_own():
+    table = [row | {"lr": row["batch_size"] / 100} for row in rows([100, 110], [10, 5])]
+    assert knees(table) == []
+    (knee,) = knees(table, tied=("lr",))
+    assert knee.best == 32
+
+
+def test_a_series_is_named_by_all_that_tells_it_apart():
+    table = [row for p in ("fp32", "bf16") for v in ("cached", "full") for row in rows(
+        [100, 110], [10, 5], variant=v, precision=p
+    )]  # fmt: skip
+    assert [knee.sentence.split(":")[0] for knee in knees(table)] == [
+        "variant=cached precision=fp32",
+        "variant=full precision=fp32",
+        "variant=cached precision=bf16",
+        "variant=full precision=bf16",
+    ]

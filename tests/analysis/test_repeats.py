@@ -21,6 +21,8 @@ def repeats(*times, **more):
         ((1.0,), False),
         ((1.0, 1.04), False),
         ((1.0, 1.06), True),
+        ((39.0, 41.0), False),  # 5 % is not more than 5 %
+        ((1.0, 1.0, 1.08), False),  # from three on the interquartile range counts
         ((1.0, 1.0, 1.0, 1.0, 9.0), False),  # one outlier is no spread
         ((1.0, 1.1, 1.2, 1.3), True),
     ],
@@ -48,6 +50,20 @@ def test_other_doubts_stay_and_failed_repeats_show():
     assert merged["doubts"] == "dp+spread"
     assert set(merged["doubt_texts"]) == {"dp", "spread"}
     assert (merged["endings"], merged["repeats"], merged["reason"]) == ("2 ok, 1 failed", 2, "killed")
+
+
+def test_a_doubt_of_one_repeat_is_the_rows():
+    rows = repeats(1.0, 1.0)
+    rows[1] |= {"doubts": "stranger", "doubt_texts": {"stranger": "python (7)"}}
+    (merged,) = merge_repeats(rows)
+    assert (merged["doubts"], merged["doubt_texts"]) == ("stranger", {"stranger": ("python (7)",)})
+
+
+def test_repeats_with_unlike_doubts_have_all_of_them():
+    rows = repeats(1.0, 1.0, 1.0)
+    for row, doubts in zip(rows, ("dp", "dp+stranger", None), strict=True):
+        row["doubts"] = doubts
+    assert merge_repeats(rows)[0]["doubts"] == "dp+stranger"
 
 
 def test_each_repeat_of_a_row_that_spreads_carries_the_doubt():
@@ -178,3 +194,64 @@ def test_a_verdict_that_most_repeats_or_the_merged_figures_do_not_allow_is_none(
     for row in merge_repeats(of_group(*[((9.0, 3.0), (2.0, 4.0))] * 2)):
         assert row["sharing"] is None
         assert "job 1 of 2 took 0.33 times as long as alone" in row["together"]["undecidable"]
+
+
+def test_what_half_of_the_repeats_had_full_was_full():
+    rows = in_group(1.6, 1.6, 1.6)
+    for row, full in zip(rows, ("cpu+gpu", "cpu", "gpu"), strict=True):
+        row["full_together"] = full
+    assert merge_repeats(rows)[0]["full_together"] == "cpu+gpu"
+    assert merge_repeats([rows[1], rows[2] | {"full_together": None}])[0]["full_together"] == "cpu"
+
+
+def test_two_jobs_of_three_make_no_gain():
+    """Of the third one there is no row: what the other two say would be another group's answer."""
+    times = [((2.0, 3.0), (2.0, 4.0), (2.0, 5.0)), ((2.0, 5.0), (2.0, 8.0), (2.0, 9.0))]
+    rows = [row for row in of_group(*times, jobs=3) if row["config_id"] != "c2"]
+    median = sum({row["overlap_gain"] for row in rows}) / 2
+    assert [row["overlap_gain"] for row in merge_repeats(rows)] == pytest.approx([median] * 2)
+    noisy = [row | {"together": row["together"] | {"undecidable": "noise"}} for row in rows]
+    assert [row["sharing"] for row in merge_repeats(noisy)] == [None, None]
+
+
+def test_where_one_job_has_no_slowdown_the_gain_of_the_others_stays():
+    rows = of_group(((2.0, 3.0), (2.0, 4.0)), ((2.0, 5.0), (2.0, 8.0)))
+    median = sum({row["overlap_gain"] for row in rows}) / 2
+    unknown = {"slowdown": None, "solo_epoch_time_s": None}
+    merged = merge_repeats([row | unknown if row["config_id"] == "c1" else row for row in rows])
+    assert [row["slowdown"] for row in merged] == [2.0, None]
+    assert [row["overlap_gain"] for row in merged] == pytest.approx([median] * 2)
+
+
+def test_half_of_the_repeats_without_a_verdict_leave_none():
+    rows = of_group(*[((2.0, 3.0), (2.0, 4.0))] * 2)
+    rows[0]["together"] = rows[1]["together"] = rows[0]["together"] | {"undecidable": "noise"}
+    assert {row["sharing"] for row in merge_repeats(rows)} == {None}
+
+
+def test_words_that_repeats_do_not_agree_in_are_mixed():
+    rows = repeats(1.0, 1.0, 1.0, energy_source="nvml-counter")
+    assert merge_repeats(rows)[0]["energy_source"] == "nvml-counter"
+    rows[0]["energy_source"] = rows[1]["energy_source"] = None
+    assert merge_repeats(rows)[0]["energy_source"] == "nvml-counter"
+    rows[0]["energy_source"] = "nvml-power-integral"
+    assert merge_repeats(rows)[0]["energy_source"] == "mixed"
+
+
+@pytest.mark.parametrize("field", ["gpu_name", "cpus", "workers", "group", "job"])
+def test_what_differs_in_place_or_company_is_no_repeat(field):
+    rows = repeats(1.0, 9.0, gpu_name="H200", cpus=8, workers=8)
+    rows[1][field] = "another"
+    assert [row["epoch_time_s"] for row in merge_repeats(rows)] == [1.0, 9.0]
+
+
+@pytest.mark.parametrize("field", ["group", "group_id", "gpu_name"])
+def test_jobs_of_two_groups_make_a_gain_each(field):
+    times = [((2.0, 3.0), (2.0, 4.0)), ((2.0, 5.0), (2.0, 8.0))]
+    both = of_group(*times, gpu_name="H200")
+    other = [
+        row | {"config_id": row["config_id"] + "x", field: "another"} for row in of_group(*times[:1] * 2)
+    ]
+    one, two, *others = merge_repeats([*both, *other])
+    assert one["overlap_gain"] == two["overlap_gain"] == pytest.approx(2 / 4 + 2 / 6 - 1)
+    assert [row["overlap_gain"] for row in others] == pytest.approx([2 / 3 + 2 / 4 - 1] * 2)

@@ -43,7 +43,25 @@ def test_weak_scaling():
 def test_a_row_with_both_shows_the_strong_speedup_and_both_efficiencies():
     rows = [row(1, 64, 8.0), row(1, 256, 6.0), row(4, 256, 2.0)]
     assert figures(rows, "speedup", "strong_efficiency_pct", "weak_efficiency_pct")[2] == (3.0, 75.0, 100.0)
-    assert "speedup is the strong one" in sentence(rows, comparisons(rows))
+    assert sentence(rows, comparisons(rows)) == (
+        "Scaling: strong (same global batch, against single on 1 GPU) and weak (same batch a GPU, against single on "
+        "1 GPU), all other fields equal; speedup is the strong one where a row has both; each row is of one process "
+        "only."
+    )
+
+
+def test_what_moves_with_the_batch_moves_in_weak_scaling_only():
+    rows = [row(1, 64, 8.0, lr=0.1), row(2, 64, 5.0, lr=0.2), row(2, 128, 4.0, lr=0.2)]
+    found = figures(
+        rows, "speedup", "strong_efficiency_pct", "weak_efficiency_pct", tied_to_batch=("batch_size", "lr")
+    )
+    assert found == [(1.0, None, 100.0), (None, None, None), (2.0, None, 100.0)]
+
+
+def test_where_one_row_does_not_know_its_images_epoch_times_are_compared():
+    rows = [row(1, 64, 8.0), row(2, 64, 5.0, images_per_epoch=None)]
+    assert figures(rows, "speedup") == [(1.0,), (1.6,)]
+    assert figures(rows[::-1], "speedup") == [(1.6,), (1.0,)]
 
 
 def test_neither_is_said():

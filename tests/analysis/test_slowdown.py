@@ -5,7 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench.analysis.noise import half_width
-from gpubench.analysis.slowdown import gain_range, overlap_gain, possible, slowdown, verdict, word
+from gpubench.analysis.slowdown import (
+    gain_range,
+    overlap_gain,
+    possible,
+    slowdown,
+    undecidable,
+    verdict,
+    word,
+)
 
 
 def row(time, iqr, epochs=3):
@@ -58,7 +66,9 @@ def test_without_spread_the_range_is_the_gain(jobs):
     assert low == high == overlap_gain([slowdown(t["epoch_time_s"], a["epoch_time_s"]) for a, t in jobs])
 
 
-@pytest.mark.parametrize("bad", [row(None, 0.1), row(10, None), {}, row(10, 20), row(10, 0.1, epochs=2)])
+@pytest.mark.parametrize(
+    "bad", [row(None, 0.1), row(10, None), {}, row(10, 20), row(7, 5), row(10, 0.1, epochs=2)]
+)
 @pytest.mark.parametrize("side", [0, 1])
 def test_no_range_without_every_spread(bad, side):
     """Also where an epoch spreads by as much as it lasts, and where two of them can't have a spread."""
@@ -84,3 +94,21 @@ def test_without_a_range_the_gain_decides_and_without_a_gain_nothing_does():
     assert word(0.25) == word(0.25, None, None) == "partly parallel"
     assert word(None) is None
     assert word(0.25, (0.2, 0.3), "job 1 was too fast") is None
+
+
+def test_no_verdict_where_a_job_was_sped_up_by_its_neighbours():
+    assert undecidable([1.0, 0.79], []) == (
+        "job 2 of 2 took 0.79 times as long as alone, which sharing can't do: what it took alone is wrong; measure it "
+        "again (--fresh) on a quiet machine"
+    )
+    assert undecidable([1.0, 0.8], []) is None
+    assert undecidable([None, 1.2], []) is None
+
+
+@pytest.mark.parametrize("epochs", [2, 3])
+def test_no_verdict_where_epoch_times_spread_by_as_much_as_they_last(epochs):
+    """Of two epochs, too: they lie as far apart as they do."""
+    why = "epoch times spread by as much as they last; measure again on a quiet machine"
+    assert undecidable([2.0, 2.0], [row(10, 0.1), row(10, 10.0, epochs)]) == why
+    assert undecidable([2.0, 2.0], [row(10, 0.1), row(10, 9.9, epochs)]) is None
+    assert undecidable([2.0, 2.0], [row(10, None, epochs), row(None, 9.9, epochs), {}]) is None

@@ -32,14 +32,19 @@ def test_by_hand():
     assert chance_of_no_more([11, 12, 13], [8, 10, 12], 1, 0) == pytest.approx(
         upper_tail(0.774597, 2.941176), rel=1e-5
     )
+    # Two values a side: means 13 and 9, variances 2: t = (4 - 1) / sqrt(2), freedom 2.
+    assert chance_of_no_more([12, 14], [8, 10], 1, 0) == pytest.approx(upper_tail(2.121320, 2), rel=1e-5)
 
 
 def test_what_figures_can_not_resolve_is_no_difference():
     assert chance_of_no_more([50.0] * 3, [49.0] * 3, 1, 0) == 0.5
     assert chance_of_no_more([50.0] * 3, [48.0] * 3, 1, 0) == 0.0
     assert chance_of_no_more([50.0] * 3, [50.0] * 3, 1, 0) == 1.0
-    assert chance_of_no_more([50.0] * 3, [48.9] * 3, 1, 0.5) > 0.3
-    with pytest.raises(ValueError, match="two values"):
+    # A variance of 0.25 in place of none: t = 0.1 / sqrt(0.25 / 3 * 2), freedom 4.
+    assert chance_of_no_more([50.0] * 3, [48.9] * 3, 1, 0.5) == pytest.approx(
+        upper_tail(0.244949, 4), rel=1e-5
+    )
+    with pytest.raises(ValueError, match=r"^a variance takes two values or more$"):
         chance_of_no_more([50.0], [48.0, 48.0], 1, 0)
 
 
@@ -59,4 +64,5 @@ def test_holm_by_hand():
     assert holm([0.01, 0.04, 0.03], 0.05) == [True, False, False], "0.03 is above 0.05 / 2"
     assert holm([0.04, 0.01, 0.02], 0.05) == [True, True, True]
     assert holm([0.02, 0.02, 0.02], 0.05) == [False, False, False], "0.02 is above 0.05 / 3"
+    assert holm([0.05], 0.05) == [True], "at the level is not above it"
     assert holm([], 0.05) == []

@@ -214,3 +214,82 @@ def test_the_first_batch_is_that_of_measured_epochs() -> None:
     epochs[0]["warmup"] = True
     found = timing(epochs, steps=None, steps_per_epoch=2, batch_size=BATCH)
     assert found["first_batch_s"] == pytest.approx(0.3), "their median; starting the workers is the warm-up's"
+
+
+# ---------------------------------------------------------------- rows and columns in full
+
+
+def test_a_row_says_all_that_is_known_of_its_epoch() -> None:
+    """Two ranks, of which the second begins later and ends later; and what the epoch was judged."""
+    ends = [1.0, 1.5, 2.0]
+    first, second = told(0, ends, [0.5, 0, 0], epoch=3), told(1, ends, [0.25, 0, 0], epoch=3)
+    second[-1] |= {"t0": 250.5, "t1": 252.75}
+    judged = {"event": "quality", "epoch": 3, "top1_pct": 71.5}
+    found = epoch_rows([*first, *second, judged], ranks=2, batch_size=BATCH, wave=1)
+    assert found == [
+        {
+            "epoch": 3,
+            "warmup": False,
+            "t0": 250.0,
+            "t1": 252.75,
+            "epoch_time_s": 2.25,
+            "steps": 3,
+            "images": 3 * BATCH,
+            "data_wait_s": pytest.approx(0.5),
+            "data_wait_s_by_rank": pytest.approx([0.5, 0.25]),
+            "first_batch_s": 0.5,
+            "steady_step_s": pytest.approx(0.5),
+            "steady_steps": 2,
+            "steady_wait_s": 0.0,
+            "tail_s": pytest.approx(2.25 - 0.5 - 3 * 0.5),
+            "train_loss": 1.0,
+            "top1_pct": 71.5,
+        }
+    ]
+
+
+def test_only_epochs_that_every_rank_finished_have_a_row() -> None:
+    ends, waits = [1.0, 2.0], [0.5, 0.0]
+    begun = told(0, ends, waits, epoch=0)
+    done = [event for rank in (0, 1) for event in told(rank, ends, waits, epoch=1)]
+    (row,) = epoch_rows([*begun, *done], ranks=2, batch_size=BATCH, wave=1)
+    assert (row["epoch"], row["top1_pct"]) == (1, None)
+
+
+def test_one_step_has_no_steady_wait() -> None:
+    (row,) = rows(told(0, [1.5], [1.3]))
+    assert row["steady_wait_s"] == 0.0
+
+
+def test_ranks_of_unlike_length_are_an_error() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        rows(told(0, [1.0, 2.0], [0.5, 0.0]), told(1, [1.0], [0.5]))
+
+
+def lasting(*seconds: float) -> list[dict[str, Any]]:
+    """An epoch of four steps each."""
+    made = (told(0, [s / 4, s / 2, 3 * s / 4, s], [0.1, 0, 0, 0], epoch=k) for k, s in enumerate(seconds))
+    return rows([event for window in made for event in window])
+
+
+def test_the_columns_of_measured_epochs() -> None:
+    """Median 3 of 1, 2, 3, 6 and 10 s; quartiles 2 and 6 s."""
+    found = timing(lasting(1.0, 2.0, 3.0, 6.0, 10.0), steps=None, steps_per_epoch=4, batch_size=BATCH)
+    assert found == {
+        "epoch_time_s": pytest.approx(3.0),
+        "epoch_time_source": "measured",
+        "epochs_measured": 5,
+        "epoch_time_iqr_s": pytest.approx(4.0),
+        "images_per_epoch": 64,
+        "images_per_s": pytest.approx(64 / 3),
+        "data_wait_pct": pytest.approx(100 * 0.5 / 22),
+        "first_batch_s": pytest.approx(0.1),
+    }
+
+
+def test_three_epochs_have_a_spread_and_two_have_none() -> None:
+    three = timing(lasting(1.0, 2.0, 4.0), steps=None, steps_per_epoch=4, batch_size=BATCH)
+    assert (three["epochs_measured"], three["epoch_time_iqr_s"]) == (3, pytest.approx(1.5))
+    two = timing(lasting(1.0, 2.0), steps=None, steps_per_epoch=4, batch_size=BATCH)
+    assert two["epochs_measured"] == 2
+    assert "epoch_time_iqr_s" not in two

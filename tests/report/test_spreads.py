@@ -1,6 +1,10 @@
 """How far apart the times behind an epoch time lie, in its cell and in the note below."""
 
+import pytest
 from test_tables import cells, row, shown
+
+from gpubench.analysis.repeats import merge_repeats
+from gpubench.report.spread import Spread, spread
 
 
 def repeats(*times, **values):
@@ -55,3 +59,27 @@ def test_where_one_row_has_repeats_and_another_has_not_the_note_says_which_is_wh
         "± is half the interquartile range over repeats, each a process of its own or, where n is 1, over the "
         "measured epochs of one process."
     ]
+
+
+def merged(rows):
+    (one,) = merge_repeats(rows)
+    return spread(one)
+
+
+def test_the_ends_of_a_spread():
+    assert merged(repeats(7.51, 0.68)) == Spread(kind="both", repeats=True, low=0.68, high=7.51)
+    half = merged(repeats(2.0, 2.2, 2.4))
+    assert (half.kind, half.repeats) == ("half", True)
+    assert (half.low, half.high) == (pytest.approx(-0.1), pytest.approx(0.1))
+    wide = merged([of_one_process(64, 1.0, 2.0, 9.0, iqr=4.0, time=2.0)])
+    assert wide == Spread(kind="quartiles", repeats=False, low=1.5, high=5.5)
+
+
+def test_as_wide_as_the_time_is_still_plus_minus():
+    assert merged([of_one_process(64, 1.0, 2.0, 5.0, iqr=2.0, time=2.0)]).kind == "half"
+
+
+def test_without_a_time_or_its_spread_there_is_none():
+    assert merged([row(64, epoch_time_s=None, epoch_time_iqr_s=0.1, epochs_measured=5)]) is None
+    assert merged([row(64, epoch_time_s=2.0, epoch_time_iqr_s=None, epochs_measured=5)]) is None
+    assert merged([row(64, epoch_time_s=2.0, epoch_time_iqr_s=0.1, epochs_measured=None)]) is None

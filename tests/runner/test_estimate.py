@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from gpubench.runner.estimate import (
+    CPU_IMAGES_PER_CPU_S,
     GPU_IMAGES_PER_S,
     LOADER_IMAGES_PER_CPU_S,
     START_S,
@@ -40,7 +41,7 @@ def seconds(rows: list[dict[str, Any]], **fields: Any) -> float:
 
 def test_without_results_it_is_a_guess() -> None:
     guess = estimate(make({}), HERE, [])
-    assert not guess.known
+    assert guess.known is False
     assert guess.seconds > START_S["cuda"]
     assert not estimate(make({}), HERE, [row(model="resnet18")]).known
     assert not estimate(make({}), HERE, [row(images_per_s=None)]).known
@@ -69,6 +70,35 @@ def test_the_most_similar_row_counts(near: dict[str, Any], far: dict[str, Any]) 
 
 def test_another_input_size_is_another_network() -> None:
     assert not estimate(make({"input_size": 96}), HERE, [row()]).known
+    rows = [row(images_per_s=10.0), row(input_size=96, images_per_s=1024.0), row(images_per_s=10.0)]
+    assert seconds(rows, input_size=96, epochs=3) == pytest.approx(30.0)
+
+
+def test_of_the_same_kind_the_nearest_batch_counts() -> None:
+    """Of batches on both sides the nearer one, whichever that is."""
+    for right, wrong in ((128, 512), (100, 8), (48, 96), (40, 8), (64, 60)):
+        rows = [row(batch_size=wrong, images_per_s=10.0), row(batch_size=right, images_per_s=1024.0)]
+        assert seconds(rows) == pytest.approx(30.0), (right, wrong)
+
+
+def test_only_whole_batches_are_trained_on() -> None:
+    assert seconds([row()], batch_size=60, epochs=3) == pytest.approx(3 * 170 * 60 / 1024)
+
+
+def test_a_piece_is_warmed_up_by_what_the_loaders_hold_ready() -> None:
+    assert seconds([row()], steps=16, workers=2, prefetch=8) == pytest.approx((16 + 2 * 8) * 64 / 1024)
+
+
+def test_a_guess_on_cpus_goes_by_their_number_and_the_pixels() -> None:
+    def guess(**resolved: Any) -> float:
+        """Seconds of one epoch of a resident batch."""
+        here = replace(HERE, device="cpu", gpu_ids=(), gpu_uuids=(), workers=0, **resolved)
+        return estimate(make({"batch_size": 64, "epochs": 1}), here, []).seconds - START_S["cpu"]
+
+    assert guess(cpus=1) == pytest.approx(10_240 / CPU_IMAGES_PER_CPU_S)
+    assert guess(cpus=4) == pytest.approx(10_240 / CPU_IMAGES_PER_CPU_S / 4)
+    assert guess(cpus=1, input_size=448) == pytest.approx(10_240 / CPU_IMAGES_PER_CPU_S * 4)
+    assert guess(cpus=1, input_size=32) == pytest.approx(10_240 / CPU_IMAGES_PER_CPU_S / 49)
 
 
 def test_a_thousand_trials_are_looked_up_at_once() -> None:
@@ -81,7 +111,8 @@ def test_a_thousand_trials_are_looked_up_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"), [(4, "4 s"), (89, "89 s"), (90, "2 min"), (3600, "60 min"), (9000, "2.5 h")]
+    ("given", "said"),
+    [(4, "4 s"), (89, "89 s"), (90, "2 min"), (3600, "60 min"), (5400, "1.5 h"), (9000, "2.5 h")],
 )
 def test_words(given: float, said: str) -> None:
     assert words(given) == said
@@ -110,6 +141,7 @@ def test_the_same_number_of_gpus_is_nearer_than_the_same_batch() -> None:
         (row(batch_size=64 * 5, **right), row(gpus=2, **wrong)),
         (row(gpus=2, **right), row(batch_size=64 * 7, **wrong)),
         (row(gpus=2, **right), row(precision="bf16", **wrong)),
+        (row(variant="cached", batch_size=48, **right), row(strategy="dp", batch_size=8, **wrong)),
     ]
     for rows in pairs:
         assert seconds(list(rows), gpus=1) == pytest.approx(30.0), rows

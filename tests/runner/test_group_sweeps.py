@@ -802,3 +802,15 @@ def test_a_group_beside_a_trial_alone_of_other_versions_says_so(desk: Desk) -> N
     assert counts(desk.sweep(copies="2", batch_size="16")) == {"reused": 2, "stale": 2}
     assert counts(desk.sweep(copies="2", batch_size="16", retry="stale")) == {"ran": 2}
     assert not any("solo-stale" in job.doubts for job in desk.jobs())
+
+
+@pytest.mark.parametrize("old", [0, 1])
+def test_only_the_job_whose_trial_alone_is_of_other_versions_says_so(desk: Desk, old: int) -> None:
+    desk.sweep(batch_size="16,32")
+    for path in (desk.folder / "records").glob("*/t*.json"):
+        stored = json.loads(path.read_text())
+        if stored["trial"]["batch_size"] == (16, 32)[old]:
+            stored["environment"]["torch"] = "0.9"
+            path.write_text(json.dumps(stored))
+    assert counts(desk.sweep("batch_size=16", "batch_size=32")) == {"ran": 1, "reused": 2, "stale": 1}
+    assert ["solo-stale" in job.doubts for job in desk.jobs()] == [number == old for number in (0, 1)]

@@ -12,7 +12,7 @@ import torch
 from gpubench.launch.channel import LARGEST
 from gpubench.train.loop import step_messages
 from gpubench.train.place import Place
-from gpubench.train.timing import Window, step_clock
+from gpubench.train.timing import CudaClock, Window, step_clock
 
 STEPS = 12
 
@@ -67,6 +67,27 @@ def test_the_wait_for_the_first_batch_is_a_wait_too():
     assert len(found.wait_s) == STEPS
     assert found.data_wait_s == pytest.approx(0.3, abs=0.05)
     assert found.wait_s[0] == found.first_batch_s
+
+
+class HostEvent:
+    """A CUDA event that the host's clock stands in for."""
+
+    def __init__(self):
+        self.at = time.monotonic()
+
+    def elapsed_time(self, later):
+        return 1e3 * (later.at - self.at)
+
+    def synchronize(self):
+        pass
+
+
+def test_and_by_events_of_a_device(monkeypatch):
+    monkeypatch.setattr(CudaClock, "_event", lambda _: HostEvent())
+    found = window(CudaClock(place("cpu")), slow_to_start(), lambda: time.sleep(0.01))
+    assert len(found.wait_s) == STEPS
+    assert found.data_wait_s == pytest.approx(0.3, abs=0.05)
+    assert found.wait_s[0] == pytest.approx(found.first_batch_s, abs=0.05)
 
 
 @pytest.mark.gpu
