@@ -398,7 +398,7 @@ def _on_a_terminal(place: Place, answer: bytes, *arguments: str) -> tuple[int, s
 @pytest.mark.parametrize("answer", [b"n\n", b"No\n", b"\x04", b"maybe\nn\n"])
 def test_on_a_terminal_it_asks_before_it_makes_many_images(place: Place, answer: bytes) -> None:
     code, screen = _on_a_terminal(place, answer, "--data", "procedural")
-    assert code == 130
+    assert code == 75
     assert "Making these images takes about 1.1 GB" in screen
     assert f"Make about 1.1 GB of images in {place.home}/images? [Y/n]" in screen.replace("\r\n", "")
     assert "nothing was made, nothing was run" in screen

@@ -153,16 +153,17 @@ def _said(answer: str, steps: Sequence[Step], ratio: Ratio) -> tuple[bool, str]:
     end = f"{resting(rows)}{_doubtful(rows)}."
     unknown = [row["batch_size"] for row in rows if half_width(row) is None]
     near = [
-        f"from {before['batch_size']} to {after['batch_size']}"
-        for before, after in steps
-        if not {before["batch_size"], after["batch_size"]} & set(unknown)
-        and not _clear((before, after), ratio)
+        step
+        for step in steps
+        if not {row["batch_size"] for row in step} & set(unknown) and not _clear(step, ratio)
     ]
     if not unknown and not near:
-        return True, f"{answer}. These differences are larger than chance makes them{end}"
+        return True, f"{answer}. Every difference is larger than {_what_spreads(rows)} spread{end}"
     why = []
     if near:
-        why.append(f"The difference{'s' if len(near) > 1 else ''} {listed(near)} may be chance")
+        what = "memory × time per image" if ratio is _cost else "time per image"
+        told = [f"{_change(_percent(step, ratio))} from {_both(step)}" for step in near]
+        why.append(f"That {what} {listed(told)} may be chance")
     if unknown:
         every = len(unknown) == len(rows)
         why.append(
@@ -174,6 +175,25 @@ def _said(answer: str, steps: Sequence[Step], ratio: Ratio) -> tuple[bool, str]:
         False,
         f"Open, not decided: by these figures {answer[0].lower()}{answer[1:]}. {'. '.join(why)}{end}",
     )
+
+
+def _what_spreads(rows: Sequence[Row]) -> str:
+    """What the noise of these rows was seen in."""
+    return (
+        "the repeats"
+        if all(int(row.get("repeats") or 1) > 1 for row in rows)
+        else "the epochs of one process"
+    )
+
+
+def _both(step: Step) -> str:
+    before, after = step
+    return f"{before['batch_size']} to {after['batch_size']}"
+
+
+def _percent(step: Step, ratio: Ratio) -> float | None:
+    change = ratio(*step)
+    return None if change is None else 100 * (change - 1)
 
 
 def _sizes(batches: Sequence[int]) -> str:

@@ -48,7 +48,7 @@ from gpubench.runner.preparing import prepare
 from gpubench.runner.scratch import remove_abandoned
 from gpubench.runner.sources import Disk
 from gpubench.runner.state import Planned
-from gpubench.runner.stopping import AT_ONCE, stop_on_signals
+from gpubench.runner.stopping import stop_on_signals
 from gpubench.runner.sweep import Settings, Summary, Sweep
 from gpubench.runner.tables import contents, row_of
 from gpubench.runner.vetting import vet
@@ -196,7 +196,7 @@ def sweep(
             to_run = any(item.state == "run" for item in planned)
             if to_run and not announced(work, planned, view, yes=yes):
                 view.say("nothing was made, nothing was run")
-                return AT_ONCE
+                return RESUMABLE
             store_plan(work)
             summary = (
                 run(work, planned, view, mode, allow_busy=allow_busy)

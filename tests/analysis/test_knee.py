@@ -30,7 +30,7 @@ def rows(memory, times, **others):
     ]
 
 
-CLEAR = ". These differences are larger than chance makes them; each row is of one process only"
+CLEAR = ". Every difference is larger than the epochs of one process spread; each row is of one process only"
 
 
 def test_resnet34_of_the_published_log():
@@ -111,7 +111,7 @@ def test_memory_of_two_sources_is_not_weighed():
     mixed = rows([100, 100], [10, 5])
     mixed[0]["gpu_mem_source"], mixed[1]["gpu_mem_source"] = "nvml-process", "torch-reserved"
     assert knees(mixed)[0].sentence.endswith(
-        "Whether a larger batch pays is open: memory figures come from different sources."
+        "Whether a larger batch pays can't be said: memory figures come from different sources."
     )
 
 
@@ -184,10 +184,13 @@ def test_what_noise_cannot_tell_apart_is_open():
     assert not time.firm
     assert time.sentence.startswith(
         "Open, not decided: by these figures time per image is least at 64, of 16 to 128. "
-        "The difference from 64 to 128 may be chance; "
+        "That time per image grows 2 % from 64 to 128 may be chance; "
     )
     (before,) = knees(spread(rows([None] * 4, [9, 5.08, 5.0, 6]), 0.05, 0.05, 0.05, 0.05))
-    assert "least at 64, of 16 to 128. The step from 32 to 64 may be noise; " in before.sentence
+    assert (
+        "least at 64, of 16 to 128. That time per image falls 2 % from 32 to 64 may be chance; "
+        in before.sentence
+    )
     (clear,) = knees(spread(rows([None] * 4, [9, 6, 5.0, 5.3]), 0.05, 0.05, 0.05, 0.05))
     assert clear.firm
     (stops,) = knees(spread(rows([100, 101, 103], [10, 5, 4.95]), 0.5, 0.1, 0.1))
@@ -195,12 +198,13 @@ def test_what_noise_cannot_tell_apart_is_open():
     assert stops.sentence == (
         "Open, not decided: by these figures a larger batch stops paying after 32: "
         "from 32 to 64 memory grows 2 % while time per "
-        "image falls 1 %. The difference from 32 to 64 may be chance; each row is of one process only."
+        "image falls 1 %. That memory × time per image grows 1 % from 32 to 64 may be chance; "
+        "each row is of one process only."
     )
     (always,) = knees(spread(rows([100, 101, 103, None], [10, 5, 4.8, None]), 0.5, 0.1, 0.1, None))
     assert always.sentence == (
         "Open, not decided: by these figures every larger batch pays, up to 64 (128 ran out of memory). "
-        "The difference from 32 to 64 may be chance; each row is of one process only."
+        "That memory × time per image falls 1 % from 32 to 64 may be chance; each row is of one process only."
     )
 
 
@@ -209,15 +213,16 @@ def test_a_step_before_the_knee_that_may_be_noise_leaves_it_open():
     table = rows([100, 110, 120, 200, 400], [40, 20, 10, 5.952, 5.9])
     (knee,) = knees(spread(table, 0.05, 0.05, 0.05, 0.05, 0.05))
     assert (knee.verdict, knee.best, knee.firm) == ("stops", 128, False)
-    assert "The difference from 64 to 128 may be chance; " in knee.sentence
+    assert "That memory × time per image falls 1 % from 64 to 128 may be chance; " in knee.sentence
     assert knee.sentence.startswith(
         "Open, not decided: by these figures a larger batch stops paying after 128: "
     )
     (noisier,) = knees(spread(table, 0.05, 6.0, 6.0, 0.05, 6.0))
-    assert (
-        "The differences from 32 to 64, from 64 to 128 and from 128 to 256 may be chance; "
-        in noisier.sentence
-    )
+    for step in ("from 32 to 64", "from 64 to 128", "from 128 to 256"):
+        assert (
+            step
+            in noisier.sentence.partition("That memory × time per image")[2].partition(" may be chance")[0]
+        )
 
 
 def test_the_second_figure_spreads_in_proportion():
@@ -275,7 +280,7 @@ def test_three_repeats_speak_for_more_than_one_process():
     ]
     (knee,) = knees(table)
     assert knee.firm
-    assert knee.sentence.endswith(". These differences are larger than chance makes them.")
+    assert knee.sentence.endswith(". Every difference is larger than the repeats spread.")
 
 
 def test_what_would_pay_after_all_but_for_its_noise_might():
@@ -319,12 +324,10 @@ def test_what_would_pay_after_all_but_for_unknown_noise_might():
 
 def test_steps_that_may_be_noise_and_rows_whose_noise_is_not_known():
     table = spread(rows([None] * 4, [9, 5.08, 5.0, 5.08]), 0.05, 0.05, 0.05, 0.05)
-    assert ". The steps from 32 to 64 and from 64 to 128 may be noise; " in knees(table)[0].sentence
+    steps = ". That time per image falls 2 % from 32 to 64 and grows 2 % from 64 to 128 may be chance"
+    assert f"{steps}; " in knees(table)[0].sentence
     table[0]["epochs_measured"] = 1
-    assert (
-        ". The steps from 32 to 64 and from 64 to 128 may be noise. The noise at 16 is not known; "
-        in knees(table)[0].sentence
-    )
+    assert f"{steps}. How far chance moves the times at 16 is not known; " in knees(table)[0].sentence
 
 
 def test_why_there_is_nothing_to_weigh():
@@ -333,7 +336,7 @@ def test_why_there_is_nothing_to_weigh():
         "Too few figures to say where a larger batch stops paying: no row has an epoch time."
     )
     (cpu,) = knees(rows([None] * 2, [10, 5], device="cpu"))
-    assert cpu.sentence.endswith("Whether a larger batch pays is open: a CPU has no GPU memory.")
+    assert cpu.sentence.endswith("Whether a larger batch pays can't be said: a CPU has no GPU memory.")
 
 
 def test_what_moves_with_the_batch_size_makes_no_series_of_its_own():

@@ -23,7 +23,13 @@ class Edges(Watcher):
 
 
 def tried(script: object, watcher: Watcher) -> Attempt:
-    spec: Spec = {"ranks": 2, "warmup_epochs": 1, "batch_size": 4, "data_spec": {"train_images": 8}}
+    spec: Spec = {
+        "ranks": 2,
+        "warmup_epochs": 1,
+        "batch_size": 4,
+        "data_spec": {"train_images": 8},
+        "log": "/none",
+    }
     launcher = Scripted(lambda _: script)  # type: ignore[arg-type,return-value]
     order = Order(spec=spec, watcher=watcher)
     (done,) = attempt([order], launcher, timeout_s=10, should_stop=lambda: False, look=lambda _: None)

@@ -36,7 +36,7 @@ def test_on_a_terminal_the_answer_s_first_statement_is_bold_and_its_doubts_are_n
     coloured = on_console(sweep(), force_terminal=True, color_system="standard", width=300)
     (line,) = [one for one in coloured.splitlines() if "A larger batch" in one]
     assert line.startswith("\x1b[1mA larger batch")
-    assert "falls 7 %.\x1b[0m These differences are larger than chance makes them; " in line
+    assert "falls 7 %.\x1b[0m Every difference is larger than the epochs of one process spread; " in line
     assert not any("\x1b" in one for one in coloured.splitlines() if one.startswith("Doubt "))
 
 

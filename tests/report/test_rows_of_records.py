@@ -1,18 +1,15 @@
 """What a table's row knows of its record besides the columns."""
 
 import statistics
-from pathlib import Path
 
+import committed
 import pytest
 
 from gpubench.report.table import row_of
 from gpubench.store import Results
 
-STORED = Path(__file__).parents[2] / "results"
-FOLDERS = [place for place in sorted(STORED.iterdir()) if (place / "records").is_dir()]
 
-
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", committed.folders(), ids=lambda folder: folder.name)
 def test_a_row_names_a_log_that_is_there_and_the_times_that_its_epoch_time_is_the_median_of(folder):
     for record in Results(folder).records():
         row = row_of(record)

@@ -54,9 +54,9 @@ batch    GPU          GPU   CPU        epoch
   512      –       –    –     –            –       –         –  skipped
  1024      –       –    –     –            –       –         –  failed
 
-A larger batch never pays: already from 64 to 128 memory grows 75 % while time per image falls 7 %. These \
-differences are larger than chance makes them; each row is of one process only; some of these rows have doubts \
-about their times.
+A larger batch never pays: already from 64 to 128 memory grows 75 % while time per image falls 7 %. Every \
+difference is larger than the epochs of one process spread; each row is of one process only; some of these rows have \
+doubts about their times.
 
 ± is half the interquartile range over the measured epochs of one process.
 skipped: 256 of the same configuration ran out of memory (batch_size=512)
@@ -342,7 +342,7 @@ def test_markdown():
     assert "| 256 | – | – |" in text
     notes = [line for line in text.splitlines() if line.startswith("- ")]
     assert notes[0].startswith("- **A larger batch never pays")
-    assert "falls 7 %.** These differences are larger than chance makes them; " in notes[0]
+    assert "falls 7 %.** Every difference is larger than the epochs of one process spread; " in notes[0]
     assert notes[-1].startswith("- Doubt stranger")
     assert "**" not in "".join(notes[1:])
     assert markdown.text([shown([row(1, variant="a|b"), row(2)])]).count("a\\|b") == 1

@@ -2,8 +2,8 @@
 
 import csv
 import io
-from pathlib import Path
 
+import committed
 import pytest
 
 from gpubench.analysis.slowdown import word
@@ -13,12 +13,11 @@ from gpubench.runner.predict.command import predict
 from gpubench.runner.tables import Contents, contents
 from gpubench.store import Results
 
-RESULTS = Path(__file__).parents[2] / "results"
 WITH_GROUPS = ("h200-copies-2026", "h200-cpus-2026", "h200-pairs-2026", "h200x4-groups-2026", "titan-xp-2021")
 
 
 def read(name: str) -> Contents:
-    results = Results(RESULTS / name)
+    results = Results(committed.folder(name))
     return contents(results, results.records())
 
 
@@ -44,13 +43,15 @@ def test_column_sentence_and_spreadsheet_say_the_same_word(name: str) -> None:
 
 def test_the_track_record_judges_by_the_same_word(capsys: pytest.CaptureFixture[str]) -> None:
     """One of six groups was measured between two words. Another one's stored range is of two epochs, so it has none."""
-    predict([RESULTS / "h200x4-groups-2026"], Options(fields={}))
+    predict([committed.folder("h200x4-groups-2026")], Options(fields={}))
     said = capsys.readouterr().out
     assert "the predicted verdict was right for 2 of 5 groups; it is not decided for 1 group, whose" in said
 
 
 def test_a_busy_gpu_stands_in_no_cell_of_full_resources() -> None:
-    stored = {r.result.get("full_together") for n in WITH_GROUPS for r in Results(RESULTS / n).records()}
+    stored = {
+        r.result.get("full_together") for n in WITH_GROUPS for r in Results(committed.folder(n)).records()
+    }
     assert "gpu" in stored, "as earlier versions stored it"
     found = {row.get("full_together") for name in WITH_GROUPS for row in read(name).rows}
     assert not {part for cell in found if cell for part in cell.split("+")} & {"gpu", "memory-bandwidth"}
