@@ -204,7 +204,7 @@ def test_what_noise_cannot_tell_apart_is_open():
     (always,) = knees(spread(rows([100, 101, 103, None], [10, 5, 4.8, None]), 0.5, 0.1, 0.1, None))
     assert always.sentence == (
         "Open, not decided: by these figures every larger batch pays, up to 64 (128 ran out of memory). "
-        "That memory × time per image falls 1 % from 32 to 64 may be chance; each row is of one process only."
+        "That memory × time per image falls 2 % from 32 to 64 may be chance; each row is of one process only."
     )
 
 
