@@ -250,7 +250,8 @@ def test_jobs_of_two_groups_make_a_gain_each(field):
     times = [((2.0, 3.0), (2.0, 4.0)), ((2.0, 5.0), (2.0, 8.0))]
     both = of_group(*times, gpu_name="H200")
     other = [
-        row | {"config_id": row["config_id"] + "x", field: "another"} for row in of_group(*times[:1] * 2)
+        row | {"config_id": row["config_id"] + "x", field: "another"}
+        for row in of_group(*times[:1] * 2, gpu_name="H200")
     ]
     one, two, *others = merge_repeats([*both, *other])
     assert one["overlap_gain"] == two["overlap_gain"] == pytest.approx(2 / 4 + 2 / 6 - 1)
