@@ -174,10 +174,8 @@ class Results:
         return self.folder / "plans" / f"{name}-{plan_id}.toml"
 
     def save_plan(self, name: str, plan_id: str, toml: str) -> None:
-        """Keeps a plan as resolved; the same plan is kept once, as it was first."""
-        path = self.plan(name, plan_id)
-        if not path.exists():
-            write_whole(path, toml)
+        """Keeps a plan as resolved, in place of the same plan as it was stored before."""
+        write_whole(self.plan(name, plan_id), toml)
 
     def plans(self) -> list[Path]:
         """Stored plans, by name. When and in which order they were stored stands in them (`runner/plans.py`)."""
