@@ -369,6 +369,15 @@ def ending(statuses: Collection[str]) -> Status:
     return "failed" if worst == "ok" and "skipped" in statuses else worst
 
 
+LEFT: tuple[str, ...] = ("cpus", "workers")
+"""Fields that a trial may leave to the machine, and that get other values with another allowance of CPUs."""
+
+
+def given(record: Record) -> dict[str, Any]:
+    """What the machine gave an attempt of the fields that its trial left to it. Old logs may not tell: None."""
+    return {field: record.resolved.get(field) for field in LEFT if record.trial.get(field) is None}
+
+
 def row(record: Record) -> dict[str, Any]:
     """The record as one row of trials.csv: every name of COLUMNS; None where unknown."""
     values: dict[str, Any] = dict.fromkeys(BY_NAME)

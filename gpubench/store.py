@@ -17,7 +17,17 @@ from pydantic import ValidationError
 
 from gpubench.errors import UnusableError
 from gpubench.folder_lock import FolderLock
-from gpubench.result import COLUMNS, EPOCH_COLUMNS, FINAL, GroupRecord, Record, csv_cell, ending, row
+from gpubench.result import (
+    COLUMNS,
+    EPOCH_COLUMNS,
+    FINAL,
+    GroupRecord,
+    Record,
+    csv_cell,
+    ending,
+    given,
+    row,
+)
 
 SAMPLE_DIGITS = 12
 """Significant digits of samples: running totals and times must stay fine enough to be cut again."""
@@ -164,10 +174,8 @@ class Results:
         return self.folder / "plans" / f"{name}-{plan_id}.toml"
 
     def save_plan(self, name: str, plan_id: str, toml: str) -> None:
-        """Keeps a plan as resolved; the same plan is kept once, as it was first."""
-        path = self.plan(name, plan_id)
-        if not path.exists():
-            write_whole(path, toml)
+        """Keeps a plan as resolved, in place of the same plan as it was stored before."""
+        write_whole(self.plan(name, plan_id), toml)
 
     def plans(self) -> list[Path]:
         """Stored plans, by name. When and in which order they were stored stands in them (`runner/plans.py`)."""
@@ -238,26 +246,56 @@ def in_order(record: Record) -> tuple[str, str, int]:
     return record.started_at, record.trial_id, record.attempt
 
 
+Allowance = frozenset[tuple[str | None, tuple[Any, ...]]]
+"""What the machine gave the jobs of one attempt of what they left to it."""
+
+
 def newest(records: Iterable[Record]) -> dict[tuple[str, str], Record]:
     """(trial id, machine) -> the attempt that counts: the last final one, else the last one.
 
     The jobs of a group come from one and the same attempt.
     """
+    chosen = _last_of_each(records, lambda _: frozenset())
+    return {(job.trial_id, job.machine_key): job for jobs in chosen.values() for job in jobs}
+
+
+def counting(records: Iterable[Record]) -> dict[tuple[str, str, Allowance], Record]:
+    """The same for each allowance of CPUs by itself: what a folder shows.
+
+    An attempt under another allowance is one at another configuration. It takes no row away, so that whichever
+    allowance the next sweep has, the folder shows all that the sweep shows.
+    """
+    chosen = _last_of_each(records, _allowance)
+    return {
+        (job.trial_id, job.machine_key, allowance): job
+        for (*_, allowance), jobs in chosen.items()
+        for job in jobs
+    }
+
+
+def _allowance(jobs: Sequence[Record]) -> Allowance:
+    return frozenset((job.job, tuple(given(job).values())) for job in jobs)
+
+
+def _last_of_each(
+    records: Iterable[Record], allowed: Callable[[Sequence[Record]], Allowance]
+) -> dict[tuple[str, tuple[str, ...], Allowance], list[Record]]:
+    """The attempt that counts at each unit, on each machine and under each allowance that `allowed` tells apart."""
     attempts: dict[tuple[str, int, str], list[Record]] = {}
     for record in records:
         # A folder into which two machines' results were put may hold two first attempts at one unit.
         run = record.started_at if record.group_id else record.machine_key
         attempts.setdefault((record.group_id or record.trial_id, record.attempt, run), []).append(record)
-    chosen: dict[tuple[str, tuple[str, ...]], tuple[str, list[Record]]] = {}
+    chosen: dict[tuple[str, tuple[str, ...], Allowance], tuple[str, list[Record]]] = {}
     # Clocks may be set back; numbers only go up.
     for (unit_id, *_), jobs in sorted(attempts.items(), key=lambda item: item[0][1]):
-        key = (unit_id, tuple(sorted(job.machine_key for job in jobs)))
+        key = (unit_id, tuple(sorted(job.machine_key for job in jobs)), allowed(jobs))
         status = ending([job.status for job in jobs])
         if key not in chosen or status in FINAL or chosen[key][0] not in FINAL:
             chosen[key] = status, jobs
-    return {(job.trial_id, job.machine_key): job for _, jobs in chosen.values() for job in jobs}
+    return {key: jobs for key, (_, jobs) in chosen.items()}
 
 
 def rows_of(records: Iterable[Record]) -> list[dict[str, Any]]:
-    """One row a trial and machine."""
-    return [row(record) for record in newest(records).values()]
+    """One row a trial, machine and allowance."""
+    return [row(record) for record in counting(records).values()]

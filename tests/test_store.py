@@ -401,11 +401,11 @@ def test_a_folder_that_is_removed_while_a_sweep_writes_into_it_is_told(results: 
 # ---- plans ----
 
 
-def test_a_plan_is_kept_once(results: Results) -> None:
+def test_a_plan_takes_the_place_of_the_same_one(results: Results) -> None:
     results.save_plan("a", "1234", "first")
     results.save_plan("a", "1234", "second")
     results.save_plan("b", "1234", "third")
-    assert [path.read_text() for path in results.plans()] == ["first", "third"]
+    assert [path.read_text() for path in results.plans()] == ["second", "third"]
 
 
 # ---- tables ----

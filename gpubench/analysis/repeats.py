@@ -9,11 +9,11 @@ from typing import Any
 
 from gpubench import result
 from gpubench.analysis.slowdown import overlap_gain, slowdown, undecidable, word
-from gpubench.analysis.varied import Row, machine
+from gpubench.analysis.varied import Row, machine, unit
 from gpubench.result import Column
 
-Place = tuple[str, Any, Any]
-"""Machine, CPUs, loaders."""
+Place = tuple[str, Any, Any, Any]
+"""Machine, CPUs, loaders; what the jobs beside it got."""
 
 REPEATS = Column("repeats", "", "repeats that ended ok; the row shows their median", "n")
 
@@ -99,7 +99,7 @@ def _alike(rows: Sequence[Row]) -> list[list[Row]]:
 def _place(row: Row) -> Place | None:
     """Where a row was measured: its machine, and what it got of that. None of one that was not measured yet."""
     name = machine(row)
-    return None if name is None else (name, row.get("cpus"), row.get("workers"))
+    return None if name is None else (name, row.get("cpus"), row.get("workers"), row.get("allowance"))
 
 
 def _adopt(places: dict[Place | None, list[Row]]) -> list[list[Row]]:
@@ -164,8 +164,8 @@ def _groups(merged: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     """The jobs of each group. One without an id can't be told from others of its name, so it is left out."""
     found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in merged:
-        if row.get("group_id"):
-            found.setdefault((row.get("group"), row["group_id"], machine(row)), []).append(row)
+        if (own := unit(row)) is not None:
+            found.setdefault((row.get("group"), *own, machine(row)), []).append(row)
     return list(found.values())
 
 

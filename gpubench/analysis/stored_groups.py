@@ -7,7 +7,7 @@ from typing import Any
 
 from gpubench.analysis.sharing import Resource, full_cell, full_together, not_full
 from gpubench.analysis.slowdown import gain_range, word
-from gpubench.analysis.varied import Row, machine
+from gpubench.analysis.varied import Row, machine, unit
 from gpubench.result import FEWEST_TIMES
 
 Alone = Mapping[tuple[Any, ...], Row]
@@ -17,17 +17,14 @@ Alone = Mapping[tuple[Any, ...], Row]
 def judged(rows: Sequence[dict[str, Any]], alone: Iterable[Row]) -> list[dict[str, Any]]:
     """The same rows in the same order; those of groups with `sharing` and `full_together` as this version finds them.
 
-    Records keep what the version that measured them found. Rows of one group agree in `group_id` and machine.
+    Records keep what the version that measured them found. Rows of one group agree in `varied.unit` and machine.
     `alone`: rows among which those are that the jobs were compared with. What they leave open stays as stored.
     """
     solos = {_key(row["trial_id"], row, row.get("epoch_time_s")): row for row in alone}
     jobs: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
-        jobs.setdefault((row.get("group_id"), machine(row)), []).append(row)
-    return [
-        _judged(row, jobs[row["group_id"], machine(row)], solos) if row.get("group_id") else row
-        for row in rows
-    ]
+        jobs.setdefault((unit(row), machine(row)), []).append(row)
+    return [_judged(row, jobs[own, machine(row)], solos) if (own := unit(row)) else row for row in rows]
 
 
 def _judged(row: dict[str, Any], jobs: Sequence[Row], alone: Alone) -> dict[str, Any]:

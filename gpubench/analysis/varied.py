@@ -137,6 +137,11 @@ def machine(row: Row) -> str | None:
     return row.get("cpu_name") if row.get("device") == "cpu" else row.get("gpu_name")
 
 
+def unit(row: Row) -> tuple[Any, ...] | None:
+    """What the jobs agree in that ran together: their group's id and what the machine gave them; None without an id."""
+    return (row["group_id"], row.get("allowance")) if row.get("group_id") else None
+
+
 def inferred(row: Row, field: str) -> bool:
     """Whether the record calls this field a guess at what a published log left out."""
     return field in str((row.get("doubt_texts") or {}).get("inferred", ""))

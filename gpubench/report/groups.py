@@ -13,7 +13,7 @@ from gpubench.analysis.audit.fairness import HARMLESS
 from gpubench.analysis.growth import percent
 from gpubench.analysis.repeats import codes
 from gpubench.analysis.sharing import Resource
-from gpubench.analysis.varied import Axes, Row, asked, known, machine, solo, varied
+from gpubench.analysis.varied import Axes, Row, asked, known, machine, solo, unit, varied
 from gpubench.report.words import listed, number, signed
 from gpubench.result import FEWEST_TIMES
 
@@ -58,11 +58,11 @@ def _together(rows: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     seen: Counter[tuple[Any, ...]] = Counter()
     for row in rows:
         if row.get("group"):
-            unit = row.get("group_id")
-            if unit is None:
+            own: Any = unit(row)
+            if own is None:
                 job = (row["group"], row.get("job"))
-                unit, seen[job] = seen[job], seen[job] + 1
-            found.setdefault((row["group"], unit), []).append(row)
+                own, seen[job] = seen[job], seen[job] + 1
+            found.setdefault((row["group"], own), []).append(row)
     return list(found.values())
 
 
@@ -83,7 +83,11 @@ def _where(same: Sequence[Sequence[Row]], axes: Axes) -> tuple[str, ...]:
     of_axes = [
         field for field in fields if field in asked(axes) and (agree(field, same) or _differ(field, same))
     ]
-    return tuple(of_axes or [field for field in fields if agree(field, same)])
+    # One group that was measured under several allowances of CPUs: no axis tells its runs apart.
+    ids = [rows[0].get("group_id") for rows in same]
+    again = len(set(ids)) < len(ids)
+    machines = [field for field in fields if again and field in result.LEFT and agree(field, same)]
+    return tuple(dict.fromkeys([*of_axes, *machines]) or [field for field in fields if agree(field, same)])
 
 
 def _differ(field: str, groups: Sequence[Sequence[Row]]) -> bool:
@@ -105,20 +109,21 @@ def sentences(groups: Sequence[Group], alone: Sequence[Row] = (), trials: Sequen
     return [f"{group.label}: {said}." for group in groups if (said := _sentence(group.rows, doubts))]
 
 
-Doubts = Mapping[tuple[str, str | None], frozenset[str]]
-"""A trial's id and its machine -> the codes of its row's doubts."""
+Doubts = Mapping[tuple[str, str | None, Any], frozenset[str]]
+"""A trial's id, its machine and its CPUs, of which a job has as many -> the codes of its row's doubts."""
 
 
 def _doubts_alone(alone: Sequence[Row], trials: Sequence[Row]) -> Doubts:
     """Of trials alone, those doubts that may have moved their times. A repeat has those of all its repeats."""
     of_rows = {
-        (row.get("config_id") or row["trial_id"], machine(row)): frozenset(codes(row)) - HARMLESS
+        (row.get("config_id") or row["trial_id"], machine(row), row.get("cpus")): frozenset(codes(row))
+        - HARMLESS
         for row in solo(alone)
     }
     return {
-        (row["trial_id"], machine(row)): found
+        (row["trial_id"], machine(row), row.get("cpus")): found
         for row in solo(trials)
-        if (found := of_rows.get((row.get("config_id") or row["trial_id"], machine(row))))
+        if (found := of_rows.get((row.get("config_id") or row["trial_id"], machine(row), row.get("cpus"))))
     }
 
 
@@ -131,7 +136,11 @@ def _sentence(rows: Sequence[Row], doubts: Doubts) -> str:
 
 def _rests(rows: Sequence[Row], doubts: Doubts) -> str:
     """What is doubtful of the trials that the jobs are compared with."""
-    found = {code for row in rows for code in doubts.get((str(row.get("solo_id")), machine(row)), ())}
+    found = {
+        code
+        for row in rows
+        for code in doubts.get((str(row.get("solo_id")), machine(row), row.get("cpus")), ())
+    }
     return (
         f"the trials alone that it is compared with have doubts ({', '.join(sorted(found))})" if found else ""
     )

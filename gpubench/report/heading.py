@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from gpubench import result
-from gpubench.analysis.varied import Row, constant, inferred, solo, values
+from gpubench.analysis.varied import Row, constant, inferred, solo, unit, values
 from gpubench.report.words import WORDS, many
 
 
@@ -105,7 +105,7 @@ def _counts(rows: Sequence[Row]) -> str:
     order = ("ok", "oom", "failed", "timeout", "interrupted", "skipped", "missing")
     alone = solo(rows)
     jobs = [row for row in rows if row.get("group")]
-    groups = {row.get("group_id") or row["group"] for row in jobs}
+    groups = {unit(row) or row["group"] for row in jobs}
     told = [many(len(alone), "trial")] if alone or not jobs else []
     told += [f"{many(len(jobs), 'job')} of {many(len(groups), 'group')}"] if jobs else []
     return f"{' and '.join(told)}: " + ", ".join(f"{counts[s]} {WORDS.get(s, s)}" for s in order if counts[s])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gpubench.analysis.varied import Row, label
+from gpubench.analysis.varied import Row, label, unit
 from gpubench.report import spread
 from gpubench.report.groups import agree, number_of
 from gpubench.report.words import LOGGED, WORDS, clean, listed
@@ -74,8 +74,8 @@ def _names(some: Sequence[Row], fields: Sequence[str]) -> list[str]:
     """A name a row, but one for all jobs of a group: `3 copies: jobs 1 and 3 of 3, batch_size=16`."""
     of_groups: dict[tuple[Any, ...], list[Row]] = {}
     for place, row in enumerate(some):
-        unit = (row["group"], row.get("group_id")) if number_of(row) else (place,)
-        of_groups.setdefault(unit, []).append(row)
+        together = (row["group"], unit(row)) if number_of(row) else (place,)
+        of_groups.setdefault(together, []).append(row)
     return [
         _jobs(mine, fields) if number_of(mine[0]) else label(mine[0], fields) for mine in of_groups.values()
     ]

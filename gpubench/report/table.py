@@ -110,8 +110,8 @@ class Table:
         return all(value is None or isinstance(value, (int, float)) for value in found)
 
 
-DETAILS = ("missing", "provenance", "facts", "together", "asked", "log", "epoch_times_s")
-"""What `row_of` adds for the reports on a table's sources and honesty; no column, and not for a JSON line."""
+DETAILS = ("missing", "provenance", "facts", "together", "asked", "log", "epoch_times_s", "allowance")
+"""What `row_of` and a folder add for the reports on its sources and honesty; no column, and not for a JSON line."""
 
 
 def row_of(record: Record) -> dict[str, Any]:

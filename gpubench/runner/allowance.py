@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from gpubench.result import Record
+from gpubench.result import LEFT, Record, given
 from gpubench.runner.state import Planned
 
 Key = tuple[str, str]
@@ -21,8 +21,8 @@ def _workers(then: Any, now: Any) -> str:
     return f"measured with {then} loader worker{'s' if then != 1 else ''}, here it gets {now}"
 
 
-LEFT: dict[str, Callable[[Any, Any], str]] = {"cpus": _cpus, "workers": _workers}
-"""Fields that may be left to the machine, and get other values with another allowance; how that is said."""
+SAID: dict[str, Callable[[Any, Any], str]] = dict(zip(LEFT, (_cpus, _workers), strict=True))
+"""How it is said that a field got another value."""
 
 
 def unlike(record: Record, now: Mapping[str, Any]) -> str | None:
@@ -32,10 +32,9 @@ def unlike(record: Record, now: Mapping[str, Any]) -> str | None:
     """
     if record.status == "oom":
         return None
-    for field, said in LEFT.items():
-        then = record.resolved.get(field)
-        if record.trial.get(field) is None and then is not None and then != now[field]:
-            return said(then, now[field])
+    for field, then in given(record).items():
+        if then is not None and then != now[field]:
+            return SAID[field](then, now[field])
     return None
 
 
@@ -50,8 +49,8 @@ def alike(
     stored = list(records)
     out: dict[tuple[str, int, str], str] = {}
     for record in stored:
-        given = now.get((record.trial_id, record.machine_key))
-        why = unlike(record, given) if given is not None else None
+        here = now.get((record.trial_id, record.machine_key))
+        why = unlike(record, here) if here is not None else None
         if why is not None:
             out[_attempt(record)] = why
     kept = [record for record in stored if _attempt(record) not in out]

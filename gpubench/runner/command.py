@@ -43,7 +43,7 @@ from gpubench.runner.announcing import (
 )
 from gpubench.runner.bench import Bench
 from gpubench.runner.estimate import words
-from gpubench.runner.plans import last_use, next_stamp
+from gpubench.runner.plans import is_newest, last_use, next_stamp
 from gpubench.runner.preparing import prepare
 from gpubench.runner.scratch import remove_abandoned
 from gpubench.runner.sources import Disk
@@ -116,8 +116,15 @@ def newest_results() -> Path:
 
 
 def store_plan(work: Sweep) -> None:
-    """Keeps the plan as resolved, with the facts that its trials' ids rest on."""
+    """Keeps the plan as resolved, with the facts that its trials' ids rest on.
+
+    One that is asked again after another of its experiment (an edit was taken back) is stored anew: the last one
+    says which trials of an edited model, variant or images stand in the tables.
+    """
     plan, bench = work.plan, work.bench
+    name, own_id = plan.experiment.name, plan_id(plan.units)
+    if is_newest(bench.results, name, own_id):
+        return
     for job in plan.jobs:  # for a plan that was expanded elsewhere
         bench.sources.data(job.trial.data)
         bench.sources.model(job.trial.model)
@@ -131,7 +138,7 @@ def store_plan(work: Sweep) -> None:
         **bench.sources.stored(),
     }
     toml = experiments.to_toml(plan.experiment, facts)
-    bench.results.save_plan(plan.experiment.name, plan_id(plan.units), toml)
+    bench.results.save_plan(name, own_id, toml)
 
 
 def sweep(

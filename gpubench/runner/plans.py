@@ -68,22 +68,33 @@ def stamp_of(resolved: Mapping[str, Any]) -> Stamp:
 
 def next_stamp(results: Results) -> Stamp:
     """For a plan that is stored now."""
-    taken = max((stamp.number for stamp in _stamps(results)), default=0)
+    taken = max((stamp.number for stamp in _stamps(results).values()), default=0)
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="microseconds")
     return Stamp(stored_at=now, number=taken + 1)
 
 
+def is_newest(results: Results, name: str, plan_id: str) -> bool:
+    """Whether a plan is stored, and no other of its experiment was stored later. What can't be read is not stored.
+
+    Of plans without numbers it is not known which was the last: none is.
+    """
+    stamps = _stamps(results)
+    own = stamps.pop(results.plan(name, plan_id), None)
+    others = [stamp for path, stamp in stamps.items() if path.stem.rpartition("-")[0] == name]
+    return own is not None and all(other.number < own.number for other in others)
+
+
 def last_use(results: Results) -> str:
     """When a plan was last stored in a folder, or a trial last begun there: local time; empty where nothing tells."""
-    return max([results.last_start(), *(stamp.local() for stamp in _stamps(results))])
+    return max([results.last_start(), *(stamp.local() for stamp in _stamps(results).values())])
 
 
-def _stamps(results: Results) -> list[Stamp]:
+def _stamps(results: Results) -> dict[Path, Stamp]:
     """Of the plans that can be read; `stored_plans` says which can't."""
-    found = []
+    found = {}
     for path in results.plans():
         try:
-            found.append(stamp_of(_resolved(path.read_text(encoding="utf-8"))))
+            found[path] = stamp_of(_resolved(path.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):
             continue
     return found

@@ -17,7 +17,7 @@ from gpubench.report.table import Table, row_of, tables
 from gpubench.result import COLUMNS, Record
 from gpubench.runner.plans import stored_plans
 from gpubench.runner.state import out_of_memory, survey
-from gpubench.store import Results, newest
+from gpubench.store import Results, counting, newest
 
 __all__ = ["Contents", "contents", "row_of", "write_tables"]
 
@@ -44,19 +44,22 @@ def contents(
 ) -> Contents:
     """Rows and tables: every record that counts, then planned trials without one as `skipped` or `missing`.
 
+    A trial that was measured under several allowances of CPUs has a row for each (`store.counting`): a sweep shows
+    those of its own, and the folder holds them beside the others, whichever came last.
+
     `skips`: trial id -> why a sweep that is under way, or has just ended, skipped it. `choice`: of columns.
     """
     skips = skips or {}
-    chosen = newest(records)
-    measured = [row_of(record) for record in chosen.values()]
+    chosen = counting(records)
+    measured = [{**row_of(record), "allowance": key[-1]} for key, record in chosen.items()]
     rows = judged(measured, solo(measured))
-    known_ids = {trial_id for trial_id, _ in chosen}
+    known_ids = {trial_id for trial_id, *_ in chosen}
     axes: dict[str, list[tuple[str, ...]]] = {}
     questions: dict[str, str] = {}
     members: dict[str, dict[tuple[Any, ...], list[str]]] = {}
     planned: set[str] = set()
     plans, problems = stored_plans(results, records)
-    oom = out_of_memory(chosen.values())
+    oom = out_of_memory(newest(records).values())
     most_gpus = max((int(r.environment.get("gpu_count") or 0) for r in chosen.values()), default=0)
     for stored in plans:
         plan, room = stored.plan, stored.room
@@ -114,7 +117,8 @@ def write_tables(
     """Writes trials.csv, epochs.csv, table.csv and table.md anew; returns what stands in them."""
     found = contents(results, records, skips)
     results.write_rows(
-        [row for row in with_spread(found.rows) if row["status"] != "missing"], list(newest(records).values())
+        [row for row in with_spread(found.rows) if row["status"] != "missing"],
+        list(counting(records).values()),
     )
     results.write_table("table.csv", spreadsheet.text(found.tables))
     results.write_table("table.md", markdown.text(found.tables))

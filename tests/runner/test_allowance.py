@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import subprocess
 import sys
@@ -20,6 +21,9 @@ from gpubench.experiment.experiment import Options, parse, with_options
 from gpubench.result import Record
 from gpubench.runner import command
 from gpubench.runner.allowance import again_lines, alike, unlike
+from gpubench.runner.audit_command import facts_of
+from gpubench.runner.predict.alone import Alone, alone_rows, find
+from gpubench.runner.predict.stored import stored_of
 from gpubench.runner.sources import Disk
 from gpubench.runner.sweep import Sweep
 from gpubench.runner.tables import contents
@@ -82,9 +86,9 @@ def test_one_job_takes_its_neighbours_along() -> None:
 # ---- sweeps, with scripted trials ----
 
 
-def work(folder: Path, cpus: int, *jobs: str, gpus: int = 0, **fields: str) -> Sweep:
+def work(folder: Path, cpus: int, *jobs: str, gpus: int = 0, repeats: int = 1, **fields: str) -> Sweep:
     experiment = with_options(
-        parse(BASE, "test"), Options(fields={"variant": "synthetic"} | fields, jobs=jobs)
+        parse(BASE, "test"), Options(fields={"variant": "synthetic"} | fields, jobs=jobs, repeats=repeats)
     )
     machine = scripted.computer(gpus, cpus=cpus)
     plan = command.make_plan(experiment, machine, Disk(), "given")
@@ -93,8 +97,10 @@ def work(folder: Path, cpus: int, *jobs: str, gpus: int = 0, **fields: str) -> S
     return made
 
 
-def sweep(folder: Path, cpus: int, *jobs: str, seconds: float = 0.5, gpus: int = 0, **fields: str) -> Sweep:
-    made = work(folder, cpus, *jobs, gpus=gpus, **fields)
+def sweep(
+    folder: Path, cpus: int, *jobs: str, seconds: float = 0.5, gpus: int = 0, repeats: int = 1, **fields: str
+) -> Sweep:
+    made = work(folder, cpus, *jobs, gpus=gpus, repeats=repeats, **fields)
     made.bench.results.create()
     command.store_plan(made)
     launcher = Scripted(lambda _: scripted.trains_for(seconds))
@@ -137,6 +143,75 @@ def test_a_table_never_compares_across_them_and_shows_them(tmp_path: Path) -> No
     found = [(r["cpus"], r["batch_size"], r["epoch_time_growth_pct"] is None) for r in table.rows]
     assert found == [(1, 16, True), (1, 32, False), (2, 64, True), (2, 128, False)]
     assert [note.partition(":")[0] for note in table.notes[:2]] == ["cpus=1", "cpus=2"]
+
+
+def test_a_folder_shows_what_the_sweep_shows_whichever_allowance_came_last(tmp_path: Path) -> None:
+    """Also of trials that were measured again since, under other CPUs."""
+    sweep(tmp_path, 1, seconds=4.0, batch_size="16,32")
+    sweep(tmp_path, 2, seconds=1.0, batch_size="16,32")
+    made = sweep(tmp_path, 1, seconds=4.0, batch_size="16,32,64")
+    found = contents(made.bench.results, made.alike())
+    (own,) = command.own_tables(made, found.rows)
+    assert [(r["cpus"], r["batch_size"], r["epoch_time_s"]) for r in own.rows] == [
+        (1, 16, 4.0), (1, 32, 4.0), (1, 64, 4.0),
+    ]  # fmt: skip
+    (table,) = contents(made.bench.results, made.records).tables
+    shown = [(r["cpus"], r["batch_size"], r["epoch_time_s"], r["repeats"]) for r in table.rows]
+    others = [(2, 16, 1.0, 1), (2, 32, 1.0, 1)]
+    assert shown == [(1, 16, 4.0, 1), (1, 32, 4.0, 1), (1, 64, 4.0, 1), *others]
+    assert "CPUs" in table.headings
+    with (tmp_path / "trials.csv").open() as file:
+        written = [(int(r["cpus"]), int(r["batch_size"])) for r in csv.DictReader(file)]
+    assert sorted(written) == sorted(row[:2] for row in shown)
+    facts, _ = facts_of(made.bench.results, made.records)
+    assert (len(facts.rows), len(facts.attempts)) == (5, 5)
+
+
+def test_predict_takes_the_rows_of_its_own_cpus_whichever_came_last(tmp_path: Path) -> None:
+    jobs = ("batch_size=16", "batch_size=32")
+    for cpus in (2, 4):
+        sweep(tmp_path, cpus, *jobs, seconds=float(cpus), gpus=1)
+    for cpus in (2, 4):
+        made = work(tmp_path, cpus, *jobs, gpus=1)
+        group, facts = made.plan.units[-1], made.bench.sources.data
+        rows = alone_rows(stored_of([made.records], made.bench.machine).records)
+        for job, one in zip(group.jobs, made.bench.resolve(group), strict=True):
+            found = find(job, one, facts(job.trial.data).fingerprint, rows)
+            assert isinstance(found, Alone)
+            assert (found.row["cpus"], found.row["epoch_time_s"]) == (cpus, cpus)
+
+
+def test_repeats_stay_repeats_of_one_allowance(tmp_path: Path) -> None:
+    sweep(tmp_path, 1, seconds=4.0, repeats=2, batch_size="16")
+    sweep(tmp_path, 2, seconds=1.0, repeats=2, batch_size="16")
+    made = sweep(tmp_path, 1, repeats=2, batch_size="16")
+    (table,) = contents(made.bench.results, made.records).tables
+    assert [(r["cpus"], r["repeats"], r["epoch_time_s"]) for r in table.rows] == [(1, 2, 4.0), (2, 2, 1.0)]
+
+
+@pytest.mark.parametrize("given", [{}, {"cpus": "1", "workers": "0"}])
+def test_a_group_under_two_allowances_is_shown_as_two(tmp_path: Path, given: dict[str, str]) -> None:
+    """Also where one of its jobs got the same both times: it was beside another."""
+    first = ",".join(["batch_size=16", *(f"{name}={value}" for name, value in given.items())])
+    jobs = (first, "batch_size=32")
+    sweep(tmp_path, 2, *jobs, seconds=1.0, gpus=1)
+    sweep(tmp_path, 4, *jobs, seconds=3.0, gpus=1)
+    made = sweep(tmp_path, 2, *jobs, gpus=1)
+    (table,) = contents(made.bench.results, made.records).tables
+    together = [row for row in table.rows if row["group"]]
+    assert [(r["job"][0], r["epoch_time_s"], r["repeats"]) for r in together] == [
+        (job, seconds, 1) for seconds in (1.0, 3.0) for job in "12"
+    ]
+    assert [r["cpus"] for r in together if r["job"][0] == "2"] == [2, 4]
+    assert any("4 jobs of 2 groups" in line for line in table.heading)
+    (own,) = command.own_tables(made, contents(made.bench.results, made.alike()).rows)
+    assert [r["epoch_time_s"] for r in own.rows if r["group"]] == [1.0, 1.0]
+    if not given:
+        labels = [note.partition(": ")[0] for note in table.answers]
+        assert [label.endswith(f"(cpus={n})") for label, n in zip(labels, (2, 4), strict=True)] == [
+            True,
+            True,
+        ]
 
 
 def test_repeats_of_other_cpus_are_no_repeats(tmp_path: Path) -> None:

@@ -67,13 +67,38 @@ def test_a_plan_carries_its_time_and_its_number(tmp_path: Path) -> None:
     ]
 
 
-def test_the_same_plan_keeps_its_first_stamp(tmp_path: Path) -> None:
+def test_the_same_plan_keeps_its_stamp_while_it_is_its_experiments_newest(tmp_path: Path) -> None:
     swept(tmp_path, "one", "16")
     first = stamps(tmp_path)
     swept(tmp_path, "one", "16")
     assert stamps(tmp_path) == first
     swept(tmp_path, "two", "16")
     assert [stamp.number for _, stamp in stamps(tmp_path)] == [1, 2]
+    swept(tmp_path, "one", "16")
+    assert stamps(tmp_path)[0] == first[0], "the newest of its own experiment"
+    swept(tmp_path, "one", "16,32")
+    swept(tmp_path, "one", "16")
+    assert [(name, stamp.number) for name, stamp in stamps(tmp_path)] == [("two", 2), ("one", 3), ("one", 4)]
+    assert stamps(tmp_path)[-1][1].stored_at > first[0][1].stored_at
+
+
+def test_an_experiment_whose_name_begins_like_another_is_another(tmp_path: Path) -> None:
+    swept(tmp_path, "one", "16")
+    swept(tmp_path, "one-more", "16")
+    first = stamps(tmp_path)
+    swept(tmp_path, "one", "16")
+    assert stamps(tmp_path) == first
+
+
+def test_an_older_plan_is_stamped_only_where_others_leave_it_open_which_is_the_last(tmp_path: Path) -> None:
+    swept(tmp_path, "one", "16")
+    unstamped(tmp_path)
+    swept(tmp_path, "one", "16")
+    assert [stamp.number for _, stamp in stamps(tmp_path)] == [0]
+    swept(tmp_path, "one", "32")
+    unstamped(tmp_path)
+    swept(tmp_path, "one", "16")
+    assert [stamp.number for _, stamp in stamps(tmp_path)] == [0, 1]
 
 
 def test_a_clock_that_was_set_back_changes_no_order(tmp_path: Path) -> None:
@@ -143,6 +168,20 @@ def test_of_an_edited_variant_the_latest_plan_counts_whatever_the_files_say(
         ((row,),) = [table.rows for table in found.tables]
         assert row["trial_id"] == last.plan.jobs[0].trial_id
         assert len(found.superseded) == 2
+
+
+def test_an_edit_that_is_taken_back_shows_what_it_was_before(tmp_path: Path) -> None:
+    first = edited(tmp_path, 0.1)
+    between = edited(tmp_path, 0.9)
+    back = edited(tmp_path, 0.1)
+    assert back.plan.jobs[0].trial_id == first.plan.jobs[0].trial_id
+    found = contents(back.bench.results, back.bench.results.records())
+    ((row,),) = [table.rows for table in found.tables]
+    assert row["trial_id"] == first.plan.jobs[0].trial_id
+    assert found.superseded == {between.plan.jobs[0].trial_id}
+    before = {path: path.read_bytes() for path in (tmp_path / "plans").iterdir()}
+    edited(tmp_path, 0.1)
+    assert {path: path.read_bytes() for path in (tmp_path / "plans").iterdir()} == before
 
 
 def answers(folder: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:

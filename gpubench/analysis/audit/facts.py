@@ -133,7 +133,11 @@ class Facts:
     @cached_property
     def rows(self) -> list[Row]:
         """Every row of a table, once."""
-        found = {(row["trial_id"], machine(row)): row for table in self.tables for row in table.rows}
+        found = {
+            (row["trial_id"], machine(row), row.get("allowance")): row
+            for table in self.tables
+            for row in table.rows
+        }
         return list(found.values())
 
     @cached_property

@@ -14,7 +14,7 @@ from gpubench.environment import Gpu, Machine
 from gpubench.errors import GpubenchError, UnusableError, UsageError
 from gpubench.result import Record
 from gpubench.runner.sources import Disk
-from gpubench.store import newest
+from gpubench.store import counting
 
 
 class Counts(NamedTuple):
@@ -100,12 +100,12 @@ def stored_of(folders: Iterable[Sequence[Record]], here: Machine, device: str | 
     `folders`: the records of each. `device`: where jobs must run on a GPU or on a CPU. Results on a machine's CPU stay
     with those on its GPUs. Raises UnusableError where nothing ended ok.
     """
-    counting = {
+    found = {
         (record.trial_id, record.attempt, record.started_at, record.machine_key): record
         for records in folders
-        for record in newest(records).values()
+        for record in counting(records).values()
     }
-    usable = [r for r in counting.values() if r.status == "ok" and device in (None, _device(r))]
+    usable = [r for r in found.values() if r.status == "ok" and device in (None, _device(r))]
     measured = [record for record in usable if record.source == "measured"]
     count = Counter(record.machine_key for record in measured or usable)
     if not count:
@@ -114,14 +114,14 @@ def stored_of(folders: Iterable[Sequence[Record]], here: Machine, device: str | 
     kinds = ["cuda", "cpu"] if here.gpus else ["cpu"]
     own = [environment.machine_key(here, kind) for kind in kinds]
     key = next((one for one in own if one in count), count.most_common(1)[0][0])
-    of_key = [record for record in counting.values() if record.machine_key == key]
+    of_key = [record for record in found.values() if record.machine_key == key]
     cpus = {_cpu_name(record) for record in of_key}
     keys = {key, *(cpus if key not in cpus else ())}
     return Stored(
         key=key,
-        records=tuple(record for record in counting.values() if record.machine_key in keys),
+        records=tuple(record for record in found.values() if record.machine_key in keys),
         here=here if key in own else None,
-        others=tuple(sorted({r.machine_key for r in counting.values() if r.status == "ok"} - keys)),
+        others=tuple(sorted({r.machine_key for r in found.values() if r.status == "ok"} - keys)),
     )
 
 
