@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 
 from scripted import Event, Scripted, Spec, epoch, hello, result
@@ -9,6 +10,8 @@ from scripted import Event, Scripted, Spec, epoch, hello, result
 from gpubench import environment
 from gpubench.launch.attempt import Attempt, Order, Progress, attempt
 from gpubench.monitor.watcher import Watcher
+
+SPEC: Spec = {"log": os.devnull, "batch_size": 4}
 
 
 class Edges(Watcher):
@@ -23,7 +26,7 @@ class Edges(Watcher):
 
 
 def tried(script: object, watcher: Watcher) -> Attempt:
-    spec: Spec = {"ranks": 2, "warmup_epochs": 1, "batch_size": 4, "data_spec": {"train_images": 8}}
+    spec: Spec = SPEC | {"ranks": 2, "warmup_epochs": 1, "data_spec": {"train_images": 8}}
     launcher = Scripted(lambda _: script)  # type: ignore[arg-type,return-value]
     order = Order(spec=spec, watcher=watcher)
     (done,) = attempt([order], launcher, timeout_s=10, should_stop=lambda: False, look=lambda _: None)
@@ -57,7 +60,7 @@ def test_steps_are_counted_over_all_measured_windows() -> None:
     def look(progress: Sequence[Progress]) -> None:
         seen.extend(progress)
 
-    spec: Spec = {"ranks": 1, "warmup_epochs": 2, "batch_size": 4, "data_spec": {"train_images": 20}}
+    spec: Spec = SPEC | {"ranks": 1, "warmup_epochs": 2, "data_spec": {"train_images": 20}}
     order = Order(spec=spec, watcher=Edges())
     launcher = Scripted(lambda _: trains)  # type: ignore[arg-type,return-value]
     attempt([order], launcher, timeout_s=10, should_stop=lambda: False, look=look)
