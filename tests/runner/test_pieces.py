@@ -39,7 +39,13 @@ def ended(*events: Any, steps: int = STEPS, per_epoch: int = AN_EPOCH) -> Outcom
     return Outcome(status="ok", epochs=rows, result=timed)
 
 
-def seen(outcome: Outcome, *, counter: tuple[float, ...] | None = None, spare_cpus: float = 0.0) -> Figures:
+def seen(
+    outcome: Outcome,
+    *,
+    counter: tuple[float, ...] | None = None,
+    spare_cpus: float = 0.0,
+    image_s: float = IMAGE_S,
+) -> Figures:
     """What is watched of a GPU that idles while a window fills; the energy counter read at some moments."""
     samples = Samples()
     (window,) = (w for w in windows_of(outcome) if w.measured)
@@ -57,7 +63,7 @@ def seen(outcome: Outcome, *, counter: tuple[float, ...] | None = None, spare_cp
             samples.add(t, metrics.BUFFER[metric].name, at_work if busy else idle, "0")
             samples.add(t, metric, at_work if busy else idle, "0")
         samples.add(t, metrics.SM_CLOCK, 1980.0 if busy else 345.0, "0")
-        own = IMAGE_S * 16 * STEPS * min(max(t - T0, 0.0) / FILL_S, 1.0)
+        own = image_s * 16 * STEPS * min(max(t - T0, 0.0) / FILL_S, 1.0)
         samples.add(t, metrics.CPU_TREE, own)
         for metric in (metrics.CPU_BUSY, metrics.CPU_HOST):
             samples.add(t, metric, own + OTHERS * CPUS * (t - T0 + 5))
@@ -99,6 +105,12 @@ def test_what_others_leave_of_a_host_is_told_of_the_epoch_too() -> None:
     assert watched.crowding_pct is not None
     others = watched.crowding_pct - watched.result["cpu_util_trial_pct"]
     assert others == pytest.approx(100 * OTHERS - 100), "of the CPUs, as many are idle as are spare"
+
+
+def test_cpu_time_that_was_mostly_the_start_s_is_not_scaled() -> None:
+    busy = seen(ended(told(0, STEPS, T0)), image_s=0.02)  # 16 of 18 CPU seconds
+    for column in ("cpu_s_per_epoch", "cpu_util_pct", "cpu_util_trial_pct"):
+        assert "was their start" in busy.missing[column]
 
 
 def test_a_counter_that_was_not_read_where_the_steps_become_even_gives_way() -> None:
