@@ -47,6 +47,8 @@ class Progress:
     epoch: int = 0
     step: int = 0
     steps: int = 0
+    before: int = 0
+    """Steps of the measured windows before this one."""
     measured: bool = False
     judged: int = 0
     """Epochs that were evaluated, on the way to an accuracy."""
@@ -253,6 +255,7 @@ class _Job:
             case "hello":
                 self.done.started = self.done.started or time.monotonic()
             case "begin" if event["rank"] == 0:  # all ranks stand at the same edge: once is enough
+                progress.before += progress.steps if progress.measured else 0
                 progress.epoch, progress.step, progress.steps = event["epoch"], 0, event["steps"]
                 first = event["measured"] and not progress.measured
                 progress.measured = event["measured"]

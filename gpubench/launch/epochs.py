@@ -48,6 +48,7 @@ def epoch_rows(
         # Of a piece that is too short, the best there is: its steps after the first.
         even = steady or range(1, count)
         epoch_time, fill = max(p["t1"] - p["t0"] for p in parts), max(p["first_batch_s"] for p in parts)
+        t0, t1 = min(p["t0"] for p in parts), max(p["t1"] for p in parts)
         step_s = (
             max(_mean_step_us(one, even) for one in ended_us) * _US if even else max(0.0, epoch_time - fill)
         )
@@ -55,8 +56,9 @@ def epoch_rows(
             {
                 "epoch": number,
                 "warmup": not parts[0]["measured"],
-                "t0": min(p["t0"] for p in parts),
-                "t1": max(p["t1"] for p in parts),
+                "t0": t0,
+                "t1": t1,
+                "steady": _when(ended_us[0], even, parts[0]) if even else (t0 + fill, t1),
                 "epoch_time_s": epoch_time,
                 "steps": count,
                 "images": count * batch_size,
@@ -84,22 +86,46 @@ def _mean_step_us(ended_us: Sequence[int], steps: range) -> float:
     return (ended_us[steps[-1]] - ended_us[steps[0] - 1]) / len(steps)
 
 
+def _when(ended_us: Sequence[int], steps: range, window: Mapping[str, Any]) -> tuple[float, float]:
+    """From when to when a rank took these steps. The device's clock may run ahead of the host's, which `t1` is of."""
+    first, last = (window["t0"] + _US * ended_us[k] for k in (steps[0] - 1, steps[-1]))
+    return first, min(last, window["t1"])
+
+
+def counted(epochs: Sequence[Mapping[str, Any]], images_per_epoch: int | None) -> list[Mapping[str, Any]]:
+    """The measured epochs that figures of an epoch are of: the whole ones, or the piece that stands for one.
+
+    None: nobody knows how long an epoch is.
+    """
+    measured = [e for e in epochs if not e["warmup"]]
+    if images_per_epoch is None:
+        return measured
+    return [e for e in measured if e["images"] == images_per_epoch] or measured
+
+
+def lacks_s(epoch: Mapping[str, Any], images_per_epoch: int) -> float:
+    """Seconds that a piece of an epoch would have taken longer as a whole one: a steady step for each that it lacks."""
+    missing = images_per_epoch / epoch["images"] - 1
+    return float(missing * epoch["steps"] * epoch["steady_step_s"])
+
+
 def timing(
     epochs: Sequence[Mapping[str, Any]], *, steps: int | None, steps_per_epoch: int, batch_size: int
 ) -> dict[str, Any]:
     """The columns of time and throughput, from the measured epochs (or from `steps` measured steps)."""
+    images = steps_per_epoch * batch_size
     measured = [e for e in epochs if not e["warmup"]]
-    if not measured:
+    own = counted(epochs, images)
+    if not own:
         return {}
-    whole = [e for e in measured if e["steps"] == steps_per_epoch]
-    if whole:
-        times = [e["epoch_time_s"] for e in whole]
+    if own[0]["images"] == images:
+        times = [e["epoch_time_s"] for e in own]
         epoch_time = statistics.median(times)
-        wait_pct = 100 * sum(e["data_wait_s"] for e in whole) / sum(times)
+        wait_pct = 100 * sum(e["data_wait_s"] for e in own) / sum(times)
     else:
-        (piece,) = measured
+        (piece,) = own
         more = steps_per_epoch - piece["steps"]
-        epoch_time = piece["epoch_time_s"] + more * piece["steady_step_s"]
+        epoch_time = piece["epoch_time_s"] + lacks_s(piece, images)
         wait_pct = 100 * (piece["data_wait_s"] + more * piece["steady_wait_s"]) / epoch_time
     spread: dict[str, Any] = {"epoch_time_source": EXTRAPOLATED if steps else MEASURED}
     if not steps:
@@ -107,7 +133,6 @@ def timing(
         if len(times) >= FEWEST_TIMES:
             low, _, high = statistics.quantiles(times, n=4, method="inclusive")
             spread["epoch_time_iqr_s"] = high - low
-    images = steps_per_epoch * batch_size
     return {
         "epoch_time_s": epoch_time,
         **spread,

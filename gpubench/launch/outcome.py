@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from gpubench.launch.epochs import epoch_rows, timing
+from gpubench.launch.epochs import counted, epoch_rows, timing
 from gpubench.launch.parts import broken_down
 from gpubench.launch.target import until_top1
 from gpubench.result import FEWEST_TIMES
@@ -37,6 +37,11 @@ class Outcome:
     drift_pct: float | None = None
     """How much slower the first measured steps were than the later ones; None for too few."""
     cuda: str | None = None
+
+    @property
+    def counted(self) -> list[Mapping[str, Any]]:
+        """The epochs that figures of an epoch are of."""
+        return counted(self.epochs, self.result.get("images_per_epoch"))
 
 
 def ending(events: Sequence[Mapping[str, Any]], ranks: int, last_words: str) -> tuple[Status, str]:

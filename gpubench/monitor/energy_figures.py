@@ -42,10 +42,10 @@ def _energy_source(watched: Watched) -> Figure:
 
 
 def _power(watched: Watched) -> Figure:
-    """Mean watts over the measured windows, summed over the GPUs."""
+    """Mean watts over the measured epochs, summed over the GPUs."""
     sampled = _sampled(watched)
     assert isinstance(sampled.value, float)
-    watts = sampled.value * len(watched.measured) / watched.measured_s
+    watts = sampled.value * len(watched.measured) / watched.epochs_s
     return replace(sampled, value=watts, by_gpu={})
 
 
@@ -58,7 +58,8 @@ def _by_counter(watched: Watched) -> Figure:
     # Pauses that no reading resolves lie in the spans, but in no epoch.
     share = watched.measured_s / sum(span.seconds for span in watched.spans) / len(watched.measured)
     joules = {
-        gpu: share * sum(_counted(watched, span, gpu) for span in watched.spans) for gpu in watched.some_gpus
+        gpu: share * sum(span.of_epoch(partial(_counted, watched, gpu=gpu)) for span in watched.spans)
+        for gpu in watched.some_gpus
     }
     series = [watched.samples.series(metrics.ENERGY, gpu) for gpu in watched.some_gpus]
     return Figure(
@@ -109,7 +110,10 @@ def _sampled(watched: Watched) -> Figure:
     """Joules a measured epoch as the integral of sampled power, over all GPUs."""
     chosen = _power_series(watched)
     joules = {
-        gpu: sum(_integrated(watched, window, gpu, chosen) for window in watched.measured)
+        gpu: sum(
+            window.of_epoch(partial(_integrated, watched, gpu=gpu, chosen=chosen))
+            for window in watched.measured
+        )
         / len(watched.measured)
         for gpu in watched.some_gpus
     }

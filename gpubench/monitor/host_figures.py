@@ -12,13 +12,16 @@ from gpubench.monitor.samples import Samples
 from gpubench.monitor.watched import Figure, Watched
 
 _MAX_GAP_S = 2.5 * metrics.TOTALS_S
+_FULL = 1.1
+"""Share of the CPUs' time up to which it may be the ticks' noise that hides in 100 %."""
 _TREE_SOURCE = "/proc/PID/stat over the process tree, reaped children included"
 
 
 def _cpu_util(watched: Watched) -> Figure:
     busy = sum(_spent(watched, watched.cpu_metric, w.t0, w.t1) for w in watched.measured)
     usable = sum(_usable(watched, w.t0, w.t1) for w in watched.measured)
-    return _cpu_figure(watched, watched.cpu_metric, _percent(watched, busy / usable), watched.cpu_source)
+    share = _percent(watched, busy / usable + _more(watched))
+    return _cpu_figure(watched, watched.cpu_metric, share, watched.cpu_source)
 
 
 def _cpu_util_max(watched: Watched) -> Figure:
@@ -39,8 +42,28 @@ def _cpu_util_max(watched: Watched) -> Figure:
 
 def _cpu_util_trial(watched: Watched) -> Figure:
     spent = sum(_spent(watched, metrics.CPU_TREE, w.t0, w.t1) for w in watched.measured)
-    share = spent / sum(_usable(watched, w.t0, w.t1) for w in watched.measured)
-    return _cpu_figure(watched, metrics.CPU_TREE, _percent(watched, share), _TREE_SOURCE)
+    usable = sum(_usable(watched, w.t0, w.t1) for w in watched.measured)
+    share = _percent(watched, spent / usable + _more(watched))
+    return _cpu_figure(watched, metrics.CPU_TREE, share, _TREE_SOURCE)
+
+
+def _more(watched: Watched) -> float:
+    """By how much the trial uses its CPUs more in an epoch than in the piece that stands for it; mostly below 0.
+
+    Its CPU seconds go with the images, which the loaders make ahead of the steps; others' go with the time. Raises
+    Unmeasured where these would be more than the CPUs have: starting up was most of them, and an epoch has that once.
+    """
+    total = 0.0
+    for w in watched.measured:
+        if w.lacks_s:
+            used = _spent(watched, metrics.CPU_TREE, w.t0, w.t1) / _usable(watched, w.t0, w.t1)
+            whole = used * w.seconds / w.epoch_s / w.images
+            if whole > max(_FULL, used):
+                raise Unmeasured(
+                    "most of the CPU time of so few steps was their start; measure more (--steps)"
+                )
+            total += whole - used
+    return total
 
 
 def crowding_pct(watched: Watched) -> float | None:
@@ -52,14 +75,14 @@ def crowding_pct(watched: Watched) -> float | None:
         return None
     try:
         busy = sum(_spent(watched, metrics.CPU_HOST, w.t0, w.t1) for w in watched.measured)
-        return 100 * (busy / watched.measured_s - watched.spare_cpus) / watched.cpus
+        return 100 * ((busy / watched.measured_s - watched.spare_cpus) / watched.cpus + _more(watched))
     except Unmeasured:  # it serves a doubt alone
         return None
 
 
 def _percent(watched: Watched, share: float) -> float:
     """The share in per cent, 100 at most. Raises Unmeasured where that would hide more than the ticks' noise."""
-    if share > 1.1:
+    if share > _FULL:
         raise Unmeasured(
             f"the trial used {share:.1f} times the CPU time of its {watched.cpus:g} CPUs: it ran elsewhere"
         )
@@ -67,7 +90,8 @@ def _percent(watched: Watched, share: float) -> float:
 
 
 def _cpu_s_per_epoch(watched: Watched) -> Figure:
-    spent = [_spent(watched, metrics.CPU_TREE, w.t0, w.t1) for w in watched.measured]
+    spent = [_spent(watched, metrics.CPU_TREE, w.t0, w.t1) / w.images for w in watched.measured]
+    _more(watched)  # for its reason, which is this figure's too
     return _cpu_figure(watched, metrics.CPU_TREE, median(spent), _TREE_SOURCE)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gpubench.monitor import metrics
@@ -14,9 +14,13 @@ AT_ONCE_S = 0.1
 """A pause between two epochs that no reading resolves."""
 
 
+STEADY_S = 0.5
+"""Of less than this neither the driver's samples nor its counter can be told from those of the fill before it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Window:
-    """An epoch, or the steps measured instead of one."""
+    """An epoch, or the steps measured instead of one, which are its beginning."""
 
     t0: float
     """Seconds on the host's monotonic clock, as the child read it."""
@@ -24,10 +28,35 @@ class Window:
     epoch: int
     measured: bool
     """False: warm-up, left out of statistics."""
+    images: float = 1.0
+    """Of the epoch's, which part it has."""
+    steady: tuple[float, float] = (0.0, 0.0)
+    """When its steps came evenly."""
+    lacks_s: float = 0.0
+    """How much longer the epoch would be, all of it as these steps were."""
 
     @property
     def seconds(self) -> float:
         return self.t1 - self.t0
+
+    @property
+    def epoch_s(self) -> float:
+        """Seconds of the epoch that it is or stands for."""
+        return self.seconds + self.lacks_s
+
+    def of_epoch(self, total: Callable[[Window], float]) -> float:
+        """What an epoch has of something that `total` tells of a window: its own, and what it lacks at the rate of the
+        steady steps, so that the fill is in it once. Raises Unmeasured where these are too short.
+        """
+        own = total(self)
+        if not self.lacks_s:
+            return own
+        even = Window(*self.steady, self.epoch, self.measured)
+        if even.seconds < STEADY_S:
+            raise Unmeasured(
+                f"{max(0.0, even.seconds):.2f} s of steady steps are too short to tell the rest of an epoch by"
+            )
+        return own + self.lacks_s / even.seconds * total(even)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,6 +110,11 @@ class Watched:
     def measured_s(self) -> float:
         """Seconds of the windows that count. Raises Unmeasured where there are none."""
         return sum(window.seconds for window in self.measured)
+
+    @property
+    def epochs_s(self) -> float:
+        """Seconds of the epochs that they are or stand for. Raises Unmeasured where there are none."""
+        return sum(window.epoch_s for window in self.measured)
 
     def missed(self, period_s: float | None) -> int:
         """Slots inside the measured windows that the watcher came too late for."""

@@ -68,7 +68,7 @@ class Case:
 
     @property
     def measured_s(self) -> float:
-        return float(sum(e["epoch_time_s"] for e in self.ended.epochs if not e["warmup"]))
+        return float(sum(e["epoch_time_s"] for e in self.ended.counted))
 
 
 def _stranger(case: Case) -> str | None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpubench.launch.epochs import EXTRAPOLATED
 from gpubench.launch.outcome import Outcome
 from gpubench.monitor.figures import Figures
 from gpubench.monitor.idle import PERIOD_S
@@ -16,8 +14,6 @@ ALONE = dict.fromkeys(OF_GROUPS, "the trial ran alone")
 """Columns of groups, and why a trial by itself has none."""
 RESERVED = "torch-reserved"
 """The source of memory where torch's own count stands in for the driver's."""
-ENERGY = ("energy_j", "energy_sampled_j")
-"""Means over the measured windows; where `steps` stand for an epoch, these are pieces of it."""
 
 
 def judge(ended: Outcome, seen: Figures, cap_mib: int | None) -> tuple[Any, str]:
@@ -48,21 +44,10 @@ def merge(
     """
     result = {k: v for k, v in (ended.result | seen.result).items() if v is not None}
     missing = {**(ALONE if alone else {}), **seen.missing, **ended.missing}
-    times = windows_an_epoch(ended)
-    for column in ENERGY:
-        if column in result:
-            result[column] *= times
-    pieces = result.get("epoch_time_source") == EXTRAPOLATED
-    measured = [e for e in ended.epochs if not e["warmup"]]
-    if pieces and "cpu_s_per_epoch" in result:
-        # Pieces differ in length, so their median means nothing.
-        spent = [seen.cpu_s_by_epoch[e["epoch"]] for e in measured]
-        result["cpu_s_per_epoch"] = times * statistics.fmean(s for s in spent if s is not None)
     if "gpu_util_pct" in result and "epoch_time_s" in result:
-        busy_s = result["epoch_time_s"]
-        if pieces:
-            busy_s = times * statistics.fmean(e["epoch_time_s"] for e in measured)
-        result["gpu_busy_s_per_epoch"] = result["gpu_util_pct"] / 100 * busy_s * len(gpu_uuids)
+        result["gpu_busy_s_per_epoch"] = (
+            result["gpu_util_pct"] / 100 * result["epoch_time_s"] * len(gpu_uuids)
+        )
     elif "gpu_util_pct" in missing:
         missing["gpu_busy_s_per_epoch"] = missing["gpu_util_pct"]
     reserved = result.get("gpu_mem_reserved_mib")
@@ -91,18 +76,6 @@ def merge(
     names = [c.name for c in MEASURED if c.name != "doubts" and (alone or c.name not in OF_GROUPS)]
     why = {**missing, **(dict.fromkeys(OF_GPUS, "the trial uses no GPU") if not gpu_uuids else {})}
     return result, {n: why.get(n, "not reported") for n in names if result.get(n) is None}
-
-
-def windows_an_epoch(ended: Outcome) -> float:
-    """How many of its measured windows, of their mean length, have an epoch's images: 1 for whole epochs.
-
-    What is scaled by it is work (CPU seconds, busy seconds, joules), which goes with the images. Time does not: an
-    epoch has one fill, however many steps follow.
-    """
-    if "images_per_epoch" not in ended.result:
-        return 1.0
-    images = [e["images"] for e in ended.epochs if not e["warmup"]]
-    return float(ended.result["images_per_epoch"] / statistics.fmean(images))
 
 
 def _less(result: Mapping[str, Any], reserved_mib: float) -> bool:

@@ -58,13 +58,13 @@ def progress_of(
 
 
 def _part(job: Job, progress: JobProgress) -> float:
-    """How much of its epochs a job has behind it, from 0 to 1."""
+    """How much of its epochs, or of its measured steps, a job has behind it, from 0 to 1."""
     if progress.filling:
         return 1.0
     if not progress.steps:
         return 0.0
     if job.trial.steps:
-        return progress.step / progress.steps if progress.measured else 0.0
+        return (progress.before + progress.step) / job.trial.steps if progress.measured else 0.0
     return (progress.epoch + progress.step / progress.steps) / max(1, job.trial.epochs)
 
 

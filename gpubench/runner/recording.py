@@ -13,13 +13,14 @@ from gpubench.datasets.facts import DataFacts
 from gpubench.environment import Machine
 from gpubench.experiment.plan import Job
 from gpubench.launch.attempt import Attempt
+from gpubench.launch.epochs import lacks_s
 from gpubench.launch.outcome import Outcome, outcome
 from gpubench.launch.trial_log import TrialLog
 from gpubench.monitor.figures import Figures, Window
 from gpubench.monitor.watcher import Watcher
 from gpubench.result import Record
 from gpubench.runner.doubts import Case, Neighbours, doubts
-from gpubench.runner.judging import judge, merge, provenance, windows_an_epoch
+from gpubench.runner.judging import judge, merge, provenance
 from gpubench.runner.resolve import Resolved
 from gpubench.runner.state import is_stale
 from gpubench.runner.together import ENERGY, Foreseen, Ran, compare, neighbours_on_gpus
@@ -109,8 +110,7 @@ def _judge(tried: Tried, known: Known, forced: tuple[Any, str] | None) -> _Judge
         forced=forced,
         last_words=TrialLog(tried.log).last_words(),
     )
-    windows = [Window(e["t0"], e["t1"], e["epoch"], not e["warmup"]) for e in ended.epochs]
-    seen = tried.watcher.figures(windows, _passed_mib(ended, resolved))
+    seen = tried.watcher.figures(windows_of(ended), _passed_mib(ended, resolved))
     status, reason = judge(ended, seen, t.gpu_mem_cap_mib)
     result, missing = merge(
         ended,
@@ -125,6 +125,20 @@ def _judge(tried: Tried, known: Known, forced: tuple[Any, str] | None) -> _Judge
     return _Judged(
         tried=tried, ended=ended, seen=seen, status=status, reason=reason, result=result, missing=missing
     )
+
+
+def windows_of(ended: Outcome) -> list[Window]:
+    """The epochs, for who watched. Those that figures are not of count as little as a warm-up."""
+    own = {e["epoch"] for e in ended.counted}
+    per_epoch = ended.result.get("images_per_epoch")
+    return [
+        Window(
+            e["t0"], e["t1"], e["epoch"], True, e["images"] / per_epoch, e["steady"], lacks_s(e, per_epoch)
+        )
+        if e["epoch"] in own and per_epoch
+        else Window(e["t0"], e["t1"], e["epoch"], e["epoch"] in own)
+        for e in ended.epochs
+    ]
 
 
 def _no_quality(job: Job) -> str:
@@ -174,11 +188,7 @@ def _compare(jobs: Sequence[_Judged], known: Known, foreseen: Foreseen) -> dict[
 
 def _joules(one: _Judged) -> dict[str, dict[str, float]]:
     """Joules an epoch of each whole GPU."""
-    times = windows_an_epoch(one.ended)
-    told = {"energy_j": one.seen.joules_by_gpu, "energy_sampled_j": one.seen.sampled_joules_by_gpu}
-    return {
-        column: {uuid: times * joules for uuid, joules in by_gpu.items()} for column, by_gpu in told.items()
-    }
+    return {"energy_j": one.seen.joules_by_gpu, "energy_sampled_j": one.seen.sampled_joules_by_gpu}
 
 
 def _estimated(one: _Judged, shares: Mapping[str, float | None]) -> None:
@@ -206,7 +216,7 @@ def _neighbours(jobs: Sequence[_Judged], place: int) -> Neighbours:
     on_same = [one for one in others if set(one.tried.resolved.cpu_ids) & cpus]
     # Of one whose CPUs reach beyond this job's nobody knows how much it did on these.
     within = all(set(one.tried.resolved.cpu_ids) <= cpus for one in on_same)
-    measured = [e for e in mine.ended.epochs if not e["warmup"]]
+    measured = mine.ended.counted
     spent = [one.tried.watcher.cpu_s(e["t0"], e["t1"]) for one in on_same for e in measured]
     usable = mine.tried.resolved.cpus * sum(e["t1"] - e["t0"] for e in measured)
     known = [one for one in spent if one is not None]
@@ -261,7 +271,7 @@ def _record(
             [known.idle_readings[uuid] for uuid in resolved.gpu_uuids if uuid in known.idle_readings],
         ),
         epochs=[
-            {k: v for k, v in e.items() if k not in ("t0", "t1")}
+            {k: v for k, v in e.items() if k not in ("t0", "t1", "steady")}
             | {
                 "cpu_s": seen.cpu_s_by_epoch.get(e["epoch"]),
                 "energy_j": seen.energy_j_by_epoch.get(e["epoch"]),

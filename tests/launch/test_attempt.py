@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 
 from scripted import Event, Scripted, Spec, epoch, hello, result
 
 from gpubench import environment
-from gpubench.launch.attempt import Attempt, Order, attempt
+from gpubench.launch.attempt import Attempt, Order, Progress, attempt
 from gpubench.monitor.watcher import Watcher
+
+SPEC: Spec = {"log": os.devnull, "batch_size": 4}
 
 
 class Edges(Watcher):
@@ -23,13 +26,7 @@ class Edges(Watcher):
 
 
 def tried(script: object, watcher: Watcher) -> Attempt:
-    spec: Spec = {
-        "ranks": 2,
-        "warmup_epochs": 1,
-        "batch_size": 4,
-        "data_spec": {"train_images": 8},
-        "log": "/none",
-    }
+    spec: Spec = SPEC | {"ranks": 2, "warmup_epochs": 1, "data_spec": {"train_images": 8}}
     launcher = Scripted(lambda _: script)  # type: ignore[arg-type,return-value]
     order = Order(spec=spec, watcher=watcher)
     (done,) = attempt([order], launcher, timeout_s=10, should_stop=lambda: False, look=lambda _: None)
@@ -49,6 +46,25 @@ def test_the_counters_are_read_as_the_first_measured_window_begins_whichever_ran
     tried(late_rank_0, watcher)
     warmed_up, first, second = watcher.seen[::2]
     assert (warmed_up, first, second) == (False, True, False)
+
+
+def test_steps_are_counted_over_all_measured_windows() -> None:
+    seen: list[Progress] = []
+
+    def trains(spec: Spec) -> Iterator[Event]:
+        yield from hello(spec)
+        for number in range(4):
+            yield from epoch(spec, number)
+        yield from result(spec)
+
+    def look(progress: Sequence[Progress]) -> None:
+        seen.extend(progress)
+
+    spec: Spec = SPEC | {"ranks": 1, "warmup_epochs": 2, "data_spec": {"train_images": 20}}
+    order = Order(spec=spec, watcher=Edges())
+    launcher = Scripted(lambda _: trains)  # type: ignore[arg-type,return-value]
+    attempt([order], launcher, timeout_s=10, should_stop=lambda: False, look=look)
+    assert (seen[-1].epoch, seen[-1].before) == (3, 5), "the warm-up's do not count"
 
 
 def test_what_only_the_view_wants_is_not_kept() -> None:

@@ -232,6 +232,7 @@ def test_a_row_says_all_that_is_known_of_its_epoch() -> None:
             "warmup": False,
             "t0": 250.0,
             "t1": 252.75,
+            "steady": pytest.approx((251.0, 252.0)),
             "epoch_time_s": 2.25,
             "steps": 3,
             "images": 3 * BATCH,

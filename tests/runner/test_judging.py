@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from gpubench.launch.epochs import EXTRAPOLATED
 from gpubench.launch.outcome import Outcome
 from gpubench.monitor.figures import Figures
 from gpubench.result import MEASURED
-from gpubench.runner.judging import judge, merge, provenance, windows_an_epoch
+from gpubench.runner.judging import judge, merge, provenance
 
 GPUS = ("GPU-00", "GPU-11")
 IDLE = {"GPU-00": 75.0, "GPU-11": 80.0}
@@ -53,35 +52,6 @@ def test_idle_power_of_one_gpu_alone_is_none() -> None:
     result, missing = merge(told(), Figures(), "ok", "", GPUS, {"GPU-00": 75.0}, {"GPU-11": "GPU 1 was hot"})
     assert "idle_power_w" not in result
     assert missing["idle_power_w"] == "GPU 1 was hot"
-
-
-def test_what_was_watched_over_some_steps_is_scaled_to_the_epoch() -> None:
-    # Pieces of 20, 20 and 10 steps of 16 images; an epoch has 80 steps, and takes less than four times as long.
-    pieces = [
-        {"epoch": 0, "warmup": True, "epoch_time_s": 9.0, "images": 160},
-        {"epoch": 1, "warmup": False, "epoch_time_s": 10.0, "images": 320},
-        {"epoch": 2, "warmup": False, "epoch_time_s": 10.0, "images": 320},
-        {"epoch": 3, "warmup": False, "epoch_time_s": 7.0, "images": 160},
-    ]
-    timed = {"epoch_time_s": 35.0, "epoch_time_source": EXTRAPOLATED, "images_per_epoch": 80 * 16}
-    ended = Outcome(status="ok", epochs=pieces, result=timed)
-    seen = Figures(
-        result={"energy_j": 100.0, "energy_sampled_j": 110.0, "cpu_s_per_epoch": 4.0, "gpu_util_pct": 50.0},
-        cpu_s_by_epoch={0: 9.0, 1: 4.0, 2: 4.0, 3: 2.0},
-    )
-    result, _ = merge(ended, seen, "ok", "", GPUS, IDLE, {})
-    more = 80 / 50
-    assert result["energy_j"] == pytest.approx(3 * 100 * more)
-    assert result["energy_sampled_j"] == pytest.approx(3 * 110 * more)
-    assert result["cpu_s_per_epoch"] == pytest.approx((4 + 4 + 2) * more)
-    assert result["gpu_busy_s_per_epoch"] == pytest.approx(0.5 * (10 + 10 + 7) * more * 2)
-    assert windows_an_epoch(ended) == pytest.approx(3 * more)
-
-
-def test_a_whole_epoch_is_one_window() -> None:
-    epochs = [{"epoch": i, "warmup": i == 0, "epoch_time_s": 10.0, "images": 96} for i in range(3)]
-    assert windows_an_epoch(Outcome(status="ok", epochs=epochs, result={"images_per_epoch": 96})) == 1
-    assert windows_an_epoch(Outcome(status="failed", epochs=epochs)) == 1
 
 
 def test_energy_to_an_accuracy_is_that_of_its_epochs_the_first_included() -> None:

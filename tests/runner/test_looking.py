@@ -110,6 +110,14 @@ def test_a_trial_of_so_many_steps_has_no_epochs_and_begins_with_the_measured_one
     assert measuring.left_s == pytest.approx(3 * 30 + 7)
 
 
+def test_of_several_pieces_all_steps_count() -> None:
+    unit = a_unit(steps="1000")
+    first = shown(unit, [Progress(epoch=1, step=19, steps=20, measured=True)], [])
+    assert first.left_s == pytest.approx(100 - 30 + 7), "a fiftieth of the way, not all but the end"
+    later = shown(unit, [Progress(epoch=13, step=10, steps=20, before=240, measured=True)], [])
+    assert later.left_s == pytest.approx(3 * 30 + 7)
+
+
 def test_between_two_epochs_it_evaluates_where_an_accuracy_is_asked_for() -> None:
     between = [Progress(epoch=1, steps=1000, measured=True, between=True)]
     assert shown(a_unit(until_top1="70"), between, []).note == "evaluating"
