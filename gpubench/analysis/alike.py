@@ -66,8 +66,8 @@ def telling(rows: Sequence[Row], free: Collection[str]) -> list[str]:
     return found
 
 
-def same_workload(row: Row, other: Row, *axes: str, tied: Collection[str] = ()) -> bool:
-    """Whether two rows of one machine differ in nothing but `axes` and what may move along them.
+def likeness(row: Row, *axes: str, tied: Collection[str] = ()) -> Hashable:
+    """Equal in rows of one machine that differ in nothing but `axes` and what may move along them.
 
     `axes`: of MOVES, or any trial field. `tied`: the fields that the experiment put on one axis with those; without,
     only the learning rate and the length of training move with the batch size, and GPU ids, strategy and loaders left
@@ -75,9 +75,7 @@ def same_workload(row: Row, other: Row, *axes: str, tied: Collection[str] = ()) 
     """
     own = {*tied, "lr", *LENGTH, *(DEVICES if COUNTS & set(axes) else ())}
     free = set(axes).union(*(movable(axis, own) for axis in axes))
-    if machine(row) != machine(other):
-        return False
-    return workload(row, CANDIDATES, free) == workload(other, CANDIDATES, free)
+    return machine(row), workload(row, CANDIDATES, free)
 
 
 def fair_step(before: Row, after: Row) -> bool:

@@ -66,12 +66,12 @@ def merge_repeats(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """One row a configuration, in order of first appearance.
 
     Rows are repeats of each other if they agree in config_id, group, job and machine, and in the CPUs and loaders that
-    they got there. Figures are medians over
-    those that ended ok. Adds `repeats` (how many those are), `reached` (how many of them a top-1 to reach), `endings`
-    ("ok", or "2 ok, 1 failed"), `not_ok` (the rows of the others), and the doubt `spread` where epoch times lie far
-    apart. `doubt_texts` holds the sentences of all repeats, a tuple a code, and `epoch_times_s` the times that the
-    median is of. Jobs of one group agree in `group_id` (the least of their repeats'), and what was found out about
-    it, `together`, is the first ok repeat's but for `gain_range`, which holds those of all.
+    they got there. Figures are medians over those that ended ok. Adds `runs` (the rows that ended ok), `not_ok` (the
+    others), `repeats` (how many ended ok), `reached` (how many of them a top-1 to reach), `endings` ("ok", or "2 ok, 1
+    failed"), and the doubt `spread` where epoch times lie far apart. `doubt_texts` holds the sentences of all repeats,
+    a tuple a code, and `epoch_times_s` the times that the median is of. Jobs of one group agree in `group_id` (the
+    least of their repeats'), and what was found out about it, `together`, is the first ok repeat's but for
+    `gain_range`, which holds those of all.
     Medians of quotients are no quotients of medians, so slowdowns are worked out from the merged times, and the
     overlap gain of a group from the merged slowdowns of its jobs. Where nothing is repeated, all stays as stored.
     """
@@ -120,6 +120,7 @@ def _merge(same: Sequence[Row]) -> dict[str, Any]:
     merged["reached"] = sum(row.get("time_to_top1_s") is not None for row in good)
     merged["reason"] = next((row["reason"] for row in bad if row.get("reason")), None)
     merged["doubts"] = _codes(same)
+    merged["runs"] = tuple(good)
     merged["not_ok"] = tuple(bad)
     merged["doubt_texts"] = _doubt_texts(same)
     merged["group_id"] = min((row["group_id"] for row in same if row.get("group_id")), default=None)

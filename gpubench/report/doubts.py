@@ -28,7 +28,8 @@ def _smaller(figures: Sequence[float]) -> float:
 
 
 def _larger_share(figures: Sequence[float]) -> float:
-    return figures[0] / max(figures[1], 1.0)
+    """Of the second figure, which another version's sentence may not tell."""
+    return figures[0] / max(figures[1], 1.0) if len(figures) > 1 else figures[0]
 
 
 def _smaller_share(figures: Sequence[float]) -> float:
@@ -36,20 +37,25 @@ def _smaller_share(figures: Sequence[float]) -> float:
 
 
 def _further_apart(figures: Sequence[float]) -> float:
-    return abs(figures[1] - figures[0]) / max(figures[0], 1.0)
+    return abs(figures[1] - figures[0]) / max(figures[0], 1.0) if len(figures) > 1 else figures[0]
 
 
-SEVERITY: Mapping[str, Callable[[Sequence[float]], float]] = {
-    "short-epochs": _smaller,
-    "short-window": _smaller,
-    "faster-together": _smaller,
-    "low-clock": _smaller_share,
-    "near-limit": _larger_share,
-    "cpu-starved": _larger_share,
-    "beyond-turns": _larger_share,
-    "energy": _further_apart,
+SEVERITY: Mapping[tuple[str, str], Callable[[Sequence[float]], float]] = {
+    ("short-epochs", ""): _smaller,
+    ("short-steps", ""): _smaller_share,
+    ("short-window", ""): _smaller,
+    ("faster-together", ""): _smaller,
+    ("low-clock", ""): _smaller_share,
+    ("near-limit", ""): _larger_share,
+    ("cpu-starved", ""): _larger_share,
+    ("beyond-turns", ""): _larger_share,
+    ("energy", ""): _further_apart,
+    ("other-load", "other work on the host left"): _smaller_share,
 }
-"""Code -> how bad a doubt is, by the figures of its sentence. Of the others, a larger first figure is worse."""
+"""Code and first words of a sentence -> how bad the doubt is, by its figures. Else a larger first one is worse."""
+
+PLURAL = re.compile(r"^( \w+)s\b")
+"""The noun that follows a figure: `1 step` and `20 steps` are the same words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,17 @@ class _Said:
     @property
     def numbers(self) -> tuple[float, ...]:
         return tuple(float(figure.replace(",", "")) for figure in self.figures)
+
+    @property
+    def alike(self) -> tuple[str, ...]:
+        """The words, whether they are of one or of many."""
+        return tuple(PLURAL.sub(r"\1", words) for words in self.words)
+
+    def severity(self, code: str) -> float:
+        ranks = (
+            rank for (own, first), rank in SEVERITY.items() if own == code and self.text.startswith(first)
+        )
+        return next(ranks, _larger)(self.numbers)
 
 
 def doubts(rows: Sequence[Row], fields: Sequence[str]) -> list[str]:
@@ -89,7 +106,7 @@ def _of_one(code: str, some: Sequence[Row], rows: Sequence[Row], fields: Sequenc
         texts = (row.get("doubt_texts") or {}).get(code, ())
         for text in texts:
             said = _taken_apart(row, text)
-            alike.setdefault(said.words, []).append(said)
+            alike.setdefault(said.alike, []).append(said)
         untold += [] if texts else [row]
     notes = [f"Doubt {code}: {_sentence(code, said, rows, fields)}" for said in alike.values()]
     return [*notes, *([f"Doubt {code} ({which(untold, rows, fields)})"] if untold else [])]
@@ -108,20 +125,19 @@ def _sentence(code: str, said: Sequence[_Said], rows: Sequence[Row], fields: Seq
     ]
     if not differ:
         return f"{said[0].text} ({which(_rows(said), rows, fields)})"
-    severity = SEVERITY.get(code, _larger)
-    worst = max(said, key=lambda one: severity(one.numbers))
+    worst = max(said, key=lambda one: one.severity(code))
     if len(differ) > 1:
         return f"{worst.text} ({_where(worst.row, _rows(said), rows, fields, quoted=True)})"
     (place,) = differ
     ends = sorted(
         (pick(said, key=lambda one: one.numbers[place]) for pick in (min, max)),
-        key=lambda one: severity(one.numbers),
+        key=lambda one: one.severity(code),
         reverse=True,
     )
     worst = ends[0]
     figures = list(worst.figures)
     figures[place] = " to ".join(end.figures[place] for end in ends)
-    text = "".join(part for pair in zip(worst.words, [*figures, ""], strict=True) for part in pair)
+    text = "".join(part for pair in zip(ends[-1].words, [*figures, ""], strict=True) for part in pair)
     return f"{text} ({_where(worst.row, _rows(said), rows, fields)})"
 
 

@@ -54,11 +54,11 @@ def alike(
         if why is not None:
             out[_attempt(record)] = why
     kept = [record for record in stored if _attempt(record) not in out]
-    known = {(record.trial_id, record.machine_key) for record in kept}
+    without = now.keys() - {(record.trial_id, record.machine_key) for record in kept}
     lost = {
         record.trial_id: out[_attempt(record)]
         for record in stored
-        if _attempt(record) in out and (record.trial_id, record.machine_key) in now.keys() - known
+        if _attempt(record) in out and (record.trial_id, record.machine_key) in without
     }
     return kept, lost
 

@@ -130,8 +130,8 @@ def _short_steps(case: Case) -> str | None:
         return None
     wave = max(1, case.resolved.workers // case.resolved.processes)
     return (
-        f"the epoch is extrapolated from {pieces[0]['steps']} steps, too few to tell how long one takes once the "
-        f"loaders run evenly: use --steps {2 * wave} or more, or whole epochs (--epochs)"
+        f"the epoch is extrapolated from {many(pieces[0]['steps'], 'step')}, too few to tell how long one takes "
+        f"once the loaders run evenly: use --steps {2 * wave} or more, or whole epochs (--epochs)"
     )
 
 
@@ -170,7 +170,7 @@ def _retries(case: Case) -> str | None:
     if not retries:
         return None
     return (
-        f"the allocator ran out of memory and had to free some {retries:.0f} times, which takes time; "
+        f"the allocator ran out of memory and had to free some {many(round(retries), 'time')}, which takes time; "
         "use a smaller batch"
     )
 

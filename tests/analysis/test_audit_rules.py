@@ -1,6 +1,7 @@
 """The twelve rules, each kept, broken and not decidable."""
 
 import random
+import sys
 
 import pytest
 from hypothesis import given
@@ -290,3 +291,47 @@ def test_every_rule_says_something_of_any_folder():
             assert not finding.text.endswith("."), rule.title
     assert [rule.number for rule in RULES] == list(range(1, 13))
     assert {finding.verdict for _, finding in audit(empty)} <= {"not decidable"}
+
+
+@pytest.mark.parametrize("split", [{"cpus": 4}, {"workers": 8}], ids=str)
+def test_runs_under_two_allowances_are_no_three_runs(split):
+    """What a trial that left CPUs or loaders to the machine got of them tells its runs apart, as in every table."""
+    small, large = seeds(64, 60, 60.1, 60.2), seeds(128, 60, 60.1, 60.2)
+    assert found(accuracy.holds_while_scaling, *small, *large)[0] == "kept"
+    unlike = [large[0] | split, *large[1:]]
+    verdict, text = found(accuracy.holds_while_scaling, *small, *unlike)
+    assert verdict == "not decidable"
+    assert "fewer than 3 runs" in text
+
+
+def calls(check, rows):
+    """How many functions a rule calls."""
+    counted = 0
+
+    def count(_frame, event, _arg):
+        nonlocal counted
+        counted += event in ("call", "c_call")
+
+    told = facts(*rows)
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        check(told)
+    finally:
+        sys.setprofile(before)
+    return counted
+
+
+@pytest.mark.parametrize(
+    ("check", "rows"),
+    [
+        (accuracy.holds_while_scaling, lambda n: [r for i in range(n) for r in (row(64, lr=i), row(128, lr=i))]),
+        (fairness.nothing_flattered,
+         lambda n: [r for i in range(n) for r in (row(lr=i, seed=i), row(64, 2, input_size=i))]),
+        (fairness.nothing_flattered,
+         lambda n: [row(64, 2, strategy=s, input_size=i + n * (s == "dp")) for i in range(n) for s in ("dp", "ddp")]),
+    ],
+    ids=["runs of a row", "one device", "dp alone"],
+)  # fmt: skip
+def test_the_work_grows_with_the_rows_not_with_their_square(check, rows):
+    assert calls(check, rows(200)) < 2.5 * calls(check, rows(100))

@@ -56,6 +56,12 @@ def test_without_the_rows_alone_the_stored_range_counts_unless_two_epochs_made_i
     assert (words(two), two[0]["together"]["gain_range"]) == ("partly parallel", None)
 
 
+def test_one_row_alone_of_two_is_not_enough_for_a_range_of_their_own():
+    stored = [0.05, 0.2]
+    found = judged(jobs(18.0, iqr=3.0, stored_range=stored), alone()[:1])
+    assert tuple(found[0]["together"]["gain_range"]) == tuple(stored)
+
+
 def test_one_job_of_two_epochs_leaves_none_of_its_group_a_range():
     mixed = jobs(18.0, stored_range=[0.05, 0.2])
     mixed[1]["epochs_measured"] = 2

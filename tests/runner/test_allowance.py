@@ -63,6 +63,21 @@ def test_unlike(attempt: Record, why: str | None) -> None:
     assert unlike(attempt, NOW) == why
 
 
+def test_what_the_machine_gives_is_gone_through_once_however_many_attempts_there_are() -> None:
+    class Counted(dict[Any, Any]):
+        gone_through = 0
+
+        def keys(self) -> Any:
+            self.gone_through += 1
+            return super().keys()
+
+    records = [stored(cpus=1, trial_id=f"t{n}") for n in range(20)]
+    now = Counted({(one.trial_id, one.machine_key): NOW for one in records})
+    kept, lost = alike(records, now)
+    assert (kept, len(lost)) == ([], 20)
+    assert now.gone_through <= 1
+
+
 def test_an_earlier_attempt_that_is_alike_counts_and_foreign_ones_stay() -> None:
     own, later = stored(attempt=1), stored(cpus=1, attempt=2, started_at="2026-11-20 10:00:00")
     elsewhere = stored(cpus=1, machine_key="another", started_at="2026-11-20 11:00:00")

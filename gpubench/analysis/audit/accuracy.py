@@ -148,8 +148,8 @@ def _steps(facts: Facts) -> tuple[list[Step], int, bool]:
                         table=table,
                         before=before,
                         after=row,
-                        top1_before=_top1(table.runs(before)),
-                        top1_after=_top1(table.runs(row)),
+                        top1_before=_top1(before["runs"]),
+                        top1_after=_top1(row["runs"]),
                     )
                 )
     return steps, aimed, unlearned

@@ -64,15 +64,6 @@ class Shown:
         """Rows that ended ok, jobs of groups among them, repeats merged."""
         return [row for row in merge_repeats(self.rows) if row["status"] == "ok"]
 
-    def runs(self, row: Row) -> list[Row]:
-        """The rows that ended ok of which `row`, of a trial alone, was merged: one a repeat."""
-        config = row.get("config_id")
-        if config is None:
-            return [row]
-        return [
-            one for one in solo(self.ok) if one.get("config_id") == config and machine(one) == machine(row)
-        ]
-
     @cached_property
     def merged(self) -> list[dict[str, Any]]:
         """Rows that ended ok and ran alone, repeats merged."""

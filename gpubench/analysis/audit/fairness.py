@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 
-from gpubench.analysis.alike import same_workload
+from gpubench.analysis.alike import likeness
 from gpubench.analysis.audit.facts import (
     NOTHING,
     Facts,
@@ -98,7 +98,7 @@ def nothing_flattered(facts: Facts) -> Finding:
         )
     for table in facts.tables:
         several = [row for row in table.own if devices(row) > 1]
-        bare = [row for row in several if not _has_single(row, facts.alone, table.tied(*SCALED))]
+        bare = _without_single(several, facts.alone, table.tied(*SCALED))
         if bare:
             # Only a table that varies the devices claims what several of them bring.
             claims = len({devices(row) for row in table.own}) > 1
@@ -170,11 +170,11 @@ def _but_breakdown(row: Row) -> tuple[object, ...]:
 def _dp_alone(facts: Facts) -> list[str]:
     """Models of which some workload ran on several GPUs under DataParallel and nothing else."""
     several = [row for row in facts.alone if devices(row) > 1 and row.get("device") != "cpu"]
-    others = [row for row in several if row.get("strategy") != "dp"]
+    others = {likeness(row, *SCALED) for row in several if row.get("strategy") != "dp"}
     found = [
         str(row.get("model"))
         for row in several
-        if row.get("strategy") == "dp" and not any(same_workload(row, other, *SCALED) for other in others)
+        if row.get("strategy") == "dp" and likeness(row, *SCALED) not in others
     ]
     return list(dict.fromkeys(found))
 
@@ -206,6 +206,7 @@ def _uncompared(table: Shown) -> list[Row]:
     return [row for row in table.own if id(row) not in compared]
 
 
-def _has_single(row: Row, rows: Sequence[Row], tied: Collection[str]) -> bool:
-    """Whether a row on one device does the same work. `tied`: fields that move with devices or batch size."""
-    return any(devices(other) == 1 and same_workload(row, other, *SCALED, tied=tied) for other in rows)
+def _without_single(several: Sequence[Row], rows: Sequence[Row], tied: Collection[str]) -> list[Row]:
+    """Those of which no row on one device does the same work. `tied`: fields that move with devices or batch size."""
+    single = {likeness(row, *SCALED, tied=tied) for row in rows if devices(row) == 1} if several else set()
+    return [row for row in several if likeness(row, *SCALED, tied=tied) not in single]
