@@ -277,7 +277,8 @@ def tell_host_load(machine: environment.Machine, view: live.View) -> None:
         return  # each row says that its CPU use is not known, and `gpubench doctor` why
     if busy > host_load.BUSY_PCT:
         view.say(
-            f"other work uses {busy:.0f} % of the CPUs, so times will be doubtful; wait until it ends (top shows it)"
+            f"other work uses {busy:.0f} % of the CPUs, so times will be doubtful; "
+            "better start again when it has ended (top shows it)"
         )
 
 
@@ -347,7 +348,12 @@ def finish(work: Sweep, planned: Sequence[Planned], summary: Summary, view: live
             if job.trial_id not in work.measured:  # a group may have been measured again: that was told then
                 emit(ran[job.trial_id], mode)
     if summary.interrupted:
-        view.say("stopped; to continue, run the same command again")
+        if work.settings.fresh:  # the same command would begin anew, and without --fresh the older rows count
+            view.say(
+                "stopped; rows that were not reached are older ones; the same command measures all of them anew"
+            )
+        else:
+            view.say("stopped; to continue, run the same command again")
     elif summary.ran == 0:
         view.say(
             f"nothing left to do: {summary.reused} done, {summary.skipped} skipped, {summary.failed} failed before"

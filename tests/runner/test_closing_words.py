@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gpubench.runner import command
-from gpubench.runner.sweep import Summary
+from gpubench.runner.sweep import Settings, Summary
 
 
 @pytest.mark.parametrize("mode", ["quiet", "json"])
@@ -23,4 +23,27 @@ def test_without_a_table_the_way_to_the_reasons_is_named(
     assert said == [
         "1 failed: the reasons are below gpubench table out/x; --retry failed,timeout runs them again"
     ]
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("fresh", "words"),
+    [
+        (False, "to continue, run the same command again"),
+        (True, "the same command measures all of them anew"),
+    ],
+)
+def test_what_goes_on_after_a_stop_is_said(
+    fresh: bool, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With --fresh nothing is gone on with: the finished trials would be measured again."""
+    said: list[str] = []
+    work: Any = SimpleNamespace(
+        bench=SimpleNamespace(results=SimpleNamespace(folder=Path("out/x"))),
+        settings=Settings(fresh=fresh),
+    )
+    view: Any = SimpleNamespace(say=said.append)
+    command.finish(work, [], Summary(ran=1, interrupted=True), view, "quiet")
+    assert said[0].startswith("stopped; ")
+    assert said[0].endswith(words)
     capsys.readouterr()

@@ -40,7 +40,9 @@ def test_a_busy_host_is_worth_one_line(one_cpu: Machine) -> None:
     assert time.monotonic() - began < 0.6
     (line,) = view.lines
     assert line.startswith("other work uses ")
-    assert line.endswith(" % of the CPUs, so times will be doubtful; wait until it ends (top shows it)")
+    assert line.endswith(
+        " % of the CPUs, so times will be doubtful; better start again when it has ended (top shows it)"
+    )
     assert int(line.split()[3]) > 80
 
 
