@@ -234,7 +234,7 @@ def test_no_piece_finds_batches_that_another_has_left(train):
 # ---------------------------------------------------------------- data wait
 
 
-def starved(ran, ranks):
+def starved(ran, ranks, *, least):
     """The trial starves for as long as the rank whose images come slowly, not for the mean of the ranks."""
     assert ran.status == "ok", ran.reason
     slow_s = (
@@ -245,25 +245,25 @@ def starved(ran, ranks):
         assert len(own) == ranks
         assert own[0] < 0.5 * own[1], "the first rank's images are there: it waits for the other's gradients"
         assert max(own) <= epoch["data_wait_s"] <= sum(own)
-        # Its worker goes on while the host launches a step, so a part of what it sleeps is no wait: on two H200s
-        # 0.05 of the 0.24 s that a batch takes.
-        assert 0.6 * slow_s < epoch["data_wait_s"] <= epoch["epoch_time_s"]
+        assert least * slow_s < epoch["data_wait_s"] <= epoch["epoch_time_s"]
     measured = ran.outcome.epochs[1]
     share = 100 * measured["data_wait_s"] / measured["epoch_time_s"]
     assert ran.outcome.result["data_wait_pct"] == pytest.approx(share)
-    assert share > 60
+    assert share > 100 * least - 10
 
 
 STARVED = {"model": MODELS + "second_rank_starves", "train_images": 64, "batch_size": 16, "workers": 2}
 
 
 def test_one_rank_that_starves_stalls_all(train):
-    starved(train(**STARVED, ranks=2, cpus=2), 2)
+    starved(train(**STARVED, ranks=2, cpus=2), 2, least=0.8)
 
 
 @pytest.mark.multigpu
 def test_one_rank_that_starves_stalls_all_gpus(train):
-    starved(train(**STARVED, device="cuda", gpus=2, strategy="ddp", cpus=4), 2)
+    # The worker goes on while the host launches a step, so a part of what it sleeps is no wait: 0.05 of the 0.24 s
+    # that a batch takes, on two H200s.
+    starved(train(**STARVED, device="cuda", gpus=2, strategy="ddp", cpus=4), 2, least=0.7)
 
 
 def test_a_slow_loader_reads_as_data_wait(train):
