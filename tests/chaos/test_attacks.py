@@ -23,13 +23,16 @@ SEED = 7
 AT_ONCE = 3
 PATIENCE = 3.0
 """Several attacks share the CPUs, perhaps with other tests."""
+LONGEST_DELAY_S = 0.8
+"""After a moment's beginning: a trial of these sweeps takes longer on any machine, as a rule."""
+TRIES = 4
 
 SHORT: tuple[tuple[str, str, int], ...] = (
     ("stop-server", "plain", 1),
     ("stop-rank", "ddp", 1),
     ("kill-maker", "images", 0),
     ("full-results", "plain", 1),
-    ("kill-parent", "group", 2),
+    ("kill-parent", "group", 1),
     ("term-parent", "ddp", 0),
     ("kill-server", "plain", 1),
     ("term-leader", "plain", 0),
@@ -49,9 +52,18 @@ def attacks() -> Iterator[dict[str, Future[Found]]]:
 
 
 def made(kind: str, sweep: str, stored: int) -> Found:
-    """The attack, at a moment that changes neither between runs nor with the others in the list."""
+    """The attack, at a moment that changes neither between runs nor with the others in the list.
+
+    Once more, with half the delay, where the sweep was quicker than the moment: how quick it is, the machine decides.
+    """
     drawn = with_moment(SEED, zlib.crc32(kind.encode()), sweeps.BY_NAME[sweep], BY_NAME[kind])
-    return attack_once(replace(drawn, stored=stored), PATIENCE)
+    attack = replace(drawn, stored=stored, delay_s=min(drawn.delay_s, LONGEST_DELAY_S))
+    for _ in range(TRIES - 1):
+        found = attack_once(attack, PATIENCE)
+        if found.struck:
+            return found
+        attack = replace(attack, delay_s=attack.delay_s / 2)
+    return attack_once(attack, PATIENCE)
 
 
 @pytest.mark.timeout(900)
