@@ -23,7 +23,7 @@ SEED = 7
 AT_ONCE = 3
 PATIENCE = 3.0
 """Several attacks share the CPUs, perhaps with other tests."""
-LONGEST_DELAY_S = 0.8
+LONGEST_DELAY_S = 0.4
 """After a moment's beginning: a trial of these sweeps takes longer on any machine, as a rule."""
 TRIES = 4
 
