@@ -214,7 +214,8 @@ MEASURED: tuple[Column, ...] = (
     Column(
         "sharing",
         "",
-        "parallel, partly parallel, merely concurrent, or between two of them: the verdict on overlap_gain",
+        "parallel, partly parallel, merely concurrent, or between two of them: the verdict on overlap_gain; "
+        "perhaps: too few epochs to tell how sure it is",
         "sharing",
     ),
     Column("full_together", "", "what was full while the jobs ran together, as cpu+input", "full together"),

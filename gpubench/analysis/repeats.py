@@ -10,7 +10,7 @@ from typing import Any
 from gpubench import result
 from gpubench.analysis.slowdown import overlap_gain, slowdown, undecidable, word
 from gpubench.analysis.varied import Row, machine, unit
-from gpubench.result import Column
+from gpubench.result import FEWEST_TIMES, Column
 
 Place = tuple[str, Any, Any, Any]
 """Machine, CPUs, loaders; what the jobs beside it got."""
@@ -184,10 +184,9 @@ def _compare(jobs: Sequence[dict[str, Any]]) -> None:
         return
     stored = [(row.get("together") or {}).get("undecidable") for row in jobs]
     why_not = next(filter(None, stored), None) or undecidable(slowdowns, jobs)
+    known = [ends for row in jobs if (ends := (row.get("together") or {}).get("gain_range"))]
     # One job's time of one repeat, beside another's of another, may give a gain that no repeat had.
-    ranges = [(row.get("together") or {}).get("gain_range") or () for row in jobs]
-    ends = [gain, *(end for one in ranges for end in one)]
-    found = [min(ends), max(ends)]
+    found = _around([gain, *(end for ends in known for end in ends)]) if known else None
     for row in jobs:
         row["overlap_gain"], row["sharing"] = gain, word(gain, found, why_not)
         if row.get("together"):
@@ -201,12 +200,19 @@ def _undecided(rows: Sequence[Row]) -> str | None:
 
 
 def _gain_range(rows: Sequence[Row]) -> list[float] | None:
-    """From the lowest overlap gain to the highest, of all these repeats; None where none is known."""
-    ends: list[float] = []
-    for row in rows:
-        gain = row.get("overlap_gain")
-        ends += (row.get("together") or {}).get("gain_range") or ([] if gain is None else [gain])
-    return [min(ends), max(ends)] if ends else None
+    """From the lowest overlap gain to the highest, of all these repeats; None where that is not known.
+
+    Gains without ranges of their own spread from FEWEST_TIMES repeats on, as epoch times do: two tell no spread.
+    """
+    gains = [row["overlap_gain"] for row in rows if row.get("overlap_gain") is not None]
+    own = [ends for row in rows if (ends := (row.get("together") or {}).get("gain_range"))]
+    if not own and len(gains) < FEWEST_TIMES:
+        return None
+    return _around([*gains, *(end for ends in own for end in ends)])
+
+
+def _around(gains: Sequence[float]) -> list[float]:
+    return [min(gains), max(gains)]
 
 
 def _codes(rows: Sequence[Row], *more: str) -> str | None:

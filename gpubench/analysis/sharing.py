@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from gpubench.analysis.slowdown import PERHAPS, WORDS
 from gpubench.analysis.varied import Row
 from gpubench.analysis.words import MINUS, listed
 from gpubench.rounding import half_up
@@ -213,7 +214,8 @@ def sentence(
     said = f"{word} (overlap gain {_digits(gain, 2)}{between}{of})"
     if not resources:
         return said
-    return f"{said}: {_room(resources, slowdowns) if word == 'parallel' else _culprits(resources, word)}"
+    nobody_waited = word.removeprefix(PERHAPS) == WORDS[-1]
+    return f"{said}: {_room(resources, slowdowns) if nobody_waited else _culprits(resources, word)}"
 
 
 def _culprits(resources: Sequence[Resource], word: str) -> str:

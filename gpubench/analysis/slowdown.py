@@ -11,6 +11,8 @@ PARALLEL = 0.9
 CONCURRENT = 0.1
 WORDS = ("merely concurrent", "partly parallel", "parallel")
 """The verdicts, from the least overlap to the most."""
+PERHAPS = "perhaps "
+"""Before a verdict whose doubt nobody knows: too few epochs, or a figure of a published log."""
 IMPOSSIBLE = 0.8
 """A job that takes less than this of its time alone was not sped up by its neighbours."""
 
@@ -68,19 +70,25 @@ def word(
 ) -> str | None:
     """The verdict on a group, as everything that prints one has it; None where there is none.
 
-    `gain_range`: its lowest and highest overlap gain, where they are known. `undecidable`: why the figures allow no
-    verdict.
+    `gain_range`: its lowest and highest overlap gain; where they are not known, the verdict is one that chance may have
+    made, and says so. `undecidable`: why the figures allow no verdict.
     """
     if gain is None or undecidable:
         return None
-    found = possible(gain, gain_range)
+    if gain_range is None:
+        return f"{PERHAPS}{verdict(gain)}"
+    found = possible(gain_range)
     return found[0] if len(found) == 1 else f"between {found[0]} and {found[-1]}"
 
 
-def possible(gain: float, gain_range: Sequence[float] | None = None) -> tuple[str, ...]:
-    """The verdicts that an overlap gain with its range leaves possible, from the least overlap to the most."""
-    low, high = gain_range or (gain, gain)
-    ends = WORDS.index(verdict(low)), WORDS.index(verdict(high))
+def possible(gain_range: Sequence[float] | None) -> tuple[str, ...]:
+    """The verdicts that the range of an overlap gain leaves possible, from the least overlap to the most.
+
+    All of them where nobody knows the range.
+    """
+    if gain_range is None:
+        return WORDS
+    ends = WORDS.index(verdict(gain_range[0])), WORDS.index(verdict(gain_range[1]))
     return WORDS[ends[0] : ends[1] + 1]
 
 

@@ -17,20 +17,23 @@ Alone = Mapping[tuple[Any, ...], Row]
 def judged(rows: Sequence[dict[str, Any]], alone: Iterable[Row]) -> list[dict[str, Any]]:
     """The same rows in the same order; those of groups with `sharing` and `full_together` as this version finds them.
 
-    Records keep what the version that measured them found. Rows of one group agree in `varied.unit` and machine.
-    `alone`: rows among which those are that the jobs were compared with. What they leave open stays as stored.
+    Records keep what the version that measured them found. Rows of one group agree in `varied.unit` and machine; of a
+    published log they have no unit, and no range. `alone`: rows among which those are that the jobs were compared with.
+    What they leave open stays as stored.
     """
     solos = {_key(row["trial_id"], row, row.get("epoch_time_s")): row for row in alone}
     jobs: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         jobs.setdefault((unit(row), machine(row)), []).append(row)
-    return [_judged(row, jobs[own, machine(row)], solos) if (own := unit(row)) else row for row in rows]
+    return [_judged(row, jobs[unit(row), machine(row)], solos) for row in rows]
 
 
 def _judged(row: dict[str, Any], jobs: Sequence[Row], alone: Alone) -> dict[str, Any]:
     facts = row.get("together") or {}
-    if row.get("overlap_gain") is None or not facts:
+    if row.get("overlap_gain") is None:
         return row
+    if not facts or unit(row) is None:
+        return {**row, "sharing": word(row["overlap_gain"], None, facts.get("undecidable"))}
     missing = dict(row.get("missing") or {})
     found = {**facts, "gain_range": _range(jobs, alone)}
     if facts.get("resources"):

@@ -1,8 +1,8 @@
 """How good predictions have been: what was foretold of groups, against what was measured. Pure.
 
 A predicted verdict is right where the measured one is the same single word, and wrong where that is ruled out by what
-was measured. Where the measured one lies between two words and the predicted one may be true, it is neither; nor is
-one of a group whose figures allow no verdict.
+was measured. Where the measured one lies between two words and the predicted one may be true, or where nobody knows
+how sure it is, it is neither; nor is one of a group whose figures allow no verdict.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class TrackRecord:
     verdicts_right: int
     """Of `groups`: those in which it was right."""
     undecided: int = 0
-    """Beside `groups`: those measured between two verdicts, of which the predicted one may be true."""
+    """Beside `groups`: those whose measured verdict is not sure, and does not rule out the predicted one."""
     without_verdict: int = 0
     """Beside `groups`: those whose figures allow no verdict."""
 
@@ -96,7 +96,7 @@ def _outcome(predicted: str, job: Row) -> Outcome:
     """How a predicted verdict fared in the group of this job."""
     if job.get("sharing") is None:
         return "none"
-    words = possible(job["overlap_gain"], (job.get("together") or {}).get("gain_range"))
+    words = possible((job.get("together") or {}).get("gain_range"))
     if predicted not in words:
         return "wrong"
     return "right" if len(words) == 1 else "undecided"

@@ -165,9 +165,11 @@ def _verdict(rows: Sequence[Row]) -> str:
 
 
 def _origin(rows: Sequence[Row]) -> str:
-    """That the figures are of one process each, and how many epochs; empty where all jobs were repeated."""
+    """That the figures are of one process each, and how many epochs. Where all jobs were repeated, only what these
+    repeats leave unknown."""
     if min(row.get("repeats") or 1 for row in rows) > 1:
-        return ""
+        known = (rows[0].get("together") or {}).get("gain_range")
+        return "" if known else "too few repeats and epochs to tell how far it spreads"
     logs = {str(row["source"]) for row in rows if row.get("source")} - {"measured"}
     if logs:
         return f"each time is one figure of a {listed(sorted(logs))}"

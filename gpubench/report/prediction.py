@@ -202,7 +202,8 @@ def _verdicts(record: TrackRecord) -> str:
         )
     if record.undecided:
         count = many(record.undecided, "group")
-        parts.append(f"it is not decided for {count}, whose measured verdict lies between two of the words")
+        whether = "it" if record.groups else "whether the predicted verdict was right"
+        parts.append(f"{whether} is not decided for {count}, whose measured verdict is not sure")
     if record.without_verdict:
         count = many(record.without_verdict, "group")
         parts.append(f"{count} {'has' if record.without_verdict == 1 else 'have'} no measured verdict")

@@ -17,7 +17,7 @@ from typing import Any
 
 from gpubench import catalog, trial
 from gpubench.analysis.prediction import Prediction, demand, predict
-from gpubench.analysis.slowdown import overlap_gain, slowdown, verdict
+from gpubench.analysis.slowdown import overlap_gain, slowdown, word
 from gpubench.experiment.experiment import Axis, Experiment, to_toml
 from gpubench.result import RECORD_SCHEMA, Record
 
@@ -177,7 +177,7 @@ def together(line: Line, lines: Sequence[Line]) -> dict[str, Any]:
         "slowdown": slowed(line, lines),
         "overlap_gain": gain,
         "predicted_slowdown": None,
-        "sharing": None if gain is None else verdict(gain),
+        "sharing": word(gain),
     }
     if foretold and not foretold.unknown:
         derived["predicted_slowdown"] = foretold.slowdowns[group.index(line)]

@@ -111,9 +111,24 @@ def test_what_was_full_in_few_repeats_was_not_full():
     assert merge_repeats(rows)[0]["full_together"] is None
 
 
-def test_a_group_without_ranges_has_that_of_its_gains():
-    rows = [row | {"together": {"jobs": 2, "gain_range": None}} for row in in_group(1.6, 2.0)]
-    assert merge_repeats(rows)[0]["together"]["gain_range"] == pytest.approx([0.0, 0.25])
+def without_ranges(rows):
+    """As if each process had measured two epochs."""
+    return [row | {"together": row["together"] | {"gain_range": None}} for row in rows]
+
+
+def test_a_group_without_ranges_has_that_of_its_gains_from_three_repeats_on():
+    (three,) = merge_repeats(without_ranges(in_group(1.6, 1.7, 2.0)))
+    assert three["together"]["gain_range"] == pytest.approx([0.0, 0.25])
+    assert three["sharing"] == "between merely concurrent and partly parallel"
+    (two,) = merge_repeats(without_ranges(in_group(1.6, 1.61)))
+    assert two["together"]["gain_range"] is None, "two repeats have no spread, as two epochs have none"
+    assert two["sharing"] == "perhaps partly parallel"
+
+
+def test_two_repeats_with_ranges_of_their_own_have_that_of_both():
+    (merged,) = merge_repeats(in_group(1.6, 1.61))
+    assert merged["together"]["gain_range"] == pytest.approx([2 / 1.61 - 1.1, 2 / 1.6 - 0.9])
+    assert merged["sharing"] == "partly parallel"
 
 
 def of_group(*times, jobs=2, **more):
@@ -161,6 +176,28 @@ def test_a_group_that_was_not_repeated_stays_as_it_was_stored():
     rows = of_group(((2.0, 3.0), (2.0, 4.0)), slowdown=9.0, overlap_gain=0.7)
     for row in merge_repeats(rows):
         assert (row["slowdown"], row["overlap_gain"], row["sharing"]) == (9.0, 0.7, "as stored")
+
+
+@pytest.mark.parametrize(
+    ("repeats_of_both", "word"), [(2, "perhaps partly parallel"), (3, "partly parallel")]
+)
+def test_a_group_of_few_repeats_and_epochs_has_no_sure_word(repeats_of_both, word):
+    rows = without_ranges(of_group(*[((2.0, 3.2), (2.0, 3.2))] * repeats_of_both))
+    for row in merge_repeats(rows):
+        assert row["sharing"] == word
+        assert (row["together"]["gain_range"] is None) == word.startswith("perhaps")
+
+
+def test_repeats_of_which_none_had_all_of_its_jobs_have_no_range():
+    """The gain is of the merged times, and no repeat has one."""
+    rows = of_group(*[((2.0, 3.2), (2.0, 3.2))] * 4)
+    for row in rows:
+        row |= {"overlap_gain": None, "sharing": None, "together": {"jobs": 2}}
+        if (row["job"] == "1 of 2") == (row["repeat"] < 2):
+            row |= {"status": "failed", "epoch_time_s": None, "slowdown": None}
+    merged = merge_repeats(rows)
+    assert [row["sharing"] for row in merged] == ["perhaps partly parallel"] * 2
+    assert [row["together"]["gain_range"] for row in merged] == [None] * 2
 
 
 def test_one_job_that_ended_ok_but_once_has_the_gain_of_its_group():

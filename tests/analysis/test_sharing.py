@@ -159,7 +159,7 @@ def test_what_was_full_is_said_with_its_figures():
 def test_what_was_full_already_alone_is_said():
     full = case(cpu_util_pct=((95.0, 93.0), (99.0, 99.0)), data_wait_pct=((30.0, 2.0), (60.0, 40.0)))
     said = sentence(0.05, None, full)
-    assert said.startswith("merely concurrent (overlap gain 0.05): ")
+    assert said.startswith("perhaps merely concurrent (overlap gain 0.05): ")
     assert "alone 95 and 93 %, full already alone)" in said
     assert "(60 and 40 % of the epoch instead of 30 and 2 %, already so alone for 1 of the jobs)" in said
 
@@ -169,9 +169,9 @@ def test_a_busy_gpu_is_not_called_a_full_one():
         -0.04, None, case(gpu_util_pct=((99.0, 60.0), (100.0, 100.0)), data_wait_pct=((2.0,) * 2,) * 2)
     )
     assert said.startswith(
-        "merely concurrent (overlap gain −0.04): what they waited for is not known; a kernel ran nearly all the time "
-        "(100 %; alone 99 and 60 %, already so alone for 1 of the jobs), which does not tell whether the GPUs were "
-        "full; none of the other watched resources was full (waiting for images 2 %); kernel launches"
+        "perhaps merely concurrent (overlap gain −0.04): what they waited for is not known; a kernel ran nearly all "
+        "the time (100 %; alone 99 and 60 %, already so alone for 1 of the jobs), which does not tell whether "
+        "the GPUs were full; none of the other watched resources was full (waiting for images 2 %); kernel launches"
     )
 
 
@@ -193,7 +193,7 @@ def test_where_nothing_was_full_the_unwatched_is_named():
         0.25, None, case(cpu_util_pct=((20.0, 20.0), (38.5, 38.5)), gpu_util_pct=((50.0,) * 2, (80.0, 90.0)))
     )
     assert said == (
-        "partly parallel (overlap gain 0.25): none of the watched resources was full "
+        "perhaps partly parallel (overlap gain 0.25): none of the watched resources was full "
         "(CPUs 39 %, GPU time 80 and 90 %); kernel launches, PCIe and caches are not watched, "
         "and not known: GPU memory, memory bandwidth, waiting for images and clocks lowered"
     )
@@ -207,13 +207,32 @@ def test_without_any_figure_nothing_is_guessed():
 def test_a_parallel_verdict_names_no_culprit_but_the_room_that_was_left():
     said = sentence(0.98, (0.95, 1.01), case(cpu_util_pct=((20.0, 25.0), (45.0, 45.0))))
     assert said == "parallel (overlap gain 0.98, 0.95 to 1.01): there was room left (CPUs 45 %)"
-    ran = sentence(0.98, None, case(**BUSY), slowdowns=(1.0, 1.04))
+    ran = sentence(0.98, (0.95, 1.01), case(**BUSY), slowdowns=(1.0, 1.04))
     assert "there was room left (CPUs 45 %); a kernel ran nearly all the time (99 %" in ran
-    waits = sentence(0.98, None, case(**WAIT), slowdowns=(1.0, 1.04, 1.0))
+    waits = sentence(0.98, (0.95, 1.01), case(**WAIT), slowdowns=(1.0, 1.04, 1.0))
     assert "each job was about as fast as alone although the GPUs waited for images" in waits
     blind = case(cpu_util_pct=((None,) * 2,) * 2)
-    assert sentence(1.0, None, blind) == "parallel (overlap gain 1.00): how much room was left is not known"
-    assert sentence(1.0, None, [], origin="by one") == "parallel (overlap gain 1.00; by one)"
+    unknown = "parallel (overlap gain 1.00, 0.95 to 1.05): how much room was left is not known"
+    assert sentence(1.0, (0.95, 1.05), blind) == unknown
+    assert (
+        sentence(1.0, (0.95, 1.05), [], origin="by one")
+        == "parallel (overlap gain 1.00, 0.95 to 1.05; by one)"
+    )
+
+
+def test_a_verdict_that_is_perhaps_parallel_names_the_room_that_was_left_too():
+    """What the figures say is the same; how sure the word is, is not."""
+    said = sentence(0.98, None, case(cpu_util_pct=((20.0, 25.0), (45.0, 45.0))))
+    assert said == "perhaps parallel (overlap gain 0.98): there was room left (CPUs 45 %)"
+    waits = sentence(0.98, None, case(**WAIT), slowdowns=(1.0, 1.04, 1.0), origin="of two epochs")
+    assert waits.startswith(
+        "perhaps parallel (overlap gain 0.98; of two epochs): each job was about as fast as alone"
+    )
+    assert "not watched" not in said + waits
+    partly = sentence(0.89, None, case(cpu_util_pct=((20.0, 25.0), (45.0, 45.0))))
+    assert partly.startswith(
+        "perhaps partly parallel (overlap gain 0.89): none of the watched resources was full"
+    )
 
 
 @pytest.mark.parametrize(

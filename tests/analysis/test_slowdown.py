@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from gpubench.analysis.noise import half_width
 from gpubench.analysis.slowdown import (
+    WORDS,
     gain_range,
     overlap_gain,
     possible,
@@ -87,13 +88,23 @@ def test_words_for_a_range():
     assert word(0.25, (0.2, 0.3)) == "partly parallel"
     assert word(0.12, (0.05, 0.2)) == "between merely concurrent and partly parallel"
     assert word(0.5, (0.0, 1.0)) == "between merely concurrent and parallel"
-    assert possible(0.5, (0.0, 1.0)) == ("merely concurrent", "partly parallel", "parallel")
+    assert possible((0.0, 1.0)) == ("merely concurrent", "partly parallel", "parallel")
+    assert possible((0.05, 0.2)) == ("merely concurrent", "partly parallel")
+    assert possible((0.2, 0.3)) == ("partly parallel",)
 
 
-def test_without_a_range_the_gain_decides_and_without_a_gain_nothing_does():
-    assert word(0.25) == word(0.25, None, None) == "partly parallel"
-    assert word(None) is None
-    assert word(0.25, (0.2, 0.3), "job 1 was too fast") is None
+@pytest.mark.parametrize("gain", [-0.2, 0.1, 0.25, 0.9, 1.2])
+def test_without_a_range_no_word_is_sure(gain):
+    """Nobody knows how far chance moved the gain: no plain word, and no word that it rules out."""
+    assert word(gain, None) == word(gain) == f"perhaps {verdict(gain)}"
+    assert word(gain, (gain, gain)) == verdict(gain), "a range without width is known"
+    assert possible(None) == WORDS
+
+
+@pytest.mark.parametrize("gain_range", [None, (0.2, 0.3)])
+def test_without_a_gain_or_where_it_is_refused_there_is_no_word(gain_range):
+    assert word(None, gain_range) is None
+    assert word(0.25, gain_range, "job 1 was too fast") is None
 
 
 def test_no_verdict_where_a_job_was_sped_up_by_its_neighbours():

@@ -53,7 +53,7 @@ def test_without_the_rows_alone_the_stored_range_counts_unless_two_epochs_made_i
     again = [one | {"epoch_time_s": 11.0} for one in alone()]  # measured anew since
     assert words(judged(jobs(18.0, stored_range=stored), again)).startswith("between")
     two = judged(jobs(18.0, epochs=2, stored_range=stored), [])
-    assert (words(two), two[0]["together"]["gain_range"]) == ("partly parallel", None)
+    assert (words(two), two[0]["together"]["gain_range"]) == ("perhaps partly parallel", None)
 
 
 def test_one_row_alone_of_two_is_not_enough_for_a_range_of_their_own():
@@ -65,7 +65,7 @@ def test_one_row_alone_of_two_is_not_enough_for_a_range_of_their_own():
 def test_one_job_of_two_epochs_leaves_none_of_its_group_a_range():
     mixed = jobs(18.0, stored_range=[0.05, 0.2])
     mixed[1]["epochs_measured"] = 2
-    assert words(judged(mixed, [])) == words(judged(mixed, alone())) == "partly parallel"
+    assert words(judged(mixed, [])) == words(judged(mixed, alone())) == "perhaps partly parallel"
 
 
 def test_a_verdict_that_was_refused_stays_refused():
@@ -80,17 +80,26 @@ def test_a_busy_gpu_is_no_full_one_and_the_empty_cell_has_its_reason():
 
 
 @pytest.mark.parametrize(
-    "more", [{"group_id": None, "group": None}, {"overlap_gain": None}, {"together": {}}]
+    "more", [{"group_id": None, "group": None, "overlap_gain": None}, {"overlap_gain": None}]
 )
 def test_other_rows_stay_as_they_are(more):
-    """Trials alone, groups without a gain, and what a published log tells."""
+    """Trials alone, and groups without a gain."""
     rows = [one | more for one in jobs(18.0)]
     assert judged(rows, alone()) == rows
+
+
+@pytest.mark.parametrize("more", [{"together": {}}, {"together": {}, "group_id": None}, {"group_id": None}])
+def test_single_figures_as_of_a_published_log_leave_no_sure_word(more):
+    """Whatever spread stands beside them: no facts say what the jobs were compared with, or no id who ran together."""
+    rows = [one | more for one in jobs(18.0)]
+    assert judged(rows, alone()) == [one | {"sharing": "perhaps partly parallel"} for one in rows]
+    refused = [one | {"together": {"undecidable": "why"}, "group_id": None} for one in rows]
+    assert words(judged(refused, alone())) is None
 
 
 def test_two_runs_of_one_group_have_a_word_each():
     one, other = jobs(18.0, group_id="g of 10:00"), jobs(18.0, epochs=2, group_id="g of 11:00")
     found = judged([*one, *other], alone(iqr=3.0))
     assert [words(found[:2]), words(found[2:])] == [
-        "between merely concurrent and partly parallel", "partly parallel",
+        "between merely concurrent and partly parallel", "perhaps partly parallel",
     ]  # fmt: skip

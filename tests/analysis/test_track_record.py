@@ -12,11 +12,12 @@ def row(**more):
 
 
 def told(group_id, name, predicted, measured, **more):
-    """A job of two, both of which took so many times as long as alone."""
+    """A job of two, both of which took so many times as long as alone; their epochs did not spread."""
     gain = 2 / measured - 1
+    ends = more.get("together", {"gain_range": [gain, gain]}).get("gain_range")
     return row(
         group="g", group_id=group_id, job=name, predicted_slowdown=predicted, slowdown=measured,
-        solo_epoch_time_s=10.0, overlap_gain=gain, sharing=word(gain),
+        solo_epoch_time_s=10.0, overlap_gain=gain, sharing=word(gain, ends), together={"gain_range": ends},
     ) | more  # fmt: skip
 
 
@@ -48,10 +49,8 @@ def test_a_group_with_a_job_that_failed_or_was_not_predicted_has_no_verdict_to_j
 
 
 def pair(predicted, measured, gain_range=None, **more):
-    return [
-        told("1", name, predicted, measured, **{"together": {"gain_range": gain_range}} | more)
-        for name in "ab"
-    ]
+    facts = {"together": {"gain_range": gain_range}} if gain_range else {}
+    return [told("1", name, predicted, measured, **facts | more) for name in "ab"]
 
 
 def counts(rows):
@@ -71,6 +70,13 @@ def test_between_two_verdicts_only_one_that_is_ruled_out_is_decided():
     assert counts(pair(1.0, 1.8, [0.05, 0.2])) == (0, 1, 0, 0), "parallel it was not"
     assert counts(pair(1.5, 1.8, [0.0, 1.0])) == (0, 0, 1, 0), "partly parallel lies between the ends"
     assert counts(pair(2.0, 2.0, [-0.1, 0.09])) == (1, 1, 0, 0)
+
+
+@pytest.mark.parametrize("predicted", [2.0, 1.5, 1.0])
+@pytest.mark.parametrize("facts", [{}, {"gain_range": None}, None])
+def test_where_nobody_knows_how_sure_the_measured_verdict_is_none_is_right_or_wrong(predicted, facts):
+    rows = [one | {"together": facts, "sharing": word(0.0)} for one in pair(predicted, 2.0)]
+    assert counts(rows) == (0, 0, 1, 0)
 
 
 def test_groups_without_an_id_go_by_their_name():

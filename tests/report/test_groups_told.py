@@ -28,10 +28,10 @@ def alone(batch, time=2.0, **values):
 
 
 def group(name, slowdowns=(1.5, 1.7), predicted=(1.5, 1.6), batches=(32, 64), full=True, **values):
-    """The rows of a group that ended ok; those in `values` are the same for all jobs."""
+    """The rows of a group that ended ok and whose epochs did not spread; `values` are the same for all jobs."""
     gain = (sum(1 / s for s in slowdowns) - 1) / (len(slowdowns) - 1)
     variant = values.get("variant", "crop-resize")
-    found = {"resources": [CPU.as_dict()] if full else [], "gain_range": None}
+    found = {"resources": [CPU.as_dict()] if full else [], "gain_range": [gain, gain]}
     common = {"group": name, "group_id": f"g{name}{variant}", "overlap_gain": gain, "together": found}
     common |= {"sharing": "partly parallel", "full_together": "cpu" if full else None, "copies": 1} | values
     return [
@@ -167,6 +167,24 @@ def test_a_verdict_on_repeats_is_not_of_one_process():
     rows = [one | {"repeat": n, "seed": n} for n in (0, 1) for one in group("g")]
     (answer,) = shown(rows).answers
     assert "one process" not in answer
+    assert answer.startswith("g: partly parallel (overlap gain 0.25): ")
+
+
+@pytest.mark.parametrize(
+    ("repeats", "said"),
+    [
+        (
+            2,
+            "perhaps partly parallel (overlap gain 0.25; too few repeats and epochs to tell how far it spreads)",
+        ),
+        (3, "partly parallel (overlap gain 0.25)"),
+    ],
+)
+def test_a_verdict_on_few_repeats_of_few_epochs_is_not_sure(repeats, said):
+    unknown = {"together": {"resources": [], "gain_range": None}}
+    rows = [one | {"repeat": n, "seed": n} for n in range(repeats) for one in group("g", **unknown)]
+    (answer,) = shown(rows).answers
+    assert answer.startswith(f"g: {said}; predicted")
 
 
 def test_what_is_not_known_of_a_group_is_said_or_left_out():

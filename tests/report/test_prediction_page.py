@@ -62,11 +62,14 @@ def test_the_fullest_resource_comes_first_and_nothing_may_be_full():
     assert "at least 2.00 s of" in free
 
 
-def judged(group_id, slowdowns, predicted, group="3 copies", **more):
+def judged(group_id, slowdowns, predicted, group="3 copies", spread=0.0, **more):
+    """Of epochs that moved the gain by so much; None: of too few to tell."""
     gain = overlap_gain(slowdowns)
+    ends = None if spread is None else [gain - spread, gain + spread]
     return [
         {"status": "ok", "group": group, "group_id": group_id, "job": f"{n} of {len(slowdowns)}",
-         "slowdown": s, "predicted_slowdown": p, "gpu_name": "H200", "overlap_gain": gain, "sharing": word(gain)}
+         "slowdown": s, "predicted_slowdown": p, "gpu_name": "H200", "overlap_gain": gain,
+         "sharing": word(gain, ends), "together": {"gain_range": ends}}
         | more
         for n, (s, p) in enumerate(zip(slowdowns, predicted, strict=True), 1)
     ]  # fmt: skip
@@ -95,12 +98,15 @@ def test_how_good_predictions_have_been():
 
 
 def test_groups_without_a_verdict_are_told_apart():
-    between = {"together": {"gain_range": [-0.1, 0.2]}}
-    rows = [*judged("g1", (2.0, 2.0), (2.0, 2.0)), *judged("g2", (1.9, 1.9), (2.0, 2.0), **between)]
+    rows = [*judged("g1", (2.0, 2.0), (2.0, 2.0)), *judged("g2", (1.9, 1.9), (2.0, 2.0), spread=0.1)]
     said = track(track_record(rows), "H", brief=True)
     assert said.endswith(
         "; the predicted verdict was right for 1 of 1 group; it is not decided for 1 group, whose measured "
-        "verdict lies between two of the words.\n"
+        "verdict is not sure.\n"
+    )
+    few = [row for n in "12" for row in judged(f"g{n}", (2.0, 2.0), (2.0, 2.0), spread=None)]
+    assert track(track_record(few), "H", brief=True).endswith(
+        " %; whether the predicted verdict was right is not decided for 2 groups, whose measured verdict is not sure.\n"
     )
     none = [row for n in "12" for row in judged(f"g{n}", (2.0, 0.5), (2.0, 2.0), sharing=None)]
     assert track(track_record(none), "H", brief=True).endswith(" %; 2 groups have no measured verdict.\n")
