@@ -115,6 +115,7 @@ class Asked:
             ranks=resolved.processes,
             batch_size=trial.batch_size,
             workers=resolved.workers,
+            prefetch=trial.prefetch,
             steps=trial.steps,
             no_quality="the validation split is empty"
             if self.data

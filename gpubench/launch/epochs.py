@@ -2,7 +2,8 @@
 
 An epoch is its fill (until the first batch is there), so many steady steps, and a tail, which is what remains. A wave
 is as many steps as a rank has loader workers: these batches are made side by side, and come in a burst. So the steady
-steps are whole waves, and the first wave, which the workers make during the fill, is none of them.
+steps are whole waves, and the first wave, which the workers make during the fill, is none of them. Nor are the steps at
+the end for which nothing is loaded any more, as many as the loaders hold ready: they have the CPUs to themselves.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ _US = 1e-6
 
 
 def epoch_rows(
-    events: Sequence[Mapping[str, Any]], *, ranks: int, batch_size: int, wave: int
+    events: Sequence[Mapping[str, Any]], *, ranks: int, batch_size: int, wave: int, ahead: int
 ) -> list[dict[str, Any]]:
-    """One row an epoch that every rank finished, with top-1 where it was told. `wave`: loader workers of a rank.
+    """One row an epoch that every rank finished, with top-1 where it was told.
+
+    `wave`: loader workers of a rank. `ahead`: batches that they hold ready together; 0 without loaders.
 
     Every time is the slowest rank's. The ranks of a step wait for each other: a step starved for as long as that one
     of them which starved longest for its batch.
@@ -44,9 +47,9 @@ def epoch_rows(
         waits_us = [list(chain.from_iterable(m["wait_us"] for m in messages)) for messages in told]
         starved_us = [max(waits) for waits in zip(*waits_us, strict=True)]
         count = parts[0]["steps"]
-        steady = steady_steps(count, wave)
-        # Of a piece that is too short, the best there is: its steps after the first.
-        even = steady or range(1, count)
+        steady = steady_steps(count, wave, ahead)
+        # Of a piece that is too short, the best there is: whole waves after the first, or its steps after the first.
+        even = steady or steady_steps(count, wave, 0) or range(1, count)
         epoch_time, fill = max(p["t1"] - p["t0"] for p in parts), max(p["first_batch_s"] for p in parts)
         t0, t1 = min(p["t0"] for p in parts), max(p["t1"] for p in parts)
         step_s = (
@@ -76,9 +79,12 @@ def epoch_rows(
     return rows
 
 
-def steady_steps(count: int, wave: int) -> range:
-    """Of `count` steps those that come as fast as the loaders and the device keep up; empty for less than two waves."""
-    return range(wave, count // wave * wave)
+def steady_steps(count: int, wave: int, ahead: int) -> range:
+    """Of `count` steps those that come as fast as loaders and device keep up side by side.
+
+    Empty for less than two waves and the batches that the loaders hold ready.
+    """
+    return range(wave, max(wave, (count - ahead) // wave * wave))
 
 
 def _mean_step_us(ended_us: Sequence[int], steps: range) -> float:

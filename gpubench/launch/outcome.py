@@ -98,6 +98,7 @@ def outcome(
     ranks: int,
     batch_size: int,
     workers: int,
+    prefetch: int,
     steps: int | None,
     no_quality: str,
     forced: tuple[Status, str] | None,
@@ -105,12 +106,12 @@ def outcome(
 ) -> Outcome:
     """All that the events say.
 
-    `workers`: loader processes of the whole trial. `no_quality`: why there is no top-1, where there is none. `forced`:
-    the ending that the parent gave (timeout, interrupted), if it did.
+    `workers`: loader processes of the whole trial. `prefetch`: batches that each of them holds ready. `no_quality`: why
+    there is no top-1, where there is none. `forced`: the ending that the parent gave (timeout, interrupted), if it did.
     """
     status, reason = forced or ending(events, ranks, last_words)
-    wave = max(1, workers // ranks)
-    epochs = epoch_rows(events, ranks=ranks, batch_size=batch_size, wave=wave)
+    own = workers // ranks
+    epochs = epoch_rows(events, ranks=ranks, batch_size=batch_size, wave=max(1, own), ahead=own * prefetch)
     hello = next((e for e in events if e["event"] == "hello"), {})
     results = _results(events)
     if status != "ok":

@@ -128,10 +128,11 @@ def _short_steps(case: Case) -> str | None:
     whole = any(e["images"] == case.result["images_per_epoch"] for e in pieces)
     if whole or any(e["steady_steps"] for e in pieces):
         return None
-    wave = max(1, case.resolved.workers // case.resolved.processes)
+    own = case.resolved.workers // case.resolved.processes
+    enough = 2 * max(1, own) + own * case.job.trial.prefetch
     return (
         f"the epoch is extrapolated from {many(pieces[0]['steps'], 'step')}, too few to tell how long one takes "
-        f"once the loaders run evenly: use --steps {2 * wave} or more, or whole epochs (--epochs)"
+        f"once the loaders run evenly: use --steps {enough} or more, or whole epochs (--epochs)"
     )
 
 

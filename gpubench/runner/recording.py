@@ -105,6 +105,7 @@ def _judge(tried: Tried, known: Known, forced: tuple[Any, str] | None) -> _Judge
         ranks=resolved.processes,
         batch_size=t.batch_size,
         workers=resolved.workers,
+        prefetch=t.prefetch,
         steps=t.steps,
         no_quality=_no_quality(job),
         forced=forced,

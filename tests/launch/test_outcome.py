@@ -71,6 +71,7 @@ def told(
         ranks=ranks,
         batch_size=16,
         workers=workers,
+        prefetch=2,
         steps=steps,
         no_quality="no images",
         forced=forced,

@@ -88,7 +88,7 @@ CASES: dict[str, tuple[Case, str]] = {
     ),
     "short-steps": (
         case("workers = 2\nsteps = 3", epochs=piece(3, steady=0), result=OF_STEPS),
-        "extrapolated from 3 steps, too few to tell how long one takes once the loaders run evenly: use --steps 4 or "
+        "extrapolated from 3 steps, too few to tell how long one takes once the loaders run evenly: use --steps 8 or "
         "more, or whole epochs (--epochs)",
     ),
     "short-window": (

@@ -34,7 +34,7 @@ def told(epoch: int, steps: int, t0: float, *, measured: bool = True, step_s: fl
 
 
 def ended(*events: Any, steps: int = STEPS, per_epoch: int = AN_EPOCH) -> Outcome:
-    rows = epoch_rows([e for some in events for e in some], ranks=1, batch_size=16, wave=8)
+    rows = epoch_rows([e for some in events for e in some], ranks=1, batch_size=16, wave=8, ahead=0)
     timed = timing(rows, steps=steps, steps_per_epoch=per_epoch, batch_size=16)
     return Outcome(status="ok", epochs=rows, result=timed)
 
@@ -155,7 +155,7 @@ def test_beside_whole_epochs_a_piece_counts_for_nothing() -> None:
 
 def test_of_a_trial_that_broke_all_measured_windows_are_watched() -> None:
     rows = epoch_rows(
-        [*told(0, 20, T0, measured=False), *told(1, 20, T0 + 9)], ranks=1, batch_size=16, wave=8
+        [*told(0, 20, T0, measured=False), *told(1, 20, T0 + 9)], ranks=1, batch_size=16, wave=8, ahead=0
     )
     found = windows_of(Outcome(status="failed", epochs=rows))
     assert [(w.measured, w.lacks_s) for w in found] == [(False, 0.0), (True, 0.0)]
