@@ -1,6 +1,7 @@
 """Where a larger batch stops paying: it pays while GPU memory × time per image falls.
 
-The answer is firm only where every step that it rests on is clear of the noise, and the noise is known.
+The answer is firm only where every step that it rests on is clear of the noise, and the noise is known. A step is from
+one batch size to the next: none leads over a size that was asked for and has no figures.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import Any, Literal
 from gpubench import result
 from gpubench.analysis.alike import DEVICES
 from gpubench.analysis.growth import epoch_time, gpu_mem, memory_growth_pct, series, time_growth_pct
-from gpubench.analysis.noise import half_width, resting
+from gpubench.analysis.holes import beyond, fitting, unknown
+from gpubench.analysis.noise import half_width, processes, resting, together
 from gpubench.analysis.repeats import codes, merge_repeats
 from gpubench.analysis.varied import Row, solo
 from gpubench.analysis.words import listed
@@ -23,7 +25,7 @@ Series = tuple[tuple[str, Any], ...]
 Step = tuple[Row, Row]
 Ratio = Callable[[Row, Row], float | None]
 """The figure of a step's second row over that of its first."""
-Verdict = Literal["stops", "never", "always", "time-only", "too-few"]
+Verdict = Literal["stops", "never", "always", "hole", "time-only", "too-few"]
 
 OF_TIME = frozenset(
     {
@@ -48,10 +50,11 @@ class Knee:
     series: Series
     """The (field, value) pairs that tell this series from the others."""
     verdict: Verdict
-    """`stops`, `never` (pays, not even the first step), `always` (as far as measured), `time-only` (no memory
-    figure to weigh), `too-few` (fewer than two batch sizes have figures)."""
+    """`stops`, `never` (not even the first step pays), `always` (as far as measured), `hole` (the size after `best` has
+    no figures, a larger one has), `time-only` (no memory figure to weigh), `too-few` (fewer than two batch sizes have
+    figures)."""
     best: int | None = None
-    """The last batch size that paid; for `time-only` the last that was faster than the one before."""
+    """The last batch size that paid, else the first; for `time-only` that of the least time."""
     refused: int | None = None
     """The next batch size, which no longer pays."""
     memory_growth_pct: float | None = None
@@ -90,33 +93,69 @@ def _knee(key: Series, ordered: Sequence[Row]) -> Knee:
         sentence = f"Too few figures to say where a larger batch stops paying: {having}."
         return Knee(series=key, verdict="too-few", sentence=sentence)
     if len({row.get("gpu_mem_source") for row in weighed}) > 1:
-        return _by_time(key, timed, "memory figures come from different sources")
+        return _by_time(key, ordered, timed, "memory figures come from different sources")
     if len(weighed) < 2:
         on_cpu = all(row.get("device") == "cpu" for row in timed)
-        return _by_time(key, timed, "a CPU has no GPU memory" if on_cpu else "GPU memory was not measured")
-    return _weigh(key, weighed, _ran_out(ordered, weighed))
+        return _by_time(
+            key, ordered, timed, "a CPU has no GPU memory" if on_cpu else "GPU memory was not measured"
+        )
+    return _weigh(key, ordered, weighed)
 
 
-def _weigh(key: Series, rows: Sequence[Row], end: str) -> Knee:
+def _weigh(key: Series, ordered: Sequence[Row], weighed: Sequence[Row]) -> Knee:
     # Memory is per GPU: a step that also changed the devices would be no question of the batch size alone.
-    steps = list(itertools.pairwise(rows))
-    number = next((number for number, step in enumerate(steps) if not _pays(*step)), None)
-    if number is None:
-        best = rows[-1]["batch_size"]
-        firm, sentence = _said(f"Every larger batch pays, up to {best}{end}", steps, _cost)
-        return Knee(series=key, verdict="always", best=best, firm=firm, sentence=sentence)
-    before, after = steps[number]
+    below, rest = _around(ordered, weighed[0])
+    paid = [weighed[0]]
+    larger = weighed[1:]
+    while larger and rest[0] is larger[0] and _pays(paid[-1], rest[0]):
+        paid, rest, larger = [*paid, rest[0]], rest[1:], larger[1:]
+    best = paid[-1]
+    steps = list(itertools.pairwise(paid))
+    always = f"Every larger batch pays, up to {best['batch_size']}"
+    if not larger:
+        firm, sentence = _said(f"{always}{beyond(rest)}", steps, _cost, below)
+        return Knee(series=key, verdict="always", best=best["batch_size"], firm=firm, sentence=sentence)
+    if rest[0] is larger[0]:
+        return _refused(key, steps, (best, larger[0]), below, rest[1:], larger[1:])
+    later = _later(best, larger)
+    none = f"No batch larger than {best['batch_size']} is known to pay"
+    words = _straight(best, later, "and" if steps else "though")
+    holes = [*below, *_around(rest, larger[0])[0]]
+    _, sentence = _said(f"{always if steps else none}{words}", steps, _cost, holes, later)
+    return Knee(series=key, verdict="hole", best=best["batch_size"], sentence=sentence)
+
+
+def _refused(
+    key: Series,
+    steps: Sequence[Step],
+    refused: Step,
+    below: Sequence[Row],
+    rest: Sequence[Row],
+    larger: Sequence[Row],
+) -> Knee:
+    """The answer where all of `steps` pay and `refused` does not.
+
+    `below`: sizes without figures. `rest`: all sizes above; `larger`: those of them with figures.
+    """
+    before, after = refused
     memory, time = memory_growth_pct(before, after), time_growth_pct(before, after)
     old, new = before["batch_size"], after["batch_size"]
-    start = f"A larger batch stops paying after {old}:" if number else "A larger batch never pays: already"
+    later = _later(before, larger)
+    open_above = beyond([row for row in fitting(rest) if not any(row is one for one in larger)])
+    if steps:
+        start = f"A larger batch stops paying after {old}: from {old} to {new}"
+    elif later or open_above:
+        start = f"From {old} the next larger batch doesn't pay: to {new}"
+    else:
+        start = f"A larger batch never pays: already from {old} to {new}"
     answer = (
-        f"{start} from {old} to {new} memory {_change(memory)} while time per image {_change(time)}"
-        f"{_later(before, rows[number + 2 :])}"
+        f"{start} memory {_change(memory)} while time per image {_change(time)}"
+        f"{_straight(before, later, 'though')}{open_above}"
     )
-    firm, sentence = _said(answer, steps[: number + 1], _cost)
+    firm, sentence = _said(answer, [*steps, refused], _cost, below, later)
     return Knee(
         series=key,
-        verdict="stops" if number else "never",
+        verdict="stops" if steps else "never",
         best=old,
         refused=new,
         memory_growth_pct=memory,
@@ -126,50 +165,69 @@ def _weigh(key: Series, rows: Sequence[Row], end: str) -> Knee:
     )
 
 
-def _later(before: Row, larger: Sequence[Row]) -> str:
-    """A word on the first of the larger batches that pays after all, straight from `before`."""
-    row = next((row for row in larger if _pays(before, row)), None)
-    if row is None:
-        return ""
-    would = "would" if _clear((before, row), _cost) else "might"
-    return f", though from {before['batch_size']} straight to {row['batch_size']} {would} pay"
+def _later(before: Row, larger: Sequence[Row]) -> list[Row]:
+    """The first of the larger batches that pays after all, straight from `before`; none or one."""
+    return [row for row in larger if _pays(before, row)][:1]
 
 
-def _by_time(key: Series, rows: Sequence[Row], why: str) -> Knee:
+def _straight(before: Row, later: Sequence[Row], joint: str) -> str:
+    """A word on the batch of `_later`."""
+    return "".join(
+        f", {joint} from {before['batch_size']} straight to {row['batch_size']} "
+        f"{'would' if _clear((before, row), _cost) else 'might'} pay"
+        for row in later
+    )
+
+
+def _by_time(key: Series, ordered: Sequence[Row], rows: Sequence[Row], why: str) -> Knee:
     best = rows[0]
     for row in rows[1:]:
         if (time_growth_pct(best, row) or 0) < 0:
             best = row
     first, least, last = (row["batch_size"] for row in (rows[0], best, rows[-1]))
     steps = [(row, best) if row["batch_size"] < least else (best, row) for row in rows if row is not best]
-    firm, sentence = _said(f"Time per image is least at {least}, of {first} to {last}", steps, _time)
+    below, above = _around(ordered, rows[-1])
+    holes = [row for row in below if epoch_time(row) is None]
+    answer = f"Time per image is least at {least}, of {first} to {last}{beyond(above)}"
+    firm, sentence = _said(answer, steps, _time, holes)
     sentence = f"{sentence} Whether a larger batch pays can't be said: {why}."
     return Knee(series=key, verdict="time-only", best=least, firm=firm, sentence=sentence)
 
 
-def _said(answer: str, steps: Sequence[Step], ratio: Ratio) -> tuple[bool, str]:
-    """Whether an answer that rests on these steps is firm; and the sentence, which begins with `Open` if it is not."""
+def _around(ordered: Sequence[Row], row: Row) -> tuple[Sequence[Row], Sequence[Row]]:
+    """The sizes below this row's, and those above."""
+    place = next(place for place, one in enumerate(ordered) if one is row)
+    return ordered[:place], ordered[place + 1 :]
+
+
+def _said(
+    answer: str, steps: Sequence[Step], ratio: Ratio, holes: Sequence[Row], beside: Sequence[Row] = ()
+) -> tuple[bool, str]:
+    """Whether an answer that rests on these steps is firm; and the sentence, which begins with `Open` if it is not.
+
+    `holes`: sizes without figures that it would have to know. `beside`: rows that it speaks of besides.
+    """
     rows = list({id(row): row for step in steps for row in step}.values())
-    end = f"{resting(rows)}{_doubtful(rows)}."
-    unknown = [row["batch_size"] for row in rows if half_width(row) is None]
+    end = f"{resting([*rows, *beside])}{_doubtful([*rows, *beside])}."
+    noiseless = [row["batch_size"] for row in rows if half_width(row) is None]
     near = [
         step
         for step in steps
-        if not {row["batch_size"] for row in step} & set(unknown) and not _clear(step, ratio)
+        if not {row["batch_size"] for row in step} & set(noiseless) and not _clear(step, ratio)
     ]
-    if not unknown and not near:
+    if not noiseless and not near and not holes:
         return True, f"{answer}. Every difference is larger than {_what_spreads(rows)} spread{end}"
-    why = []
+    why = [unknown(holes)] if holes else []
     if near:
         what = "memory × time per image" if ratio is _cost else "time per image"
         told = [f"{_change(_percent(step, ratio))} from {_both(step)}" for step in near]
         why.append(f"That {what} {listed(told)} may be chance")
-    if unknown:
-        every = len(unknown) == len(rows)
+    if noiseless:
+        every = len(noiseless) == len(rows)
         why.append(
             "How far chance moves these times is not known"
             if every
-            else f"How far chance moves the times at {_sizes(unknown)} is not known"
+            else f"How far chance moves the times at {_sizes(noiseless)} is not known"
         )
     return (
         False,
@@ -179,11 +237,7 @@ def _said(answer: str, steps: Sequence[Step], ratio: Ratio) -> tuple[bool, str]:
 
 def _what_spreads(rows: Sequence[Row]) -> str:
     """What the noise of these rows was seen in."""
-    return (
-        "the repeats"
-        if all(int(row.get("repeats") or 1) > 1 for row in rows)
-        else "the epochs of one process"
-    )
+    return "the repeats" if all(processes(row) > 1 for row in rows) else "the epochs of one process"
 
 
 def _both(step: Step) -> str:
@@ -209,7 +263,8 @@ def _clear(step: Step, ratio: Ratio) -> bool:
     old, new, change = half_width(before), half_width(after), ratio(before, after)
     if old is None or new is None or change is None:
         return False
-    return bool(old / before["epoch_time_s"] + change * new / after["epoch_time_s"] < abs(change - 1))
+    moved = together(old / before["epoch_time_s"], change * new / after["epoch_time_s"])
+    return moved < abs(change - 1)
 
 
 def _doubtful(rows: Sequence[Row]) -> str:
@@ -238,15 +293,10 @@ def _cost(before: Row, after: Row) -> float | None:
     return None if memory is None or time is None else (1 + memory / 100) * time
 
 
-def _ran_out(ordered: Sequence[Row], used: Sequence[Row]) -> str:
-    """What stands above the largest batch size with figures, if it ran out of memory."""
-    last = used[-1]["batch_size"]
-    full = [row["batch_size"] for row in ordered if row["batch_size"] > last and row["status"] == "oom"]
-    return f" ({full[0]} ran out of memory)" if full else ""
-
-
 def _change(pct: float | None) -> str:
-    whole = abs(half_up(pct or 0))
-    if not whole:
+    """`grows 58 %`, `falls 0.4 %`; the same is only what is exactly so."""
+    if not pct:
         return "stays the same"
-    return f"{'grows' if (pct or 0) > 0 else 'falls'} {whole} %"
+    tenths = half_up(abs(pct), 1)
+    much = f"{tenths if tenths < 1 else half_up(abs(pct))} %" if tenths else "less than 0.1 %"
+    return f"{'grows' if pct > 0 else 'falls'} {much}"

@@ -1,4 +1,13 @@
-"""How far chance may have moved a row's epoch time: what two rows must differ by before they count as different."""
+"""How far chance may have moved a row's epoch time: what two rows must differ by before they count as different.
+
+What is taken for granted: that the times of a row are drawn independently of each other, from something near a normal
+distribution, and that they are processes where the conclusion is about processes. Then at most one pair in twenty of
+equal configurations is called different, whatever their spreads and however many times each row has
+(`tests/analysis/test_noise.py` draws such pairs). Elsewhere it is more, of three to thirty epochs: 6 to 16 % where each
+epoch resembles the one before it (a correlation of 0.5; at 0.8 it is 19 to 40 %), and 10 to 63 % where rows of one
+process each are compared and processes differ by as much as epochs do: more epochs make that worse, for they narrow the
+interval around a time that is the process's own. So what rests on one process says so (`resting`).
+"""
 
 from __future__ import annotations
 
@@ -11,33 +20,46 @@ from gpubench.result import FEWEST_TIMES
 OWN = (None, "measured")
 """Sources of rows whose processes are known."""
 
-# Half the width over the interquartile range, by how many times the median is of. Simulated with normal noise so that
-# of two equal configurations at most one pair in twenty is called different (tests/analysis/test_noise.py).
-_FACTORS = {3: 1.4, 4: 1.05, 5: 1.02, 6: 0.76, 7: 0.67, 8: 0.6, 9: 0.58}
-_FROM_TEN = 1.65
-"""The same times the square root of how many, from ten on."""
+# Half the width over the interquartile range, by how many times the median is of: of so many normal times all but one
+# median in twenty lie nearer to the truth. Simulated; the quartiles of five times leave out both ends, so they miss
+# more than those of four.
+_FACTORS = {
+    3: 2.68, 4: 1.85, 5: 2.1, 6: 1.31, 7: 1.06, 8: 0.93, 9: 0.93, 10: 0.79, 11: 0.73, 12: 0.67, 13: 0.67, 14: 0.6,
+    15: 0.58, 16: 0.55, 17: 0.54, 18: 0.51, 19: 0.5, 20: 0.48,
+}  # fmt: skip
+_BEYOND = 2.1
+"""The same times the square root of how many, above those."""
+
+
+def processes(row: Row) -> int:
+    """How many processes a row's epoch time is of: its repeats that have one; 1 where nothing was repeated."""
+    return len(row.get("epoch_times_s") or ()) if _repeated(row) else 1
 
 
 def times(row: Row) -> int:
-    """How many times a row's epoch time is the median of: its repeats where it has several, else measured epochs.
+    """How many times a row's epoch time is the median of: its repeats that have one, else its measured epochs.
 
     0 where that is not known, as in a published log.
     """
-    repeats = row.get("repeats") or 0
-    return int(repeats if repeats > 1 else row.get("epochs_measured") or 0)
+    return processes(row) if _repeated(row) else int(row.get("epochs_measured") or 0)
 
 
 def half_width(row: Row) -> float | None:
     """Half the width, in s, of the interval around a row's epoch time in which chance may have moved it.
 
-    Two rows differ where their intervals do not touch: |time - other time| > the sum of both half widths. None is
-    unknown, which is never the same as none: no epoch time, no interquartile range, or fewer than FEWEST_TIMES measured
-    epochs (or repeats). Of a row without repeats it tells what one process saw; another process may differ by more.
+    Two rows differ where their times lie further apart than `together` of both half widths. None is unknown, which is
+    never the same as none: no epoch time, no interquartile range, or fewer than FEWEST_TIMES measured epochs (or
+    repeats). Of a row without repeats it tells what one process saw; another process may differ by more.
     """
     spread, count = row.get("epoch_time_iqr_s"), times(row)
     if not row.get("epoch_time_s") or spread is None or count < FEWEST_TIMES:
         return None
-    return float(spread) * (_FACTORS.get(count) or _FROM_TEN / math.sqrt(count))
+    return float(spread) * (_FACTORS.get(count) or _BEYOND / math.sqrt(count))
+
+
+def together(*halves: float) -> float:
+    """How far chance moves what figures with these half widths come to: it seldom moves all of them its way at once."""
+    return math.hypot(*halves)
 
 
 def resting(rows: Iterable[Row]) -> str:
@@ -47,12 +69,16 @@ def resting(rows: Iterable[Row]) -> str:
     measured here: nobody knows what it is of.
     """
     there = list(rows)
-    processes = {int(row.get("repeats") or 1) for row in there}
-    if not there or min(processes) >= FEWEST_TIMES or any(row.get("source") not in OWN for row in there):
+    found = {processes(row) for row in there}
+    if not there or min(found) >= FEWEST_TIMES or any(row.get("source") not in OWN for row in there):
         return ""
-    few = "one process" if min(processes) == 1 else "two processes"
-    if len(processes) > 1:
+    few = "two processes" if min(found) == 2 else "one process"
+    if len(found) > 1:
         return f"; some rows are of {few} only"
-    epochs = {times(row) for row in there} if processes == {1} else set()
-    also = {1: " (and one epoch)", 2: " (and two epochs)"}.get(max(epochs, default=0), "")
+    epochs = {0 if _repeated(row) else times(row) for row in there}
+    also = {1: " (and one epoch)", 2: " (and two epochs)"}.get(max(epochs), "")
     return f"; each row is of {few}{also if len(epochs) == 1 else ''} only"
+
+
+def _repeated(row: Row) -> bool:
+    return (row.get("repeats") or 0) > 1

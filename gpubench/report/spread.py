@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from gpubench.analysis.noise import times
 from gpubench.analysis.varied import Row
 from gpubench.result import FEWEST_TIMES
 
@@ -31,16 +32,16 @@ class Spread:
 def spread(row: Row) -> Spread | None:
     """Of a table's row, repeats merged; None where it is not known, or of fewer than three epochs of one process."""
     time, wide = row.get("epoch_time_s"), row.get("epoch_time_iqr_s")
-    times = row.get("epoch_times_s") or ()
+    found = row.get("epoch_times_s") or ()
     repeats = row["repeats"] > 1
     if time is None or wide is None:
         return None
-    if repeats and row["repeats"] == len(times) == 2:
-        return Spread(kind="both", repeats=True, low=min(times), high=max(times))
-    if max(row.get("epochs_measured") or 0, row["repeats"]) < FEWEST_TIMES:
+    if repeats and len(found) == 2:
+        return Spread(kind="both", repeats=True, low=min(found), high=max(found))
+    if times(row) < FEWEST_TIMES:
         return None
-    if wide > time and len(times) >= FEWEST_TIMES:
-        low, _, high = statistics.quantiles(times, n=4, method="inclusive")
+    if wide > time and len(found) >= FEWEST_TIMES:
+        low, _, high = statistics.quantiles(found, n=4, method="inclusive")
         return Spread(kind="quartiles", repeats=repeats, low=low, high=high)
     return Spread(kind="half", repeats=repeats, low=-wide / 2, high=wide / 2)
 
@@ -53,7 +54,7 @@ def sentences(rows: Sequence[Row]) -> list[str]:
         said.append(f"± is half the interquartile range {_over(half)}.")
     if any(one.kind == "both" for one in found):
         said.append(
-            "In parentheses: both epoch times, where there are two repeats; their mean stands before them."
+            "In parentheses: both epoch times, where two repeats have one; their mean stands before them."
         )
     if wide := [one for one in found if one.kind == "quartiles"]:
         said.append(

@@ -38,7 +38,7 @@ def words(rows):
 
 
 def test_the_word_is_that_of_the_range_of_the_rows_themselves():
-    wide = jobs(18.0, iqr=3.0)
+    wide = jobs(18.0, iqr=1.5)
     assert words(judged(wide, alone())) == "between merely concurrent and partly parallel"
     assert words(judged(jobs(18.0), alone())) == "partly parallel"
     low, high = judged(wide, alone())[0]["together"]["gain_range"]
@@ -58,7 +58,7 @@ def test_without_the_rows_alone_the_stored_range_counts_unless_two_epochs_made_i
 
 def test_one_row_alone_of_two_is_not_enough_for_a_range_of_their_own():
     stored = [0.05, 0.2]
-    found = judged(jobs(18.0, iqr=3.0, stored_range=stored), alone()[:1])
+    found = judged(jobs(18.0, iqr=1.5, stored_range=stored), alone()[:1])
     assert tuple(found[0]["together"]["gain_range"]) == tuple(stored)
 
 
@@ -99,7 +99,7 @@ def test_single_figures_as_of_a_published_log_leave_no_sure_word(more):
 
 def test_two_runs_of_one_group_have_a_word_each():
     one, other = jobs(18.0, group_id="g of 10:00"), jobs(18.0, epochs=2, group_id="g of 11:00")
-    found = judged([*one, *other], alone(iqr=3.0))
+    found = judged([*one, *other], alone(iqr=1.5))
     assert [words(found[:2]), words(found[2:])] == [
         "between merely concurrent and partly parallel", "perhaps partly parallel",
     ]  # fmt: skip

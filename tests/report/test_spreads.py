@@ -19,7 +19,7 @@ def test_two_repeats_show_both_times_those_of_steps_too():
     table = shown(repeats(7.51, 0.68, epoch_time_source="extrapolated"))
     assert cells(table, "epoch_time_s") == ["~4.10 (0.68–7.51)"]
     assert said(table) == [
-        "In parentheses: both epoch times, where there are two repeats; their mean stands before them."
+        "In parentheses: both epoch times, where two repeats have one; their mean stands before them."
     ]
     assert cells(shown(repeats(7.5, 7.5001)), "epoch_time_s") == ["7.5001 (7.5000–7.5001)"]
     assert cells(shown(repeats(7.5)), "epoch_time_s") == ["7.5"]
@@ -83,3 +83,8 @@ def test_without_a_time_or_its_spread_there_is_none():
     assert merged([row(64, epoch_time_s=None, epoch_time_iqr_s=0.1, epochs_measured=5)]) is None
     assert merged([row(64, epoch_time_s=2.0, epoch_time_iqr_s=None, epochs_measured=5)]) is None
     assert merged([row(64, epoch_time_s=2.0, epoch_time_iqr_s=0.1, epochs_measured=None)]) is None
+
+
+def test_a_repeat_without_an_epoch_time_is_none_of_three():
+    assert merged(repeats(2.0, 2.1, None)) == Spread(kind="both", repeats=True, low=2.0, high=2.1)
+    assert merged(repeats(2.0, None, None)) is None
