@@ -59,12 +59,12 @@ def _need_not_be(row: Row, name: str) -> bool:
 
 
 def _digits(column: Column, found: Sequence[Any], beside: Sequence[float]) -> int | None:
-    """Digits after the point: the column's, one more for each leading zero, none that all rows lack.
+    """Digits after the point: the column's; of measured ones one more for each leading zero, none that all rows lack.
 
-    `beside`: figures that stand in the same cells.
+    `beside`: figures that stand in the same cells. What has no unit, a ratio, is worked out and lacks no digits.
     """
     numbers = [abs(value) for value in found if isinstance(value, (int, float)) and value]
-    if column.digits is None or not numbers:
+    if column.digits is None or not numbers or not column.unit:
         return column.digits
     digits = column.digits
     if column.unit == "s":

@@ -15,6 +15,9 @@ from gpubench.report.words import clean
 FIGURE = re.compile(r"(?<![\w.=])(?<!process )(?<!GPU )\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?(?!\w)")
 """A number that was measured; not a process's or a GPU's, and not the value of an option, which are names."""
 
+UNIT = re.compile(r" (%|[KMGT]iB\b|s\b|J\b|times\b)")
+"""What follows a figure and is told with each of two."""
+
 FEW = 3
 """Rows up to which each is named."""
 
@@ -136,9 +139,20 @@ def _sentence(code: str, said: Sequence[_Said], rows: Sequence[Row], fields: Seq
     )
     worst = ends[0]
     figures = list(worst.figures)
-    figures[place] = " to ".join(end.figures[place] for end in ends)
+    figures[place] = _range(worst.figures[place], ends[-1].figures[place], ends[-1].words[place + 1])
     text = "".join(part for pair in zip(ends[-1].words, [*figures, ""], strict=True) for part in pair)
     return f"{text} ({_where(worst.row, _rows(said), rows, fields)})"
+
+
+def _range(worst: str, mildest: str, after: str) -> str:
+    """The worst figure first: `2.0 to 9.1`, or, where larger is worse, `up to 9 %, at least 5`.
+
+    `after`: what follows them, beginning with the unit.
+    """
+    if float(worst.replace(",", "")) < float(mildest.replace(",", "")):
+        return f"{worst} to {mildest}"
+    unit = UNIT.match(after)
+    return f"up to {worst}{unit[0] if unit else ''}, at least {mildest}"
 
 
 def _rows(said: Sequence[_Said]) -> list[Row]:

@@ -21,8 +21,8 @@ def used(pct):
 def test_the_range_of_a_figure_stands_with_the_worst_first_and_its_row():
     (note,) = told(*(doubted(16 << n, used(pct)) for n, pct in enumerate((12, 67, 40, 12))))
     assert note == (
-        "Doubt other-load: other work used 67 to 12 % of the trial's CPUs meanwhile; run it again on a quiet host "
-        "(in 4 of 6 rows; worst: batch_size=32)"
+        "Doubt other-load: other work used up to 67 %, at least 12 % of the trial's CPUs meanwhile; run it again on a "
+        "quiet host (in 4 of 6 rows; worst: batch_size=32)"
     )
     (few,) = told(doubted(16, used(12)), doubted(32, used(67)), doubted(64, used(12)))
     assert few.endswith("(worst: batch_size=32; also in batch_size=16; batch_size=64)")
@@ -45,9 +45,23 @@ def test_equal_sentences_are_one_with_its_rows():
         ("short-window", "measured over {} s: the counter moves every 0.1 s", "9.1", "2.0", "2.0 to 9.1 s"),
         ("faster-together", "it took {} times as long as alone", "0.94", "0.41", "0.41 to 0.94 times"),
         ("low-clock", "the GPU ran at {} of 1980 MHz", "1500", "345", "345 to 1500 of 1980 MHz"),
-        ("near-limit", "{} of 12,288 MiB were used", "11700", "12280", "12280 to 11700 of 12,288 MiB"),
-        ("spread", "epoch times spread by {} % of their median", "6", "16", "16 to 6 %"),
+        (
+            "near-limit",
+            "{} of 12,288 MiB were used",
+            "11700",
+            "12280",
+            "up to 12280, at least 11700 of 12,288 MiB",
+        ),
+        ("spread", "epoch times spread by {} % of their median", "6", "16", "by up to 16 %, at least 6 % of"),
         ("short-epochs", "times rest on {} s: measure longer", "0.5", "1e-05", "1e-05 to 0.5 s"),
+        ("desktop", "a window held {} MiB", "90", "1,614", "held up to 1,614 MiB, at least 90 MiB"),
+        (
+            "energy",
+            "the counter says 1000 J, sampled power {} J",
+            "990",
+            "1100",
+            "up to 1100 J, at least 990 J",
+        ),
         ("energy", "the counter says 1000 J, sampled power {} J", "1100", "700", "700 to 1100 J"),
     ],
 )
@@ -89,7 +103,7 @@ def test_no_repeat_s_figure_is_lost():
         doubted(16, used(pct), repeat=n, config_id="c", epoch_time_s=1.0) for n, pct in enumerate((67, 5, 12))
     ]
     (note,) = told(*repeats)
-    assert "67 to 5 %" in note
+    assert "up to 67 %, at least 5 %" in note
     assert note.endswith("(batch_size=16)")
 
 

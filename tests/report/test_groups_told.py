@@ -253,7 +253,7 @@ def test_columns_of_groups_are_empty_for_rows_alone_and_unknown_for_jobs_that_fa
     table = shown([alone(32), *group("g", full_together=None), *group("h")])
     assert cells(table, "full_together") == ["", "nothing", "nothing", "cpu", "cpu"]
     table = shown([alone(32), *group("g"), *ended(group("h"), "skipped", "oom")])
-    assert cells(table, "slowdown") == ["", "1.5", "1.7", "–", "–"]
+    assert cells(table, "slowdown") == ["", "1.50", "1.70", "–", "–"]
     assert cells(table, "sharing") == ["", "partly parallel", "partly parallel", "–", "–"]
     assert cells(table, "full_together") == ["", "cpu", "cpu", "–", "–"]
     kept = names(table)
@@ -429,3 +429,9 @@ def test_groups_are_told_apart_by_an_axis_that_one_job_settles():
     ]
     found = [group.label for group in gathered(rows, axes=[("batch_size",)])]
     assert found == ["mine and another (batch_size=32/64)", "mine and another (batch_size=32/128)"]
+
+
+@pytest.mark.parametrize("predicted", [1, 1.0])
+def test_a_ratio_keeps_the_digits_of_its_column_whole_as_it_may_be(predicted):
+    table = shown([alone(32), *group("g", predicted_slowdown=predicted)])
+    assert cells(table, "predicted_slowdown") == ["", "1.00", "1.00"]

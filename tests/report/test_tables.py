@@ -265,7 +265,7 @@ def test_scaling_is_named_and_shown_only_where_it_applies():
     rows = [row(64, epoch_time_s=8.0), row(64, epoch_time_s=2.5, gpus=4, strategy="ddp", config_id="four")]
     table = shown([*rows, row(128, epoch_time_s=7.0)])
     assert cells(table, "strong_efficiency_pct") == ["100", "", "80"]
-    assert cells(table, "speedup") == ["1.0", "", "3.2"]
+    assert cells(table, "speedup") == ["1.00", "", "3.20"]
     assert "weak_efficiency_pct" not in names(table)
     (note,) = [note for note in table.notes if note.startswith("Scaling")]
     assert "strong (same global batch, against single on 1 GPU)" in note

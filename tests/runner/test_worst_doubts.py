@@ -59,15 +59,21 @@ def together(slowdown: float, jobs: int) -> Case:
 
 
 PAIRS: dict[str, list[tuple[Case, Case, str]]] = {
-    "stranger": [(case(seen=Figures(strangers=holding(90))), case(seen=Figures(strangers=holding(614))), "614 to 90")],
-    "desktop": [(case(seen=Figures(desktops=holding(90))), case(seen=Figures(desktops=holding(614))), "614 to 90")],
-    "throttled": [(of(throttled_pct=6.0), of(throttled_pct=43.0), "43 to 6 %")],
+    "stranger": [(
+        case(seen=Figures(strangers=holding(90))), case(seen=Figures(strangers=holding(614))),
+        "up to 614 MiB, at least 90 MiB",
+    )],
+    "desktop": [(
+        case(seen=Figures(desktops=holding(90))), case(seen=Figures(desktops=holding(614))),
+        "up to 614 MiB, at least 90 MiB",
+    )],
+    "throttled": [(of(throttled_pct=6.0), of(throttled_pct=43.0), "up to 43 %, at least 6 %")],
     "low-clock": [
         (clocked(1500), clocked(345), "345 to 1500 of 1980 MHz"),
-        (clocked(1000), clocked(1000, 3000), "1000 of 3000 to 1980 MHz"),
+        (clocked(1000), clocked(1000, 3000), "1000 of up to 3000, at least 1980 MHz"),
         (clocked(1000, 1400), clocked(1200, 3000), "1200 of 3000 MHz"),
     ],
-    "spread": [(of(epoch_time_iqr_s=0.6), of(epoch_time_iqr_s=1.6), "16 to 6 %")],
+    "spread": [(of(epoch_time_iqr_s=0.6), of(epoch_time_iqr_s=1.6), "up to 16 %, at least 6 %")],
     "short-epochs": [(took(0.9), took(0.015), "0.015 to 0.9 s"), (took(0.5), took(0.00001), "1e-05 to 0.5 s")],
     "short-steps": [
         (stepped(20), stepped(2), "2 to 20 steps"),
@@ -77,30 +83,30 @@ PAIRS: dict[str, list[tuple[Case, Case, str]]] = {
     "short-window": [(took(9.1), took(2.0), "2.0 to 9.1 s")],
     "energy": [
         (of(energy_sampled_j=4400.0), of(energy_sampled_j=2000.0), "power 2000 to 4400 J"),
-        (of(energy_sampled_j=3700.0), of(energy_sampled_j=6000.0), "power 6000 to 3700 J"),
+        (of(energy_sampled_j=3700.0), of(energy_sampled_j=6000.0), "power up to 6000 J, at least 3700 J"),
         (of(energy_j=9000.0, energy_sampled_j=9900.0), of(energy_j=1000.0, energy_sampled_j=1500.0), "says 1000 J"),
         (of(energy_j=1000.0, energy_sampled_j=1100.0), of(energy_j=4000.0, energy_sampled_j=2000.0), "says 4000 J"),
     ],
     "near-limit": [
-        (filled(11_700), filled(12_280), "12280 to 11700 of 12288 MiB"),
+        (filled(11_700), filled(12_280), "up to 12280, at least 11700 of 12288 MiB"),
         (filled(11_700), filled(7_999, 8_000), "7999 of 8000 MiB"),
     ],
-    "retries": [(of(gpu_alloc_retries=1), of(gpu_alloc_retries=30), "30 to 1 time")],
+    "retries": [(of(gpu_alloc_retries=1), of(gpu_alloc_retries=30), "up to 30, at least 1 time")],
     "cpu-starved": [
-        (on(4, case("workers = 8")), on(4, case("workers = 512")), "512 to 8 loader workers"),
+        (on(4, case("workers = 8")), on(4, case("workers = 512")), "up to 512, at least 8 loader workers"),
         (on(4, case("workers = 32")), on(2, case("workers = 32")), "32 loader workers share 2 to 4 CPUs"),
         (on(4, case("workers = 32")), on(1, case("workers = 32")), "32 loader workers share 1 to 4 CPUs"),
         (on(30, case("workers = 32")), on(4, case("workers = 16")), "16 loader workers share 4 CPUs"),
     ],
     "other-load": [
-        (of(cpu_util_pct=67.0), of(cpu_util_pct=95.0), "40 to 12 %"),
+        (of(cpu_util_pct=67.0), of(cpu_util_pct=95.0), "up to 40 %, at least 12 %"),
         (crowded(12.5), crowded(95.0), "left 0.2 to 3.5 of 4 CPUs"),
         (crowded(50.0, 2), crowded(75.0, 8), "left 2.0 of 8 CPUs"),
     ],
-    "short-warmup": [(case(drift_pct=6.0), case(drift_pct=50.0), "50 to 6 %")],
-    "gaps": [(gaps(12), gaps(60), "60 to 12 %")],
+    "short-warmup": [(case(drift_pct=6.0), case(drift_pct=50.0), "up to 50 %, at least 6 %")],
+    "gaps": [(gaps(12), gaps(60), "up to 60 %, at least 12 %")],
     "beyond-turns": [
-        (together(2.8, 2), together(4.9, 2), "4.90 to 2.80 times"),
+        (together(2.8, 2), together(4.9, 2), "up to 4.90 times, at least 2.80 times"),
         (together(6.0, 4), together(5.2, 2), "took 5.20 times as long as alone, where 2 jobs"),
     ],
     "faster-together": [(of(slowdown=0.94), of(slowdown=0.41), "0.41 to 0.94 times")],
@@ -145,4 +151,5 @@ def test_another_version_s_sentence_may_have_one_figure(code: str, mild: int, se
         for batch, figure in ((16, mild), (32, severe))
     ]
     note = told(rows, ["batch_size"])[-1]
-    assert note == f"Doubt {code}: doubtful: {severe} to {mild} (all rows; worst: batch_size=32)"
+    said = f"{severe} to {mild}" if severe < mild else f"up to {severe}, at least {mild}"
+    assert note == f"Doubt {code}: doubtful: {said} (all rows; worst: batch_size=32)"
