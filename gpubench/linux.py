@@ -28,6 +28,14 @@ def die_with_parent(parent: int) -> None:
         os._exit(1)
 
 
+def outlive_parent() -> None:
+    """Takes `die_with_parent` back: now the parent's death only lets this process go on where it was stopped.
+
+    So that it can end in its own way once it has noticed.
+    """
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGCONT)
+
+
 def become_subreaper() -> None:
     """Orphans among this process's descendants become its children, so that it can wait for them."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)

@@ -121,10 +121,10 @@ def wait(ranks: dict[int, int], channels: list[Channel]) -> int:
 
 
 def clean_up() -> None:
-    """Kills and reaps whatever the ranks left behind: loader workers, daemons of a user's model.
+    """Kills and reaps all that is left below this process: loader workers, daemons of a user's model.
 
-    They are children of this process by now. Left to process 1 they would stay zombies where that one does not
-    reap, as in many containers.
+    Orphans are its children by now. Left to process 1 they would stay zombies where that one does not reap, as in many
+    containers.
     """
     while left := psutil.Process().children(recursive=True):
         for process in left:

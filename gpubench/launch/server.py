@@ -6,6 +6,9 @@ Run as `python -m gpubench.launch.server FD`, with one end of a channel as FD. M
 
 It stays single-threaded, because a fork copies only the forking thread and the locks that others hold.
 A leader that has ended stays a zombie until `reap`, so that its process group id can't be taken by another.
+
+Orphans of a leader that was killed, daemons of a user's model among them, become this process's children, and it ends
+them. Where the parent is killed, it ends all of its leaders and their orphans before it goes itself.
 """
 
 from __future__ import annotations
@@ -20,6 +23,8 @@ import time
 import traceback
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from gpubench import linux
 from gpubench.launch import leader
@@ -39,7 +44,7 @@ def threads() -> int:
 
 
 def serve(control: Channel) -> None:
-    """Answers requests until the parent closes the channel."""
+    """Answers requests until the parent closes the channel. Raises ConnectionError where it has gone meanwhile."""
     waker, wakened = socket.socketpair()
     for end in (waker, wakened):
         end.setblocking(False)
@@ -57,6 +62,7 @@ def serve(control: Channel) -> None:
                 if ended is not None:
                     reported.add(pid)
                     control.send({"exited": pid, "code": ended.si_code, "status": ended.si_status})
+            end_orphans(alive)
         if control.fileno() in readable:
             try:
                 received = control.receive()
@@ -76,9 +82,15 @@ def serve(control: Channel) -> None:
                 os.waitpid(pid, 0)
                 alive.discard(pid)
                 reported.discard(pid)
-    for pid in alive:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(pid, signal.SIGKILL)
+
+
+def end_orphans(leaders: set[int]) -> None:
+    """Kills and reaps those children of this process that are no leaders. One that takes its time wakes it again."""
+    for child in psutil.Process().children():
+        if child.pid not in leaders:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                child.kill()
+            os.waitpid(child.pid, os.WNOHANG)
 
 
 def fork_leader(spec: dict[str, Any], events: list[int], close: tuple[int, ...]) -> int:
@@ -113,8 +125,12 @@ def main() -> None:
     except ImportError as error:
         control.send({"failed": f"{type(error).__name__}: {error}"})
         return
-    control.send({"ready": time.monotonic() - began, "threads": threads()})
-    serve(control)
+    linux.become_subreaper()
+    linux.outlive_parent()
+    with contextlib.suppress(ConnectionError):  # the parent has gone: nobody is left to be told
+        control.send({"ready": time.monotonic() - began, "threads": threads()})
+        serve(control)
+    leader.clean_up()
     os._exit(0)  # nothing to save; torch's own farewell takes a second
 
 

@@ -174,6 +174,16 @@ def test_a_killed_leader_fails_the_trial(train, server):
     assert left(spy.seen, within=1) == []
 
 
+def test_a_daemon_goes_with_its_killed_leader(train, server):
+    """The server takes it in: nobody else below the command could."""
+    spy = Spy(server, count=3, act=lambda found: next(p for p in found if p.ppid() == server.pid).kill())
+    ran = train(model=MODELS + "leaves_a_daemon_and_is_slow", data=None, epochs=100, look=spy)
+    assert ran.status == "failed"
+    said = next(json.loads(line) for line in ran.log.splitlines() if line.startswith("{"))
+    assert left([*spy.seen], within=1) == []
+    assert not psutil.pid_exists(said["daemon"])
+
+
 def test_a_killed_server_fails_its_trial_and_is_replaced(train):
     own = ForkServer()
     try:

@@ -214,6 +214,11 @@ def leaves_a_daemon_and_dies(num_classes: int) -> nn.Module:
     os._exit(3)
 
 
+def leaves_a_daemon_and_is_slow(num_classes: int) -> nn.Module:
+    leaves_a_daemon(num_classes)
+    return slow_step(num_classes)
+
+
 def talks_and_dies(num_classes: int) -> nn.Module:
     print(f"{num_classes} classes" + "x" * 1_000_000, flush=True)
     os._exit(3)
