@@ -128,7 +128,7 @@ def test_a_trial_that_outlives_its_gpu_keeps_its_row_and_the_rest_is_skipped(des
     launcher = first_then_well(losing(desk, G1, scripted.trains, said))
     summary = desk.sweep(launcher, gpu_ids="1,0", batch_size="64,128")
     assert uuids(launcher) == [(G1,), (G0,), (G0,)]
-    assert {r.status for r in desk.records()} == {"ok"}
+    assert {(r.status, r.reason) for r in desk.records()} == {("ok", "")}
     first = next(r for r in desk.records() if r.resolved["gpu_uuids"] == [G1])
     assert first.result["epoch_time_s"] > 0
     assert said in first.missing["gpu_mem_mib"]
