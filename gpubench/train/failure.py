@@ -40,6 +40,8 @@ def _message(error: BaseException) -> str:
 
 def classify(error: BaseException) -> tuple[Literal["oom", "failed"], str]:
     """The status and the reason, in one line, that `error` stands for."""
+    if isinstance(error.__cause__, RuntimeError) and "exited unexpectedly" in str(error):
+        error = error.__cause__  # a loader's worker: how it ended is told by the error beneath
     first = _message(error)
     text = f"{type(error).__name__}: {first}" if first else type(error).__name__
     if isinstance(error, GpubenchError):

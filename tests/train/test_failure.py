@@ -103,6 +103,21 @@ def test_what_nccl_met_is_told_not_only_that_it_met_something():
     assert reason == "DistBackendError: NCCL error in: a.cpp:1, internal error"
 
 
+def test_how_a_loader_s_worker_ended_is_told():
+    """torch raises one from the other, or only the first, as the signal comes."""
+    signal = RuntimeError("DataLoader worker (pid 41) is killed by signal: Killed. ")
+    outer = RuntimeError("DataLoader worker (pid(s) 41) exited unexpectedly")
+    assert classify(outer)[1] == f"RuntimeError: {outer}"
+    outer.__cause__ = signal
+    assert classify(outer) == classify(signal)
+    assert classify(signal) == (
+        "failed",
+        "RuntimeError: DataLoader worker (pid 41) is killed by signal: Killed.",
+    )
+    outer.__cause__ = KeyError("nothing came")
+    assert classify(outer)[1] == f"RuntimeError: {outer}"
+
+
 def test_our_own_errors_speak_for_themselves():
     assert classify(UnusableError("broken image a.jpg: the file is empty")) == (
         "failed",
