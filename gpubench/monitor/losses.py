@@ -1,8 +1,11 @@
-"""GPUs that the driver has lost since NVML was opened: fallen off the bus, or waiting for a reset."""
+"""GPUs that the driver has lost, before or since NVML was opened: fallen off the bus, or waiting for a reset."""
 
 from __future__ import annotations
 
 from gpubench.monitor.nvml import Nvml, NvmlError
+
+_LOST = ("GPU is lost", "GPU requires restart", "Unknown Error")
+"""What the driver says of such a GPU when NVML is opened. One that others may use alone is no loss."""
 
 
 def loss(nvml: Nvml, uuid: str) -> str | None:
@@ -24,3 +27,8 @@ def loss(nvml: Nvml, uuid: str) -> str | None:
             if error.kind == "unclear":
                 unclear.append(said)
     return unclear[0] if len(unclear) == len(asked) else None
+
+
+def lost_before(nvml: Nvml) -> dict[int, str]:
+    """NVML's index -> the driver's words, of GPUs that were lost when NVML was opened: no `Device` stands for them."""
+    return {n: why for n, why in nvml.unreadable.items() if any(words in why for words in _LOST)}

@@ -23,6 +23,7 @@ from gpubench.experiment.plan import Plan, expand, plan_id
 from gpubench.experiment.skips import NEEDS
 from gpubench.launch.client import ForkServer, StoppedError
 from gpubench.monitor import idle
+from gpubench.monitor.losses import lost_before
 from gpubench.monitor.missing import Unmeasured
 from gpubench.monitor.nvml import Nvml, open_nvml
 from gpubench.report import choice as choices
@@ -291,6 +292,11 @@ def look_around(work: Sweep, planned: Sequence[Planned], view: live.View, *, all
     units = [item.unit for item in planned if item.state == "run"]
     if bench.nvml is None or not any(map(bench.uses_gpus, units)):
         return
+    for index, why in lost_before(bench.nvml).items():
+        view.say(
+            f"the driver's GPU {index} is left out ({why}), so the numbers of the GPUs after it are one lower; "
+            "to have it back, reset it or reboot"
+        )
     work.look_at_gpus(planned, view)
     gone = {loss.gpu.uuid for loss in bench.lost.values()}
     used = {uuid for unit in units for one in bench.resolve(unit) for uuid in one.gpu_uuids} - gone

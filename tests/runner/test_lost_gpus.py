@@ -232,6 +232,18 @@ def test_the_look_before_a_sweep_leaves_lost_gpus_out(desk: Desk, monkeypatch: p
         command.look_around(work, work.survey(), view, allow_busy=False)
 
 
+def test_a_gpu_that_was_lost_before_the_sweep_is_named(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For the others' numbers tell another GPU than they did; not one that somebody else has for himself."""
+    monkeypatch.setattr(command.idle, "look_around", lambda *_: {})
+    desk.nvml.unreadable = {0: "GPU 0: GPU is lost", 3: "GPU 3: Insufficient Permissions"}
+    work, view = desk.job(gpus="1", batch_size="64"), Heard()
+    command.look_around(work, work.survey(), view, allow_busy=False)
+    assert view.lines == [
+        "the driver's GPU 0 is left out (GPU 0: GPU is lost), so the numbers of the GPUs after it are one lower; "
+        "to have it back, reset it or reboot"
+    ]
+
+
 # ---- which GPUs ----
 
 
