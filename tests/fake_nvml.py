@@ -7,7 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpubench.monitor.nvml import ComputeMode, Device, History, Memory, Nvml, NvmlError, Utilisation
+from gpubench.monitor.nvml import ComputeMode, Device, History, Kind, Memory, Nvml, NvmlError, Utilisation
+
+KINDS: dict[str, Kind] = {"GPU is lost": "lost", "GPU requires restart": "lost", "Unknown Error": "unclear"}
+"""What the driver says -> what that means for the GPU; of anything else nothing."""
+
+
+def refused(call: str, said: str) -> NvmlError:
+    """A call that fails, as the seam puts it. `test_nvml.py` shows that the real library is put so."""
+    return NvmlError(f"{call}: {said}", KINDS.get(said, "refused"))
 
 
 def gpu(index: int, *, name: str = "NVIDIA H200", memory_mib: int = 143771) -> Device:
@@ -98,7 +106,7 @@ class FakeNvml:
 
     def _fail(self, call: str) -> None:
         if call in self.broken:
-            raise NvmlError(f"{call}: {self.error}")
+            raise refused(call, self.error)
 
 
 class Counted:

@@ -16,6 +16,9 @@ from gpubench.launch.trial_log import TrialLog
 from gpubench.monitor.watcher import Watcher
 
 VIEW_PERIOD_S = 0.25
+FAILED_LIMIT_S = 20.0
+"""How long a trial may live on after one of its ranks has failed. Its leader ends the other ranks after 5 s; but a rank
+that has told its error may never end, where the driver does not let go of it."""
 INTERRUPTED: tuple[Status, str] = ("interrupted", "the sweep was stopped")
 
 
@@ -137,6 +140,8 @@ def _watch(
             next_look = now + VIEW_PERIOD_S
         for job in jobs:
             job.watcher.tick()
+            if job.failed_at is not None and not job.complete:
+                deadline = min(deadline, job.failed_at + FAILED_LIMIT_S)
         wake = min(deadline, next_look, *(job.watcher.next_deadline() for job in jobs))
         # Asked first: what an ended job has said last is still to be read.
         over = [not job.complete and job.running.ended for job in jobs]
@@ -210,6 +215,8 @@ class _Job:
         self.ready: set[int] = set()
         """Ranks that are warm and wait for the other jobs."""
         self._results = 0
+        self.failed_at: float | None = None
+        """When the first word came that it broke."""
         self.is_launched = False
 
     def launch(self, launcher: Launcher, should_stop: Callable[[], bool]) -> None:
@@ -235,9 +242,7 @@ class _Job:
     @property
     def has_failed(self) -> bool:
         """Whether it broke. One that has reported its result may abort in its teardown."""
-        return not self.complete and any(
-            e["event"] == "error" or (e["event"] == "rank-exit" and e["code"] != 0) for e in self.done.events
-        )
+        return not self.complete and self.failed_at is not None
 
     @property
     def stage(self) -> int:
@@ -283,3 +288,7 @@ class _Job:
                 self.running.reply(event["rank"], {"go": True})
             case "result":
                 self._results += 1
+            case "error":
+                self.failed_at = self.failed_at or time.monotonic()
+            case "rank-exit" if event["code"] != 0:
+                self.failed_at = self.failed_at or time.monotonic()

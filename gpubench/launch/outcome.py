@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import re
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from gpubench.launch.epochs import counted, epoch_rows, timing
+from gpubench.launch.faults import advised, hearsay
 from gpubench.launch.parts import broken_down
 from gpubench.launch.target import until_top1
 from gpubench.result import FEWEST_TIMES
 
 Status = Literal["ok", "oom", "failed", "timeout", "interrupted", "skipped"]
 """`skipped`: another job of its group took it with it."""
-_LOST_PEER = re.compile(
-    r"gloo|NCCL|DistBackendError|DistNetworkError|Connection (closed|reset)", re.IGNORECASE
-)
-"""What torch.distributed says when another rank is gone."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,11 +45,12 @@ def ending(events: Sequence[Mapping[str, Any]], ranks: int, last_words: str) -> 
     if len(_results(events)) == ranks:
         return "ok", ""
     said = f"; last line of its output: {last_words}" if last_words else ""
-    for cause in sorted(_causes(events), key=lambda e: (_is_echo(e), e.get("at", 0.0))):
+    for cause in sorted(_causes(events), key=lambda e: (_hearsay(e), e.get("at", 0.0))):
         if cause["event"] == "error":
             where = f" (rank {cause['rank']})" if ranks > 1 else ""
-            return cause["kind"], f"{cause['reason']}{where}"
-        return "failed", f"rank {cause['rank']} {_exit_words(cause['code'])}{said}"
+            reason = f"{cause['reason']}{where}"
+            return cause["kind"], advised(reason) if cause["kind"] == "failed" else reason
+        return "failed", advised(f"rank {cause['rank']} {_exit_words(cause['code'])}{said}")
     return "failed", f"its processes ended without a result{said}"
 
 
@@ -69,11 +66,10 @@ def _causes(events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return [*errors, *deaths]
 
 
-def _is_echo(event: Mapping[str, Any]) -> bool:
-    """Whether this may be how a rank learnt of another's end, often before anybody saw that end."""
-    return (
-        event["event"] == "error" and event["kind"] == "failed" and bool(_LOST_PEER.search(event["reason"]))
-    )
+def _hearsay(event: Mapping[str, Any]) -> int:
+    """How far from the first cause this may be; running out of memory and dying are never another rank's."""
+    own = event["event"] != "error" or event["kind"] != "failed"
+    return 0 if own else hearsay(event["reason"])
 
 
 def _exit_words(code: int) -> str:

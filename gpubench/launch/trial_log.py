@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from pathlib import Path
 
 from gpubench import linux
@@ -19,7 +20,13 @@ TAIL_BYTES = 2 << 20
 """Kept from the end."""
 LOOSE_BYTES = 16 << 20
 """What may lie between the two before blocks are given back."""
-WORDS_BYTES = 4000
+WORDS_BYTES = 16_000
+"""In which the last words lie: a stack may follow them."""
+_AFTERWORDS = re.compile(
+    r"frame #\d+: |Exception raised from |Search for `cuda|CUDA kernel errors might be |For debugging consider "
+    r"|Compile with `TORCH_USE_CUDA_DSA`|Device-side assert(ion|ions) (tracking|were) "
+)
+"""What torch says below its errors: the stack in C++, and the same advice for every error of CUDA."""
 
 
 class TrialLog:
@@ -55,11 +62,14 @@ class TrialLog:
                 file.truncate()
 
     def last_words(self) -> str:
-        """The last line that says something; empty where there is none."""
+        """The last line that says something; empty where there is none. Below an error of torch's, the error itself."""
         try:
             with self.path.open("rb") as file:
                 file.seek(max(0, os.fstat(file.fileno()).st_size - WORDS_BYTES))
                 lines = file.read(WORDS_BYTES).decode(errors="replace").splitlines()
         except OSError:
             return ""
-        return next((line.strip() for line in reversed(lines) if line.strip()), "")[:300]
+        said = [line.strip() for line in lines if line.strip()]
+        return next(
+            (line for line in reversed(said) if not _AFTERWORDS.match(line)), said[-1] if said else ""
+        )[:300]

@@ -53,8 +53,23 @@ _POWER_INSTANT = 186
 """nvmlFieldValue of a power reading that is no average; the drivers' own number, since 530 or so."""
 
 
+Kind = Literal["lost", "unclear", "refused"]
+"""What a failed call says of its GPU: that it has fallen off the bus or must be reset, nothing that is of use, or
+that this one answer can't be had."""
+
+_KINDS: dict[int, Kind] = {
+    pynvml.NVML_ERROR_GPU_IS_LOST: "lost",
+    pynvml.NVML_ERROR_RESET_REQUIRED: "lost",
+    pynvml.NVML_ERROR_UNKNOWN: "unclear",
+}
+
+
 class NvmlError(Unmeasured):
     """An NVML call that gave no figure; its text says which call and why."""
+
+    def __init__(self, text: str, kind: Kind = "refused") -> None:
+        super().__init__(text)
+        self.kind = kind
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -241,7 +256,7 @@ class PynvmlNvml:
             except (pynvml.NVMLError_FunctionNotFound, pynvml.NVMLError_ArgumentVersionMismatch):
                 self._memory_v2 = False  # a driver before 510
             except pynvml.NVMLError as error:
-                raise NvmlError(f"memory: {error}") from error
+                raise _failed("memory", error) from error
         info = _call("memory", pynvml.nvmlDeviceGetMemoryInfo, handle)
         return Memory(used_mib=info.used / MIB, reserved_mib=None)
 
@@ -310,7 +325,7 @@ class PynvmlNvml:
         except pynvml.NVMLError_NotFound:
             return []  # nothing new; or, where it never has anything, nothing at all
         except pynvml.NVMLError as error:
-            raise NvmlError(f"buffer of {what}: {error}") from error
+            raise _failed(f"buffer of {what}", error) from error
         read = _VALUE.get(value_type)
         if read is None:
             raise NvmlError(f"buffer of {what}: values of unknown type {value_type}")
@@ -386,7 +401,11 @@ def _call(what: str, function: Callable[..., Any], *args: Any) -> Any:
     try:
         return function(*args)
     except pynvml.NVMLError as error:
-        raise NvmlError(f"{what}: {error}") from error
+        raise _failed(what, error) from error
+
+
+def _failed(what: str, error: pynvml.NVMLError) -> NvmlError:
+    return NvmlError(f"{what}: {error}", _KINDS.get(error.value, "refused"))
 
 
 def _text(value: Any) -> str:

@@ -93,7 +93,7 @@ class SharedNvml:
         answer = told[1]
         if isinstance(answer, NvmlError):
             # A new one: raised again and again, the same would gather its tracebacks.
-            raise NvmlError(str(answer))
+            raise NvmlError(str(answer), answer.kind)
         return cast("T", answer)
 
 

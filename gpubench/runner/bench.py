@@ -23,6 +23,7 @@ from gpubench.monitor.samples import SAMPLE_HEADER
 from gpubench.monitor.shared_nvml import SharedNvml
 from gpubench.monitor.watcher import Watcher
 from gpubench.result import Record
+from gpubench.runner import losses
 from gpubench.runner import resolve as resolving
 from gpubench.runner.folders import Folders, Wanted
 from gpubench.runner.recording import Known, Tried, records_of, step_samples
@@ -55,6 +56,8 @@ class Bench:
     """GPU uuid -> why it is not among them."""
     idle_readings: dict[str, tuple[int, int]] = field(default_factory=dict)
     """GPU uuid -> readings behind its idle power, and those that failed."""
+    lost: dict[int, losses.Loss] = field(default_factory=dict)
+    """Number of a GPU -> how it was lost since the sweep began."""
     _gmacs: dict[tuple[Any, ...], float] = field(default_factory=dict)
     _scratch: Path | None = None
 
@@ -68,7 +71,28 @@ class Bench:
 
     def resolve(self, unit: Unit) -> list[Resolved]:
         """One for each job."""
-        return resolving.resolve_unit(unit, self.machine, self.facts, self.device)
+        return resolving.resolve_unit(unit, self.machine, self.facts, self.device, self.lost)
+
+    def uses_gpus(self, unit: Unit) -> bool:
+        return any(device_of(job.trial, self.device) == "cuda" for job in unit.jobs)
+
+    def look_for_losses(self) -> list[losses.Loss]:
+        """Asks the driver for the GPUs that it has lost since it was asked last."""
+        if self.nvml is None:
+            return []
+        there = [gpu for gpu in self.machine.gpus if gpu.index not in self.lost]
+        found = losses.look(self.nvml, there, time.strftime("%H:%M"))
+        self.lost |= {loss.gpu.index: loss for loss in found}
+        return found
+
+    @property
+    def has_gpus_left(self) -> bool:
+        return len(self.lost) < len(self.machine.gpus)
+
+    def lost_to(self, unit: Unit) -> list[losses.Loss]:
+        """The losses that keep a unit from running."""
+        numbers = (number for one in self.resolve(unit) for number in one.gpu_ids)
+        return [self.lost[number] for number in dict.fromkeys(numbers) if number in self.lost]
 
     def wanted(self, unit: Unit) -> list[Wanted]:
         """The images that its jobs read."""
@@ -111,6 +135,8 @@ class Bench:
                     should_stop=self.beating(should_stop),
                     look=lambda progress: look(watchers, progress),
                 )
+        if self.uses_gpus(unit):
+            self.look_for_losses()
         tried = [
             Tried(
                 job=job,
@@ -199,6 +225,7 @@ class Bench:
             idle_power_w=self.idle_power_w,
             no_idle_power=self.no_idle_power,
             idle_readings=self.idle_readings,
+            lost={loss.gpu.uuid: loss.words for loss in self.lost.values()},
         )
 
 

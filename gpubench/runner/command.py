@@ -23,6 +23,7 @@ from gpubench.experiment.plan import Plan, expand, plan_id
 from gpubench.experiment.skips import NEEDS
 from gpubench.launch.client import ForkServer, StoppedError
 from gpubench.monitor import idle
+from gpubench.monitor.losses import lost_before
 from gpubench.monitor.missing import Unmeasured
 from gpubench.monitor.nvml import Nvml, open_nvml
 from gpubench.report import choice as choices
@@ -283,15 +284,22 @@ def tell_host_load(machine: environment.Machine, view: live.View) -> None:
 
 
 def look_around(work: Sweep, planned: Sequence[Planned], view: live.View, *, allow_busy: bool) -> None:
-    """Tells who else is on the GPUs that the plan will use, and notes their idle power.
+    """Tells who else is on the GPUs that the plan will use, which were lost, and notes the idle power of the others.
 
-    Raises UnusableError where somebody keeps one of them busy and that is not allowed.
+    Raises UnusableError where somebody keeps one of them busy and that is not allowed, or none is left.
     """
     bench = work.bench
     units = [item.unit for item in planned if item.state == "run"]
-    used = {uuid for unit in units for one in bench.resolve(unit) for uuid in one.gpu_uuids}
-    if not used or bench.nvml is None:
+    if bench.nvml is None or not any(map(bench.uses_gpus, units)):
         return
+    for index, why in lost_before(bench.nvml).items():
+        view.say(
+            f"the driver's GPU {index} is left out ({why}), so the numbers of the GPUs after it are one lower; "
+            "to have it back, reset it or reboot"
+        )
+    work.look_at_gpus(planned, view)
+    gone = {loss.gpu.uuid for loss in bench.lost.values()}
+    used = {uuid for unit in units for one in bench.resolve(unit) for uuid in one.gpu_uuids} - gone
     numbers = {gpu.uuid: gpu.index for gpu in bench.machine.gpus if gpu.uuid in used}
     ruling = guard.rule(idle.look_around(bench.nvml, list(numbers)), numbers)
     for line in ruling.enforce(allow_busy=allow_busy):
@@ -354,13 +362,17 @@ def finish(work: Sweep, planned: Sequence[Planned], summary: Summary, view: live
             )
         else:
             view.say("stopped; to continue, run the same command again")
-    elif summary.ran == 0:
+    elif summary.ran == 0 and not summary.lost:
         view.say(
             f"nothing left to do: {summary.reused} done, {summary.skipped} skipped, {summary.failed} failed before"
         )
     if summary.failed:
         where = "below the table" if mode == "table" else f"below gpubench table {work.bench.results.folder}"
         view.say(f"{summary.failed} failed: the reasons are {where}; --retry failed,timeout runs them again")
+    if summary.lost:
+        view.say(
+            f"{summary.lost} skipped because a GPU was lost: once it is back, the same command runs them"
+        )
     if summary.stale:
         view.say(f"{summary.stale} were measured under other versions; --retry stale measures them again")
 

@@ -41,6 +41,8 @@ class Known:
     """GPU uuid -> why it is not among them."""
     idle_readings: Mapping[str, tuple[int, int]]
     """GPU uuid -> readings behind its idle power, and those that failed."""
+    lost: Mapping[str, str]
+    """GPU uuid -> how it was lost, for those that were: after the trial, too."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -112,7 +114,8 @@ def _judge(tried: Tried, known: Known, forced: tuple[Any, str] | None) -> _Judge
         last_words=TrialLog(tried.log).last_words(),
     )
     seen = tried.watcher.figures(windows_of(ended), _passed_mib(ended, resolved))
-    status, reason = judge(ended, seen, t.gpu_mem_cap_mib)
+    lost = [known.lost[uuid] for uuid in resolved.gpu_uuids if uuid in known.lost]
+    status, reason = judge(ended, seen, t.gpu_mem_cap_mib, lost)
     result, missing = merge(
         ended,
         seen,

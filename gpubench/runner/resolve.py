@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from gpubench.datasets.facts import DataFacts
 from gpubench.environment import Machine
 from gpubench.experiment.plan import Job, Unit
 from gpubench.experiment.shares import Share, device_of, processes, shares_of
+from gpubench.runner.losses import gpu_ids
 
 DEFAULT_SIZE = 224
 CHANNELS = 3
@@ -54,34 +55,47 @@ class Resolved:
 
 def resolve(job: Job, machine: Machine, facts: DataFacts, default_device: str) -> Resolved:
     """Fills what a trial left open, alone, from the machine and the images."""
-    (share,) = shares_of([job], machine.cpu_count, default_device)
-    return _resolved(job, share, machine, facts, default_device)
+    (resolved,) = resolve_unit(Unit((job,)), machine, lambda _: facts, default_device)
+    return resolved
 
 
 def resolve_unit(
-    unit: Unit, machine: Machine, facts: Callable[[Job], DataFacts], default_device: str
+    unit: Unit,
+    machine: Machine,
+    facts: Callable[[Job], DataFacts],
+    default_device: str,
+    lost: Collection[int] = (),
 ) -> list[Resolved]:
-    """The same for each job of a unit; jobs of a group share the machine's CPUs."""
+    """The same for each job of a unit; jobs of a group share the machine's CPUs.
+
+    `lost`: GPUs of the machine that can't be used any more. They are among a job's only where the unit can't run.
+    """
     shares = shares_of(unit.jobs, machine.cpu_count, default_device)
+    gpus = gpu_ids([job.trial for job in unit.jobs], machine.gpus, lost)
     return [
-        _resolved(job, share, machine, facts(job), default_device)
-        for job, share in zip(unit.jobs, shares, strict=True)
+        _resolved(job, share, own, machine, facts(job), default_device)
+        for job, share, own in zip(unit.jobs, shares, gpus, strict=True)
     ]
 
 
-def _resolved(job: Job, share: Share, machine: Machine, facts: DataFacts, default_device: str) -> Resolved:
+def _resolved(
+    job: Job,
+    share: Share,
+    on_cuda: tuple[int, ...],
+    machine: Machine,
+    facts: DataFacts,
+    default_device: str,
+) -> Resolved:
     t = job.trial
     device = device_of(t, default_device)
-    gpu_ids: tuple[int, ...] = ()
-    if device == "cuda":
-        gpu_ids = t.gpu_ids if t.gpu_ids is not None else tuple(range(t.gpus or 1))
+    own_gpus = on_cuda if device == "cuda" else ()
     cpu_ids = machine.cpu_ids
     if share.first is not None:
         cpu_ids = machine.cpu_ids[share.first : share.first + share.cpus]
     return Resolved(
         device=device,
-        gpu_ids=gpu_ids,
-        gpu_uuids=tuple(machine.gpus[i].uuid for i in gpu_ids),
+        gpu_ids=own_gpus,
+        gpu_uuids=tuple(machine.gpus[i].uuid for i in own_gpus),
         processes=processes(t),
         cpu_ids=cpu_ids,
         cpus=min(len(cpu_ids), machine.cpu_count),

@@ -21,6 +21,7 @@ from gpubench.runner.bench import Bench
 from gpubench.runner.estimate import Estimate, Forecast, estimates
 from gpubench.runner.foretelling import foretold
 from gpubench.runner.looking import progress_of
+from gpubench.runner.losses import none_left
 from gpubench.runner.state import Planned, lacks_its_answer, out_of_memory, survey
 from gpubench.runner.tables import row_of, write_tables
 from gpubench.runner.together import Foreseen, foresee
@@ -48,6 +49,8 @@ class Summary:
     """Failed or timed out, now or before."""
     interrupted: bool = False
     stale: int = 0
+    lost: int = 0
+    """Skipped because a GPU that they need was lost while the sweep ran; among `skipped`."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -62,6 +65,8 @@ class Sweep:
     """Trial id -> why this sweep skipped it."""
     measured: set[str] = field(default_factory=set)
     """Ids of the trials of which this sweep has stored an attempt."""
+    _told: set[int] = field(default_factory=set)
+    """GPUs whose loss has been said."""
     _tables_due: float = 0.0
     _given: dict[Key, Mapping[str, Any]] | None = None
 
@@ -183,6 +188,11 @@ class Sweep:
                 # Looked at again: a smaller batch may have run out of memory since.
                 since = skip_reason(unit, oom, None, self.plan.device)
                 state, why = ("skip", since) if since else (state, why)
+            if state == "run" and self.bench.uses_gpus(unit):
+                self.look_at_gpus(planned[number - 1 :], view)
+                if lost := self.bench.lost_to(unit):
+                    state, why = "skip", "; ".join(loss.words for loss in lost)
+                    summary.lost += 1
             if state == "done":
                 summary.reused += 1
             elif state == "skip":
@@ -205,7 +215,30 @@ class Sweep:
                     summary.interrupted = True
                     break
         summary.stale = sum(item.stale for item in planned if item.state == "done")
+        if summary.lost and not self.bench.has_gpus_left:
+            raise none_left(self.bench.lost.values())
+        self._tell_losses(view)
         return summary
+
+    def look_at_gpus(self, left: Sequence[Planned], view: View) -> None:
+        """Says which GPUs were lost since the last look. `left`: what is still to be done, in order.
+
+        Raises UnusableError where no GPU is left and all that is left to run needs one.
+        """
+        self.bench.look_for_losses()
+        on_cpu = (item.state == "run" and not self.bench.uses_gpus(item.unit) for item in left)
+        if not self.bench.has_gpus_left and not any(on_cpu):
+            raise none_left(self.bench.lost.values())
+        self._tell_losses(view)
+
+    def _tell_losses(self, view: View) -> None:
+        """Each once."""
+        for number in sorted(self.bench.lost.keys() - self._told):
+            self._told.add(number)
+            view.say(
+                f"{self.bench.lost[number].words}. Trials that need it are skipped, the others go on "
+                "with the GPUs that are left"
+            )
 
     def _run_unit(
         self,

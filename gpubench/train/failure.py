@@ -25,15 +25,23 @@ _HOST_MEMORY = re.compile(
 
 
 def _message(error: BaseException) -> str:
-    """The error's own words in one line. torch wraps what a loader worker raised into its whole traceback."""
+    """The error's own words in one line.
+
+    torch wraps what a loader worker raised into its whole traceback. NCCL names the cause below a line of its own.
+    """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if len(lines) > 1 and lines[0].startswith("Caught ") and "Original Traceback" in lines[1]:
         return lines[-1].partition(": ")[2] or lines[-1]
+    if "Last error:" in lines[:-1]:
+        cause = lines[lines.index("Last error:") + 1]
+        return f"{lines[0]}: {cause}"
     return lines[0] if lines else ""
 
 
 def classify(error: BaseException) -> tuple[Literal["oom", "failed"], str]:
     """The status and the reason, in one line, that `error` stands for."""
+    if isinstance(error.__cause__, RuntimeError) and "exited unexpectedly" in str(error):
+        error = error.__cause__  # a loader's worker: how it ended is told by the error beneath
     first = _message(error)
     text = f"{type(error).__name__}: {first}" if first else type(error).__name__
     if isinstance(error, GpubenchError):

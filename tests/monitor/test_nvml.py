@@ -8,7 +8,7 @@ from typing import Any
 
 import pynvml
 import pytest
-from fake_nvml import calls_of_the_seam
+from fake_nvml import calls_of_the_seam, refused
 
 from gpubench.monitor import nvml as seam
 from gpubench.monitor.nvml import MIB, NoNvml, Nvml, NvmlError, PynvmlNvml, open_nvml
@@ -142,6 +142,7 @@ def test_each_call_fails_with_its_reason(library: pytest.MonkeyPatch, call: str,
     what, _, why = str(caught.value).partition(": ")
     assert what
     assert why == str(pynvml.NVMLError(ERRORS[error]))
+    assert caught.value.kind == refused(what, why).kind, "the tests' stand-in means what the seam means"
 
 
 @pytest.mark.parametrize("error", ERRORS)

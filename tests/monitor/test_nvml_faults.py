@@ -19,14 +19,14 @@ from typing import Any
 import pytest
 import scripted
 from benches import sweep_of
-from fake_nvml import FakeNvml, calls_of_the_seam, gpu
+from fake_nvml import KINDS, FakeNvml, calls_of_the_seam, gpu, refused
 
 from gpubench.environment import Machine
 from gpubench.experiment.experiment import Options, parse, with_options
 from gpubench.experiment.plan import expand
 from gpubench.monitor.figures import Figures
 from gpubench.monitor.idle import look_around
-from gpubench.monitor.nvml import Nvml, NvmlError, Utilisation
+from gpubench.monitor.nvml import Nvml, Utilisation
 from gpubench.monitor.shared_nvml import SharedNvml
 from gpubench.monitor.watcher import Watcher, Window
 from gpubench.report.live import QuietView
@@ -41,6 +41,7 @@ ERRORS = (
     "Not Supported",
     "Insufficient Permissions",
     "GPU is lost",
+    "GPU requires restart",
     "Not Found",
     "Unknown Error",
     "Function Not Found",
@@ -112,7 +113,7 @@ class Faulty:
             number = self.made.get(name, 0)
             self.made[name] = number + 1
             if self.when(number):
-                raise NvmlError(f"{name}: {self.error}")
+                raise refused(name, self.error)
             return thing(*args)
 
         return maybe
@@ -333,10 +334,15 @@ def test_a_call_that_fails_on_one_of_two_gpus(call: str, when: str) -> None:
         assert faults(got, set(CALLS) - {call}) == [], gpu_uuid
 
 
+@pytest.mark.parametrize("error", KINDS)
 @pytest.mark.parametrize("when", WHEN)
-def test_one_of_two_gpus_is_lost(when: str) -> None:
+def test_one_of_two_gpus_is_lost(when: str, error: str) -> None:
     for gpu_uuid in (G0, G1):
-        assert faults(trial(CALLS, "GPU is lost", WHEN[when], [gpu_uuid]), set()) == [], gpu_uuid
+        got = trial(CALLS, error, WHEN[when], [gpu_uuid])
+        assert faults(got, set()) == [], gpu_uuid
+        if when in ("at once", "from the second call on"):
+            assert error in got.missing["power_w"]
+            assert error in got.missing["gpu_util_pct"]
 
 
 @pytest.mark.parametrize("when", WHEN)
@@ -402,7 +408,8 @@ def in_real_time(spec: scripted.Spec) -> Iterator[scripted.Event]:
 @pytest.mark.parametrize("when", ["at once", "from the seventh call on", "every third call"])
 def test_a_sweep_stores_its_records_whatever_fails(tmp_path: Path, when: str) -> None:
     """One trial for each call, and one for all of them together."""
-    nvml = Faulty(busy(), frozenset(), "GPU is lost", WHEN[when])
+    # No words of a loss: such a GPU is given to no further trial (tests/runner/test_lost_gpus.py).
+    nvml = Faulty(busy(), frozenset(), "Timeout", WHEN[when])
     nvml.inner.procs = {G0: [(os.getpid(), 5000)]}
     turns = [*([call] for call in CALLS), CALLS] if when == "at once" else [CALLS]
     batches = ",".join(str(64 + 16 * k) for k in range(len(turns)))

@@ -75,6 +75,12 @@ def test_a_failure_is_remembered_as_one_and_passes(call: str) -> None:
         with pytest.raises(NvmlError, match="Not Supported"):
             ask(shared, call, G0)
     assert inner.made[call] == 1
+    fake.error = "GPU is lost"
+    clock.now += 2 * MOMENT_S
+    for _ in range(2):
+        with pytest.raises(NvmlError) as caught:
+            ask(shared, call, G0)
+        assert caught.value.kind == "lost"
     fake.broken = set()
     clock.now += 2 * MOMENT_S
     assert ask(shared, call, G0) == ask(fake, call, G0)

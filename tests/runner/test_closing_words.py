@@ -47,3 +47,12 @@ def test_what_goes_on_after_a_stop_is_said(
     assert said[0].startswith("stopped; ")
     assert said[0].endswith(words)
     capsys.readouterr()
+
+
+def test_what_was_skipped_for_a_lost_gpu_is_left_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    said: list[str] = []
+    work: Any = SimpleNamespace(bench=SimpleNamespace(results=SimpleNamespace(folder=Path("out/x"))))
+    view: Any = SimpleNamespace(say=said.append)
+    command.finish(work, [], Summary(skipped=2, lost=2), view, "quiet")
+    assert said == ["2 skipped because a GPU was lost: once it is back, the same command runs them"]
+    capsys.readouterr()

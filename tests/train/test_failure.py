@@ -86,6 +86,38 @@ def test_anything_else_is_a_failure_in_its_own_words(error):
     assert not reason.endswith(": ")
 
 
+def test_what_nccl_met_is_told_not_only_that_it_met_something():
+    error = torch.distributed.DistBackendError(
+        "NCCL error in: NCCLUtils.cpp:94, unhandled cuda error (run with NCCL_DEBUG=INFO for details), NCCL version "
+        "2.27.5\nncclUnhandledCudaError: Call to CUDA function failed.\nLast error:\n"
+        "Cuda failure 719 'unspecified launch failure'"
+    )
+    assert classify(error) == (
+        "failed",
+        "DistBackendError: NCCL error in: NCCLUtils.cpp:94, unhandled cuda error (run with NCCL_DEBUG=INFO for "
+        "details), NCCL version 2.27.5: Cuda failure 719 'unspecified launch failure'",
+    )
+    _, reason = classify(
+        torch.distributed.DistBackendError("NCCL error in: a.cpp:1, internal error\nLast error:\n")
+    )
+    assert reason == "DistBackendError: NCCL error in: a.cpp:1, internal error"
+
+
+def test_how_a_loader_s_worker_ended_is_told():
+    """torch raises one from the other, or only the first, as the signal comes."""
+    signal = RuntimeError("DataLoader worker (pid 41) is killed by signal: Killed. ")
+    outer = RuntimeError("DataLoader worker (pid(s) 41) exited unexpectedly")
+    assert classify(outer)[1] == f"RuntimeError: {outer}"
+    outer.__cause__ = signal
+    assert classify(outer) == classify(signal)
+    assert classify(signal) == (
+        "failed",
+        "RuntimeError: DataLoader worker (pid 41) is killed by signal: Killed.",
+    )
+    outer.__cause__ = KeyError("nothing came")
+    assert classify(outer)[1] == f"RuntimeError: {outer}"
+
+
 def test_our_own_errors_speak_for_themselves():
     assert classify(UnusableError("broken image a.jpg: the file is empty")) == (
         "failed",

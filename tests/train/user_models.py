@@ -6,6 +6,7 @@ What they print lands in the trial's log, which is how the tests look inside a r
 from __future__ import annotations
 
 import ctypes
+import functools
 import json
 import os
 import signal
@@ -129,7 +130,7 @@ def aborts(num_classes: int) -> nn.Module:
 
 def _block() -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, set(signal.Signals))
-    time.sleep(1000)
+    ctypes.CDLL(None).sleep(1000)
 
 
 def hangs(num_classes: int) -> nn.Module:
@@ -190,6 +191,55 @@ def second_rank_raises_and_first_hangs(num_classes: int) -> nn.Module:
     return Tiny(
         num_classes, _at_step_three(lambda: _raise(ValueError("only rank one")) if rank() else _block())
     )
+
+
+ECC_ERROR = """CUDA error: uncorrectable ECC error encountered
+Search for `cudaErrorECCUncorrectable' in https://docs.nvidia.com/cuda/ for more information.
+CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be incorrect.
+For debugging consider passing CUDA_LAUNCH_BLOCKING=1"""
+
+
+def second_rank_has_a_faulty_gpu(num_classes: int) -> nn.Module:
+    """Says so in torch's words, while rank 0 waits for its gradients."""
+    error = torch.AcceleratorError(ECC_ERROR)
+    return Tiny(num_classes, _at_step_three(lambda: _raise(error) if rank() else None))
+
+
+def second_rank_is_killed_and_first_is_stuck(num_classes: int) -> nn.Module:
+    """In a call in C, as in a kernel of NCCL that waits for a dead rank: deaf to every signal but SIGKILL."""
+    end = functools.partial(os.kill, os.getpid(), signal.SIGKILL)
+    return Tiny(num_classes, _at_step_three(lambda: end() if rank() else _block()))
+
+
+def raises_and_does_not_end(num_classes: int) -> nn.Module:
+    """As where the driver does not let go of a process."""
+
+    def act() -> None:
+        os._exit = lambda _: _block()  # type: ignore[assignment, return-value]
+        raise torch.AcceleratorError(ECC_ERROR)
+
+    return Tiny(num_classes, _at_step_three(act))
+
+
+class Astray(Tiny):
+    """One rank looks, at step three, for an image that the batch does not have."""
+
+    def __init__(self, num_classes: int, in_rank: int) -> None:
+        super().__init__(num_classes)
+        self._in_rank = in_rank
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        if self.training and self._steps == 3 and rank() == self._in_rank:
+            images = images[torch.full((len(images),), 1 << 20, device=images.device)]
+        return super().forward(images)
+
+
+def rank_0_goes_astray(num_classes: int) -> nn.Module:
+    return Astray(num_classes, 0)
+
+
+def rank_1_goes_astray(num_classes: int) -> nn.Module:
+    return Astray(num_classes, 1)
 
 
 def slow_to_build(num_classes: int) -> nn.Module:
