@@ -202,7 +202,30 @@ def test_a_row_is_compared_with_the_next_smaller_one_alone():
     assert (verdict, "in 1 of 2 rows" in text) == ("broken", True)
     assert "70.1 % (batch_size=32) to 60.1 % (batch_size=64)" in text
     larger = [row(128, 4), row(64, 4), row(128, 2, strategy="dp"), row(64)]
-    assert accuracy._next_smaller(larger[0], larger) is larger[1]
+    assert accuracy.next_smaller(larger)[0] is larger[1]
+
+
+def by_definition(one, rows):
+    """The next smaller row, looked for among all of them."""
+    before = [
+        other for other in rows
+        if other["strategy"] in (one["strategy"], "single")
+        and (other["gpus"], other["batch_size"]) != (one["gpus"], one["batch_size"])
+        and other["gpus"] <= one["gpus"] and other["batch_size"] <= one["batch_size"]
+    ]  # fmt: skip
+    own = one["strategy"]
+    return max(before, key=lambda o: (o["gpus"], o["batch_size"], o["strategy"] == own), default=None)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 6), st.integers(1, 5), st.sampled_from(["single", "dp", "ddp"])), max_size=14
+    )
+)
+def test_the_next_smaller_row_is_that_of_the_definition(sizes):
+    rows = [{"batch_size": batch, "gpus": gpus, "strategy": strategy} for batch, gpus, strategy in sizes]
+    for one, before in zip(rows, accuracy.next_smaller(rows), strict=True):
+        assert before is by_definition(one, rows)
 
 
 def test_of_several_falls_each_must_pass_a_stricter_test():
@@ -326,12 +349,14 @@ def calls(check, rows):
     ("check", "rows"),
     [
         (accuracy.holds_while_scaling, lambda n: [r for i in range(n) for r in (row(64, lr=i), row(128, lr=i))]),
+        (accuracy.holds_while_scaling, lambda n: [row(i) for i in range(1, n)]),
+        (accuracy.holds_while_scaling, lambda n: [row(n - i, i) for i in range(1, n)]),
         (fairness.nothing_flattered,
          lambda n: [r for i in range(n) for r in (row(lr=i, seed=i), row(64, 2, input_size=i))]),
         (fairness.nothing_flattered,
          lambda n: [row(64, 2, strategy=s, input_size=i + n * (s == "dp")) for i in range(n) for s in ("dp", "ddp")]),
     ],
-    ids=["runs of a row", "one device", "dp alone"],
+    ids=["runs of a row", "one series", "batches against devices", "one device", "dp alone"],
 )  # fmt: skip
 def test_the_work_grows_with_the_rows_not_with_their_square(check, rows):
     assert calls(check, rows(200)) < 2.5 * calls(check, rows(100))
