@@ -161,7 +161,7 @@ def _steps(facts: Facts) -> tuple[list[Step], int, bool]:
 
 
 def next_smaller(same: Sequence[Row]) -> list[Row | None]:
-    """What each row is compared with: of the rows that it was scaled from, that with most devices and the largest batch.
+    """What each row is compared with: of those that it was scaled from, the one with most devices, then largest batch.
 
     A row is scaled from one of its own strategy, or `single`, with no more devices and no larger batch, not both the
     same. One baseline that its size alone chooses: the best of several noisy figures would flatter the baseline.
