@@ -8,6 +8,7 @@ from typing import Any
 from typer.core import TyperCommand, TyperGroup
 
 from gpubench.errors import UsageError
+from gpubench.quiet_pipe import quiet_pipes
 
 SETTINGS: Mapping[str, Any] = {"help_option_names": ["-h", "--help"]}
 """Of the context of all commands."""
@@ -33,6 +34,14 @@ class Command(TyperCommand):
         *_, order = self.make_parser(ctx).parse_args(args=list(given))
         refuse_repeated(order, given)
         return rest
+
+
+class Reader(Command):
+    """A command that only tells: whoever reads the answer may leave, as `head` does once it has its lines."""
+
+    def invoke(self, ctx: Any) -> Any:
+        with quiet_pipes():
+            return super().invoke(ctx)
 
 
 class Group(TyperGroup):
