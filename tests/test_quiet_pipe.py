@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TextIO
 
 import committed
@@ -24,7 +25,7 @@ def read_no_more(*, buffered: bool) -> Iterator[TextIO]:
     """The writing end of a pipe that nobody reads."""
     read_end, write_end = os.pipe()
     os.close(read_end)
-    with open(write_end, "w", encoding="utf-8", buffering=-1 if buffered else 1) as stream:
+    with os.fdopen(write_end, "w", encoding="utf-8", buffering=-1 if buffered else 1) as stream:
         yield stream
 
 
@@ -48,14 +49,18 @@ def test_what_comes_after_the_reader_has_left_goes_nowhere(buffered: bool) -> No
 
 
 def test_a_reader_who_stays_reads_all_of_it(capfd: pytest.CaptureFixture[str]) -> None:
-    with open(os.dup(1), "w", encoding="utf-8") as stream, contextlib.redirect_stdout(stream), quiet_pipes():
+    with (
+        os.fdopen(os.dup(1), "w", encoding="utf-8") as stream,
+        contextlib.redirect_stdout(stream),
+        quiet_pipes(),
+    ):
         print("half a line", end="")
         assert sys.stdout.encoding == "utf-8"
     assert capfd.readouterr().out == "half a line"
 
 
 def test_a_full_disk_is_an_error_once() -> None:
-    with open("/dev/full", "w", encoding="utf-8") as full:
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
         stream = Outliving(full)
         stream.write("a line\n")
         with pytest.raises(UnusableError, match="can't be written: No space left"):
