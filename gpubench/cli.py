@@ -207,7 +207,7 @@ def sweep(
     )
 
 
-@app.command(cls=usage.Command, rich_help_panel="Read")
+@app.command(cls=usage.Reader, rich_help_panel="Read")
 def table(
     results: Annotated[
         Path | None, typer.Argument(metavar="RESULTS", help="Results folder; none: the newest one.")
@@ -229,7 +229,7 @@ def table(
     raise typer.Exit(command.table(results, markdown=markdown, sources=sources, columns=columns))
 
 
-@app.command(cls=usage.Command, rich_help_panel="Read")
+@app.command(cls=usage.Reader, rich_help_panel="Read")
 def predict(
     results: Annotated[
         list[Path] | None,
@@ -289,7 +289,7 @@ def _fields(named: Mapping[str, str | None], texts: Iterable[str]) -> dict[str, 
     return fields
 
 
-@app.command(cls=usage.Command, rich_help_panel="Read")
+@app.command(cls=usage.Reader, rich_help_panel="Read")
 def audit(
     results: Annotated[
         Path | None, typer.Argument(metavar="RESULTS", help="Results folder; none: the newest one.")
@@ -306,7 +306,7 @@ def audit(
     raise typer.Exit(audit_command.audit(results, form=form))
 
 
-@app.command(cls=usage.Command, rich_help_panel="Read")
+@app.command(cls=usage.Reader, rich_help_panel="Read")
 def doctor(
     json_: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
 ) -> None:
@@ -353,7 +353,7 @@ def data_resize(
     data_command.resize(source, target, size=size)
 
 
-@data_app.command("list", cls=usage.Command)
+@data_app.command("list", cls=usage.Reader)
 def data_list() -> None:
     """List the variants and the data sets known by name."""
     from gpubench.runner import data_command

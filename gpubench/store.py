@@ -246,6 +246,29 @@ def in_order(record: Record) -> tuple[str, str, int]:
     return record.started_at, record.trial_id, record.attempt
 
 
+Run = tuple[str, int, str, str, str]
+"""What tells one attempt at a unit from every other one: equal for the jobs of a group."""
+
+
+def run_of(record: Record) -> Run:
+    """The attempt that a record is of.
+
+    A folder into which several machines' results were put may hold several first attempts at one unit, which jobs of
+    one array may have begun in the same second: the host tells them apart, and the machine where no host is on record.
+    """
+    machine = "" if record.group_id else record.machine_key  # jobs of one group may be on unlike devices
+    host = str(record.environment.get("host") or "")
+    return record.group_id or record.trial_id, record.attempt, record.started_at, host, machine
+
+
+def by_run(records: Iterable[Record]) -> list[list[Record]]:
+    """The records of each attempt together, in the order in which the first of each comes."""
+    found: dict[Run, list[Record]] = {}
+    for record in records:
+        found.setdefault(run_of(record), []).append(record)
+    return list(found.values())
+
+
 Allowance = frozenset[tuple[str | None, tuple[Any, ...]]]
 """What the machine gave the jobs of one attempt of what they left to it."""
 
@@ -281,14 +304,10 @@ def _last_of_each(
     records: Iterable[Record], allowed: Callable[[Sequence[Record]], Allowance]
 ) -> dict[tuple[str, tuple[str, ...], Allowance], list[Record]]:
     """The attempt that counts at each unit, on each machine and under each allowance that `allowed` tells apart."""
-    attempts: dict[tuple[str, int, str], list[Record]] = {}
-    for record in records:
-        # A folder into which two machines' results were put may hold two first attempts at one unit.
-        run = record.started_at if record.group_id else record.machine_key
-        attempts.setdefault((record.group_id or record.trial_id, record.attempt, run), []).append(record)
     chosen: dict[tuple[str, tuple[str, ...], Allowance], tuple[str, list[Record]]] = {}
     # Clocks may be set back; numbers only go up.
-    for (unit_id, *_), jobs in sorted(attempts.items(), key=lambda item: item[0][1]):
+    for jobs in sorted(by_run(records), key=lambda jobs: jobs[0].attempt):
+        unit_id, *_ = run_of(jobs[0])
         key = (unit_id, tuple(sorted(job.machine_key for job in jobs)), allowed(jobs))
         status = ending([job.status for job in jobs])
         if key not in chosen or status in FINAL or chosen[key][0] not in FINAL:

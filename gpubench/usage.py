@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
 from gpubench.errors import UsageError
+from gpubench.quiet_pipe import quiet_pipes
 
 SETTINGS: Mapping[str, Any] = {"help_option_names": ["-h", "--help"]}
 """Of the context of all commands."""
 LIST_MARKS = ("VALUES", ",…")
 """How the placeholder of an option ends that takes several values at once, with commas between."""
+
+
+TOML = ".toml"
+"""How an experiment file ends, and the placeholder of an argument that is one."""
 
 
 class Command(TyperCommand):
@@ -23,6 +30,8 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         given = list(args)
+        if not set(SETTINGS["help_option_names"]) & set(given):
+            refuse_spaces(self.get_params(ctx), given)
         try:
             rest: list[str] = super().parse_args(ctx, args)  # --help ends here
         except Exception as error:
@@ -33,6 +42,14 @@ class Command(TyperCommand):
         *_, order = self.make_parser(ctx).parse_args(args=list(given))
         refuse_repeated(order, given)
         return rest
+
+
+class Reader(Command):
+    """A command that only tells: whoever reads the answer may leave, as `head` does once it has its lines."""
+
+    def invoke(self, ctx: Any) -> Any:
+        with quiet_pipes():
+            return super().invoke(ctx)
 
 
 class Group(TyperGroup):
@@ -56,6 +73,34 @@ def refuse_repeated(order: Sequence[Any], given: Sequence[str]) -> None:
             if str(option.metavar).endswith(LIST_MARKS):
                 advice = f"give all its values at once: {name} {','.join(_values(option.opts, given))}"
             raise UsageError(f"{name} is given twice; {advice}")
+
+
+def refuse_spaces(params: Sequence[Any], given: Sequence[str]) -> None:
+    """Raises UsageError for values of one option with spaces between, of which all but the first would be lost.
+
+    `params`: of a command whose one argument is a TOML file, so that any other word behind a value is one more value;
+    other commands are left alone.
+    """
+    if not any(p.param_type_name == "argument" and str(p.metavar).endswith(TOML) for p in params):
+        return
+    lists = {name for p in params if str(p.metavar).endswith(LIST_MARKS) for name in p.opts}
+    for place, word in enumerate(given):
+        name, equals, value = word.partition("=")
+        behind = [value, *given[place + 1 :]] if equals else list(given[place + 1 :])
+        if name not in lists or not behind:
+            continue
+        more = list(itertools.takewhile(_is_value, behind[1:]))
+        if more:
+            all_of_them = ",".join(one.strip(",") for one in (behind[0], *more))
+            raise UsageError(
+                f"{more[0]!r} behind {name} {behind[0]} is neither an option nor an experiment file; "
+                f"between several values stand commas, no spaces: {name} {all_of_them}"
+            )
+
+
+def _is_value(word: str) -> bool:
+    """Whether a word of a command line can be nothing but one more value of the option before it."""
+    return not word.startswith("-") and not word.endswith(TOML) and not Path(word).exists()
 
 
 def _values(names: Sequence[str], given: Sequence[str]) -> Iterator[str]:

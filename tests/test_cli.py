@@ -142,6 +142,13 @@ WRONG: list[tuple[Sequence[str], int, str]] = [
     (["sweep", "--data", "gone/away"], 2, "gone/away does not exist"),
     (["sweep", "--data", "cifar11"], 2, "did you mean cifar10?"),
     (["sweep", "gone.toml"], 2, "experiment file gone.toml does not exist"),
+    (["sweep", "empty"], 2, "empty is a folder; name an experiment file (it holds none)"),
+    (
+        ["sweep", "--batch-size", "16", "32"],
+        2,
+        "'32' behind --batch-size 16 is neither an option nor an experiment file; between several values stand commas, "
+        "no spaces: --batch-size 16,32",
+    ),
     (["sweep", "prose.toml"], 2, "prose.toml is not TOML"),
     (["sweep", "key.toml"], 2, "key.toml: unknown key 'fixd': did you mean fixed?"),
     (["sweep", "value.toml"], 2, "lr must be a finite number, not inf"),
@@ -515,10 +522,11 @@ def test_help_imports_nothing_heavy() -> None:
 def test_the_plan_without_running_it(place: Place) -> None:
     ended = place.run("sweep", "-n", *TINY, "--batch-size", "8,16,128")
     assert (ended.returncode, ended.stderr) == (0, "")
-    first, second, dropped, total = ended.stdout.splitlines()
+    first, second, dropped, training, total = ended.stdout.splitlines()
     assert re.fullmatch(r"t[0-9a-f]{12}  batch_size=8 +roughly \d+ s", first)
     assert re.fullmatch(r"t[0-9a-f]{12}  batch_size=16 +roughly \d+ s", second)
     assert dropped == "1 combination dropped: 1 × a batch of 128 is larger than the epoch of 64 images"
+    assert training == "training: 2 epochs, 1 of them to warm up; sgd with lr 0.05"
     assert re.fullmatch(r"2 trials to run, of 2; \d+ s; results in results/batch-size", total)
     assert place.files() == set()
 
@@ -526,7 +534,7 @@ def test_the_plan_without_running_it(place: Place) -> None:
 def test_the_plan_of_groups(place: Place) -> None:
     ended = place.run("sweep", "-n", *TINY, "--batch-size", "8", "--workers", "1", "--copies", "1,2")
     assert (ended.returncode, ended.stderr) == (0, "")
-    alone, group, total = ended.stdout.splitlines()
+    alone, group, _, total = ended.stdout.splitlines()
     assert re.fullmatch(r"t[0-9a-f]{12}  copies=1 +roughly \d+ s", alone)
     assert re.fullmatch(r"g[0-9a-f]{12}  2 copies +roughly \d+ s", group)
     assert re.fullmatch(r"1 trial and 1 group of jobs to run, of 2; .*; results in results/batch-size", total)

@@ -7,7 +7,7 @@ devices. All other fields are equal, but those that moved with the devices or th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,14 +15,18 @@ from gpubench.analysis.alike import DEVICES, devices
 from gpubench.analysis.growth import epoch_time, series
 from gpubench.analysis.noise import resting
 from gpubench.analysis.varied import CANDIDATES, Row, known, solo
-from gpubench.analysis.words import listed
+from gpubench.analysis.words import MINUS, listed
+from gpubench.rounding import half_up
 
-__all__ = ["COLUMNS", "DEVICES", "Comparison", "comparisons", "devices", "scale", "sentence"]
+__all__ = ["COLUMNS", "DEVICES", "Comparison", "comparisons", "devices", "scale", "sentence", "unlike_costs"]
 
 Kind = Literal["strong", "weak"]
 SAME: dict[Kind, str] = {"strong": "same global batch", "weak": "same batch a {device}"}
 NOT_TOLD = frozenset({*DEVICES, "batch_size"})
 """Fields of which the sentence speaks anyway."""
+COSTS_APART_PCT = 2.0
+"""Points by which `breakdown_cost_pct` may differ within a comparison. Every other step bears that cost, so half of it
+is in an epoch time: from there on it moves an efficiency by one per cent or more, which is what a table shows."""
 COLUMNS = ("speedup", "strong_efficiency_pct", "weak_efficiency_pct")
 
 
@@ -122,7 +126,38 @@ def sentence(rows: Sequence[Row], made: Sequence[Comparison]) -> str | None:
             parts.append(f"{kind} ({words.format(device=device)}, against {' or '.join(names)})")
     both = "; speedup is the strong one where a row has both" if len(parts) > 1 else ""
     rest = resting(row for one in made for row in (one.row, one.baseline))
-    return f"Scaling: {' and '.join(parts)}, {others}{both}{rest}."
+    return f"Scaling: {' and '.join(parts)}, {others}{both}{_costs(made, device)}{rest}."
+
+
+def unlike_costs(made: Iterable[Comparison]) -> list[tuple[Comparison, str, str]]:
+    """Comparisons one side of which bears more of the cost of --breakdown, the most unlike first.
+
+    With each the costs of its row and of its baseline, as text: `5.7 %`, `−0.4 %`.
+    """
+    known = [
+        (one, mine, theirs)
+        for one in made
+        if (mine := one.row.get("breakdown_cost_pct")) is not None
+        and (theirs := one.baseline.get("breakdown_cost_pct")) is not None
+        and abs(mine - theirs) > COSTS_APART_PCT
+    ]
+    known.sort(key=lambda costs: -abs(costs[1] - costs[2]))
+    return [(one, _per_cent(mine), _per_cent(theirs)) for one, mine, theirs in known]
+
+
+def _costs(made: Sequence[Comparison], device: str) -> str:
+    unlike = unlike_costs(made)
+    if not unlike:
+        return ""
+    worst, mine, theirs = unlike[0]
+    return (
+        f"; the cost of --breakdown is in it: {mine} of every other step of {_name(worst.row, device)}, {theirs} of "
+        f"{_name(worst.baseline, device)}"
+    )
+
+
+def _per_cent(value: float) -> str:
+    return f"{half_up(value, 1)} %".replace("-", MINUS)
 
 
 def _moves(one: Comparison, field: str) -> bool:

@@ -104,8 +104,14 @@ def load(path: Path) -> Experiment:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise UsageError(f"experiment file {path} does not exist") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"experiment file {path} can't be read: {error}") from None
+    except IsADirectoryError:
+        files = sorted(path.glob("*.toml"))
+        which = f"a file in it, such as {files[0]}" if files else "an experiment file (it holds none)"
+        raise UsageError(f"{path} is a folder; name {which}") from None
+    except OSError as error:
+        raise UsageError(f"experiment file {path} can't be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"experiment file {path} is no text in UTF-8; save it as one") from None
     return parse(text, str(path))
 
 

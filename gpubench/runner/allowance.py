@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from gpubench.result import LEFT, Record, given
+from gpubench.result import LEFT, Record, ending, given
 from gpubench.runner.state import Planned
+from gpubench.store import by_run, run_of
 
 Key = tuple[str, str]
 """Trial id and machine."""
@@ -25,16 +26,19 @@ SAID: dict[str, Callable[[Any, Any], str]] = dict(zip(LEFT, (_cpus, _workers), s
 """How it is said that a field got another value."""
 
 
-def unlike(record: Record, now: Mapping[str, Any]) -> str | None:
-    """What the machine gave this attempt that it would not give now; None where that is the same.
+def unlike(jobs: Sequence[Record], now: Mapping[Key, Mapping[str, Any]]) -> str | None:
+    """What the machine gave one attempt that it would not give now; None where that is the same.
 
-    `now`: the columns of `Resolved`. What ran out of GPU memory is alike: CPUs don't change that.
+    `jobs`: of a group all of them, for they stand together: one that is unlike takes its neighbours along. `now`: the
+    columns of `Resolved`. What ran out of GPU memory is alike: CPUs don't change that.
     """
-    if record.status == "oom":
+    if ending([job.status for job in jobs]) == "oom":
         return None
-    for field, then in given(record).items():
-        if then is not None and then != now[field]:
-            return SAID[field](then, now[field])
+    for job in jobs:
+        here = now.get((job.trial_id, job.machine_key), {})
+        for field, then in given(job).items():
+            if here and then is not None and then != here[field]:
+                return SAID[field](then, here[field])
     return None
 
 
@@ -43,28 +47,18 @@ def alike(
 ) -> tuple[list[Record], dict[str, str]]:
     """The attempts without those that were given something else; and trial id -> why, where no other is left.
 
-    `now`: what the machine would give. Attempts at other trials, and of other machines, stay. Jobs of a group stand
-    together: one that is unlike takes its neighbours along.
+    `now`: what the machine would give. Attempts at other trials, and of other machines, stay.
     """
     stored = list(records)
-    out: dict[tuple[str, int, str], str] = {}
-    for record in stored:
-        here = now.get((record.trial_id, record.machine_key))
-        why = unlike(record, here) if here is not None else None
-        if why is not None:
-            out[_attempt(record)] = why
-    kept = [record for record in stored if _attempt(record) not in out]
+    out = {run_of(jobs[0]): why for jobs in by_run(stored) if (why := unlike(jobs, now)) is not None}
+    kept = [record for record in stored if run_of(record) not in out]
     without = now.keys() - {(record.trial_id, record.machine_key) for record in kept}
     lost = {
-        record.trial_id: out[_attempt(record)]
+        record.trial_id: out[run_of(record)]
         for record in stored
-        if _attempt(record) in out and (record.trial_id, record.machine_key) in without
+        if run_of(record) in out and (record.trial_id, record.machine_key) in without
     }
     return kept, lost
-
-
-def _attempt(record: Record) -> tuple[str, int, str]:
-    return record.group_id or record.trial_id, record.attempt, record.started_at
 
 
 def again_lines(planned: Iterable[Planned]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gpubench.datasets import built, locate
@@ -14,6 +14,7 @@ from gpubench.report.words import many
 from gpubench.runner.estimate import words
 from gpubench.runner.state import Planned
 from gpubench.runner.sweep import Sweep
+from gpubench.trial import Trial
 
 
 def announcement_lines(work: Sweep, planned: Sequence[Planned], steps: Sequence[Step] = ()) -> list[str]:
@@ -83,6 +84,30 @@ def dropped_lines(plan: Plan) -> list[str]:
         f"{plan.dropped.total()} combination{'s' if plan.dropped.total() > 1 else ''} dropped: {'; '.join(parts)}"
         + (f"; and {more} more reasons" if more > 0 else "")
     ]
+
+
+def training_line(plan: Plan) -> str:
+    """`training: 3 epochs, 1 of them to warm up; sgd with lr 0.05`: what is asked of all trials, also by default."""
+    trials = [job.trial for job in plan.jobs]
+    lengths = _some(_length(t) for t in trials)
+    steps = _some(f"{t.optimizer} with lr {t.lr:g}" for t in trials)
+    return f"training: {lengths}; {steps}"
+
+
+def _length(t: Trial) -> str:
+    if t.steps:
+        return f"{many(t.steps, 'measured step')} in place of epochs"
+    warm_up = f", {t.warmup_epochs} of them to warm up" if t.warmup_epochs else ""
+    if t.until_top1 is not None:
+        return f"until top-1 {t.until_top1:g} %, at most {many(t.epochs, 'epoch')}{warm_up}"
+    return f"{many(t.epochs, 'epoch')}{warm_up}"
+
+
+def _some(words: Iterable[str], limit: int = 3) -> str:
+    """`a`, `a or b`, `a or b or c or 4 others`."""
+    each = list(dict.fromkeys(words))
+    rest = many(len(each) - limit, "other")
+    return " or ".join(each if len(each) <= limit else [*each[:limit], rest])
 
 
 def announcement(sweep: Sweep, planned: Sequence[Planned]) -> Mapping[str, Any]:

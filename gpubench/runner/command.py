@@ -41,6 +41,7 @@ from gpubench.runner.announcing import (
     dropped_lines,
     making_line,
     steps_to_images,
+    training_line,
 )
 from gpubench.runner.bench import Bench
 from gpubench.runner.estimate import words
@@ -336,6 +337,7 @@ def print_plan(work: Sweep, planned: Sequence[Planned]) -> None:
             fate = {"skip": "skipped: ", "failed": "failed before (--retry failed): "}[item.state] + item.why
         lines.append(f"{item.unit.unit_id}  {work.label(item.unit):<40}  {fate}")
     lines += dropped_lines(work.plan)
+    lines.append(training_line(work.plan))
     folder = work.bench.results.folder
     lines.append(f"{counted(planned)} to run, of {len(planned)}; {words(total)}; results in {folder}")
     sys.stdout.write("\n".join(lines) + "\n")

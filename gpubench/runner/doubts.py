@@ -31,6 +31,8 @@ TIMED_S = 1.0
 FULL = 0.95
 """Share of the GPU's memory, or of the cap."""
 GAPS_PCT = 10.0
+FEWEST_GAPS = 3
+"""Gaps below which a share says nothing: a column that is read rarely may lose half of its samples by chance."""
 BEYOND_TURNS = 1.25
 """How many times as long as one after the other jobs may take before they hinder each other."""
 
@@ -216,10 +218,13 @@ def _gaps(case: Case) -> str | None:
     def missed(part: dict[str, Any]) -> float:
         return 100.0 * int(part["gaps"]) / max(1, int(part["gaps"]) + int(part["samples"]))
 
-    worst = max(case.seen.provenance.items(), key=lambda item: missed(item[1]), default=None)
-    if worst is None or worst[1]["gaps"] < 3 or missed(worst[1]) <= GAPS_PCT:
+    shares = {
+        column: missed(part) for column, part in case.seen.provenance.items() if part["gaps"] >= FEWEST_GAPS
+    }
+    worst = max(shares, key=shares.__getitem__, default=None)
+    if worst is None or shares[worst] <= GAPS_PCT:
         return None
-    return f"{missed(worst[1]):.0f} % of the samples of {worst[0]} are missing: the host was overloaded, or NVML failed"
+    return f"{shares[worst]:.0f} % of the samples of {worst} are missing: the host was overloaded, or NVML failed"
 
 
 def _diverged(case: Case) -> str | None:

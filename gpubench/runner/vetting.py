@@ -60,13 +60,18 @@ def check_source(name: str) -> None:
     """Raises UsageError where the file of `path/to/file.py:function` is not Python, or has no such function."""
     path, _, function = name.rpartition(":")
     try:
-        tree = ast.parse(Path(path).read_bytes(), path)
+        text = Path(path).read_bytes()
+        if b"\0" in text:  # of which Python says no line
+            raise UsageError(
+                f"model {name!r}: {path} is no Python text: it has null bytes, as binary files and texts in UTF-16 do; "
+                "name a Python file, saved as UTF-8"
+            )
+        tree = ast.parse(text, path)
     except OSError as error:
         raise UsageError(f"model {name!r}: {path} can't be read: {error.strerror}") from None
     except SyntaxError as error:
-        raise UsageError(f"model {name!r}: {path}, line {error.lineno}: SyntaxError: {error.msg}") from None
-    except ValueError as error:  # a file with null bytes
-        raise UsageError(f"model {name!r}: {path} is not Python: {error}") from None
+        place = f"{path}, line {error.lineno}" if error.lineno else path
+        raise UsageError(f"model {name!r}: {place}: SyntaxError: {error.msg}") from None
     defined = _names(tree)
     if function not in defined and not _DYNAMIC & defined:
         own = [node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))]

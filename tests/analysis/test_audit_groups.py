@@ -69,6 +69,11 @@ def test_a_doubt_about_a_job_counts_and_its_group_is_named():
     assert "1 of 2 compared rows carries doubts, the worst stranger (sizes: three jobs: job 1 of 1" in text
 
 
+def test_a_group_that_is_called_as_its_table_is_named_once():
+    text = found(fairness.nothing_flattered, *group(row(), name="sizes", doubts="stranger"))[1]
+    assert "the worst stranger (sizes: job 1 of 1" in text
+
+
 def test_a_shared_gpu_says_what_a_row_is_and_a_stale_baseline_what_is_wrong():
     assert found(fairness.nothing_flattered, *group(row(), doubts="shared-gpu"))[0] == "kept"
     assert "the worst solo-stale" in found(fairness.nothing_flattered, *group(row(), doubts="solo-stale"))[1]

@@ -37,6 +37,11 @@ def three_seeds(*args, **values):
     return [row(*args, config_id=f"three-{args}", repeat=n, seed=n, **values) for n in range(3)]
 
 
+def timed(gpus, cost_pct):
+    """A row of weak scaling whose steps were timed in parts."""
+    return row(64 * gpus, gpus, breakdown=True, breakdown_cost_pct=cost_pct)
+
+
 def facts(*rows, axes=(), **more):
     return Facts(**{"tables": (Shown(name="sizes", rows=rows, axes=axes),), "planned": {"sizes"}, **more})
 
@@ -105,7 +110,15 @@ CASES = [
     # 7: time to solution
     (workload.time_to_solution, "kept", [row(until_top1=50.0, time_to_top1_s=20.0)], "the only ok row"),
     (workload.time_to_solution, "kept",
-     [row(until_top1=50.0, time_to_top1_s=20.0), row(128, until_top1=50.0)], "1 did not get there"),
+     [row(until_top1=50.0, time_to_top1_s=20.0), row(128, until_top1=50.0, time_to_top1_s=9.0)], "all 2 ok rows"),
+    (workload.time_to_solution, "not decidable",
+     [row(until_top1=50.0, time_to_top1_s=20.0), row(128, until_top1=50.0), row(256, until_top1=50.0)],
+     "in 1 of 3 ok rows; 2 did not get there, so how long they take is not known; give them more --epochs"),
+    (workload.time_to_solution, "not decidable",
+     [row(until_top1=50.0, time_to_top1_s=20.0), row(128)], "in 1 of 2 ok rows; the others tell the time of an epoch"),
+    (workload.time_to_solution, "not decidable",
+     [row(until_top1=50.0, time_to_top1_s=20.0), row(128, until_top1=50.0), row(256)],
+     "1 did not get there, so how long they take is not known; give them more --epochs; other rows tell the time"),
     (workload.time_to_solution, "broken", [row(epoch_time_s=None)], "a rate and no time"),
     (workload.time_to_solution, "not decidable", [row()], "--until-top1"),
     (workload.time_to_solution, "not decidable", [row(until_top1=99.0)], "more --epochs"),
@@ -153,6 +166,16 @@ CASES = [
      "measure all of them with it, or none"),
     (fairness.nothing_flattered, "kept", [row(64, breakdown=True), row(128, breakdown=True)], "planned"),
     (fairness.nothing_flattered, "kept", [row(32), row(64), row(64, breakdown=True)], "planned"),
+    (fairness.nothing_flattered, "broken", [timed(1, 0.04), timed(2, 5.7), timed(4, 5.3)],
+     "sizes: 2 of 2 efficiencies hold more of the cost of --breakdown on one side, 5.7 % of every other step "
+     "(batch_size=128 gpus=2 strategy=ddp) against 0.0 % (batch_size=64 gpus=1 strategy=single)"),
+    (fairness.nothing_flattered, "broken", [timed(1, 7.1), timed(2, 6.9), timed(4, 3.0)],
+     "1 of 2 efficiencies hold more of the cost of --breakdown on one side, 3.0 % of every other step"),
+    (fairness.nothing_flattered, "broken", [timed(1, -1.2), timed(2, 1.0)], "1.0 % of every other step (batch_size=128 "
+     "gpus=2 strategy=ddp) against −1.2 % (batch_size=64"),
+    (fairness.nothing_flattered, "kept", [timed(1, 5.0), timed(2, 7.0), timed(4, 3.0)], "planned"),
+    (fairness.nothing_flattered, "not decidable", [timed(1, None), timed(2, 5.7)], "not on record for each side"),
+    (fairness.nothing_flattered, "not decidable", [timed(1, 5.7), timed(2, None)], "not on record for each side"),
     *[(fairness.nothing_flattered, "broken", [row(64, **{field: value}), row(64, 2), row(64, 4)], "same workload")
       for field, value in (("input_size", 32), ("width", 0.5), ("execution", "graph"), ("memory_format", "contiguous"),
                            ("optimizer", "adam"), ("data", "cifar10"), ("accumulate", 2), ("breakdown", True))],
@@ -172,6 +195,20 @@ CASES = [
 def test_verdict_and_words(check, verdict, rows, words):
     assert found(check, *rows)[0] == verdict
     assert words in found(check, *rows)[1]
+
+
+def test_a_row_that_stands_in_two_tables_is_counted_once():
+    """As every other rule counts it; one of another machine or allowance is another row."""
+    shared, own = row(64, doubts="spread"), row(128)
+    elsewhere = [shared | {"gpu_name": "A40"}, shared | {"allowance": "2 CPUs"}]
+    told = [Shown(name=name, rows=(shared, own)) for name in ("one", "two")]
+    both = Facts(
+        tables=(*told, Shown(name="three", rows=(shared, *elsewhere))), planned={"one", "two", "three"}
+    )
+    assert len(both.rows) == 4
+    assert (
+        "3 of 4 compared rows carry doubts, the worst spread (one: " in fairness.nothing_flattered(both).text
+    )
 
 
 def test_two_runs_of_one_configuration_are_never_a_broken_rule():
@@ -202,7 +239,30 @@ def test_a_row_is_compared_with_the_next_smaller_one_alone():
     assert (verdict, "in 1 of 2 rows" in text) == ("broken", True)
     assert "70.1 % (batch_size=32) to 60.1 % (batch_size=64)" in text
     larger = [row(128, 4), row(64, 4), row(128, 2, strategy="dp"), row(64)]
-    assert accuracy._next_smaller(larger[0], larger) is larger[1]
+    assert accuracy.next_smaller(larger)[0] is larger[1]
+
+
+def by_definition(one, rows):
+    """The next smaller row, looked for among all of them."""
+    before = [
+        other for other in rows
+        if other["strategy"] in (one["strategy"], "single")
+        and (other["gpus"], other["batch_size"]) != (one["gpus"], one["batch_size"])
+        and other["gpus"] <= one["gpus"] and other["batch_size"] <= one["batch_size"]
+    ]  # fmt: skip
+    own = one["strategy"]
+    return max(before, key=lambda o: (o["gpus"], o["batch_size"], o["strategy"] == own), default=None)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 6), st.integers(1, 5), st.sampled_from(["single", "dp", "ddp"])), max_size=14
+    )
+)
+def test_the_next_smaller_row_is_that_of_the_definition(sizes):
+    rows = [{"batch_size": batch, "gpus": gpus, "strategy": strategy} for batch, gpus, strategy in sizes]
+    for one, before in zip(rows, accuracy.next_smaller(rows), strict=True):
+        assert before is by_definition(one, rows)
 
 
 def test_of_several_falls_each_must_pass_a_stricter_test():
@@ -326,12 +386,14 @@ def calls(check, rows):
     ("check", "rows"),
     [
         (accuracy.holds_while_scaling, lambda n: [r for i in range(n) for r in (row(64, lr=i), row(128, lr=i))]),
+        (accuracy.holds_while_scaling, lambda n: [row(i) for i in range(1, n)]),
+        (accuracy.holds_while_scaling, lambda n: [row(n - i, i) for i in range(1, n)]),
         (fairness.nothing_flattered,
          lambda n: [r for i in range(n) for r in (row(lr=i, seed=i), row(64, 2, input_size=i))]),
         (fairness.nothing_flattered,
          lambda n: [row(64, 2, strategy=s, input_size=i + n * (s == "dp")) for i in range(n) for s in ("dp", "ddp")]),
     ],
-    ids=["runs of a row", "one device", "dp alone"],
+    ids=["runs of a row", "one series", "batches against devices", "one device", "dp alone"],
 )  # fmt: skip
 def test_the_work_grows_with_the_rows_not_with_their_square(check, rows):
     assert calls(check, rows(200)) < 2.5 * calls(check, rows(100))

@@ -40,6 +40,27 @@ def test_weak_scaling():
     assert "weak (same batch a GPU" in sentence(rows, comparisons(rows))
 
 
+@pytest.mark.parametrize(
+    ("costs", "said"),
+    [
+        ((0.04, 5.7, 5.3), "5.7 % of every other step of ddp on 2 GPUs, 0.0 % of single on 1 GPU"),
+        ((9.0, 7.5, 4.1), "4.1 % of every other step of ddp on 4 GPUs, 9.0 % of single on 1 GPU"),
+        ((-1.2, 0.0, 1.0), "1.0 % of every other step of ddp on 4 GPUs, −1.2 % of single on 1 GPU"),
+        ((5.0, 7.0, 3.0), None),  # half of two points: one per cent of an efficiency
+        ((None, 5.7, 5.3), None),
+        ((5.7, None, None), None),
+    ],
+)
+def test_what_a_breakdown_cost_one_side_more_is_said(costs, said):
+    rows = [
+        row(gpus, 64 * gpus, 8 / gpus, breakdown=True, breakdown_cost_pct=cost)
+        for gpus, cost in zip((1, 2, 4), costs, strict=True)
+    ]
+    told = sentence(rows, comparisons(rows))
+    end = "; each row is of one process only."
+    assert told.endswith(f"equal; the cost of --breakdown is in it: {said}{end}" if said else f"equal{end}")
+
+
 def test_a_row_with_both_shows_the_strong_speedup_and_both_efficiencies():
     rows = [row(1, 64, 8.0), row(1, 256, 6.0), row(4, 256, 2.0)]
     assert figures(rows, "speedup", "strong_efficiency_pct", "weak_efficiency_pct")[2] == (3.0, 75.0, 100.0)

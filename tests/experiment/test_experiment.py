@@ -120,11 +120,15 @@ def test_a_wrong_file_is_refused_in_one_line(text: str, says: str) -> None:
 def test_a_file_that_can_not_be_read(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"gone\.toml does not exist"):
         load(tmp_path / "gone.toml")
-    with pytest.raises(UsageError, match="can't be read"):
+    with pytest.raises(UsageError, match=r"is a folder; name an experiment file \(it holds none\)$"):
         load(tmp_path)
     (tmp_path / "latin.toml").write_bytes(b"name = '\xe9'")
-    with pytest.raises(UsageError, match="can't be read"):
+    with pytest.raises(UsageError, match=r"latin\.toml is no text in UTF-8; save it as one$"):
         load(tmp_path / "latin.toml")
+    with pytest.raises(UsageError, match=r"is a folder; name a file in it, such as .*/latin\.toml$"):
+        load(tmp_path)
+    with pytest.raises(UsageError, match=r"can't be read: Not a directory$"):
+        load(tmp_path / "latin.toml" / "below.toml")
 
 
 # ---- options ----

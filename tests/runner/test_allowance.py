@@ -60,7 +60,7 @@ def stored(cpus: int = 2, workers: int = 1, **others: Any) -> Record:
     ],
 )
 def test_unlike(attempt: Record, why: str | None) -> None:
-    assert unlike(attempt, NOW) == why
+    assert unlike([attempt], {(attempt.trial_id, attempt.machine_key): NOW}) == why
 
 
 def test_what_the_machine_gives_is_gone_through_once_however_many_attempts_there_are() -> None:
@@ -96,6 +96,53 @@ def test_one_job_takes_its_neighbours_along() -> None:
     kept, lost = alike(jobs, {(job.trial_id, job.machine_key): NOW for job in jobs})
     assert kept == []
     assert list(lost) == [job.trial_id for job in jobs]
+
+
+@pytest.mark.parametrize(
+    ("endings", "stays"),
+    [
+        (("oom", "skipped"), True),
+        (("skipped", "oom"), True),
+        (("ok", "oom"), True),
+        (("ok", "skipped"), False),
+        (("failed", "oom"), False),
+        (("failed", "skipped"), False),
+    ],
+)
+def test_a_group_that_ran_out_of_memory_would_do_so_with_other_cpus_too(
+    endings: tuple[str, str], stays: bool
+) -> None:
+    """What ended it decides, not how its neighbours, whom it took along, are called."""
+    jobs = [
+        stored(cpus=1, trial_id=f"t{place:012}", group="g", group_id="g0123456789ab", status=status)
+        for place, status in enumerate(endings)
+    ]
+    kept, lost = alike(jobs, {(job.trial_id, job.machine_key): NOW for job in jobs})
+    assert kept == (jobs if stays else [])
+    assert list(lost) == ([] if stays else [job.trial_id for job in jobs])
+
+
+OF_A_GROUP = {"group": "g", "group_id": "g0123456789ab"}
+
+
+@pytest.mark.parametrize("unit", [{}, OF_A_GROUP], ids=["alone", "group"])
+@pytest.mark.parametrize(
+    ("here", "there"),
+    [
+        ({"machine_key": "A40"}, {"machine_key": "H200"}),
+        ({"environment": {"host": "node1"}}, {"environment": {"host": "node2"}}),
+    ],
+    ids=["machines", "hosts"],
+)
+def test_two_hosts_that_begin_in_the_same_second_take_no_row_from_each_other(
+    unit: dict[str, Any], here: dict[str, Any], there: dict[str, Any]
+) -> None:
+    if unit and "environment" not in here:
+        here, there = (one | {"environment": {"host": one["machine_key"]}} for one in (here, there))
+    mine, theirs = stored(cpus=2, **here, **unit), stored(cpus=1, **there, **unit)
+    now = {(one.trial_id, one.machine_key): NOW for one in (mine, theirs)}
+    for records in ([mine, theirs], [theirs, mine]):
+        assert alike(records, now)[0] == [mine]
 
 
 # ---- sweeps, with scripted trials ----

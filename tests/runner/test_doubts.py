@@ -132,6 +132,27 @@ def test_a_cap_stands_for_the_card() -> None:
     assert "of 12288 MiB" in doubts(near)["near-limit"]
 
 
+@pytest.mark.parametrize(
+    ("columns", "worst"),
+    [
+        ({"a": (1, 2), "b": (100, 60)}, "38 % of the samples of b "),
+        ({"a": (1, 2)}, None),
+        ({"b": (100, 3), "c": (3, 3), "d": (1, 1)}, "50 % of the samples of c "),
+        ({"b": (27, 3)}, None),
+    ],
+)
+def test_a_column_with_too_few_gaps_to_count_hides_no_other(
+    columns: dict[str, tuple[int, int]], worst: str | None
+) -> None:
+    """`columns`: samples and gaps of each."""
+    told = {
+        name: {"samples": samples, "gaps": gaps, "source": "", "period_s": 0.1}
+        for name, (samples, gaps) in columns.items()
+    }
+    said = doubts(case(seen=Figures(provenance=told, max_sm_clock_mhz=1980.0))).get("gaps")
+    assert said is None if worst is None else said is not None and said.startswith(worst)
+
+
 def test_a_trial_without_warm_up_says_so() -> None:
     epochs = [{"epoch": 0, "warmup": False, "epoch_time_s": 20.0}]
     assert "nothing was warmed up" in doubts(case(epochs=epochs))["short-warmup"]

@@ -71,8 +71,10 @@ def test_a_function_that_the_text_may_define_is_left_to_the_child(tmp_path: Path
         (b"x = 3", "nets.py defines no function"),
         (b"def net(:", "nets.py, line 1: SyntaxError"),
         (b"def net():\n  x\n y", "nets.py, line 3: SyntaxError"),
-        (b"\xff\xfe", "nets.py"),
-        (b"x\0y", "nets.py"),
+        (b"\xff\xfe", "nets.py, line 1: SyntaxError"),
+        (b"# coding: nosuch\nx = 1", "nets.py: SyntaxError: unknown encoding"),
+        (b"x\0y", "nets.py is no Python text: it has null bytes, as binary files and texts in UTF-16 do"),
+        ("def net(): pass".encode("utf-16"), "it has null bytes"),
     ],
 )
 def test_what_the_text_shows_is_told_at_once(tmp_path: Path, text: bytes, says: str) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import math
+import operator
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -88,9 +91,12 @@ def holds_while_scaling(facts: Facts) -> Finding:
     few = [step for step in steps if step.known and not step.testable]
     tested = [step for step in steps if step.known and step.testable]
     chances = [step.chance for step in tested]
-    lost = [step for step, rejected in zip(tested, holm(chances, LEVEL), strict=True) if rejected]
+    fell = holm(chances, LEVEL)
+    lost = [step for step, rejected in zip(tested, fell, strict=True) if rejected]
     unsure = [
-        step for step, chance in zip(tested, chances, strict=True) if step not in lost and 1 - chance > LEVEL
+        step
+        for step, rejected, chance in zip(tested, fell, chances, strict=True)
+        if not rejected and 1 - chance > LEVEL
     ]
     broken = []
     if lost:
@@ -136,8 +142,7 @@ def _steps(facts: Facts) -> tuple[list[Step], int, bool]:
     for table in facts.tables:
         for same in table.scaled():
             unlearned |= not _to_a_target(same) and not any(map(_learned, same))
-            for row in same:
-                before = _next_smaller(row, same)
+            for row, before in zip(same, next_smaller(same), strict=True):
                 if before is None:
                     continue
                 if _to_a_target([row, before]):
@@ -155,17 +160,47 @@ def _steps(facts: Facts) -> tuple[list[Step], int, bool]:
     return steps, aimed, unlearned
 
 
-def _next_smaller(row: Row, same: Sequence[Row]) -> Row | None:
-    """What a row is compared with: of the rows that it was scaled from, that with most devices and the largest batch.
+def next_smaller(same: Sequence[Row]) -> list[Row | None]:
+    """What each row is compared with: of those that it was scaled from, the one with most devices, then largest batch.
 
-    One baseline that its size alone chooses: the best of several noisy figures would flatter the baseline.
+    A row is scaled from one of its own strategy, or `single`, with no more devices and no larger batch, not both the
+    same. One baseline that its size alone chooses: the best of several noisy figures would flatter the baseline.
+    The work grows with the rows (and, to sort them, a little faster), not with their square.
     """
-    before = [other for other in same if _smaller(other, row)]
-    return max(
-        before,
-        key=lambda other: (devices(other), other["batch_size"], other.get("strategy") == row.get("strategy")),
-        default=None,
-    )
+    strategies = dict.fromkeys(row.get("strategy") for row in same)
+    before = {strategy: _steps_down(same, strategy) for strategy in strategies}
+    return [before[row.get("strategy")].get(_size(row)) for row in same]
+
+
+Size = tuple[int, int]
+"""Devices and batch size."""
+
+
+def _size(row: Row) -> Size:
+    return devices(row), row["batch_size"]
+
+
+def _steps_down(same: Sequence[Row], strategy: str | None) -> dict[Size, Row]:
+    """Each size of a row of `strategy`, or `single`, and the row at the next smaller size; without the smallest."""
+    at: dict[Size, Row] = {}
+    for wanted in (strategy, "single"):
+        for row in same:
+            if row.get("strategy") == wanted:
+                at.setdefault(_size(row), row)
+    below: dict[Size, Row] = {}
+    # Of fewer devices, from few to many, those whose smallest batch no later ones undercut: only they can be next.
+    fewer: list[tuple[int, list[int]]] = []
+    for count, sizes in itertools.groupby(sorted(at), key=operator.itemgetter(0)):
+        batches = [batch for _, batch in sizes]
+        while fewer and fewer[-1][1][0] > batches[0]:
+            fewer.pop()
+        if fewer:
+            there, theirs = fewer[-1]
+            below[count, batches[0]] = at[there, theirs[bisect.bisect(theirs, batches[0]) - 1]]
+        for small, large in itertools.pairwise(batches):
+            below[count, large] = at[count, small]
+        fewer.append((count, batches))
+    return below
 
 
 def _top1(rows: Sequence[Row]) -> tuple[float, ...]:
@@ -236,14 +271,6 @@ def same_run(facts: Facts) -> Finding:
 def _sizes(rows: Sequence[Row]) -> int:
     """How many different pairs of batch size and devices rows have."""
     return len({(row.get("batch_size"), devices(row)) for row in rows})
-
-
-def _smaller(other: Row, row: Row) -> bool:
-    """Whether `other` is what `row` was scaled from: no more devices, no larger batch, not both the same."""
-    here, there = (row["batch_size"], devices(row)), (other["batch_size"], devices(other))
-    return other.get("strategy") in (row.get("strategy"), "single") and bool(
-        there != here and there[0] <= here[0] and there[1] <= here[1]
-    )
 
 
 def _to_a_target(rows: Sequence[Row]) -> bool:

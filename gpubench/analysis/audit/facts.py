@@ -101,8 +101,10 @@ class Shown:
         return [same for same in series(sized, "batch_size", free).values() if len(same) > 1]
 
     def label(self, row: Row) -> str:
-        """The row's name in a sentence."""
-        job = f"{row['group']}: job {row.get('job')}" if row.get("group") else ""
+        """The row's name in a sentence that names the table, too."""
+        job = f"job {row.get('job')}" if row.get("group") else ""
+        if job and row["group"] != self.name:
+            job = f"{row['group']}: {job}"
         own = label(row, varied(self.rows, self.axes))
         return ", ".join(part for part in (job, own) if part) or "the only row"
 
@@ -124,12 +126,7 @@ class Facts:
     @cached_property
     def rows(self) -> list[Row]:
         """Every row of a table, once."""
-        found = {
-            (row["trial_id"], machine(row), row.get("allowance")): row
-            for table in self.tables
-            for row in table.rows
-        }
-        return list(found.values())
+        return once(row for table in self.tables for row in table.rows)
 
     @cached_property
     def ok(self) -> list[Row]:
@@ -140,6 +137,20 @@ class Facts:
     def alone(self) -> list[Row]:
         """Rows that ended ok and shared the machine with no other job."""
         return [row for row in self.ok if not row.get("group")]
+
+
+Measured = tuple[Any, Any, Any]
+"""Trial, machine and allowance of CPUs: what one row is the figures of."""
+
+
+def measured(row: Row) -> Measured:
+    """Equal in one and the same row of several tables."""
+    return row["trial_id"], machine(row), row.get("allowance")
+
+
+def once(rows: Iterable[Row]) -> list[Row]:
+    """Each row once, whatever number of tables it stands in."""
+    return list({measured(row): row for row in rows}.values())
 
 
 def judge(broken: Sequence[str], unclear: Sequence[str], kept: str) -> Finding:

@@ -15,9 +15,10 @@ from gpubench.analysis.audit.facts import (
     judge,
     listed,
     of,
+    once,
 )
 from gpubench.analysis.repeats import codes
-from gpubench.analysis.scaling import devices
+from gpubench.analysis.scaling import devices, unlike_costs
 from gpubench.analysis.varied import CANDIDATES, Row, inferred, known, machine, values
 
 SCALED = ("gpus", "ranks", "batch_size")
@@ -88,8 +89,8 @@ def nothing_flattered(facts: Facts) -> Finding:
     if not facts.ok:
         return NOTHING
     counts = Counter(str(row["status"]) for row in facts.rows)
-    broken = [*_holes(counts), *_unlike_versions(facts), *_unlike_breakdowns(facts)]
-    unclear: list[str] = []
+    unlike, unclear = _unlike_costs(facts)
+    broken = [*_holes(counts), *_unlike_versions(facts), *_unlike_breakdowns(facts), *unlike]
     if models := _dp_alone(facts):
         guessed = all(inferred(row, "strategy") for row in facts.alone if row.get("strategy") == "dp")
         (unclear if guessed else broken).append(
@@ -163,6 +164,26 @@ def _unlike_breakdowns(facts: Facts) -> list[str]:
     return found
 
 
+def _unlike_costs(facts: Facts) -> tuple[list[str], list[str]]:
+    """Tables in which --breakdown cost one side of a comparison more than the other; those in which nobody knows."""
+    unlike, unknown = [], []
+    for table in facts.tables:
+        several = [one for one in table.comparisons if one.row is not one.baseline]
+        if found := unlike_costs(several):
+            worst, mine, theirs = found[0]
+            unlike.append(
+                f"{table.name}: {len(found)} of {len(several)} efficiencies hold more of the cost of --breakdown on "
+                f"one side, {mine} of every other step ({table.label(worst.row)}) against {theirs} "
+                f"({table.label(worst.baseline)}); take them from rows without it"
+            )
+        timed = [side for one in several for side in (one.row, one.baseline) if known(side, "breakdown")]
+        if any(row.get("breakdown_cost_pct") is None for row in timed):
+            unknown.append(
+                f"{table.name}: what --breakdown cost is not on record for each side of its efficiencies"
+            )
+    return unlike, unknown
+
+
 def _but_breakdown(row: Row) -> tuple[object, ...]:
     return machine(row), *(known(row, field) for field in CANDIDATES if field != "breakdown")
 
@@ -181,10 +202,10 @@ def _dp_alone(facts: Facts) -> list[str]:
 
 def _doubtful(facts: Facts) -> list[str]:
     """Doubts about rows that stand beside others, whatever varies between them: the worst, and where."""
-    compared = [(table, row) for table in facts.tables if len(table.beside) > 1 for row in table.beside]
+    beside = [(table, row) for table in facts.tables if len(table.beside) > 1 for row in table.beside]
     doubts = [
         (WORST.index(code) if code in WORST else len(WORST), code, table, row)
-        for table, row in compared
+        for table, row in beside
         for code in codes(row)
         if code not in HARMLESS
     ]
@@ -192,11 +213,11 @@ def _doubtful(facts: Facts) -> list[str]:
         return []
     doubts.sort(key=lambda doubt: doubt[:2])
     _, code, table, row = doubts[0]
-    rows = {id(row): row for *_, row in doubts}
+    compared, doubtful = once(row for _, row in beside), once(row for *_, row in doubts)
     others = listed(other for _, other, *_ in doubts if other != code)
     also = f"; besides {others}" if others else ""
     return [
-        f"{of(list(rows.values()), compared, 'compared row')} {does(list(rows), 'carry')} doubts, "
+        f"{of(doubtful, compared, 'compared row')} {does(doubtful, 'carry')} doubts, "
         f"the worst {code} ({table.name}: {table.label(row)}{also}); gpubench table says more"
     ]
 

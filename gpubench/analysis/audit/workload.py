@@ -79,7 +79,7 @@ def input_included(facts: Facts) -> Finding:
 
 
 def time_to_solution(facts: Facts) -> Finding:
-    """Rule 7: times to a solution, not rates of operations."""
+    """Rule 7: times to a solution, not rates of operations. One that was never reached has no time."""
     if not facts.ok:
         return NOTHING
     rates = [
@@ -98,12 +98,17 @@ def time_to_solution(facts: Facts) -> Finding:
                 else "; gpubench sweep --until-top1 N measures the time to an accuracy"
             )
         )
-    elif len(asked) < len(facts.alone):
-        unclear.append(
-            f"a time to an accuracy in {of(reached, facts.ok)}; the others tell the time of an epoch only"
-        )
-    missed = f"; {len(asked) - len(reached)} did not get there" if len(asked) > len(reached) else ""
-    return judge(broken, unclear, f"a time to an accuracy in {of(reached, facts.ok)}{missed}")
+    else:
+        others = []
+        if missed := len(asked) - len(reached):
+            others.append(
+                f"{missed} did not get there, so how long they take is not known; give them more --epochs"
+            )
+        if len(asked) < len(facts.alone):
+            others.append(f"{'other rows' if missed else 'the others'} tell the time of an epoch only")
+        if others:
+            unclear.append("; ".join((f"a time to an accuracy in {of(reached, facts.ok)}", *others)))
+    return judge(broken, unclear, f"a time to an accuracy in {of(reached, facts.ok)}")
 
 
 def sensible_sizes(facts: Facts) -> Finding:
