@@ -12,6 +12,7 @@ from typing import Any
 from gpubench.environment import Gpu, Machine
 from gpubench.launch.client import never
 from gpubench.monitor.nvml import NoNvml
+from gpubench.stacks import Stack
 
 Spec = dict[str, Any]
 Event = dict[str, Any]
@@ -250,6 +251,9 @@ class ScriptedTrial:
     @property
     def ended(self) -> bool:
         return self._over
+
+    def stacks(self) -> list[Stack]:
+        return []
 
     def end(self) -> None:
         if not self._is_ended:

@@ -11,11 +11,15 @@ from typing import Any
 
 from gpubench.errors import UnusableError
 from gpubench.launch.client import Launcher, Running, StoppedError, events
-from gpubench.launch.outcome import Status
+from gpubench.launch.outcome import Status, garbled
 from gpubench.launch.trial_log import TrialLog
+from gpubench.monitor.memory_kills import MemoryKills, memory_kills
 from gpubench.monitor.watcher import Watcher
+from gpubench.stacks import told
 
 VIEW_PERIOD_S = 0.25
+GRACE_S = 5.0
+"""How long the other ranks get after one has ended without a result as if all were well: they may wait for it."""
 INTERRUPTED: tuple[Status, str] = ("interrupted", "the sweep was stopped")
 
 
@@ -83,7 +87,8 @@ def attempt(
     Several orders are jobs of a group: they warm up, begin what is measured at one moment, and train on until the
     last of them has measured. What ends one of them ends all.
     """
-    jobs = [_Job(order) for order in orders]
+    kills = memory_kills()
+    jobs = [_Job(order, kills) for order in orders]
     for job in jobs:
         job.watcher.before()
     try:
@@ -144,10 +149,14 @@ def _watch(
         for job, news in zip(jobs, said, strict=True):
             for event in news:
                 job.take(event)
+        broken = [place for place, job in enumerate(jobs) if job.done.forced]
+        if broken:
+            _cut(jobs, broken)
+            return
         if all(job.complete for job in jobs):
             return  # what is left is teardown, which may hang or abort: it is not waited for
         for place, (is_over, news) in enumerate(zip(over, said, strict=True)):
-            if is_over and not news:
+            if (is_over and not news) or jobs[place].has_waited_enough:
                 _cut(jobs, [place])
                 return
         if len(jobs) > 1:
@@ -186,7 +195,10 @@ def _too_late(jobs: Sequence[_Job], timeout_s: float) -> None:
     stages = [job.stage for job in jobs]
     late = [place for place, stage in enumerate(stages) if stage == min(stages)]
     for place in late:
-        jobs[place].done.forced = ("timeout", f"did not end within {timeout_s:g} s")
+        jobs[place].done.forced = (
+            "timeout",
+            f"did not end within {timeout_s:g} s{jobs[place].whereabouts()}",
+        )
     _cut(jobs, late)
 
 
@@ -200,7 +212,7 @@ def _cut(jobs: Sequence[_Job], causes: Sequence[int]) -> None:
 class _Job:
     """One job under way."""
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: Order, kills: MemoryKills | None) -> None:
         self.spec = order.spec
         self.watcher = order.watcher
         self.log = TrialLog(Path(order.spec["log"]))
@@ -209,7 +221,11 @@ class _Job:
         self.progress = Progress()
         self.ready: set[int] = set()
         """Ranks that are warm and wait for the other jobs."""
-        self._results = 0
+        self._with_result: set[int] = set()
+        self._left_early: float | None = None
+        """When a rank ended as if all were well, without a result."""
+        self._kills = kills
+        self._killed_before = kills.count() if kills else 0
         self.is_launched = False
 
     def launch(self, launcher: Launcher, should_stop: Callable[[], bool]) -> None:
@@ -221,6 +237,9 @@ class _Job:
     def end(self) -> None:
         """Leaves no process behind."""
         if self.is_launched:
+            if self._kills and not self.complete:
+                count = self._kills.count() - self._killed_before
+                self.done.events.append({"event": "memory-kills", "count": count, "where": self._kills.where})
             self.running.end()
             self.watcher.after()
             self.log.close()
@@ -230,13 +249,34 @@ class _Job:
     @property
     def complete(self) -> bool:
         """Whether every rank has reported its result."""
-        return self._results == int(self.spec["ranks"])
+        return len(self._with_result) == int(self.spec["ranks"])
+
+    @property
+    def has_waited_enough(self) -> bool:
+        """Whether ranks may still wait for one that has left without a result, and have had their grace."""
+        return (
+            not self.complete
+            and self._left_early is not None
+            and time.monotonic() > self._left_early + GRACE_S
+        )
+
+    def whereabouts(self) -> str:
+        """Where its processes are at this moment and what they printed last, in words; their stacks go to the log."""
+        last_words = self.log.last_words()
+        stacks = self.running.stacks()
+        for one in stacks:
+            if one.text:
+                self.log.add(f"gpubench asked {one.name} at the deadline where it is:\n{one.text}")
+        where = told(stacks)
+        said = f"; last line of its output: {last_words}" if last_words else ""
+        return f"; {where}{said}" if where else said
 
     @property
     def has_failed(self) -> bool:
         """Whether it broke. One that has reported its result may abort in its teardown."""
         return not self.complete and any(
-            e["event"] == "error" or (e["event"] == "rank-exit" and e["code"] != 0) for e in self.done.events
+            e["event"] in ("error", "garbled") or (e["event"] == "rank-exit" and e["code"] != 0)
+            for e in self.done.events
         )
 
     @property
@@ -282,4 +322,8 @@ class _Job:
                 watcher.settle()
                 self.running.reply(event["rank"], {"go": True})
             case "result":
-                self._results += 1
+                self._with_result.add(event["rank"])
+            case "rank-exit" if event["code"] == 0 and event["rank"] not in self._with_result:
+                self._left_early = self._left_early or time.monotonic()
+            case "garbled":
+                self.done.forced = ("failed", garbled(event["rank"], event["what"]))

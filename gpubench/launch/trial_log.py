@@ -12,6 +12,7 @@ import os
 from pathlib import Path
 
 from gpubench import linux
+from gpubench.quoted import clean
 
 HEAD_BYTES = 2 << 20
 """Kept from the beginning."""
@@ -62,4 +63,13 @@ class TrialLog:
                 lines = file.read(WORDS_BYTES).decode(errors="replace").splitlines()
         except OSError:
             return ""
-        return next((line.strip() for line in reversed(lines) if line.strip()), "")[:300]
+        said = (clean(line).strip() for line in reversed(lines))
+        return next((line for line in said if line), "")[:300]
+
+    def add(self, text: str) -> None:
+        """Adds what gpubench has found out about the processes, as lines of its own."""
+        with (
+            contextlib.suppress(OSError),  # a full disk: the reason says the gist of it
+            self.path.open("a", encoding="utf-8", errors="backslashreplace") as file,
+        ):
+            file.write(f"\n{text}\n")

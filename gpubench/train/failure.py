@@ -8,6 +8,7 @@ from typing import Literal
 import torch
 
 from gpubench.errors import GpubenchError
+from gpubench.quoted import LONGEST, clean
 
 # What CUDA and the libraries above it say when an allocation on the device fails.
 _DEVICE_OOM = re.compile(
@@ -24,24 +25,42 @@ _HOST_MEMORY = re.compile(
 )
 
 
-def _message(error: BaseException) -> str:
+MOST_WORDS = 100_000
+"""Characters of an error's words that are looked at."""
+
+
+def _words(error: BaseException) -> str:
+    """All that the error says. A user's own may fail to say it."""
+    try:
+        return str(error)[:MOST_WORDS]
+    except Exception as inner:  # noqa: BLE001 - whatever it raises, the first error is the one to tell
+        return f"(its message can't be had: str() of it raised {type(inner).__name__})"
+
+
+def _message(words: str) -> str:
     """The error's own words in one line. torch wraps what a loader worker raised into its whole traceback."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    lines = [line.strip() for line in words.splitlines() if line.strip()]
     if len(lines) > 1 and lines[0].startswith("Caught ") and "Original Traceback" in lines[1]:
         return lines[-1].partition(": ")[2] or lines[-1]
     return lines[0] if lines else ""
 
 
 def classify(error: BaseException) -> tuple[Literal["oom", "failed"], str]:
-    """The status and the reason, in one line, that `error` stands for."""
-    first = _message(error)
+    """The status and the reason, in one line of harmless text, that `error` stands for."""
+    kind, reason = _classify(error)
+    return kind, clean(reason, LONGEST)
+
+
+def _classify(error: BaseException) -> tuple[Literal["oom", "failed"], str]:
+    words = _words(error)
+    first = _message(words)
     text = f"{type(error).__name__}: {first}" if first else type(error).__name__
     if isinstance(error, GpubenchError):
         return "failed", first
-    if isinstance(error, MemoryError) or _HOST_MEMORY.search(str(error)):
+    if isinstance(error, MemoryError) or _HOST_MEMORY.search(words):
         return "failed", f"the host's memory ran out: {text}"
     if isinstance(error, torch.OutOfMemoryError) or (
-        isinstance(error, RuntimeError) and _DEVICE_OOM.search(str(error))
+        isinstance(error, RuntimeError) and _DEVICE_OOM.search(words)
     ):
         return "oom", text
     return "failed", text
