@@ -59,6 +59,7 @@ class _Rank:
         self._rank = rank
         self._clock = clock
         self._steps: int | None = spec["steps"]
+        self._is_measured = self._steps is not None or spec["epochs"] > spec["warmup_epochs"]
         self._target: float | None = spec["until_top1"]
         self._gpus = len(spec["gpu_uuids"])
         self._most_windows: int = (
@@ -163,7 +164,9 @@ class _Rank:
     def _result(self, event: Result) -> str:
         lengths = [steps for _, steps, measured in self.windows if measured]
         whole = [steps for steps in lengths if steps == event.steps_per_epoch]
-        if not lengths or max(lengths) > event.steps_per_epoch:
+        if not self.windows or (self._is_measured and not lengths):
+            return "before it has trained"
+        if max(steps for _, steps, _ in self.windows) > event.steps_per_epoch:
             return "without an epoch that it could be of"
         if len(whole) < len(lengths) and (self._steps is None or (not whole and len(lengths) > 1)):
             return "of other epochs than it has told of"
