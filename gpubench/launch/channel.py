@@ -8,10 +8,10 @@ import socket
 from collections.abc import Sequence
 from typing import Any
 
+from gpubench.catalog import MOST_RANKS
+
 LARGEST = 200_000
 """Bytes of one message at most; the kernel's default buffer holds a little more."""
-MOST_FILES = 128
-"""Open files that one message may carry; the kernel allows 253."""
 UNHEARD = 71
 """Exit code of a rank that can't speak to the parent any more."""
 _encoded = json.JSONEncoder(separators=(",", ":")).encode
@@ -58,7 +58,7 @@ class Channel:
 
     def receive_files(self) -> tuple[dict[str, Any], list[int]]:
         """The next message and the open files that came with it. Raises as `receive`."""
-        data, fds, _, _ = socket.recv_fds(self.sock, LARGEST, MOST_FILES)
+        data, fds, _, _ = socket.recv_fds(self.sock, LARGEST, MOST_RANKS)
         if not data:
             raise ConnectionError("the other process is gone")
         return json.loads(data), fds

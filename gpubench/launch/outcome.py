@@ -60,11 +60,16 @@ def ending(events: Sequence[Mapping[str, Any]], ranks: int, last_words: str) -> 
             return cause["kind"], f"{cause['reason']}{where}{beside}"
         return "failed", f"rank {cause['rank']} {_exit_words(cause['code'], kills)}{said}"
     for event in events:
+        if (
+            event["event"] == "leader-exit" and 0 <= event["code"] <= 1
+        ):  # it saw all ranks end, and could not say so
+            return "failed", f"nothing was heard of how its ranks ended{said}; {_SHUT}"
         if event["event"] in _LED_BY:
             return "failed", f"{_LED_BY[event['event']]} {_exit_words(event['code'], kills)}{said}"
     return "failed", f"its processes ended without a result{said}"
 
 
+_SHUT = "does the model shut down sockets that it has not opened itself?"
 _LED_BY = {"leader-exit": "the process that leads the trial", "server-exit": "the fork server"}
 """Who told nothing of ranks, since it ended itself."""
 
