@@ -11,6 +11,7 @@ from typing import Any
 
 from gpubench.environment import Gpu, Machine
 from gpubench.launch.client import never
+from gpubench.monitor.memory_kills import memory_kills
 from gpubench.monitor.nvml import NoNvml
 from gpubench.stacks import Stack
 
@@ -19,6 +20,13 @@ Event = dict[str, Any]
 Script = Callable[[Spec], Iterator[Event]]
 """What a trial's processes say, one event after the other. It may write to the log in between."""
 
+_kills = memory_kills()
+SIGKILLED = "was ended by SIGKILL " + (
+    f"(not by the kernel for memory: it counts no such kill in {_kills.where})"
+    if _kills
+    else "(the host may have run out of memory)"
+)
+"""How a reason tells on this machine of a process that somebody killed."""
 EPOCH_S = 0.5
 HANG: Event = {"event": "hang"}
 """Says nothing more and does not end."""

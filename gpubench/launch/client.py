@@ -376,6 +376,16 @@ class ForkedTrial:
             self._is_garbled = True
             return [{"event": "garbled", "rank": rank, "what": str(error)}]
 
+    def _discard(self, timeout: float) -> None:
+        """Reads what waits in the channels, up to `timeout` seconds for the first, and forgets it."""
+        if not self._open:
+            time.sleep(timeout)
+        for channel in _readable(self._open, timeout):
+            try:
+                channel.receive_bytes()
+            except ConnectionError:
+                self._open.remove(channel)
+
     def reply(self, rank: int, message: dict[str, Any]) -> None:
         with contextlib.suppress(OSError):  # a rank that died in the meantime needs no answer
             self._channels[rank].send(message, wait=False)  # nor one that asks and does not listen
@@ -395,7 +405,7 @@ class ForkedTrial:
         deadline = time.monotonic() + END_LIMIT_S
         while not self._server.has_exited(self.pid, self._number) and time.monotonic() < deadline:
             kill(descendants(self.pid))
-            time.sleep(0.005)
+            self._discard(0.005)  # so that the leader is not held up by a channel that a rank has filled
         if not self._server.has_exited(self.pid, self._number) and not descendants(self.pid):
             # The leader was stopped, or the server does not tell of its end: killing the leader tells which.
             with contextlib.suppress(ProcessLookupError):
@@ -405,7 +415,7 @@ class ForkedTrial:
             # The kernel kills whoever lived by the server. Ids may be anybody's by now, so we only wait: the
             # channels close with the last process that holds them.
             while self._open and time.monotonic() < deadline:
-                self.events(0.05)
+                self._discard(0.05)
         else:
             strays = descendants(self.pid)
             with contextlib.suppress(ProcessLookupError):

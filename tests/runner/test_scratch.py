@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from gpubench.errors import UnusableError
 from gpubench.launch.client import ForkServer
 from gpubench.runner import scratch
 
@@ -31,6 +32,17 @@ def test_a_folder_is_private_and_goes_with_what_is_in_it(home: Path) -> None:
         (folder / "left").mkdir()
         assert folder.parent == home
     assert list(home.iterdir()) == []
+
+
+def test_where_none_can_be_made_that_is_one_line(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(home / "gone"))
+    with (
+        pytest.raises(
+            UnusableError, match="no folder for temporary files can be made: No such file .*TMPDIR"
+        ),
+        scratch.scratch_folder(),
+    ):
+        pass
 
 
 def test_what_a_killed_process_left_is_removed_and_what_is_in_use_stays(home: Path) -> None:

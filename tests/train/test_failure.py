@@ -86,6 +86,26 @@ def test_anything_else_is_a_failure_in_its_own_words(error):
     assert not reason.endswith(": ")
 
 
+class UnspeakableError(Exception):
+    def __str__(self):
+        raise ValueError("no words")
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (UnspeakableError(), "UnspeakableError: (its message can't be had: str() of it raised ValueError)"),
+        (ValueError("\x1b[31mred\x1b[0m\x07\x9b2J \ud800 end"), "ValueError: red  2J   end"),
+        (ValueError("m" * 10_000_000), "ValueError: " + "m" * 1988),
+        (SystemExit("leaving early"), "SystemExit: leaving early"),
+        (KeyboardInterrupt(), "KeyboardInterrupt"),
+    ],
+    ids=["unspeakable", "coloured", "megabytes", "exit", "interrupt"],
+)
+def test_whatever_an_error_says_makes_one_harmless_line(error, reason):
+    assert classify(error) == ("failed", reason)
+
+
 def test_our_own_errors_speak_for_themselves():
     assert classify(UnusableError("broken image a.jpg: the file is empty")) == (
         "failed",
