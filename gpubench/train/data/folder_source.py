@@ -90,14 +90,17 @@ def decode(encoded: npt.NDArray[np.uint8], mode: ImageReadMode) -> torch.Tensor:
 
 
 def _refuse_huge(encoded: npt.NDArray[np.uint8]) -> None:
-    """Raises ValueError for a PNG or a JPEG of more than MOST_PIXELS, by its header: torchvision takes any size."""
+    """Raises one of `square.BROKEN` for a PNG or a JPEG whose header tells of more than MOST_PIXELS.
+
+    torchvision decodes any size, and the host's memory runs out without anybody knowing at which file.
+    """
     head = encoded[:24].tobytes()
     if head.startswith(_PNG) and len(head) == 24:
         width, height = struct.unpack(">II", head[16:])
+        if width * height > MOST_PIXELS:
+            raise ValueError(
+                f"{width:,} × {height:,} pixels are more than the {MOST_PIXELS:,} that are decoded"
+            )
     elif head.startswith(_JPEG) and len(encoded) >= _MAY_BE_LARGE:
-        with Image.open(io.BytesIO(encoded.tobytes())) as opened:
-            width, height = opened.size
-    else:
-        return
-    if width * height > MOST_PIXELS:
-        raise ValueError(f"{width:,} × {height:,} pixels are more than the {MOST_PIXELS:,} that are decoded")
+        with Image.open(io.BytesIO(encoded.tobytes())):
+            pass  # Pillow has looked at the header, and refuses what is larger
