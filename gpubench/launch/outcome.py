@@ -64,6 +64,8 @@ def ending(events: Sequence[Mapping[str, Any]], ranks: int, last_words: str) -> 
             event["event"] == "leader-exit" and 0 <= event["code"] <= 1
         ):  # it saw all ranks end, and could not say so
             return "failed", f"nothing was heard of how its ranks ended{said}; {_SHUT}"
+        if event["event"] == "server-exit" and event["code"] == 0:  # somebody else has heard how
+            return "failed", f"the fork server has gone, and the trial's processes with it{said}"
         if event["event"] in _LED_BY:
             return "failed", f"{_LED_BY[event['event']]} {_exit_words(event['code'], kills)}{said}"
     return "failed", f"its processes ended without a result{said}"

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import psutil
 import pytest
-from conftest import Train
 from family import nobody_left
 
 from gpubench.launch import attempt
@@ -50,7 +49,7 @@ ENDINGS = {
 
 @pytest.mark.parametrize(("model", "status", "words"), [(m, *ending) for m, ending in ENDINGS.items()])
 def test_each_ends_as_one_row_with_its_reason(
-    train: Train, server: ForkServer, model: str, status: str, words: str
+    train, server: ForkServer, model: str, status: str, words: str
 ) -> None:
     server.wait_ready()
     parent = psutil.Process(os.getpid())
@@ -67,14 +66,14 @@ def test_each_ends_as_one_row_with_its_reason(
     assert nobody_left(server)
 
 
-def test_a_clock_that_a_model_has_changed_changes_no_figure(train: Train) -> None:
+def test_a_clock_that_a_model_has_changed_changes_no_figure(train) -> None:
     ran = train(model=HOSTILE + "patches_the_clocks", data=None, train_images=128)
     assert 0 < ran.outcome.result["epoch_time_s"] < ran.seconds
     assert len(ran.step_ms) == 4
 
 
 def test_a_rank_that_left_early_is_not_waited_for_until_the_deadline(
-    train: Train, monkeypatch: pytest.MonkeyPatch
+    train, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(attempt, "GRACE_S", 0.5)
     ran = train(model="tests/train/user_models.py:second_rank_leaves", ranks=2, cpus=2, workers=2)
@@ -85,7 +84,7 @@ def test_a_rank_that_left_early_is_not_waited_for_until_the_deadline(
     assert ran.seconds < 30, "and not a minute"
 
 
-def test_a_rank_in_a_loader_says_which_of_its_workers_hangs(train: Train) -> None:
+def test_a_rank_in_a_loader_says_which_of_its_workers_hangs(train) -> None:
     ran = train(model="tests/train/user_models.py:images_never_come", workers=2, timeout_s=4)
     assert ran.status == "timeout"
     # The rank waits for a batch of its loader, or has begun its pass and starts the workers.

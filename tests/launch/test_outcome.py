@@ -71,6 +71,7 @@ DONE: Event = {"event": "result", "rank": 0}
         ([ended("leader", 70)], 1, "failed", "the process that leads the trial ended with exit code 70" + HELP),
         ([ended("leader", 1)], 1, "failed", "nothing was heard of how its ranks ended" + HELP + "; does the model shut "
          "down sockets that it has not opened itself?"),
+        ([ended("server", 0)], 1, "failed", "the fork server has gone, and the trial's processes with it" + HELP),
         ([ended("server", -11)], 1, "failed", "the fork server was ended by SIGSEGV" + HELP),
         ([died(0, -6), ended("leader", 1)], 1, "failed", "rank 0 was ended by SIGABRT" + HELP),
         ([], 1, "failed", "its processes ended without a result" + HELP),

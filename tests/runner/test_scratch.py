@@ -38,7 +38,7 @@ def test_where_none_can_be_made_that_is_one_line(home: Path, monkeypatch: pytest
     monkeypatch.setattr(tempfile, "tempdir", str(home / "gone"))
     with (
         pytest.raises(
-            UnusableError, match="no folder for temporary files can be made: No such file .*TMPDIR"
+            UnusableError, match=r"no folder for temporary files can be made: No such file .*TMPDIR"
         ),
         scratch.scratch_folder(),
     ):

@@ -96,11 +96,7 @@ def test_an_image_that_would_fill_the_memory_is_named_before_it_is_decoded(tmp_p
             "bmp": bmp_of(60_000, 60_000),
         }[kind]
     )
-    said = (
-        "decompression bomb"
-        if kind == "bmp"
-        else "60,000 × 60,000 pixels are more than the 178,956,970 that are"
-    )
+    said = "60,000 × 60,000 pixels are more than the 178,956,970" if kind == "png" else "3600000000 pixels"
     with pytest.raises(UnusableError, match=re.escape(f"broken image {path}: ") + f".*{said}"):
         read(str(path))
 
