@@ -44,6 +44,8 @@ STRATEGIES: dict[str, Strategy] = {
     ),
     "ddp": Strategy(target="gpubench.train.strategies.ddp:DistributedDataParallel", process_per_device=True),
 }
+MOST_RANKS = 128
+"""Processes of one trial at most: each has a connection to the parent, and one message hands over all of them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -11,13 +11,22 @@ from typing import Any
 
 from gpubench.environment import Gpu, Machine
 from gpubench.launch.client import never
+from gpubench.monitor.memory_kills import memory_kills
 from gpubench.monitor.nvml import NoNvml
+from gpubench.stacks import Stack
 
 Spec = dict[str, Any]
 Event = dict[str, Any]
 Script = Callable[[Spec], Iterator[Event]]
 """What a trial's processes say, one event after the other. It may write to the log in between."""
 
+_kills = memory_kills()
+SIGKILLED = "was ended by SIGKILL " + (
+    f"(not by the kernel for memory: it counts no such kill in {_kills.where})"
+    if _kills
+    else "(the host may have run out of memory)"
+)
+"""How a reason tells on this machine of a process that somebody killed."""
 EPOCH_S = 0.5
 HANG: Event = {"event": "hang"}
 """Says nothing more and does not end."""
@@ -250,6 +259,9 @@ class ScriptedTrial:
     @property
     def ended(self) -> bool:
         return self._over
+
+    def stacks(self) -> list[Stack]:
+        return []
 
     def end(self) -> None:
         if not self._is_ended:

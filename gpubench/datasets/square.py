@@ -14,7 +14,7 @@ from gpubench.errors import UsageError
 
 QUALITY = 95
 
-_BROKEN = (OSError, ValueError, SyntaxError, EOFError, struct.error, zlib.error, Image.DecompressionBombError)
+BROKEN = (OSError, ValueError, SyntaxError, EOFError, struct.error, zlib.error, Image.DecompressionBombError)
 """All that Pillow raises for a file that is not, or not wholly, an image."""
 
 
@@ -38,7 +38,7 @@ def save(task: tuple[str, str], *, size: int) -> str | None:
     source, destination = task
     try:
         image = opened(source, size)
-    except _BROKEN as error:
+    except BROKEN as error:
         return _reason(error)
     image.save(destination, "JPEG", quality=QUALITY, subsampling="4:2:0")
     return None
@@ -49,7 +49,7 @@ def store(task: tuple[str, str, int], *, size: int) -> str | None:
     source, file, position = task
     try:
         image = opened(source, size)
-    except _BROKEN as error:
+    except BROKEN as error:
         return _reason(error)
     planes = np.ascontiguousarray(np.asarray(image).transpose(2, 0, 1)).tobytes()
     descriptor = os.open(file, os.O_WRONLY)

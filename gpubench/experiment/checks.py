@@ -63,6 +63,8 @@ def _strategy(case: Case) -> str | None:
         return f"strategy {t.strategy} needs at least {known.min_devices} {unit}s"
     if known.max_devices is not None and t.devices > known.max_devices:
         return f"strategy {t.strategy} uses one {unit}, not {t.devices}"
+    if known.process_per_device and t.devices > catalog.MOST_RANKS:
+        return f"a trial has {catalog.MOST_RANKS} processes at most, not {t.devices}"
     if t.execution not in known.executions:
         return f"execution {t.execution} does not work with strategy {t.strategy}"
     return None

@@ -11,14 +11,18 @@ from typing import Any
 
 from gpubench.errors import UnusableError
 from gpubench.launch.client import Launcher, Running, StoppedError, events
-from gpubench.launch.outcome import Status
+from gpubench.launch.outcome import Status, garbled
 from gpubench.launch.trial_log import TrialLog
+from gpubench.monitor.memory_kills import MemoryKills, memory_kills
 from gpubench.monitor.watcher import Watcher
+from gpubench.stacks import told
 
 VIEW_PERIOD_S = 0.25
 FAILED_LIMIT_S = 20.0
 """How long a trial may live on after one of its ranks has failed. Its leader ends the other ranks after 5 s; but a rank
 that has told its error may never end, where the driver does not let go of it."""
+GRACE_S = 5.0
+"""How long the other ranks get after one has ended without a result as if all were well: they may wait for it."""
 INTERRUPTED: tuple[Status, str] = ("interrupted", "the sweep was stopped")
 
 
@@ -86,7 +90,8 @@ def attempt(
     Several orders are jobs of a group: they warm up, begin what is measured at one moment, and train on until the
     last of them has measured. What ends one of them ends all.
     """
-    jobs = [_Job(order) for order in orders]
+    kills = memory_kills()
+    jobs = [_Job(order, kills) for order in orders]
     for job in jobs:
         job.watcher.before()
     try:
@@ -149,10 +154,14 @@ def _watch(
         for job, news in zip(jobs, said, strict=True):
             for event in news:
                 job.take(event)
+        broken = [place for place, job in enumerate(jobs) if job.done.forced]
+        if broken:
+            _cut(jobs, broken)
+            return
         if all(job.complete for job in jobs):
             return  # what is left is teardown, which may hang or abort: it is not waited for
         for place, (is_over, news) in enumerate(zip(over, said, strict=True)):
-            if is_over and not news:
+            if (is_over and not news) or jobs[place].has_waited_enough:
                 _cut(jobs, [place])
                 return
         if len(jobs) > 1:
@@ -191,7 +200,10 @@ def _too_late(jobs: Sequence[_Job], timeout_s: float) -> None:
     stages = [job.stage for job in jobs]
     late = [place for place, stage in enumerate(stages) if stage == min(stages)]
     for place in late:
-        jobs[place].done.forced = ("timeout", f"did not end within {timeout_s:g} s")
+        jobs[place].done.forced = (
+            "timeout",
+            f"did not end within {timeout_s:g} s{jobs[place].whereabouts()}",
+        )
     _cut(jobs, late)
 
 
@@ -205,7 +217,7 @@ def _cut(jobs: Sequence[_Job], causes: Sequence[int]) -> None:
 class _Job:
     """One job under way."""
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: Order, kills: MemoryKills | None) -> None:
         self.spec = order.spec
         self.watcher = order.watcher
         self.log = TrialLog(Path(order.spec["log"]))
@@ -214,9 +226,13 @@ class _Job:
         self.progress = Progress()
         self.ready: set[int] = set()
         """Ranks that are warm and wait for the other jobs."""
-        self._results = 0
+        self._with_result: set[int] = set()
         self.failed_at: float | None = None
         """When the first word came that it broke."""
+        self._left_early: float | None = None
+        """When a rank ended as if all were well, without a result."""
+        self._kills = kills
+        self._killed_before = kills.count() if kills else 0
         self.is_launched = False
 
     def launch(self, launcher: Launcher, should_stop: Callable[[], bool]) -> None:
@@ -228,6 +244,9 @@ class _Job:
     def end(self) -> None:
         """Leaves no process behind."""
         if self.is_launched:
+            if self._kills and not self.complete:
+                count = self._kills.count() - self._killed_before
+                self.done.events.append({"event": "memory-kills", "count": count, "where": self._kills.where})
             self.running.end()
             self.watcher.after()
             self.log.close()
@@ -237,7 +256,27 @@ class _Job:
     @property
     def complete(self) -> bool:
         """Whether every rank has reported its result."""
-        return self._results == int(self.spec["ranks"])
+        return len(self._with_result) == int(self.spec["ranks"])
+
+    @property
+    def has_waited_enough(self) -> bool:
+        """Whether ranks may still wait for one that has left without a result, and have had their grace."""
+        return (
+            not self.complete
+            and self._left_early is not None
+            and time.monotonic() > self._left_early + GRACE_S
+        )
+
+    def whereabouts(self) -> str:
+        """Where its processes are at this moment and what they printed last, in words; their stacks go to the log."""
+        last_words = self.log.last_words()
+        stacks = self.running.stacks()
+        for one in stacks:
+            if one.text:
+                self.log.add(f"gpubench asked {one.name} at the deadline where it is:\n{one.text}")
+        where = told(stacks)
+        said = f"; last line of its output: {last_words}" if last_words else ""
+        return f"; {where}{said}" if where else said
 
     @property
     def has_failed(self) -> bool:
@@ -287,8 +326,13 @@ class _Job:
                 watcher.settle()
                 self.running.reply(event["rank"], {"go": True})
             case "result":
-                self._results += 1
+                self._with_result.add(event["rank"])
             case "error":
                 self.failed_at = self.failed_at or time.monotonic()
             case "rank-exit" if event["code"] != 0:
                 self.failed_at = self.failed_at or time.monotonic()
+            case "rank-exit" if event["rank"] not in self._with_result:
+                self._left_early = self._left_early or time.monotonic()
+            case "garbled":
+                self.failed_at = self.failed_at or time.monotonic()
+                self.done.forced = ("failed", garbled(event["rank"], event["what"]))

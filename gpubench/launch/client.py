@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -18,8 +20,11 @@ from typing import Any, Protocol
 
 import psutil
 
+from gpubench import stacks
 from gpubench.errors import UnusableError
 from gpubench.launch.channel import Channel, pair
+from gpubench.launch.conversation import Conversation
+from gpubench.launch.events import UnreadableError
 
 START_LIMIT_S = 300.0
 """A cold network file system can take minutes to import torch."""
@@ -29,6 +34,8 @@ END_LIMIT_S = 10.0
 """How long killed processes may take to go: the driver gives a GPU's memory back meanwhile."""
 TELL_LIMIT_S = 5.0
 """How long the server may take to tell of a leader's end, which takes it a millisecond."""
+MOST_EVENTS = 1000
+"""Messages that are read at once at most: who never stops telling keeps nobody from looking at the clock."""
 LOOK_S = 0.25
 """How often somebody who waits for the server is asked whether to go on waiting."""
 
@@ -64,6 +71,10 @@ class Running(Protocol):
     @property
     def ended(self) -> bool:
         """Whether the leader has ended."""
+        ...
+
+    def stacks(self) -> list[stacks.Stack]:
+        """Where its processes are at this moment, in code; none where nobody can say. May take a second."""
         ...
 
     def end(self) -> None:
@@ -106,7 +117,10 @@ def events(trials: Sequence[Running], timeout: float) -> list[list[dict[str, Any
         return [trials[0].events(timeout)]
     files = [file for trial in trials for file in trial.open_files]
     if files:
-        select.select(files, [], [], max(timeout, 0))
+        looked = select.poll()
+        for file in files:
+            looked.register(file, select.POLLIN)
+        looked.poll(1e3 * max(timeout, 0))
         timeout = 0
     return [trial.events(timeout / len(trials)) for trial in trials]
 
@@ -116,6 +130,8 @@ class ForkServer:
 
     def __init__(self) -> None:
         self._number = 0
+        self._ends: dict[int, int] = {}
+        """How servers before this one ended."""
         self._start()
 
     def _start(self) -> None:
@@ -159,7 +175,7 @@ class ForkServer:
             return
         if received is None:
             return
-        message = received[0]
+        message = received
         if "failed" in message:
             raise UnusableError(f"torch can't be imported: {message['failed']}")
         if "ready" in message:
@@ -203,10 +219,12 @@ class ForkServer:
             self._pump(0)
         if self._lost:
             self.close()
+            self._ends[self._number] = self._process.returncode
             self._start()
             self.wait_ready(should_stop)
+        conversation = Conversation(spec, time.monotonic)
         # A channel for each rank, so that an answer reaches the one that asked.
-        pairs = [pair() for _ in range(spec["ranks"])]
+        pairs = _pairs(spec["ranks"])
         try:
             self._control.send({"run": spec}, [theirs.fileno() for _, theirs in pairs])
         except OSError:
@@ -235,7 +253,23 @@ class ForkServer:
             for ours, _ in pairs:
                 ours.close()
             raise
-        return ForkedTrial(self, self._number, self._started.pop(), [Channel(ours) for ours, _ in pairs])
+        channels = [Channel(ours) for ours, _ in pairs]
+        return ForkedTrial(
+            self, self._number, self._started.pop(), channels, conversation, Path(spec["scratch"])
+        )
+
+    def ending(self, pid: int, number: int) -> tuple[str, int]:
+        """Who ended, `leader` or `server`, and how, once `has_exited`: an exit code, or less than 0 for a signal."""
+        if self.lost(number):
+            return "server", self._ends.get(number, 0) if number != self._number else self._died()
+        code, status = self._exited[pid]
+        return "leader", status if code == os.CLD_EXITED else -status
+
+    def _died(self) -> int:
+        """How the present server ended; 0 where it has not yet."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self._process.wait(TELL_LIMIT_S)
+        return 0
 
     def has_exited(self, pid: int, number: int) -> bool:
         """Whether the leader `pid` of server `number` is a zombie by now, or went with that server."""
@@ -284,8 +318,20 @@ class ForkServer:
 class ForkedTrial:
     """A `Running` trial of the fork server."""
 
-    def __init__(self, server: ForkServer, number: int, pid: int, channels: list[Channel]) -> None:
+    def __init__(
+        self,
+        server: ForkServer,
+        number: int,
+        pid: int,
+        channels: list[Channel],
+        conversation: Conversation,
+        scratch: Path,
+    ) -> None:
         self.pid = pid
+        self._conversation = conversation
+        self._scratch = scratch
+        self._is_end_told = False
+        self._is_garbled = False
         self._server = server
         self._number = number
         self._channels = channels
@@ -298,29 +344,58 @@ class ForkedTrial:
 
     def events(self, timeout: float) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
+        # Asked first: what was said before the end is then read below.
+        over = self.ended
         if not self._open:
             time.sleep(min(max(timeout, 0), 0.005))
-        while self._open:
-            readable, _, _ = select.select(self._open, [], [], 0 if found else max(timeout, 0))
+        while self._open and len(found) < MOST_EVENTS:
+            readable = _readable(self._open, 0 if found else max(timeout, 0))
             if not readable:
                 break
             for channel in readable:
-                try:
-                    received = channel.receive()
-                except ConnectionError:
-                    self._open.remove(channel)  # every process of the trial has closed its end
-                    continue
-                assert received is not None
-                found.append(received[0])
+                found += self._heard(channel)
+        if over and not self._is_end_told:
+            self._is_end_told = True
+            who, code = self._server.ending(self.pid, self._number)
+            found.append({"event": f"{who}-exit", "code": code})
         return found
+
+    def _heard(self, channel: Channel) -> list[dict[str, Any]]:
+        """The event that waits in a channel, if it is one. After the first that is none no more are taken."""
+        rank = self._channels.index(channel)
+        try:
+            data = channel.receive_bytes()
+        except ConnectionError:
+            self._open.remove(channel)  # every process of the trial has closed its end
+            return []
+        if self._is_garbled:
+            return []
+        try:
+            return [self._conversation.take(rank, data)]
+        except UnreadableError as error:
+            self._is_garbled = True
+            return [{"event": "garbled", "rank": rank, "what": str(error)}]
+
+    def _discard(self, timeout: float) -> None:
+        """Reads what waits in the channels, up to `timeout` seconds for the first, and forgets it."""
+        if not self._open:
+            time.sleep(timeout)
+        for channel in _readable(self._open, timeout):
+            try:
+                channel.receive_bytes()
+            except ConnectionError:
+                self._open.remove(channel)
 
     def reply(self, rank: int, message: dict[str, Any]) -> None:
         with contextlib.suppress(OSError):  # a rank that died in the meantime needs no answer
-            self._channels[rank].send(message)
+            self._channels[rank].send(message, wait=False)  # nor one that asks and does not listen
 
     @property
     def ended(self) -> bool:
         return self._over or self._server.has_exited(self.pid, self._number)
+
+    def stacks(self) -> list[stacks.Stack]:
+        return stacks.ask(self._scratch, {process.pid for process in descendants(self.pid)})
 
     def end(self) -> None:
         if self._over:
@@ -330,7 +405,7 @@ class ForkedTrial:
         deadline = time.monotonic() + END_LIMIT_S
         while not self._server.has_exited(self.pid, self._number) and time.monotonic() < deadline:
             kill(descendants(self.pid))
-            time.sleep(0.005)
+            self._discard(0.005)  # so that the leader is not held up by a channel that a rank has filled
         if not self._server.has_exited(self.pid, self._number) and not descendants(self.pid):
             # The leader was stopped, or the server does not tell of its end: killing the leader tells which.
             with contextlib.suppress(ProcessLookupError):
@@ -340,7 +415,7 @@ class ForkedTrial:
             # The kernel kills whoever lived by the server. Ids may be anybody's by now, so we only wait: the
             # channels close with the last process that holds them.
             while self._open and time.monotonic() < deadline:
-                self.events(0.05)
+                self._discard(0.05)
         else:
             strays = descendants(self.pid)
             with contextlib.suppress(ProcessLookupError):
@@ -349,6 +424,30 @@ class ForkedTrial:
             self._server.reap(self.pid)
         for channel in self._channels:
             channel.close()
+
+
+def _pairs(count: int) -> list[tuple[socket.socket, socket.socket]]:
+    """So many pairs of ends. Raises UnusableError where the process may not open as many files."""
+    made: list[tuple[socket.socket, socket.socket]] = []
+    try:
+        made.extend(pair() for _ in range(count))
+    except OSError as error:
+        for end in itertools.chain.from_iterable(made):
+            end.close()
+        raise UnusableError(
+            f"no connection to {count} ranks can be opened: {error.strerror} "
+            "(ulimit -n says how many files may be open)"
+        ) from None
+    return made
+
+
+def _readable(channels: Sequence[Channel], timeout: float) -> list[Channel]:
+    """Those of the channels that something can be read from, waiting so many seconds for the first."""
+    by_file = {channel.fileno(): channel for channel in channels}
+    looked = select.poll()  # select() knows no descriptor from 1024 on
+    for file in by_file:
+        looked.register(file, select.POLLIN)
+    return [by_file[file] for file, _ in looked.poll(1e3 * timeout)]
 
 
 def kill(processes: list[psutil.Process]) -> None:

@@ -17,8 +17,10 @@ from typing import Any
 import psutil
 
 from gpubench import linux
-from gpubench.launch.channel import Channel
+from gpubench.launch.channel import UNHEARD, Channel
 
+leave = os._exit
+"""Bound here, before a user's model is loaded in a rank, which may put another `os._exit` in its place."""
 GRACE_S = 5.0
 """How long the other ranks get after one has failed, before they are killed."""
 
@@ -37,7 +39,7 @@ def main(spec: dict[str, Any], channels: list[Channel], server: int) -> None:
     ranks = {fork_rank(spec, rank, channels): rank for rank in range(spec["ranks"])}
     code = wait(ranks, channels)
     clean_up()
-    os._exit(code)
+    leave(code)
 
 
 def redirect(log: Path) -> None:
@@ -74,15 +76,20 @@ def fork_rank(spec: dict[str, Any], rank: int, channels: list[Channel]) -> int:
     code = 70
     try:
         linux.die_with_parent(parent)
+        for other in channels[:rank] + channels[rank + 1 :]:
+            other.close()  # nobody but a rank itself can speak for it
         from gpubench.train import worker
 
         code = worker.main(spec, rank, channels[rank])
+    except OSError:
+        code = UNHEARD  # all else is reported by worker.main: it could not be
+        traceback.print_exc()
     except BaseException:  # noqa: BLE001 - whatever it is, this process ends here and says so in the log
         # worker.main reports its own errors; this is for what breaks around it, and the log is all that is left.
         traceback.print_exc()
     finally:
         # No interpreter shutdown: the result is written, and teardown of CUDA and gloo can hang or abort.
-        os._exit(code)
+        leave(code)
 
 
 def wait(ranks: dict[int, int], channels: list[Channel]) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from gpubench.launch.channel import UNHEARD
 from gpubench.launch.epochs import counted, epoch_rows, timing
 from gpubench.launch.faults import advised, hearsay
 from gpubench.launch.parts import broken_down
@@ -45,23 +46,53 @@ def ending(events: Sequence[Mapping[str, Any]], ranks: int, last_words: str) -> 
     if len(_results(events)) == ranks:
         return "ok", ""
     said = f"; last line of its output: {last_words}" if last_words else ""
+    kills = next((e for e in events if e["event"] == "memory-kills"), None)
     for cause in sorted(_causes(events), key=lambda e: (_hearsay(e), e.get("at", 0.0))):
         if cause["event"] == "error":
             where = f" (rank {cause['rank']})" if ranks > 1 else ""
-            reason = f"{cause['reason']}{where}"
+            beside = (
+                f"; {_kill_words(kills)}" if cause["kind"] == "failed" and kills and kills["count"] else ""
+            )
+            reason = f"{cause['reason']}{where}{beside}"
             return cause["kind"], advised(reason) if cause["kind"] == "failed" else reason
-        return "failed", advised(f"rank {cause['rank']} {_exit_words(cause['code'])}{said}")
+        return "failed", advised(f"rank {cause['rank']} {_exit_words(cause['code'], kills)}{said}")
+    for event in events:
+        if (
+            event["event"] == "leader-exit" and 0 <= event["code"] <= 1
+        ):  # it saw all ranks end, and could not say so
+            return "failed", f"nothing was heard of how its ranks ended{said}; {_SHUT}"
+        if event["event"] == "server-exit" and event["code"] == 0:  # somebody else has heard how
+            return "failed", f"the fork server has gone, and the trial's processes with it{said}"
+        if event["event"] in _LED_BY:
+            return "failed", f"{_LED_BY[event['event']]} {_exit_words(event['code'], kills)}{said}"
     return "failed", f"its processes ended without a result{said}"
+
+
+_SHUT = "does the model shut down sockets that it has not opened itself?"
+_LED_BY = {"leader-exit": "the process that leads the trial", "server-exit": "the fork server"}
+"""Who told nothing of ranks, since it ended itself."""
+
+
+def garbled(rank: int, what: str) -> str:
+    """The reason where something came from a rank that gpubench's own code in it does not say."""
+    return (
+        f"rank {rank} told gpubench what none of its ranks tells: {what}; does the model write to open files that it "
+        "has not opened itself, or change what Python's own modules do?"
+    )
 
 
 def _causes(events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Errors that ranks reported, and deaths of ranks that could not report any; not those that we caused."""
     errors = [e for e in events if e["event"] == "error"]
     told = {e["rank"] for e in errors}
+    done = {e["rank"] for e in _results(events)}
     deaths = [
         e
         for e in events
-        if e["event"] == "rank-exit" and e["code"] != 0 and e["rank"] not in told and not e.get("killed")
+        if e["event"] == "rank-exit"
+        and (e["code"] != 0 or e["rank"] not in done)
+        and e["rank"] not in told
+        and not e.get("killed")
     ]
     return [*errors, *deaths]
 
@@ -72,16 +103,35 @@ def _hearsay(event: Mapping[str, Any]) -> int:
     return 0 if own else hearsay(event["reason"])
 
 
-def _exit_words(code: int) -> str:
-    if code >= 0:
+def _exit_words(code: int, kills: Mapping[str, Any] | None) -> str:
+    """How a process ended, in words. `kills`: what the kernel counted meanwhile."""
+    if code == 0:
+        return "ended with exit code 0 before it had a result"
+    if code == UNHEARD:
+        return (
+            f"ended with exit code {UNHEARD}, as a rank does that can't reach gpubench any more "
+            "(does the model close open files that it has not opened itself?)"
+        )
+    if code > 0:
         return f"ended with exit code {code}"
     known = {s.value: s.name for s in signal.Signals}
     name = known.get(-code, f"signal {-code}")
     hints = {
-        "SIGKILL": " (the host may have run out of memory)",
+        "SIGKILL": f" ({_kill_words(kills)})",
         "SIGBUS": " (shared memory, /dev/shm, may be full)",
+        "SIGXCPU": " (a limit of CPU time, ulimit -t, was met)",
     }
     return f"was ended by {name}{hints.get(name, '')}"
+
+
+def _kill_words(kills: Mapping[str, Any] | None) -> str:
+    """What is known of the kernel's killing for memory."""
+    if kills is None:
+        return "the host may have run out of memory"
+    if not kills["count"]:
+        return f"not by the kernel for memory: it counts no such kill in {kills['where']}"
+    what = "a process" if kills["count"] == 1 else f"{kills['count']} processes"
+    return f"the kernel killed {what} of {kills['where']} for memory meanwhile"
 
 
 def _results(events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

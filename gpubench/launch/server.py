@@ -65,11 +65,9 @@ def serve(control: Channel) -> None:
             end_orphans(alive)
         if control.fileno() in readable:
             try:
-                received = control.receive()
+                message, fds = control.receive_files()
             except ConnectionError:
                 break
-            assert received is not None
-            message, fds = received
             if "run" in message:
                 own = (control.fileno(), waker.fileno(), wakened.fileno())
                 pid = fork_leader(message["run"], fds, own)
@@ -99,17 +97,23 @@ def fork_leader(spec: dict[str, Any], events: list[int], close: tuple[int, ...])
     pid = os.fork()
     if pid:
         return pid
+    channels = [Channel(socket.socket(fileno=fd)) for fd in events]
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for fd in close:
             os.close(fd)
-        leader.main(spec, [Channel(socket.socket(fileno=fd)) for fd in events], server)
-    except BaseException:  # noqa: BLE001 - whatever it is, this process ends here and says so in the log
+        leader.main(spec, channels, server)
+    except BaseException as error:  # noqa: BLE001 - whatever it is, this process ends here and says so
+        reason = f"the trial could not be started: {type(error).__name__}: {error}"
+        with contextlib.suppress(OSError):  # nobody listens any more
+            channels[0].send(
+                {"event": "error", "rank": 0, "kind": "failed", "reason": reason, "at": time.monotonic()}
+            )
         traceback.print_exc()
         sys.stderr.flush()
     finally:
-        os._exit(70)  # only reached where leader.main raised; it ends by os._exit itself
+        leader.leave(70)  # only reached where leader.main raised; it ends by os._exit itself
 
 
 def main() -> None:

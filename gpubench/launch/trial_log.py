@@ -13,6 +13,7 @@ import re
 from pathlib import Path
 
 from gpubench import linux
+from gpubench.quoted import clean
 
 HEAD_BYTES = 2 << 20
 """Kept from the beginning."""
@@ -69,7 +70,15 @@ class TrialLog:
                 lines = file.read(WORDS_BYTES).decode(errors="replace").splitlines()
         except OSError:
             return ""
-        said = [line.strip() for line in lines if line.strip()]
+        said = [one for line in lines if (one := clean(line).strip())]
         return next(
             (line for line in reversed(said) if not _AFTERWORDS.match(line)), said[-1] if said else ""
         )[:300]
+
+    def add(self, text: str) -> None:
+        """Adds what gpubench has found out about the processes, as lines of its own."""
+        with (
+            contextlib.suppress(OSError),  # a full disk: the reason says the gist of it
+            self.path.open("a", encoding="utf-8", errors="backslashreplace") as file,
+        ):
+            file.write(f"\n{text}\n")

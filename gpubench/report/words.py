@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from gpubench.analysis.words import MINUS, listed
+from gpubench.quoted import ANSI, clean
 from gpubench.rounding import half_up
 
 __all__ = ["ANSI", "LOGGED", "UNKNOWN", "WORDS", "clean", "listed", "many", "number", "signed", "stem"]
@@ -17,14 +16,6 @@ WORDS = {"oom": "out of memory"}
 
 LOGGED = ("failed", "timeout")
 """Statuses whose cause the log of what the processes printed may tell."""
-
-ANSI = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|.)")
-
-
-def clean(text: str) -> str:
-    """One line of text without control codes: reasons may quote what a process printed in colour."""
-    plain = ANSI.sub("", text)
-    return "".join(sign if sign.isprintable() else " " for sign in plain)
 
 
 def number(value: float, digits: int = 0) -> str:

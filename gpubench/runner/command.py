@@ -240,6 +240,7 @@ def announced(work: Sweep, planned: Sequence[Planned], view: live.View, *, yes: 
 
 def nothing_to_run(work: Sweep, planned: Sequence[Planned]) -> Summary:
     """Writes the tables anew, where every unit of the plan is done, skipped or has failed before."""
+    remove_abandoned()
     skipped = [item for item in planned if item.state == "skip"]
     work.skips = {job.trial_id: item.why for item in skipped for job in item.unit.jobs}
     work.write_tables()

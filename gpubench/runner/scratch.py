@@ -13,20 +13,34 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from gpubench.errors import UnusableError
+
 PREFIX = "gpubench-"
 MARK = ".in-use"
 
 
 @contextlib.contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """A new folder that only this user can read, and that is removed at the end with all that is in it."""
-    folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+    """A new folder that only this user can read, and that is removed at the end with all that is in it.
+
+    Raises UnusableError where none can be made.
+    """
+    folder: Path | None = None
     try:
-        with (folder / MARK).open("w") as mark:
+        try:
+            folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+            mark = (folder / MARK).open("w")
+        except OSError as error:
+            raise UnusableError(
+                f"no folder for temporary files can be made: {error.strerror}; free some room there, or set TMPDIR to "
+                "another folder"
+            ) from None
+        with mark:
             fcntl.flock(mark, fcntl.LOCK_EX)
             yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def remove_abandoned() -> None:

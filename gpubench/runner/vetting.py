@@ -9,7 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -131,11 +130,7 @@ def judge(tries: Mapping[str, Try], limit_s: int, say: Callable[[str], None]) ->
 
 def _told(tries: Sequence[Try], limit_s: int) -> tuple[list[dict[str, Any]], int, str]:
     """The lines of a child that tries all of them, its exit code, and the last line of what it printed besides."""
-    with (
-        tempfile.TemporaryFile() as order,
-        tempfile.TemporaryFile() as out,
-        tempfile.TemporaryFile() as errors,
-    ):
+    with _in_memory("order") as order, _in_memory("out") as out, _in_memory("errors") as errors:
         order.write(json.dumps(tries).encode())
         order.seek(0)
         process = subprocess.Popen(
@@ -157,6 +152,11 @@ def _told(tries: Sequence[Try], limit_s: int) -> tuple[list[dict[str, Any]], int
                 process.wait()
         last = _lines(errors)[-1:] or [f"signal {-code}" if code < 0 else f"exit code {code}"]
         return [json.loads(line) for line in _lines(out)], code, last[0][:300]
+
+
+def _in_memory(name: str) -> IO[bytes]:
+    """A file that needs no disk: the one for temporary files may be full."""
+    return os.fdopen(os.memfd_create(name), "w+b")
 
 
 def _lines(file: IO[bytes]) -> list[str]:

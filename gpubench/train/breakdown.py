@@ -11,9 +11,9 @@ import functools
 import itertools
 import random
 import statistics
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from time import monotonic  # by name: a model may put another time.monotonic in its place
 from typing import Any, Protocol
 
 import torch
@@ -192,7 +192,7 @@ class _HostClock:
     """For a CPU, where work has ended when its call returns."""
 
     def now(self) -> float:
-        return time.monotonic()
+        return monotonic()
 
     def seconds(self, a: float, b: float) -> float:
         return b - a

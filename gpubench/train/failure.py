@@ -8,6 +8,7 @@ from typing import Literal
 import torch
 
 from gpubench.errors import GpubenchError
+from gpubench.quoted import LONGEST, clean
 
 # What CUDA and the libraries above it say when an allocation on the device fails.
 _DEVICE_OOM = re.compile(
@@ -24,12 +25,24 @@ _HOST_MEMORY = re.compile(
 )
 
 
-def _message(error: BaseException) -> str:
+MOST_WORDS = 100_000
+"""Characters of an error's words that are looked at."""
+
+
+def _words(error: BaseException) -> str:
+    """All that the error says. A user's own may fail to say it."""
+    try:
+        return str(error)[:MOST_WORDS]
+    except Exception as inner:  # noqa: BLE001 - whatever it raises, the first error is the one to tell
+        return f"(its message can't be had: str() of it raised {type(inner).__name__})"
+
+
+def _message(words: str) -> str:
     """The error's own words in one line.
 
     torch wraps what a loader worker raised into its whole traceback. NCCL names the cause below a line of its own.
     """
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    lines = [line.strip() for line in words.splitlines() if line.strip()]
     if len(lines) > 1 and lines[0].startswith("Caught ") and "Original Traceback" in lines[1]:
         return lines[-1].partition(": ")[2] or lines[-1]
     if "Last error:" in lines[:-1]:
@@ -39,17 +52,23 @@ def _message(error: BaseException) -> str:
 
 
 def classify(error: BaseException) -> tuple[Literal["oom", "failed"], str]:
-    """The status and the reason, in one line, that `error` stands for."""
-    if isinstance(error.__cause__, RuntimeError) and "exited unexpectedly" in str(error):
+    """The status and the reason, in one line of harmless text, that `error` stands for."""
+    kind, reason = _classify(error)
+    return kind, clean(reason, LONGEST)
+
+
+def _classify(error: BaseException) -> tuple[Literal["oom", "failed"], str]:
+    if isinstance(error.__cause__, RuntimeError) and "exited unexpectedly" in _words(error):
         error = error.__cause__  # a loader's worker: how it ended is told by the error beneath
-    first = _message(error)
+    words = _words(error)
+    first = _message(words)
     text = f"{type(error).__name__}: {first}" if first else type(error).__name__
     if isinstance(error, GpubenchError):
         return "failed", first
-    if isinstance(error, MemoryError) or _HOST_MEMORY.search(str(error)):
+    if isinstance(error, MemoryError) or _HOST_MEMORY.search(words):
         return "failed", f"the host's memory ran out: {text}"
     if isinstance(error, torch.OutOfMemoryError) or (
-        isinstance(error, RuntimeError) and _DEVICE_OOM.search(str(error))
+        isinstance(error, RuntimeError) and _DEVICE_OOM.search(words)
     ):
         return "oom", text
     return "failed", text

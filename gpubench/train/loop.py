@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from time import monotonic  # by name: a model may put another time.monotonic in its place
 from typing import Any
 
 import torch
@@ -104,7 +104,7 @@ class Loop:
         report(
             {"event": "begin", "epoch": segment.number, "steps": segment.steps, "measured": segment.measured}
         )
-        next_report = time.monotonic() + PROGRESS_PERIOD_S
+        next_report = monotonic() + PROGRESS_PERIOD_S
         if breakdown is not None:
             breakdown.begin()
 
@@ -118,9 +118,9 @@ class Loop:
             clock.step()
             if self._after_first_step is not None:
                 self._first_step()
-            if time.monotonic() >= next_report:
+            if monotonic() >= next_report:
                 report({"event": "progress", "epoch": segment.number, "step": done + 1})
-                next_report = time.monotonic() + PROGRESS_PERIOD_S
+                next_report = monotonic() + PROGRESS_PERIOD_S
         window = clock.end()
         # ---- the window ends ----
 

@@ -6,8 +6,8 @@ it happens, and the host can't run so far ahead that the loader seems slow while
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
+from time import monotonic  # by name: a model may put another time.monotonic in its place
 from typing import Protocol
 
 import torch
@@ -60,16 +60,16 @@ class HostClock:
 
     def begin(self) -> None:
         self._batches: list[float] = []
-        self._ends: list[float] = [time.monotonic()]
+        self._ends: list[float] = [monotonic()]
 
     def batch(self) -> None:
-        self._batches.append(time.monotonic())
+        self._batches.append(monotonic())
 
     def step(self) -> None:
-        self._ends.append(time.monotonic())
+        self._ends.append(monotonic())
 
     def end(self) -> Window:
-        t0, t1 = self._ends[0], time.monotonic()
+        t0, t1 = self._ends[0], monotonic()
         waits = [batch - before for batch, before in zip(self._batches, self._ends, strict=False)]
         return Window(
             t0=t0,
@@ -93,14 +93,14 @@ class CudaClock:
 
     def begin(self) -> None:
         self._place.synchronize()
-        self._t0 = time.monotonic()
+        self._t0 = monotonic()
         self._host_free = self._t0
         self._next_s: list[float] = []
         self._starts: list[torch.cuda.Event] = []
         self._ends: list[torch.cuda.Event] = [self._event()]
 
     def batch(self) -> None:
-        now = time.monotonic()
+        now = monotonic()
         self._next_s.append(now - self._host_free)
         self._starts.append(self._event())
 
@@ -108,11 +108,11 @@ class CudaClock:
         self._ends.append(self._event())
         if len(self._ends) > IN_FLIGHT:
             self._ends[-IN_FLIGHT].synchronize()
-        self._host_free = time.monotonic()
+        self._host_free = monotonic()
 
     def end(self) -> Window:
         self._place.synchronize()
-        t1 = time.monotonic()
+        t1 = monotonic()
         gaps = [
             before.elapsed_time(start) / 1e3 for before, start in zip(self._ends, self._starts, strict=False)
         ]

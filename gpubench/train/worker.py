@@ -7,23 +7,23 @@ Events (JSON, on the rank's own channel): `hello`, `begin`, `progress`, `steps`,
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import math
 import os
 import random
 import statistics
-import sys
-import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from time import monotonic
 from typing import Any, Protocol
 
 import torch
 from torch import nn
 
-from gpubench import catalog
+from gpubench import catalog, stacks
 from gpubench.errors import UsageError
 from gpubench.train import loop, models, step
 from gpubench.train.breakdown import Breakdown, BrokenDownStep
@@ -34,6 +34,7 @@ from gpubench.train.place import Place
 from gpubench.train.strategies.single import Single
 from gpubench.train.timing import step_clock
 
+_write = os.write
 Quality = tuple[float, float]
 """Top-1 in per cent and cross-entropy, on the validation split."""
 ANSWER_LIMIT_S = 60.0
@@ -52,21 +53,31 @@ class Channel(Protocol):
 
     def ask(self, message: dict[str, Any], timeout: float) -> dict[str, Any]: ...
 
-    def receive(self, timeout: float | None = None) -> tuple[dict[str, Any], list[int]] | None: ...
+    def receive(self, timeout: float | None = None) -> dict[str, Any] | None: ...
 
 
 def main(spec: dict[str, Any], rank: int, channel: Channel) -> int:
-    """Runs one rank to its end. Returns 0 after a reported result, 1 after a reported error."""
+    """Runs one rank to its end. Returns 0 after a reported result, 1 after a reported error.
+
+    Raises OSError where it can't report any more.
+    """
     try:
+        with contextlib.suppress(OSError):  # no room for a file: a hang will lack its place, and nothing else
+            stacks.listen(Path(spec["scratch"]), f"rank_{rank}")
         Rank(spec, rank, channel).run()
-    except Exception as error:  # noqa: BLE001 - every failure of a trial becomes a row with its reason
-        at = time.monotonic()  # before anything else: it tells which rank failed first
-        traceback.print_exc()
-        sys.stderr.flush()
+    except BaseException as error:  # noqa: BLE001 - every failure of a trial becomes a row with its reason
+        at = monotonic()  # before anything else: it tells which rank failed first
         kind, reason = classify(error)
-        channel.send({"event": "error", "rank": rank, "kind": kind, "reason": reason[:2000], "at": at})
+        log_traceback(error)
+        channel.send({"event": "error", "rank": rank, "kind": kind, "reason": reason, "at": at})
         return 1
     return 0
+
+
+def log_traceback(error: BaseException) -> None:
+    """Writes it where this process prints, whatever a model has put in place of sys.stderr."""
+    with contextlib.suppress(Exception):  # what it says may fail to be said; the reason has been told
+        _write(2, "".join(traceback.format_exception(error)).encode(errors="backslashreplace"))
 
 
 class Rank:
@@ -77,7 +88,7 @@ class Rank:
         self.rank = rank
         self.channel = channel
         self.phases: dict[str, float] = {}
-        self._mark = time.monotonic()
+        self._mark = monotonic()
 
     # ---- its life, from top to bottom ----
 
@@ -124,7 +135,7 @@ class Rank:
         evaluate = functools.partial(self.evaluate, model, data, strategy, dtype)
         target: float | None = spec["until_top1"]
         quality: Quality | None = None
-        self._training_began = time.monotonic()
+        self._training_began = monotonic()
         model.train()
         if target is not None:
             quality = self.train_until(target, [*warmups, *measured], training, evaluate)
@@ -140,7 +151,7 @@ class Rank:
         memory = self.settle(strategy)
         if target is None and spec["jobs"] == 1:
             quality = evaluate()
-        self._mark = time.monotonic()
+        self._mark = monotonic()
         facts = self.model_facts(model) if self.rank == 0 else {}
         self.phase("count")
         self.phases.update(training.phases)
@@ -156,9 +167,9 @@ class Rank:
                 "exchange_mib": self.exchanged_bytes / MIB if self.exchanged_bytes else None,
                 "until_top1": target,
                 "quality": None if quality is None else [finite(value) for value in quality],
-                "memory": memory,
+                "memory": memory or None,
                 "phases": self.phases,
-                "at": time.monotonic(),
+                "at": monotonic(),
                 **facts,
             }
         )
@@ -274,15 +285,15 @@ class Rank:
 
     def wait_for_the_others(self) -> None:
         """Returns when every job of the group is warm. Each rank asks: a collective would keep its GPU busy."""
-        began = time.monotonic()
+        began = monotonic()
         self.channel.ask({"event": "ready", "rank": self.rank}, FOR_EVER_S)
-        waited = time.monotonic() - began
+        waited = monotonic() - began
         self.phases["wait_for_jobs"] = waited
         self._training_began += waited  # without a warm-up the first step is still to come
 
     def fill(self, strategy: Single, training: loop.Loop, number: int, per_epoch: int) -> None:
         """Trains on, uncounted, while other jobs of the group still measure; its ranks end after the same step."""
-        began = time.monotonic()
+        began = monotonic()
         if self.rank == 0:
             self.report({"event": "filling", "at": began})
         place = strategy.place
@@ -301,11 +312,11 @@ class Rank:
             return strategy.sum(torch.tensor(float(told), device=place.device)).item() > 0
 
         training.fill(number, per_epoch, over=over)
-        self.phases["fill"] = time.monotonic() - began
+        self.phases["fill"] = monotonic() - began
 
     def settle(self, strategy: Single) -> dict[str, Any]:
         """All ranks hold still while the parent reads their memory. Returns the allocator's figures of that moment."""
-        self._mark = time.monotonic()
+        self._mark = monotonic()
         strategy.barrier()
         memory = self.allocator(strategy.place)
         if self.rank == 0:
@@ -318,17 +329,17 @@ class Rank:
         self, model: nn.Module, data: Data, strategy: Single, dtype: torch.dtype | None
     ) -> Quality | None:
         """Of the plain module (compiled and replicated ones are for training shapes), which may then train on."""
-        began = time.monotonic()
+        began = monotonic()
         quality = loop.evaluate(model, data, strategy, dtype)
         strategy.place.synchronize()
         model.train()
-        self.phases["evaluation"] = self.phases.get("evaluation", 0.0) + time.monotonic() - began
+        self.phases["evaluation"] = self.phases.get("evaluation", 0.0) + monotonic() - began
         return quality
 
     def after_first_step(self, place: Place) -> None:
         """Times the first step, and looks at the memory cap once more."""
         place.synchronize()
-        self.phases["first_step"] = time.monotonic() - self._training_began
+        self.phases["first_step"] = monotonic() - self._training_began
         self.cap.fit()
 
     def driver_mib(self) -> dict[str, float] | None:
@@ -384,7 +395,7 @@ class Rank:
 
     def phase(self, name: str) -> None:
         """Books the wall time since the last mark under `name`."""
-        now = time.monotonic()
+        now = monotonic()
         self.phases[name] = now - self._mark
         self._mark = now
 

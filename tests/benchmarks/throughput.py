@@ -80,7 +80,7 @@ def measure(options: argparse.Namespace, batch: int, precision: str) -> tuple[in
             received = channel.receive(max(0.0, watcher.next_deadline() - time.monotonic()))
             if received is None:
                 continue
-            event = received[0]
+            event = received
             if event.get("event") in ("begin", "end"):
                 watcher.edge(first=event["event"] == "begin")
             inside = event.get("images_per_s")
@@ -94,7 +94,7 @@ def receive(channel: Channel) -> dict[str, float]:
     received = channel.receive(300)
     if received is None:
         sys.exit("the child said nothing for five minutes")
-    return received[0]
+    return received
 
 
 def child(channel: Channel, options: argparse.Namespace, batch: int, precision: str) -> None:
@@ -112,9 +112,9 @@ def child(channel: Channel, options: argparse.Namespace, batch: int, precision: 
     channel.send({"steps": steps})
     while True:
         received = channel.receive(300)
-        if received is None or received[0]["run"] == "stop":
+        if received is None or received["run"] == "stop":
             return
-        seconds = bare(steps) if received[0]["run"] == "bare" else inside(steps)
+        seconds = bare(steps) if received["run"] == "bare" else inside(steps)
         channel.send({"images_per_s": steps * batch / seconds})
 
 

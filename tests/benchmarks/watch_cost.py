@@ -160,7 +160,7 @@ class Ranks:
             for channel in readable:
                 received = channel.receive()
                 assert received is not None
-                event, rank = received[0], self.channels.index(channel)
+                event, rank = received, self.channels.index(channel)
                 if event.get("event") in ("begin", "end") and rank == 0 and watcher:
                     watcher.edge()
                 if "seconds" in event:
@@ -246,7 +246,7 @@ def run_rank(options: argparse.Namespace, folder: Path, rank: int, sock: socket.
     channel = Channel(sock)
     try:
         window = training(options, folder, rank, channel)
-        while (received := channel.receive()) and (steps := received[0]["steps"]):
+        while (received := channel.receive()) and (steps := received["steps"]):
             channel.send({"seconds": window(steps)})
     except ConnectionError:
         return  # the parent is gone

@@ -28,14 +28,7 @@ class Known:
         )
 
 
-KNOWN_TO_BREAK: tuple[Known, ...] = (
-    Known(
-        promise="told",
-        fault=5,
-        why="temporary files that can't be written or are left empty end the sweep with a traceback",
-        kinds=("full-tmp", "inodes-tmp", "readonly-tmp"),
-    ),
-)
+KNOWN_TO_BREAK: tuple[Known, ...] = ()
 
 
 def known(attack: Attack, promise: str) -> Known | None:

@@ -10,7 +10,8 @@ import time
 
 import psutil
 import pytest
-from family import Spy, family, left
+from family import Spy, family, left, line_of
+from scripted import SIGKILLED
 
 from gpubench.launch import client
 from gpubench.launch.client import ForkServer
@@ -58,7 +59,7 @@ def test_a_model_that_cannot_be_built(train):
     ("model", "words"),
     [
         ("exits", "rank 0 ended with exit code 3"),
-        ("is_killed", "rank 0 was ended by SIGKILL (the host may have run out of memory)"),
+        ("is_killed", f"rank 0 {SIGKILLED}"),
         ("segfaults", "rank 0 was ended by SIGSEGV"),
         ("aborts", "rank 0 was ended by SIGABRT"),
     ],
@@ -78,7 +79,13 @@ def test_a_script_that_calls_exit_is_a_failure(train):
 
 def test_a_hang_ends_at_the_deadline(train):
     ran = train(model=MODELS + "hangs", timeout_s=3)
-    assert (ran.status, ran.reason) == ("timeout", "did not end within 3 s")
+    assert (ran.status, ran.reason) == (
+        "timeout",
+        f"did not end within 3 s; rank 0 was in user_models.py:{line_of('_block', 2)} _block; "
+        "last line of its output: step three begins",
+    )
+    assert "gpubench asked rank 0 at the deadline where it is:\n" in ran.log
+    assert ran.log.count('user_models.py", line') > 1, "the whole stack"
     assert 3 <= ran.seconds < 5
     assert ran.outcome.result == {}
 
@@ -167,10 +174,8 @@ def test_a_killed_leader_fails_the_trial(train, server):
 
     spy = Spy(server, count=4, act=kill_the_leader)
     ran = train(model=MODELS + "hangs", workers=2, look=spy)
-    assert (ran.status, ran.reason) == (
-        "failed",
-        "its processes ended without a result; last line of its output: step three begins",
-    )
+    assert ran.status == "failed"
+    assert ran.reason.startswith(f"the process that leads the trial {SIGKILLED}; last line of its output: ")
     assert left(spy.seen, within=1) == []
 
 
@@ -192,7 +197,7 @@ def test_a_killed_server_fails_its_trial_and_is_replaced(train):
         spy = Spy(own, count=4, act=lambda _: psutil.Process(first).kill())
         ran = train(model=MODELS + "hangs", workers=2, look=spy, launcher=own)
         assert ran.status == "failed"
-        assert ran.reason.startswith("its processes ended without a result")
+        assert ran.reason.startswith(f"the fork server {SIGKILLED}")
         assert left(spy.seen, within=1) == []
         assert train(model=MODELS + "tiny", launcher=own).status == "ok"
         assert own.pid != first
@@ -258,7 +263,7 @@ class Altering:
 def test_a_trial_that_cannot_even_start_says_why(train, server):
     ran = train(launcher=Altering(server, cpu_ids=[4000]))
     assert ran.status == "failed"
-    assert ran.reason.endswith("last line of its output: OSError: [Errno 22] Invalid argument")
+    assert ran.reason == "the trial could not be started: OSError: [Errno 22] Invalid argument"
 
 
 def test_a_parent_that_breaks_off_leaves_nobody_behind(train, server):

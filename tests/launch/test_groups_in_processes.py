@@ -12,7 +12,8 @@ import threading
 import psutil
 import pytest
 from benches import sweep_of
-from family import Onlooker, left, nobody_left
+from family import Onlooker, left, line_of, nobody_left
+from scripted import SIGKILLED
 
 from gpubench import environment
 from gpubench.experiment.experiment import Options, parse, with_options
@@ -204,7 +205,7 @@ def taken_along(together, by):
             "oom",
             "OutOfMemoryError: CUDA out of memory. Tried to allocate 3.00 GiB.",
         ),
-        ("is_killed_late", "failed", "rank 0 was ended by SIGKILL (the host may have run out of memory)"),
+        ("is_killed_late", "failed", f"rank 0 {SIGKILLED}"),
     ],
 )
 def test_a_job_that_ends_takes_its_neighbours_along(train_together, place, model, status, reason):
@@ -226,7 +227,10 @@ def test_the_one_that_hangs_is_the_one_that_timed_out(train_together, place, mod
     jobs = [{"model": MODELS + "tiny", "workers": 2}]
     jobs.insert(place, {"model": MODELS + model})
     together = train_together(*jobs, timeout_s=timeout_s)
-    assert taken_along(together, place) == ("timeout", f"did not end within {timeout_s} s")
+    status, reason = taken_along(together, place)
+    assert status == "timeout"
+    where = f"rank 0 was in user_models.py:{line_of('_block', 2)} _block"
+    assert reason.startswith(f"did not end within {timeout_s} s; {where}")
     assert len(together[place].outcome.epochs) == epochs_done
     assert bool(events(together[1 - place], "filling")) == bool(epochs_done)
 
@@ -240,7 +244,8 @@ def test_what_has_failed_is_no_timeout(train_together):
 
 def test_jobs_that_are_equally_late_have_all_timed_out(train_together):
     together = train_together(ENDLESS, ENDLESS, timeout_s=2)
-    assert [(ran.status, ran.reason) for ran in together] == [("timeout", "did not end within 2 s")] * 2
+    assert [ran.status for ran in together] == ["timeout"] * 2
+    assert all(ran.reason.startswith("did not end within 2 s; rank 0 was in ") for ran in together)
     assert [ran.done.cut_by for ran in together] == [None, None]
 
 
@@ -339,7 +344,7 @@ def all_are_in_an_epoch(jobs):
     ("victim", "words"),
     [
         (lambda tree: tree.ranks[0], "rank 0 was ended by SIGKILL"),
-        (lambda tree: tree.leader, "its processes ended without a result"),
+        (lambda tree: tree.leader, f"the process that leads the trial {SIGKILLED}"),
         (lambda tree: tree.workers[0], "DataLoader worker"),
     ],
     ids=["rank", "leader", "loader worker"],
@@ -423,7 +428,7 @@ def test_a_server_that_dies_between_two_launches(train_together, own_server):
     before = own_server.pid
     together = train_together(ENDLESS, ENDLESS, launcher=Meddling(own_server, kill))
     status, reason = taken_along(together, 0)
-    assert (status, reason.partition(";")[0]) == ("failed", "its processes ended without a result")
+    assert (status, reason.partition(" and ")[0]) == ("failed", "the fork server has gone,")
     assert own_server.pid != before
     assert nobody_left(own_server)
     all_ok(train_together(FAST, FAST, launcher=own_server))
@@ -443,7 +448,7 @@ def test_a_server_that_is_killed_under_a_group(train_together, own_server):
     onlooker = Onlooker(own_server, all_are_in_an_epoch, lambda _: psutil.Process(own_server.pid).kill())
     together = train_together(LOADING, LOADING, launcher=own_server, look=onlooker)
     status, reason = taken_along(together, 0)
-    assert (status, reason.partition(";")[0]) == ("failed", "its processes ended without a result")
+    assert (status, reason.partition(";")[0]) == ("failed", f"the fork server {SIGKILLED}")
     assert left(onlooker.seen, within=1) == []
     all_ok(train_together(FAST, FAST, launcher=own_server))
 

@@ -23,6 +23,14 @@ def died(rank: int, code: int, **more: Any) -> Event:
     return {"event": "rank-exit", "rank": rank, "code": code, **more}
 
 
+def kills(count: int) -> Event:
+    return {"event": "memory-kills", "count": count, "where": "this cgroup"}
+
+
+def ended(who: str, code: int) -> Event:
+    return {"event": f"{who}-exit", "code": code}
+
+
 OOM = error(0, "OutOfMemoryError: CUDA out of memory", "oom")
 HELP = "; last line of its output: help"
 DONE: Event = {"event": "result", "rank": 0}
@@ -43,7 +51,29 @@ DONE: Event = {"event": "result", "rank": 0}
         ([died(0, -9)], 1, "failed", "rank 0 was ended by SIGKILL (the host may have run out of memory)" + HELP),
         ([died(0, -7)], 1, "failed", "rank 0 was ended by SIGBUS (shared memory, /dev/shm, may be full)" + HELP),
         ([died(0, 3)], 1, "failed", "rank 0 ended with exit code 3" + HELP),
-        ([died(0, 0)], 1, "failed", "its processes ended without a result" + HELP),
+        ([died(0, 0)], 1, "failed", "rank 0 ended with exit code 0 before it had a result" + HELP),
+        ([DONE, died(0, 0), died(1, 0)], 2, "failed", "rank 1 ended with exit code 0 before it had a result" + HELP),
+        ([DONE, died(1, 0), died(0, -9)], 2, "failed", "rank 1 ended with exit code 0 before it had a result" + HELP),
+        ([died(0, 71)], 1, "failed", "rank 0 ended with exit code 71, as a rank does that can't reach gpubench any "
+         "more (does the model close open files that it has not opened itself?)" + HELP),
+        ([died(0, -24)], 1, "failed", "rank 0 was ended by SIGXCPU (a limit of CPU time, ulimit -t, was met)" + HELP),
+        ([died(0, -9), kills(0)], 1, "failed", "rank 0 was ended by SIGKILL (not by the kernel for memory: it counts "
+         "no such kill in this cgroup)" + HELP),
+        ([died(0, -9), kills(1)], 1, "failed", "rank 0 was ended by SIGKILL (the kernel killed a process of this "
+         "cgroup for memory meanwhile)" + HELP),
+        ([error(0, "RuntimeError: DataLoader worker (pid 7) is killed by signal: Killed."), kills(2)], 1, "failed",
+         "RuntimeError: DataLoader worker (pid 7) is killed by signal: Killed.; the kernel killed 2 processes of this "
+         "cgroup for memory meanwhile"),
+        ([error(0, "no"), kills(0)], 1, "failed", "no"),
+        ([OOM, kills(1)], 1, "oom", OOM["reason"]),
+        ([ended("leader", -9), kills(0)], 1, "failed", "the process that leads the trial was ended by SIGKILL (not by "
+         "the kernel for memory: it counts no such kill in this cgroup)" + HELP),
+        ([ended("leader", 70)], 1, "failed", "the process that leads the trial ended with exit code 70" + HELP),
+        ([ended("leader", 1)], 1, "failed", "nothing was heard of how its ranks ended" + HELP + "; does the model shut "
+         "down sockets that it has not opened itself?"),
+        ([ended("server", 0)], 1, "failed", "the fork server has gone, and the trial's processes with it" + HELP),
+        ([ended("server", -11)], 1, "failed", "the fork server was ended by SIGSEGV" + HELP),
+        ([died(0, -6), ended("leader", 1)], 1, "failed", "rank 0 was ended by SIGABRT" + HELP),
         ([], 1, "failed", "its processes ended without a result" + HELP),
     ],
 )  # fmt: skip

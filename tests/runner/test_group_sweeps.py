@@ -438,7 +438,7 @@ def test_groups_that_need_more_are_skipped_and_smaller_ones_are_not(desk: Desk) 
     ("script", "reason"),
     [
         (scripted.raises, "ValueError: no such layer"),
-        (scripted.is_killed, "rank 0 was ended by SIGKILL (the host may have run out of memory); "
+        (scripted.is_killed, f"rank 0 {scripted.SIGKILLED}; "
                              "last line of its output: the kernel was not amused"),
         (scripted.vanishes, "its processes ended without a result"),
     ],

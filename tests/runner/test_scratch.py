@@ -12,9 +12,16 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from benches import sweep_of
+from fakes import Given
 
+from gpubench import environment
+from gpubench.errors import UnusableError
+from gpubench.experiment.experiment import Options, parse, with_options
+from gpubench.experiment.plan import expand
 from gpubench.launch.client import ForkServer
 from gpubench.runner import scratch
+from gpubench.runner.command import nothing_to_run
 
 MODELS = "tests/train/user_models.py:"
 
@@ -31,6 +38,17 @@ def test_a_folder_is_private_and_goes_with_what_is_in_it(home: Path) -> None:
         (folder / "left").mkdir()
         assert folder.parent == home
     assert list(home.iterdir()) == []
+
+
+def test_where_none_can_be_made_that_is_one_line(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(home / "gone"))
+    with (
+        pytest.raises(
+            UnusableError, match=r"no folder for temporary files can be made: No such file .*TMPDIR"
+        ),
+        scratch.scratch_folder(),
+    ):
+        pass
 
 
 def test_what_a_killed_process_left_is_removed_and_what_is_in_use_stays(home: Path) -> None:
@@ -60,6 +78,17 @@ def test_what_a_killed_process_left_is_removed_and_what_is_in_use_stays(home: Pa
     for pipe in (other.stdin, other.stdout):
         assert pipe is not None
         pipe.close()
+
+
+def test_a_start_with_nothing_left_to_run_removes_it_too(home: Path, tmp_path: Path) -> None:
+    """An earlier one may not have been able to: the disk was read-only then."""
+    (home / "gpubench-left").mkdir()
+    (home / "gpubench-left" / scratch.MARK).touch()
+    experiment = with_options(parse('name = "none"\n', "none"), Options(fields={"model": "lenet"}))
+    plan = expand(experiment, device="cpu", sources=Given(), cpus=1)
+    work = sweep_of(plan, tmp_path / "results", environment.machine(None))
+    assert nothing_to_run(work, []).ran == 0
+    assert not (home / "gpubench-left").exists()
 
 
 def test_what_a_trial_leaves_among_temporary_files_goes_with_it(train, monkeypatch) -> None:

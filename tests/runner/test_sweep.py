@@ -247,7 +247,7 @@ def test_a_chain_in_any_order(gpu_desk: Desk) -> None:
     ("script", "reason"),
     [
         (scripted.raises, "ValueError: no such layer"),
-        (scripted.is_killed, "rank 0 was ended by SIGKILL (the host may have run out of memory); "
+        (scripted.is_killed, f"rank 0 {scripted.SIGKILLED}; "
                              "last line of its output: the kernel was not amused"),
         (scripted.vanishes, "its processes ended without a result"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,12 @@ def test_a_model_that_is_not_ready_in_time_is_not_refused(tmp_path: Path, wait: 
     (line,) = said
     assert line.startswith(f"model '{tmp_path}/slow.py:net': not ready after 2 s")
     assert "\n" not in line
+
+
+def test_no_disk_is_needed_to_try_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one for temporary files may be full."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    vetting.judge(tries(tmp_path, fine=NET), 20, lambda _: None)
 
 
 def test_a_model_whose_process_dies_is_named(tmp_path: Path) -> None:

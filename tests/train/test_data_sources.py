@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import pickle
+import re
+import struct
+import warnings
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from torchvision.io import ImageReadMode
 
 from gpubench.datasets import decoded, folder
 from gpubench.errors import UnusableError, UsageError
@@ -61,6 +66,46 @@ def test_broken_files_are_named_in_one_line(tmp_path: Path, content: bytes) -> N
     assert str(caught.value).startswith(f"broken image {path}: ")
     assert "\n" not in str(caught.value)
     assert "<_io" not in str(caught.value)
+
+
+def png_header(width: int, height: int) -> bytes:
+    fields = b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + fields + struct.pack(">I", zlib.crc32(fields))
+
+
+def jpeg_of(width: int, height: int, folder: Path) -> bytes:
+    """Its header says so many pixels; there is more of it than of a small one."""
+    Image.fromarray(PIXELS).save(folder / "small.jpg")
+    small = (folder / "small.jpg").read_bytes()
+    at = small.index(b"\xff\xc0") + 5
+    return small[:at] + struct.pack(">HH", height, width) + small[at + 4 :] + bytes(300_000)
+
+
+def bmp_of(width: int, height: int) -> bytes:
+    fields = struct.pack("<IiiHHIIiiII", 40, width, height, 1, 1, 0, 0, 0, 0, 2, 0)
+    return b"BM" + struct.pack("<IHHI", 62, 0, 0, 62) + fields + bytes(8)
+
+
+@pytest.mark.parametrize("kind", ["png", "jpg", "bmp"])
+def test_an_image_that_would_fill_the_memory_is_named_before_it_is_decoded(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / f"bomb.{kind}"
+    path.write_bytes(
+        {
+            "png": png_header(60_000, 60_000),
+            "jpg": jpeg_of(60_000, 60_000, tmp_path),
+            "bmp": bmp_of(60_000, 60_000),
+        }[kind]
+    )
+    said = "60,000 × 60,000 pixels are more than the 178,956,970" if kind == "png" else "3600000000 pixels"
+    with pytest.raises(UnusableError, match=re.escape(f"broken image {path}: ") + f".*{said}"):
+        read(str(path))
+
+
+def test_a_large_image_is_decoded(tmp_path: Path) -> None:
+    Image.fromarray(np.zeros((10_000, 9_000), dtype=np.uint8)).save(tmp_path / "large.png")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        assert read(str(tmp_path / "large.png"), ImageReadMode.GRAY).shape == (1, 10_000, 9_000)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

@@ -118,6 +118,26 @@ def test_how_a_loader_s_worker_ended_is_told():
     assert classify(outer)[1] == f"RuntimeError: {outer}"
 
 
+class UnspeakableError(Exception):
+    def __str__(self):
+        raise ValueError("no words")
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (UnspeakableError(), "UnspeakableError: (its message can't be had: str() of it raised ValueError)"),
+        (ValueError("\x1b[31mred\x1b[0m\x07\x9b2J \ud800 end"), "ValueError: red  2J   end"),
+        (ValueError("m" * 10_000_000), "ValueError: " + "m" * 1988),
+        (SystemExit("leaving early"), "SystemExit: leaving early"),
+        (KeyboardInterrupt(), "KeyboardInterrupt"),
+    ],
+    ids=["unspeakable", "coloured", "megabytes", "exit", "interrupt"],
+)
+def test_whatever_an_error_says_makes_one_harmless_line(error, reason):
+    assert classify(error) == ("failed", reason)
+
+
 def test_our_own_errors_speak_for_themselves():
     assert classify(UnusableError("broken image a.jpg: the file is empty")) == (
         "failed",

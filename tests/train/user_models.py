@@ -485,3 +485,21 @@ class BusyForward(Tiny):
 
 def busy_forward(num_classes: int) -> nn.Module:
     return BusyForward(num_classes)
+
+
+def second_rank_leaves(num_classes: int) -> nn.Module:
+    """As if all were well, while the first rank waits for ever."""
+    return Tiny(num_classes, _at_step_three(lambda: os._exit(0) if rank() else _block()))
+
+
+def images_never_come(num_classes: int) -> nn.Module:
+    """After a few, reading one never ends: loaders' workers, which are forked later, have it so."""
+    read = FolderSource.image
+
+    def never(source: FolderSource, index: int) -> torch.Tensor:
+        if index % 8 == 3:
+            time.sleep(1000)
+        return read(source, index)
+
+    FolderSource.image = never  # type: ignore[method-assign]
+    return Tiny(num_classes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import signal
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from gpubench import linux
+from gpubench import linux, stacks
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,6 +27,8 @@ class WorkerStart:
         # The rank hears of Ctrl-C and decides; a worker that it ends must not run the rank's handlers.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        with contextlib.suppress(OSError):  # no room for a file: a hang will lack this worker's place
+            stacks.listen_too(f"loader_worker_{worker}_of_rank_{self.rank}")
         torch.set_num_threads(1)
         state = np.random.SeedSequence((self.seed, self.rank, worker)).generate_state(3)
         random.seed(int(state[0]))
