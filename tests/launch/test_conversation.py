@@ -223,7 +223,15 @@ def test_whatever_comes_through_can_be_reckoned_with() -> None:
             continue
         through += 1
         ended = outcome(
-            came, ranks=1, batch_size=16, workers=2, steps=None, no_quality="none", forced=None, last_words=""
+            came,
+            ranks=1,
+            batch_size=16,
+            workers=2,
+            prefetch=2,
+            steps=None,
+            no_quality="none",
+            forced=None,
+            last_words="",
         )
         assert ended.status in ("ok", "failed")
         windows_of(ended)
