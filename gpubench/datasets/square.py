@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
+import warnings
 import zlib
 from collections.abc import Sequence
 
@@ -14,7 +15,10 @@ from gpubench.errors import UsageError
 
 QUALITY = 95
 
-_BROKEN = (OSError, ValueError, SyntaxError, EOFError, struct.error, zlib.error, Image.DecompressionBombError)
+# Of images with more than 89 million pixels, which are large, but no attack; from twice as many on Pillow refuses them.
+warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
+
+BROKEN = (OSError, ValueError, SyntaxError, EOFError, struct.error, zlib.error, Image.DecompressionBombError)
 """All that Pillow raises for a file that is not, or not wholly, an image."""
 
 
@@ -38,8 +42,8 @@ def save(task: tuple[str, str], *, size: int) -> str | None:
     source, destination = task
     try:
         image = opened(source, size)
-    except _BROKEN as error:
-        return _reason(error)
+    except BROKEN as error:
+        return reason_of(error)
     image.save(destination, "JPEG", quality=QUALITY, subsampling="4:2:0")
     return None
 
@@ -49,8 +53,8 @@ def store(task: tuple[str, str, int], *, size: int) -> str | None:
     source, file, position = task
     try:
         image = opened(source, size)
-    except _BROKEN as error:
-        return _reason(error)
+    except BROKEN as error:
+        return reason_of(error)
     planes = np.ascontiguousarray(np.asarray(image).transpose(2, 0, 1)).tobytes()
     descriptor = os.open(file, os.O_WRONLY)
     try:
@@ -69,10 +73,14 @@ def refuse_broken(sources: Sequence[str], reasons: Sequence[str | None]) -> None
     if broken:
         path, reason = broken[0]
         plural = "image" if len(broken) == 1 else "images"
-        raise UsageError(f"{len(broken)} broken {plural}, first: {path} ({reason}); repair or remove them")
+        raise UsageError(
+            f"{len(broken)} broken {plural}, first: {path} ({reason}); repair or remove them, "
+            "or leave them out with --bad-images skip"
+        )
 
 
-def _reason(error: BaseException) -> str:
+def reason_of(error: BaseException) -> str:
+    """Why Pillow refuses a file, in one line."""
     if isinstance(error, UnidentifiedImageError):
         return "not an image"
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)

@@ -23,6 +23,10 @@ _HOST_MEMORY = re.compile(
     re.IGNORECASE,
 )
 
+_KILLED_WORKER = re.compile(r"DataLoader worker .* is killed by signal")
+_CRASHED_WORKER = re.compile(r"DataLoader worker .*Segmentation fault")
+_DAMAGED_PNG = "a damaged PNG does that to torchvision's decoder, and --bad-images skip finds such files"
+
 
 def _message(error: BaseException) -> str:
     """The error's own words in one line. torch wraps what a loader worker raised into its whole traceback."""
@@ -34,8 +38,12 @@ def _message(error: BaseException) -> str:
 
 def classify(error: BaseException) -> tuple[Literal["oom", "failed"], str]:
     """The status and the reason, in one line, that `error` stands for."""
+    if isinstance(error.__cause__, RuntimeError) and _KILLED_WORKER.search(str(error.__cause__)):
+        error = error.__cause__  # torch tells the signal first, and then only that the worker has gone
     first = _message(error)
     text = f"{type(error).__name__}: {first}" if first else type(error).__name__
+    if _CRASHED_WORKER.search(str(error)):
+        return "failed", f"{text.rstrip('. ')}; {_DAMAGED_PNG}"
     if isinstance(error, GpubenchError):
         return "failed", first
     if isinstance(error, MemoryError) or _HOST_MEMORY.search(str(error)):
