@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
+from gpubench import litter
 from gpubench.datasets import folder
 from gpubench.datasets.home import data_home, ensure_writable
 from gpubench.datasets.pool import Progress, each
@@ -115,6 +116,7 @@ def _read(kept: Path) -> Mapping[str, str] | None:
 
 
 def _keep(kept: Path, broken: Mapping[str, str]) -> None:
+    litter.remove_from_home(kept.parent, ".bad-images-")
     aside = kept.with_name(f".{kept.name}.{os.uname().nodename}-{os.getpid()}.tmp")
     try:
         aside.write_text(json.dumps({"bad": broken}, indent=1) + "\n", encoding="utf-8")

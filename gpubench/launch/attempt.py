@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.errors import UnusableError
+from gpubench.launch import shared_memory
 from gpubench.launch.client import Launcher, Running, StoppedError, events
 from gpubench.launch.outcome import Status
 from gpubench.launch.trial_log import TrialLog
@@ -222,6 +223,7 @@ class _Job:
         """Leaves no process behind."""
         if self.is_launched:
             self.running.end()
+            shared_memory.clear(Path(self.spec["scratch"]))
             self.watcher.after()
             self.log.close()
         self.done.finished = time.monotonic()

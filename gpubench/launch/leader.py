@@ -17,6 +17,7 @@ from typing import Any
 import psutil
 
 from gpubench import linux
+from gpubench.launch import shared_memory
 from gpubench.launch.channel import Channel
 
 GRACE_S = 5.0
@@ -32,6 +33,7 @@ def main(spec: dict[str, Any], channels: list[Channel], server: int) -> None:
         signal.signal(number, signal.SIG_DFL)
     redirect(Path(spec["log"]))
     keep_temporary_files(Path(spec["scratch"]))
+    shared_memory.note_forks(Path(spec["scratch"]))
     if spec["cpu_ids"]:
         os.sched_setaffinity(0, spec["cpu_ids"])
     ranks = {fork_rank(spec, rank, channels): rank for rank in range(spec["ranks"])}

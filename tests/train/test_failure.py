@@ -98,5 +98,5 @@ def test_a_worker_s_signal_is_told_though_torch_says_only_that_it_has_gone() -> 
     told.__cause__ = RuntimeError("DataLoader worker (pid 7) is killed by signal: Killed")
     assert classify(told) == (
         "failed",
-        "RuntimeError: DataLoader worker (pid 7) is killed by signal: Killed. ",
+        "RuntimeError: DataLoader worker (pid 7) is killed by signal: Killed",
     )
