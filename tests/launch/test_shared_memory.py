@@ -108,8 +108,12 @@ def test_what_may_be_another_s_stays(tmp_path: Path, memory: Path, whose: str) -
     place = note(tmp_path, pid, namespace="pid:[1]" if whose == "of another namespace" else None, at=at)
     if whose == "unnoted":
         (place / shared_memory.NOTES).unlink()
-    code = "import mmap, sys; f = open(sys.argv[1], 'r+b'); m = mmap.mmap(f.fileno(), 0)\n"
-    code += "f.close() if sys.argv[2] == 'mapped' else m.close(); print(flush=True); sys.stdin.read()"
+    code = (
+        "import ctypes, sys\nf = open(sys.argv[1], 'r+b')\n"
+        "if sys.argv[2] == 'mapped':\n"  # Python's own mmap would keep a file of its own open
+        "    ctypes.CDLL(None).mmap(None, ctypes.c_size_t(4096), 1, 1, f.fileno(), ctypes.c_long(0)); f.close()\n"
+        "print(flush=True); sys.stdin.read()"
+    )
     user = None
     if whose in ("in use", "mapped"):
         user = subprocess.Popen(
