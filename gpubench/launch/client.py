@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import signal
 import subprocess
 import sys
 import time
@@ -16,10 +15,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-import psutil
-
 from gpubench.errors import UnusableError
 from gpubench.launch.channel import Channel, pair
+from gpubench.launch.descendants import descendants, kill, kill_group, process
 
 START_LIMIT_S = 300.0
 """A cold network file system can take minutes to import torch."""
@@ -286,6 +284,7 @@ class ForkedTrial:
 
     def __init__(self, server: ForkServer, number: int, pid: int, channels: list[Channel]) -> None:
         self.pid = pid
+        self._leader = process(pid)
         self._server = server
         self._number = number
         self._channels = channels
@@ -329,12 +328,11 @@ class ForkedTrial:
         # The leader reaps what is killed below it and then ends by itself; its unreaped id keeps the group ours.
         deadline = time.monotonic() + END_LIMIT_S
         while not self._server.has_exited(self.pid, self._number) and time.monotonic() < deadline:
-            kill(descendants(self.pid))
+            kill(descendants(self._leader))
             time.sleep(0.005)
-        if not self._server.has_exited(self.pid, self._number) and not descendants(self.pid):
+        if not self._server.has_exited(self.pid, self._number) and not descendants(self._leader):
             # The leader was stopped, or the server does not tell of its end: killing the leader tells which.
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.pid, signal.SIGKILL)
+            kill_group(self._leader)
             self._server.await_exit(self.pid)
         if self._server.lost(self._number):
             # The kernel kills whoever lived by the server. Ids may be anybody's by now, so we only wait: the
@@ -342,25 +340,9 @@ class ForkedTrial:
             while self._open and time.monotonic() < deadline:
                 self.events(0.05)
         else:
-            strays = descendants(self.pid)
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.pid, signal.SIGKILL)
+            strays = descendants(self._leader)
+            kill_group(self._leader)
             kill(strays)
             self._server.reap(self.pid)
         for channel in self._channels:
             channel.close()
-
-
-def kill(processes: list[psutil.Process]) -> None:
-    """SIGKILL to each that still lives."""
-    for process in processes:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.kill()
-
-
-def descendants(pid: int) -> list[psutil.Process]:
-    """Every live process below `pid`."""
-    try:
-        return psutil.Process(pid).children(recursive=True)
-    except psutil.NoSuchProcess:
-        return []

@@ -19,6 +19,7 @@ import psutil
 from gpubench import linux
 from gpubench.launch import shared_memory
 from gpubench.launch.channel import Channel
+from gpubench.launch.descendants import descendants, kill
 
 GRACE_S = 5.0
 """How long the other ranks get after one has failed, before they are killed."""
@@ -44,7 +45,7 @@ def main(spec: dict[str, Any], channels: list[Channel], server: int) -> None:
 
 def redirect(log: Path) -> None:
     """Sends what the trial's processes print to its log, and gives them no input."""
-    out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.dup2(out, 1)
@@ -128,10 +129,8 @@ def clean_up() -> None:
     They are children of this process by now. Left to process 1 they would stay zombies where that one does not
     reap, as in many containers.
     """
-    while left := psutil.Process().children(recursive=True):
-        for process in left:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.kill()
+    while left := descendants(psutil.Process()):
+        kill(left)
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass

@@ -14,14 +14,15 @@ from family import left
 
 DRIVER = """
 import json, sys
-from gpubench.launch.client import ForkServer, descendants
+from gpubench.launch.client import ForkServer
+from gpubench.launch.descendants import descendants, process
 spec = json.loads(sys.stdin.read())
 server = ForkServer()
 trial = server.launch(spec)
 while True:
     for event in trial.events(1):
         if event["event"] == "begin":
-            ours = [server.pid, trial.pid, *(p.pid for p in descendants(trial.pid))]
+            ours = [server.pid, trial.pid, *(p.pid for p in descendants(process(trial.pid)))]
             print(json.dumps(ours), flush=True)
 """
 
