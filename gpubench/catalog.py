@@ -13,6 +13,9 @@ from typing import Any, Literal
 from gpubench.errors import UsageError, unknown
 
 Files = Literal["full", "resized", "decoded", "memory", "none"]
+BadImages = Literal["fail", "skip"]
+BAD_IMAGES: tuple[BadImages, ...] = ("fail", "skip")
+"""What becomes of a trial whose images can't all be used: it fails, or those images are left out."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -145,6 +145,14 @@ def sweep(
     timeout: Annotated[
         str | None, _how("--timeout", text="Deadline of each trial: 90s, 10m, 2h", metavar="TIME")
     ] = None,
+    bad_images: Annotated[
+        str | None,
+        _how(
+            "--bad-images",
+            text="fail (default), or skip: leave images out that can't be decoded",
+            metavar="POLICY",
+        ),
+    ] = None,
     order: Annotated[
         str | None,
         _how("--order", text="given or random (default: random where there are repeats)", metavar="ORDER"),
@@ -188,6 +196,7 @@ def sweep(
         excludes=tuple(exclude or ()),
         repeats=repeats,
         timeout=timeout,
+        bad_images=bad_images,
         jobs=tuple(job or ()),
         pairs=pairs,
     )
@@ -346,11 +355,19 @@ def data_resize(
     source: Annotated[Path, typer.Argument(metavar="SRC", help="Image folder.")],
     target: Annotated[Path, typer.Argument(metavar="DST", help="New folder.")],
     size: Annotated[int, _count("--size", "Side of the square copies in pixels, 8 or more.", least=8)] = 224,
+    bad: Annotated[
+        str,
+        typer.Option(
+            "--bad-images",
+            metavar="POLICY",
+            help="fail, or skip: leave images out that can't be decoded.",
+        ),
+    ] = "fail",
 ) -> None:
     """Make the pre-resized copy of an image folder."""
     from gpubench.runner import data_command
 
-    data_command.resize(source, target, size=size)
+    data_command.resize(source, target, size=size, bad=bad)
 
 
 @data_app.command("list", cls=usage.Reader)

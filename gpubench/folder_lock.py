@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gpubench.errors import UnusableError
+from gpubench.linux import pid_namespace
 
 HEARTBEAT_S = 30.0
 """How often a holder shows that it is alive."""
@@ -53,7 +54,7 @@ class Holder:
     @property
     def fate(self) -> Fate:
         """What can be known at once: of processes of this boot and this pid namespace all, of others nothing."""
-        if not self.boot or (self.boot, self.pid_namespace) != (_boot(), _pid_namespace()):
+        if not self.boot or (self.boot, self.pid_namespace) != (_boot(), pid_namespace()):
             return "unknown"
         return "alive" if _began(self.pid) == self.began else "dead"
 
@@ -76,7 +77,7 @@ class FolderLock:
         self._own = Holder(
             host=socket.gethostname(),
             boot=_boot(),
-            pid_namespace=_pid_namespace(),
+            pid_namespace=pid_namespace(),
             pid=os.getpid(),
             began=_began(os.getpid()),
         )
@@ -289,13 +290,6 @@ class _Seen:
 def _boot() -> str:
     path = Path("/proc/sys/kernel/random/boot_id")
     return path.read_text().strip() if path.exists() else ""
-
-
-def _pid_namespace() -> str:
-    try:
-        return str(Path("/proc/self/ns/pid").readlink())
-    except OSError:
-        return ""
 
 
 def _began(pid: int) -> str | None:

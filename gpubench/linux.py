@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -39,6 +40,14 @@ def outlive_parent() -> None:
 def become_subreaper() -> None:
     """Orphans among this process's descendants become its children, so that it can wait for them."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def pid_namespace() -> str:
+    """The name of this process's pid namespace, inside which process ids mean something; empty: not known."""
+    try:
+        return str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        return ""
 
 
 def punch_hole(descriptor: int, start: int, length: int) -> None:

@@ -244,7 +244,17 @@ ENVIRONMENT: tuple[Column, ...] = (
     Column("mps", "", "on, off or perhaps: whether CUDA's Multi-Process Service shares the GPUs out"),
 )
 
-COLUMNS: tuple[Column, ...] = (*IDENTITY, *TRIAL, *MEASURED, *ENVIRONMENT)
+IMAGES: tuple[Column, ...] = (
+    Column(
+        "skipped_images",
+        "images",
+        "images of the folder that could not be decoded and were left out, of training and validation together",
+        "skipped images",
+    ),
+)
+"""What came last, so that the columns before it stay where they are."""
+
+COLUMNS: tuple[Column, ...] = (*IDENTITY, *TRIAL, *MEASURED, *ENVIRONMENT, *IMAGES)
 BY_NAME: dict[str, Column] = {column.name: column for column in COLUMNS}
 
 # Derived columns belong to tables, never to records.
@@ -398,6 +408,7 @@ def row(record: Record) -> dict[str, Any]:
         reason=record.reason or None,
         started_at=record.started_at or None,
         doubts="+".join(sorted(record.doubts)) or None,
+        skipped_images=record.data.get("skipped_images"),
     )
     return values
 

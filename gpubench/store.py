@@ -15,6 +15,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from gpubench import litter
 from gpubench.errors import UnusableError
 from gpubench.folder_lock import FolderLock
 from gpubench.result import (
@@ -89,7 +90,7 @@ class Results:
             self.folder.mkdir(parents=True, exist_ok=True)
             probe = self.folder / f".probe-{os.getpid()}"
             probe.touch()
-            probe.unlink()
+            probe.unlink(missing_ok=True)
         except OSError as error:
             raise UnusableError(f"results folder {self.folder} can't be written: {error.strerror}") from None
 
@@ -99,9 +100,12 @@ class Results:
 
         `wait`: waits for that one's end instead. `say`: told what is waited for, and what was taken over.
         """
-        self._lock = FolderLock(self.folder / ".lock", say=say)
+        lock = self.folder / ".lock"
+        self._lock = FolderLock(lock, say=say)
         self._lock.take(wait=wait)
         try:
+            with contextlib.suppress(OSError):  # whether the folder can be used is found out below
+                litter.remove_from_results(self.folder, lock)
             yield
         finally:
             self._lock.release()

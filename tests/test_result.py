@@ -18,6 +18,7 @@ from gpubench.result import (
     EPOCH_COLUMNS,
     FIELD_COLUMNS,
     IDENTITY,
+    IMAGES,
     MEASURED,
     TRIAL,
     cell,
@@ -49,6 +50,9 @@ predicted_slowdown sharing full_together group_id solo_id doubts
     "environment": """
 host gpu_name gpu_count driver cuda torch cpu_name cpu_count gpubench started_at mps
 """,
+    "images": """
+skipped_images
+""",
 }
 """All columns of trials.csv, in their order. A column is added at the end of its part; none is renamed, moved or taken
 away."""
@@ -59,7 +63,13 @@ energy_j top1_pct steady_step_s steady_steps tail_s
 
 
 def test_the_columns_are_these_for_ever() -> None:
-    parts = {"identity": IDENTITY, "trial": TRIAL, "measured": MEASURED, "environment": ENVIRONMENT}
+    parts = {
+        "identity": IDENTITY,
+        "trial": TRIAL,
+        "measured": MEASURED,
+        "environment": ENVIRONMENT,
+        "images": IMAGES,
+    }
     for part, names in FOR_EVER.items():
         assert [column.name for column in parts[part]] == names.split(), part
     names = [column.name for column in COLUMNS]

@@ -9,6 +9,7 @@ in the order of `folder.listing`.
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -59,18 +60,20 @@ def decode(
     size: int,
     progress: Progress | None = None,
     processes: int | None = None,
+    without: Collection[str] = (),
 ) -> Path:
     """Decodes every image of the folder `src` to a square of `size` pixels a side; returns where they lie.
 
-    At once where it is done already. Raises as `resize` does.
+    `without`: paths, relative to `src`, of images that are left out. At once where it is done already. Raises as
+    `resize` does.
     """
-    facts = folder.scan(src)
+    facts = folder.scan(src, without)
     dst = default_root(facts, size) if dst is None else dst.absolute()
 
     def fill(partial: Path) -> None:
         tasks: list[tuple[str, str, int]] = []
         for split in SPLITS:
-            images = folder.listing(src, split)
+            images = folder.listing(src, split, without=without)
             file = partial / f"{split}.u8"
             _reserve(file, len(images) * 3 * size * size)
             np.save(partial / f"{split}-labels.npy", np.array([label for _, label in images], np.int64))

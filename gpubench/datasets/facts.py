@@ -24,6 +24,8 @@ class DataFacts:
     num_classes: int
     size: int | None
     """Side in pixels where all images are squares of one size; None where they differ."""
+    skipped_images: int = 0
+    """Images of the folder that are left out because they can't be decoded. The other counts are without them."""
 
     def as_dict(self) -> dict[str, Any]:
         """The same as plain JSON values."""

@@ -13,7 +13,8 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 from gpubench.datasets import marker
@@ -31,22 +32,37 @@ Layout = dict[str, tuple[str, Images]]
 """`train` and `val` -> the folder that holds the classes, and the images of that split."""
 
 
-def layout(root: str | os.PathLike[str]) -> Layout:
-    """All images of a folder.
+def layout(root: str | os.PathLike[str], without: Collection[str] = ()) -> Layout:
+    """All images of a folder, as if those of `without` (paths relative to it) were not there.
 
-    Raises UsageError where it does not exist or has none, and for an image that is no file or a link that goes round
-    in circles; UnusableError where the folder, or one below it, can't be read.
+    Raises UsageError where it does not exist or has none, where none is left of a class, and for an image that is no
+    file or a link that goes round in circles; UnusableError where the folder, or one below it, can't be read.
     """
     top = Path(root).absolute()
+    return _layout(top, frozenset(f"{top}/{path}" for path in without))
+
+
+def everything(root: str | os.PathLike[str]) -> list[str]:
+    """Paths, relative to the folder, of all that is named like an image, dead links and pipes included; in order.
+
+    Raises as `layout` does, but for an image that is no file.
+    """
+    top = Path(root).absolute()
+    cut = len(str(top)) + 1
+    return [path[cut:] for path in _paths(_layout(top, None))]
+
+
+def _layout(top: Path, left_out: AbstractSet[str] | None) -> Layout:
+    """`left_out`: absolute paths; None: nothing is, not even what is no file."""
     try:
         if not top.is_dir():
             problem = "is a file, not a folder" if top.exists() else "does not exist"
             raise UsageError(f"the image folder {top} {problem}")
-        train = _images(top / "train")
+        train = _images(top / "train", left_out)
         if not any(train.values()):
-            found = _held_out(str(top), _images(top))
+            found = _held_out(str(top), _images(top, left_out))
         else:
-            partners = ((str(top / name), _images(top / name)) for name in VALIDATION)
+            partners = ((str(top / name), _images(top / name, left_out)) for name in VALIDATION)
             partner = next((p for p in partners if any(p[1].values())), None)
             within = str(top / "train")
             found = {"train": (within, train), "val": partner} if partner else _held_out(within, train)
@@ -61,12 +77,14 @@ def layout(root: str | os.PathLike[str]) -> Layout:
     return found
 
 
-def listing(root: str | os.PathLike[str], split: str, limit: int | None = None) -> list[tuple[str, int]]:
+def listing(
+    root: str | os.PathLike[str], split: str, limit: int | None = None, without: Collection[str] = ()
+) -> list[tuple[str, int]]:
     """Images of `split` (`train` or `val`) as (absolute path, class index), by class, then by name.
 
-    With `limit` only that many, spread evenly over the classes. Raises UsageError where there are none.
+    With `limit` only that many, spread evenly over the classes. `without` and errors: as in `layout`.
     """
-    found_layout = layout(root)
+    found_layout = layout(root, without)
     index = {name: k for k, name in enumerate(_names(found_layout))}
     folder, images = found_layout[split]
     found = [
@@ -92,18 +110,22 @@ def spread(labels: Sequence[int], limit: int) -> list[int]:
     return sorted(position for _, _, position in sorted(rounds)[:limit])
 
 
-def scan(root: str | os.PathLike[str]) -> DataFacts:
-    """Facts of the folder at `root`. Raises UsageError where it does not exist or has no images.
+def scan(root: str | os.PathLike[str], without: Collection[str] = ()) -> DataFacts:
+    """Facts of the folder at `root`. `without` and errors: as in `layout`.
 
     The fingerprint of a folder that gpubench made, and that is still complete, is that of its recipe. Any
-    other's is a hash of the sizes and relative paths of its images: a copy elsewhere has the same.
+    other's is a hash of the sizes and relative paths of the images that are used: a copy elsewhere has the same, and
+    so has a copy from which those of `without` were deleted.
     """
     top = Path(root).absolute()
-    found = layout(top)
+    found = layout(top, without)
     counts = _counts(found)
     made = marker.read(top)
     if made is not None and _is_whole(made, counts):
         return facts_of_marker(made, str(root), top)
+    all_there = (
+        made is not None and sum(counts.values()) + len(without) == made.train_images + made.val_images
+    )
     return DataFacts(
         name=str(root),
         kind="folder",
@@ -112,7 +134,8 @@ def scan(root: str | os.PathLike[str]) -> DataFacts:
         train_images=counts["train"],
         val_images=counts["val"],
         num_classes=len(_names(found)),
-        size=None,
+        size=made.size if made is not None and without and all_there else None,
+        skipped_images=len(without),
     )
 
 
@@ -159,15 +182,25 @@ def _names(found: Layout) -> list[str]:
     return sorted({name for _, images in found.values() for name, paths in images.items() if paths})
 
 
-def _images(folder: Path) -> Images:
+def _images(folder: Path, left_out: AbstractSet[str] | None) -> Images:
     if not folder.is_dir():
         return {}
     with os.scandir(folder) as entries:
         names = sorted(e.name for e in entries if e.is_dir() and not e.name.startswith("."))
-    return {name: sorted(_walk(f"{folder}/{name}", "", ())) for name in names}
+    found = {name: sorted(_walk(f"{folder}/{name}", "", (), left_out)) for name in names}
+    for name in [name for name, paths in found.items() if left_out and not paths]:
+        lost = [path for path in left_out or () if path.startswith(f"{folder}/{name}/")]
+        if lost:
+            raise UsageError(
+                f"no image is left of the class {folder}/{name}: all {len(lost):,} can't be decoded "
+                f"(the first is {min(lost)}); repair them, or remove that folder"
+            )
+    return found
 
 
-def _walk(folder: str, prefix: str, above: tuple[tuple[int, int], ...]) -> Iterator[str]:
+def _walk(
+    folder: str, prefix: str, above: tuple[tuple[int, int], ...], left_out: AbstractSet[str] | None
+) -> Iterator[str]:
     """Paths of the images below `folder`. `above`: device and inode of the folders that lead to it."""
     here = os.stat(folder)  # noqa: PTH116
     way = (*above, (here.st_dev, here.st_ino))
@@ -178,29 +211,43 @@ def _walk(folder: str, prefix: str, above: tuple[tuple[int, int], ...]) -> Itera
             if entry.name.startswith("."):
                 continue  # an editor's or a file manager's own
             if entry.is_dir():
-                yield from _walk(entry.path, f"{prefix}{entry.name}/", way)
+                yield from _walk(entry.path, f"{prefix}{entry.name}/", way, left_out)
             elif entry.name.lower().endswith(SUFFIXES):
-                if not entry.is_file():
+                if left_out is not None and entry.path in left_out:
+                    continue
+                if left_out is not None and not entry.is_file():
                     raise UsageError(_no_file(entry))
                 yield prefix + entry.name
 
 
+_OR_SKIP = "or leave it out with --bad-images skip"
+
+
 def _no_file(entry: os.DirEntry[str]) -> str:
     if entry.is_symlink() and not Path(entry.path).exists():
-        return f"the image {entry.path} is a link to {os.readlink(entry.path)}, which is not there: mend or remove it"  # noqa: PTH115
-    return f"the image {entry.path} is no file: remove it (reading it could wait for ever)"
+        target = os.readlink(entry.path)  # noqa: PTH115
+        return (
+            f"the image {entry.path} is a link to {target}, which is not there: mend or remove it, {_OR_SKIP}"
+        )
+    return f"the image {entry.path} is no file: remove it, {_OR_SKIP} (reading it could wait for ever)"
+
+
+def _paths(found: Layout) -> list[str]:
+    """Absolute paths of all images, in order."""
+    return sorted(
+        {
+            f"{folder}/{name}/{path}"
+            for folder, images in found.values()
+            for name, ps in images.items()
+            for path in ps
+        }
+    )
 
 
 def _content_hash(top: Path, found: Layout) -> str:
-    paths = {
-        f"{folder}/{name}/{path}"
-        for folder, images in found.values()
-        for name, ps in images.items()
-        for path in ps
-    }
     cut = len(str(top)) + 1
     digest = hashlib.sha256()
-    for path in sorted(paths):
+    for path in _paths(found):
         digest.update(f"{path[cut:]}\0{_size(path)}\n".encode(errors="surrogateescape"))
     return digest.hexdigest()[:16]
 

@@ -26,9 +26,13 @@ from gpubench.errors import UsageError, unknown
 _PROCEDURAL = re.compile(rf"{catalog.PROCEDURAL}(?::(\d+)(?:x(\d+))?)?")
 
 
-def facts_of(data: str) -> DataFacts:
+NOTHING: frozenset[str] = frozenset()
+
+
+def facts_of(data: str, without: frozenset[str] = NOTHING) -> DataFacts:
     """Facts of what `data` names; nothing is made or downloaded. Images on disk are listed each time.
 
+    `without`: paths, relative to a folder of the user's, of images that are left out.
     Raises UsageError for an unknown name, and for a folder that does not exist or has no images.
     """
     if (recipe := _procedural(data)) is not None:
@@ -44,15 +48,30 @@ def facts_of(data: str) -> DataFacts:
             valid,
             hint="" if near else f"valid: {', '.join(valid)}, or the path of an image folder",
         )
-    return folder.scan(Path(data).expanduser())
+    return folder.scan(Path(data).expanduser(), without)
 
 
-def ready(data: str, files: Files, size: int, progress: Progress | None = None) -> Path:
+def own_folder(data: str) -> Path | None:
+    """The absolute path of the user's image folder that `data` names; None where it names something else."""
+    if _procedural(data) is not None or data in catalog.NAMED_DATA:
+        return None
+    return Path(data).expanduser().absolute()
+
+
+def ready(
+    data: str,
+    files: Files,
+    size: int,
+    without: frozenset[str] = NOTHING,
+    *,
+    progress: Progress | None = None,
+) -> Path:
     """Sees to it that the files a variant reads lie on disk, and returns their folder.
 
     `size` is the side in pixels of resized and decoded images. torchvision's data sets are fetched by whoever
-    reads them: theirs is the folder to fetch them into. `none` and `memory` need nothing on disk. Raises as
-    `facts_of`, `make`, `resize` and `decode` do.
+    reads them: theirs is the folder to fetch them into. `none` and `memory` need nothing on disk. Copies lack the
+    images of `without`; a folder that is read itself has them still. Raises as `facts_of`, `make`, `resize` and
+    `decode` do.
     """
     if data in catalog.NAMED_DATA:
         return data_home() / "torchvision"
@@ -62,12 +81,12 @@ def ready(data: str, files: Files, size: int, progress: Progress | None = None) 
         source = make.default_root(recipe)
         make.make_recipe(recipe, source, progress=progress)
     else:
-        source = Path(str(facts_of(data).root))
+        source = Path(str(facts_of(data, without).root))
     if files == "full" or (files == "resized" and _is_resized(source, size)):
         return source
     if files == "resized":
-        return Path(str(resize.resize(source, size=size, progress=progress).root))
-    return decoded.decode(source, size=size, progress=progress)
+        return Path(str(resize.resize(source, size=size, progress=progress, without=without).root))
+    return decoded.decode(source, size=size, progress=progress, without=without)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,14 +104,14 @@ class Step:
         return f"{self.what} (about {built.amount(self.need_bytes)})"
 
 
-def plan_of(data: str, files: Files, size: int) -> list[Step]:
+def plan_of(data: str, files: Files, size: int, without: frozenset[str] = NOTHING) -> list[Step]:
     """What `ready` would have to make first, in that order; empty where all is there.
 
     Raises as `facts_of` does, and where something else lies in a place that is needed.
     """
     if files in ("none", "memory") or data in catalog.NAMED_DATA:
         return []
-    facts = facts_of(data)
+    facts = facts_of(data, without)
     count = f"{facts.train_images:,} + {facts.val_images:,} images"
     steps = []
     recipe = _procedural(data)

@@ -15,8 +15,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -34,6 +34,8 @@ LOOK_S = 0.25
 """How often the caller hears how far it is, also while no image gets done."""
 STALL_S = 120.0
 """A worker that takes longer for its few images hangs: a dead mount, a device, a stopped process."""
+CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL)
+"""What a process ends by whose own code went wrong; SIGKILL is somebody else's doing."""
 _PARENTS_AFFAIR = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
@@ -44,50 +46,69 @@ def each(
     shared: dict[str, Any],
     processes: int | None = None,
     progress: Progress | None = None,
+    crashed: Callable[[str], Any] | None = None,
+    stall_s: float | None = None,
+    silent: bool = False,
 ) -> list[Any]:
     """Calls `target(task, **shared)` for each task on all CPUs that this process may use; results in order.
 
     `progress` is called several times a second, and may raise to stop it all. The first exception that a call raises
     is raised here, after the workers have ended, as it is after any exception of the caller's (KeyboardInterrupt).
-    Raises UnusableError where a worker dies, or gives no answer for STALL_S.
+    Raises UnusableError where a worker dies, or gives no answer for `stall_s` (None: STALL_S).
+
+    `crashed`: the result of a task whose code ends its worker by a signal of CRASHES, from the signal's name; the other
+    tasks go on in a new worker. None: that is an error, too. `silent`: nobody reads what libraries write to stderr.
     """
+    limit_s = STALL_S if stall_s is None else stall_s
     count = min(processes or len(os.sched_getaffinity(0)), len(tasks))
     # Chunks small enough that all workers end together, and that progress is seen.
     chunk = max(1, min(32, len(tasks) // (count * 4 or 1)))
-    waiting = iter(range(0, len(tasks), chunk))
+    waiting = deque((start, min(start + chunk, len(tasks))) for start in range(0, len(tasks), chunk))
     results: list[Any] = [None] * len(tasks)
     done = 0
     if progress is not None:
         progress(0, len(tasks))
-    with _workers(count) as workers:
-        busy: dict[Connection, int] = {}
+    with _Workers((target, shared), silent=silent) as workers:
+        busy: dict[Connection, tuple[int, int]] = {}
         since: dict[Connection, float] = {}
 
         def give(worker: Connection) -> None:
-            start = next(waiting, None)
-            if start is not None:
-                worker.send(tasks[start : start + chunk])
-                busy[worker], since[worker] = start, time.monotonic()
+            if waiting:
+                start, end = waiting.popleft()
+                worker.send(tasks[start:end])
+                busy[worker], since[worker] = (start, end), time.monotonic()
 
-        for worker in workers:
-            worker.send((target, shared))
-            give(worker)
+        for _ in range(count):
+            give(workers.add())
         while busy:
             answers = wait(list(busy), LOOK_S)
             if not answers:
                 if progress is not None:
                     progress(done, len(tasks))
                 slowest = min(busy, key=since.__getitem__)
-                if time.monotonic() - since[slowest] > STALL_S:
+                if time.monotonic() - since[slowest] > limit_s:
                     raise UnusableError(
-                        f"a process that works on images gave no answer for {STALL_S:g} s; it may hang at "
-                        f"{_named(tasks[busy[slowest]])} or one of the {chunk - 1} after it: "
+                        f"a process that works on images gave no answer for {limit_s:g} s; it may hang at "
+                        f"{_named(tasks[busy[slowest][0]])} or one of the {chunk - 1} after it: "
                         "look whether these files can be read"
                     )
             for ready in answers:
                 assert isinstance(ready, Connection)
-                start = busy.pop(ready)
+                start, end = busy.pop(ready)
                 answer = _received(ready)
+                if answer is None:
+                    signalled = workers.remove(ready)
+                    if crashed is None or signalled is None:
+                        raise UnusableError(
+                            "a process that works on images was killed (out of memory?): "
+                            "try again with fewer processes"
+                        )
+                    if end - start > 1:  # one of these tasks did it: each by itself
+                        waiting.extendleft((one, one + 1) for one in reversed(range(start, end)))
+                        answer = []
+                    else:
+                        answer = [crashed(signalled)]
+                    ready = workers.add()
                 results[start : start + len(answer)] = answer
                 done += len(answer)
                 give(ready)
@@ -102,46 +123,66 @@ def _named(task: Any) -> str:
     return str(path)[:200]
 
 
-def _received(worker: Connection) -> list[Any]:
+def _received(worker: Connection) -> list[Any] | None:
+    """The results of a worker's tasks, in their order; None where it died over them. Raises what a task raised."""
     try:
         answer = worker.recv()
-    except (EOFError, ConnectionError) as error:
-        raise UnusableError(
-            "a process that works on images was killed (out of memory?): try again with fewer processes"
-        ) from error
+    except (EOFError, ConnectionError):
+        return None
     if isinstance(answer, Exception):
         raise answer
     return list(answer)
 
 
-@contextmanager
-def _workers(count: int) -> Iterator[list[Connection]]:
-    children: list[subprocess.Popen[bytes]] = []
-    ends: list[Connection] = []
-    try:
-        for _ in range(count):
-            ours, theirs = socket.socketpair()
-            with theirs:
-                ends.append(Connection(ours.detach()))
-                children.append(
-                    subprocess.Popen(
-                        [sys.executable, "-c", _START, str(theirs.fileno()), str(os.getpid()), *sys.path],
-                        pass_fds=[theirs.fileno()],
-                        stdin=subprocess.DEVNULL,
-                        stdout=subprocess.DEVNULL,
-                        # A library's threads would only compete with the other workers.
-                        env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
-                        process_group=0,  # a terminal's Ctrl-C is for the parent alone
-                    )
-                )
-        yield ends
-    finally:
-        for end in ends:
+class _Workers:
+    """Worker processes and our ends of their channels. All of them end with the block."""
+
+    def __init__(self, order: tuple[str, dict[str, Any]], *, silent: bool) -> None:
+        self._order = order
+        self._stderr = subprocess.DEVNULL if silent else None
+        self._children: dict[Connection, subprocess.Popen[bytes]] = {}
+
+    def __enter__(self) -> _Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for end in self._children:
             end.close()
-        for child in children:
+        for child in self._children.values():
             child.kill()
-        for child in children:
+        for child in self._children.values():
             child.wait()
+
+    def add(self) -> Connection:
+        """Starts one, which knows its target."""
+        ours, theirs = socket.socketpair()
+        end = Connection(ours.detach())
+        with theirs:
+            try:
+                child = subprocess.Popen(
+                    [sys.executable, "-c", _START, str(theirs.fileno()), str(os.getpid()), *sys.path],
+                    pass_fds=[theirs.fileno()],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=self._stderr,
+                    # A library's threads would only compete with the other workers.
+                    env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+                    process_group=0,  # a terminal's Ctrl-C is for the parent alone
+                )
+            except BaseException:
+                end.close()
+                raise
+        self._children[end] = child
+        end.send(self._order)
+        return end
+
+    def remove(self, end: Connection) -> str | None:
+        """Reaps one that has closed its channel; the name of the signal that it crashed by, None where it did not."""
+        child = self._children.pop(end)
+        end.close()
+        child.kill()  # where it lives on without a channel; an ending that it has already keeps its word
+        code = child.wait()
+        return signal.Signals(-code).name if -code in CRASHES else None
 
 
 def serve(descriptor: int, parent_id: int) -> None:
@@ -156,7 +197,11 @@ def serve(descriptor: int, parent_id: int) -> None:
         try:
             target, shared = parent.recv()
             module, _, name = target.partition(":")
-            work = functools.partial(getattr(importlib.import_module(module), name), **shared)
+            try:
+                work = functools.partial(getattr(importlib.import_module(module), name), **shared)
+            except ImportError as error:
+                parent.send(UnusableError(f"{module} can't be imported: {error}"))
+                return
             while True:
                 parent.send(_outcome(work, parent.recv()))
         except (EOFError, ConnectionError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from pathlib import Path
 
 from gpubench.datasets import built, folder
@@ -49,14 +50,16 @@ def resize(
     size: int,
     progress: Progress | None = None,
     processes: int | None = None,
+    without: Collection[str] = (),
 ) -> DataFacts:
     """Copies every image as a square JPEG of `size` pixels a side, quality 95, 4:2:0.
 
     The copy has the same classes, names and split; a source without a split gives one with `train` and `val`.
-    At once where it is made already. Raises UsageError for a folder without images and where something else
-    lies at `dst`, UsageError for broken images (counted, the first named), UnusableError where it can't be written.
+    `without`: paths, relative to `src`, of images that are left out. At once where it is made already. Raises
+    UsageError for a folder without images, where something else lies at `dst`, and for broken images (counted, the
+    first named); UnusableError where it can't be written.
     """
-    facts = folder.scan(src)
+    facts = folder.scan(src, without)
     dst = default_root(facts, size) if dst is None else dst.absolute()
     if Path(os.path.realpath(dst)).is_relative_to(os.path.realpath(src)):
         raise UsageError(f"the copy {dst} would lie in its own source: name a folder outside of {src}")
@@ -65,7 +68,7 @@ def resize(
     def fill(partial: Path) -> None:
         pairs = [
             (f"{of}/{name}/{path}", f"{partial}/{split}/{name}/{_as_jpeg(path)}")
-            for split, (of, images) in folder.layout(src).items()
+            for split, (of, images) in folder.layout(src, without).items()
             for name, paths in images.items()
             for path in paths
         ]

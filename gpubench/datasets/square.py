@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
+import warnings
 import zlib
 from collections.abc import Sequence
 
@@ -13,6 +14,9 @@ from PIL import Image, UnidentifiedImageError
 from gpubench.errors import UsageError
 
 QUALITY = 95
+
+# Of images with more than 89 million pixels, which are large, but no attack; from twice as many on Pillow refuses them.
+warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
 
 BROKEN = (OSError, ValueError, SyntaxError, EOFError, struct.error, zlib.error, Image.DecompressionBombError)
 """All that Pillow raises for a file that is not, or not wholly, an image."""
@@ -39,7 +43,7 @@ def save(task: tuple[str, str], *, size: int) -> str | None:
     try:
         image = opened(source, size)
     except BROKEN as error:
-        return _reason(error)
+        return reason_of(error)
     image.save(destination, "JPEG", quality=QUALITY, subsampling="4:2:0")
     return None
 
@@ -50,7 +54,7 @@ def store(task: tuple[str, str, int], *, size: int) -> str | None:
     try:
         image = opened(source, size)
     except BROKEN as error:
-        return _reason(error)
+        return reason_of(error)
     planes = np.ascontiguousarray(np.asarray(image).transpose(2, 0, 1)).tobytes()
     descriptor = os.open(file, os.O_WRONLY)
     try:
@@ -69,10 +73,14 @@ def refuse_broken(sources: Sequence[str], reasons: Sequence[str | None]) -> None
     if broken:
         path, reason = broken[0]
         plural = "image" if len(broken) == 1 else "images"
-        raise UsageError(f"{len(broken)} broken {plural}, first: {path} ({reason}); repair or remove them")
+        raise UsageError(
+            f"{len(broken)} broken {plural}, first: {path} ({reason}); repair or remove them, "
+            "or leave them out with --bad-images skip"
+        )
 
 
-def _reason(error: BaseException) -> str:
+def reason_of(error: BaseException) -> str:
+    """Why Pillow refuses a file, in one line."""
     if isinstance(error, UnidentifiedImageError):
         return "not an image"
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)

@@ -46,6 +46,8 @@ class Experiment:
     """Jobs that run together; the axes cross with them. None: every trial runs alone, or beside its copies."""
     repeats: int = 1
     timeout_s: float = DEFAULT_TIMEOUT_S
+    bad_images: catalog.BadImages = "fail"
+    """What becomes of a trial whose images can't all be used."""
 
     @property
     def own_variants(self) -> dict[str, catalog.Variant]:
@@ -76,6 +78,7 @@ class _RunTable(BaseModel):
     seed: int | None = None
     repeats: int = Field(default=1, ge=1)
     timeout: str | float = DEFAULT_TIMEOUT_S
+    bad_images: str = "fail"
 
 
 class _GroupTable(BaseModel):
@@ -226,8 +229,17 @@ def _experiment(file: _File) -> Experiment:
             | {name: _variant(name, table) for name, table in file.variants.items()},
             repeats=file.run.repeats,
             timeout_s=values.seconds(file.run.timeout),
+            bad_images=policy(file.run.bad_images),
         )
     )
+
+
+def policy(text: str) -> catalog.BadImages:
+    """`fail` or `skip`. Raises UsageError for anything else."""
+    for known in catalog.BAD_IMAGES:
+        if text == known:
+            return known
+    raise UsageError(f"bad_images is fail or skip, not {text!r}")
 
 
 def _group(table: _GroupTable) -> Group:
@@ -296,6 +308,7 @@ class Options:
     excludes: tuple[str, ...] = ()
     repeats: int | None = None
     timeout: str | None = None
+    bad_images: str | None = None
     jobs: tuple[str, ...] = ()
     """Jobs that run together, each as `batch_size=32,gpu_ids=2+3`: they take the place of the file's groups."""
     pairs: bool = False
@@ -358,6 +371,7 @@ def with_options(experiment: Experiment, options: Options) -> Experiment:
         excludes=(*experiment.excludes, *excludes),
         repeats=options.repeats or experiment.repeats,
         timeout_s=values.seconds(options.timeout) if options.timeout else experiment.timeout_s,
+        bad_images=experiment.bad_images if options.bad_images is None else policy(options.bad_images),
     )
     return _checked(asked, "--job" if options.jobs else None)
 
@@ -433,6 +447,8 @@ def to_toml(experiment: Experiment, resolved: Mapping[str, Any]) -> str:
         a.fields[0]: [plain(v[0]) for v in a.values] for a in experiment.axes if len(a.fields) == 1
     }
     table["run"] = {"repeats": experiment.repeats, "timeout": experiment.timeout_s}
+    if experiment.bad_images != "fail":
+        table["run"]["bad_images"] = experiment.bad_images
     table["zip"] = [
         {name: [plain(step[i]) for step in a.values] for i, name in enumerate(a.fields)}
         for a in experiment.axes

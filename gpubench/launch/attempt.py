@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.errors import UnusableError
+from gpubench.launch import shared_memory
 from gpubench.launch.client import Launcher, Running, StoppedError, events
 from gpubench.launch.outcome import Status, garbled
 from gpubench.launch.trial_log import TrialLog
@@ -248,6 +249,7 @@ class _Job:
                 count = self._kills.count() - self._killed_before
                 self.done.events.append({"event": "memory-kills", "count": count, "where": self._kills.where})
             self.running.end()
+            shared_memory.clear(Path(self.spec["scratch"]))
             self.watcher.after()
             self.log.close()
         self.done.finished = time.monotonic()

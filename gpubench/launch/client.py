@@ -9,7 +9,6 @@ import contextlib
 import itertools
 import os
 import select
-import signal
 import socket
 import subprocess
 import sys
@@ -18,12 +17,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-import psutil
-
 from gpubench import stacks
 from gpubench.errors import UnusableError
 from gpubench.launch.channel import Channel, pair
 from gpubench.launch.conversation import Conversation
+from gpubench.launch.descendants import descendants, kill, kill_group, process
 from gpubench.launch.events import UnreadableError
 
 START_LIMIT_S = 300.0
@@ -332,6 +330,7 @@ class ForkedTrial:
         self._scratch = scratch
         self._is_end_told = False
         self._is_garbled = False
+        self._leader = process(pid)
         self._server = server
         self._number = number
         self._channels = channels
@@ -395,7 +394,7 @@ class ForkedTrial:
         return self._over or self._server.has_exited(self.pid, self._number)
 
     def stacks(self) -> list[stacks.Stack]:
-        return stacks.ask(self._scratch, {process.pid for process in descendants(self.pid)})
+        return stacks.ask(self._scratch, {process.pid for process in descendants(self._leader)})
 
     def end(self) -> None:
         if self._over:
@@ -404,12 +403,11 @@ class ForkedTrial:
         # The leader reaps what is killed below it and then ends by itself; its unreaped id keeps the group ours.
         deadline = time.monotonic() + END_LIMIT_S
         while not self._server.has_exited(self.pid, self._number) and time.monotonic() < deadline:
-            kill(descendants(self.pid))
+            kill(descendants(self._leader))
             self._discard(0.005)  # so that the leader is not held up by a channel that a rank has filled
-        if not self._server.has_exited(self.pid, self._number) and not descendants(self.pid):
+        if not self._server.has_exited(self.pid, self._number) and not descendants(self._leader):
             # The leader was stopped, or the server does not tell of its end: killing the leader tells which.
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.pid, signal.SIGKILL)
+            kill_group(self._leader)
             self._server.await_exit(self.pid)
         if self._server.lost(self._number):
             # The kernel kills whoever lived by the server. Ids may be anybody's by now, so we only wait: the
@@ -417,9 +415,8 @@ class ForkedTrial:
             while self._open and time.monotonic() < deadline:
                 self._discard(0.05)
         else:
-            strays = descendants(self.pid)
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.pid, signal.SIGKILL)
+            strays = descendants(self._leader)
+            kill_group(self._leader)
             kill(strays)
             self._server.reap(self.pid)
         for channel in self._channels:
@@ -448,18 +445,3 @@ def _readable(channels: Sequence[Channel], timeout: float) -> list[Channel]:
     for file in by_file:
         looked.register(file, select.POLLIN)
     return [by_file[file] for file, _ in looked.poll(1e3 * timeout)]
-
-
-def kill(processes: list[psutil.Process]) -> None:
-    """SIGKILL to each that still lives."""
-    for process in processes:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.kill()
-
-
-def descendants(pid: int) -> list[psutil.Process]:
-    """Every live process below `pid`."""
-    try:
-        return psutil.Process(pid).children(recursive=True)
-    except psutil.NoSuchProcess:
-        return []

@@ -17,7 +17,9 @@ from typing import Any
 import psutil
 
 from gpubench import linux
+from gpubench.launch import shared_memory
 from gpubench.launch.channel import UNHEARD, Channel
+from gpubench.launch.descendants import descendants, kill
 
 leave = os._exit
 """Bound here, before a user's model is loaded in a rank, which may put another `os._exit` in its place."""
@@ -34,6 +36,7 @@ def main(spec: dict[str, Any], channels: list[Channel], server: int) -> None:
         signal.signal(number, signal.SIG_DFL)
     redirect(Path(spec["log"]))
     keep_temporary_files(Path(spec["scratch"]))
+    shared_memory.note_forks(Path(spec["scratch"]))
     if spec["cpu_ids"]:
         os.sched_setaffinity(0, spec["cpu_ids"])
     ranks = {fork_rank(spec, rank, channels): rank for rank in range(spec["ranks"])}
@@ -44,7 +47,7 @@ def main(spec: dict[str, Any], channels: list[Channel], server: int) -> None:
 
 def redirect(log: Path) -> None:
     """Sends what the trial's processes print to its log, and gives them no input."""
-    out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.dup2(out, 1)
@@ -133,10 +136,8 @@ def clean_up() -> None:
     Orphans are its children by now. Left to process 1 they would stay zombies where that one does not reap, as in many
     containers.
     """
-    while left := psutil.Process().children(recursive=True):
-        for process in left:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.kill()
+    while left := descendants(psutil.Process()):
+        kill(left)
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass

@@ -17,6 +17,7 @@ SECTIONS: tuple[tuple[str, str, Sequence[Column]], ...] = (
     ),
     ("Measured", "`trials.csv`; the record says under `missing` why one is empty", result.MEASURED),
     ("Environment", "`trials.csv`", result.ENVIRONMENT),
+    ("Images", "`trials.csv`", result.IMAGES),
     ("Derived", "tables only, worked out from the rows shown", result.DERIVED),
     ("Epochs", "`epochs.csv`", result.EPOCH_COLUMNS),
 )

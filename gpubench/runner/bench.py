@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -31,8 +32,10 @@ from gpubench.runner.resolve import Resolved
 from gpubench.runner.scratch import scratch_folder
 from gpubench.runner.sources import Disk
 from gpubench.runner.together import Foreseen, neighbours_on_gpus
-from gpubench.store import Results
+from gpubench.store import Results, write_whole
 
+LEFT_OUT = "left-out.json"
+"""In a job's scratch folder: the images that its ranks leave out, which may be too many for a message."""
 Look = Callable[[Sequence[Watcher], Sequence[Progress]], None]
 
 
@@ -96,10 +99,11 @@ class Bench:
 
     def wanted(self, unit: Unit) -> list[Wanted]:
         """The images that its jobs read."""
-        return [
-            (job.trial.data, job.variant.files, one.input_size)
-            for job, one in zip(unit.jobs, self.resolve(unit), strict=True)
-        ]
+        return [self._images(job, one) for job, one in zip(unit.jobs, self.resolve(unit), strict=True)]
+
+    def _images(self, job: Job, resolved: Resolved) -> Wanted:
+        name = job.trial.data
+        return name, job.variant.files, resolved.input_size, self.sources.without(name)
 
     def machine_key(self, job: Job) -> str:
         device = device_of(job.trial, self.device)
@@ -207,11 +211,15 @@ class Bench:
 
     def _spec(self, job: Job, resolved: Resolved, log: Path, scratch: Path) -> dict[str, Any]:
         facts = self.facts(job)
-        root = self.folders.ready((job.trial.data, job.variant.files, resolved.input_size))
+        root = self.folders.ready(self._images(job, resolved))
+        left_out = None
+        if facts.skipped_images and str(root) == facts.root:  # a copy lacks them anyway
+            left_out = scratch / LEFT_OUT
+            write_whole(left_out, json.dumps(sorted(self.sources.without(job.trial.data))))
         return resolving.spec(
             job,
             resolved,
-            data=resolving.data_spec(job, resolved, facts, root),
+            data=resolving.data_spec(job, resolved, facts, root, left_out),
             log=log.absolute(),
             scratch=scratch,
             known_gmacs=self._gmacs.get(_model_key(job, resolved)),

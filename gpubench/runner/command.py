@@ -16,6 +16,7 @@ from rich.console import Console
 
 from gpubench import environment
 from gpubench.analysis.varied import Row
+from gpubench.datasets.facts import DataFacts
 from gpubench.errors import UnusableError, UsageError, unknown
 from gpubench.experiment import experiment as experiments
 from gpubench.experiment.experiment import Experiment, Options
@@ -30,10 +31,11 @@ from gpubench.report import choice as choices
 from gpubench.report import live, terminal
 from gpubench.report import markdown as markdown_report
 from gpubench.report import sources as sources_report
+from gpubench.report.bar import bar
 from gpubench.report.lost_terminal import Outliving, outliving_output
 from gpubench.report.table import COLUMN, DETAILS, Table, tables
 from gpubench.result import Record
-from gpubench.runner import consent, guard, host_load
+from gpubench.runner import consent, guard, host_load, left_out
 from gpubench.runner.allowance import again_lines
 from gpubench.runner.announcing import (
     announcement_lines,
@@ -54,7 +56,7 @@ from gpubench.runner.stopping import stop_on_signals
 from gpubench.runner.sweep import Settings, Summary, Sweep
 from gpubench.runner.tables import contents, row_of
 from gpubench.runner.vetting import vet
-from gpubench.store import Results
+from gpubench.store import Results, write_whole
 
 Mode = Literal["plan", "table", "quiet", "json"]
 RETRY = ("failed", "timeout", "stale", "oom")
@@ -161,7 +163,9 @@ def sweep(
     usable: Nvml | None = nvml
     machine = environment.machine(nvml)
     experiment = read_experiment(path, options, has_gpu=bool(machine.gpus))
-    sources = Disk()
+    sources = Disk(
+        experiment.bad_images, lambda root: bar(f"trying all images of {root}", quiet=mode == "quiet")
+    )
     plan = make_plan(experiment, machine, sources, order)
     chosen_retry = frozenset(retry.split(",")) if retry else frozenset()
     for name in chosen_retry:
@@ -182,6 +186,8 @@ def sweep(
     if results.folder.exists() and not results.folder.is_dir():
         results.create()  # says what is wrong
     view = Outliving(live.view(Console(stderr=True, highlight=False), quiet=mode == "quiet"))
+    for line in left_out_lines(sources, results if mode != "plan" else None):
+        view.say(line)
     if mode == "plan":
         work.load()
         planned = work.survey()
@@ -207,6 +213,7 @@ def sweep(
                 view.say("nothing was made, nothing was run")
                 return RESUMABLE
             store_plan(work)
+            store_left_out(sources, results)
             summary = (
                 run(work, planned, view, mode, allow_busy=allow_busy)
                 if to_run
@@ -220,6 +227,30 @@ def sweep(
     with outliving_output():
         finish(work, planned, summary, view, mode)
     return RESUMABLE if summary.interrupted else 1 if summary.failed else 0
+
+
+def left_out_file(results: Results, facts: DataFacts) -> Path:
+    """Names the images that are left out of the data with this fingerprint, as it stands in the records."""
+    return results.folder / "left-out" / f"{facts.fingerprint}.txt"
+
+
+def left_out_lines(sources: Disk, results: Results | None) -> list[str]:
+    """What is said of images that are left out. `results`: where all their names will stand."""
+    found = []
+    for name, bad in sources.bad_images.items():
+        facts = sources.data(name)
+        used = facts.train_images + facts.val_images
+        found += left_out.lines(
+            bad, used, Path(str(facts.root)), left_out_file(results, facts) if results else None
+        )
+    return found
+
+
+def store_left_out(sources: Disk, results: Results) -> None:
+    """Keeps the names of the images that are left out with the results."""
+    for name, bad in sources.bad_images.items():
+        if bad:
+            write_whole(left_out_file(results, sources.data(name)), left_out.listed(bad))
 
 
 def announced(work: Sweep, planned: Sequence[Planned], view: live.View, *, yes: bool) -> bool:

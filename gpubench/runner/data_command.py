@@ -4,28 +4,21 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
 from gpubench import catalog
-from gpubench.datasets import locate
+from gpubench.datasets import bad_images, locate
 from gpubench.datasets import make as making
 from gpubench.datasets import resize as resizing
 from gpubench.datasets.facts import DataFacts
 from gpubench.errors import UsageError
+from gpubench.experiment.experiment import policy
+from gpubench.report.bar import bar
+from gpubench.runner import left_out
+from gpubench.store import write_whole
 
-
-@contextmanager
-def _bar(label: str) -> Iterator[Callable[[int, int], None]]:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        task = progress.add_task(label, total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
+NAMES = "left-out.txt"
+"""In a resized copy: the images of its source that it lacks."""
 
 
 def _say(facts: DataFacts) -> None:
@@ -35,19 +28,30 @@ def _say(facts: DataFacts) -> None:
 
 def make(folder: Path | None, *, images: int, val_images: int, classes: int, seed: int) -> None:
     """`gpubench data make`."""
-    with _bar("making images") as progress:
+    with bar("making images") as progress:
         facts = making.make(
             folder, images=images, val_images=val_images, classes=classes, seed=seed, progress=progress
         )
     _say(facts)
 
 
-def resize(source: Path, target: Path, *, size: int) -> None:
-    """`gpubench data resize`."""
+def resize(source: Path, target: Path, *, size: int, bad: str = "fail") -> None:
+    """`gpubench data resize`. `bad`: what becomes of images that can't be used."""
     if os.path.realpath(target) == os.path.realpath(source):
         raise UsageError("SRC and DST are the same folder; name a new one")
-    with _bar("resizing") as progress:
-        facts = resizing.resize(source, target, size=size, progress=progress)
+    found: tuple[bad_images.BadImage, ...] = ()
+    if policy(bad) == "skip":
+        with bar("trying all images") as progress:
+            found = bad_images.look(source.absolute(), progress)
+    without = [one.path for one in found]
+    with bar("resizing") as progress:
+        facts = resizing.resize(source, target, size=size, progress=progress, without=without)
+    names = target / NAMES if found else None
+    if names is not None:
+        write_whole(names, left_out.listed(found))
+    used = facts.train_images + facts.val_images
+    for line in left_out.lines(found, used, source, names):
+        print(f"gpubench: {line}" if not line.startswith(" ") else line, file=sys.stderr)
     _say(facts)
 
 

@@ -60,6 +60,10 @@ class Case:
     gpu_mib: int | None
     """Memory of the smallest of its GPUs; None: it uses none."""
     neighbours: Neighbours = Neighbours()
+    images: int = 0
+    """Images of its folder, those for validation and those left out among them."""
+    skipped_images: int = 0
+    """Those of them that were left out because they can't be decoded."""
     stale_solo: bool = False
     """Whether the same trial alone was measured under other versions."""
 
@@ -304,6 +308,16 @@ def _breakdown(case: Case) -> str | None:
     )
 
 
+def _skipped_images(case: Case) -> str | None:
+    if not case.skipped_images:
+        return None
+    were = "was" if case.skipped_images == 1 else "were"
+    return (
+        f"{case.skipped_images:,} of {case.images:,} images could not be decoded and {were} left out; "
+        "compare only with rows that read the same images, or repair them"
+    )
+
+
 RULES: dict[str, Callable[[Case], str | None]] = {
     "stranger": _stranger,
     "desktop": _desktop,
@@ -325,6 +339,7 @@ RULES: dict[str, Callable[[Case], str | None]] = {
     "dp-channels-last": _dp_channels_last,
     "compile-cache": _compile_cache,
     "breakdown": _breakdown,
+    "skipped-images": _skipped_images,
     "shared-gpu": _shared_gpu,
     "solo-stale": _solo_stale,
     "beyond-turns": _beyond_turns,

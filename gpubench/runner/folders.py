@@ -9,8 +9,8 @@ from gpubench.datasets import locate
 from gpubench.datasets.pool import Progress
 from gpubench.errors import GpubenchError
 
-Wanted = tuple[str, Files, int]
-"""Data, which files of them, and the side of resized ones in pixels."""
+Wanted = tuple[str, Files, int, frozenset[str]]
+"""Data, which files of them, the side of resized ones in pixels, and the images that are left out."""
 
 
 class Folders:
@@ -22,9 +22,8 @@ class Folders:
     def ready(self, wanted: Wanted, progress: Progress | None = None) -> Path:
         """The folder, made if need be. Raises the same GpubenchError each time for one that can't be made."""
         if wanted not in self._found:
-            data, files, size = wanted
             try:
-                self._found[wanted] = locate.ready(data, files, size, progress)
+                self._found[wanted] = locate.ready(*wanted, progress=progress)
             except GpubenchError as error:
                 self._found[wanted] = error
         found = self._found[wanted]

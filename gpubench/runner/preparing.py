@@ -26,8 +26,8 @@ def prepare(sweep: Sweep, planned: Sequence[Planned], view: View, should_stop: C
         if item.state == "run":
             wanted |= dict.fromkeys(sweep.bench.wanted(item.unit))
     began = time.monotonic()
-    for data, files, size in wanted:
-        label = "; ".join(map(str, locate.plan_of(data, files, size)))
+    for one in wanted:
+        label = "; ".join(map(str, locate.plan_of(*one)))
         shown = 0.0
 
         def progress(done: int, total: int, label: str = label) -> None:
@@ -51,7 +51,7 @@ def prepare(sweep: Sweep, planned: Sequence[Planned], view: View, should_stop: C
                 )
 
         try:
-            sweep.bench.folders.ready((data, files, size), progress)
+            sweep.bench.folders.ready(one, progress)
         except _StoppedError:
             return False
         except UsageError as error:

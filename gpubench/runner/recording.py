@@ -248,6 +248,8 @@ def _record(
         result=result,
         gpu_mib=_gpu_mib(resolved, known.machine),
         neighbours=neighbours,
+        images=_images(tried.facts) if job.variant.files != "none" else 0,
+        skipped_images=tried.facts.skipped_images if job.variant.files != "none" else 0,
         stale_solo=_stale(foreseen, place.number, known) if place else False,
     )
     return Record(
@@ -290,6 +292,10 @@ def _record(
         environment=dict(known.environment) | {"cuda": ended.cuda},
         started_at=tried.started_at,
     )
+
+
+def _images(facts: DataFacts) -> int:
+    return facts.train_images + facts.val_images + facts.skipped_images
 
 
 def _stale(foreseen: Foreseen, number: int, known: Known) -> bool:

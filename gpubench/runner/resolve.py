@@ -117,8 +117,10 @@ def warmup_steps(job: Job, resolved: Resolved) -> int:
     return max(MIN_WARMUP_STEPS, queued)
 
 
-def data_spec(job: Job, resolved: Resolved, facts: DataFacts, root: Path | None) -> dict[str, Any]:
-    """What the child needs to know to read the images."""
+def data_spec(
+    job: Job, resolved: Resolved, facts: DataFacts, root: Path | None, left_out: Path | None = None
+) -> dict[str, Any]:
+    """What the child needs to know to read the images. `left_out`: a list of those at `root` that it leaves out."""
     files = job.variant.files
     kind = (
         "none"
@@ -133,6 +135,7 @@ def data_spec(job: Job, resolved: Resolved, facts: DataFacts, root: Path | None)
     return {
         "kind": kind,
         "root": str(root) if root else None,
+        "left_out": str(left_out) if left_out else None,
         "name": facts.name if facts.kind == "named" else None,
         "input_size": resolved.input_size,
         "num_classes": resolved.num_classes,

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gpubench.errors import UnusableError
+from gpubench.launch import shared_memory
 
 PREFIX = "gpubench-"
 MARK = ".in-use"
@@ -53,4 +54,6 @@ def remove_abandoned() -> None:
                 continue
             with (folder / MARK).open("r+") as mark:
                 fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                for notes in folder.glob(f"*/{shared_memory.NOTES}"):
+                    shared_memory.clear(notes.parent)
                 shutil.rmtree(folder, ignore_errors=True)

@@ -24,6 +24,9 @@ _HOST_MEMORY = re.compile(
     re.IGNORECASE,
 )
 
+_CRASHED_WORKER = re.compile(r"DataLoader worker .*Segmentation fault")
+_DAMAGED_PNG = "a damaged PNG does that to torchvision's decoder, and --bad-images skip finds such files"
+
 
 MOST_WORDS = 100_000
 """Characters of an error's words that are looked at."""
@@ -63,6 +66,8 @@ def _classify(error: BaseException) -> tuple[Literal["oom", "failed"], str]:
     words = _words(error)
     first = _message(words)
     text = f"{type(error).__name__}: {first}" if first else type(error).__name__
+    if _CRASHED_WORKER.search(words):
+        return "failed", f"{text.rstrip('. ')}; {_DAMAGED_PNG}"
     if isinstance(error, GpubenchError):
         return "failed", first
     if isinstance(error, MemoryError) or _HOST_MEMORY.search(words):

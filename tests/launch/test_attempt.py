@@ -11,7 +11,7 @@ from gpubench import environment
 from gpubench.launch.attempt import Attempt, Order, Progress, attempt
 from gpubench.monitor.watcher import Watcher
 
-SPEC: Spec = {"log": os.devnull, "batch_size": 4}
+SPEC: Spec = {"log": os.devnull, "scratch": os.devnull, "batch_size": 4}
 
 
 class Edges(Watcher):

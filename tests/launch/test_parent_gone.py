@@ -14,7 +14,8 @@ from family import left
 
 DRIVER = """
 import json, sys
-from gpubench.launch.client import ForkServer, descendants
+from gpubench.launch.client import ForkServer
+from gpubench.launch.descendants import descendants, process
 spec = json.loads(sys.stdin.read())
 server = ForkServer()
 trial = server.launch(spec)
@@ -22,7 +23,7 @@ while True:
     for event in trial.events(1):
         if event["event"] == "begin":
             # The daemon, too: the leader has taken it in.
-            ours = [server.pid, trial.pid, *(p.pid for p in descendants(trial.pid))]
+            ours = [server.pid, trial.pid, *(p.pid for p in descendants(process(trial.pid)))]
             print(json.dumps(ours), flush=True)
 """
 

@@ -110,6 +110,9 @@ CASES: dict[str, tuple[Case, str]] = {
     "dp-channels-last": (case('strategy = "dp"\ngpus = 2'), "contiguous"),
     "compile-cache": (case('execution = "compile"'), "compile the model"),
     "breakdown": (case("breakdown = true", result={"breakdown_cost_pct": 1.25}), "breakdown_cost_pct"),
+    "skipped-images": (
+        replace(case(), images=1_281_167, skipped_images=37),
+        "37 of 1,281,167 images could not be decoded and were left out"),
     "shared-gpu": (replace(case(), neighbours=Neighbours(on_gpus=1)), "divided by the busy time"),
     "faster-together": (case(result={"slowdown": 0.9}), "0.90 times as long as alone"),
     "beyond-turns": (

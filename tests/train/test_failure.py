@@ -143,3 +143,12 @@ def test_our_own_errors_speak_for_themselves():
         "failed",
         "broken image a.jpg: the file is empty",
     )
+
+
+def test_a_worker_s_signal_is_told_though_torch_says_only_that_it_has_gone() -> None:
+    told = RuntimeError("DataLoader worker (pid(s) 7) exited unexpectedly")
+    told.__cause__ = RuntimeError("DataLoader worker (pid 7) is killed by signal: Killed")
+    assert classify(told) == (
+        "failed",
+        "RuntimeError: DataLoader worker (pid 7) is killed by signal: Killed",
+    )

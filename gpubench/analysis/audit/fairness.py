@@ -26,7 +26,9 @@ SCALED = ("gpus", "ranks", "batch_size")
 HOLES = ("failed", "timeout", "interrupted", "missing")
 VERSIONS = ("torch", "driver", "cuda")
 
-HARMLESS = frozenset({"breakdown", "compile-cache", "short-window", "dp", "dp-channels-last", "shared-gpu"})
+HARMLESS = frozenset(
+    {"breakdown", "compile-cache", "short-window", "dp", "dp-channels-last", "shared-gpu", "skipped-images"}
+)
 """Doubts that say what a row is, not that its figures may be wrong."""
 WORST = (
     "diverged", "stranger", "throttled", "spread", "other-load", "low-clock", "cpu-starved", "short-warmup",

@@ -18,14 +18,14 @@ import torch
 from PIL import Image
 from torchvision.io import ImageReadMode, decode_image, decode_jpeg
 
-from gpubench.datasets.square import BROKEN
+from gpubench.datasets import square
 from gpubench.errors import UnusableError
 
 # torchvision 0.29 announces that its decoders will move to a package of their own.
 warnings.filterwarnings("ignore", category=DeprecationWarning, module=r"torchvision\.io")
-# Pillow warns of half as many pixels as it refuses; such an image is large, and trained on.
-warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
 
+_BROKEN = (*square.BROKEN, RuntimeError)
+"""All that Pillow and torchvision raise for a file that is not, or not wholly, an image."""
 _JPEG = (b"\xff\xd8\xff",)
 _PNG = b"\x89PNG\r\n\x1a\n"
 _TORCHVISION = (b"\x89PNG", b"GIF8", b"RIFF")  # RIFF: WebP
@@ -59,11 +59,43 @@ def read(path: str, mode: ImageReadMode = ImageReadMode.RGB) -> torch.Tensor:
     """The image file at `path` as uint8 C × H × W. Raises UnusableError where it can't be read."""
     try:
         return decode(np.fromfile(path, np.uint8), mode)
-    except (*BROKEN, RuntimeError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        reason = re.sub(r"^\w+, \S+\.cpp:\d+, ", "", reason)  # where in torchvision's own source
-        reason = re.sub(r" <_io\.\w+ object at 0x[0-9a-f]+>", "", reason)  # what Pillow calls the file
-        raise UnusableError(f"broken image {path}: {reason}") from error
+    except _BROKEN as error:
+        raise UnusableError(
+            f"broken image {path}: {_reason(error)}; repair or remove it, or leave all such images out with "
+            "--bad-images skip"
+        ) from error
+
+
+def why_bad(path: str) -> str | None:
+    """Why an image can't be used, in a few words: None where it can be read here and copied by Pillow.
+
+    Every variant of a data set reads the same images, and some read copies of them. So what only one of the two refuses
+    is bad for both. Pillow comes first: it looks at an image's size before it takes memory for it, and where a PNG's
+    checksum is wrong it raises an error, which torchvision 0.29 answers with a SIGSEGV.
+    """
+    try:
+        square.opened(path, _SIDE)
+        decode(np.fromfile(path, np.uint8), ImageReadMode.RGB)
+    except square.BROKEN as error:
+        return square.reason_of(error)
+    except MemoryError:
+        raise UnusableError(_NO_MEMORY.format(path)) from None
+    except RuntimeError as error:
+        if "allocate memory" in str(error):  # the machine's fault, not the image's
+            raise UnusableError(_NO_MEMORY.format(path)) from None
+        return _reason(error)
+    return None
+
+
+_NO_MEMORY = "no memory is left to try the image {}: start again when less of it is used"
+_SIDE = 32
+"""Of the square that `why_bad` has Pillow make, in pixels. It is made fast, and of the whole file all the same."""
+
+
+def _reason(error: BaseException) -> str:
+    text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    text = re.sub(r"^\S+, \S+\.cpp:\d+, ", "", text)  # where in torchvision's own source
+    return re.sub(r" <_io\.\w+ object at 0x[0-9a-f]+>", "", text)  # what Pillow calls the file
 
 
 def decode(encoded: npt.NDArray[np.uint8], mode: ImageReadMode) -> torch.Tensor:

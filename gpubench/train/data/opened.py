@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Protocol
 
 import torch
@@ -111,7 +113,8 @@ def open_source(spec: DataSpec, split: str) -> Source:
     root = spec.root or ""
     limit = spec.train_images if split == "train" else None
     if spec.kind == "folder":
-        return FolderSource(folder.listing(root, split, limit), spec.channels)
+        without = json.loads(Path(spec.left_out).read_bytes()) if spec.left_out else ()
+        return FolderSource(folder.listing(root, split, limit, without), spec.channels)
     if spec.kind == "decoded":
         return decoded_source(root, split, limit)
     if spec.kind == "named":

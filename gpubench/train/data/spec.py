@@ -21,6 +21,8 @@ class DataSpec:
     """`folder`: image files; `decoded`: a memory map; `named`: torchvision's own; `none`: synthetic."""
     root: str | None = None
     """The folder or the memory map. Of a named data set: the folder that torchvision keeps it in."""
+    left_out: str | None = None
+    """A JSON list of paths, relative to `root`, of images that are left out; for `folder`."""
     name: str | None = None
     """Key of `catalog.NAMED_DATA`, for `named`."""
     input_size: int

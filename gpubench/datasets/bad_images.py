@@ -1,0 +1,130 @@
+"""Images that can't be used: every file of a folder is tried once, by what copies images and by what trains on them.
+
+The outcome is kept in the data home under a name that stands for the files as they are (paths, sizes, times of their
+last change) and for the decoders' versions: as long as nothing of that changes, nobody tries them again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from gpubench import litter
+from gpubench.datasets import folder
+from gpubench.datasets.home import data_home, ensure_writable
+from gpubench.datasets.pool import Progress, each
+from gpubench.errors import UnusableError
+
+VERSION = 1
+"""Goes up when the same file may be judged otherwise."""
+TRY = "gpubench.train.data.folder_source:why_bad"
+"""By name: it imports torch, which this process never does."""
+IMPORT_LIMIT_S = 300.0
+"""A worker's first answer comes after torch is imported, which can take minutes from a network file system."""
+
+
+@dataclass(frozen=True, slots=True)
+class BadImage:
+    """An image that is left out."""
+
+    path: str
+    """Relative to the folder."""
+    reason: str
+
+
+def look(root: Path, progress: Progress | None = None) -> tuple[BadImage, ...]:
+    """All bad images of the folder `root`, by path; tries every file unless that was done before.
+
+    Raises as `folder.everything` does; UnusableError where the outcome can't be kept, or a worker is killed.
+    """
+    odd: dict[str, str] = {}
+    told = [f"{VERSION} {_version('torchvision')} {_version('pillow')}"]
+    for path in folder.everything(root):
+        found = _stat(f"{root}/{path}")
+        if isinstance(found, str):
+            odd[path] = found
+        else:
+            told.append(f"{path}\0{found.st_size}\0{found.st_ctime_ns}")
+    key = hashlib.sha256("\n".join(told).encode(errors="surrogateescape")).hexdigest()[:16]
+    kept = data_home() / f"bad-images-{key}.json"
+    broken = _read(kept)
+    if broken is None:
+        ensure_writable(kept.parent)
+        files = [line.partition("\0")[0] for line in told[1:]]
+        broken = _try(root, files, progress)
+        _keep(kept, broken)
+    return tuple(BadImage(path, reason) for path, reason in sorted((odd | dict(broken)).items()))
+
+
+def _try(root: Path, files: list[str], progress: Progress | None) -> dict[str, str]:
+    """Path -> why it is bad."""
+    reasons = each(
+        TRY,
+        [f"{root}/{path}" for path in files],
+        shared={},
+        progress=progress,
+        crashed=lambda name: f"it crashes the decoder ({name})",
+        stall_s=IMPORT_LIMIT_S,
+        silent=True,  # the decoders' libraries have their say about each such file
+    )
+    return {path: reason for path, reason in zip(files, reasons, strict=True) if reason is not None}
+
+
+def _stat(path: str) -> os.stat_result | str:
+    """What is known of a file that can be opened, or why it can't be. Nothing is opened: a pipe would wait for ever."""
+    try:
+        found = os.stat(path)  # noqa: PTH116
+    except OSError as error:
+        if Path(path).is_symlink():
+            return f"a link to {os.readlink(path)}, which is not there"  # noqa: PTH115
+        return error.strerror or str(error)
+    if not stat.S_ISREG(found.st_mode):
+        return "not a file"
+    # Only where the mode leaves it open: asking costs as much as all the rest.
+    if not found.st_mode & stat.S_IROTH and not os.access(path, os.R_OK):
+        return "no permission"
+    return found
+
+
+@functools.cache
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def _read(kept: Path) -> Mapping[str, str] | None:
+    """The outcome that was kept; None where there is none, or something else lies there."""
+    try:
+        found = json.loads(kept.read_text(encoding="utf-8"))
+        return {str(path): str(reason) for path, reason in found["bad"].items()}
+    except (FileNotFoundError, NotADirectoryError, ValueError, TypeError, KeyError, AttributeError):
+        return None
+    except OSError as error:
+        raise UnusableError(
+            f"{kept} can't be read: {error.strerror}; set GPUBENCH_DATA to another folder"
+        ) from None
+
+
+def _keep(kept: Path, broken: Mapping[str, str]) -> None:
+    litter.remove_from_home(kept.parent, ".bad-images-")
+    aside = kept.with_name(f".{kept.name}.{os.uname().nodename}-{os.getpid()}.tmp")
+    try:
+        aside.write_text(json.dumps({"bad": broken}, indent=1) + "\n", encoding="utf-8")
+        aside.replace(kept)
+    except OSError as error:
+        raise UnusableError(
+            f"{kept} can't be written: {error.strerror}; free some room, or set GPUBENCH_DATA to a larger disk"
+        ) from None
+    finally:
+        with contextlib.suppress(OSError):
+            aside.unlink(missing_ok=True)

@@ -1,0 +1,310 @@
+"""Images that can't be used: found before anything trains, by what would read them; the others are the data."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import struct
+import subprocess
+import sys
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from photo_trees import save_photo
+
+from gpubench.datasets import bad_images, decoded, folder, pool, resize
+from gpubench.errors import UnusableError, UsageError
+from gpubench.experiment.experiment import Options, parse, to_toml, with_options
+from gpubench.runner import left_out
+
+SEED = random.Random(7)
+
+
+def chunk(name: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+
+def png(width: int, height: int, depth: int, colour: int, packed: bytes) -> bytes:
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0))
+    return b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT", packed) + chunk(b"IEND", b"")
+
+
+def bomb() -> bytes:
+    """60,000 × 60,000 black pixels of one bit in half a megabyte: 11 GB once they are RGB."""
+    row = b"\0" * (1 + 60_000 // 8)
+    press = zlib.compressobj(9)
+    return png(
+        60_000, 60_000, 1, 0, b"".join([press.compress(row * 6000) for _ in range(10)] + [press.flush()])
+    )
+
+
+def damaged_png() -> bytes:
+    """One byte of its pixels is another: torchvision's decoder ends the process for it."""
+    rows = b"".join(b"\0" + SEED.randbytes(150) for _ in range(50))
+    whole = bytearray(png(50, 50, 8, 2, zlib.compress(rows)))
+    whole[len(whole) // 2] ^= 0xFF
+    return bytes(whole)
+
+
+def deep_png() -> bytes:
+    rows = b"".join(b"\0" + SEED.randbytes(60) for _ in range(10))
+    return png(10, 10, 16, 2, zlib.compress(rows))
+
+
+@pytest.fixture(scope="module")
+def home_of_all(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    home = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GPUBENCH_DATA", str(home))
+        yield home
+
+
+@pytest.fixture(autouse=True)
+def home(home_of_all: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """In place of the fixture of this name for the whole folder: what was tried stays tried from test to test."""
+    monkeypatch.setenv("GPUBENCH_DATA", str(home_of_all))
+    return home_of_all
+
+
+BAD = {
+    "train/ant/bomb.png": "exceeds limit",
+    "train/ant/cut.jpg": "runcated",
+    "train/ant/damaged.png": "broken",
+    "train/ant/dead.jpg": "a link to nowhere.jpg, which is not there",
+    "train/ant/empty.jpg": "not an image",
+    "train/ant/pipe.jpg": "not a file",
+    "train/ant/text.jpg": "not an image",
+    "val/bee/x\udcff\n.jpg": "not an image",
+}
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with all kinds of bad images, and with strange ones that are well."""
+    root = tmp_path_factory.mktemp("tree")
+    for split, count in (("train", 6), ("val", 2)):
+        for name in ("ant", "bee"):
+            for k in range(count):
+                save_photo(root / split / name / f"{k}.jpg", k)
+    ant = root / "train" / "ant"
+    whole = (ant / "0.jpg").read_bytes()
+    (ant / "cut.jpg").write_bytes(whole[: len(whole) // 2])
+    (ant / "empty.jpg").touch()
+    (ant / "text.jpg").write_text("no image")
+    (ant / "dead.jpg").symlink_to("nowhere.jpg")
+    os.mkfifo(ant / "pipe.jpg")
+    (ant / "bomb.png").write_bytes(bomb())
+    (ant / "damaged.png").write_bytes(damaged_png())
+    (root / "val" / "bee" / "x\udcff\n.jpg").write_text("no image")
+    save_photo(ant / "folder.jpg" / "inside.jpg", 9)
+    (ant / "deep.png").write_bytes(deep_png())
+    from PIL import Image
+
+    Image.open(ant / "0.jpg").convert("CMYK").save(ant / "cmyk.jpg")
+    (ant / "trailing.jpg").write_bytes(whole + b"whatever a camera leaves there")
+    return root
+
+
+@pytest.fixture(scope="module")
+def found(tree: Path, home_of_all: Path) -> tuple[bad_images.BadImage, ...]:  # noqa: ARG001 - it keeps the outcome
+    return bad_images.look(tree)
+
+
+@pytest.fixture
+def without(found: tuple[bad_images.BadImage, ...]) -> list[str]:
+    return [one.path for one in found]
+
+
+def test_all_that_can_not_be_used_is_found_with_its_reason(found: tuple[bad_images.BadImage, ...]) -> None:
+    assert [one.path for one in found] == list(BAD)
+    for one in found:
+        assert BAD[one.path] in one.reason
+
+
+def test_a_second_look_tries_nothing(
+    tree: Path, found: tuple[bad_images.BadImage, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bad_images, "TRY", "builtins:no_such_function")
+    assert bad_images.look(tree) == found
+
+
+@pytest.mark.parametrize("what", ["mended", "touched", "added", "decoder"])
+def test_what_has_changed_is_tried_again(
+    tree: Path,
+    found: tuple[bad_images.BadImage, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    what: str,
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(tree, copy, symlinks=True, ignore=shutil.ignore_patterns("pipe.jpg"))
+    ant = copy / "train" / "ant"
+    monkeypatch.setattr(bad_images, "TRY", "posixpath:basename")  # every file is bad, and that is soon found
+    assert len(bad_images.look(copy)) > len(found)
+    monkeypatch.setattr(bad_images, "TRY", "fnmatch:filter")
+    assert len(bad_images.look(copy)) > len(found), "nothing has changed"
+    if what == "mended":  # of the same size
+        (ant / "text.jpg").write_bytes((ant / "text.jpg").read_bytes()[::-1])
+    elif what == "touched":
+        (ant / "0.jpg").touch()
+    elif what == "added":
+        save_photo(ant / "new.jpg", 99)
+    else:
+        monkeypatch.setattr(bad_images, "_version", lambda package: f"{package} 99")
+    with pytest.raises(TypeError):  # it was called, and wants another argument
+        bad_images.look(copy)
+
+
+def test_what_may_not_be_read_is_bad_for_who_may_not(tmp_path: Path) -> None:
+    """Root may read everything, so somebody else looks."""
+    save_photo(tmp_path / "tree" / "ant" / "0.jpg", 0)
+    save_photo(tmp_path / "tree" / "ant" / "1.jpg", 1)
+    for path in (*tmp_path.parents, tmp_path):
+        if path.stat().st_uid == os.getuid() and path != Path("/"):
+            path.chmod(path.stat().st_mode | 0o755)
+    (tmp_path / "tree" / "ant" / "1.jpg").chmod(0)
+    code = (
+        "import os, sys\nfrom pathlib import Path\nfrom gpubench.datasets import bad_images\n"
+        "if os.getuid() == 0: os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
+        "bad_images._try = lambda *_: {}\nbad_images._keep = bad_images.ensure_writable = lambda *_: None\n"
+        "print(bad_images.look(Path(sys.argv[1])))"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "tree")],
+        env={**os.environ, "GPUBENCH_DATA": str(tmp_path / "none")},
+        capture_output=True,
+        text=True,
+    )
+    assert out.stdout == "(BadImage(path='ant/1.jpg', reason='no permission'),)\n", out.stderr
+
+
+def test_the_data_are_those_of_a_copy_from_which_the_bad_images_were_deleted(
+    tree: Path, without: list[str], tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(tree, copy, symlinks=True, ignore=lambda _, names: [n for n in names if n == "pipe.jpg"])
+    for path in without:
+        (copy / path).unlink(missing_ok=True)
+    clean, skipped = folder.scan(copy), folder.scan(tree, without)
+    assert clean.fingerprint == skipped.fingerprint
+    assert (clean.skipped_images, skipped.skipped_images) == (0, len(BAD))
+    assert (skipped.train_images, skipped.val_images) == (clean.train_images, clean.val_images) == (16, 4)
+    for split in ("train", "val"):
+        listed = [(p.removeprefix(f"{tree}/"), k) for p, k in folder.listing(tree, split, without=without)]
+        assert listed == [(p.removeprefix(f"{copy}/"), k) for p, k in folder.listing(copy, split)]
+
+
+def test_a_clean_folder_is_the_same_data_whether_or_not_bad_images_are_left_out(flat: Path) -> None:
+    assert folder.scan(flat, []) == folder.scan(flat)
+    assert folder.scan(flat).skipped_images == 0
+
+
+def test_images_are_held_out_as_if_the_bad_ones_were_not_there(flat: Path) -> None:
+    (flat / "ant" / "0000.jpg").touch()  # the first by name: all others would move up
+    held_out = [Path(path).name for path, _ in folder.listing(flat, "val", without=["ant/0000.jpg"])]
+    assert held_out == ["009.jpg", "019.jpg", "009.jpg"]
+
+
+def test_a_class_of_which_nothing_is_left_is_one_line(flat: Path) -> None:
+    cats = [f"cat/{path.name}" for path in sorted((flat / "cat").iterdir())]
+    with pytest.raises(UsageError) as caught:
+        folder.scan(flat, cats)
+    assert str(caught.value) == (
+        f"no image is left of the class {flat}/cat: all 3 can't be decoded (the first is {flat}/cat/000.png); "
+        "repair them, or remove that folder"
+    )
+    assert folder.scan(flat, cats[1:]).num_classes == 3
+
+
+def test_copies_lack_the_bad_images(tree: Path, without: list[str], tmp_path: Path) -> None:
+    resized = resize.resize(tree, tmp_path / "small", size=8, without=without)
+    assert (resized.train_images, resized.val_images) == (16, 4)
+    arrays = decoded.decode(tree, tmp_path / "arrays", size=8, without=without)
+    assert [len(decoded.open_decoded(arrays, split)[1]) for split in ("train", "val")] == [16, 4]
+    assert decoded.is_complete(arrays)
+
+
+def test_a_folder_of_gpubench_s_own_is_tried_too_and_keeps_its_size(flat: Path, tmp_path: Path) -> None:
+    made = resize.resize(flat, tmp_path / "small", size=8)
+    (tmp_path / "small" / "train" / "ant" / "001.jpg").write_bytes(b"damaged")
+    facts = folder.scan(tmp_path / "small", ["train/ant/001.jpg"])
+    assert (facts.size, facts.skipped_images, facts.train_images) == (8, 1, made.train_images - 1)
+    assert facts.fingerprint != made.fingerprint
+
+
+def test_the_outcome_is_written_whole_and_one_that_is_damaged_is_made_again(flat: Path, home: Path) -> None:
+    before = set(home.iterdir())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bad_images, "TRY", "posixpath:basename")
+        first = bad_images.look(flat)
+        (kept,) = set(home.iterdir()) - before
+        kept.write_text(kept.read_text()[:-20])
+        assert bad_images.look(flat) == first
+        assert set(home.iterdir()) - before == {kept}, "and nothing else is left there"
+
+
+def test_a_home_without_room_is_one_line(flat: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPUBENCH_DATA", "/dev/full/nowhere")
+    with pytest.raises(UnusableError, match="set GPUBENCH_DATA to a folder with room"):
+        bad_images.look(flat)
+
+
+# ---- the pool ----
+
+
+def test_a_task_that_crashes_its_worker_is_told_apart_from_the_others() -> None:
+    tasks = [f"import os; {'os.abort()' if k in (1, 5) else ''}" for k in range(40)]
+    results = pool.each(
+        "builtins:exec", tasks, shared={}, processes=2, crashed=lambda name: name, silent=True
+    )
+    assert results == ["SIGABRT" if k in (1, 5) else None for k in range(40)]
+
+
+def test_a_worker_that_is_killed_by_others_is_no_verdict_on_its_task() -> None:
+    tasks = ["import os, signal; os.kill(os.getpid(), signal.SIGKILL)"]
+    with pytest.raises(UnusableError, match="was killed"):
+        pool.each("builtins:exec", tasks, shared={}, crashed=lambda name: name)
+
+
+def test_a_target_that_can_not_be_imported_is_one_line() -> None:
+    with pytest.raises(UnusableError, match="no_such_module can't be imported"):
+        pool.each("no_such_module:work", [1], shared={}, processes=1)
+
+
+# ---- how it is asked for and told ----
+
+
+def test_the_policy_is_of_the_experiment_and_the_command_line_beats_it() -> None:
+    file = parse('name = "x"\n[run]\nbad_images = "skip"\n', "x.toml")
+    assert file.bad_images == "skip"
+    assert parse(to_toml(file, {}), "again").bad_images == "skip"
+    assert with_options(file, Options()).bad_images == "skip"
+    assert with_options(file, Options(bad_images="fail")).bad_images == "fail"
+    plain = parse('name = "x"\n', "x.toml")
+    assert plain.bad_images == "fail"
+    assert "bad_images" not in to_toml(plain, {}), "earlier versions read the plan, too"
+    assert with_options(plain, Options(bad_images="skip")).bad_images == "skip"
+    for wrong in ('"drop"', "true", '""'):
+        with pytest.raises(UsageError, match="bad_images"):
+            parse(f'name = "x"\n[run]\nbad_images = {wrong}\n', "x.toml")
+
+
+def test_the_first_twenty_are_named_and_a_file_names_all(tmp_path: Path) -> None:
+    bad = [bad_images.BadImage(f"a/{k:02}.jpg", "not an image") for k in range(37)]
+    told = left_out.lines(bad, 1_281_130, tmp_path, tmp_path / "all.txt")
+    assert told[0] == (
+        f"37 of 1,281,167 images in {tmp_path} can't be used and are left out (--bad-images skip):"
+    )
+    assert told[1:-1] == [f"  a/{k:02}.jpg: not an image" for k in range(20)]
+    assert told[-1] == f"  and 17 more; {tmp_path / 'all.txt'} names them all"
+    assert left_out.lines(bad[:20], 1, tmp_path, None)[-1].startswith("  a/19.jpg")
+    assert left_out.lines([], 1, tmp_path, None) == []
+    assert left_out.listed(bad[:2]) == "a/00.jpg\tnot an image\na/01.jpg\tnot an image\n"
+
+
+def test_a_name_of_any_bytes_is_one_line() -> None:
+    (line,) = left_out.listed([bad_images.BadImage("a\udcff\n\t\x1b[2J\u202eü.jpg", "r")]).splitlines()
+    assert line == "a\\xff\\n\\t\\x1b[2J\\u202eü.jpg\tr"

@@ -1,0 +1,81 @@
+"""What stays is readable for whom the umask lets read; what is temporary is this user's alone."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from gpubench.datasets import bad_images, decoded, resize
+from gpubench.launch import leader, shared_memory
+from gpubench.runner.scratch import scratch_folder
+from gpubench.store import Results, write_whole
+
+
+@pytest.fixture(params=[0o022, 0o077, 0o002], ids=["022", "077", "002"])
+def umask(request: pytest.FixtureRequest) -> Iterator[int]:
+    before = os.umask(request.param)
+    yield request.param
+    os.umask(before)
+
+
+def modes(folder: Path) -> dict[str, int]:
+    """Of `folder` and all that is in it."""
+    return {str(p.relative_to(folder)): stat.S_IMODE(p.stat().st_mode) for p in (folder, *folder.rglob("*"))}
+
+
+def by_umask(folder: Path, umask: int) -> None:
+    """Everything has the rights that the umask leaves."""
+    found = modes(folder)
+    wanted = {name: (0o777 if (folder / name).is_dir() else 0o666) & ~umask for name in found}
+    assert len(found) > 1
+    assert found == wanted
+
+
+def test_results_and_their_lock_have_the_umask_s_rights(tmp_path: Path, umask: int) -> None:
+    results = Results(tmp_path / "results")
+    results.create()
+    with results.locked():
+        write_whole(results.part("records", "t0123456789ab", 1, "json"), "{}\n")
+        results.write_table("trials.csv", "a\n")
+        results.write_table("trials.csv", "b\n")  # in place of an older one
+        pid = os.fork()
+        if pid == 0:  # the log of a trial, as its processes open it
+            leader.redirect(results.folder / "trial.log")
+            os._exit(0)
+        os.waitpid(pid, 0)
+        by_umask(results.folder, umask)
+
+
+def test_images_that_are_made_and_what_is_known_of_them_too(
+    tmp_path: Path, umask: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPUBENCH_DATA", str(tmp_path / "home"))
+    monkeypatch.setattr(bad_images, "TRY", "posixpath:basename")
+    for k in range(11):
+        (tmp_path / "photos" / "ant").mkdir(parents=True, exist_ok=True)
+        Image.fromarray(np.zeros((9, 9, 3), np.uint8)).save(tmp_path / "photos" / "ant" / f"{k:02}.png")
+    bad_images.look(tmp_path / "photos")
+    resize.resize(tmp_path / "photos", size=8, processes=1)
+    decoded.decode(tmp_path / "photos", size=8, processes=1)
+    by_umask(tmp_path / "home", umask)
+
+
+def test_a_trial_s_temporary_files_are_nobody_else_s(umask: int) -> None:  # noqa: ARG001 - under each of them
+    with scratch_folder() as folder:
+        (folder / "0").mkdir()
+        pid = os.fork()
+        if pid == 0:  # a leader, and one of its ranks
+            shared_memory.note_forks(folder / "0")
+            rank = os.fork()
+            if rank:
+                os.waitpid(rank, 0)
+            os._exit(0)
+        os.waitpid(pid, 0)
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        assert stat.S_IMODE((folder / "0" / shared_memory.NOTES).stat().st_mode) == 0o600
