@@ -24,7 +24,7 @@ def read_regular(path: Path) -> bytes:
         if path.is_symlink():
             raise OSError(errno.ENOENT, "a link to a file that is not there", os.fspath(path)) from None
         raise
-    with open(descriptor, "rb") as file:
+    with os.fdopen(descriptor, "rb") as file:
         found = os.fstat(descriptor)
         if stat.S_ISDIR(found.st_mode):
             raise OSError(errno.EISDIR, "a folder", os.fspath(path))

@@ -11,4 +11,4 @@ _WIDE = Context(prec=400)
 def half_up(value: float, digits: int = 0) -> Decimal:
     """`value` with so many digits after the point: 20.5 becomes 21, 6.25 becomes 6.3; never -0. Must be finite."""
     rounded = Decimal(str(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP, _WIDE)
-    return rounded if rounded else abs(rounded)  # takes the sign off -0.0
+    return rounded or abs(rounded)  # takes the sign off -0.0

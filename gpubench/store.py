@@ -158,7 +158,11 @@ class Results:
     def next_attempt(self, *ids: str) -> int:
         """The number of the next attempt at a unit, counting from 1. `ids`: its own, and those of its jobs."""
         taken = [0]
-        for kind in ("records", "logs", "samples"):  # whatever lies there under a number, damaged or not, keeps it
+        for kind in (
+            "records",
+            "logs",
+            "samples",
+        ):  # whatever lies there under a number, damaged or not, keeps it
             for one in ids:
                 for path in (self.folder / kind / one[1:3]).glob(f"{one}-*"):
                     number = path.stem.rpartition("-")[2]
@@ -212,12 +216,6 @@ class Results:
         """Writes one of the folder's tables."""
         write_whole(self.folder / name, text)
 
-    def write_rows(self, rows: Sequence[Mapping[str, Any]], records: Sequence[Record]) -> None:
-        """trials.csv and epochs.csv."""
-        names = [column.name for column in COLUMNS]
-        self.write_table("trials.csv", _csv(names, ([r.get(n) for n in names] for r in rows)))
-        self.write_table("epochs.csv", _csv([c.name for c in EPOCH_COLUMNS], _epoch_rows(records)))
-
 
 _STARTED_AT = re.compile(rb'"started_at": "([^"]*)"')
 
@@ -240,6 +238,17 @@ def _listed(folder: Path, tell: Tell) -> list[Path]:
         if folder.is_symlink() or not isinstance(error, FileNotFoundError):
             tell(f"{folder} is left out: it can't be read ({error.strerror})")
         return []
+
+
+def trials_csv(rows: Iterable[Mapping[str, Any]]) -> str:
+    """The text of trials.csv."""
+    names = [column.name for column in COLUMNS]
+    return _csv(names, ([row.get(name) for name in names] for row in rows))
+
+
+def epochs_csv(records: Iterable[Record]) -> str:
+    """The text of epochs.csv."""
+    return _csv([column.name for column in EPOCH_COLUMNS], _epoch_rows(records))
 
 
 def _epoch_rows(records: Iterable[Record]) -> Iterator[list[Any]]:

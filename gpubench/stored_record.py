@@ -6,7 +6,15 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self, get_type_hints
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    create_model,
+    model_validator,
+)
 
 from gpubench import trial
 from gpubench.datasets.facts import DataFacts
@@ -42,7 +50,7 @@ def read(path: Path) -> list[Record]:
         raise DamagedError(f"can't be read ({error.strerror})") from None
     try:
         if path.name.startswith("g"):
-            _GroupShape.model_validate_json(text, strict=True)
+            _GROUP_SHAPE.model_validate_json(text, strict=True)
             group = GroupRecord.model_validate_json(text)
             unit_id, number, jobs = group.group_id, group.attempt, group.jobs
         else:
@@ -61,7 +69,9 @@ def _reason(error: ValidationError) -> str:
     errors = error.errors(include_url=False)
     for one in errors:
         if one["loc"][-1:] == ("schema_version",) and one["type"] == "less_than_equal":
-            return f"was written by a newer gpubench (schema_version {one['input']}); update gpubench to read it"
+            return (
+                f"was written by a newer gpubench (schema_version {one['input']}); update gpubench to read it"
+            )
     first = errors[0]
     if first["type"] == "json_invalid":
         return "is not JSON (half written?)"
@@ -73,7 +83,7 @@ def _reason(error: ValidationError) -> str:
 
 
 class _Part(BaseModel):
-    """Values by name, all of which may be absent or null. Names of other versions are let through: nobody reads them."""
+    """Values by name, each absent or null if need be. Names of other versions are let through: nobody reads them."""
 
     model_config = ConfigDict(extra="allow", protected_namespaces=())
 
@@ -175,11 +185,7 @@ _SHAPE = create_model(
 """A record as it may be stored. Only looked at: what is told is the Record, whose values stay as they were written."""
 
 
-class _GroupShape(GroupRecord):
-    schema_version: _Version = RECORD_SCHEMA
-    attempt: _Attempt
-    jobs: Annotated[list[_SHAPE], Field(min_length=1)]  # type: ignore[valid-type]
-
+class _Group(GroupRecord):
     @model_validator(mode="after")
     def _are_of_one_group(self) -> Self:
         for job in self.jobs:
@@ -188,3 +194,12 @@ class _GroupShape(GroupRecord):
             if job.group is None or job.job is None:
                 raise ValueError("a job has no name")
         return self
+
+
+_GROUP_SHAPE = create_model(
+    "_GroupShape",
+    __base__=_Group,
+    schema_version=(_Version, RECORD_SCHEMA),
+    attempt=(_Attempt, ...),
+    jobs=(Annotated[list[_SHAPE], Field(min_length=1)], ...),
+)

@@ -69,7 +69,7 @@ def _records(folders: Sequence[Path]) -> list[list[Record]]:
     for folder in folders:
         if not folder.is_dir():
             raise UnusableError(f"{folder} is not a results folder")
-    return [Results(folder).records() for folder in folders or command.all_results()]
+    return [Results(folder).records(command.complain) for folder in folders or command.all_results()]
 
 
 def _device(options: Options) -> str | None:
