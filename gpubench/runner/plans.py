@@ -162,7 +162,7 @@ def _read(path: Path) -> StoredPlan:
     text = _text(path)
     resolved = _resolved(text)
     facts = _facts(resolved)
-    experiment = experiments.parse(text, str(path))
+    experiment = experiments.parse(text, "its experiment")
     sources = Stored(facts.data, facts.models)
     return StoredPlan(
         name=path.name,
