@@ -22,7 +22,7 @@ def read_regular(path: Path) -> bytes:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     except FileNotFoundError:
         if path.is_symlink():
-            raise OSError(errno.ENOENT, "a link to a file that is not there", os.fspath(path)) from None
+            raise OSError(errno.ENOLINK, "a link to a file that is not there", os.fspath(path)) from None
         raise
     with os.fdopen(descriptor, "rb") as file:
         found = os.fstat(descriptor)

@@ -35,6 +35,10 @@ MOST_ATTEMPTS = 1_000_000
 """Nobody makes more at one unit: a larger number has been damaged."""
 
 
+LONGEST = 250
+"""Signs of a reason: it may quote the file."""
+
+
 class DamagedError(Exception):
     """A record that can't be used. The message says why, in a few words that follow the file's name."""
 
@@ -58,7 +62,7 @@ def read(path: Path) -> list[Record]:
             record = Record.model_validate_json(text)
             unit_id, number, jobs = record.trial_id, record.attempt, [record]
     except ValidationError as error:
-        raise DamagedError(_reason(error)) from None
+        raise DamagedError(" ".join(_reason(error).split())[:LONGEST]) from None
     if path.name != (name := f"{unit_id}-{number}.json"):
         raise DamagedError(f"says that it is {name[:100]}")
     return jobs
@@ -69,9 +73,8 @@ def _reason(error: ValidationError) -> str:
     errors = error.errors(include_url=False)
     for one in errors:
         if one["loc"][-1:] == ("schema_version",) and one["type"] == "less_than_equal":
-            return (
-                f"was written by a newer gpubench (schema_version {one['input']}); update gpubench to read it"
-            )
+            version = str(one["input"])[:20]
+            return f"was written by a newer gpubench (schema_version {version}); update gpubench to read it"
     first = errors[0]
     if first["type"] == "json_invalid":
         return "is not JSON (half written?)"
