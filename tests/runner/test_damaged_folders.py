@@ -6,23 +6,25 @@ import contextlib
 import csv
 import io
 import json
-import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from benches import Heard, sweep_of
 from damaged import FILES, PLANS, RECORDS, Damage, changed
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from scripted import Scripted
 
 from gpubench import cli, environment
 from gpubench.errors import UnusableError
 from gpubench.experiment.experiment import load
+from gpubench.launch.client import ForkServer
 from gpubench.runner import command
 from gpubench.runner.plans import last_use
 from gpubench.runner.sources import Disk
@@ -351,26 +353,24 @@ def test_a_dangling_link_is_no_place_for_a_record(place: Home) -> None:
     assert samples.read_bytes() == before, "looked at before anything is written"
 
 
-def test_a_real_sweep_among_damaged_files_measures_what_they_left_open(place: Home) -> None:
+def test_a_real_sweep_among_damaged_files_measures_what_they_left_open(
+    place: Home, server: ForkServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "ForkServer", lambda: server)
+    monkeypatch.setattr(server, "close", lambda: None)  # other tests go on with it
     path, plan = place.record(16), place.plan("other")
     damage(path, FILES["fifo"])
     damage(plan, FILES["not-utf8"])
     damage(place.group(), RECORDS["newer"])
     (place.folder / "table.csv").unlink()
     (place.folder / "table.csv").mkdir()
-    ended = subprocess.run(
-        [sys.executable, "-m", "gpubench", "sweep", place.good, "--out", place.folder],
-        capture_output=True, text=True, timeout=120, check=False, env={**os.environ, "COLUMNS": "300"},
-    )  # fmt: skip
-    assert ended.returncode == 4, ended.stderr
+    ended = gpubench("sweep", place.good, "--out", place.folder)
+    assert ended.code == 4, ended.err
     for name in (path.name, plan.name, place.group().name):
-        assert ended.stderr.count(f"{name} is left out") == 1
-    assert "Traceback" not in ended.stderr
-    assert ended.stderr.splitlines()[-1].startswith(
-        f"gpubench: {place.folder / 'table.csv'} can't be written"
-    )
-    assert "[1/2]" in ended.stderr
-    assert "[2/2]" not in ended.stderr, "the other one is done"
+        assert ended.err.count(f"{name} is left out") == 1
+    assert ended.err.splitlines()[-1].startswith(f"gpubench: {place.folder / 'table.csv'} can't be written")
+    assert "[1/2]" in ended.err
+    assert "[2/2]" not in ended.err, "the other one is done"
     records = Results(place.folder).records(lambda _: None)
     assert [r.attempt for r in records if r.trial["batch_size"] == 16] == [2]
     with (place.folder / "trials.csv").open() as file:
@@ -460,3 +460,64 @@ def test_a_resource_that_only_a_newer_version_watches_is_left_out(place: Home) -
     assert (found.code, found.err) == (0, "")
     assert "moonlight" not in found.out
     assert "the CPUs were full together" in found.out
+
+
+# ---- what is read can be told ----
+
+FIGURES = st.sampled_from([None, 0, 1, 3, 64, 10**9, 10**15, 1e-9, 0.5, 1e12, -1.0, True, False])
+WORDS = st.sampled_from(
+    [
+        "",
+        "x",
+        "oom",
+        "failed",
+        "skipped",
+        "timeout",
+        "+",
+        "=1",
+        "a\nb",
+        "\x1b[31m",
+        "cuda",
+        "ddp",
+        "dp",
+        "\u202e",
+        None,
+    ]
+)
+PARTS = st.sampled_from([[], [None], {}, {"a": 1}, None, 0, "x"])
+
+
+def places(held: Any, way: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The way to every value in a record."""
+    inside = held.items() if isinstance(held, dict) else enumerate(held[:3]) if isinstance(held, list) else ()
+    return [way] * bool(way) + [one for key, value in inside for one in places(value, (*way, key))]
+
+
+@given(data=st.data(), of_group=st.booleans())
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_the_reader_lets_through_can_be_told(
+    place: Home, data: st.DataObject, of_group: bool
+) -> None:
+    """Other values of the same kind, two places at once: no table, no audit and no prediction breaks off."""
+    path = place.group() if of_group else place.record(64)
+    text = path.read_text()
+    stored = json.loads(text)
+    for _ in range(2):
+        *way, last = data.draw(st.sampled_from(places(stored)))
+        held = stored
+        for key in way:
+            held = held[key]
+        kind = (
+            FIGURES
+            if isinstance(held[last], (int, float))
+            else WORDS
+            if isinstance(held[last], str)
+            else PARTS
+        )
+        held[last] = data.draw(kind)
+    try:
+        path.write_text(json.dumps(stored))
+        for name in ("markdown", "audit of rules", "predict", "sources"):
+            assert gpubench(*COMMANDS[name](place)).code == 0
+    finally:
+        path.write_text(text)
