@@ -240,7 +240,7 @@ def test_the_newest_folder_is_found_among_damaged_ones(ruined: Home, measured: H
 @pytest.mark.parametrize("kind", ["number", "stored_at"])
 def test_a_plans_stamp_beyond_all_bounds_counts_as_none(place: Home, kind: str) -> None:
     path = place.plan("other")
-    new = {"number": "9" * 400, "stored_at": '"0001-01-01T00:00:00+00:00"'}[kind]
+    new = {"number": "9" * 400, "stored_at": '"0001-01-01T00:00:00+10:00"'}[kind]
     path.write_text(re.sub(rf"{kind} = .*", f"{kind} = {new}", path.read_text()))
     assert last_use(Results(place.folder)) > "2"
     assert gpubench("table", place.folder).err == ""
