@@ -143,7 +143,7 @@ class _Together(_Part):
     no_prediction: str | None = None
     undecidable: str | None = None
     gain_range: tuple[Signed, Signed] | None = None
-    solos: list[_Solo] | None = None
+    solos: list[_Solo | None] | None = None
     resources: list[_Resource] | None = None
 
 

@@ -37,7 +37,11 @@ JOBS = [
             "group": "two",
             "job": f"{n} of 2",
             "group_id": "g0123456789a",
-            "together": {"jobs": 2, "gain_range": [0.1, 0.2], "solos": [{"trial_id": "t0", "attempt": 1}]},
+            "together": {
+                "jobs": 2,
+                "gain_range": [0.1, 0.2],
+                "solos": [{"trial_id": "t0", "attempt": 1}, None],
+            },
         }
     )
     for n in (1, 2)
