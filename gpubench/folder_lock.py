@@ -21,6 +21,7 @@ from typing import Any, Literal
 
 from gpubench.errors import UnusableError
 from gpubench.linux import pid_namespace
+from gpubench.regular_file import read_regular
 
 HEARTBEAT_S = 30.0
 """How often a holder shows that it is alive."""
@@ -193,7 +194,7 @@ class FolderLock:
     def _look(self) -> _Seen | None:
         """What stands there now; None where there is no lock."""
         try:
-            text = self._path.read_text(encoding="utf-8", errors="replace")
+            text = read_regular(self._path).decode("utf-8", errors="replace")
             beat_ns = self._path.stat().st_mtime_ns
         except FileNotFoundError:
             return None
@@ -273,7 +274,7 @@ class _Seen:
         try:
             told: Any = json.loads(self.text)
             found = {field.name: told[field.name] for field in fields(Holder)}
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return None
         return Holder(**found)
 
@@ -283,7 +284,7 @@ class _Seen:
         try:
             told = json.loads(self.text)
             return f"process {told['pid']} on {told['host']}"
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return "a sweep that left no name"
 
 

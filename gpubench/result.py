@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -23,6 +23,23 @@ FINAL: frozenset[str] = frozenset({"ok", "oom"})
 """Endings that a later sweep never repeats unasked."""
 
 
+HUGE = 1e15
+"""No figure is larger: one that is has been damaged, and would overflow where figures are multiplied."""
+
+# What columns hold. Stored records are checked against it (`stored_record.py`); any column may be empty besides.
+Text = str
+Amount = Annotated[float, Field(ge=0, le=HUGE)]
+Above0 = Annotated[float, Field(ge=1e-9, le=HUGE)]
+"""What others are divided by."""
+Signed = Annotated[float, Field(ge=-HUGE, le=HUGE)]
+Loss = Annotated[float, Field(ge=-1e39, le=1e39)]
+"""Of a training that diverges: as large as a 32-bit float."""
+Count = Annotated[int, Field(ge=0, le=int(HUGE))]
+Count1 = Annotated[int, Field(ge=1, le=int(HUGE))]
+Devices = Annotated[int, Field(ge=0, le=1 << 16)]
+"""Few enough to be gone through one by one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """One column of trials.csv."""
@@ -35,6 +52,14 @@ class Column:
     """How a table for people names it; the name itself where empty."""
     digits: int | None = None
     """Digits after the point in a table for people; None: as it is."""
+    kind: Any = None
+    """What a stored value must be; None: an Amount where there is a unit, else Text. Fields of a trial have theirs in
+    `trial.Trial`."""
+
+    @property
+    def holds(self) -> Any:
+        """The type of a stored value, for pydantic."""
+        return self.kind or trial_module.TYPES.get(self.name) or (Amount if self.unit else Text)
 
 
 IDENTITY: tuple[Column, ...] = (
@@ -89,51 +114,71 @@ TRIAL: tuple[Column, ...] = (
 )
 
 MEASURED: tuple[Column, ...] = (
-    Column("epoch_time_s", "s", "median over measured epochs, loading included", "epoch time s", 2),
+    Column(
+        "epoch_time_s", "s", "median over measured epochs, loading included", "epoch time s", 2, kind=Above0
+    ),
     Column(
         "epoch_time_iqr_s", "s", "interquartile range of the same, from three measured epochs on", "IQR s", 2
     ),
-    Column("epochs_measured", "", "how many epochs the median is of", "epochs"),
+    Column("epochs_measured", "", "how many epochs the median is of", "epochs", kind=Count),
     Column("epoch_time_source", "", "measured, or extrapolated from `steps`", "source"),
-    Column("images_per_s", "images/s", "images_per_epoch / epoch_time_s", "images/s", 0),
-    Column("images_per_epoch", "images", "full batches only", "images"),
-    Column("step_time_ms_p50", "ms", "median time between ends of steps", "step ms p50", 1),
-    Column("step_time_ms_p95", "ms", "95th percentile of the same", "step ms p95", 1),
+    Column("images_per_s", "images/s", "images_per_epoch / epoch_time_s", "images/s", 0, kind=Above0),
+    Column("images_per_epoch", "images", "full batches only", "images", kind=Count1),
+    Column("step_time_ms_p50", "ms", "median time between ends of steps", "step ms p50", 1, kind=Signed),
+    Column("step_time_ms_p95", "ms", "95th percentile of the same", "step ms p95", 1, kind=Signed),
     Column(
         "first_batch_s",
         "s",
         "from iter(loader) to the first batch, median over measured epochs",
         "first batch s",
         2,
+        kind=Signed,
     ),
     Column(
-        "data_wait_pct", "%", "share of the epoch in which the device starved for a batch", "data wait %", 1
+        "data_wait_pct",
+        "%",
+        "share of the epoch in which the device starved for a batch",
+        "data wait %",
+        1,
+        kind=Signed,
     ),
-    Column("copy_ms", "ms", "of a step: batch to the device, its transforms there", "copy ms", 2),
+    Column(
+        "copy_ms", "ms", "of a step: batch to the device, its transforms there", "copy ms", 2, kind=Signed
+    ),
     Column(
         "forward_ms",
         "ms",
         "of a step: forward pass and loss, DDP's copy of buffers included",
         "forward ms",
         2,
+        kind=Signed,
     ),
-    Column("backward_ms", "ms", "of a step: backward pass, less `comm_ms`", "backward ms", 2),
+    Column("backward_ms", "ms", "of a step: backward pass, less `comm_ms`", "backward ms", 2, kind=Signed),
     Column(
         "comm_ms",
         "ms",
         "of a step: waiting for other ranks' gradients, with nothing left to compute",
         "comm ms",
         2,
+        kind=Signed,
     ),
-    Column("comm_hidden_ms", "ms", "of a step: communication behind the backward pass", "hidden comm ms", 2),
-    Column("optimizer_ms", "ms", "of a step: the optimizer's update", "optimizer ms", 2),
-    Column("comm_pct", "%", "comm_ms as a share of the step", "comm %", 1),
+    Column(
+        "comm_hidden_ms",
+        "ms",
+        "of a step: communication behind the backward pass",
+        "hidden comm ms",
+        2,
+        kind=Signed,
+    ),
+    Column("optimizer_ms", "ms", "of a step: the optimizer's update", "optimizer ms", 2, kind=Signed),
+    Column("comm_pct", "%", "comm_ms as a share of the step", "comm %", 1, kind=Signed),
     Column("comm_mib_per_step", "MiB", "gradients that each rank hands over in a step", "comm MiB/step", 1),
     Column(
         "slowest_rank",
         "",
         "the rank that the others waited for, from 0; empty where all are alike",
         "slowest rank",
+        kind=Count,
     ),
     Column(
         "breakdown_cost_pct",
@@ -141,6 +186,7 @@ MEASURED: tuple[Column, ...] = (
         "what timing the parts added to each step whose parts were timed, one of every two; noise may be below 0",
         "breakdown cost %",
         1,
+        kind=Signed,
     ),
     Column(
         "gpu_mem_mib", "MiB", "peak on the fullest GPU, trial's own processes, warm-up included", "GPU MiB", 0
@@ -155,7 +201,13 @@ MEASURED: tuple[Column, ...] = (
         "gpu_mem_allocated_mib", "MiB", "the allocator's peak of tensors, fullest GPU", "allocated MiB", 0
     ),
     Column("gpu_mem_reserved_mib", "MiB", "the allocator's peak of segments, fullest GPU", "reserved MiB", 0),
-    Column("gpu_alloc_retries", "", "times the allocator had to give memory back and try again", "retries"),
+    Column(
+        "gpu_alloc_retries",
+        "",
+        "times the allocator had to give memory back and try again",
+        "retries",
+        kind=Count,
+    ),
     Column("gpu_util_pct", "%", "share of time with a kernel running, mean over GPUs and window", "GPU %", 0),
     Column("gpu_util_max_pct", "%", "highest sample of the same", "GPU max %", 0),
     Column(
@@ -195,10 +247,12 @@ MEASURED: tuple[Column, ...] = (
     Column(
         "throttle_reasons", "", "what slowed the clocks meanwhile, the most frequent first", "throttled by"
     ),
-    Column("temperature_c", "°C", "highest temperature", "°C", 0),
+    Column("temperature_c", "°C", "highest temperature", "°C", 0, kind=Signed),
     Column("top1_pct", "%", "top-1 on the validation split after the last epoch", "top-1 %", 1),
-    Column("loss", "", "cross-entropy on the validation split, after the last epoch", "loss", 3),
-    Column("epochs_to_top1", "", "epochs trained until `until_top1` was reached", "epochs to top-1"),
+    Column("loss", "", "cross-entropy on the validation split, after the last epoch", "loss", 3, kind=Loss),
+    Column(
+        "epochs_to_top1", "", "epochs trained until `until_top1` was reached", "epochs to top-1", kind=Count
+    ),
     Column(
         "time_to_top1_s",
         "s",
@@ -207,10 +261,17 @@ MEASURED: tuple[Column, ...] = (
         1,
     ),
     Column("energy_to_top1_j", "J", "energy of all its GPUs in `time_to_top1_s`", "J to top-1", 0),
-    Column("solo_epoch_time_s", "s", "epoch time of the same trial alone", "alone s", 2),
-    Column("slowdown", "", "epoch time together / alone", "slowdown", 2),
-    Column("overlap_gain", "", "1 is parallel, 0 merely concurrent", "overlap gain", 2),
-    Column("predicted_slowdown", "", "what the solo rows predicted, before the group ran", "predicted", 2),
+    Column("solo_epoch_time_s", "s", "epoch time of the same trial alone", "alone s", 2, kind=Above0),
+    Column("slowdown", "", "epoch time together / alone", "slowdown", 2, kind=Above0),
+    Column("overlap_gain", "", "1 is parallel, 0 merely concurrent", "overlap gain", 2, kind=Signed),
+    Column(
+        "predicted_slowdown",
+        "",
+        "what the solo rows predicted, before the group ran",
+        "predicted",
+        2,
+        kind=Above0,
+    ),
     Column(
         "sharing",
         "",
@@ -233,12 +294,12 @@ OF_GROUPS: tuple[str, ...] = (
 ENVIRONMENT: tuple[Column, ...] = (
     Column("host", "", "host name"),
     Column("gpu_name", "", "GPU model"),
-    Column("gpu_count", "", "GPUs that could be used"),
+    Column("gpu_count", "", "GPUs that could be used", kind=Devices),
     Column("driver", "", "NVIDIA driver version"),
     Column("cuda", "", "CUDA version torch was built with"),
     Column("torch", "", "torch version"),
     Column("cpu_name", "", "CPU model"),
-    Column("cpu_count", "", "CPUs that could be used"),
+    Column("cpu_count", "", "CPUs that could be used", kind=Devices),
     Column("gpubench", "", "gpubench version"),
     Column("started_at", "", "local time"),
     Column("mps", "", "on, off or perhaps: whether CUDA's Multi-Process Service shares the GPUs out"),
@@ -284,25 +345,31 @@ DERIVED: tuple[Column, ...] = (
 
 EPOCH_COLUMNS: tuple[Column, ...] = (
     Column("trial_id", "", "the trial"),
-    Column("attempt", "", "which attempt at it"),
-    Column("epoch", "", "0, 1, …"),
-    Column("warmup", "", "1: left out of statistics"),
+    Column("attempt", "", "which attempt at it", kind=Count),
+    Column("epoch", "", "0, 1, …", kind=Count),
+    Column("warmup", "", "1: left out of statistics", kind=bool),
     Column("epoch_time_s", "s", "iter(loader) to the end of the last step on the device"),
-    Column("steps", "", "optimizer steps"),
-    Column("images", "images", "images trained on"),
-    Column("data_wait_s", "s", "time in which the device starved for a batch"),
-    Column("first_batch_s", "s", "from iter(loader) to the first batch"),
-    Column("train_loss", "", "mean loss over the epoch"),
-    Column("cpu_s", "s", "CPU seconds of the trial's process tree"),
+    Column("steps", "", "optimizer steps", kind=Count),
+    Column("images", "images", "images trained on", kind=Count),
+    Column("data_wait_s", "s", "time in which the device starved for a batch", kind=Signed),
+    Column("first_batch_s", "s", "from iter(loader) to the first batch", kind=Signed),
+    Column("train_loss", "", "mean loss over the epoch", kind=Loss),
+    Column("cpu_s", "s", "CPU seconds of the trial's process tree", kind=Signed),
     Column("energy_j", "J", "all its GPUs, by the driver's counter or else by sampled power"),
     Column("top1_pct", "%", "top-1 after this epoch, where it was asked for"),
-    Column("steady_step_s", "s", "mean time of a step once the loaders run evenly"),
+    Column("steady_step_s", "s", "mean time of a step once the loaders run evenly", kind=Signed),
     Column(
         "steady_steps",
         "",
         "how many steps that is the mean of; 0: too few for it, so it is the mean of those after the first",
+        kind=Count,
     ),
-    Column("tail_s", "s", "epoch_time_s less first_batch_s and steps × steady_step_s; may be below 0"),
+    Column(
+        "tail_s",
+        "s",
+        "epoch_time_s less first_batch_s and steps × steady_step_s; may be below 0",
+        kind=Signed,
+    ),
 )
 
 

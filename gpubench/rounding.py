@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
+
+_WIDE = Context(prec=400)
+"""Digits enough for any float: the loss of a training that diverges may have forty before the point."""
 
 
 def half_up(value: float, digits: int = 0) -> Decimal:
     """`value` with so many digits after the point: 20.5 becomes 21, 6.25 becomes 6.3; never -0. Must be finite."""
-    return (
-        Decimal(str(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP) + 0
-    )  # takes the sign off -0.0
+    rounded = Decimal(str(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP, _WIDE)
+    return rounded or abs(rounded)  # takes the sign off -0.0

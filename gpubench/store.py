@@ -13,11 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from gpubench import litter
 from gpubench.errors import UnusableError
 from gpubench.folder_lock import FolderLock
+from gpubench.regular_file import read_regular
 from gpubench.result import (
     COLUMNS,
     EPOCH_COLUMNS,
@@ -29,6 +28,7 @@ from gpubench.result import (
     given,
     row,
 )
+from gpubench.stored_record import DamagedError, read
 
 SAMPLE_DIGITS = 12
 """Significant digits of samples: running totals and times must stay fine enough to be cut again."""
@@ -62,6 +62,15 @@ def finite(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [finite(part) for part in value]
     return value
+
+
+Tell = Callable[[str], None]
+"""Gets one line on what is wrong with a folder."""
+
+
+def refuse(line: str) -> None:
+    """Takes nothing damaged: raises UnusableError."""
+    raise UnusableError(line)
 
 
 class Results:
@@ -128,29 +137,40 @@ class Results:
 
     # ---- records ----
 
-    def records(self) -> list[Record]:
-        """Every attempt, in the order in which they began. Raises UnusableError for one that can't be read."""
+    def records(self, tell: Tell = refuse) -> list[Record]:
+        """Every attempt, in the order in which they began.
+
+        One that can't be used is left out, and `tell` gets one line for its file; by default that is a UnusableError.
+        """
         found = []
-        for path in sorted((self.folder / "records").glob("*/*.json")):
-            if path.name.startswith("."):
-                continue
+        for path in self._record_files(tell):
             try:
-                if path.name.startswith("g"):
-                    found += GroupRecord.model_validate_json(path.read_bytes()).jobs
-                else:
-                    found.append(Record.model_validate_json(path.read_bytes()))
-            except (ValidationError, OSError) as error:
-                raise UnusableError(f"record {path} {_unreadable(error)}; move it away to go on") from None
+                found += read(path)
+            except DamagedError as damage:
+                tell(f"record {path} is left out, and its trial counts as not measured: it {damage}")
         return sorted(found, key=in_order)
+
+    def _record_files(self, tell: Tell) -> list[Path]:
+        """All that is named like a record, links and folders too."""
+        return [
+            path
+            for folder in _listed(self.folder / "records", tell)
+            for path in _listed(folder, tell)
+            if path.suffix == ".json" and not path.name.startswith(".")
+        ]
 
     def next_attempt(self, *ids: str) -> int:
         """The number of the next attempt at a unit, counting from 1. `ids`: its own, and those of its jobs."""
         taken = [0]
-        for kind in ("records", "logs"):
+        for kind in (
+            "records",
+            "logs",
+            "samples",
+        ):  # whatever lies there under a number, damaged or not, keeps it
             for one in ids:
                 for path in (self.folder / kind / one[1:3]).glob(f"{one}-*"):
                     number = path.stem.rpartition("-")[2]
-                    if number.isdigit():
+                    if number.isdecimal():
                         taken.append(int(number))
         return max(taken) + 1
 
@@ -158,18 +178,18 @@ class Results:
         self, records: Sequence[Record], samples: Sequence[Iterable[Sequence[Any]]], header: Sequence[str]
     ) -> None:
         """Stores one attempt at a unit: first the samples of each of its jobs, then the file that makes it count."""
+        first = records[0]
+        unit_path = self.part("records", first.group_id or first.trial_id, first.attempt, "json")
+        if unit_path.exists() or unit_path.is_symlink():
+            raise UnusableError(f"{unit_path} exists already: two sweeps write into {self.folder}")
         for record, rows in zip(records, samples, strict=True):
             path = self.part("samples", record.trial_id, record.attempt, "csv")
             write_whole(path, _csv(header, rows, SAMPLE_DIGITS))
-        first = records[0]
         unit: Record | GroupRecord = first
         if first.group_id is not None:
             unit = GroupRecord(group_id=first.group_id, attempt=first.attempt, jobs=list(records))
-        path = self.part("records", first.group_id or first.trial_id, first.attempt, "json")
-        if path.exists():
-            raise UnusableError(f"{path} exists already: two sweeps write into {self.folder}")
         stored = finite(unit.model_dump())
-        write_whole(path, json.dumps(stored, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+        write_whole(unit_path, json.dumps(stored, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
         self.check()  # after the record: what has just been measured is kept even where the rest is gone
 
     # ---- plans ----
@@ -189,7 +209,7 @@ class Results:
         """When the last attempt of any trial began, in local time; empty where there is none. No record is parsed."""
         found = (
             began.decode(errors="replace")
-            for path in (self.folder / "records").glob("*/*.json")
+            for path in self._record_files(tell=lambda _: None)
             for began in _STARTED_AT.findall(_bytes(path))
         )
         return max(found, default="")
@@ -200,12 +220,6 @@ class Results:
         """Writes one of the folder's tables."""
         write_whole(self.folder / name, text)
 
-    def write_rows(self, rows: Sequence[Mapping[str, Any]], records: Sequence[Record]) -> None:
-        """trials.csv and epochs.csv."""
-        names = [column.name for column in COLUMNS]
-        self.write_table("trials.csv", _csv(names, ([r.get(n) for n in names] for r in rows)))
-        self.write_table("epochs.csv", _csv([c.name for c in EPOCH_COLUMNS], _epoch_rows(records)))
-
 
 _STARTED_AT = re.compile(rb'"started_at": "([^"]*)"')
 
@@ -213,20 +227,32 @@ _STARTED_AT = re.compile(rb'"started_at": "([^"]*)"')
 def _bytes(path: Path) -> bytes:
     """The file; empty where it can't be read: whoever opens the folder is told so."""
     try:
-        return path.read_bytes()
+        return read_regular(path)
     except OSError:
         return b""
 
 
-def _unreadable(error: ValidationError | OSError) -> str:
-    """What is wrong with a record, in a few words."""
-    if isinstance(error, OSError):
-        return f"can't be read ({error.strerror})"
-    first = error.errors(include_url=False)[0]
-    if first["type"] == "json_invalid":
-        return "is not JSON (half written?)"
-    place = ".".join(str(part) for part in first["loc"])
-    return f"can't be read ({place}: {first['msg']})" if place else f"can't be read ({first['msg']})"
+def _listed(folder: Path, tell: Tell) -> list[Path]:
+    """What lies in a folder, by name; nothing where it is no folder. `tell`: of one that can't be read."""
+    try:
+        return sorted(folder.iterdir())
+    except NotADirectoryError:
+        return []
+    except OSError as error:
+        if folder.is_symlink() or not isinstance(error, FileNotFoundError):
+            tell(f"{folder} is left out: it can't be read ({error.strerror})")
+        return []
+
+
+def trials_csv(rows: Iterable[Mapping[str, Any]]) -> str:
+    """The text of trials.csv."""
+    names = [column.name for column in COLUMNS]
+    return _csv(names, ([row.get(name) for name in names] for row in rows))
+
+
+def epochs_csv(records: Iterable[Record]) -> str:
+    """The text of epochs.csv."""
+    return _csv([column.name for column in EPOCH_COLUMNS], _epoch_rows(records))
 
 
 def _epoch_rows(records: Iterable[Record]) -> Iterator[list[Any]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -87,6 +87,8 @@ class Trial(BaseModel):
 
 
 FIELDS: tuple[str, ...] = tuple(Trial.model_fields)
+TYPES: dict[str, Any] = get_type_hints(Trial, include_extras=True)
+"""Field -> its type, with its bounds."""
 MOST_EPOCHS = 50
 """The default of `epochs` where training goes on until an accuracy is reached."""
 REPEAT_FIELDS = ("seed", "repeat")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from damaged import FILES
 
 from gpubench import folder_lock
 from gpubench.errors import UnusableError
@@ -257,3 +258,17 @@ def test_a_lock_that_cannot_be_removed_ends_nothing(path: Path, monkeypatch: pyt
     lock.release()
     monkeypatch.undo()
     assert path.exists()
+
+
+@pytest.mark.parametrize("kind", ["fifo", "folder", "dangling-link", "link-to-itself", "link-to-a-device"])
+def test_what_is_no_file_in_place_of_a_lock_is_refused_at_once(path: Path, kind: str) -> None:
+    FILES[kind](path, "")
+    with pytest.raises(UnusableError, match=r"\.lock can't be read: "):
+        lock_of(path)[0].take()
+
+
+@pytest.mark.parametrize("kind", ["deep", "binary", "half"])
+def test_a_damaged_lock_counts_as_held(path: Path, kind: str) -> None:
+    FILES[kind](path, "[1, 2]")
+    with pytest.raises(UnusableError, match="a sweep that left no name"):
+        lock_of(path)[0].take()

@@ -14,6 +14,7 @@ from gpubench.rounding import half_up
         (-0.04, 1, "0.0"),
         (12, 2, "12.00"),
         (1.005, 2, "1.01"),
+        (3e38, 3, "3" + "0" * 38 + ".000"),
     ],
 )
 def test_half_up(value, digits, text):

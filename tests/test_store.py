@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from gpubench import store
 from gpubench.errors import UnusableError
 from gpubench.result import COLUMNS, EPOCH_COLUMNS, Record
-from gpubench.store import Results, newest, rows_of, write_whole
+from gpubench.store import Results, epochs_csv, newest, rows_of, trials_csv, write_whole
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_an_attempt_that_left_only_a_log_keeps_its_number(results: Results) -> N
 def test_a_record_comes_back_as_it_was(results: Results) -> None:
     before = record(
         reason="“ü” 日本\nline", result={"epoch_time_s": 1 / 3, "top1_pct": None}, doubts={"stranger": "one"},
-        trial={"gpu_ids": [0, 1], "lr": 0.1}, epochs=[{"epoch": 0, "warmup": True}],
+        trial={"gpu_ids": [0, 1], "lr": 0.1}, epochs=[{"epoch": 0, "warmup": True, "epoch_time_s": 1.5}],
     )  # fmt: skip
     results.save([before], [[(0.1, "gpu0", "x", 1.5)]], ("t_s", "where", "metric", "value"))
     assert results.records() == [before]
@@ -134,11 +134,12 @@ def test_a_record_comes_back_as_it_was(results: Results) -> None:
 def test_a_loss_that_is_no_number_does_not_lose_the_attempt(results: Results) -> None:
     """Training that diverges reports NaN; JSON knows none."""
     diverged = record(
-        epochs=[{"epoch": 0, "train_loss": float("nan")}], result={"loss": float("inf"), "top1_pct": 1.0}
+        epochs=[{"epoch": 0, "warmup": True, "epoch_time_s": 1.5, "train_loss": float("nan")}],
+        result={"loss": float("inf"), "top1_pct": 1.0},
     )
     results.save([diverged], [[(0.0, float("nan"))]], ("t_s", "value"))
     (back,) = results.records()
-    assert back.epochs == [{"epoch": 0, "train_loss": None}]
+    assert back.epochs == [{"epoch": 0, "warmup": True, "epoch_time_s": 1.5, "train_loss": None}]
     assert back.result == {"loss": None, "top1_pct": 1.0}
 
 
@@ -157,7 +158,7 @@ def test_a_record_that_can_not_be_read_is_named(results: Results) -> None:
         ("null", r"can't be read \("),
     ):
         path.write_text(broken)
-        with pytest.raises(UnusableError, match=rf"t0123456789a-1\.json {says}.*; move it away") as caught:
+        with pytest.raises(UnusableError, match=rf"t0123456789a-1\.json is left out.*: it {says}") as caught:
             results.records()
         assert "\n" not in str(caught.value)
 
@@ -278,7 +279,7 @@ def test_a_group_record_that_can_not_be_read_is_named(results: Results) -> None:
     whole = path.read_text()
     for broken in (whole[:-20], "{}", whole.replace('"status": "ok"', '"status": "well"', 1)):
         path.write_text(broken)
-        with pytest.raises(UnusableError, match=r"g0123456789a-1\.json .*; move it away"):
+        with pytest.raises(UnusableError, match=r"g0123456789a-1\.json is left out"):
             results.records()
 
 
@@ -412,14 +413,13 @@ def test_a_plan_takes_the_place_of_the_same_one(results: Results) -> None:
 
 
 def written(results: Results, records: list[Any]) -> pd.DataFrame:
-    results.write_rows(rows_of(records), records)
+    results.write_table("trials.csv", trials_csv(rows_of(records)))
     return pd.read_csv(results.folder / "trials.csv", dtype={"gpu_ids": str})
 
 
-def test_the_header_is_one_for_ever(results: Results) -> None:
-    results.write_rows([], [])
-    assert (results.folder / "trials.csv").read_text() == ",".join(c.name for c in COLUMNS) + "\n"
-    assert (results.folder / "epochs.csv").read_text() == ",".join(c.name for c in EPOCH_COLUMNS) + "\n"
+def test_the_header_is_one_for_ever() -> None:
+    assert trials_csv([]) == ",".join(c.name for c in COLUMNS) + "\n"
+    assert epochs_csv([]) == ",".join(c.name for c in EPOCH_COLUMNS) + "\n"
 
 
 def test_rows_read_back(results: Results) -> None:
@@ -448,13 +448,12 @@ def test_rows_read_back(results: Results) -> None:
     assert row["started_at"] == "2026-11-20 09:53:00"
 
 
-def test_epochs_have_a_row_each(results: Results) -> None:
+def test_epochs_have_a_row_each() -> None:
     epochs = [
         {"epoch": 0, "warmup": True, "epoch_time_s": 2.0},
         {"epoch": 1, "warmup": False, "epoch_time_s": 1.0},
     ]
-    written(results, [record(epochs=epochs, attempt=2)])
-    frame = pd.read_csv(results.folder / "epochs.csv")
+    frame = pd.read_csv(io.StringIO(epochs_csv([record(epochs=epochs, attempt=2)])))
     assert list(frame.warmup) == [1, 0]
     assert list(frame.attempt) == [2, 2]
     assert list(frame.trial_id) == ["t0123456789a"] * 2

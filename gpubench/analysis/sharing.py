@@ -8,8 +8,8 @@ evidence that a GPU was full. From their line on that is told, but they never co
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from gpubench.analysis.slowdown import PERHAPS, WORDS
@@ -128,11 +128,17 @@ class Resource:
     def from_dict(cls, found: Mapping[str, Any]) -> Resource:
         """What `as_dict` gave, back from JSON. A share of time that earlier versions took for full is not full."""
         values: dict[str, Any] = {
-            k: tuple(v) if isinstance(v, (list, tuple)) else v for k, v in found.items()
+            field.name: tuple(value) if isinstance(value := found[field.name], (list, tuple)) else value
+            for field in fields(cls)
         }
         if BY_NAME[values["name"]].of_time:
             values |= {"full_alone": (False,) * len(values["full_alone"]), "full_together": False}
         return cls(**values)
+
+
+def stored_resources(found: Iterable[Mapping[str, Any]] | None) -> list[Resource]:
+    """Those of a stored group, without any that this version does not watch."""
+    return [Resource.from_dict(one) for one in found or () if one["name"] in BY_NAME]
 
 
 def evidence(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from gpubench.analysis.sharing import Resource, full_cell, full_together, not_full
+from gpubench.analysis.sharing import full_cell, full_together, not_full, stored_resources
 from gpubench.analysis.slowdown import gain_range, word
 from gpubench.analysis.varied import Row, machine, unit
 from gpubench.result import FEWEST_TIMES
@@ -37,7 +37,7 @@ def _judged(row: dict[str, Any], jobs: Sequence[Row], alone: Alone) -> dict[str,
     missing = dict(row.get("missing") or {})
     found = {**facts, "gain_range": _range(jobs, alone)}
     if facts.get("resources"):
-        resources = [Resource.from_dict(one) for one in facts["resources"]]
+        resources = stored_resources(facts["resources"])
         found["resources"] = [one.as_dict() for one in resources]
         row = {**row, "full_together": full_cell(full_together(resources))}
         if row["full_together"] is None:

@@ -14,7 +14,7 @@ class DataFacts:
     """What the user called it: `procedural`, a torchvision name, or the path of a folder."""
     kind: Literal["folder", "named", "none"]
     """An image folder, a torchvision data set, or no data at all."""
-    root: str | None
+    root: str | None = None
     """Absolute path of an image folder; None for any other kind."""
     fingerprint: str
     """Hash of the content, wherever it lies: part of a trial's identity."""
@@ -22,7 +22,7 @@ class DataFacts:
     val_images: int
     """0 where there is no validation split."""
     num_classes: int
-    size: int | None
+    size: int | None = None
     """Side in pixels where all images are squares of one size; None where they differ."""
     skipped_images: int = 0
     """Images of the folder that are left out because they can't be decoded. The other counts are without them."""

@@ -6,6 +6,7 @@ import contextlib
 import gc
 import hashlib
 import itertools
+import math
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,6 +27,8 @@ from gpubench.experiment.shares import alone, device_of, shares_of
 from gpubench.trial import Trial
 
 EXCLUDED = "excluded"
+MOST_COMBINATIONS = 100_000
+"""More is a slip of the pen, or a stored plan that was damaged: to go through them would take hours."""
 _DEFAULT_VARIANT: str = Trial.model_fields["variant"].default
 
 
@@ -148,9 +151,12 @@ def expand(
     """All units of `experiment`, in the order given (the last axis varies fastest) or shuffled by the seed.
 
     `cpus`: how many may be used; what a job of a group gets of them is what its trial alone gets, too.
-    Raises UsageError for an invalid value, and where no combination makes sense.
+    Raises UsageError for an invalid value, for too many combinations, and where none makes sense.
     """
     check_names(experiment)
+    count = experiment.repeats * math.prod(len(axis.values) for axis in experiment.axes)
+    if count > MOST_COMBINATIONS:
+        raise UsageError(f"{count:,} combinations of values are too many; {MOST_COMBINATIONS:,} is the most")
     dropped: Counter[str] = Counter()
     units: list[Unit] = []
     seen: set[str] = set()

@@ -7,7 +7,7 @@ from typing import Any
 
 from gpubench import result
 from gpubench.analysis import scaling
-from gpubench.analysis.sharing import Resource, busy
+from gpubench.analysis.sharing import busy, stored_resources
 from gpubench.analysis.varied import Row
 from gpubench.report.spread import spread
 from gpubench.report.words import UNKNOWN, clean, number, signed
@@ -45,7 +45,7 @@ def texts(column: Column, rows: Sequence[Row]) -> list[str]:
 
 def _nothing_full(row: Row) -> bool:
     """Whether the resources of a group were looked at, and none of them may have been full."""
-    resources = [Resource.from_dict(one) for one in (row.get("together") or {}).get("resources") or ()]
+    resources = stored_resources((row.get("together") or {}).get("resources"))
     return bool(resources) and not busy(resources)
 
 

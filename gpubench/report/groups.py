@@ -12,7 +12,7 @@ from gpubench.analysis import sharing
 from gpubench.analysis.audit.fairness import HARMLESS
 from gpubench.analysis.growth import percent
 from gpubench.analysis.repeats import codes
-from gpubench.analysis.sharing import Resource
+from gpubench.analysis.sharing import stored_resources
 from gpubench.analysis.varied import Axes, Row, asked, known, machine, solo, unit, varied
 from gpubench.report.words import listed, number, signed
 from gpubench.result import FEWEST_TIMES
@@ -158,7 +158,7 @@ def _verdict(rows: Sequence[Row]) -> str:
     ends = found.get("gain_range")
     if ends and number(ends[0], 2) == number(ends[1], 2):
         ends = None
-    resources = [Resource.from_dict(one) for one in found.get("resources") or ()]
+    resources = stored_resources(found.get("resources"))
     slowdowns = [one["slowdown"] for one in rows if one.get("slowdown") is not None]
     between = (ends[0], ends[1]) if ends else None
     return sharing.sentence(word, gain, between, resources, slowdowns=slowdowns, origin=_origin(rows))

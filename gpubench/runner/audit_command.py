@@ -13,7 +13,7 @@ from gpubench.analysis.audit.rules import audit as look
 from gpubench.report import audit as report
 from gpubench.report import terminal
 from gpubench.result import Record
-from gpubench.runner.command import opened
+from gpubench.runner.command import complain, opened
 from gpubench.runner.tables import contents
 from gpubench.store import Results
 
@@ -25,7 +25,7 @@ def audit(folder: Path | None, *, form: Form = "text") -> int:
     results, records = opened(folder)
     facts, problems = facts_of(results, records)
     for problem in problems:
-        print(f"gpubench: {problem}", file=sys.stderr)
+        complain(problem)
     found = look(facts)
     console = Console(highlight=False)
     name = str(results.folder)
@@ -54,11 +54,15 @@ def facts_of(results: Results, records: list[Record]) -> tuple[Facts, list[str]]
 
 
 def traces(folder: Path) -> set[tuple[str, int]]:
-    """(trial id, attempt number) of each log and each file of samples."""
+    """(trial id, attempt number) of each log, each file of samples and each record, damaged ones too."""
     found = set()
-    for kind in ("logs", "samples"):
+    for kind in ("logs", "samples", "records"):
         for path in (folder / kind).glob("*/*-*.*"):
             trial, _, number = path.stem.rpartition("-")
-            if number.isdigit():
+            if path.name.startswith(
+                (".", "g")
+            ):  # half written, or of a group, whose jobs have traces of their own
+                continue
+            if number.isdecimal():
                 found.add((trial, int(number)))
     return found

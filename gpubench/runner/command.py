@@ -34,6 +34,7 @@ from gpubench.report import sources as sources_report
 from gpubench.report.bar import bar
 from gpubench.report.lost_terminal import Outliving, outliving_output
 from gpubench.report.table import COLUMN, DETAILS, Table, tables
+from gpubench.report.words import clean
 from gpubench.result import Record
 from gpubench.runner import consent, guard, host_load, left_out
 from gpubench.runner.allowance import again_lines
@@ -189,7 +190,7 @@ def sweep(
     for line in left_out_lines(sources, results if mode != "plan" else None):
         view.say(line)
     if mode == "plan":
-        work.load()
+        work.load(view.say)
         planned = work.survey()
         vet(work, planned, view.say)
         print_plan(work, planned)
@@ -202,7 +203,7 @@ def sweep(
     results.create()
     try:
         with results.locked(wait=wait, say=view.say):
-            work.load()
+            work.load(view.say)
             planned = work.survey()
             if not is_new:
                 vet(work, planned, view.say)
@@ -226,6 +227,10 @@ def sweep(
                 results.folder.rmdir()
     with outliving_output():
         finish(work, planned, summary, view, mode)
+    if work.unwritten:
+        raise UnusableError(
+            f"{work.unwritten}; what was measured is kept, and the same command writes the tables"
+        )
     return RESUMABLE if summary.interrupted else 1 if summary.failed else 0
 
 
@@ -377,12 +382,12 @@ def print_plan(work: Sweep, planned: Sequence[Planned]) -> None:
 
 def finish(work: Sweep, planned: Sequence[Planned], summary: Summary, view: live.View, mode: Mode) -> None:
     """Prints the answer on stdout and what else there is to say on stderr."""
+    for problem in work.problems:
+        view.say(problem)
     if mode == "quiet":
         print(work.bench.results.folder)
     elif mode == "table":
         found = contents(work.bench.results, work.alike(), work.skips)
-        for problem in found.problems:
-            view.say(problem)
         terminal.show(own_tables(work, found.rows), Console(highlight=False))
     elif mode == "json":
         ran = work.chosen()
@@ -436,7 +441,7 @@ def table(
     results, records = opened(folder)
     found = contents(results, records, choice=choice)
     for problem in found.problems:
-        print(f"gpubench: {problem}", file=sys.stderr)
+        complain(problem)
     console = Console(highlight=False)
     if sources:
         told = sources_report.as_markdown(found.tables) if markdown else sources_report.text(found.tables)
@@ -453,7 +458,13 @@ def opened(folder: Path | None) -> tuple[Results, list[Record]]:
     results = Results(folder or newest_results())
     if not results.folder.is_dir():
         raise UnusableError(f"{results.folder} is not a results folder")
-    records = results.records()
+    records = results.records(complain)
     if not records:
         raise UnusableError(f"{results.folder} holds no records")
     return results, records
+
+
+def complain(line: str) -> None:
+    """Says on stderr what is wrong, in one line, while the command goes on."""
+    with contextlib.suppress(OSError):  # nobody may be there to read it
+        print(f"gpubench: {clean(line)}", file=sys.stderr)

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import datetime
+import json
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
+from pydantic import BaseModel, Field, ValidationError
+
+from gpubench.datasets.facts import DataFacts
 from gpubench.errors import UsageError
 from gpubench.experiment import experiment as experiments
 from gpubench.experiment.plan import Plan, expand
 from gpubench.experiment.skips import Room
-from gpubench.result import Record
+from gpubench.regular_file import read_regular
+from gpubench.result import Devices, Record
 from gpubench.runner.sources import Stored
 from gpubench.store import Results
+
+MOST_PLANS = 1_000_000
+"""No folder holds more: a larger number has been damaged, and counts as none."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,10 +59,20 @@ class Stamp:
     def local(self) -> str:
         """`stored_at` as local time, written as records write theirs; empty where it is not known."""
         try:
-            moment = datetime.datetime.fromisoformat(self.stored_at)
-        except ValueError:
+            moment = datetime.datetime.fromisoformat(self.stored_at).astimezone()
+        except (ValueError, OverflowError):  # no time, or one beyond the calendar in this time zone
             return ""
-        return moment.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+        return moment.strftime("%Y-%m-%d %H:%M:%S")
+
+
+class _Facts(BaseModel):
+    """What a plan rests on besides its experiment; what older plans don't tell is as it was then."""
+
+    device: Literal["cuda", "cpu"] = "cuda"
+    cpus: Annotated[Devices, Field(ge=1)] = 1
+    gpus: Devices | None = None
+    data: dict[str, DataFacts] = {}
+    models: dict[str, str] = {}
 
 
 def stamp_of(resolved: Mapping[str, Any]) -> Stamp:
@@ -62,7 +80,7 @@ def stamp_of(resolved: Mapping[str, Any]) -> Stamp:
     stored_at, number = resolved.get("stored_at"), resolved.get("number")
     return Stamp(
         stored_at=stored_at if isinstance(stored_at, str) else "",
-        number=number if isinstance(number, int) else 0,
+        number=number if type(number) is int and 0 < number <= MOST_PLANS else 0,
     )
 
 
@@ -94,15 +112,26 @@ def _stamps(results: Results) -> dict[Path, Stamp]:
     found = {}
     for path in results.plans():
         try:
-            found[path] = stamp_of(_resolved(path.read_text(encoding="utf-8")))
+            found[path] = stamp_of(_resolved(_text(path)))
         except (OSError, ValueError, TypeError):
             continue
     return found
 
 
+def _text(path: Path) -> str:
+    """Raises OSError, and ValueError for what is no text."""
+    try:
+        return read_regular(path).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"it is no text ({error.reason} at byte {error.start})") from None
+
+
 def _resolved(text: str) -> Mapping[str, Any]:
-    """What a plan's file says of itself. Raises TypeError where that is no table."""
-    resolved = tomllib.loads(text).get("plan", {})
+    """What a plan's file says of itself. Raises TypeError where that is no table, ValueError for what is no TOML."""
+    try:
+        resolved = tomllib.loads(text).get("plan", {})
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
     if not isinstance(resolved, dict):
         raise TypeError("[plan] is no table")
     return resolved
@@ -121,23 +150,36 @@ def stored_plans(results: Results, records: Iterable[Record]) -> tuple[list[Stor
             found.append(_read(path))
         except KeyError as error:
             problems.append(f"{path} is left out: it lacks the facts of {error}")
-        except (UsageError, ValueError, TypeError, OSError) as error:
+        except OSError as error:
+            problems.append(f"{path} is left out: it can't be read ({error.strerror})")
+        except (UsageError, ValueError, TypeError) as error:
             problems.append(f"{path} is left out: {error}")
     first_start = _first_start(records)
     return sorted(found, key=lambda one: one.place(first_start)), problems
 
 
 def _read(path: Path) -> StoredPlan:
-    text = path.read_text(encoding="utf-8")
+    text = _text(path)
     resolved = _resolved(text)
-    sources = Stored(resolved.get("data", {}), resolved.get("models", {}))
-    device, cpus = resolved.get("device", "cuda"), resolved.get("cpus", 1)
+    facts = _facts(resolved)
+    experiment = experiments.parse(text, "its experiment")
+    sources = Stored(facts.data, facts.models)
     return StoredPlan(
         name=path.name,
-        plan=expand(experiments.parse(text, str(path)), device=device, sources=sources, cpus=cpus),
-        room=Room(resolved["gpus"], cpus) if "gpus" in resolved else None,
+        plan=expand(experiment, device=facts.device, sources=sources, cpus=facts.cpus),
+        room=Room(facts.gpus, facts.cpus) if facts.gpus is not None else None,
         stamp=stamp_of(resolved),
     )
+
+
+def _facts(resolved: Mapping[str, Any]) -> _Facts:
+    """Raises ValueError for what is none."""
+    try:
+        return _Facts.model_validate_json(json.dumps(resolved, default=str), strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in ("plan", *first["loc"]))
+        raise ValueError(f"{place}: {first['msg']}") from None
 
 
 def _first_start(records: Iterable[Record]) -> Mapping[str, str]:

@@ -73,10 +73,8 @@ class Disk:
 class Stored:
     """What a stored plan says, so that it can be expanded where its images do not lie."""
 
-    def __init__(self, data: Mapping[str, Mapping[str, Any]], models: Mapping[str, str]) -> None:
-        self._data = {
-            name: DataFacts(**{"root": None, "size": None, **facts}) for name, facts in data.items()
-        }
+    def __init__(self, data: Mapping[str, DataFacts], models: Mapping[str, str]) -> None:
+        self._data = data
         self._models = models
 
     def data(self, name: str) -> DataFacts:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpubench.errors import GpubenchError
+from gpubench.errors import UnusableError
 from gpubench.experiment.plan import Plan, Unit
 from gpubench.experiment.skips import OutOfMemory, Room, skip_reason
 from gpubench.launch.attempt import Progress as JobProgress
@@ -23,9 +22,9 @@ from gpubench.runner.foretelling import foretold
 from gpubench.runner.looking import progress_of
 from gpubench.runner.losses import none_left
 from gpubench.runner.state import Planned, lacks_its_answer, out_of_memory, survey
-from gpubench.runner.tables import row_of, write_tables
+from gpubench.runner.tables import contents, row_of, write_contents
 from gpubench.runner.together import Foreseen, foresee
-from gpubench.store import newest
+from gpubench.store import Tell, newest, refuse
 
 TABLES_PERIOD_S = 5.0
 
@@ -65,6 +64,10 @@ class Sweep:
     """Trial id -> why this sweep skipped it."""
     measured: set[str] = field(default_factory=set)
     """Ids of the trials of which this sweep has stored an attempt."""
+    problems: list[str] = field(default_factory=list)
+    """Plans of the folder that could not be read when the tables were last made, one line each."""
+    unwritten: str = ""
+    """Why not all tables could be written when that was last tried."""
     _told: set[int] = field(default_factory=set)
     """GPUs whose loss has been said."""
     _tables_due: float = 0.0
@@ -72,9 +75,9 @@ class Sweep:
 
     # ---- before ----
 
-    def load(self) -> None:
-        """Reads what the results folder holds already."""
-        self.records = self.bench.results.records()
+    def load(self, tell: Tell = refuse) -> None:
+        """Reads what the results folder holds already. `tell`: of each record that is left out."""
+        self.records = self.bench.results.records(tell)
 
     def chosen(self) -> dict[str, Record]:
         """Trial id -> the attempt that counts on this machine, of this plan's trials."""
@@ -152,12 +155,14 @@ class Sweep:
         should_stop: Callable[[], bool],
         emit: Callable[[Record], None],
     ) -> Summary:
-        """Runs what is to be run. Every attempt is stored before the next one begins."""
+        """Runs what is to be run. Every attempt is stored before the next one begins.
+
+        A table that can't be written ends nothing: `unwritten` says so in the end.
+        """
         try:
             summary = self._run(launcher, view, should_stop, emit)
         except BaseException:
-            with contextlib.suppress(GpubenchError):  # the first error is the one to tell
-                self.write_tables()
+            self.write_tables()  # the first error is the one to tell
             raise
         self.write_tables()
         return summary
@@ -282,17 +287,23 @@ class Sweep:
     # ---- after ----
 
     def _write_tables_sometimes(self, view: View) -> None:
-        """On the way a table that can't be written stops nothing: the records are there."""
         if time.monotonic() >= self._tables_due:
             self._tables_due = time.monotonic() + TABLES_PERIOD_S
-            try:
-                self.write_tables()
-            except GpubenchError as error:
-                view.say(f"tables: {error}")
+            before = self.unwritten
+            self.write_tables()
+            if self.unwritten and not before:
+                view.say(f"tables: {self.unwritten}; the sweep goes on, and what it measures is kept")
 
     def write_tables(self) -> None:
-        """All CSVs and table.md, from what is held here."""
-        write_tables(self.bench.results, self.records, self.skips)
+        """All CSVs and table.md, from what is held here, as far as they can be written."""
+        found = contents(self.bench.results, self.records, self.skips)
+        self.problems = found.problems
+        try:
+            write_contents(self.bench.results, self.records, found)
+        except UnusableError as error:
+            self.unwritten = str(error)
+        else:
+            self.unwritten = ""
 
     # ---- helpers ----
 

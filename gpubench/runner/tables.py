@@ -9,6 +9,7 @@ from typing import Any
 from gpubench.analysis.repeats import with_spread
 from gpubench.analysis.stored_groups import judged
 from gpubench.analysis.varied import solo
+from gpubench.errors import UnusableError
 from gpubench.experiment.plan import Job
 from gpubench.experiment.skips import Room
 from gpubench.report import markdown, spreadsheet
@@ -17,9 +18,9 @@ from gpubench.report.table import Table, row_of, tables
 from gpubench.result import COLUMNS, Record
 from gpubench.runner.plans import stored_plans
 from gpubench.runner.state import out_of_memory, survey
-from gpubench.store import Results, counting, newest
+from gpubench.store import Results, counting, epochs_csv, newest, trials_csv
 
-__all__ = ["Contents", "contents", "row_of", "write_tables"]
+__all__ = ["Contents", "contents", "row_of", "write_contents", "write_tables"]
 
 
 @dataclass(kw_only=True, slots=True)
@@ -116,10 +117,25 @@ def write_tables(
 ) -> Contents:
     """Writes trials.csv, epochs.csv, table.csv and table.md anew; returns what stands in them."""
     found = contents(results, records, skips)
-    results.write_rows(
-        [row for row in with_spread(found.rows) if row["status"] != "missing"],
-        list(counting(records).values()),
-    )
-    results.write_table("table.csv", spreadsheet.text(found.tables))
-    results.write_table("table.md", markdown.text(found.tables))
+    write_contents(results, records, found)
     return found
+
+
+def write_contents(results: Results, records: Sequence[Record], found: Contents) -> None:
+    """The same for what was found already. One that can't be written keeps no other from it; then UnusableError."""
+    rows = [row for row in with_spread(found.rows) if row["status"] != "missing"]
+    texts = {
+        "trials.csv": trials_csv(rows),
+        "epochs.csv": epochs_csv(counting(records).values()),
+        "table.csv": spreadsheet.text(found.tables),
+        "table.md": markdown.text(found.tables),
+    }
+    failed = []
+    for name, text in texts.items():
+        try:
+            results.write_table(name, text)
+        except UnusableError as error:
+            failed.append(str(error))
+    if failed:
+        more = f", nor can {len(failed) - 1} more" if len(failed) > 1 else ""
+        raise UnusableError(f"{failed[0]}{more}")

@@ -286,6 +286,13 @@ def test_a_gap_is_a_record_taken_away():
     assert found(runs.all_kept, row(), attempts=attempts(2))[0] == "broken"
 
 
+def test_gaps_are_told_from_end_to_end_however_wide():
+    text = found(runs.all_kept, row(), attempts=attempts(3, 10**30))[1]
+    assert f"t1-1 to t1-2 and t1-4 to t1-{10**30 - 1}" in text
+    text = found(runs.all_kept, row(), attempts=attempts(2, 4, 5))[1]
+    assert "t1-1 and t1-3" in text
+
+
 def test_an_attempt_that_left_traces_alone_may_have_been_killed():
     verdict, text = found(
         runs.all_kept, row(), attempts=attempts(1), traces=frozenset({("t1", 1), ("t1", 2), ("t9", 1)})

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from gpubench import catalog
 from gpubench.errors import UsageError
 from gpubench.experiment.experiment import Axis, Experiment, Options, parse, to_toml, with_options
-from gpubench.experiment.plan import Plan, expand, plan_id
+from gpubench.experiment.plan import MOST_COMBINATIONS, Plan, expand, plan_id
 from gpubench.experiment.skips import OutOfMemory, Room, skip_reason
 
 PLAIN = Given()
@@ -57,6 +57,13 @@ def test_axes_are_crossed_and_the_last_varies_fastest() -> None:
     made = plan(experiment(workers=[2, 4], batch_size=[16, 32]))
     assert [(u.trial.workers, u.trial.batch_size) for u in made.jobs] == [(2, 16), (2, 32), (4, 16), (4, 32)]
     assert len({u.trial_id for u in made.jobs}) == len({u.config_id for u in made.jobs}) == 4
+
+
+@pytest.mark.parametrize("repeats", [MOST_COMBINATIONS // 6 + 1, 10**15])
+def test_more_combinations_than_anybody_runs_are_refused_at_once(repeats: int) -> None:
+    asked = experiment(repeats=repeats, workers=[2, 4], batch_size=[16, 32, 64])
+    with pytest.raises(UsageError, match=r"combinations of values are too many; 100,000 is the most"):
+        plan(asked)
 
 
 def test_zipped_fields_move_together() -> None:

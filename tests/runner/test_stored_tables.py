@@ -12,6 +12,7 @@ from benches import sweep_of
 from scripted import Scripted
 
 from gpubench import catalog
+from gpubench.datasets.facts import DataFacts
 from gpubench.experiment.experiment import Axis, Experiment, Options, parse, to_toml, with_options
 from gpubench.experiment.plan import expand
 from gpubench.experiment.skips import Room
@@ -117,7 +118,8 @@ def test_a_plan_of_which_all_trials_of_one_data_set_were_dropped_reads_back() ->
     plan = expand(asked, device="cpu", sources=sources)
     assert len(plan.units) == 1
     stored = tomllib.loads(to_toml(asked, {"device": "cpu", **sources.stored()}))["plan"]
-    again = expand(asked, device="cpu", sources=Stored(stored["data"], stored.get("models", {})))
+    data = {name: DataFacts(**facts) for name, facts in stored["data"].items()}
+    again = expand(asked, device="cpu", sources=Stored(data, stored.get("models", {})))
     assert [j.trial_id for j in again.jobs] == [j.trial_id for j in plan.jobs]
     assert again.dropped == plan.dropped
 

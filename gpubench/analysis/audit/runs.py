@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from gpubench.analysis.audit.facts import NOTHING, SCALES, Facts, Finding, does, judge, listed, of
 from gpubench.analysis.varied import Row, asked
@@ -20,23 +21,19 @@ def all_kept(facts: Facts) -> Finding:
     begun: dict[str, set[int]] = {trial: set(numbers) for trial, numbers in taken.items()}
     for trial, number in facts.traces:
         begun.setdefault(trial, set()).add(number)
-    absent = {
-        (trial, number)
-        for trial, numbers in begun.items()
-        for number in range(1, max(numbers) + 1)
-        if number not in taken.get(trial, ())
-    }
-    gone = sorted(absent - facts.traces)
-    unfinished = sorted(absent & facts.traces)
+    gone = [name for trial, numbers in sorted(begun.items()) for name in _gaps(trial, sorted(numbers))]
+    unfinished = sorted(
+        (trial, number) for trial, number in facts.traces if number > 0 and number not in taken.get(trial, ())
+    )
     broken, unclear = [], []
     if gone:
-        names = listed(f"{trial}-{number}" for trial, number in gone)
+        names = listed(gone)
         broken.append(f"numbers of attempts have gaps, so records were taken away: {names}")
     if unfinished:
         names = listed(f"{trial}-{number}" for trial, number in unfinished)
         unclear.append(
-            f"attempts began of which no record is kept: {names} (still running, killed with the whole machine, or "
-            "taken away); their logs may tell"
+            f"attempts began of which no record can be read: {names} (still running, killed with the whole machine, "
+            "damaged or taken away); their logs may tell"
         )
     foreign = {a.source for a in facts.attempts} - {"measured"}
     if foreign:
@@ -55,6 +52,14 @@ def all_kept(facts: Facts) -> Finding:
         f"all {len(facts.attempts)} attempts at {len(taken)} trials are kept, numbered without a gap"
         f"{' (' + ', '.join(told) + ')' if told else ''}; runs outside this folder can't be seen",
     )
+
+
+def _gaps(trial: str, numbers: Sequence[int]) -> Iterator[str]:
+    """The numbers from 1 on that are not among these: `t0-2`, or `t0-2 to t0-9`. `numbers`: in order."""
+    for before, after in pairwise([0, *numbers]):
+        if after > before + 1:
+            first, last = f"{trial}-{before + 1}", f"{trial}-{after - 1}"
+            yield first if first == last else f"{first} to {last}"
 
 
 def ended_by_epochs(facts: Facts) -> Finding:

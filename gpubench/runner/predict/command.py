@@ -69,7 +69,7 @@ def _records(folders: Sequence[Path]) -> list[list[Record]]:
     for folder in folders:
         if not folder.is_dir():
             raise UnusableError(f"{folder} is not a results folder")
-    return [Results(folder).records() for folder in folders or command.all_results()]
+    return [Results(folder).records(command.complain) for folder in folders or command.all_results()]
 
 
 def _device(options: Options) -> str | None:
@@ -116,20 +116,24 @@ class _Where:
     cpu_ids: Sequence[int]
 
 
+def _where(resolved: Mapping[str, Any]) -> _Where | None:
+    """None where the record does not tell."""
+    cpus, cpu_ids = resolved.get("cpus"), resolved.get("cpu_ids")
+    return _Where(resolved.get("gpu_ids") or (), cpus, cpu_ids) if cpus and cpu_ids else None
+
+
 def _anew(label: str, rows: Sequence[dict[str, Any]], alone: Solos) -> list[dict[str, Any]]:
     """The rows of one group, with what this version's model says in place of what was predicted then.
 
     It is asked about the very rows that the group was compared with: another folder, or a later attempt, may have
-    measured the same trials anew. Where one of them is gone, what was predicted then stands.
+    measured the same trials anew. Where one of them is gone, or a job does not tell where it ran, what was predicted
+    then stands.
     """
     compared = [(row["solo_id"], row["solo_epoch_time_s"]) for row in rows]
     solos = [alone[one] for one in compared if one in alone]
     made = None
-    if len(solos) == len(rows):
-        places = [
-            _Where(r["resolved"].get("gpu_ids") or (), r["resolved"]["cpus"], r["resolved"]["cpu_ids"])
-            for r in rows
-        ]
+    places = [place for row in rows if (place := _where(row["resolved"])) is not None]
+    if len(solos) == len(places) == len(rows):
         made, _ = together.predicted(solos, places)
     slowdowns = made.slowdowns if made else [row["predicted_slowdown"] for row in rows]
     return [
