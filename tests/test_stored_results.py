@@ -14,7 +14,7 @@ import committed
 import pytest
 from benches import sweep_of
 
-from gpubench.analysis.slowdown import verdict, word
+from gpubench.analysis.slowdown import PERHAPS, WORDS, verdict
 from gpubench.environment import machine
 from gpubench.experiment.experiment import Options, parse, with_options
 from gpubench.experiment.plan import expand
@@ -194,10 +194,9 @@ def _group(record: Record) -> list[str]:
         wrong.append(
             f"slowdown {r.get('slowdown')} of {r['epoch_time_s']} s against {r['solo_epoch_time_s']} s"
         )
-    # Records of earlier versions hold the word for the gain alone, later ones that for its range.
-    gain, ends, why_not = r.get("overlap_gain"), told.get("gain_range"), told.get("undecidable")
-    if gain is not None and r.get("sharing") not in (verdict(gain), word(gain, ends, why_not)):
-        wrong.append(f"{r.get('sharing')} at a gain of {r['overlap_gain']}")
+    gain, ends, said = r.get("overlap_gain"), told.get("gain_range"), r.get("sharing")
+    if gain is not None and said not in _words(gain, ends, told.get("undecidable")):
+        wrong.append(f"{said} at a gain of {gain}")
     counted = {epoch["epoch"] for epoch in record.epochs if not epoch["warmup"]}
     for window in record.windows:
         inside = told["released"] <= window["t0"] < window["t1"] <= told["stopped"]
@@ -206,6 +205,17 @@ def _group(record: Record) -> list[str]:
                 f"{window} and the span in which all trained, {told['released']} to {told['stopped']}"
             )
     return wrong
+
+
+def _words(gain: float, ends: list[float] | None, why_not: str | None) -> list[str | None]:
+    """What a record may say of a gain: the word for it, as earlier versions did, or that for its range."""
+    if why_not:
+        return [None, verdict(gain)]
+    if ends is None:
+        return [verdict(gain), f"{PERHAPS}{verdict(gain)}"]
+    low, high = map(verdict, ends)
+    assert WORDS.index(low) <= WORDS.index(verdict(gain)) <= WORDS.index(high)
+    return [verdict(gain), low if low == high else f"between {low} and {high}"]
 
 
 def _reasons(record: Record) -> list[str]:
