@@ -245,13 +245,17 @@ def test_the_csv_says_what_the_records_say(folder: Path) -> None:
     agree(folder)
 
 
+ANEW = ("sharing", "full_together", "epoch_time_iqr_s", "doubts")
+
+
 def agree(folder: Path) -> None:
     """trials.csv against the records that count. Older files may lack columns that came later."""
     lines = list(csv.DictReader((folder / "trials.csv").open(encoding="utf-8", newline="")))
     results = Results(folder)
     records = results.records()
     counting = newest(records).values()
-    # Records of earlier versions hold other words on groups, which are worked out anew by whoever reads them.
+    # Records of earlier versions hold other words on groups, a spread of two epochs, and fewer doubts, which are worked
+    # out anew by whoever reads them.
     read = {one["trial_id"]: one for one in contents(results, records).rows}
     by_id = {record.trial_id: record for record in counting}
     ran = {line["trial_id"] for line in lines if line["status"] not in ("skipped", "missing")}
@@ -262,7 +266,7 @@ def agree(folder: Path) -> None:
         if line["trial_id"] not in by_id:
             continue
         stored = row(by_id[line["trial_id"]])
-        anew = {column: read[line["trial_id"]][column] for column in ("sharing", "full_together")}
+        anew = {column: read[line["trial_id"]][column] for column in ANEW}
         for column, value in {**stored, **anew}.items():
             if column in line:
                 said = csv_cell(value).replace("\r", " ")

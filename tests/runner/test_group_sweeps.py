@@ -344,7 +344,7 @@ def test_the_logs_own_group_is_predicted_from_its_rows_alone(desk: Desk) -> None
     assert "predicted 1.77, 1.83, 2.30 times as long as alone: partly parallel, overlap gain 0.27" in line
     assert line.endswith("; they would wait for the CPUs")
     text = (desk.folder / "table.md").read_text(encoding="utf-8")
-    assert "predicted: 1.77, 1.83 and 2.30 times as long as alone, measured 1.76, 1.85 and 2.52" in text
+    assert "; predicted 1.77, 1.83 and 2.30 times as long as alone, measured 1.76, 1.85 and 2.52" in text
 
 
 def test_without_figures_of_the_cpus_nothing_is_predicted(desk: Desk) -> None:
