@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -83,13 +84,13 @@ def trains(spec: Spec) -> Iterator[Event]:
     return trains_for(EPOCH_S)(spec)
 
 
-def trains_for(seconds: float) -> Script:
-    """Trains with epochs of so many seconds; as a job of a group it waits for the others, and fills."""
+def trains_for(*seconds: float) -> Script:
+    """Trains with epochs of so many seconds, by turns; as a job of a group it waits for the others, and fills."""
 
     def script(spec: Spec) -> Iterator[Event]:
-        yield from warms_up(spec, seconds)
-        for number in range(spec["warmup_epochs"], spec["epochs"]):
-            yield from epoch(spec, number, seconds=seconds)
+        yield from warms_up(spec, seconds[0])
+        for number, took in zip(range(spec["warmup_epochs"], spec["epochs"]), cycle(seconds), strict=False):
+            yield from epoch(spec, number, seconds=took)
         yield from fills(spec)
         yield from result(spec)
 

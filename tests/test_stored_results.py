@@ -14,7 +14,7 @@ import committed
 import pytest
 from benches import sweep_of
 
-from gpubench.analysis.slowdown import verdict, word
+from gpubench.analysis.slowdown import PERHAPS, WORDS, verdict
 from gpubench.environment import machine
 from gpubench.experiment.experiment import Options, parse, with_options
 from gpubench.experiment.plan import expand
@@ -194,10 +194,9 @@ def _group(record: Record) -> list[str]:
         wrong.append(
             f"slowdown {r.get('slowdown')} of {r['epoch_time_s']} s against {r['solo_epoch_time_s']} s"
         )
-    # Records of earlier versions hold the word for the gain alone, later ones that for its range.
-    gain, ends, why_not = r.get("overlap_gain"), told.get("gain_range"), told.get("undecidable")
-    if gain is not None and r.get("sharing") not in (verdict(gain), word(gain, ends, why_not)):
-        wrong.append(f"{r.get('sharing')} at a gain of {r['overlap_gain']}")
+    gain, ends, said = r.get("overlap_gain"), told.get("gain_range"), r.get("sharing")
+    if gain is not None and said not in _words(gain, ends, told.get("undecidable")):
+        wrong.append(f"{said} at a gain of {gain}")
     counted = {epoch["epoch"] for epoch in record.epochs if not epoch["warmup"]}
     for window in record.windows:
         inside = told["released"] <= window["t0"] < window["t1"] <= told["stopped"]
@@ -206,6 +205,17 @@ def _group(record: Record) -> list[str]:
                 f"{window} and the span in which all trained, {told['released']} to {told['stopped']}"
             )
     return wrong
+
+
+def _words(gain: float, ends: list[float] | None, why_not: str | None) -> list[str | None]:
+    """What a record may say of a gain: the word for it, as earlier versions did, or that for its range."""
+    if why_not:
+        return [None, verdict(gain)]
+    if ends is None:
+        return [verdict(gain), f"{PERHAPS}{verdict(gain)}"]
+    low, high = map(verdict, ends)
+    assert WORDS.index(low) <= WORDS.index(verdict(gain)) <= WORDS.index(high)
+    return [verdict(gain), low if low == high else f"between {low} and {high}"]
 
 
 def _reasons(record: Record) -> list[str]:
@@ -235,13 +245,17 @@ def test_the_csv_says_what_the_records_say(folder: Path) -> None:
     agree(folder)
 
 
+ANEW = ("sharing", "full_together", "epoch_time_iqr_s", "doubts")
+
+
 def agree(folder: Path) -> None:
     """trials.csv against the records that count. Older files may lack columns that came later."""
     lines = list(csv.DictReader((folder / "trials.csv").open(encoding="utf-8", newline="")))
     results = Results(folder)
     records = results.records()
     counting = newest(records).values()
-    # Records of earlier versions hold other words on groups, which are worked out anew by whoever reads them.
+    # Records of earlier versions hold other words on groups, a spread of two epochs, and fewer doubts, which are worked
+    # out anew by whoever reads them.
     read = {one["trial_id"]: one for one in contents(results, records).rows}
     by_id = {record.trial_id: record for record in counting}
     ran = {line["trial_id"] for line in lines if line["status"] not in ("skipped", "missing")}
@@ -252,7 +266,7 @@ def agree(folder: Path) -> None:
         if line["trial_id"] not in by_id:
             continue
         stored = row(by_id[line["trial_id"]])
-        anew = {column: read[line["trial_id"]][column] for column in ("sharing", "full_together")}
+        anew = {column: read[line["trial_id"]][column] for column in ANEW}
         for column, value in {**stored, **anew}.items():
             if column in line:
                 said = csv_cell(value).replace("\r", " ")

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gpubench import result
-from gpubench.analysis.slowdown import overlap_gain, slowdown, undecidable, word
+from gpubench.analysis.slowdown import judgement, overlap_gain, slowdown
 from gpubench.analysis.varied import Row, machine, unit
-from gpubench.result import FEWEST_TIMES, Column
+from gpubench.result import Column
 
 Place = tuple[str, Any, Any, Any]
 """Machine, CPUs, loaders; what the jobs beside it got."""
@@ -70,8 +70,8 @@ def merge_repeats(rows: Sequence[Row]) -> list[dict[str, Any]]:
     others), `repeats` (how many ended ok), `reached` (how many of them a top-1 to reach), `endings` ("ok", or "2 ok, 1
     failed"), and the doubt `spread` where epoch times lie far apart. `doubt_texts` holds the sentences of all repeats,
     a tuple a code, and `epoch_times_s` the times that the median is of. Jobs of one group agree in `group_id` (the
-    least of their repeats'), and what was found out about it, `together`, is the first ok repeat's but for
-    `gain_range`, which holds those of all.
+    least of their repeats'), and what was found out about it, `together`, is the first ok repeat's. Their `judgement`
+    is that of the merged rows, or, where these don't tell how far they spread, of all repeats.
     Medians of quotients are no quotients of medians, so slowdowns are worked out from the merged times, and the
     overlap gain of a group from the merged slowdowns of its jobs. Where nothing is repeated, all stays as stored.
     """
@@ -129,13 +129,10 @@ def _merge(same: Sequence[Row]) -> dict[str, Any]:
             found = [row.get(name) for row in good]
             merged[name] = SPECIAL.get(name, _middle)(found)
         merged["slowdown"] = _slowdown(merged)
-        why_not = _undecided(good)
-        ends = _gain_range(good)
-        merged["sharing"] = word(merged.get("overlap_gain"), ends, why_not)
-        if merged.get("together"):
-            merged["together"] = {**merged["together"], "gain_range": ends, "undecidable": why_not}
         times = _times(good)
         merged["epoch_times_s"], merged["epoch_time_iqr_s"] = times, iqr(times)
+        if merged.get("group"):
+            _judge([merged], merged.get("overlap_gain"))
         if merged.get("images_per_epoch") and merged.get("epoch_time_s"):
             # Medians of both sides would break images_per_s * epoch_time_s = images_per_epoch.
             merged["images_per_s"] = merged["images_per_epoch"] / merged["epoch_time_s"]
@@ -182,37 +179,26 @@ def _compare(jobs: Sequence[dict[str, Any]]) -> None:
     gain = overlap_gain(slowdowns)
     if gain is None or len(jobs) < size:
         return
-    stored = [(row.get("together") or {}).get("undecidable") for row in jobs]
-    why_not = next(filter(None, stored), None) or undecidable(slowdowns, jobs)
-    known = [ends for row in jobs if (ends := (row.get("together") or {}).get("gain_range"))]
-    # One job's time of one repeat, beside another's of another, may give a gain that no repeat had.
-    found = _around([gain, *(end for ends in known for end in ends)]) if known else None
+    _judge(jobs, gain)
+
+
+def _judge(jobs: Sequence[dict[str, Any]], gain: float | None) -> None:
+    """Gives these jobs one overlap gain and one verdict. Of a part of a group's jobs, by what their repeats say."""
+    before = [one for row in jobs for run in row["runs"] if (one := run.get("judgement"))]
+    found = judgement(gain, [_alone(row) for row in jobs] if len(jobs) > 1 else (), jobs, before)
     for row in jobs:
-        row["overlap_gain"], row["sharing"] = gain, word(gain, found, why_not)
-        if row.get("together"):
-            row["together"] = {**row["together"], "gain_range": found, "undecidable": why_not}
+        row["overlap_gain"], row["sharing"], row["judgement"] = gain, found.cell, found
 
 
-def _undecided(rows: Sequence[Row]) -> str | None:
-    """Why there is no verdict, where at least half of the repeats allow none."""
-    found = [why for row in rows if (why := (row.get("together") or {}).get("undecidable"))]
-    return found[0] if 2 * len(found) >= len(rows) and found else None
-
-
-def _gain_range(rows: Sequence[Row]) -> list[float] | None:
-    """From the lowest overlap gain to the highest, of all these repeats; None where that is not known.
-
-    Gains without ranges of their own spread from FEWEST_TIMES repeats on, as epoch times do: two tell no spread.
-    """
-    gains = [row["overlap_gain"] for row in rows if row.get("overlap_gain") is not None]
-    own = [ends for row in rows if (ends := (row.get("together") or {}).get("gain_range"))]
-    if not own and len(gains) < FEWEST_TIMES:
-        return None
-    return _around([*gains, *(end for ends in own for end in ends)])
-
-
-def _around(gains: Sequence[float]) -> list[float]:
-    return [min(gains), max(gains)]
+def _alone(row: Row) -> Row:
+    """What a job with repeats is compared with: the trials alone of these repeats, merged as they are."""
+    times = [run["solo_epoch_time_s"] for run in row["runs"] if run.get("solo_epoch_time_s") is not None]
+    return {
+        "epoch_time_s": row.get("solo_epoch_time_s"),
+        "epoch_times_s": times,
+        "epoch_time_iqr_s": iqr(times),
+        "repeats": len(times),
+    }
 
 
 def _codes(rows: Sequence[Row], *more: str) -> str | None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from gpubench.analysis.slowdown import PERHAPS, WORDS
+from gpubench.analysis.slowdown import PARALLEL, WORDS, Judgement, slowest
 from gpubench.analysis.varied import Row
 from gpubench.analysis.words import MINUS, listed
 from gpubench.rounding import half_up
@@ -33,6 +33,8 @@ class Watched:
     """In a list of figures: `CPUs 55 %`."""
     said: str
     """Where it was full. `{jobs}`: what waits; `{together}` and `{alone}`: figures in per cent."""
+    too: str
+    """What a job did that had it full alone, too: `one of the jobs filled them alone, too`."""
     of_gpus: bool = True
     """Whether only jobs on GPUs have it."""
     of_time: bool = False
@@ -50,6 +52,7 @@ WATCHED: tuple[Watched, ...] = (
         full_from=90,
         label="CPUs",
         said="the CPUs were full together ({together}; alone {alone})",
+        too="filled them",
         of_gpus=False,
     ),
     Watched(
@@ -60,6 +63,7 @@ WATCHED: tuple[Watched, ...] = (
         # Two jobs whose small kernels ran 97 % of the time lost nothing beside each other.
         said="a kernel ran nearly all the time ({together}; alone {alone}), "
         "which does not tell whether the GPUs were full",
+        too="did so",
         of_time=True,
     ),
     Watched(
@@ -68,6 +72,7 @@ WATCHED: tuple[Watched, ...] = (
         full_from=95,
         label="GPU memory",
         said="GPU memory was full together ({together}; alone {alone})",
+        too="filled it",
     ),
     Watched(
         name="memory bandwidth",
@@ -76,6 +81,7 @@ WATCHED: tuple[Watched, ...] = (
         label="memory bandwidth",
         said="GPU memory was read or written nearly all the time ({together}; alone {alone}), "
         "which does not tell whether its bandwidth was used up",
+        too="did so",
         of_time=True,
     ),
     Watched(
@@ -84,6 +90,7 @@ WATCHED: tuple[Watched, ...] = (
         full_from=20,
         label="waiting for images",
         said="the {jobs} waited for images ({together} of the epoch instead of {alone})",
+        too="waited",
         of_gpus=False,
     ),
     Watched(
@@ -92,6 +99,7 @@ WATCHED: tuple[Watched, ...] = (
         full_from=5,
         label="clocks lowered",
         said="power or heat lowered the GPUs' clocks ({together} of the time instead of {alone})",
+        too="had them lowered",
     ),
 )
 BY_NAME: dict[str, Watched] = {one.name: one for one in WATCHED}
@@ -101,6 +109,9 @@ ROOM = ("cpu", "gpu", "gpu memory", "memory bandwidth")
 
 AS_ALONE = 1.1
 """Slowdown up to which a job is about as fast as alone; down to 1 / AS_ALONE."""
+
+NEAR = 0.1
+"""How far below PARALLEL a gain may lie for its jobs to be parallel, perhaps, where nobody knows how it spreads."""
 
 SHORT = "GPU memory ran short: the allocator had to give some back and try again ({together}; alone {alone})"
 """Said instead where it did so without being full by the figures, which come from samples."""
@@ -201,50 +212,53 @@ def not_full(resources: Sequence[Resource]) -> str:
     return "none of the watched resources was full"
 
 
-def sentence(
-    word: str,
-    gain: float,
-    gain_range: tuple[float, float] | None,
-    resources: Sequence[Resource],
-    *,
-    slowdowns: Sequence[float] = (),
-    origin: str = "",
-) -> str:
-    """The verdict with what speaks for it, for people; no full stop.
+def headline(found: Judgement, gain: float) -> str:
+    """The verdict with its gain, `parallel (overlap gain 0.98, 0.92 to 1.03)`; no full stop. There must be one."""
+    ends = [_digits(end, 2) for end in found.gain_range or ()]
+    between = f", {' to '.join(ends)}" if len(set(ends)) > 1 else ""
+    return f"{found.cell} (overlap gain {_digits(gain, 2)}{between})"
 
-    `word`: see `slowdown.word`. `gain_range`: see `slowdown.gain_range`. `slowdowns`: one a job; empty where they are
-    not known. `origin`: how many processes and epochs the figures are of, in words.
+
+def sentences(
+    found: Judgement, gain: float, resources: Sequence[Resource], slowdowns: Sequence[float] = ()
+) -> list[str]:
+    """What speaks for a verdict, for people; without capitals and full stops.
+
+    `slowdowns`: one a job; empty where they are not known.
     """
-    between = f", {_digits(gain_range[0], 2)} to {_digits(gain_range[1], 2)}" if gain_range else ""
-    of = f"; {origin}" if origin else ""
-    said = f"{word} (overlap gain {_digits(gain, 2)}{between}{of})"
     if not resources:
-        return said
-    nobody_waited = word.removeprefix(PERHAPS) == WORDS[-1]
-    return f"{said}: {_room(resources, slowdowns) if nobody_waited else _culprits(resources, word)}"
+        return []
+    longest = slowest(slowdowns)
+    nobody_waited = found.words == WORDS[-1:] or (longest is not None and longest <= 1)
+    return _room(resources, slowdowns) if nobody_waited else _culprits(resources, _maybe(found, gain))
 
 
-def _culprits(resources: Sequence[Resource], word: str) -> str:
+def _maybe(found: Judgement, gain: float) -> bool:
+    """Whether the jobs may be parallel, and so may have waited for nothing."""
+    unknown = found.sure == "spread not known"
+    return gain >= PARALLEL - NEAR if unknown else WORDS[-1] in found.words
+
+
+def _culprits(resources: Sequence[Resource], perhaps_none: bool) -> list[str]:
     """What was full; else that nothing was, what was seen of it, and what nobody looked at."""
     found = [_said(one, resources) for one in resources if one.full_together]
     ran = [_said(one, resources) for one in busy(resources)]
     if found:
-        return "; ".join([", and ".join(found), *ran])
+        return [", and ".join(found), *ran]
     unwatched = f"{UNWATCHED[_waiting(resources)]} are not watched"
     unknown = [BY_NAME[one.name].label for one in resources if not _known(one.together)]
     unwatched += f", and not known: {listed(unknown)}" if unknown else ""
     seen = _figures([one for one in resources if _known(one.together) and one not in busy(resources)])
+    unclear = f"{'whether they waited' if perhaps_none else 'what they waited for'} is not known"
     if ran:
         others = [f"none of the other watched resources was full ({seen})"] if seen else []
-        perhaps = word.endswith("and parallel")
-        unclear = f"{'whether they waited' if perhaps else 'what they waited for'} is not known"
-        return "; ".join([unclear, *ran, *others, unwatched])
+        return [unclear, *ran, *others, unwatched]
     nothing = f"none of the watched resources was full ({seen})" if seen else "no figure tells why"
-    return f"{nothing}; {unwatched}"
+    return [*[unclear] * perhaps_none, nothing, unwatched]
 
 
-def _room(resources: Sequence[Resource], slowdowns: Sequence[float]) -> str:
-    """What had room left. Something that was full is no culprit where every job was as fast as alone.
+def _room(resources: Sequence[Resource], slowdowns: Sequence[float]) -> list[str]:
+    """What had room left. Something that was full is no culprit where no job was slower than alone.
 
     The gain alone does not tell that: one job that was faster than alone outweighs another that waited.
     """
@@ -255,17 +269,20 @@ def _room(resources: Sequence[Resource], slowdowns: Sequence[float]) -> str:
         if one.name in ROOM and not one.full_together and one not in often and _known(one.together)
     ]
     full = [_said(one, resources) for one in resources if one.full_together]
-    parts = [f"there was room left ({_figures(left)})"] if left else []
-    uneven = any(not 1 / AS_ALONE <= value <= AS_ALONE for value in slowdowns)
+    longest = slowest(slowdowns)
+    none_slower = longest is not None and longest <= 1
+    parts = ["none of the jobs was slower than alone"] if none_slower else []
+    parts += [f"there was room left ({_figures(left)})"] if left else []
+    uneven = not none_slower and any(not 1 / AS_ALONE <= value <= AS_ALONE for value in slowdowns)
     if uneven:
         ends = " to ".join(_digits(end(slowdowns), 2) for end in (min, max))
         parts += [f"the jobs took {ends} times as long as alone"]
-    if full and slowdowns and not uneven:
+    if full and slowdowns and not uneven and not none_slower:
         parts += [f"each job was about as fast as alone although {', and '.join(full)}"]
     elif full:
         parts += [", and ".join(full)]
     parts += [_said(one, resources) for one in often]
-    return "; ".join(parts) or "how much room was left is not known"
+    return parts or ["how much room was left is not known"]
 
 
 def _said(one: Resource, resources: Sequence[Resource]) -> str:
@@ -275,9 +292,8 @@ def _said(one: Resource, resources: Sequence[Resource]) -> str:
     count = sum(map(watched.reached, one.alone)) if watched.of_time else sum(one.full_alone)
     already = ""
     if count:
-        word = "full already" if one.name in ROOM and not watched.of_time else "already so"
-        all_of_them = count == len(one.alone)
-        already = f", {word} alone" if all_of_them else f", {word} alone for {count} of the jobs"
+        who = "each" if count == len(one.alone) else "one" if count == 1 else str(count)
+        already = f"; {who} of the jobs {'ran short' if short else watched.too} alone, too"
     return text.format(
         jobs=_waiting(resources), together=_percent(one.together), alone=_percent(one.alone) + already
     )

@@ -1,11 +1,16 @@
-"""What sharing the machine costs: jobs together against the same jobs alone."""
+"""What sharing the machine costs: jobs together against the same jobs alone, and the verdict on it."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
 
-from gpubench.analysis.noise import half_width
+from gpubench.analysis import noise
+from gpubench.analysis.noise import half_width, resting
 from gpubench.analysis.varied import Row
+from gpubench.rounding import half_up
 
 PARALLEL = 0.9
 CONCURRENT = 0.1
@@ -15,6 +20,39 @@ PERHAPS = "perhaps "
 """Before a verdict whose doubt nobody knows: too few epochs, or a figure of a published log."""
 IMPOSSIBLE = 0.8
 """A job that takes less than this of its time alone was not sped up by its neighbours."""
+FASTER = 0.95
+"""The same, from where it is doubtful."""
+
+Sure = Literal["yes", "few processes", "spread not known"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Judgement:
+    """What the figures of a group say of sharing. Everything that prints a verdict, or counts it, takes it from here.
+
+    Made by `judgement`; the row of each of its jobs holds it as `judgement`.
+    """
+
+    words: tuple[str, ...] = ()
+    """The verdicts that the figures leave possible, from the least overlap to the most; empty: there is none. Where
+    the spread is not known, the one of the gain alone."""
+    sure: Sure = "spread not known"
+    """`few processes`: the epochs tell how far they spread, and fewer than three processes how far those do."""
+    gain_range: tuple[float, float] | None = None
+    """The lowest and the highest overlap gain that the spread of the epoch times allows; None: not known."""
+    rests: str = ""
+    """That it rests on few processes, as `noise.resting` says it; empty where it does not, or where nobody knows."""
+    why_not: str | None = None
+    """Why these figures allow no verdict."""
+
+    @property
+    def cell(self) -> str | None:
+        """The verdict as every column and sentence has it; None where there is none."""
+        if not self.words:
+            return None
+        if self.sure == "spread not known":
+            return f"{PERHAPS}{self.words[0]}"
+        return self.words[0] if len(self.words) == 1 else f"between {self.words[0]} and {self.words[-1]}"
 
 
 def slowdown(together_s: float | None, alone_s: float | None) -> float | None:
@@ -35,63 +73,6 @@ def overlap_gain(slowdowns: Sequence[float | None]) -> float | None:
     return (sum(1 / value for value in there) - 1) / (len(there) - 1)
 
 
-def gain_range(alone: Sequence[Row], together: Sequence[Row]) -> tuple[float, float] | None:
-    """The overlap gain with every epoch time moved by its `noise.half_width`: all against the jobs, all in favour.
-
-    Rows of the same job have the same place in both. None where an epoch time or how far it spreads is not known
-    (fewer than three measured epochs have no spread), and where one spreads by as much as it lasts.
-    """
-    times = [(row.get("epoch_time_s"), half_width(row)) for row in (*alone, *together)]
-    known = [(time, half) for time, half in times if time and half is not None]
-    if len(known) < len(times) or any(half >= time for time, half in known):
-        return None
-    pairs = list(zip(known[: len(alone)], known[len(alone) :], strict=True))
-    low = overlap_gain([(t + off_t) / (a - off_a) for (a, off_a), (t, off_t) in pairs])
-    high = overlap_gain([(t - off_t) / (a + off_a) for (a, off_a), (t, off_t) in pairs])
-    return None if low is None or high is None else (low, high)
-
-
-def undecidable(slowdowns: Sequence[float | None], times: Sequence[Row]) -> str | None:
-    """Why these figures allow no verdict; None where they do. `times`: rows of all jobs, alone and together."""
-    impossible = [(place, value) for place, value in enumerate(slowdowns, 1) if value and value < IMPOSSIBLE]
-    if impossible:
-        place, value = impossible[0]
-        return (
-            f"job {place} of {len(slowdowns)} took {value:.2f} times as long as alone, which sharing can't do: what it "
-            "took alone is wrong; measure it again (--fresh) on a quiet machine"
-        )
-    if any(half >= time / 2 for time, half in filter(None, map(_spread, times))):
-        return "epoch times spread by as much as they last; measure again on a quiet machine"
-    return None
-
-
-def word(
-    gain: float | None, gain_range: Sequence[float] | None = None, undecidable: str | None = None
-) -> str | None:
-    """The verdict on a group, as everything that prints one has it; None where there is none.
-
-    `gain_range`: its lowest and highest overlap gain; where they are not known, the verdict is one that chance may have
-    made, and says so. `undecidable`: why the figures allow no verdict.
-    """
-    if gain is None or undecidable:
-        return None
-    if gain_range is None:
-        return f"{PERHAPS}{verdict(gain)}"
-    found = possible(gain_range)
-    return found[0] if len(found) == 1 else f"between {found[0]} and {found[-1]}"
-
-
-def possible(gain_range: Sequence[float] | None) -> tuple[str, ...]:
-    """The verdicts that the range of an overlap gain leaves possible, from the least overlap to the most.
-
-    All of them where nobody knows the range.
-    """
-    if gain_range is None:
-        return WORDS
-    ends = WORDS.index(verdict(gain_range[0])), WORDS.index(verdict(gain_range[1]))
-    return WORDS[ends[0] : ends[1] + 1]
-
-
 def verdict(gain: float) -> str:
     """The word for one overlap gain, whatever its doubt."""
     if gain >= PARALLEL:
@@ -99,7 +80,114 @@ def verdict(gain: float) -> str:
     return WORDS[0] if gain <= CONCURRENT else WORDS[1]
 
 
-def _spread(row: Row) -> tuple[float, float] | None:
-    """Epoch time and half its IQR in s; also of two epochs, which lie as far apart as they do."""
-    time, spread = row.get("epoch_time_s"), row.get("epoch_time_iqr_s")
-    return None if not time or spread is None else (time, spread / 2)
+def judgement(
+    gain: float | None,
+    alone: Sequence[Row | None],
+    together: Sequence[Row],
+    before: Sequence[Judgement] = (),
+) -> Judgement:
+    """The verdict on a group with this overlap gain, and how sure it is.
+
+    Rows of the same job have the same place in `alone` and `together`; None: that row is not known. Both are empty
+    where only the gain is. `before`: what was found of the same jobs earlier, of each of their repeats, or by the
+    version that measured them. It counts where these rows don't tell the range.
+    """
+    if gain is None:
+        return Judgement()
+    rows = [row for row in (*alone, *together) if row]
+    refused = [one.why_not for one in before if one.why_not]
+    most = refused[0] if refused and 2 * len(refused) >= len(before) else None
+    if why_not := most or _sped_up(alone, together) or _scattered(rows):
+        return Judgement(why_not=why_not)
+    ends = _range(alone, together) if len(alone) == len(together) else None
+    known = [end for one in before if one.gain_range for end in one.gain_range]
+    if ends is None and known:
+        # One job's time of one repeat, beside another's of another, may give a gain that no repeat had.
+        ends = min(gain, *known), max(gain, *known)
+    rests = resting(rows)
+    if ends is None:
+        return Judgement(words=(verdict(gain),), rests=rests)
+    first, last = (WORDS.index(verdict(end)) for end in ends)
+    return Judgement(
+        words=WORDS[first : last + 1],
+        sure="few processes" if rests else "yes",
+        gain_range=ends,
+        rests=rests,
+    )
+
+
+def faster_together(slowdown: float | None) -> str | None:
+    """The doubt about a job that its neighbours seem to have sped up; None where there is none."""
+    if slowdown is None or slowdown >= FASTER:
+        return None
+    return (
+        f"it took {slowdown:.2f} times as long as alone, which sharing can't do: its epoch time differs from process "
+        "to process by as much, or something disturbed the trial alone; use --repeats 3 --fresh"
+    )
+
+
+def slowest(slowdowns: Sequence[float]) -> float | None:
+    """The largest slowdown as people read it; None for none."""
+    return float(half_up(max(slowdowns), 2)) if slowdowns else None
+
+
+def _sped_up(alone: Sequence[Row | None], together: Sequence[Row]) -> str | None:
+    """Why jobs that took far less than alone allow no verdict; None where none did."""
+    for place, row in enumerate(together):
+        solo = alone[place] if place < len(alone) else None
+        slowed = slowdown(row.get("epoch_time_s"), solo.get("epoch_time_s")) if solo else row.get("slowdown")
+        if slowed and slowed < IMPOSSIBLE:
+            return (
+                f"job {row.get('job') or f'{place + 1} of {len(together)}'} took {slowed:.2f} times as long as alone, "
+                "which sharing can't do: what it took alone is wrong; measure it again (--fresh) on a quiet machine"
+            )
+    return None
+
+
+def _scattered(rows: Sequence[Row]) -> str | None:
+    """Why epoch times that spread by as much as they last allow no verdict; None where they don't."""
+    if any(map(_is_scattered, rows)):
+        return "epoch times spread by as much as they last; measure again on a quiet machine"
+    return None
+
+
+def _is_scattered(row: Row) -> bool:
+    """Whether chance may have moved an epoch time by as much as it lasts; of two times, whether they lie so far apart.
+
+    False where that is not known: one time has no spread.
+    """
+    time, half, times = row.get("epoch_time_s"), half_width(row), row.get("epoch_times_s") or ()
+    if not time:
+        return False
+    if half is not None:
+        return half >= float(time)
+    return len(times) == 2 and max(times) - min(times) >= float(time)
+
+
+def _range(alone: Sequence[Row | None], together: Sequence[Row]) -> tuple[float, float] | None:
+    """How low and how high chance may have moved the overlap gain: every epoch time by its `noise.half_width`.
+
+    Each is moved by itself, and what that does to the gain is put together as `noise.together` does. None where an
+    epoch time, or how far it spreads, is not known. No epoch time may spread by as much as it lasts.
+    """
+    times = [
+        (row.get("epoch_time_s"), half_width(row)) if row else (None, None) for row in (*alone, *together)
+    ]
+    known = [(time, half) for time, half in times if time and half is not None]
+    if len(known) < len(times):
+        return None
+
+    def gain(moved: int | None = None, by: float = 0.0) -> float:
+        took = [time + (by if place == moved else 0.0) for place, (time, _) in enumerate(known)]
+        solos, shared = took[: len(alone)], took[len(alone) :]
+        found = overlap_gain([slowdown(t, a) for t, a in zip(shared, solos, strict=True)])
+        return math.nan if found is None else found
+
+    middle = gain()
+    effects = [
+        sorted((gain(place, -half) - middle, gain(place, half) - middle))
+        for place, (_, half) in enumerate(known)
+    ]
+    low = middle - noise.together(*(down for down, _ in effects))
+    high = middle + noise.together(*(up for _, up in effects))
+    return None if math.isnan(middle) else (low, high)

@@ -1,8 +1,8 @@
 """How good predictions have been: what was foretold of groups, against what was measured. Pure.
 
 A predicted verdict is right where the measured one is the same single word, and wrong where that is ruled out by what
-was measured. Where the measured one lies between two words and the predicted one may be true, or where nobody knows
-how sure it is, it is neither; nor is one of a group whose figures allow no verdict.
+was measured. Where the measured one lies between two words and the predicted one may be true, it is neither; nor is
+one of a group whose epochs are too few to tell how sure it is, or whose figures allow no verdict.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from gpubench.analysis.slowdown import overlap_gain, possible, verdict
+from gpubench.analysis.slowdown import Judgement, overlap_gain, verdict
 from gpubench.analysis.varied import Row, machine
 
-Outcome = Literal["right", "wrong", "undecided", "none"]
+Outcome = Literal["right", "wrong", "undecided", "too few", "none"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,7 +45,9 @@ class TrackRecord:
     verdicts_right: int
     """Of `groups`: those in which it was right."""
     undecided: int = 0
-    """Beside `groups`: those whose measured verdict is not sure, and does not rule out the predicted one."""
+    """Beside `groups`: those whose measured verdict lies between two, and does not rule out the predicted one."""
+    too_few: int = 0
+    """Beside `groups`: those whose epochs are too few to tell how sure the measured verdict is."""
     without_verdict: int = 0
     """Beside `groups`: those whose figures allow no verdict."""
 
@@ -88,18 +90,21 @@ def track_record(rows: Iterable[Row]) -> TrackRecord:
         groups=verdicts["right"] + verdicts["wrong"],
         verdicts_right=verdicts["right"],
         undecided=verdicts["undecided"],
+        too_few=verdicts["too few"],
         without_verdict=verdicts["none"],
     )
 
 
 def _outcome(predicted: str, job: Row) -> Outcome:
     """How a predicted verdict fared in the group of this job."""
-    if job.get("sharing") is None:
+    found: Judgement | None = job.get("judgement")
+    if found is None or not found.words:
         return "none"
-    words = possible((job.get("together") or {}).get("gain_range"))
-    if predicted not in words:
+    if found.sure == "spread not known":
+        return "too few"
+    if predicted not in found.words:
         return "wrong"
-    return "right" if len(words) == 1 else "undecided"
+    return "right" if len(found.words) == 1 else "undecided"
 
 
 def _both(row: Row) -> bool:

@@ -17,6 +17,8 @@ from gpubench.result import FEWEST_TIMES
 
 MEASURED = "measured"
 EXTRAPOLATED = "extrapolated"
+NO_SPREAD = f"fewer than {FEWEST_TIMES} epochs were measured: they have no spread"
+"""Why there is no `epoch_time_iqr_s`."""
 _US = 1e-6
 
 
@@ -113,6 +115,14 @@ def lacks_s(epoch: Mapping[str, Any], images_per_epoch: int) -> float:
     """Seconds that a piece of an epoch would have taken longer as a whole one: a steady step for each that it lacks."""
     missing = images_per_epoch / epoch["images"] - 1
     return float(missing * epoch["steps"] * epoch["steady_step_s"])
+
+
+def median_of(epochs: Sequence[Mapping[str, Any]], source: str | None) -> list[float]:
+    """The seconds of the epochs that an epoch time is the median of; empty where it is none.
+
+    `source`: the column `epoch_time_source`.
+    """
+    return [e["epoch_time_s"] for e in epochs if not e["warmup"]] if source == MEASURED else []
 
 
 def timing(

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from gpubench.launch.channel import UNHEARD
-from gpubench.launch.epochs import counted, epoch_rows, timing
+from gpubench.launch.epochs import NO_SPREAD, counted, epoch_rows, timing
 from gpubench.launch.faults import advised, hearsay
 from gpubench.launch.parts import broken_down
 from gpubench.launch.target import until_top1
-from gpubench.result import FEWEST_TIMES
 
 Status = Literal["ok", "oom", "failed", "timeout", "interrupted", "skipped"]
 """`skipped`: another job of its group took it with it."""
@@ -169,7 +168,7 @@ def outcome(
         missing["epochs_measured"] = "steps were measured, not whole epochs"
         missing["epoch_time_iqr_s"] = "steps were measured, not whole epochs"
     elif "epoch_time_iqr_s" not in result:
-        missing["epoch_time_iqr_s"] = f"fewer than {FEWEST_TIMES} epochs were measured: they have no spread"
+        missing["epoch_time_iqr_s"] = NO_SPREAD
     if first["step_ms"]:
         result["step_time_ms_p50"] = first["step_ms"]["p50"]
         result["step_time_ms_p95"] = first["step_ms"]["p95"]

@@ -13,9 +13,9 @@ from gpubench.analysis.audit.fairness import HARMLESS
 from gpubench.analysis.growth import percent
 from gpubench.analysis.repeats import codes
 from gpubench.analysis.sharing import stored_resources
+from gpubench.analysis.slowdown import Judgement
 from gpubench.analysis.varied import Axes, Row, asked, known, machine, solo, unit, varied
 from gpubench.report.words import listed, number, signed
-from gpubench.result import FEWEST_TIMES
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -101,12 +101,14 @@ def agree(field: str, groups: Sequence[Sequence[Row]]) -> bool:
 
 
 def sentences(groups: Sequence[Group], alone: Sequence[Row] = (), trials: Sequence[Row] = ()) -> list[str]:
-    """One a group that ended ok: the verdict, what was full, what speaks against it, and how well it was predicted.
+    """A paragraph for each group that ended ok: the verdict and how well it was predicted in its first sentence, then
+    what was full, and what the figures rest on.
 
     `alone`: the table's rows, repeats merged; `trials`: what they were merged from.
     """
     doubts = _doubts_alone(alone, trials)
-    return [f"{group.label}: {said}." for group in groups if (said := _sentence(group.rows, doubts))]
+    told = [(group.label, _told(group.rows, doubts)) for group in groups]
+    return [f"{label}: {' '.join(f'{said}.' for said in found)}" for label, found in told if found]
 
 
 Doubts = Mapping[tuple[str, str | None, Any], frozenset[str]]
@@ -127,11 +129,21 @@ def _doubts_alone(alone: Sequence[Row], trials: Sequence[Row]) -> Doubts:
     }
 
 
-def _sentence(rows: Sequence[Row], doubts: Doubts) -> str:
+def _told(rows: Sequence[Row], doubts: Doubts) -> list[str]:
+    """Sentences without full stops, the first as it goes on after the group's name; empty for nothing to say."""
     if any(row["status"] != "ok" for row in rows):
-        return ""
-    rests = _rests(rows, doubts) if rows[0].get("overlap_gain") is not None else ""
-    return "; ".join(part for part in (_verdict(rows), rests, _predicted(rows)) if part)
+        return []
+    row, found = rows[0], rows[0].get("judgement") or Judgement()
+    first = "; ".join(part for part in (_verdict(rows, found), _predicted(rows)) if part)
+    gain = row.get("overlap_gain")
+    more: list[str] = []
+    if gain is not None and found.words:
+        resources = stored_resources((row.get("together") or {}).get("resources"))
+        slowdowns = [one["slowdown"] for one in rows if one.get("slowdown") is not None]
+        more = [*sharing.sentences(found, gain, resources, slowdowns), _origin(rows, found)]
+    if gain is not None:
+        more.append(_rests(rows, doubts))
+    return [first, *(f"{said[0].upper()}{said[1:]}" for said in more if said)] if first else []
 
 
 def _rests(rows: Sequence[Row], doubts: Doubts) -> str:
@@ -146,39 +158,27 @@ def _rests(rows: Sequence[Row], doubts: Doubts) -> str:
     )
 
 
-def _verdict(rows: Sequence[Row]) -> str:
-    row = rows[0]
-    gain, found, word = row.get("overlap_gain"), row.get("together") or {}, row.get("sharing")
+def _verdict(rows: Sequence[Row], found: Judgement) -> str:
+    gain, missing = rows[0].get("overlap_gain"), rows[0].get("missing") or {}
     if gain is None:
-        why = (row.get("missing") or {}).get("overlap_gain")
+        why = missing.get("overlap_gain")
         return f"no verdict: {why}" if why else ""
-    if word is None:
-        why = found.get("undecidable") or (row.get("missing") or {}).get("sharing")
-        return f"no verdict (overlap gain {number(gain, 2)}){f': {why}' if why else ''}"
-    ends = found.get("gain_range")
-    if ends and number(ends[0], 2) == number(ends[1], 2):
-        ends = None
-    resources = stored_resources(found.get("resources"))
-    slowdowns = [one["slowdown"] for one in rows if one.get("slowdown") is not None]
-    between = (ends[0], ends[1]) if ends else None
-    return sharing.sentence(word, gain, between, resources, slowdowns=slowdowns, origin=_origin(rows))
+    if not found.words:
+        return f"no verdict (overlap gain {number(gain, 2)}){f': {found.why_not}' if found.why_not else ''}"
+    return sharing.headline(found, gain)
 
 
-def _origin(rows: Sequence[Row]) -> str:
-    """That the figures are of one process each, and how many epochs. Where all jobs were repeated, only what these
-    repeats leave unknown."""
-    if min(row.get("repeats") or 1 for row in rows) > 1:
-        known = (rows[0].get("together") or {}).get("gain_range")
-        return "" if known else "too few repeats and epochs to tell how far it spreads"
+def _origin(rows: Sequence[Row], found: Judgement) -> str:
+    """That the figures are of few processes, and where too few epochs leave unknown how far they spread."""
     logs = {str(row["source"]) for row in rows if row.get("source")} - {"measured"}
     if logs:
         return f"each time is one figure of a {listed(sorted(logs))}"
-    if any(row.get("epoch_time_source") == "extrapolated" for row in rows):
-        return "each time is from one process, extrapolated from steps"
-    counts = sorted({int(row["epochs_measured"]) for row in rows if row.get("epochs_measured")})
-    epochs = f" and {' or '.join(map(str, counts))} epoch{'s' * (counts != [1])}" if counts else ""
-    unknown = ", too few to tell how far it spreads" if counts and counts[0] < FEWEST_TIMES else ""
-    return f"each time is from one process{epochs}{unknown}"
+    few = found.rests.removeprefix("; ")
+    extrapolated = any(row.get("epoch_time_source") == "extrapolated" for row in rows)
+    parts = [few] if few else []
+    parts += ["epoch times are extrapolated from steps"] if extrapolated else []
+    parts += ["how far the times spread is not known"] if found.sure == "spread not known" else []
+    return ", and ".join(parts) if len(parts) < 3 else f"{parts[0]}, {parts[1]}, and {parts[2]}"
 
 
 def _predicted(rows: Sequence[Row]) -> str:
@@ -187,7 +187,7 @@ def _predicted(rows: Sequence[Row]) -> str:
         missing = (rows[0].get("missing") or {}).get("predicted_slowdown")
         why = (rows[0].get("together") or {}).get("no_prediction") or missing
         return f"not predicted: {why}" if why else ""
-    said = f"predicted: {listed([number(p, 2) for p in predicted])} times as long as alone"
+    said = f"predicted {listed([number(p, 2) for p in predicted])} times as long as alone"
     measured = [row["slowdown"] for row in rows if row.get("slowdown") is not None]
     if len(measured) < len(rows):
         return said

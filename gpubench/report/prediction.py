@@ -76,7 +76,7 @@ def track(
     as_markdown: bool = False,
     brief: bool = False,
 ) -> str:
-    """How good predictions have been on this machine: a row a group, and a line on all; ends in a newline.
+    """How good predictions have been on this machine: a line on all, then a row a group; ends in a newline.
 
     `record`: as predicted before they ran; `now`: the same groups by the model of this version, told where it differs.
     `brief`: that line alone.
@@ -102,7 +102,7 @@ def track(
     if today and now:
         headings += ["by this version", "error %"]
         said.append(f"By the model of this version: {_summary(now, len(groups), machine)}")
-    return _page(headings, rows, [1], said, as_markdown)
+    return _page(headings, rows, [1], said, as_markdown, answer_first=True)
 
 
 def _foretold(judged: Sequence[Judged]) -> tuple[str, str]:
@@ -200,10 +200,17 @@ def _verdicts(record: TrackRecord) -> str:
         parts.append(
             f"the predicted verdict was right for {record.verdicts_right} of {many(record.groups, 'group')}"
         )
-    if record.undecided:
-        count = many(record.undecided, "group")
+    open_ = [
+        f"{many(count, 'group')}, whose {why}"
+        for count, why in (
+            (record.undecided, "measured verdict is not sure"),
+            (record.too_few, "epochs are too few"),
+        )
+        if count
+    ]
+    if open_:
         whether = "it" if record.groups else "whether the predicted verdict was right"
-        parts.append(f"{whether} is not decided for {count}, whose measured verdict is not sure")
+        parts.append(f"{whether} is not decided for {', and for '.join(open_)}")
     if record.without_verdict:
         count = many(record.without_verdict, "group")
         parts.append(f"{count} {'has' if record.without_verdict == 1 else 'have'} no measured verdict")
@@ -216,15 +223,22 @@ def _page(
     numbers: Sequence[int],
     said: Sequence[str],
     as_markdown: bool,
+    *,
+    answer_first: bool = False,
 ) -> str:
-    """A small table and sentences below. `numbers`: the columns that stand on the right."""
+    """A small table, with sentences below or, where they are the answer, above.
+
+    `numbers`: the columns that stand on the right.
+    """
     right = [place in numbers for place in range(len(headings))]
     sentences = [clean(sentence) for sentence in said]
     if as_markdown:
         marks = ["---:" if on_the_right else ":---" for on_the_right in right]
-        bullets = "\n".join(f"- {markdown.escape(sentence)}" for sentence in sentences)
-        return f"{markdown.grid([headings, marks, *rows])}\n\n{bullets}\n"
-    heading, body = layout.padded(headings, rows, right)
-    rule = ["-" * len(cell) for cell in heading[0]]
-    lines = [layout.GAP.join(cells).rstrip() for cells in (*heading, rule, *body)]
-    return "\n".join((*lines, "", *sentences)) + "\n"
+        text = "\n".join(f"- {markdown.escape(sentence)}" for sentence in sentences)
+        table = markdown.grid([headings, marks, *rows])
+    else:
+        heading, body = layout.padded(headings, rows, right)
+        rule = ["-" * len(cell) for cell in heading[0]]
+        text = "\n".join(sentences)
+        table = "\n".join(layout.GAP.join(cells).rstrip() for cells in (*heading, rule, *body))
+    return "\n\n".join((text, table) if answer_first else (table, text)) + "\n"

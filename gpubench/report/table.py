@@ -12,6 +12,7 @@ from gpubench.analysis import energy, scaling
 from gpubench.analysis.growth import growth, moves_with, ordered_axis
 from gpubench.analysis.knee import knees
 from gpubench.analysis.repeats import REPEATS
+from gpubench.analysis.slowdown import faster_together
 from gpubench.analysis.varied import (
     Axes,
     Row,
@@ -24,6 +25,7 @@ from gpubench.analysis.varied import (
     values,
     varied,
 )
+from gpubench.launch.epochs import NO_SPREAD, median_of
 from gpubench.report import groups
 from gpubench.report.cells import texts
 from gpubench.report.choice import SHOW, Choice
@@ -33,7 +35,7 @@ from gpubench.report.heading import heading
 from gpubench.report.notes import remarks
 from gpubench.report.pairs import Matrix, matrices
 from gpubench.report.words import clean
-from gpubench.result import Column, Record
+from gpubench.result import FEWEST_TIMES, Column, Record
 from gpubench.store import Results
 
 BREAKDOWN: tuple[str, ...] = (
@@ -110,7 +112,17 @@ class Table:
         return all(value is None or isinstance(value, (int, float)) for value in found)
 
 
-DETAILS = ("missing", "provenance", "facts", "together", "asked", "log", "epoch_times_s", "allowance")
+DETAILS = (
+    "missing",
+    "provenance",
+    "facts",
+    "together",
+    "asked",
+    "log",
+    "epoch_times_s",
+    "allowance",
+    "judgement",
+)
 """What `row_of` and a folder add for the reports on its sources and honesty; no column, and not for a JSON line."""
 
 
@@ -121,20 +133,30 @@ def row_of(record: Record) -> dict[str, Any]:
     `together` is the record's, for a job of a group. `asked` is the trial, with None for what the machine settles.
     `log` is where its processes' output is kept, from the results folder; None where gpubench did not measure it.
     `epoch_times_s` are the seconds of the epochs that its epoch time is the median of; empty where it is none.
+
+    What earlier versions stored reads as this one would have it: fewer than FEWEST_TIMES epochs have no spread, nor the
+    doubt about one, and a job that was faster than alone has the doubt about that.
     """
     measured = record.source == "measured"
-    whole = record.result.get("epoch_time_source") == "measured"
+    found = result.row(record)
+    missing, doubts = dict(record.missing), dict(record.doubts)
+    if found["epoch_time_iqr_s"] is not None and (found["epochs_measured"] or 0) < FEWEST_TIMES and measured:
+        found["epoch_time_iqr_s"], missing["epoch_time_iqr_s"] = None, NO_SPREAD
+        doubts.pop("spread", None)
+    if measured and (faster := faster_together(found["slowdown"])):
+        doubts.setdefault("faster-together", faster)
+    found["doubts"] = "+".join(sorted(doubts)) or None
     return {
-        **result.row(record),
+        **found,
         "source": record.source,
-        "doubt_texts": dict(record.doubts),
-        "missing": dict(record.missing),
+        "doubt_texts": doubts,
+        "missing": missing,
         "provenance": dict(record.provenance),
         "together": dict(record.together),
         "asked": dict(record.trial),
         "facts": {**record.data, "files": record.variant_definition.get("files")},
         "log": Results(Path()).log(record.trial_id, record.attempt).as_posix() if measured else None,
-        "epoch_times_s": [e["epoch_time_s"] for e in record.epochs if not e["warmup"]] if whole else [],
+        "epoch_times_s": median_of(record.epochs, record.result.get("epoch_time_source")),
     }
 
 

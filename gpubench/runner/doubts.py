@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from gpubench.analysis.slowdown import faster_together
 from gpubench.experiment.plan import Job
 from gpubench.launch.epochs import EXTRAPOLATED
 from gpubench.launch.outcome import Outcome
@@ -270,13 +271,7 @@ def _shared_gpu(case: Case) -> str | None:
 
 
 def _faster_together(case: Case) -> str | None:
-    slowdown = case.number("slowdown")
-    if slowdown is None or slowdown >= 1 - SPREAD_PCT / 100:
-        return None
-    return (
-        f"it took {slowdown:.2f} times as long as alone, which sharing can't do: its epoch time differs from process "
-        "to process by as much, or something disturbed the trial alone; use --repeats 3 --fresh"
-    )
+    return faster_together(case.number("slowdown"))
 
 
 def _beyond_turns(case: Case) -> str | None:

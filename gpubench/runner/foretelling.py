@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from gpubench.analysis.audit.fairness import HARMLESS
+from gpubench.analysis.repeats import codes
 from gpubench.report.prediction import waited_for
+from gpubench.report.table import row_of
 from gpubench.report.words import number
 from gpubench.runner.together import Foreseen
 
@@ -24,5 +26,5 @@ def foretold(foreseen: Foreseen) -> str:
 
 def doubted(foreseen: Foreseen) -> str:
     """What speaks against the trials alone that the prediction is made of."""
-    found = {code for solo in foreseen.solos if solo for code in solo.doubts} - HARMLESS
+    found = {code for solo in foreseen.solos if solo for code in codes(row_of(solo))} - HARMLESS
     return f"; alone with doubts ({', '.join(sorted(found))})" if found else ""

@@ -163,6 +163,7 @@ def _compare(jobs: Sequence[_Judged], known: Known, foreseen: Foreseen) -> dict[
                 status=one.status,
                 reason=one.reason,
                 resolved=one.tried.resolved,
+                epochs=one.ended.epochs,
                 result=one.result,
                 missing=one.missing,
                 joules_by_gpu=_joules(one),

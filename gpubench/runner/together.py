@@ -11,6 +11,8 @@ from gpubench.analysis.energy import divided
 from gpubench.analysis.prediction import SLICING, Prediction, demand, predict
 from gpubench.analysis.sharing import evidence, full_cell, full_together, not_full
 from gpubench.experiment.plan import Unit
+from gpubench.launch.epochs import median_of
+from gpubench.report.table import row_of
 from gpubench.result import Record, row
 from gpubench.runner.resolve import Resolved
 
@@ -87,6 +89,8 @@ class Ran:
     status: str
     reason: str
     resolved: Resolved
+    epochs: Sequence[Mapping[str, Any]]
+    """As in its record."""
     result: dict[str, Any]
     missing: dict[str, str]
     joules_by_gpu: Mapping[str, Mapping[str, float]]
@@ -116,8 +120,16 @@ def compare(
 
     `gpu_mib`: memory of the smallest of each job's GPUs. Empty columns have their reason in `missing`.
     """
-    together = [{**job.result, **job.resolved.columns(), "status": job.status} for job in jobs]
-    alone = [row(solo) if solo else None for solo in foreseen.solos]
+    together = [
+        {
+            **job.result,
+            **job.resolved.columns(),
+            "status": job.status,
+            "epoch_times_s": median_of(job.epochs, job.result.get("epoch_time_source")),
+        }
+        for job in jobs
+    ]
+    alone = [row_of(solo) if solo else None for solo in foreseen.solos]
     slowed = [
         slowdown.slowdown(mine.get("epoch_time_s"), solo.get("epoch_time_s") if solo else None)
         for mine, solo in zip(together, alone, strict=True)
@@ -133,10 +145,10 @@ def compare(
     nothing_full = ""
     if gain is not None and len(rows_alone) == len(jobs):
         resources = evidence(rows_alone, together, gpu_mib)
-        facts["gain_range"] = slowdown.gain_range(rows_alone, together)
+        found_out = slowdown.judgement(gain, rows_alone, together)
+        facts["gain_range"], facts["undecidable"] = found_out.gain_range, found_out.why_not
         facts["resources"] = [resource.as_dict() for resource in resources]
-        facts["undecidable"] = slowdown.undecidable(slowed, (*rows_alone, *together))
-        shared["sharing"] = slowdown.word(gain, facts["gain_range"], facts["undecidable"])
+        shared["sharing"] = found_out.cell
         shared["full_together"] = full_cell(full_together(resources))
         nothing_full = not_full(resources)
     predicted = foreseen.prediction.slowdowns if foreseen.prediction else [None] * len(jobs)

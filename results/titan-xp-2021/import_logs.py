@@ -17,7 +17,7 @@ from typing import Any
 
 from gpubench import catalog, trial
 from gpubench.analysis.prediction import Prediction, demand, predict
-from gpubench.analysis.slowdown import overlap_gain, slowdown, word
+from gpubench.analysis.slowdown import judgement, overlap_gain, slowdown
 from gpubench.experiment.experiment import Axis, Experiment, to_toml
 from gpubench.result import RECORD_SCHEMA, Record
 
@@ -177,7 +177,7 @@ def together(line: Line, lines: Sequence[Line]) -> dict[str, Any]:
         "slowdown": slowed(line, lines),
         "overlap_gain": gain,
         "predicted_slowdown": None,
-        "sharing": word(gain),
+        "sharing": judgement(gain, (), ()).cell,
     }
     if foretold and not foretold.unknown:
         derived["predicted_slowdown"] = foretold.slowdowns[group.index(line)]

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from gpubench import result
 from gpubench.analysis.repeats import SPREAD, apart, merge_repeats, with_spread
+from gpubench.analysis.slowdown import Judgement, judgement
 
 
 def repeats(*times, **more):
@@ -79,21 +80,22 @@ def in_group(*slowdowns, **more):
     return [
         row | {"slowdown": s, "overlap_gain": 2 / s - 1, "group_id": f"g{9 - n}", "solo_id": f"t{n}",
                "sharing": "partly parallel", "full_together": "cpu+gpu" if n else "cpu",
-               "together": {"jobs": 2, "gain_range": [2 / s - 1.1, 2 / s - 0.9]}}
+               "together": {"jobs": 2}, "judgement": Judgement(gain_range=(2 / s - 1.1, 2 / s - 0.9))}
         for n, (row, s) in enumerate(zip(rows, slowdowns, strict=True))
     ]  # fmt: skip
 
 
-def test_repeats_of_a_group_keep_one_verdict_and_the_range_of_all():
+def test_one_job_of_a_group_has_the_verdict_of_all_its_repeats():
+    """Of its neighbours there is no row, so nothing else tells how far the gain spreads."""
     (merged,) = merge_repeats(in_group(1.6, 1.9, 2.0))
     assert merged["overlap_gain"] == pytest.approx(2 / 1.9 - 1)
     assert merged["sharing"] == "between merely concurrent and partly parallel", (
         "by the range, as the sentence"
     )
-    (close,) = merge_repeats([row | {"together": {"jobs": 2}} for row in in_group(1.85, 1.9, 2.0)])
-    assert close["sharing"] == "merely concurrent", "of these repeats, not of the first as stored"
+    (close,) = merge_repeats(without_ranges(in_group(1.85, 1.9, 2.0)))
+    assert close["sharing"] == "perhaps merely concurrent", "of these repeats, not of the first as stored"
     assert merged["full_together"] == "cpu+gpu"
-    assert merged["together"]["gain_range"] == pytest.approx([-0.1, 0.35])
+    assert merged["judgement"].gain_range == pytest.approx((-0.1, 0.35))
     assert (merged["group_id"], merged["solo_id"]) == ("g7", "t0")
 
 
@@ -113,22 +115,13 @@ def test_what_was_full_in_few_repeats_was_not_full():
 
 def without_ranges(rows):
     """As if each process had measured two epochs."""
-    return [row | {"together": row["together"] | {"gain_range": None}} for row in rows]
-
-
-def test_a_group_without_ranges_has_that_of_its_gains_from_three_repeats_on():
-    (three,) = merge_repeats(without_ranges(in_group(1.6, 1.7, 2.0)))
-    assert three["together"]["gain_range"] == pytest.approx([0.0, 0.25])
-    assert three["sharing"] == "between merely concurrent and partly parallel"
-    (two,) = merge_repeats(without_ranges(in_group(1.6, 1.61)))
-    assert two["together"]["gain_range"] is None, "two repeats have no spread, as two epochs have none"
-    assert two["sharing"] == "perhaps partly parallel"
+    return [row | {"judgement": judgement(row["overlap_gain"], (), ())} for row in rows]
 
 
 def test_two_repeats_with_ranges_of_their_own_have_that_of_both():
     (merged,) = merge_repeats(in_group(1.6, 1.61))
-    assert merged["together"]["gain_range"] == pytest.approx([2 / 1.61 - 1.1, 2 / 1.6 - 0.9])
-    assert merged["sharing"] == "partly parallel"
+    assert merged["judgement"].gain_range == pytest.approx((2 / 1.61 - 1.1, 2 / 1.6 - 0.9))
+    assert (merged["sharing"], merged["judgement"].sure) == ("partly parallel", "few processes")
 
 
 def of_group(*times, jobs=2, **more):
@@ -137,13 +130,15 @@ def of_group(*times, jobs=2, **more):
     for n, both in enumerate(times):
         slowed = [together / alone for alone, together in both]
         gain = (sum(1 / s for s in slowed) - 1) / (len(slowed) - 1)
-        facts = {"jobs": jobs, "gain_range": [gain - 0.05, gain + 0.05]}
+        found_out = Judgement(words=("as stored",), gain_range=(gain - 0.05, gain + 0.05))
         for k, (alone, together) in enumerate(both):
             (row,) = repeats(
                 together, group="g", job=f"{k + 1} of {jobs}", group_id=f"g{n}", overlap_gain=gain
             )
             row |= {"config_id": f"c{k}", "repeat": n, "solo_epoch_time_s": alone, "slowdown": slowed[k]}
-            found.append(row | {"sharing": "as stored", "together": facts} | more)
+            found.append(
+                row | {"sharing": "as stored", "judgement": found_out, "together": {"jobs": jobs}} | more
+            )
     return found
 
 
@@ -154,8 +149,8 @@ def test_slowdowns_and_gain_of_repeats_follow_from_the_times_of_their_rows():
     assert (one["epoch_time_s"], one["solo_epoch_time_s"], one["slowdown"]) == (1.6, 0.35, 1.6 / 0.35)
     assert other["slowdown"] == 2.0 / 0.31
     assert one["overlap_gain"] == other["overlap_gain"] == pytest.approx(0.35 / 1.6 + 0.31 / 2.0 - 1)
-    assert one["together"]["gain_range"] == other["together"]["gain_range"]
-    assert one["sharing"] == other["sharing"] == "between merely concurrent and parallel"
+    assert one["judgement"] == other["judgement"]
+    assert one["sharing"] is None, "half of the repeats were faster than alone by much"
 
 
 seconds = st.floats(0.1, 50)
@@ -168,8 +163,9 @@ def test_whatever_the_times_a_merged_group_does_not_contradict_itself(times):
     for row in merged:
         assert row["slowdown"] == row["epoch_time_s"] / row["solo_epoch_time_s"]
         assert row["overlap_gain"] == pytest.approx((sum(1 / r["slowdown"] for r in merged) - 1) / 2)
-        low, high = row["together"]["gain_range"]
-        assert low <= row["overlap_gain"] <= high
+        if row["judgement"].why_not is None:
+            low, high = row["judgement"].gain_range
+            assert low - 1e-9 <= row["overlap_gain"] <= high + 1e-9
 
 
 def test_a_group_that_was_not_repeated_stays_as_it_was_stored():
@@ -185,19 +181,46 @@ def test_a_group_of_few_repeats_and_epochs_has_no_sure_word(repeats_of_both, wor
     rows = without_ranges(of_group(*[((2.0, 3.2), (2.0, 3.2))] * repeats_of_both))
     for row in merge_repeats(rows):
         assert row["sharing"] == word
-        assert (row["together"]["gain_range"] is None) == word.startswith("perhaps")
+        assert row["judgement"].sure == ("yes" if repeats_of_both == 3 else "spread not known")
+        assert (row["judgement"].rests == "") == (repeats_of_both == 3)
+
+
+@pytest.mark.parametrize("side", ["alone", "together"])
+def test_three_repeats_spread_by_their_own_times_alone_and_together(side):
+    """As rows of knees and scaling do: by `noise.half_width` of the merged times, not by what each saw of itself."""
+    rows = [((2.0, 3.2), (2.0, 3.2))] * 3
+    still = merge_repeats(of_group(*rows))
+    assert {row["judgement"].gain_range for row in still} == {(0.25, 0.25)}
+    times = {"alone": ((1.8, 3.2), (2.2, 3.2)), "together": ((2.0, 2.9), (2.0, 3.6))}[side]
+    wide = merge_repeats(of_group(rows[0], *((one, rows[0][1]) for one in times)))
+    (low, high) = wide[0]["judgement"].gain_range
+    assert low < 0.25 - 0.05
+    assert high > 0.25 + 0.05
+    assert wide[0]["judgement"] == wide[1]["judgement"]
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_two_repeats_as_far_apart_as_they_last_allow_no_verdict(side):
+    def both(one, other):
+        pair = [(4.0, 8.0), (4.0, 8.0)]
+        pair[0], pair[1] = ([(one, 8.0), (other, 8.0)], [(4.0, 2 * one), (4.0, 2 * other)])[side]
+        return merge_repeats(of_group(*((first, (4.0, 8.0)) for first in pair)))
+
+    assert {row["sharing"] for row in both(3.0, 5.0)} != {None}
+    (why,) = {row["judgement"].why_not for row in both(2.0, 6.0)}
+    assert why.startswith("epoch times spread by as much as they last")
 
 
 def test_repeats_of_which_none_had_all_of_its_jobs_have_no_range():
     """The gain is of the merged times, and no repeat has one."""
     rows = of_group(*[((2.0, 3.2), (2.0, 3.2))] * 4)
     for row in rows:
-        row |= {"overlap_gain": None, "sharing": None, "together": {"jobs": 2}}
+        row |= {"overlap_gain": None, "sharing": None, "judgement": None}
         if (row["job"] == "1 of 2") == (row["repeat"] < 2):
             row |= {"status": "failed", "epoch_time_s": None, "slowdown": None}
     merged = merge_repeats(rows)
     assert [row["sharing"] for row in merged] == ["perhaps partly parallel"] * 2
-    assert [row["together"]["gain_range"] for row in merged] == [None] * 2
+    assert [row["judgement"].gain_range for row in merged] == [None] * 2
 
 
 def test_one_job_that_ended_ok_but_once_has_the_gain_of_its_group():
@@ -223,14 +246,14 @@ def test_without_all_jobs_or_all_times_the_medians_stay():
 
 def test_a_verdict_that_most_repeats_or_the_merged_figures_do_not_allow_is_none():
     rows = of_group(*[((2.0, 3.0), (2.0, 4.0))] * 3)
-    rows[0]["together"] = rows[1]["together"] = rows[0]["together"] | {"undecidable": "noise"}
+    rows[0]["judgement"] = rows[1]["judgement"] = Judgement(why_not="noise")
     assert {row["sharing"] for row in merge_repeats(rows)} == {"partly parallel"}, "one of three"
-    rows[2]["together"] = rows[3]["together"] = rows[0]["together"]
+    rows[2]["judgement"] = rows[3]["judgement"] = rows[0]["judgement"]
     for row in merge_repeats(rows):
-        assert (row["sharing"], row["together"]["undecidable"]) == (None, "noise")
+        assert (row["sharing"], row["judgement"].why_not) == (None, "noise")
     for row in merge_repeats(of_group(*[((9.0, 3.0), (2.0, 4.0))] * 2)):
         assert row["sharing"] is None
-        assert "job 1 of 2 took 0.33 times as long as alone" in row["together"]["undecidable"]
+        assert "job 1 of 2 took 0.33 times as long as alone" in row["judgement"].why_not
 
 
 def test_what_half_of_the_repeats_had_full_was_full():
@@ -247,7 +270,7 @@ def test_two_jobs_of_three_make_no_gain():
     rows = [row for row in of_group(*times, jobs=3) if row["config_id"] != "c2"]
     median = sum({row["overlap_gain"] for row in rows}) / 2
     assert [row["overlap_gain"] for row in merge_repeats(rows)] == pytest.approx([median] * 2)
-    noisy = [row | {"together": row["together"] | {"undecidable": "noise"}} for row in rows]
+    noisy = [row | {"judgement": Judgement(why_not="noise")} for row in rows]
     assert [row["sharing"] for row in merge_repeats(noisy)] == [None, None]
 
 
@@ -262,7 +285,7 @@ def test_where_one_job_has_no_slowdown_the_gain_of_the_others_stays():
 
 def test_half_of_the_repeats_without_a_verdict_leave_none():
     rows = of_group(*[((2.0, 3.0), (2.0, 4.0))] * 2)
-    rows[0]["together"] = rows[1]["together"] = rows[0]["together"] | {"undecidable": "noise"}
+    rows[0]["judgement"] = rows[1]["judgement"] = Judgement(why_not="noise")
     assert {row["sharing"] for row in merge_repeats(rows)} == {None}
 
 

@@ -7,12 +7,14 @@ import pytest
 from gpubench import result
 from gpubench.analysis import sharing
 from gpubench.analysis.sharing import WATCHED, Resource, busy, evidence, full_together, not_full
-from gpubench.analysis.slowdown import word
+from gpubench.analysis.slowdown import Judgement, judgement
 
 
-def sentence(gain, gain_range, resources, **more):
-    """The sentence with the word that these figures give."""
-    return sharing.sentence(word(gain, gain_range), gain, gain_range, resources, **more)
+def sentence(gain, gain_range, resources, slowdowns=()):
+    """The headline with the word that these figures give, and what is said after it, as one."""
+    found = judgement(gain, (), (), [Judgement(gain_range=gain_range)])
+    said = "; ".join(sharing.sentences(found, gain, resources, slowdowns))
+    return f"{sharing.headline(found, gain)}: {said}"
 
 
 def row(**more):
@@ -160,8 +162,13 @@ def test_what_was_full_already_alone_is_said():
     full = case(cpu_util_pct=((95.0, 93.0), (99.0, 99.0)), data_wait_pct=((30.0, 2.0), (60.0, 40.0)))
     said = sentence(0.05, None, full)
     assert said.startswith("perhaps merely concurrent (overlap gain 0.05): ")
-    assert "alone 95 and 93 %, full already alone)" in said
-    assert "(60 and 40 % of the epoch instead of 30 and 2 %, already so alone for 1 of the jobs)" in said
+    assert "alone 95 and 93 %; each of the jobs filled them alone, too)" in said
+    assert "(60 and 40 % of the epoch instead of 30 and 2 %; one of the jobs waited alone, too)" in said
+
+
+def test_of_three_jobs_two_are_counted():
+    said = sentence(0.05, None, case(cpu_util_pct=((95.0, 93.0, 60.0), (99.0,) * 3)))
+    assert "alone 95, 93 and 60 %; 2 of the jobs filled them alone, too)" in said
 
 
 def test_a_busy_gpu_is_not_called_a_full_one():
@@ -170,7 +177,7 @@ def test_a_busy_gpu_is_not_called_a_full_one():
     )
     assert said.startswith(
         "perhaps merely concurrent (overlap gain −0.04): what they waited for is not known; a kernel ran nearly all "
-        "the time (100 %; alone 99 and 60 %, already so alone for 1 of the jobs), which does not tell whether "
+        "the time (100 %; alone 99 and 60 %; one of the jobs did so alone, too), which does not tell whether "
         "the GPUs were full; none of the other watched resources was full (waiting for images 2 %); kernel launches"
     )
 
@@ -214,25 +221,44 @@ def test_a_parallel_verdict_names_no_culprit_but_the_room_that_was_left():
     blind = case(cpu_util_pct=((None,) * 2,) * 2)
     unknown = "parallel (overlap gain 1.00, 0.95 to 1.05): how much room was left is not known"
     assert sentence(1.0, (0.95, 1.05), blind) == unknown
-    assert (
-        sentence(1.0, (0.95, 1.05), [], origin="by one")
-        == "parallel (overlap gain 1.00, 0.95 to 1.05; by one)"
-    )
+    still = judgement(1.0, (), (), [Judgement(gain_range=(0.998, 1.002))])
+    assert sharing.headline(still, 1.0) == "parallel (overlap gain 1.00)", "the range reads the same"
+    assert sharing.sentences(still, 1.0, []) == []
 
 
 def test_a_verdict_that_is_perhaps_parallel_names_the_room_that_was_left_too():
     """What the figures say is the same; how sure the word is, is not."""
     said = sentence(0.98, None, case(cpu_util_pct=((20.0, 25.0), (45.0, 45.0))))
     assert said == "perhaps parallel (overlap gain 0.98): there was room left (CPUs 45 %)"
-    waits = sentence(0.98, None, case(**WAIT), slowdowns=(1.0, 1.04, 1.0), origin="of two epochs")
-    assert waits.startswith(
-        "perhaps parallel (overlap gain 0.98; of two epochs): each job was about as fast as alone"
-    )
+    waits = sentence(0.98, None, case(**WAIT), slowdowns=(1.0, 1.04, 1.0))
+    assert waits.startswith("perhaps parallel (overlap gain 0.98): each job was about as fast as alone")
     assert "not watched" not in said + waits
-    partly = sentence(0.89, None, case(cpu_util_pct=((20.0, 25.0), (45.0, 45.0))))
-    assert partly.startswith(
-        "perhaps partly parallel (overlap gain 0.89): none of the watched resources was full"
+
+
+@pytest.mark.parametrize(
+    ("gain", "told"), [(0.89, "whether they waited"), (0.8, "whether they waited"), (0.79, "")]
+)
+def test_where_a_gain_without_a_spread_lies_near_parallel_it_is_open_whether_they_waited(gain, told):
+    quiet = sentence(gain, None, case(cpu_util_pct=((20.0, 25.0), (45.0, 45.0))))
+    unclear = f"{told} is not known; " if told else ""
+    assert quiet.startswith(
+        f"perhaps partly parallel (overlap gain {gain:.2f}): {unclear}none of the watched resources was full"
     )
+    ran = sentence(gain, None, case(**BUSY))
+    assert f"): {told or 'what they waited for'} is not known; a kernel ran" in ran
+    known = sentence(gain, (gain, gain), case(**BUSY))
+    assert "): what they waited for is not known; a kernel ran" in known
+
+
+def test_where_no_job_was_slower_than_alone_nobody_asks_what_they_waited_for():
+    """Whatever the range leaves possible: three copies took 0.94, 0.93 and 0.90 times as long as alone."""
+    for figures in (case(**BUSY), case(**CPU)):
+        said = sentence(1.12, (0.87, 1.43), figures, slowdowns=(0.94, 0.93, 1.004))
+        assert "1.43): none of the jobs was slower than alone; " in said
+        assert "waited" not in said
+        assert "times as long as alone" not in said
+    slower = sentence(1.12, (0.87, 1.43), case(**BUSY), slowdowns=(0.94, 0.93, 1.006))
+    assert "1.43): whether they waited is not known; " in slower
 
 
 @pytest.mark.parametrize(
@@ -240,7 +266,7 @@ def test_a_verdict_that_is_perhaps_parallel_names_the_room_that_was_left_too():
     [
         (2.46, (0.33, 2.18), "0.33 to 2.18"),
         (0.95, (1.0, 1.0, 1.12), "1.00 to 1.12"),
-        (2.3, (0.5, 1.0), "0.50 to 1.00"),
+        (2.3, (0.5, 1.01), "0.50 to 1.01"),
     ],
 )
 def test_where_one_job_outweighs_another_none_is_called_as_fast_as_alone(gain, slowdowns, told):

@@ -4,6 +4,7 @@ import pytest
 
 from gpubench import result
 from gpubench.analysis.sharing import evidence
+from gpubench.analysis.slowdown import judgement
 from gpubench.analysis.stored_groups import judged
 
 BUSY = {"gpu_util_pct": 99.0, "gpus": 1, "gpu_ids": [0]}
@@ -41,7 +42,7 @@ def test_the_word_is_that_of_the_range_of_the_rows_themselves():
     wide = jobs(18.0, iqr=1.5)
     assert words(judged(wide, alone())) == "between merely concurrent and partly parallel"
     assert words(judged(jobs(18.0), alone())) == "partly parallel"
-    low, high = judged(wide, alone())[0]["together"]["gain_range"]
+    low, high = judged(wide, alone())[0]["judgement"].gain_range
     assert low < 20 / 18 - 1 < high
 
 
@@ -53,13 +54,13 @@ def test_without_the_rows_alone_the_stored_range_counts_unless_two_epochs_made_i
     again = [one | {"epoch_time_s": 11.0} for one in alone()]  # measured anew since
     assert words(judged(jobs(18.0, stored_range=stored), again)).startswith("between")
     two = judged(jobs(18.0, epochs=2, stored_range=stored), [])
-    assert (words(two), two[0]["together"]["gain_range"]) == ("perhaps partly parallel", None)
+    assert (words(two), two[0]["judgement"].gain_range) == ("perhaps partly parallel", None)
 
 
 def test_one_row_alone_of_two_is_not_enough_for_a_range_of_their_own():
     stored = [0.05, 0.2]
     found = judged(jobs(18.0, iqr=1.5, stored_range=stored), alone()[:1])
-    assert tuple(found[0]["together"]["gain_range"]) == tuple(stored)
+    assert found[0]["judgement"].gain_range == tuple(stored)
 
 
 def test_one_job_of_two_epochs_leaves_none_of_its_group_a_range():
@@ -68,9 +69,21 @@ def test_one_job_of_two_epochs_leaves_none_of_its_group_a_range():
     assert words(judged(mixed, [])) == words(judged(mixed, alone())) == "perhaps partly parallel"
 
 
-def test_a_verdict_that_was_refused_stays_refused():
+def test_a_verdict_that_was_refused_is_judged_anew_where_the_rows_alone_are_there():
     refused = jobs(18.0, together=jobs(18.0)[0]["together"] | {"undecidable": "job 1 was too fast"})
-    assert words(judged(refused, alone())) is None
+    assert words(judged(refused, alone())) == "partly parallel"
+    for found in judged(refused, alone()[:1]):
+        assert (found["sharing"], found["missing"]["sharing"]) == (None, "job 1 was too fast")
+
+
+def test_what_an_earlier_version_called_a_verdict_is_refused_by_the_rule_of_today():
+    """10 s that chance may have moved by 11.2 s; two epochs of 5 and 15 s, of which records tell both times."""
+    wide = jobs(18.0, stored_range=[0.05, 0.2])
+    for noisy in (alone(iqr=8.0), [one | {"epoch_times_s": [5.0, 15.0]} for one in alone(2, iqr=None)]):
+        for found in judged(wide, noisy):
+            assert found["sharing"] is None
+            assert found["judgement"].why_not.startswith("epoch times spread by as much as they last")
+            assert found["missing"]["sharing"] == found["judgement"].why_not
 
 
 def test_a_busy_gpu_is_no_full_one_and_the_empty_cell_has_its_reason():
@@ -92,7 +105,9 @@ def test_other_rows_stay_as_they_are(more):
 def test_single_figures_as_of_a_published_log_leave_no_sure_word(more):
     """Whatever spread stands beside them: no facts say what the jobs were compared with, or no id who ran together."""
     rows = [one | more for one in jobs(18.0)]
-    assert judged(rows, alone()) == [one | {"sharing": "perhaps partly parallel"} for one in rows]
+    found = judged(rows, alone())
+    perhaps = judgement(20 / 18 - 1, (), ())
+    assert found == [one | {"sharing": "perhaps partly parallel", "judgement": perhaps} for one in rows]
     refused = [one | {"together": {"undecidable": "why"}, "group_id": None} for one in rows]
     assert words(judged(refused, alone())) is None
 

@@ -3,7 +3,7 @@
 import pytest
 
 from gpubench import result
-from gpubench.analysis.slowdown import word
+from gpubench.analysis.slowdown import Judgement, judgement
 from gpubench.analysis.track_record import track_record
 
 
@@ -11,13 +11,14 @@ def row(**more):
     return dict.fromkeys(result.BY_NAME) | {"status": "ok"} | more
 
 
-def told(group_id, name, predicted, measured, **more):
-    """A job of two, both of which took so many times as long as alone; their epochs did not spread."""
+def told(group_id, name, predicted, measured, ends=(), **more):
+    """A job of two, both of which took so many times as long as alone; `ends`: the range of their gain, else no wider
+    than it is."""
     gain = 2 / measured - 1
-    ends = more.get("together", {"gain_range": [gain, gain]}).get("gain_range")
+    found = judgement(gain, (), (), [Judgement(gain_range=ends or (gain, gain))])
     return row(
         group="g", group_id=group_id, job=name, predicted_slowdown=predicted, slowdown=measured,
-        solo_epoch_time_s=10.0, overlap_gain=gain, sharing=word(gain, ends), together={"gain_range": ends},
+        solo_epoch_time_s=10.0, overlap_gain=gain, sharing=found.cell, judgement=found,
     ) | more  # fmt: skip
 
 
@@ -48,35 +49,37 @@ def test_a_group_with_a_job_that_failed_or_was_not_predicted_has_no_verdict_to_j
     assert (failed.jobs, failed.groups) == (1, 0)
 
 
-def pair(predicted, measured, gain_range=None, **more):
-    facts = {"together": {"gain_range": gain_range}} if gain_range else {}
-    return [told("1", name, predicted, measured, **facts | more) for name in "ab"]
+def pair(predicted, measured, ends=(), **more):
+    return [told("1", name, predicted, measured, ends, **more) for name in "ab"]
 
 
 def counts(rows):
     found = track_record(rows)
-    return found.verdicts_right, found.groups, found.undecided, found.without_verdict
+    return found.verdicts_right, found.groups, found.undecided, found.too_few, found.without_verdict
 
 
 def test_a_group_without_a_measured_verdict_is_neither_right_nor_wrong():
-    assert counts(pair(2.0, 2.0)) == (1, 1, 0, 0)
-    assert counts(pair(2.0, 2.0, sharing=None)) == (0, 0, 0, 1)
-    assert track_record(pair(2.0, 2.0, sharing=None)).jobs == 2, "how far the slowdowns were off is known"
+    assert counts(pair(2.0, 2.0)) == (1, 1, 0, 0, 0)
+    refused = Judgement(why_not="noise")
+    assert counts(pair(2.0, 2.0, judgement=refused)) == (0, 0, 0, 0, 1)
+    assert counts(pair(2.0, 2.0, judgement=None)) == (0, 0, 0, 0, 1)
+    assert track_record(pair(2.0, 2.0, judgement=refused)).jobs == 2, (
+        "how far the slowdowns were off is known"
+    )
 
 
 def test_between_two_verdicts_only_one_that_is_ruled_out_is_decided():
-    assert counts(pair(2.0, 1.8, [0.05, 0.2])) == (0, 0, 1, 0)
-    assert counts(pair(1.5, 1.8, [0.05, 0.2])) == (0, 0, 1, 0)
-    assert counts(pair(1.0, 1.8, [0.05, 0.2])) == (0, 1, 0, 0), "parallel it was not"
-    assert counts(pair(1.5, 1.8, [0.0, 1.0])) == (0, 0, 1, 0), "partly parallel lies between the ends"
-    assert counts(pair(2.0, 2.0, [-0.1, 0.09])) == (1, 1, 0, 0)
+    assert counts(pair(2.0, 1.8, (0.05, 0.2))) == (0, 0, 1, 0, 0)
+    assert counts(pair(1.5, 1.8, (0.05, 0.2))) == (0, 0, 1, 0, 0)
+    assert counts(pair(1.0, 1.8, (0.05, 0.2))) == (0, 1, 0, 0, 0), "parallel it was not"
+    assert counts(pair(1.5, 1.8, (0.0, 1.0))) == (0, 0, 1, 0, 0), "partly parallel lies between the ends"
+    assert counts(pair(2.0, 2.0, (-0.1, 0.09))) == (1, 1, 0, 0, 0)
 
 
 @pytest.mark.parametrize("predicted", [2.0, 1.5, 1.0])
-@pytest.mark.parametrize("facts", [{}, {"gain_range": None}, None])
-def test_where_nobody_knows_how_sure_the_measured_verdict_is_none_is_right_or_wrong(predicted, facts):
-    rows = [one | {"together": facts, "sharing": word(0.0)} for one in pair(predicted, 2.0)]
-    assert counts(rows) == (0, 0, 1, 0)
+def test_where_nobody_knows_how_sure_the_measured_verdict_is_none_is_right_or_wrong(predicted):
+    rows = pair(predicted, 2.0, judgement=judgement(0.0, (), ()))
+    assert counts(rows) == (0, 0, 0, 1, 0)
 
 
 def test_groups_without_an_id_go_by_their_name():

@@ -10,7 +10,7 @@ from rich.console import Console
 from test_tables import cells, names, row, shown
 
 from gpubench.analysis.sharing import Resource
-from gpubench.analysis.slowdown import WORDS
+from gpubench.analysis.slowdown import Judgement, judgement
 from gpubench.report import layout, markdown, sources, spreadsheet, terminal
 from gpubench.report.groups import gathered
 from gpubench.report.notes import which
@@ -27,26 +27,41 @@ def alone(batch, time=2.0, **values):
     return row(batch, config_id=f"c{batch}{variant}", copies=1, epoch_time_s=time, **values)
 
 
-def group(name, slowdowns=(1.5, 1.7), predicted=(1.5, 1.6), batches=(32, 64), full=True, **values):
-    """The rows of a group that ended ok and whose epochs did not spread; `values` are the same for all jobs."""
+def group(
+    name,
+    slowdowns=(1.5, 1.7),
+    predicted=(1.5, 1.6),
+    batches=(32, 64),
+    full=True,
+    ends=(),
+    why_not=None,
+    **values,
+):
+    """The rows of a group that ended ok; `values` are the same for all jobs.
+
+    `ends`: the range of its gain, else no wider than it is; None: not known. `why_not`: there is no verdict.
+    """
     gain = (sum(1 / s for s in slowdowns) - 1) / (len(slowdowns) - 1)
     variant = values.get("variant", "crop-resize")
-    found = {"resources": [CPU.as_dict()] if full else [], "gain_range": [gain, gain]}
-    common = {"group": name, "group_id": f"g{name}{variant}", "overlap_gain": gain, "together": found}
-    common |= {"sharing": "partly parallel", "full_together": "cpu" if full else None, "copies": 1} | values
-    return [
+    common = {"group": name, "group_id": f"g{name}{variant}", "overlap_gain": gain, "copies": 1}
+    common["together"] = {"resources": [CPU.as_dict()] if full else []}
+    common |= {"full_together": "cpu" if full else None} | values
+    rows = [
         row(
             batch, **{"job": f"{n} of {len(slowdowns)}", "config_id": f"{name}{n}{variant}", "slowdown": s,
                       "predicted_slowdown": p, "epoch_time_s": 2 * s, "solo_epoch_time_s": 2.0} | common
         )
         for n, (batch, s, p) in enumerate(zip(batches, slowdowns, predicted, strict=True), 1)
     ]  # fmt: skip
+    before = Judgement(gain_range=(gain, gain) if ends == () else ends, why_not=why_not)
+    found = judgement(rows[0]["overlap_gain"], (), rows, [before])
+    return [one | {"judgement": found, "sharing": found.cell} for one in rows]
 
 
 def ended(rows, *statuses, reason="job 2 of 2 ran out of GPU memory: no room"):
     """The same jobs, ended like this, without figures."""
     gone = dict.fromkeys(("slowdown", "predicted_slowdown", "overlap_gain", "epoch_time_s", "sharing"))
-    gone |= {"full_together": None, "together": {}}
+    gone |= {"full_together": None, "together": {}, "judgement": None}
     return [
         one | gone | {"status": s, "reason": reason if s == "skipped" else "no room"}
         for one, s in zip(rows, statuses, strict=True)
@@ -119,94 +134,86 @@ def test_what_nobody_asked_of_the_rows_alone_is_not_answered():
 
 
 def test_the_sentence_on_a_group():
+    """Verdict, gain and prediction first; then what was full; then what that rests on. No sentence is long."""
     (note,) = shown(group("three jobs, own GPUs")).notes
     assert note == (
-        "three jobs, own GPUs: partly parallel (overlap gain 0.25; each time is from one process): "
-        "the CPUs were full together (98 %; alone 58 and 61 %); predicted: 1.50 and 1.60 times as long as alone,"
-        " measured 1.50 and 1.70 (error 0 and −6 %)."
+        "three jobs, own GPUs: partly parallel (overlap gain 0.25); predicted 1.50 and 1.60 times as long as alone,"
+        " measured 1.50 and 1.70 (error 0 and −6 %). The CPUs were full together (98 %; alone 58 and 61 %). "
+        "Each row is of one process only."
     )
-    found = {"resources": [CPU.as_dict()], "gain_range": [0.246, 0.254]}
-    assert "(overlap gain 0.25; " in shown(group("g", together=found)).notes[0], "the range reads the same"
-    found["gain_range"] = [0.05, 0.4]
+    assert "(overlap gain 0.25); " in shown(group("g", ends=(0.246, 0.254))).notes[0], "it reads the same"
     between = "between merely concurrent and partly parallel"
-    told = shown(group("g", together=found, sharing=between)).notes[0]
-    assert f"{between} (overlap gain 0.25, 0.05 to 0.40; " in told
+    told = shown(group("g", ends=(0.05, 0.4))).notes[0]
+    assert f"{between} (overlap gain 0.25, 0.05 to 0.40); predicted" in told
 
 
-@given(st.sampled_from([*WORDS, "between merely concurrent and partly parallel", None]))
-def test_the_sentence_has_the_word_of_the_column(word):
-    (note,) = shown(group("g", sharing=word)).notes
-    assert note.startswith(f"g: {word or 'no verdict'} (overlap gain 0.25")
+@given(st.sampled_from([(), None, (0.05, 0.4), (0.05, 1.0)]), st.sampled_from([None, "noise"]))
+def test_the_sentence_has_the_word_of_the_column(ends, why_not):
+    rows = group("g", ends=ends, why_not=why_not)
+    (note,) = shown(rows).notes
+    assert note.startswith(f"g: {rows[0]['sharing'] or 'no verdict'} (overlap gain 0.25")
+
+
+UNKNOWN = ", and how far the times spread is not known."
 
 
 @pytest.mark.parametrize(
     ("values", "said"),
     [
+        ({"epochs_measured": 2, "ends": None}, f"Each row is of one process (and two epochs) only{UNKNOWN}"),
+        ({"epochs_measured": 1, "ends": None}, f"Each row is of one process (and one epoch) only{UNKNOWN}"),
+        ({"epochs_measured": 3}, "Each row is of one process only."),
         (
-            {"epochs_measured": 2},
-            "; each time is from one process and 2 epochs, too few to tell how far it spreads):",
+            {"epoch_time_source": "extrapolated", "ends": None},
+            f"Each row is of one process only, epoch times are extrapolated from steps{UNKNOWN}",
         ),
-        (
-            {"epochs_measured": 1},
-            "; each time is from one process and 1 epoch, too few to tell how far it spreads):",
-        ),
-        ({"epochs_measured": 3}, "; each time is from one process and 3 epochs):"),
-        (
-            {"epochs_measured": 1, "epoch_time_source": "extrapolated"},
-            "from one process, extrapolated from steps):",
-        ),
-        ({"source": "published log"}, "; each time is one figure of a published log):"),
+        ({"source": "published log", "ends": None}, "Each time is one figure of a published log."),
     ],
 )
 def test_a_verdict_on_one_process_says_so(values, said):
     (note,) = (note for note in shown(group("g", **values)).notes if note.startswith("g: "))
-    assert said in note
+    assert note.endswith(f" {said}")
 
 
-def test_a_verdict_on_repeats_is_not_of_one_process():
-    rows = [one | {"repeat": n, "seed": n} for n in (0, 1) for one in group("g")]
-    (answer,) = shown(rows).answers
-    assert "one process" not in answer
-    assert answer.startswith("g: partly parallel (overlap gain 0.25): ")
+def repeated(repeats, **more):
+    return [one | {"repeat": n, "seed": n} for n in range(repeats) for one in group("g", **more)]
 
 
 @pytest.mark.parametrize(
-    ("repeats", "said"),
+    ("repeats", "ends", "word", "said"),
     [
-        (
-            2,
-            "perhaps partly parallel (overlap gain 0.25; too few repeats and epochs to tell how far it spreads)",
-        ),
-        (3, "partly parallel (overlap gain 0.25)"),
+        (2, None, "perhaps partly parallel", f"Each row is of two processes only{UNKNOWN}"),
+        (2, (), "partly parallel", "Each row is of two processes only."),
+        (3, None, "partly parallel", "alone 58 and 61 %)."),
     ],
 )
-def test_a_verdict_on_few_repeats_of_few_epochs_is_not_sure(repeats, said):
-    unknown = {"together": {"resources": [], "gain_range": None}}
-    rows = [one | {"repeat": n, "seed": n} for n in range(repeats) for one in group("g", **unknown)]
-    (answer,) = shown(rows).answers
-    assert answer.startswith(f"g: {said}; predicted")
+def test_a_verdict_on_fewer_than_three_repeats_says_so(repeats, ends, word, said):
+    """As the sentences of knees and scaling do."""
+    (answer,) = shown(repeated(repeats, ends=ends, epochs_measured=2)).answers
+    assert answer.startswith(f"g: {word} (overlap gain 0.25)")
+    assert answer.endswith(f" {said}")
 
 
 def test_what_is_not_known_of_a_group_is_said_or_left_out():
     (bare,) = shown(group("log", full=False)).notes
-    assert bare.startswith(
-        "log: partly parallel (overlap gain 0.25; each time is from one process); predicted"
-    )
+    assert bare.startswith("log: partly parallel (overlap gain 0.25); predicted")
+    assert bare.endswith(" (error 0 and −6 %). Each row is of one process only.")
     why = {"no_prediction": "GPU seconds of job 1 are not known"}
     (note,) = shown(group("g", full=False, predicted=(None, None), together=why)).notes
-    assert (
-        note == "g: partly parallel (overlap gain 0.25; each time is from one process); "
-        "not predicted: GPU seconds of job 1 are not known."
+    assert note == (
+        "g: partly parallel (overlap gain 0.25); not predicted: GPU seconds of job 1 are not known. "
+        "Each row is of one process only."
     )
     unknown = {"overlap_gain": None, "slowdown": None, "missing": {"overlap_gain": "job 2 failed alone"}}
     (note,) = shown(group("g", **unknown)).notes
-    assert note == "g: no verdict: job 2 failed alone; predicted: 1.50 and 1.60 times as long as alone."
+    assert note == "g: no verdict: job 2 failed alone; predicted 1.50 and 1.60 times as long as alone."
     assert not shown(group("g", predicted=(None, None), **unknown | {"missing": {}})).notes
 
 
 def test_figures_that_allow_no_verdict_get_none():
-    (note,) = shown(group("g", sharing=None, together={"undecidable": "job 1 was too fast"})).notes
+    (note,) = shown(group("g", why_not="job 1 was too fast")).notes
     assert note.startswith("g: no verdict (overlap gain 0.25): job 1 was too fast; predicted")
+    assert "full" not in note
 
 
 def test_groups_of_one_name_are_told_apart_by_what_was_asked():
@@ -369,7 +376,7 @@ def test_a_verdict_says_which_doubts_the_trials_alone_carry():
     clean, harmless = solo("t1", None), solo("t2", "shared-gpu+short-window")
     assert "have doubts" not in told(clean, harmless)
     assert "have doubts" not in told(clean, solo("t9", "other-load")), "no job is compared with it"
-    rests = "; the trials alone that it is compared with have doubts (gaps, other-load); predicted"
+    rests = " The trials alone that it is compared with have doubts (gaps, other-load)."
     assert rests in told(solo("t1", "other-load+short-window"), solo("t2", "gaps"))
     assert "have doubts" not in told(
         solo("t1", "other-load"), overlap_gain=None, missing={"overlap_gain": "lost"}
@@ -386,12 +393,12 @@ def test_doubts_of_any_repeat_of_a_trial_alone_count():
         for n, time in enumerate((2.0, 3.0, 4.0))
     ]
     said = next(note for note in shown([*solos, *rows]).notes if note.startswith("g: "))
-    assert "; the trials alone that it is compared with have doubts (other-load, spread); predicted" in said
+    assert said.endswith(" The trials alone that it is compared with have doubts (other-load, spread).")
 
 
 def test_a_verdict_on_jobs_of_which_one_was_faster_than_alone_says_so():
-    (note,) = shown(group("g", (0.33, 2.18), sharing="parallel")).notes
-    assert "the jobs took 0.33 to 2.18 times as long as alone; the CPUs were full together" in note
+    (note,) = shown(group("g", (0.81, 1.2))).notes
+    assert "The jobs took 0.81 to 1.20 times as long as alone. The CPUs were full together" in note
     assert "as fast as alone" not in note
 
 

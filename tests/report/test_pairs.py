@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 from test_tables import row, shown
 
-from gpubench.analysis.slowdown import word
+from gpubench.analysis.slowdown import judgement
 from gpubench.report import markdown, spreadsheet, terminal
 from gpubench.report.words import UNKNOWN
 
@@ -28,7 +28,8 @@ def pair(jobs, slowdowns, status="ok", **values):
     return [
         row(0, status if n == 2 or status == "missing" else "ok" if slowdowns else "skipped",
             **{"optimizer": "sgd"} | job | {"group": name, "job": f"{n} of 2", "group_id": f"g{name}",
-               "config_id": f"{name}{n}", "slowdown": time, "overlap_gain": gain, "sharing": word(gain)} | values)
+               "config_id": f"{name}{n}", "slowdown": time, "overlap_gain": gain,
+               "sharing": judgement(gain, (), ()).cell} | values)
         for n, (job, time) in enumerate(zip(jobs, times, strict=True), 1)
     ]  # fmt: skip
 

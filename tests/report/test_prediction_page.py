@@ -1,7 +1,7 @@
 """What `gpubench predict` answers."""
 
 from gpubench.analysis.prediction import Demand, predict
-from gpubench.analysis.slowdown import overlap_gain, word
+from gpubench.analysis.slowdown import Judgement, judgement, overlap_gain
 from gpubench.analysis.track_record import track_record
 from gpubench.report.prediction import answer, no_answer, origin, track
 
@@ -65,11 +65,12 @@ def test_the_fullest_resource_comes_first_and_nothing_may_be_full():
 def judged(group_id, slowdowns, predicted, group="3 copies", spread=0.0, **more):
     """Of epochs that moved the gain by so much; None: of too few to tell."""
     gain = overlap_gain(slowdowns)
-    ends = None if spread is None else [gain - spread, gain + spread]
+    ends = None if spread is None else (gain - spread, gain + spread)
+    found = judgement(gain, (), (), [Judgement(gain_range=ends)])
     return [
         {"status": "ok", "group": group, "group_id": group_id, "job": f"{n} of {len(slowdowns)}",
          "slowdown": s, "predicted_slowdown": p, "gpu_name": "H200", "overlap_gain": gain,
-         "sharing": word(gain, ends), "together": {"gain_range": ends}}
+         "sharing": found.cell, "judgement": found}
         | more
         for n, (s, p) in enumerate(zip(slowdowns, predicted, strict=True), 1)
     ]  # fmt: skip
@@ -82,16 +83,16 @@ def test_how_good_predictions_have_been():
         *judged("g3", (1.6, 1.6), (1.0, 1.0), group="two"),
     ]
     assert track(track_record(rows), "NVIDIA H200, 143771 MiB") == (
+        "8 jobs of 3 groups on NVIDIA H200, 143771 MiB: half of the predictions were within 5 % (median of "
+        "absolute errors), the worst was off by −38 %; the predicted verdict was right for 2 of 3 groups.\n"
+        "\n"
         "                measured          predicted         error\n"
         "group     jobs  times as long     times as long     %\n"
         "--------  ----  ----------------  ----------------  ---------\n"
         "3 copies     3  2.00, 2.00, 2.00  2.00, 2.10, 1.90  0, +5, −5\n"
         "3 copies     3  2.50, 2.00, 1.00  2.00, 2.00, 1.00  −20, 0, 0\n"
         "two          2  1.60, 1.60        1.00, 1.00        −38, −38\n"
-        "\n"
-        "8 jobs of 3 groups on NVIDIA H200, 143771 MiB: half of the predictions were within 5 % (median of "
-        "absolute errors), the worst was off by −38 %; the predicted verdict was right for 2 of 3 groups.\n"
-    )
+    ), "the answer first"
     assert "| two | 2 | 1.60, 1.60 | 1.00, 1.00 | −38, −38 |" in track(
         track_record(rows), "H", as_markdown=True
     )
@@ -106,9 +107,19 @@ def test_groups_without_a_verdict_are_told_apart():
     )
     few = [row for n in "12" for row in judged(f"g{n}", (2.0, 2.0), (2.0, 2.0), spread=None)]
     assert track(track_record(few), "H", brief=True).endswith(
-        " %; whether the predicted verdict was right is not decided for 2 groups, whose measured verdict is not sure.\n"
+        " %; whether the predicted verdict was right is not decided for 2 groups, whose epochs are too few.\n"
     )
-    none = [row for n in "12" for row in judged(f"g{n}", (2.0, 0.5), (2.0, 2.0), sharing=None)]
+    assert track(
+        track_record([*rows, *judged("g3", (2.0, 2.0), (2.0, 2.0), spread=None)]), "H", brief=True
+    ).endswith(
+        " right for 1 of 1 group; it is not decided for 1 group, whose measured verdict is not sure, and for 1 group, "
+        "whose epochs are too few.\n"
+    )
+    none = [
+        row
+        for n in "12"
+        for row in judged(f"g{n}", (2.0, 0.5), (2.0, 2.0), judgement=Judgement(why_not="noise"))
+    ]
     assert track(track_record(none), "H", brief=True).endswith(" %; 2 groups have no measured verdict.\n")
 
 

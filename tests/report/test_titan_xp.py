@@ -132,7 +132,7 @@ def test_what_was_predicted_from_the_jobs_alone(shown):
     assert sum(foretold) / 3 == pytest.approx(27.6, abs=0.05)
     assert column(shown["mobilenet_v2-separate-gpus-together-v11"], "predicted_slowdown") == [1.0] * 3
     found = track_record([row for table in shown.values() for row in table.rows])
-    assert (found.jobs, found.groups, found.undecided) == (3, 0, 1), "a log's single figures decide nothing"
+    assert (found.jobs, found.groups, found.too_few) == (3, 0, 1), "a log's single figures decide nothing"
     assert [round(one.error_pct) for one in found.judged] == [1, -1, -9]
 
 

@@ -317,6 +317,18 @@ def test_the_logs_figures_through_the_whole_path(desk: Desk, name: str) -> None:
     assert f"overlap gain {gain}" in (desk.folder / "table.md").read_text(encoding="utf-8")
 
 
+def test_two_epochs_of_5_and_15_s_leave_a_group_without_a_verdict(desk: Desk) -> None:
+    """What is stored of them, and what whoever reads that says."""
+    desk.sweep(*TWO, by=Scripted(lambda spec: trains_for(*((5.0, 15.0) if spec["jobs"] > 1 else (10.0,)))))
+    for record in desk.jobs():
+        assert record.result["overlap_gain"] == pytest.approx(1.0)
+        assert "sharing" not in record.result
+        assert record.missing["sharing"].startswith("epoch times spread by as much as they last")
+    assert set(desk.table()["sharing"].isna()) == {True}
+    text = (desk.folder / "table.md").read_text(encoding="utf-8")
+    assert "no verdict (overlap gain 1.00): epoch times spread by as much as they last" in text
+
+
 def test_the_logs_own_group_is_predicted_from_its_rows_alone(desk: Desk) -> None:
     """CPU share × epoch time adds up to 27.6 s; it took 28.5 s."""
     alone, together, _, gpus, batches = LOG["own GPUs"]
@@ -344,7 +356,7 @@ def test_the_logs_own_group_is_predicted_from_its_rows_alone(desk: Desk) -> None
     assert "predicted 1.77, 1.83, 2.30 times as long as alone: partly parallel, overlap gain 0.27" in line
     assert line.endswith("; they would wait for the CPUs")
     text = (desk.folder / "table.md").read_text(encoding="utf-8")
-    assert "predicted: 1.77, 1.83 and 2.30 times as long as alone, measured 1.76, 1.85 and 2.52" in text
+    assert "; predicted 1.77, 1.83 and 2.30 times as long as alone, measured 1.76, 1.85 and 2.52" in text
 
 
 def test_without_figures_of_the_cpus_nothing_is_predicted(desk: Desk) -> None:

@@ -508,6 +508,26 @@ def test_groups_of_one_name_and_repeated_runs_are_told_apart(tmp_path: Path, ask
     assert asked(one, two, one) == text, "a folder that is given twice counts once"
 
 
+@pytest.mark.usefixtures("far")
+def test_groups_are_named_by_their_table_and_with_it_where_another_calls_one_the_same(
+    tmp_path: Path, asked: Asked
+) -> None:
+    def of(table: str, group: list[Record], **more: Any) -> list[Record]:
+        return [
+            one.model_copy(
+                update={"experiment": table, "trial": one.trial | more, "resolved": one.resolved | more}
+            )
+            for one in group
+        ]
+
+    twice = of("a", together(16, (2.0, 2.0), (2.0, 2.0), "09:01"), precision="bf16")
+    plain = of("b", together(32, (2.0, 2.0), (2.0, 2.0), "09:02"), precision="fp32")
+    three = of("b", together(64, (3.0,) * 3, (3.0,) * 3, "09:03"), precision="fp32")
+    lines = asked(folder(tmp_path, twice, plain, three)).splitlines()
+    named = [" ".join(line.split("  ")[0].split()) for line in lines if " copies " in line]
+    assert named == ["a: 2 copies", "b: 2 copies", "3 copies"], "precision tells no groups of one table apart"
+
+
 def test_without_any_group_it_says_how_to_get_one(tmp_path: Path, asked: Asked) -> None:
     assert "No group has been predicted and measured" in asked(folder(tmp_path, alone(16)))
 

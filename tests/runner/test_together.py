@@ -15,6 +15,7 @@ from gpubench.experiment.experiment import Experiment
 from gpubench.experiment.groups import Group
 from gpubench.experiment.plan import Unit, expand
 from gpubench.result import OF_GROUPS, Record
+from gpubench.runner.foretelling import doubted
 from gpubench.runner.resolve import Resolved
 from gpubench.runner.together import (
     ALONE,
@@ -46,23 +47,34 @@ def resolved(*gpus: int, cpu_ids: Sequence[int] = (0, 1), device: str = "cuda") 
 
 
 def ran(
-    time: float | None, *gpus: int, joules: dict[int, float] | None = None, status: str = "ok", **figures: Any
+    time: float | None,
+    *gpus: int,
+    joules: dict[int, float] | None = None,
+    status: str = "ok",
+    times: Sequence[float] = (),
+    **figures: Any,
 ) -> Ran:
-    """A job of so many seconds an epoch; `joules`: an epoch's, of each whole GPU."""
+    """A job of so many seconds an epoch; `joules`: an epoch's, of each whole GPU; `times`: of its measured epochs."""
     by_gpu = {f"GPU-{number}": value for number, value in (joules or {}).items()}
     return Ran(
         status=status,
         reason="" if status == "ok" else "why",
         resolved=resolved(*gpus) if gpus else resolved(device="cpu"),
+        epochs=epochs(*times),
         result={} if time is None else {"epoch_time_s": time, **figures},
         missing={},
         joules_by_gpu={"energy_j": by_gpu, "energy_sampled_j": {k: 1.1 * v for k, v in by_gpu.items()}},
     )
 
 
-def solo(time: float | None, **figures: Any) -> Record:
+def epochs(*times: float) -> list[dict[str, Any]]:
+    return [{"epoch_time_s": time, "warmup": False} for time in times]
+
+
+def solo(time: float | None, times: Sequence[float] = (), **figures: Any) -> Record:
     found = {"epoch_time_s": time, **figures}
-    return record(result={k: v for k, v in found.items() if v is not None}, trial_id="t" + 12 * "0")
+    known = {k: v for k, v in found.items() if v is not None}
+    return record(result=known, trial_id="t" + 12 * "0", epochs=epochs(*times))
 
 
 def known(*alone: Record | None) -> Foreseen:
@@ -127,6 +139,21 @@ def test_the_stored_word_is_that_of_the_range() -> None:
     between = "between merely concurrent and partly parallel"
     assert words == ["partly parallel", between, "perhaps partly parallel"]
     assert both(0.6, 2).facts["gain_range"] is None, "two epochs have no spread"
+
+
+@pytest.mark.parametrize("side", ["alone", "together"])
+def test_two_epochs_far_apart_allow_no_verdict(side: str) -> None:
+    """Records of two epochs tell no spread: the epochs themselves do."""
+    figures = {"epochs_measured": 2, "epoch_time_source": "measured"}
+    wide = {"times": (5.0, 15.0), **figures}
+    even = {"times": (10.0, 10.0), **figures}
+    job, alone = (wide, even) if side == "together" else (even, wide)
+    found = compared([ran(10.0, **even), ran(10.0, **job)], [solo(10.0, **even), solo(10.0, **alone)])
+    assert {mine["sharing"] for mine in found.result} == {None}
+    assert found.facts["undecidable"].startswith("epoch times spread by as much as they last")
+    assert found.missing[0]["sharing"] == found.facts["undecidable"]
+    fine = compared([ran(10.0, **even)] * 2, [solo(10.0, **even)] * 2)
+    assert fine.result[0]["sharing"] == "perhaps parallel"
 
 
 def test_what_was_full_is_named() -> None:
@@ -358,3 +385,12 @@ def test_the_parts_of_all_jobs_add_up_to_the_gpus_energy(
     assert total == pytest.approx(watts * len(used))
     for shares in found.shares:
         assert all(share is not None and 0 < share <= 1 + 1e-9 for share in shares.values())
+
+
+def test_what_speaks_against_a_prediction_is_what_tables_say_of_its_rows() -> None:
+    """An earlier version called two epochs doubtful for how far they lie apart."""
+    told = {"spread": "9 %", "other-load": "busy", "shared-gpu": "harmless"}
+    three, two = ({"epoch_time_iqr_s": 0.5, "epochs_measured": epochs} for epochs in (3, 2))
+    few, many = (solo(2.0, **one).model_copy(update={"doubts": told}) for one in (two, three))
+    assert doubted(known(few, few)) == "; alone with doubts (other-load)"
+    assert doubted(known(few, many)) == "; alone with doubts (other-load, spread)"

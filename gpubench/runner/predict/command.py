@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +35,7 @@ Solos = Mapping[tuple[str, float | None], dict[str, Any]]
 def predict(
     folders: Sequence[Path], options: Options, *, experiment: Path | None = None, markdown: bool = False
 ) -> int:
-    """Answers for the jobs of `options` or `experiment`; without any: how good answers have been so far.
+    """Answers for the jobs of `options` or `experiment`; without any: how good answers have been so far, first of all.
 
     `folders`: none stands for all in the place where sweeps put theirs. Raises UsageError for jobs that make no
     sense, and UnusableError where no group can be answered.
@@ -44,20 +45,18 @@ def predict(
         raise UsageError(NO_JOBS)
     here = environment.machine(open_nvml())
     stored = stored_of(_records(folders), here, _device(options) if asks else None)
-    parts = [
-        report.origin(
-            stored.key,
-            _told(stored.counts),
-            stored.others,
-            [_told(counts) for counts in stored.unlike],
-            is_here=stored.here is not None,
-            as_markdown=markdown,
-        )
-    ]
-    if asks:
-        parts += Answers(stored, experiment, options, markdown=markdown).texts()
+    origin = report.origin(
+        stored.key,
+        _told(stored.counts),
+        stored.others,
+        [_told(counts) for counts in stored.unlike],
+        is_here=stored.here is not None,
+        as_markdown=markdown,
+    )
+    answers = Answers(stored, experiment, options, markdown=markdown).texts() if asks else []
     record, now = _track(stored)
-    parts.append(report.track(record, stored.key, now=now, as_markdown=markdown, brief=asks))
+    track = report.track(record, stored.key, now=now, as_markdown=markdown, brief=asks)
+    parts = [origin, *answers, track] if asks else [track, origin]
     sys.stdout.write(encodable("\n".join(parts), Console().encoding))
     return 0
 
@@ -101,10 +100,23 @@ def _track(stored: Stored) -> tuple[TrackRecord, TrackRecord]:
         rows.append({**row, "group_id": unit, "resolved": record.resolved})
         if record.status == "ok":
             alone[record.trial_id, row["epoch_time_s"]] = row
-    groups = gathered(judged(rows, alone.values()))
-    then = [{**row, "group": group.label} for group in groups for row in group.rows]
-    now = [row for group in groups for row in _anew(group.label, group.rows, alone)]
+    groups = _named(judged(rows, alone.values()))
+    then = [{**row, "group": label} for label, members in groups for row in members]
+    now = [row for label, members in groups for row in _anew(label, members, alone)]
     return track_record(then), track_record(now)
+
+
+def _named(rows: Sequence[dict[str, Any]]) -> list[tuple[str, tuple[dict[str, Any], ...]]]:
+    """Each group as its table calls it, and its rows. What several tables call the same has its table's name, too."""
+    tables: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        tables.setdefault(row["experiment"], []).append(row)
+    groups = [(table, group) for table, mine in tables.items() for group in gathered(mine)]
+    same = Counter(label for _, label in {(table, group.label) for table, group in groups})
+    return [
+        (group.label if same[group.label] == 1 else f"{table}: {group.label}", group.rows)
+        for table, group in groups
+    ]
 
 
 @dataclass(frozen=True, slots=True)
