@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import psutil
 import pytest
 from test_cli import HELD, Place, all_gone, until
+from warm_command import Started, WarmCommand
 
 from gpubench.result import Record
 from gpubench.store import Results, newest
@@ -24,8 +24,8 @@ BASE = (
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def place(tmp_path: Path, warm_command: WarmCommand) -> Place:
+    return Place(tmp_path, warm_command)
 
 
 def chosen(place: Place) -> list[Record]:
@@ -74,7 +74,7 @@ def test_two_jobs_on_one_cpu_take_turns_and_on_cpus_of_their_own_they_do_not(pla
     assert sum(used) < 1.2
 
 
-def start(place: Place, *options: str) -> tuple[subprocess.Popen[str], list[psutil.Process]]:
+def start(place: Place, *options: str) -> tuple[Started, list[psutil.Process]]:
     """A sweep whose group waits in its first epoch, and the ranks of its two jobs."""
     sweep = place.start(*options)
 
