@@ -326,7 +326,7 @@ def _refused(place: Place, words: str, *arguments: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("own", "words"), [*SEEN, TYPO, NO_SUCH_ARGUMENT], ids=[own for own, _ in [*SEEN, TYPO, NO_SUCH_ARGUMENT]]
+    ("own", "words"), [*SEEN, NO_SUCH_ARGUMENT], ids=[own for own, _ in [*SEEN, NO_SUCH_ARGUMENT]]
 )
 def test_what_users_wrote_themselves_is_tried_by_a_plan(place: Place, own: str, words: str) -> None:
     _refused(place, words, *asked_with(place, own), "-n")
