@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from warm_command import WarmCommand
 
 from gpubench import catalog, environment
 from gpubench.datasets import folder
@@ -37,6 +38,14 @@ def server() -> Iterator[ForkServer]:
     running = ForkServer()
     yield running
     running.close()
+
+
+@pytest.fixture(scope="session")
+def warm_command() -> Iterator[WarmCommand]:
+    """Starts `gpubench` commands that need not import anything first."""
+    warm = WarmCommand()
+    yield warm
+    warm.close()
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,6 @@ from family import Spy, family, left, line_of
 from scripted import SIGKILLED
 
 from gpubench.launch import client
-from gpubench.launch.client import ForkServer
 
 MODELS = "tests/train/user_models.py:"
 
@@ -189,65 +188,46 @@ def test_a_daemon_goes_with_its_killed_leader(train, server):
     assert not psutil.pid_exists(said["daemon"])
 
 
-def test_a_killed_server_fails_its_trial_and_is_replaced(train):
-    own = ForkServer()
-    try:
-        own.wait_ready()
-        first = own.pid
-        spy = Spy(own, count=4, act=lambda _: psutil.Process(first).kill())
-        ran = train(model=MODELS + "hangs", workers=2, look=spy, launcher=own)
-        assert ran.status == "failed"
-        assert ran.reason.startswith(f"the fork server {SIGKILLED}")
-        assert left(spy.seen, within=1) == []
-        assert train(model=MODELS + "tiny", launcher=own).status == "ok"
-        assert own.pid != first
-    finally:
-        own.close()
-    assert not psutil.pid_exists(own.pid)
+def test_a_killed_server_fails_its_trial_and_is_replaced(train, own_server):
+    first = own_server.pid
+    spy = Spy(own_server, count=4, act=lambda _: psutil.Process(first).kill())
+    ran = train(model=MODELS + "hangs", workers=2, look=spy, launcher=own_server)
+    assert ran.status == "failed"
+    assert ran.reason.startswith(f"the fork server {SIGKILLED}")
+    assert left(spy.seen, within=1) == []
+    assert train(model=MODELS + "tiny", launcher=own_server).status == "ok"
+    assert own_server.pid != first
+    assert not psutil.pid_exists(first)
 
 
-def test_a_server_that_a_model_has_stopped_is_replaced(train, monkeypatch):
+def test_a_server_that_a_model_has_stopped_is_replaced(train, own_server, monkeypatch):
+    for limit in ("LAUNCH_LIMIT_S", "END_LIMIT_S", "TELL_LIMIT_S"):
+        monkeypatch.setattr(client, limit, 1.0)
+    first = own_server.pid
+    ran = train(model=MODELS + "stops_the_server", launcher=own_server)
+    assert ran.status == "ok", "it reported its result"
+    assert train(model=MODELS + "tiny", launcher=own_server).status == "ok"
+    assert own_server.pid != first
+    assert not psutil.pid_exists(first)
+
+
+def test_a_server_that_does_not_start_a_trial_is_killed_and_its_trial_fails(train, own_server, monkeypatch):
     monkeypatch.setattr(client, "LAUNCH_LIMIT_S", 1.0)
-    own = ForkServer()
-    try:
-        own.wait_ready()
-        first = own.pid
-        ran = train(model=MODELS + "stops_the_server", launcher=own)
-        assert ran.status == "ok", "it reported its result"
-        assert train(model=MODELS + "tiny", launcher=own).status == "ok"
-        assert own.pid != first
-        assert not psutil.pid_exists(first)
-    finally:
-        own.close()
+    first = psutil.Process(own_server.pid)
+    first.suspend()
+    ran = train(model=MODELS + "tiny", launcher=own_server)
+    assert ran.status == "failed"
+    assert ran.reason.startswith("the fork server did not start the trial within 1 s")
+    assert ran.seconds < 10
+    assert train(model=MODELS + "tiny", launcher=own_server).status == "ok"
+    assert not first.is_running()
 
 
-def test_a_server_that_does_not_start_a_trial_is_killed_and_its_trial_fails(train, monkeypatch):
-    monkeypatch.setattr(client, "LAUNCH_LIMIT_S", 1.0)
-    own = ForkServer()
-    try:
-        own.wait_ready()
-        first = psutil.Process(own.pid)
-        first.suspend()
-        ran = train(model=MODELS + "tiny", launcher=own)
-        assert ran.status == "failed"
-        assert ran.reason.startswith("the fork server did not start the trial within 1 s")
-        assert ran.seconds < 10
-        assert train(model=MODELS + "tiny", launcher=own).status == "ok"
-        assert not first.is_running()
-    finally:
-        own.close()
-
-
-def test_a_sweep_can_be_stopped_while_its_server_hangs(train):
-    own = ForkServer()
-    try:
-        own.wait_ready()
-        psutil.Process(own.pid).suspend()
-        ran = train(model=MODELS + "tiny", launcher=own, should_stop=lambda: True)
-        assert (ran.status, ran.reason) == ("interrupted", "the sweep was stopped")
-        assert ran.seconds < 5
-    finally:
-        own.close()
+def test_a_sweep_can_be_stopped_while_its_server_hangs(train, own_server):
+    psutil.Process(own_server.pid).suspend()
+    ran = train(model=MODELS + "tiny", launcher=own_server, should_stop=lambda: True)
+    assert (ran.status, ran.reason) == ("interrupted", "the sweep was stopped")
+    assert ran.seconds < 5
 
 
 class Altering:

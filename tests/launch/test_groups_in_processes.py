@@ -18,7 +18,6 @@ from scripted import SIGKILLED
 from gpubench import environment
 from gpubench.experiment.experiment import Options, parse, with_options
 from gpubench.experiment.plan import expand
-from gpubench.launch.client import ForkServer
 from gpubench.report.live import QuietView
 from gpubench.runner.sources import Disk
 
@@ -388,15 +387,6 @@ def test_the_server_serves_on_and_keeps_its_files(train_together, server):
 
 
 # ---------------------------------------------------------------- the server itself
-
-
-@pytest.fixture
-def own_server():
-    """One that a test may kill."""
-    running = ForkServer()
-    running.wait_ready()
-    yield running
-    running.close()
 
 
 class Meddling:

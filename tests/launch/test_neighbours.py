@@ -7,28 +7,21 @@ import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from gpubench.launch.client import ForkServer
-
 MODELS = "tests/train/user_models.py:"
 
 
-def test_two_ddp_trials_at_once_do_not_meet(train, server):
+def test_two_ddp_trials_at_once_do_not_meet(train, server, own_server):
     """Each rank finds its own peers: the losses are those of the same trials one after the other."""
     ddp = {"ranks": 2, "cpus": 2, "workers": 2, "epochs": 3, "model": MODELS + "tiny"}
     alone = [train(**ddp, seed=seed) for seed in (1, 2)]
-    second = ForkServer()
-    try:
-        second.wait_ready()
-        both_start = threading.Barrier(2)
+    both_start = threading.Barrier(2)
 
-        def run(launcher, seed):
-            both_start.wait()
-            return train(**ddp, seed=seed, launcher=launcher)
+    def run(launcher, seed):
+        both_start.wait()
+        return train(**ddp, seed=seed, launcher=launcher)
 
-        with ThreadPoolExecutor(2) as pool:
-            together = list(pool.map(run, (server, second), (1, 2)))
-    finally:
-        second.close()
+    with ThreadPoolExecutor(2) as pool:
+        together = list(pool.map(run, (server, own_server), (1, 2)))
     assert [ran.status for ran in together] == ["ok", "ok"]
     spans = [(ran.done.started, ran.done.finished) for ran in together]
     assert max(begin for begin, _ in spans) < min(end for _, end in spans), (

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import psutil
 import pytest
 from test_cli import HELD, Place, all_gone, until
+from warm_command import Started, WarmCommand
 
 from gpubench.result import Record
 from gpubench.store import Results, newest
@@ -24,8 +24,8 @@ BASE = (
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def place(tmp_path: Path, warm_command: WarmCommand) -> Place:
+    return Place(tmp_path, warm_command)
 
 
 def chosen(place: Place) -> list[Record]:
@@ -44,7 +44,7 @@ def span(record: Record) -> tuple[float, float]:
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
 def test_two_jobs_on_one_cpu_take_turns_and_on_cpus_of_their_own_they_do_not(place: Place) -> None:
     command = (
-        "sweep", *BASE, "--model", "lenet", "--batch-size", "64", "--set", "train_images=4096", "--epochs", "4",
+        "sweep", *BASE, "--model", "lenet", "--batch-size", "64", "--set", "train_images=2048", "--epochs", "3",
         "--copies", "2", "--cpu-sharing", "shared,pinned", "--out", "out", "-q",
     )  # fmt: skip
     ended = place.run(*command)
@@ -65,7 +65,7 @@ def test_two_jobs_on_one_cpu_take_turns_and_on_cpus_of_their_own_they_do_not(pla
         assert released <= min(a0, b0)
         assert max(a1, b1) <= stopped, "who was done first trained on"
         for record in pair:
-            assert record.result["epochs_measured"] == 3
+            assert record.result["epochs_measured"] == 2
             expected = record.result["epoch_time_s"] / alone.result["epoch_time_s"]
             assert record.result["slowdown"] == pytest.approx(expected)
             assert record.missing["top1_pct"].endswith(alone.trial_id)
@@ -74,7 +74,7 @@ def test_two_jobs_on_one_cpu_take_turns_and_on_cpus_of_their_own_they_do_not(pla
     assert sum(used) < 1.2
 
 
-def start(place: Place, *options: str) -> tuple[subprocess.Popen[str], list[psutil.Process]]:
+def start(place: Place, *options: str) -> tuple[Started, list[psutil.Process]]:
     """A sweep whose group waits in its first epoch, and the ranks of its two jobs."""
     sweep = place.start(*options)
 

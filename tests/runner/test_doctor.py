@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+import gpubench
 from gpubench.errors import UnusableError
 from gpubench.runner.doctor import answer
 from gpubench.runner.doctor.checks import CHECKS, examine
@@ -29,14 +30,25 @@ def run(folder: Path, *arguments: str, **environ: str) -> subprocess.CompletedPr
     )  # fmt: skip
 
 
+def ahead(fakes: Path) -> str:
+    """A PYTHONPATH on which the modules of this folder come first, and then this very gpubench."""
+    return os.pathsep.join([str(fakes), str(Path(gpubench.__file__).parents[1])])
+
+
 def by_name(text: str) -> dict[str, dict[str, Any]]:
     return {finding["name"]: finding for finding in json.loads(text)["findings"]}
 
 
 @pytest.fixture(scope="module")
-def here(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProcess[str]:
+def at(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty folder."""
+    return tmp_path_factory.mktemp("here")
+
+
+@pytest.fixture(scope="module")
+def here(at: Path) -> subprocess.CompletedProcess[str]:
     """For people, through a pipe, in a C locale."""
-    return run(tmp_path_factory.mktemp("here"), LC_ALL="C", PYTHONUTF8="0", COLUMNS="40")
+    return run(at, LC_ALL="C", PYTHONUTF8="0", COLUMNS="40")
 
 
 def test_a_machine_without_gpus_can_sweep_and_says_where(here: subprocess.CompletedProcess[str]) -> None:
@@ -59,14 +71,15 @@ def test_it_tries_torch_in_earnest(here: subprocess.CompletedProcess[str]) -> No
     assert "an all-reduce over 2 CPU ranks in" in here.stdout
 
 
-def test_it_leaves_nothing_behind(tmp_path: Path) -> None:
-    ran = run(tmp_path, "--json")
-    assert ran.returncode == 0
-    assert list(tmp_path.iterdir()) == [], "a look makes no folders"
+def test_it_leaves_nothing_behind(here: subprocess.CompletedProcess[str], at: Path) -> None:
+    assert here.returncode == 0
+    assert list(at.iterdir()) == [], "a look makes no folders"
 
 
 def test_json_is_one_object_with_every_finding(tmp_path: Path) -> None:
     ran = run(tmp_path, "--json", GPUBENCH_OUT=str(tmp_path / "mine"))
+    assert ran.returncode == 0
+    assert list(tmp_path.iterdir()) == []
     told = json.loads(ran.stdout)
     assert told["can_sweep"] is True
     assert {"group", "name", "verdict", "found", "remedy", "forbids"} == set(told["findings"][0])
@@ -91,7 +104,7 @@ def test_a_broken_torch_forbids_any_sweep(tmp_path: Path, package: str, body: st
     fakes = tmp_path / "fakes"
     fakes.mkdir()
     (fakes / f"{package}.py").write_text(body + "\n")
-    ran = run(tmp_path, "--json", PYTHONPATH=str(fakes))
+    ran = run(tmp_path, "--json", PYTHONPATH=ahead(fakes))
     assert ran.returncode == 4, ran.stdout
     told = by_name(ran.stdout)
     assert json.loads(ran.stdout)["can_sweep"] is False
@@ -133,7 +146,7 @@ def with_gpu(tmp_path: Path) -> dict[str, str]:
     fakes = tmp_path / "fakes"
     fakes.mkdir()
     (fakes / "sitecustomize.py").write_text(DRIVER)
-    return {"PYTHONPATH": str(fakes), "CUDA_VISIBLE_DEVICES": "0"}
+    return {"PYTHONPATH": ahead(fakes), "CUDA_VISIBLE_DEVICES": "0"}
 
 
 def test_a_gpu_that_cuda_cannot_use_forbids_a_sweep(tmp_path: Path, with_gpu: dict[str, str]) -> None:
@@ -171,7 +184,7 @@ def test_results_that_cannot_be_written_forbid_it(tmp_path: Path) -> None:
     fakes = tmp_path / "fakes"
     fakes.mkdir()
     (fakes / "torch.py").write_text("raise ImportError('not wanted in this test')\n")
-    ran = run(tmp_path, GPUBENCH_OUT=str(tmp_path / "taken" / "results"), PYTHONPATH=str(fakes))
+    ran = run(tmp_path, GPUBENCH_OUT=str(tmp_path / "taken" / "results"), PYTHONPATH=ahead(fakes))
     assert ran.returncode == 4
     assert "taken is a file" in ran.stdout
     assert ran.stdout.splitlines()[-1].endswith("no sweep can run here: results, imports")

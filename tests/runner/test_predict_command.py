@@ -13,6 +13,7 @@ from typing import Any
 import committed
 import pytest
 import scripted
+from warm_command import WarmCommand
 
 from gpubench import trial
 from gpubench.catalog import VARIANTS
@@ -563,17 +564,20 @@ def test_help_asks_for_each_job_once(command: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["gone"], 4, b"gone is not a results folder"),
-        (["--job", "batch=16"], 2, b"did you mean batch_size?"),
-        (["--set", "batch_size"], 2, b"is not FIELD=VALUES"),
-        (["--experiment", "gone.toml", "here"], 2, b"gone.toml does not exist"),
-        (["--pairs", "here"], 2, b"there are no jobs to pair"),
+        (["gone"], 4, "gone is not a results folder"),
+        (["--job", "batch=16"], 2, "did you mean batch_size?"),
+        (["--set", "batch_size"], 2, "is not FIELD=VALUES"),
+        (["--experiment", "gone.toml", "here"], 2, "gone.toml does not exist"),
+        (["--pairs", "here"], 2, "there are no jobs to pair"),
     ],
 )
-def test_errors_are_one_line(tmp_path: Path, arguments: list[str], code: int, words: bytes) -> None:
+def test_errors_are_one_line(
+    tmp_path: Path, warm_command: WarmCommand, arguments: list[str], code: int, words: str
+) -> None:
     folder(tmp_path / "here", alone(16))
-    ended = run(*arguments, at=tmp_path, GPUBENCH_OUT=str(tmp_path))
-    assert (ended.returncode, ended.stdout, ended.stderr.count(b"\n")) == (code, b"", 1)
+    environment = {"PATH": "/usr/bin:/bin", "GPUBENCH_OUT": str(tmp_path)}
+    ended = warm_command.run(("predict", *arguments), cwd=tmp_path, env=environment, timeout=60)
+    assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (code, "", 1)
     assert words in ended.stderr
 
 

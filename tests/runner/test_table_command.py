@@ -4,39 +4,47 @@ from __future__ import annotations
 
 import csv
 import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import committed
 import pytest
 from test_stored_tables import swept
+from warm_command import WarmCommand
+
+Table = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "gpubench", "table", *arguments],
-        capture_output=True, text=True, timeout=60, check=False, env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"},
-    )  # fmt: skip
+@pytest.fixture
+def table(warm_command: WarmCommand) -> Table:
+    """Runs `gpubench table` with these arguments."""
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return warm_command.run(
+            ("table", *arguments), cwd=Path.cwd(), env={"PATH": "/usr/bin:/bin"}, timeout=60
+        )
+
+    return run
 
 
-def test_columns_on_request() -> None:
-    ended = run(str(committed.folder("h200x4-2026")), "--columns", "power_w,-data_wait_pct")
+def test_columns_on_request(table: Table) -> None:
+    ended = table(str(committed.folder("h200x4-2026")), "--columns", "power_w,-data_wait_pct")
     assert (ended.returncode, ended.stderr) == (0, "")
     assert "power" in ended.stdout
     assert "wait" not in ended.stdout
 
 
 @pytest.mark.parametrize("given", ["powr_w", "-powr_w"])
-def test_a_column_that_is_none_names_the_nearest(given: str) -> None:
-    ended = run(str(committed.folder("h200x4-2026")), "--columns", given)
+def test_a_column_that_is_none_names_the_nearest(table: Table, given: str) -> None:
+    ended = table(str(committed.folder("h200x4-2026")), "--columns", given)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr == "gpubench: unknown column 'powr_w': did you mean power_w?\n"
 
 
 @pytest.mark.parametrize("folder", ["h200x4-2026", "titan-xp-2021"])
-def test_sources_of_every_table(folder: str) -> None:
+def test_sources_of_every_table(table: Table, folder: str) -> None:
     here = str(committed.folder(folder))
-    plain, marked = run(here, "--sources"), run(here, "--sources", "--markdown")
+    plain, marked = table(here, "--sources"), table(here, "--sources", "--markdown")
     assert (plain.returncode, marked.returncode) == (0, 0)
     titles = [line for line in plain.stdout.splitlines() if line.startswith("Sources of ")]
     assert titles
