@@ -52,6 +52,7 @@ SEVERITY: Mapping[tuple[str, str], Callable[[Sequence[float]], float]] = {
     ("near-limit", ""): _larger_share,
     ("cpu-starved", ""): _larger_share,
     ("beyond-turns", ""): _larger_share,
+    ("skipped-images", ""): _larger_share,
     ("energy", ""): _further_apart,
     ("other-load", "other work on the host left"): _smaller_share,
 }

@@ -16,7 +16,7 @@ def test_without_a_table_the_way_to_the_reasons_is_named(
 ) -> None:
     said: list[str] = []
     work: Any = SimpleNamespace(
-        bench=SimpleNamespace(results=SimpleNamespace(folder=Path("out/x"))), chosen=dict
+        bench=SimpleNamespace(results=SimpleNamespace(folder=Path("out/x"))), chosen=dict, problems=[]
     )
     view: Any = SimpleNamespace(say=said.append)
     command.finish(work, [], Summary(ran=1, failed=1), view, mode)
@@ -40,6 +40,7 @@ def test_what_goes_on_after_a_stop_is_said(
     said: list[str] = []
     work: Any = SimpleNamespace(
         bench=SimpleNamespace(results=SimpleNamespace(folder=Path("out/x"))),
+        problems=[],
         settings=Settings(fresh=fresh),
     )
     view: Any = SimpleNamespace(say=said.append)
@@ -51,7 +52,9 @@ def test_what_goes_on_after_a_stop_is_said(
 
 def test_what_was_skipped_for_a_lost_gpu_is_left_to_do(capsys: pytest.CaptureFixture[str]) -> None:
     said: list[str] = []
-    work: Any = SimpleNamespace(bench=SimpleNamespace(results=SimpleNamespace(folder=Path("out/x"))))
+    work: Any = SimpleNamespace(
+        bench=SimpleNamespace(results=SimpleNamespace(folder=Path("out/x"))), problems=[]
+    )
     view: Any = SimpleNamespace(say=said.append)
     command.finish(work, [], Summary(skipped=2, lost=2), view, "quiet")
     assert said == ["2 skipped because a GPU was lost: once it is back, the same command runs them"]

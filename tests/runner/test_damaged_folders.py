@@ -459,7 +459,7 @@ def test_a_resource_that_only_a_newer_version_watches_is_left_out(place: Home) -
     found = gpubench("table", place.folder, "--columns", "full_together")
     assert (found.code, found.err) == (0, "")
     assert "moonlight" not in found.out
-    assert "the CPUs were full together" in found.out
+    assert "The CPUs were full together" in found.out
 
 
 # ---- what is read can be told ----

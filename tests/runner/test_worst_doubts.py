@@ -37,6 +37,10 @@ def crowded(pct: float, cpus: int = 4) -> Case:
     return on(cpus, case(result={"cpu_util_pct": 0.0, "cpu_util_trial_pct": 0.0}, seen=seen))
 
 
+def left_out(skipped: int, images: int) -> Case:
+    return replace(case(), images=images, skipped_images=skipped)
+
+
 def clocked(mhz: float, highest: float = 1980.0) -> Case:
     return case(result={"sm_clock_mhz": mhz}, seen=Figures(max_sm_clock_mhz=highest))
 
@@ -108,6 +112,10 @@ PAIRS: dict[str, list[tuple[Case, Case, str]]] = {
     "beyond-turns": [
         (together(2.8, 2), together(4.9, 2), "up to 4.90 times, at least 2.80 times"),
         (together(6.0, 4), together(5.2, 2), "took 5.20 times as long as alone, where 2 jobs"),
+    ],
+    "skipped-images": [
+        (left_out(3, 1000), left_out(37, 1000), "up to 37, at least 3 of 1,000 images"),
+        (left_out(5, 2000), left_out(4, 100), "4 of 100 images"),
     ],
     "faster-together": [(of(slowdown=0.94), of(slowdown=0.41), "0.41 to 0.94 times")],
 }  # fmt: skip
