@@ -15,11 +15,14 @@ import re
 import signal
 import sysconfig
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 from gpubench.quoted import clean
+from gpubench.regular_file import read_regular
 
 ASK = signal.SIGRTMIN + 13
 """A real-time signal, which hardly anybody uses. Only processes that said they hear it are sent one."""
@@ -104,15 +107,17 @@ def _is_own(file: str) -> bool:
     return file.startswith(_OWN) or not file.startswith(_LIBRARIES)
 
 
-def ask(scratch: Path, alive: Collection[int]) -> list[Stack]:
+def ask(scratch: Path, alive: Iterable[psutil.Process]) -> list[Stack]:
     """Where the processes of a trial are, those among `alive` that listen, by name. Takes ANSWER_S at most."""
+    by_pid = {process.pid: process for process in alive}
     asked: dict[int, tuple[Path, int]] = {}
     for path in _files(scratch):
         pid = int(path.name.rpartition("-")[2])
-        if pid in alive:
+        if pid in by_pid:
             asked[pid] = path, _size(path)
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, ASK)
+            # It looks at when the process began: the signal would end another one that has got its number.
+            with contextlib.suppress(psutil.Error):
+                by_pid[pid].send_signal(ASK)
     deadline = time.monotonic() + ANSWER_S
     sizes: list[int] = []
     while time.monotonic() < deadline:
@@ -133,7 +138,10 @@ def ask(scratch: Path, alive: Collection[int]) -> list[Stack]:
 
 def _files(scratch: Path) -> Iterator[Path]:
     with contextlib.suppress(OSError):  # no process of the trial came as far as listening
-        yield from (path for path in (scratch / FOLDER).iterdir() if path.name.rpartition("-")[2].isdigit())
+        for path in (scratch / FOLDER).iterdir():
+            pid = path.name.rpartition("-")[2]
+            if pid.isascii() and pid.isdecimal() and len(pid) < 20:
+                yield path
 
 
 def _size(path: Path) -> int:
@@ -145,9 +153,7 @@ def _size(path: Path) -> int:
 
 def _read(path: Path, start: int) -> str:
     try:
-        with path.open("rb") as file:
-            file.seek(start)
-            return file.read(1 << 20).decode(errors="replace")
+        return read_regular(path)[start:][: 1 << 20].decode(errors="replace")
     except OSError:
         return ""
 
@@ -168,7 +174,7 @@ def told(stacks: Sequence[Stack]) -> str:
             by_place.setdefault(one.place, []).append(one.name)
     words = []
     for place, names in by_place.items():
-        where = f"in {place}" if place[0] != "i" and ":" in place else place
+        where = f"in {place}" if ":" in place else place
         words.append(f"{_listed(names)} {'was' if len(names) == 1 else 'were'} {where}")
     more = f"; and {len(words) - 4} more, in the log" if len(words) > 4 else ""
     return "; ".join(words[:4]) + more

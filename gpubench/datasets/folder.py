@@ -15,6 +15,7 @@ import os
 import stat
 from collections.abc import Collection, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from pathlib import Path
 
 from gpubench.datasets import marker
@@ -122,7 +123,7 @@ def scan(root: str | os.PathLike[str], without: Collection[str] = ()) -> DataFac
     counts = _counts(found)
     made = marker.read(top)
     if made is not None and _is_whole(made, counts):
-        return facts_of_marker(made, str(root), top)
+        return replace(facts_of_marker(made, str(root), top), skipped_images=len(without))
     all_there = (
         made is not None and sum(counts.values()) + len(without) == made.train_images + made.val_images
     )

@@ -294,7 +294,10 @@ class _Job:
 
     def take(self, event: dict[str, Any]) -> None:
         """Notes one event, and answers a rank that waits."""
-        if event["event"] != "progress":  # two a second and rank, for hours: only the view wants them
+        if event["event"] not in (
+            "progress",
+            "ask-memory",
+        ):  # many, for hours, and nothing is made of them later
             self.done.events.append(event)
         progress, watcher = self.progress, self.watcher
         match event["event"]:
@@ -335,6 +338,6 @@ class _Job:
                 self.failed_at = self.failed_at or time.monotonic()
             case "rank-exit" if event["rank"] not in self._with_result:
                 self._left_early = self._left_early or time.monotonic()
-            case "garbled":
+            case "garbled" if not self.complete:  # what is said after the results changes nothing
                 self.failed_at = self.failed_at or time.monotonic()
                 self.done.forced = ("failed", garbled(event["rank"], event["what"]))

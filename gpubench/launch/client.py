@@ -347,10 +347,12 @@ class ForkedTrial:
         over = self.ended
         if not self._open:
             time.sleep(min(max(timeout, 0), 0.005))
-        while self._open and len(found) < MOST_EVENTS:
+        heard = 0
+        while self._open and heard < MOST_EVENTS:
             readable = _readable(self._open, 0 if found else max(timeout, 0))
             if not readable:
                 break
+            heard += len(readable)
             for channel in readable:
                 found += self._heard(channel)
         if over and not self._is_end_told:
@@ -394,7 +396,7 @@ class ForkedTrial:
         return self._over or self._server.has_exited(self.pid, self._number)
 
     def stacks(self) -> list[stacks.Stack]:
-        return stacks.ask(self._scratch, {process.pid for process in descendants(self._leader)})
+        return stacks.ask(self._scratch, descendants(self._leader))
 
     def end(self) -> None:
         if self._over:

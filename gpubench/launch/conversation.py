@@ -37,12 +37,16 @@ class Conversation:
         """`spec`: the order that the trial was given, now. `clock`: monotonic seconds, as the ranks read them."""
         self._ranks = [_Rank(spec, rank, clock) for rank in range(spec["ranks"])]
         self._lacking = spec["ranks"]
+        self._lengths: dict[int, int] = {}
+        """Epoch -> its steps, as the first rank that began it told."""
 
     def take(self, rank: int, data: bytes) -> dict[str, Any]:
         """The event in a message that came from `rank`. Raises UnreadableError."""
         event = read(data)
         if event.rank != rank:
             raise UnreadableError(f"{event.event!r} of rank {event.rank}")
+        if isinstance(event, Begin) and self._lengths.setdefault(event.epoch, event.steps) != event.steps:
+            raise UnreadableError(f"{event.event!r} of more or fewer steps than another rank's")
         if why := self._ranks[rank].why_not(event):
             raise UnreadableError(f"{event.event!r} {why}")
         if isinstance(event, Result):

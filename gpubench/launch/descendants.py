@@ -48,7 +48,9 @@ def _parent(one: psutil.Process) -> int | None:
 def kill(processes: Iterable[psutil.Process]) -> None:
     """SIGKILL to each that still lives."""
     for one in processes:
-        with contextlib.suppress(ProcessLookupError, psutil.NoSuchProcess), _held(one) as pidfd:
+        # One that has become another user's is not ours to end any more.
+        gone = (ProcessLookupError, PermissionError, psutil.NoSuchProcess, psutil.AccessDenied)
+        with contextlib.suppress(*gone), _held(one) as pidfd:
             if pidfd is None:
                 one.kill()
             else:
@@ -73,13 +75,18 @@ def kill_group(leader: psutil.Process | None) -> None:
 
 @contextlib.contextmanager
 def _held(one: psutil.Process) -> Iterator[int | None]:
-    """A pidfd of it; None where the kernel gives none. Raises NoSuchProcess or ProcessLookupError where it is gone."""
+    """A pidfd of it; None where the kernel, or this build of Python, gives none.
+
+    Raises NoSuchProcess or ProcessLookupError where it is gone.
+    """
+    pidfd = None
     try:
-        pidfd = os.pidfd_open(one.pid)
+        if hasattr(os, "pidfd_open") and hasattr(signal, "pidfd_send_signal"):
+            pidfd = os.pidfd_open(one.pid)
     except ProcessLookupError:
         raise
     except OSError:  # an old kernel, a sandbox, no file left
-        pidfd = None
+        pass
     try:
         if not one.is_running():
             raise psutil.NoSuchProcess(one.pid)

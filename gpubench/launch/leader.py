@@ -136,9 +136,11 @@ def clean_up() -> None:
     Orphans are its children by now. Left to process 1 they would stay zombies where that one does not reap, as in many
     containers.
     """
+    pause = 0.002
     while left := descendants(psutil.Process()):
         kill(left)
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
-        time.sleep(0.002)
+        time.sleep(pause)
+        pause = min(2 * pause, 0.5)  # one that the driver holds may take long, or for ever

@@ -16,6 +16,7 @@ from pathlib import Path
 import psutil
 
 from gpubench import linux
+from gpubench.regular_file import read_regular
 
 NOTES = "processes"
 """In a job's scratch folder: a line for each of its processes: id, pid namespace, Unix time of its beginning."""
@@ -67,7 +68,7 @@ def _noted(scratch: Path) -> dict[int, float]:
     """Process id -> when the first process with it began, of this pid namespace."""
     found: dict[int, float] = {}
     try:
-        lines = (scratch / NOTES).read_text().splitlines()
+        lines = read_regular(scratch / NOTES).decode().splitlines()
     except (OSError, UnicodeDecodeError):
         return {}
     here = linux.pid_namespace()

@@ -61,6 +61,8 @@ class Bench:
     """GPU uuid -> readings behind its idle power, and those that failed."""
     lost: dict[int, losses.Loss] = field(default_factory=dict)
     """Number of a GPU -> how it was lost since the sweep began."""
+    looked_at: set[int] | None = None
+    """Numbers of the GPUs on which others' work would have kept the sweep from starting; None: nobody looked."""
     _gmacs: dict[tuple[Any, ...], float] = field(default_factory=dict)
     _scratch: Path | None = None
 
@@ -74,10 +76,18 @@ class Bench:
 
     def resolve(self, unit: Unit) -> list[Resolved]:
         """One for each job."""
-        return resolving.resolve_unit(unit, self.machine, self.facts, self.device, self.lost)
+        return resolving.resolve_unit(unit, self.machine, self.facts, self.device, self._out_of_use)
 
     def uses_gpus(self, unit: Unit) -> bool:
         return any(device_of(job.trial, self.device) == "cuda" for job in unit.jobs)
+
+    @property
+    def _out_of_use(self) -> set[int]:
+        """GPUs that no trial is moved onto: lost ones, and those that nobody has looked at: others may work there."""
+        if not self.lost:
+            return set()
+        every = {gpu.index for gpu in self.machine.gpus}
+        return {*self.lost, *(every - (every if self.looked_at is None else self.looked_at))}
 
     def look_for_losses(self) -> list[losses.Loss]:
         """Asks the driver for the GPUs that it has lost since it was asked last."""

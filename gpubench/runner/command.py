@@ -339,6 +339,7 @@ def look_around(work: Sweep, planned: Sequence[Planned], view: live.View, *, all
     gone = {loss.gpu.uuid for loss in bench.lost.values()}
     used = {uuid for unit in units for one in bench.resolve(unit) for uuid in one.gpu_uuids} - gone
     numbers = {gpu.uuid: gpu.index for gpu in bench.machine.gpus if gpu.uuid in used}
+    bench.looked_at = set(numbers.values())
     ruling = guard.rule(idle.look_around(bench.nvml, list(numbers)), numbers)
     for line in ruling.enforce(allow_busy=allow_busy):
         view.say(line)

@@ -25,7 +25,7 @@ class Loss:
     @property
     def words(self) -> str:
         return (
-            f"GPU {self.gpu.index} ({self.gpu.uuid}) is lost since {self.since}; the driver says: {self.said}; "
+            f"GPU {self.gpu.index} ({self.gpu.uuid}) has been lost since {self.since}; the driver says: {self.said}; "
             "reset it or reboot"
         )
 

@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -156,7 +157,9 @@ def _told(tries: Sequence[Try], limit_s: int) -> tuple[list[dict[str, Any]], int
 
 def _in_memory(name: str) -> IO[bytes]:
     """A file that needs no disk: the one for temporary files may be full."""
-    return os.fdopen(os.memfd_create(name), "w+b")
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create(name), "w+b")
+    return tempfile.TemporaryFile(dir="/dev/shm")
 
 
 def _lines(file: IO[bytes]) -> list[str]:

@@ -25,7 +25,7 @@ _HOST_MEMORY = re.compile(
 )
 
 _CRASHED_WORKER = re.compile(r"DataLoader worker .*Segmentation fault")
-_DAMAGED_PNG = "a damaged PNG does that to torchvision's decoder, and --bad-images skip finds such files"
+_DAMAGED_PNG = "a damaged PNG may do that to torchvision's decoder, and --bad-images skip finds such files"
 
 
 MOST_WORDS = 100_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import shutil
@@ -15,10 +16,11 @@ from pathlib import Path
 import pytest
 from photo_trees import save_photo
 
-from gpubench.datasets import bad_images, decoded, folder, pool, resize
+from gpubench.datasets import bad_images, decoded, folder, pool, resize, square
 from gpubench.errors import UnusableError, UsageError
 from gpubench.experiment.experiment import Options, parse, to_toml, with_options
 from gpubench.runner import left_out
+from gpubench.train.data import folder_source
 
 SEED = random.Random(7)
 
@@ -233,6 +235,29 @@ def test_a_folder_of_gpubench_s_own_is_tried_too_and_keeps_its_size(flat: Path, 
     facts = folder.scan(tmp_path / "small", ["train/ant/001.jpg"])
     assert (facts.size, facts.skipped_images, facts.train_images) == (8, 1, made.train_images - 1)
     assert facts.fingerprint != made.fingerprint
+
+
+def test_what_lies_in_a_folder_of_gpubench_s_own_besides_is_counted_as_left_out(
+    flat: Path, tmp_path: Path
+) -> None:
+    made = resize.resize(flat, tmp_path / "small", size=8)
+    (tmp_path / "small" / "train" / "ant" / "00.jpg").write_text("junk")
+    facts = folder.scan(tmp_path / "small", ["train/ant/00.jpg"])
+    assert (facts.skipped_images, facts.train_images) == (1, made.train_images)
+    assert facts.fingerprint == made.fingerprint, "the images that are used are the same"
+
+
+def test_an_error_of_the_disk_is_no_verdict_on_an_image(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It may pass; the outcome would be kept."""
+
+    def fails(*_: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(square, "opened", fails)
+    with pytest.raises(UnusableError, match="can't be read: Input/output error; start again once it can"):
+        folder_source.why_bad(str(tmp_path / "a.jpg"))
 
 
 def test_the_outcome_is_written_whole_and_one_that_is_damaged_is_made_again(flat: Path, home: Path) -> None:

@@ -194,6 +194,20 @@ HOSTILE = (None, True, -1, 0, 1, 2, 7, 1.5, -0.5, 1e300, 1 << 62, 1 << 70, float
            [], [1], [-5], [1 << 61] * 6, {}, {"0": 1}, "end", "result", "steps")  # fmt: skip
 
 
+def test_ranks_that_tell_epochs_of_unlike_length_are_not_heard() -> None:
+    """What reckons with steps looks at those of all ranks side by side."""
+    order = spec(ranks=2)
+    conversation = Conversation(order, lambda: NOW)
+    hello = next(event for event in WHOLE if event["event"] == "hello")
+    begin = next(event for event in WHOLE if event["event"] == "begin")
+    for rank in (0, 1):
+        conversation.take(rank, json.dumps(hello | {"rank": rank}).encode())
+    conversation.take(0, json.dumps(begin | {"rank": 0}).encode())
+    with pytest.raises(UnreadableError, match="more or fewer steps than another rank's"):
+        conversation.take(1, json.dumps(begin | {"rank": 1, "steps": begin["steps"] - 1}).encode())
+    conversation.take(1, json.dumps(begin | {"rank": 1}).encode())
+
+
 def spoiled(draw: random.Random) -> Iterator[list[Event]]:
     """Conversations in which one thing is wrong: a field, an event left out, repeated, or out of its place."""
     for events in (WHOLE, RICH):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import subprocess
 import sys
 import textwrap
@@ -77,10 +78,13 @@ def test_who_has_got_a_dead_process_s_number_is_left_alone(what: str, old_kernel
     assert out.stdout == ("[]\n" if what == "descendants" else "") + "lives\n", out.stderr
 
 
-@pytest.mark.parametrize("old_kernel", [False, True], ids=["pidfd", "no-pidfd"])
-def test_all_below_a_process_are_found_and_killed(monkeypatch: pytest.MonkeyPatch, old_kernel: bool) -> None:
-    if old_kernel:
+@pytest.mark.parametrize("lacks", ["nothing", "kernel", "python"])
+def test_all_below_a_process_are_found_and_killed(monkeypatch: pytest.MonkeyPatch, lacks: str) -> None:
+    if lacks == "kernel":
         monkeypatch.setattr(os, "pidfd_open", _no_such_call)
+    if lacks == "python":  # conda's builds, among others
+        monkeypatch.delattr(os, "pidfd_open")
+        monkeypatch.delattr(signal, "pidfd_send_signal")
     code = f"import subprocess; p = subprocess.Popen({SLEEPS!r}); p.wait()"
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as parent:
         assert parent.stdout is not None

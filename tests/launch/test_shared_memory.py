@@ -128,6 +128,11 @@ def test_what_may_be_another_s_stays(tmp_path: Path, memory: Path, whose: str) -
         assert shared_memory.clear(place, memory) == [path.name], "nobody uses it any more"
 
 
+def test_notes_that_a_model_has_replaced_by_a_pipe_are_not_waited_for(tmp_path: Path, memory: Path) -> None:
+    os.mkfifo(tmp_path / shared_memory.NOTES)
+    assert shared_memory.clear(tmp_path, memory) == []
+
+
 def test_notes_that_a_full_disk_cut_short_are_left_out(tmp_path: Path, memory: Path) -> None:
     pid = gone()
     path = segment(memory, pid)

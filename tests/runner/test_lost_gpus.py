@@ -34,7 +34,8 @@ CLOCK = r"\d\d:\d\d"
 
 def lost(number: int, said: str = "GPU is lost") -> str:
     """The pattern of the words on a loss."""
-    return rf"GPU {number} \(GPU-{number}{number}\) is lost since {CLOCK}; the driver says: {said}; reset it or reboot"
+    gpu = rf"GPU {number} \(GPU-{number}{number}\)"
+    return rf"{gpu} has been lost since {CLOCK}; the driver says: {said}; reset it or reboot"
 
 
 @dataclass
@@ -180,6 +181,15 @@ def test_a_number_of_gpus_is_given_from_those_that_are_left(desk: Desk) -> None:
         (1, [1]),
     ]
     assert summary.lost == sum("skipped: " in line for line in view.lines) == 3
+
+
+def test_no_trial_is_moved_onto_a_gpu_that_nobody_has_looked_at(desk: Desk) -> None:
+    """Somebody else may be at work there, which would have kept the sweep from starting."""
+    work, view, launcher = desk.job(gpus="1", batch_size="64,128,256"), Heard(), Scripted()
+    work.bench.looked_at = {0}
+    summary = work.run(launcher, view, lambda: False, between(desk, G0))
+    assert uuids(launcher) == [(G0,)]
+    assert summary.lost == 2
 
 
 def test_the_sweep_ends_when_no_gpu_is_left(desk: Desk) -> None:

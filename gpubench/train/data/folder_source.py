@@ -77,6 +77,12 @@ def why_bad(path: str) -> str | None:
         square.opened(path, _SIDE)
         decode(np.fromfile(path, np.uint8), ImageReadMode.RGB)
     except square.BROKEN as error:
+        if (
+            isinstance(error, OSError) and error.errno is not None
+        ):  # the disk's or the network's fault: it may pass
+            raise UnusableError(
+                f"the image {path} can't be read: {error.strerror}; start again once it can, or remove it"
+            ) from None
         return square.reason_of(error)
     except MemoryError:
         raise UnusableError(_NO_MEMORY.format(path)) from None
