@@ -276,7 +276,7 @@ MEASURED: tuple[Column, ...] = (
         "sharing",
         "",
         "parallel, partly parallel, merely concurrent, or between two of them: the verdict on overlap_gain; "
-        "perhaps: too few epochs to tell how sure it is",
+        "perhaps: nobody knows how far the times spread",
         "sharing",
     ),
     Column("full_together", "", "what was full while the jobs ran together, as cpu+input", "full together"),

@@ -28,7 +28,7 @@ from gpubench.result import (
     given,
     row,
 )
-from gpubench.stored_record import DamagedError, read
+from gpubench.stored_record import MOST_ATTEMPTS, DamagedError, read
 
 SAMPLE_DIGITS = 12
 """Significant digits of samples: running totals and times must stay fine enough to be cut again."""
@@ -47,10 +47,15 @@ def write_whole(path: Path, data: str) -> None:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
-    except OSError as error:
+    except (OSError, UnicodeEncodeError) as error:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
-        raise UnusableError(f"{path} can't be written: {error.strerror}") from None
+        why = (
+            error.strerror
+            if isinstance(error, OSError)
+            else "it would hold the name of a file or folder that is no UTF-8; rename that one"
+        )
+        raise UnusableError(f"{path} can't be written: {why}") from None
 
 
 def finite(value: Any) -> Any:
@@ -170,7 +175,8 @@ class Results:
             for one in ids:
                 for path in (self.folder / kind / one[1:3]).glob(f"{one}-*"):
                     number = path.stem.rpartition("-")[2]
-                    if number.isdecimal():
+                    # A larger one is no attempt's: nobody could read a record with the number after it.
+                    if number.isdecimal() and int(number) < MOST_ATTEMPTS:
                         taken.append(int(number))
         return max(taken) + 1
 

@@ -485,3 +485,16 @@ def test_records_can_not_be_changed() -> None:
         record().status = "oom"  # type: ignore[misc]
     with pytest.raises(dataclasses.FrozenInstanceError):
         COLUMNS[0].name = "other"  # type: ignore[misc]
+
+
+def test_a_number_that_no_record_could_follow_is_no_attempt_s(results: Results) -> None:
+    log = results.part("logs", "t0123456789a", 1_000_000, "log")
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.touch()
+    assert results.next_attempt("t0123456789a") == 1
+
+
+def test_a_name_that_is_no_utf_8_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(UnusableError, match="it would hold the name of a file or folder that is no UTF-8"):
+        write_whole(tmp_path / "plan.toml", 'data = "b\udcffrds"')
+    assert list(tmp_path.iterdir()) == []

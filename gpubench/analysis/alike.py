@@ -104,6 +104,6 @@ def _per_device(row: Row) -> float | None:
 def _told(row: Row, field: str, follows: bool) -> Any:
     """The value by which rows are told apart."""
     value = known(row, field)
-    if field == "gpu_ids" and first_gpus(value):
-        return "first"  # as many as there are devices
+    if field == "gpu_ids" and (first_gpus(value) or left_to_machine(row, field)):
+        return "first"  # as many as there are devices; others of the same model where one of these was lost
     return "auto" if follows and field == "workers" and left_to_machine(row, field) else value

@@ -97,10 +97,14 @@ def varied(rows: Sequence[Row], axes: Axes = ()) -> tuple[str, ...]:
 def _follows(rows: Sequence[Row], field: str) -> bool:
     """Whether a field tells nothing beside those of FOLLOWS.
 
-    Of GPU ids, only that they are the first so many; of loaders, only if none or all trials alone left their number
-    to the machine.
+    Of GPU ids, only that they are the first so many, or stand for these where one was lost; of loaders, only if none or
+    all trials alone left their number to the machine.
     """
-    if field == "gpu_ids" and not all(map(first_gpus, values(rows, field))):
+    if field == "gpu_ids" and not all(
+        first_gpus(ids) or left_to_machine(row, field)
+        for row in rows
+        if (ids := known(row, field)) is not None
+    ):
         return False
     if (
         field == "workers"

@@ -204,7 +204,7 @@ def _verdicts(record: TrackRecord) -> str:
         f"{many(count, 'group')}, whose {why}"
         for count, why in (
             (record.undecided, "measured verdict is not sure"),
-            (record.too_few, "epochs are too few"),
+            (record.too_few, "spread is not known"),
         )
         if count
     ]

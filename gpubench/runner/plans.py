@@ -80,7 +80,7 @@ def stamp_of(resolved: Mapping[str, Any]) -> Stamp:
     stored_at, number = resolved.get("stored_at"), resolved.get("number")
     return Stamp(
         stored_at=stored_at if isinstance(stored_at, str) else "",
-        number=number if type(number) is int and 0 < number <= MOST_PLANS else 0,
+        number=number if type(number) is int and 0 < number < MOST_PLANS else 0,
     )
 
 

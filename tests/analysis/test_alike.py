@@ -114,3 +114,12 @@ def test_the_first_gpus_are_told_by_their_number():
 
 def test_a_row_that_tells_no_devices_is_of_one():
     assert [devices(one) for one in ({}, {"gpus": 0, "ranks": 4}, {"gpus": 2, "ranks": 4})] == [1, 4, 2]
+
+
+def test_gpus_that_stand_for_lost_ones_are_no_other_workload():
+    """Where a GPU is lost in mid-sweep, a trial that asks for so many gets the next of the same model."""
+    some = {"gpus": 1, "gpu_ids": None}
+    first = row(batch_size=16, gpu_ids=[0], asked=some)
+    assert telling([first, row(batch_size=32, gpu_ids=[1], asked=some)], {"batch_size"}) == []
+    named = row(batch_size=32, gpu_ids=[1], asked={"gpus": None, "gpu_ids": [1]})
+    assert telling([first, named], {"batch_size"}) == ["gpu_ids"]

@@ -107,13 +107,13 @@ def test_groups_without_a_verdict_are_told_apart():
     )
     few = [row for n in "12" for row in judged(f"g{n}", (2.0, 2.0), (2.0, 2.0), spread=None)]
     assert track(track_record(few), "H", brief=True).endswith(
-        " %; whether the predicted verdict was right is not decided for 2 groups, whose epochs are too few.\n"
+        " %; whether the predicted verdict was right is not decided for 2 groups, whose spread is not known.\n"
     )
     assert track(
         track_record([*rows, *judged("g3", (2.0, 2.0), (2.0, 2.0), spread=None)]), "H", brief=True
     ).endswith(
         " right for 1 of 1 group; it is not decided for 1 group, whose measured verdict is not sure, and for 1 group, "
-        "whose epochs are too few.\n"
+        "whose spread is not known.\n"
     )
     none = [
         row

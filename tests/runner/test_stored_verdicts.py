@@ -43,7 +43,7 @@ def test_the_track_record_judges_by_the_same_word(capsys: pytest.CaptureFixture[
     said = capsys.readouterr().out
     assert (
         "the predicted verdict was right for 1 of 3 groups; it is not decided for 1 group, whose measured verdict is "
-        "not sure, and for 2 groups, whose epochs are too few."
+        "not sure, and for 2 groups, whose spread is not known."
     ) in said
 
 
