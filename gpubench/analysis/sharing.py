@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from gpubench.analysis.slowdown import PARALLEL, WORDS, Judgement, slowest
+from gpubench.analysis.slowdown import PARALLEL, UNSURE, WORDS, Judgement, slowest
 from gpubench.analysis.varied import Row
 from gpubench.analysis.words import MINUS, listed
 from gpubench.rounding import half_up
@@ -235,8 +235,7 @@ def sentences(
 
 def _maybe(found: Judgement, gain: float) -> bool:
     """Whether the jobs may be parallel, and so may have waited for nothing."""
-    unknown = found.sure == "spread not known"
-    return gain >= PARALLEL - NEAR if unknown else WORDS[-1] in found.words
+    return gain >= PARALLEL - NEAR if found.sure in UNSURE else WORDS[-1] in found.words
 
 
 def _culprits(resources: Sequence[Resource], perhaps_none: bool) -> list[str]:

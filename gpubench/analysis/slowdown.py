@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,13 +17,16 @@ CONCURRENT = 0.1
 WORDS = ("merely concurrent", "partly parallel", "parallel")
 """The verdicts, from the least overlap to the most."""
 PERHAPS = "perhaps "
-"""Before a verdict whose doubt nobody knows: too few epochs, or a figure of a published log."""
+"""Before a verdict whose doubt nobody knows: too few epochs, a figure of a published log, or times alone that differ
+from process to process by more than their epochs tell."""
 IMPOSSIBLE = 0.8
 """A job that takes less than this of its time alone was not sped up by its neighbours."""
 FASTER = 0.95
 """The same, from where it is doubtful."""
 
-Sure = Literal["yes", "few processes", "spread not known"]
+Sure = Literal["yes", "few processes", "faster than alone", "spread not known"]
+UNSURE: frozenset[Sure] = frozenset({"faster than alone", "spread not known"})
+"""What makes a verdict one that chance may have made."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,7 +40,8 @@ class Judgement:
     """The verdicts that the figures leave possible, from the least overlap to the most; empty: there is none. Where
     the spread is not known, the one of the gain alone."""
     sure: Sure = "spread not known"
-    """`few processes`: the epochs tell how far they spread, and fewer than three processes how far those do."""
+    """`few processes`: the epochs tell how far they spread, and fewer than three processes how far those do.
+    `faster than alone`: so few, and a job was, which sharing can't do: its times differ by more than epochs tell."""
     gain_range: tuple[float, float] | None = None
     """The lowest and the highest overlap gain that the spread of the epoch times allows; None: not known."""
     rests: str = ""
@@ -50,7 +54,7 @@ class Judgement:
         """The verdict as every column and sentence has it; None where there is none."""
         if not self.words:
             return None
-        if self.sure == "spread not known":
+        if self.sure in UNSURE:
             return f"{PERHAPS}{self.words[0]}"
         return self.words[0] if len(self.words) == 1 else f"between {self.words[0]} and {self.words[-1]}"
 
@@ -107,6 +111,8 @@ def judgement(
     rests = resting(rows)
     if ends is None:
         return Judgement(words=(verdict(gain),), rests=rests)
+    if rests and any(slowed < FASTER for _, slowed in _slowdowns(alone, together)):
+        return Judgement(words=(verdict(gain),), sure="faster than alone", gain_range=ends, rests=rests)
     first, last = (WORDS.index(verdict(end)) for end in ends)
     return Judgement(
         words=WORDS[first : last + 1],
@@ -133,15 +139,23 @@ def slowest(slowdowns: Sequence[float]) -> float | None:
 
 def _sped_up(alone: Sequence[Row | None], together: Sequence[Row]) -> str | None:
     """Why jobs that took far less than alone allow no verdict; None where none did."""
-    for place, row in enumerate(together):
-        solo = alone[place] if place < len(alone) else None
-        slowed = slowdown(row.get("epoch_time_s"), solo.get("epoch_time_s")) if solo else row.get("slowdown")
-        if slowed and slowed < IMPOSSIBLE:
+    for place, slowed in _slowdowns(alone, together):
+        if slowed < IMPOSSIBLE:
+            job = together[place].get("job") or f"{place + 1} of {len(together)}"
             return (
-                f"job {row.get('job') or f'{place + 1} of {len(together)}'} took {slowed:.2f} times as long as alone, "
+                f"job {job} took {slowed:.2f} times as long as alone, "
                 "which sharing can't do: what it took alone is wrong; measure it again (--fresh) on a quiet machine"
             )
     return None
+
+
+def _slowdowns(alone: Sequence[Row | None], together: Sequence[Row]) -> Iterator[tuple[int, float]]:
+    """Place and slowdown of each job that has one."""
+    for place, row in enumerate(together):
+        solo = alone[place] if place < len(alone) else None
+        slowed = slowdown(row.get("epoch_time_s"), solo.get("epoch_time_s")) if solo else row.get("slowdown")
+        if slowed:
+            yield place, slowed
 
 
 def _scattered(rows: Sequence[Row]) -> str | None:

@@ -102,6 +102,8 @@ def _outcome(predicted: str, job: Row) -> Outcome:
         return "none"
     if found.sure == "spread not known":
         return "too few"
+    if found.sure == "faster than alone":
+        return "undecided"
     if predicted not in found.words:
         return "wrong"
     return "right" if len(found.words) == 1 else "undecided"

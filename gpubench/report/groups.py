@@ -168,6 +168,13 @@ def _verdict(rows: Sequence[Row], found: Judgement) -> str:
     return sharing.headline(found, gain)
 
 
+UNSURE: Mapping[str, str] = {
+    "spread not known": "how far the times spread is not known",
+    "faster than alone": "a job was faster than alone, so times differ from process to process by more than is known",
+}
+"""Why a verdict is one that chance may have made."""
+
+
 def _origin(rows: Sequence[Row], found: Judgement) -> str:
     """That the figures are of few processes, and where too few epochs leave unknown how far they spread."""
     logs = {str(row["source"]) for row in rows if row.get("source")} - {"measured"}
@@ -177,7 +184,7 @@ def _origin(rows: Sequence[Row], found: Judgement) -> str:
     extrapolated = any(row.get("epoch_time_source") == "extrapolated" for row in rows)
     parts = [few] if few else []
     parts += ["epoch times are extrapolated from steps"] if extrapolated else []
-    parts += ["how far the times spread is not known"] if found.sure == "spread not known" else []
+    parts += [UNSURE[found.sure]] if found.sure in UNSURE else []
     return ", and ".join(parts) if len(parts) < 3 else f"{parts[0]}, {parts[1]}, and {parts[2]}"
 
 

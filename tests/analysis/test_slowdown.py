@@ -243,3 +243,15 @@ def test_half_of_those_before_without_a_verdict_leave_none():
     fine, noise = Judgement(gain_range=(0.2, 0.3)), Judgement(why_not="noise")
     assert judgement(0.25, (), (), [fine, noise]).why_not == "noise"
     assert judgement(0.25, (), (), [fine, fine, noise]).cell == "partly parallel"
+
+
+def test_few_processes_of_which_one_was_faster_together_leave_no_sure_word():
+    """Sharing can't do that: what the epochs of one process tell of its times is not all that moves them."""
+    alone, together = [row(10, 0.01)] * 2, [row(9.3, 0.01), row(10.0, 0.01)]
+    found = judged(alone, together)
+    assert (found.sure, found.cell) == ("faster than alone", "perhaps parallel")
+    assert found.gain_range is not None
+    assert judged(alone, [row(9.6, 0.01), row(10.0, 0.01)]).cell == "parallel"
+    often = {"repeats": 3, "epoch_times_s": [9.3] * 3}
+    many = [one | often for one in (*alone, *together)]
+    assert judged(many[:2], many[2:]).cell == "parallel", "how far processes differ is in the range"
