@@ -7,7 +7,7 @@ from typing import Any
 
 from gpubench.analysis.sharing import full_cell, full_together, not_full, stored_resources
 from gpubench.analysis.slowdown import Judgement, judgement
-from gpubench.analysis.varied import Row, machine, unit
+from gpubench.analysis.varied import Row, machine, unit, where
 from gpubench.result import FEWEST_TIMES
 
 Alone = Mapping[tuple[Any, ...], Row]
@@ -18,15 +18,15 @@ def judged(rows: Sequence[dict[str, Any]], alone: Iterable[Row]) -> list[dict[st
     """The same rows in the same order; those of groups with `judgement`, `sharing` and `full_together` as this version
     finds them.
 
-    Records keep what the version that measured them found. Rows of one group agree in `varied.unit` and machine; of a
+    Records keep what the version that measured them found. Rows of one group agree in `varied.unit` and host; of a
     published log they have no unit, and no range. `alone`: rows among which those are that the jobs were compared with.
     Where one of these is gone, what the earlier version found of range and refusal counts.
     """
     solos = {_key(row["trial_id"], row, row.get("epoch_time_s")): row for row in alone}
     jobs: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
-        jobs.setdefault((unit(row), machine(row)), []).append(row)
-    return [_judged(row, jobs[unit(row), machine(row)], solos) for row in rows]
+        jobs.setdefault((unit(row), where(row)), []).append(row)
+    return [_judged(row, jobs[unit(row), where(row)], solos) for row in rows]
 
 
 def _judged(row: dict[str, Any], jobs: Sequence[Row], alone: Alone) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gpubench.analysis.slowdown import Judgement, overlap_gain, verdict
-from gpubench.analysis.varied import Row, machine
+from gpubench.analysis.varied import Row, where
 
 Outcome = Literal["right", "wrong", "undecided", "too few", "none"]
 
@@ -76,7 +76,7 @@ def track_record(rows: Iterable[Row]) -> TrackRecord:
     for row in rows:
         if row.get("group"):
             unit = row.get("group_id") or (row.get("experiment"), row["group"], row.get("repeat"))
-            groups.setdefault((unit, machine(row)), []).append(row)
+            groups.setdefault((unit, where(row)), []).append(row)
     judged: list[Judged] = []
     verdicts: Counter[Outcome] = Counter()
     for members in groups.values():

@@ -141,6 +141,11 @@ def machine(row: Row) -> str | None:
     return row.get("cpu_name") if row.get("device") == "cpu" else row.get("gpu_name")
 
 
+def where(row: Row) -> str | None:
+    """Where a row was measured: its host, by which the jobs of a group agree, whatever devices they train on."""
+    return row.get("host") or machine(row)
+
+
 def unit(row: Row) -> tuple[Any, ...] | None:
     """What the jobs agree in that ran together: their group's id and what the machine gave them; None without an id."""
     return (row["group_id"], row.get("allowance")) if row.get("group_id") else None

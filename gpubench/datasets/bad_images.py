@@ -22,6 +22,7 @@ from gpubench.datasets import folder
 from gpubench.datasets.home import data_home, ensure_writable
 from gpubench.datasets.pool import Progress, each
 from gpubench.errors import UnusableError
+from gpubench.regular_file import read_regular
 
 VERSION = 1
 """Goes up when the same file may be judged otherwise."""
@@ -105,7 +106,7 @@ def _version(package: str) -> str:
 def _read(kept: Path) -> Mapping[str, str] | None:
     """The outcome that was kept; None where there is none, or something else lies there."""
     try:
-        found = json.loads(kept.read_text(encoding="utf-8"))
+        found = json.loads(read_regular(kept))
         return {str(path): str(reason) for path, reason in found["bad"].items()}
     except (FileNotFoundError, NotADirectoryError, ValueError, TypeError, KeyError, AttributeError):
         return None

@@ -118,3 +118,16 @@ def test_two_runs_of_one_group_have_a_word_each():
     assert [words(found[:2]), words(found[2:])] == [
         "between merely concurrent and partly parallel", "perhaps partly parallel",
     ]  # fmt: skip
+
+
+def test_jobs_on_unlike_devices_of_one_host_are_judged_as_one_group():
+    """One trains on the CPU, the other on a GPU: their machines have unlike names."""
+    devices = [{"device": "cuda", "gpu_name": "H200", "cpu_name": "Xeon", "host": "n1"},
+               {"device": "cpu", "gpu_name": "H200", "cpu_name": "Xeon", "host": "n1"}]  # fmt: skip
+    both = [job | device for job, device in zip(jobs(18.0), devices, strict=True)]
+    solos = [one | device for one, device in zip(alone(), devices, strict=True)]
+    assert words(judged(both, solos)) == "partly parallel"
+    far = [both[0] | {"epoch_time_s": 7.0, "slowdown": 0.7}, both[1]]
+    assert [one["sharing"] for one in judged(far, solos)] == [None, None], (
+        "one is refused, and so is the group"
+    )
