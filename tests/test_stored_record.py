@@ -230,7 +230,12 @@ def test_anything_at_any_place_is_read_or_refused(tmp_path: Path, data: st.DataO
     assert "\n" not in said
     if found is not None:
         jobs = stored["jobs"] if text is GROUP else [stored]
-        assert [job.model_dump() for job in found] == [Record(**job).model_dump() for job in jobs]
+        # As text, in which NaN, which no reckoning looks at where it may stand, is equal to itself.
+        as_text = [
+            [json.dumps(job.model_dump()) for job in some]
+            for some in (found, [Record(**one) for one in jobs])
+        ]
+        assert as_text[0] == as_text[1]
 
 
 @given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode))
