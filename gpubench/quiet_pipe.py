@@ -11,7 +11,7 @@ from typing import Any, TextIO
 from gpubench.errors import UnusableError
 
 
-class Outliving:
+class OutlivingStream:
     """A text stream that outlives its reader: what is written after that goes nowhere.
 
     Writing raises UnusableError where the stream fails for another reason, a full disk, say.
@@ -34,23 +34,29 @@ class Outliving:
         try:
             act()
         except BrokenPipeError:
-            self._forget()
+            send_nowhere(self._stream)
         except OSError as error:
-            self._forget()
+            send_nowhere(self._stream)
             raise UnusableError(f"the output can't be written: {error.strerror}") from None
 
-    def _forget(self) -> None:
-        """Sends all further text nowhere, and what is still held back, which the interpreter would write at its end."""
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, self._stream.fileno())
+
+def send_nowhere(stream: TextIO) -> None:
+    """All further text of a stream, and what is still held back, which the interpreter would write at its end.
+
+    Raises OSError or ValueError for a stream without a descriptor, as of one that is closed.
+    """
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, stream.fileno())
+    finally:
         os.close(nowhere)
 
 
 @contextlib.contextmanager
 def quiet_pipes() -> Iterator[None]:
     """Within it, `sys.stdout` and `sys.stderr` outlive their readers. At its end all is written."""
-    out: Any = Outliving(sys.stdout)
-    errors: Any = Outliving(sys.stderr)
+    out: Any = OutlivingStream(sys.stdout)
+    errors: Any = OutlivingStream(sys.stderr)
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
         try:
             yield

@@ -14,3 +14,9 @@ def clean(text: str, longest: int | None = None) -> str:
     # Cut before, too: a pattern over megabytes of an endless line costs seconds.
     plain = ANSI.sub("", text if longest is None else text[: 4 * longest])
     return "".join(sign if sign.isprintable() else " " for sign in plain)[:longest]
+
+
+def escaped(text: str) -> str:
+    """A file's name as one line of valid text, from which it can be told: what can't be printed is as Python has it."""
+    valid = text.encode(errors="surrogateescape").decode(errors="backslashreplace")
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in valid)

@@ -26,7 +26,6 @@ from gpubench.result import (
     csv_cell,
     ending,
     given,
-    row,
 )
 from gpubench.stored_record import MOST_ATTEMPTS, DamagedError, read
 
@@ -349,8 +348,3 @@ def _last_of_each(
         if key not in chosen or status in FINAL or chosen[key][0] not in FINAL:
             chosen[key] = status, jobs
     return {key: jobs for key, (_, jobs) in chosen.items()}
-
-
-def rows_of(records: Iterable[Record]) -> list[dict[str, Any]]:
-    """One row a trial, machine and allowance."""
-    return [row(record) for record in counting(records).values()]

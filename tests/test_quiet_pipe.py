@@ -17,7 +17,7 @@ import typer
 from gpubench import usage
 from gpubench.cli import app
 from gpubench.errors import UnusableError
-from gpubench.quiet_pipe import Outliving, quiet_pipes
+from gpubench.quiet_pipe import OutlivingStream, quiet_pipes
 
 
 @contextlib.contextmanager
@@ -61,7 +61,7 @@ def test_a_reader_who_stays_reads_all_of_it(capfd: pytest.CaptureFixture[str]) -
 
 def test_a_full_disk_is_an_error_once() -> None:
     with Path("/dev/full").open("w", encoding="utf-8") as full:
-        stream = Outliving(full)
+        stream = OutlivingStream(full)
         stream.write("a line\n")
         with pytest.raises(UnusableError, match="can't be written: No space left"):
             stream.flush()

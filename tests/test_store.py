@@ -23,8 +23,8 @@ from hypothesis import strategies as st
 
 from gpubench import store
 from gpubench.errors import UnusableError
-from gpubench.result import COLUMNS, EPOCH_COLUMNS, Record
-from gpubench.store import Results, epochs_csv, newest, rows_of, trials_csv, write_whole
+from gpubench.result import COLUMNS, EPOCH_COLUMNS, Record, row
+from gpubench.store import Results, counting, epochs_csv, newest, trials_csv, write_whole
 
 
 @pytest.fixture
@@ -32,6 +32,10 @@ def results(tmp_path: Path) -> Results:
     made = Results(tmp_path / "results")
     made.create()
     return made
+
+
+def rows_of(records: list[Record]) -> list[dict[str, Any]]:
+    return [row(record) for record in counting(records).values()]
 
 
 def files(folder: Path) -> set[str]:

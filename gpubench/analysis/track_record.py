@@ -47,7 +47,7 @@ class TrackRecord:
     undecided: int = 0
     """Beside `groups`: those whose measured verdict lies between two, and does not rule out the predicted one."""
     too_few: int = 0
-    """Beside `groups`: those whose epochs are too few to tell how sure the measured verdict is."""
+    """Beside `groups`: those of which nobody knows how sure the measured verdict is: how far their times spread."""
     without_verdict: int = 0
     """Beside `groups`: those whose figures allow no verdict."""
 
@@ -58,16 +58,8 @@ class TrackRecord:
     @property
     def median_error_pct(self) -> float | None:
         """Of errors without their signs; None without any."""
-        errors = self._errors()
+        errors = [abs(one.error_pct) for one in self.judged]
         return statistics.median(errors) if errors else None
-
-    @property
-    def worst_error_pct(self) -> float | None:
-        """The same of the largest."""
-        return max(self._errors(), default=None)
-
-    def _errors(self) -> list[float]:
-        return [abs(one.error_pct) for one in self.judged]
 
 
 def track_record(rows: Iterable[Row]) -> TrackRecord:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Self
 
 from gpubench.analysis.varied import Row
+from gpubench.quiet_pipe import send_nowhere
 from gpubench.report.live import Progress, QuietView, View
 
 
-class Outliving:
+class OutlivingView:
     """Passes everything on until that can't be written any more; from then on it shows nothing."""
 
     def __init__(self, view: View) -> None:
@@ -61,8 +61,6 @@ def outliving_output() -> Iterator[None]:
 
 def silence() -> None:
     """Sends standard output and errors nowhere, so that the interpreter's own flush at its end has no complaint."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):  # a stream that is closed has no number
-            os.dup2(nowhere, stream.fileno())
-    os.close(nowhere)
+            send_nowhere(stream)

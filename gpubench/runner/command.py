@@ -32,7 +32,7 @@ from gpubench.report import live, terminal
 from gpubench.report import markdown as markdown_report
 from gpubench.report import sources as sources_report
 from gpubench.report.bar import bar
-from gpubench.report.lost_terminal import Outliving, outliving_output
+from gpubench.report.lost_terminal import OutlivingView, outliving_output
 from gpubench.report.table import COLUMN, DETAILS, Table, tables
 from gpubench.report.words import clean
 from gpubench.result import Record
@@ -186,7 +186,7 @@ def sweep(
     work = Sweep(plan=plan, bench=bench, settings=settings)
     if results.folder.exists() and not results.folder.is_dir():
         results.create()  # says what is wrong
-    view = Outliving(live.view(Console(stderr=True, highlight=False), quiet=mode == "quiet"))
+    view = OutlivingView(live.view(Console(stderr=True, highlight=False), quiet=mode == "quiet"))
     for line in left_out_lines(sources, results if mode != "plan" else None):
         view.say(line)
     if mode == "plan":
@@ -255,7 +255,7 @@ def store_left_out(sources: Disk, results: Results) -> None:
     """Keeps the names of the images that are left out with the results."""
     for name, bad in sources.bad_images.items():
         if bad:
-            write_whole(left_out_file(results, sources.data(name)), left_out.listed(bad))
+            write_whole(left_out_file(results, sources.data(name)), left_out.as_text(bad))
 
 
 def announced(work: Sweep, planned: Sequence[Planned], view: live.View, *, yes: bool) -> bool:

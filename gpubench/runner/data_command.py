@@ -48,7 +48,7 @@ def resize(source: Path, target: Path, *, size: int, bad: str = "fail") -> None:
         facts = resizing.resize(source, target, size=size, progress=progress, without=without)
     names = target / NAMES if found else None
     if names is not None:
-        write_whole(names, left_out.listed(found))
+        write_whole(names, left_out.as_text(found))
     used = facts.train_images + facts.val_images
     for line in left_out.lines(found, used, source, names):
         print(f"gpubench: {line}" if not line.startswith(" ") else line, file=sys.stderr)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpubench.datasets.bad_images import BadImage
+from gpubench.quoted import escaped
 
 NAMED = 20
 """So many are named on a terminal; a file names them all."""
@@ -18,19 +19,13 @@ def lines(bad: Sequence[BadImage], used: int, folder: Path, names: Path | None) 
     verb = "is" if len(bad) == 1 else "are"
     counted = f"{len(bad):,} of {len(bad) + used:,} images in {folder} can't be used and {verb} left out"
     found = [f"{counted} (--bad-images skip):"]
-    found += [f"  {printable(one.path)}: {printable(one.reason)}" for one in bad[:NAMED]]
+    found += [f"  {escaped(one.path)}: {escaped(one.reason)}" for one in bad[:NAMED]]
     where = f"; {names} names them all" if names else ""
     if len(bad) > NAMED:
         found.append(f"  and {len(bad) - NAMED:,} more{where}")
     return found
 
 
-def listed(bad: Sequence[BadImage]) -> str:
+def as_text(bad: Sequence[BadImage]) -> str:
     """All of them as a text file: a path and the reason in a line, a tab between them."""
-    return "".join(f"{printable(one.path)}\t{printable(one.reason)}\n" for one in bad)
-
-
-def printable(text: str) -> str:
-    """A file's name as one line of valid text: what can't be printed is escaped as Python does."""
-    valid = text.encode(errors="surrogateescape").decode(errors="backslashreplace")
-    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in valid)
+    return "".join(f"{escaped(one.path)}\t{escaped(one.reason)}\n" for one in bad)

@@ -327,9 +327,9 @@ def test_the_first_twenty_are_named_and_a_file_names_all(tmp_path: Path) -> None
     assert told[-1] == f"  and 17 more; {tmp_path / 'all.txt'} names them all"
     assert left_out.lines(bad[:20], 1, tmp_path, None)[-1].startswith("  a/19.jpg")
     assert left_out.lines([], 1, tmp_path, None) == []
-    assert left_out.listed(bad[:2]) == "a/00.jpg\tnot an image\na/01.jpg\tnot an image\n"
+    assert left_out.as_text(bad[:2]) == "a/00.jpg\tnot an image\na/01.jpg\tnot an image\n"
 
 
 def test_a_name_of_any_bytes_is_one_line() -> None:
-    (line,) = left_out.listed([bad_images.BadImage("a\udcff\n\t\x1b[2J\u202eü.jpg", "r")]).splitlines()
+    (line,) = left_out.as_text([bad_images.BadImage("a\udcff\n\t\x1b[2J\u202eü.jpg", "r")]).splitlines()
     assert line == "a\\xff\\n\\t\\x1b[2J\\u202eü.jpg\tr"

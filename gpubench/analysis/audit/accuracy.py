@@ -18,8 +18,8 @@ from gpubench.analysis.audit.facts import (
     Finding,
     Shown,
     details,
+    first_few,
     judge,
-    listed,
     of,
 )
 from gpubench.analysis.scaling import devices
@@ -228,12 +228,12 @@ def is_reported(facts: Facts) -> Finding:
         return NONE_ALONE
     without = [row for row in facts.alone if row.get("top1_pct") is None]
     if without:
-        why = listed(
+        why = first_few(
             (row.get("missing") or {}).get("top1_pct") or "no reason was recorded" for row in without
         )
         return Finding("broken", f"no top-1 in {of(without, facts.alone, ALONE)} ({why})")
     counts = {int(n) for row in facts.alone if (n := details(row).get("val_images"))}
-    images = f" on {listed(f'{n:,}' for n in sorted(counts))} held-out images" if counts else ""
+    images = f" on {first_few(f'{n:,}' for n in sorted(counts))} held-out images" if counts else ""
     stopped = (
         "; where training stopped at a top-1, the same images chose the moment, which flatters it a little"
         if any(row.get("time_to_top1_s") is not None for row in facts.alone)

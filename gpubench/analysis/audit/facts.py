@@ -180,7 +180,7 @@ def does(some: Sequence[Any], verb: str) -> str:
 ALONE = "row that ran alone"
 
 
-def listed(found: Iterable[Any], limit: int = 3) -> str:
+def first_few(found: Iterable[Any], limit: int = 3) -> str:
     """`a, b, c and 4 more`: what is there, once each."""
     names = [str(each) for each in dict.fromkeys(found)]
     if len(names) > limit:

@@ -12,8 +12,8 @@ from gpubench.analysis.audit.facts import (
     Finding,
     Shown,
     does,
+    first_few,
     judge,
-    listed,
     of,
     once,
 )
@@ -35,7 +35,7 @@ WORST = (
     "short-epochs", "short-steps", "solo-stale", "faster-together", "beyond-turns", "retries", "near-limit", "gaps",
     "energy", "desktop",
 )  # fmt: skip
-"""The others, the worst first; those that are not listed come last."""
+"""The others, the worst first; those that are not first_few come last."""
 
 
 def like_hardware(facts: Facts) -> Finding:
@@ -46,18 +46,18 @@ def like_hardware(facts: Facts) -> Finding:
     for table in facts.tables:
         names = sorted({name for row in table.ok if (name := machine(row))})
         if len(names) > 1:
-            broken.append(f"{table.name} sets {listed(names)} side by side")
+            broken.append(f"{table.name} sets {first_few(names)} side by side")
     unknown = [row for row in facts.ok if machine(row) is None]
     unclear = [f"the hardware is not on record for {of(unknown, facts.ok)}"] if unknown else []
     names = sorted({name for row in facts.ok if (name := machine(row))})
     capped = sorted({row["gpu_mem_cap_mib"] for row in facts.ok if row.get("gpu_mem_cap_mib")})
     stands = (
-        f"; a cap of {listed(capped)} MiB stands for a smaller card's memory, not for its speed"
+        f"; a cap of {first_few(capped)} MiB stands for a smaller card's memory, not for its speed"
         if capped
         else ""
     )
     each = "each table is of one model" if len(names) > 1 else "all rows are of one model"
-    return judge(broken, unclear, f"{each} ({listed(names)}){stands}")
+    return judge(broken, unclear, f"{each} ({first_few(names)}){stands}")
 
 
 def strong_or_weak(facts: Facts) -> Finding:
@@ -96,7 +96,7 @@ def nothing_flattered(facts: Facts) -> Finding:
     if models := _dp_alone(facts):
         guessed = all(inferred(row, "strategy") for row in facts.alone if row.get("strategy") == "dp")
         (unclear if guessed else broken).append(
-            f"{listed(models)} on several GPUs ran under dp alone{' (inferred)' if guessed else ''}; "
+            f"{first_few(models)} on several GPUs ran under dp alone{' (inferred)' if guessed else ''}; "
             "ddp is what it has to beat"
         )
     for table in facts.tables:
@@ -112,7 +112,7 @@ def nothing_flattered(facts: Facts) -> Finding:
             )
     unclear += _doubtful(facts)
     if unplanned := [table.name for table in facts.tables if table.name not in facts.planned]:
-        unclear.append(f"what was planned is not on record for {listed(unplanned)}")
+        unclear.append(f"what was planned is not on record for {first_few(unplanned)}")
     told = [f"{counts['oom']} out of memory"] if counts["oom"] else []
     told += [f"{counts['skipped']} skipped with a reason"] if counts["skipped"] else []
     return judge(
@@ -138,7 +138,7 @@ def _holes(counts: Counter[str]) -> list[str]:
 
 def _unlike_versions(facts: Facts) -> list[str]:
     return [
-        f"{table.name} compares rows of {field} {listed(found)}; --retry stale measures them alike"
+        f"{table.name} compares rows of {field} {first_few(found)}; --retry stale measures them alike"
         for table in facts.tables
         for field in VERSIONS
         if len(found := values(table.ok, field)) > 1
@@ -216,7 +216,7 @@ def _doubtful(facts: Facts) -> list[str]:
     doubts.sort(key=lambda doubt: doubt[:2])
     _, code, table, row = doubts[0]
     compared, doubtful = once(row for _, row in beside), once(row for *_, row in doubts)
-    others = listed(other for _, other, *_ in doubts if other != code)
+    others = first_few(other for _, other, *_ in doubts if other != code)
     also = f"; besides {others}" if others else ""
     return [
         f"{of(doubtful, compared, 'compared row')} {does(doubtful, 'carry')} doubts, "

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from gpubench.analysis.audit.facts import NOTHING, SCALES, Facts, Finding, does, judge, listed, of
+from gpubench.analysis.audit.facts import NOTHING, SCALES, Facts, Finding, does, first_few, judge, of
 from gpubench.analysis.varied import Row, asked
 from gpubench.result import FINAL
 
@@ -27,10 +27,10 @@ def all_kept(facts: Facts) -> Finding:
     )
     broken, unclear = [], []
     if gone:
-        names = listed(gone)
+        names = first_few(gone)
         broken.append(f"numbers of attempts have gaps, so records were taken away: {names}")
     if unfinished:
-        names = listed(f"{trial}-{number}" for trial, number in unfinished)
+        names = first_few(f"{trial}-{number}" for trial, number in unfinished)
         unclear.append(
             f"attempts began of which no record can be read: {names} (still running, killed with the whole machine, "
             "damaged or taken away); their logs may tell"
@@ -38,7 +38,7 @@ def all_kept(facts: Facts) -> Finding:
     foreign = {a.source for a in facts.attempts} - {"measured"}
     if foreign:
         unclear.append(
-            f"figures of a {listed(sorted(foreign))} come without the runs that were tried and left out; "
+            f"figures of a {first_few(sorted(foreign))} come without the runs that were tried and left out; "
             "gpubench sweep measures anew and keeps every attempt"
         )
     later = len(facts.attempts) - len(taken)
@@ -76,18 +76,20 @@ def ended_by_epochs(facts: Facts) -> Finding:
                 why = (
                     "on one axis with the batch size or the devices" if with_scale else "though nobody asked"
                 )
-                broken.append(f"{table.name}: rows trained {listed(lengths)} {field}, {why}")
+                broken.append(f"{table.name}: rows trained {first_few(lengths)} {field}, {why}")
     unknown = [row for row in facts.ok if not row.get("epochs") and not row.get("steps")]
     unclear = (
         [f"how many epochs were trained is not on record for {of(unknown, facts.ok)}"] if unknown else []
     )
-    goals = [f"after {listed(lengths)} epochs"] if (lengths := _lengths(facts.ok, "epochs")) else []
-    goals += [f"after {listed(lengths)} measured steps"] if (lengths := _lengths(facts.ok, "steps")) else []
+    goals = [f"after {first_few(lengths)} epochs"] if (lengths := _lengths(facts.ok, "epochs")) else []
+    goals += (
+        [f"after {first_few(lengths)} measured steps"] if (lengths := _lengths(facts.ok, "steps")) else []
+    )
     aimed = [row for row in facts.ok if row.get("until_top1")]
     there = [row for row in aimed if row.get("time_to_top1_s") is not None]
     short = [row for row in aimed if row.get("time_to_top1_s") is None]
-    goals += [f"at a top-1 within {listed(_most(there))} epochs"] if there else []
-    goals += [f"after {listed(_most(short))} epochs without reaching a top-1"] if short else []
+    goals += [f"at a top-1 within {first_few(_most(there))} epochs"] if there else []
+    goals += [f"after {first_few(_most(short))} epochs without reaching a top-1"] if short else []
     cut = [row for row in facts.rows if row["status"] == "timeout"]
     late = f"; {len(cut)} that met the deadline {does(cut, 'have')} no figures" if cut else ""
     return judge(

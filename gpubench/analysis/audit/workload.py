@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpubench.analysis.audit.facts import NOTHING, Facts, Finding, details, does, judge, listed, of
+from gpubench.analysis.audit.facts import NOTHING, Facts, Finding, details, does, first_few, judge, of
 from gpubench.analysis.varied import CANDIDATES, Row, inferred, known
 
 ENLARGED = 2.0
@@ -131,7 +131,7 @@ def sensible_sizes(facts: Facts) -> Finding:
         row = blown[0]
         broken.append(
             f"{of(blown, facts.ok)} {does(blown, 'train')} on images blown up to "
-            f"{listed(r['input_size'] for r in blown)} px from {details(row)['size']} px"
+            f"{first_few(r['input_size'] for r in blown)} px from {details(row)['size']} px"
         )
     if few:
         most = max(few, key=lambda row: float(row["batch_size"]))
@@ -150,7 +150,7 @@ def sensible_sizes(facts: Facts) -> Finding:
     return judge(
         broken,
         unclear,
-        f"inputs of {listed(sizes)} px are not blown up, and every epoch has {least:.0f} steps or more",
+        f"inputs of {first_few(sizes)} px are not blown up, and every epoch has {least:.0f} steps or more",
     )
 
 
