@@ -1,11 +1,14 @@
 """Attacks sweeps: kills and stops processes of theirs at random moments, fills and removes their folders.
 
     python tests/chaos/attack.py [--attacks 300] [--seed 7] [--gpus 2] [--only kill-rank,full] [--sweep ddp]
-                                 [--number 12] [--patience 2] [--json FILE]
+                                 [--number 12] [--first 100] [--at-once 2] [--patience 2] [--json FILE]
 
 After each attack the promises of verdicts.py are looked at, and the same sweep is started again. Prints a line an
 attack and a table of what came of them; exits 1 where a promise broke that known.py does not list. The same seed
 makes the same choices, and with --number one of them alone, as long as --only, --sweep and --gpus are the same.
+
+With --at-once several attacks go on side by side, for much of their time is waiting; not on GPUs, where each looks at
+all that the driver shows. Where CUDA_VISIBLE_DEVICES names GPUs by number, it looks at those only.
 
 It signals no process but those below the sweeps that it has started itself, and needs user namespaces for the faults of
 the file system (else it skips them and says so). With --gpus the sweeps run on that many GPUs.
@@ -20,6 +23,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -39,14 +43,18 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit(RESUMABLE))
     options = _options()
-    numbers = range(options.attacks) if options.number is None else [options.number]
+    last = options.first + options.attacks
+    numbers = range(options.first, last) if options.number is None else [options.number]
     told: list[dict[str, Any]] = []
+    pool = ThreadPoolExecutor(options.at_once)
     try:
-        for number in numbers:
-            told.append(_made(number, options))
+        for made in as_completed([pool.submit(_made, number, options) for number in numbers]):
+            told.append(made.result())
             if options.json:
                 options.json.write_text("".join(json.dumps(line) + "\n" for line in told))
     finally:
+        # Those that go on clean up after themselves.
+        pool.shutdown(cancel_futures=True)
         print(table(told))
     return 1 if any(line["news"] for line in told) else 0
 
@@ -70,6 +78,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--attacks", type=int, default=300)
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--number", type=int, default=None, help="this one of them alone")
+    parser.add_argument("--first", type=int, default=0, help="number of the first one")
+    parser.add_argument("--at-once", type=int, default=1, help="so many side by side")
     parser.add_argument("--gpus", type=int, default=0, help="attack sweeps on so many GPUs, not on the CPU")
     parser.add_argument(
         "--only", default="", help="kinds of attack, or beginnings of their names: kill,full-tmp"
@@ -78,6 +88,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--patience", type=float, default=1.0, help="stretches all limits, on a busy machine")
     parser.add_argument("--json", type=Path, default=None, help="a line an attack into this file")
     options = parser.parse_args()
+    if options.gpus and options.at_once > 1:
+        parser.error("attacks on GPUs go one at a time, for each looks at all that the driver shows")
     names = options.sweep.split(",")
     options.sweeps = [s for s in sweeps.on(options.gpus) if s.name in names or not options.sweep]
     options.kinds = [kind for kind in KINDS if kind.name.startswith(tuple(options.only.split(",")))]
@@ -124,7 +136,8 @@ def table(told: Sequence[dict[str, Any]]) -> str:
         "| attack | times | how the sweep ended | held | broke as known | broke |",
         "|---|---:|---|---:|---:|---:|",
     ]
-    groups = [*dict.fromkeys(line["attack"] for line in told), "all"]
+    order = [kind.name for kind in KINDS]
+    groups = [*sorted({line["attack"] for line in told}, key=order.index), "all"]
     for name in groups:
         mine = [line for line in told if name in (line["attack"], "all")]
         endings = Counter(line["outcome"] for line in mine)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
 from collections.abc import Sequence
@@ -23,7 +24,7 @@ class Driver:
 
 
 def look() -> Driver:
-    """Asks the driver now."""
+    """Asks the driver now, about the GPUs that CUDA_VISIBLE_DEVICES names, or about all."""
     processes = _query("--query-compute-apps=pid")
     return Driver(frozenset(processes), tuple(int(line) for line in _query("--query-gpu=memory.used")))
 
@@ -47,4 +48,6 @@ def more(before: Driver, after: Driver) -> list[str]:
 
 def _query(what: str) -> Sequence[str]:
     command = ["nvidia-smi", what, "--format=csv,noheader,nounits"]
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    command += ["-i", visible] if visible else []
     return subprocess.run(command, check=True, text=True, capture_output=True).stdout.split()
