@@ -31,7 +31,7 @@ import sweeps
 from found import Found
 from kinds import KINDS, Attack, choose
 from known import known
-from once import attack_once
+from once import attack_until_struck
 from room import NoNamespacesError
 from verdicts import broken, outcome
 
@@ -64,7 +64,8 @@ def _made(number: int, options: argparse.Namespace) -> dict[str, Any]:
     attack = choose(options.seed, number, options.kinds, options.sweeps)
     began = time.monotonic()
     try:
-        judged = _judged(attack_once(attack, options.patience))
+        found = attack_until_struck(attack, options.patience)
+        attack, judged = found.attack, _judged(found)
     except NoNamespacesError as error:
         judged = {"outcome": f"skipped: {error}", "broken": {}, "news": []}
     line = {**_facts(attack), **judged, "seconds": round(time.monotonic() - began, 1)}

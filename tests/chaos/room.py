@@ -93,7 +93,7 @@ class Room:
             MARK: self.token,
             "GPUBENCH_DATA": str(self.home / "images"),
             "TMPDIR": str(self.home / "tmp"),
-            "PYTHONPATH": str(REPOSITORY),
+            "PYTHONPATH": os.pathsep.join(filter(None, [str(REPOSITORY), os.environ.get("PYTHONPATH")])),
             # A cache of torch's own, which it would keep in TMPDIR.
             "TORCHINDUCTOR_CACHE_DIR": str(self.home / "inductor"),
             "COLUMNS": "300",

@@ -15,7 +15,7 @@ import sweeps
 from found import Found
 from kinds import DAMAGES, KINDS, ROLES, STRIKES, Damage, Strike, with_moment
 from known import known
-from once import attack_once
+from once import attack_until_struck
 from room import NoNamespacesError
 from verdicts import broken
 
@@ -25,7 +25,6 @@ PATIENCE = 3.0
 """Several attacks share the CPUs, perhaps with other tests."""
 LONGEST_DELAY_S = 0.4
 """After a moment's beginning: a trial of these sweeps takes longer on any machine, as a rule."""
-TRIES = 4
 
 SHORT: tuple[tuple[str, str, int], ...] = (
     ("stop-server", "plain", 1),
@@ -52,18 +51,10 @@ def attacks() -> Iterator[dict[str, Future[Found]]]:
 
 
 def made(kind: str, sweep: str, stored: int) -> Found:
-    """The attack, at a moment that changes neither between runs nor with the others in the list.
-
-    Once more, with half the delay, where the sweep was quicker than the moment: how quick it is, the machine decides.
-    """
+    """The attack, at a moment that changes neither between runs nor with the others in the list."""
     drawn = with_moment(SEED, zlib.crc32(kind.encode()), sweeps.BY_NAME[sweep], BY_NAME[kind])
     attack = replace(drawn, stored=stored, delay_s=min(drawn.delay_s, LONGEST_DELAY_S))
-    for _ in range(TRIES - 1):
-        found = attack_once(attack, PATIENCE)
-        if found.struck:
-            return found
-        attack = replace(attack, delay_s=attack.delay_s / 2)
-    return attack_once(attack, PATIENCE)
+    return attack_until_struck(attack, PATIENCE)
 
 
 @pytest.mark.timeout(900)
