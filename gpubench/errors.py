@@ -12,6 +12,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from gpubench.quoted import LONGEST_SHOWN, shown
+
 
 class GpubenchError(Exception):
     """Base of all errors that end a command with one line on stderr."""
@@ -34,11 +36,11 @@ class UnusableError(GpubenchError):
 def unknown(kind: str, name: str, valid: Iterable[str], hint: str = "") -> UsageError:
     """A UsageError for a name that isn't one of `valid`: names the nearest, or lists them all."""
     names = sorted(valid)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    near = difflib.get_close_matches(name[:LONGEST_SHOWN], names, n=1, cutoff=0.6)
     if near:
         tail = f"did you mean {near[0]}?"
     elif len(names) <= 40:
         tail = "valid: " + ", ".join(names)
     else:
         tail = f"{len(names)} are known, for example " + ", ".join(names[:5])
-    return UsageError(f"unknown {kind} {name!r}: {hint or tail}")
+    return UsageError(f"unknown {kind} {shown(name)}: {hint or tail}")

@@ -7,6 +7,8 @@ import re
 ANSI = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|.)")
 LONGEST = 2000
 """Characters of a reason at most."""
+LONGEST_SHOWN = 120
+"""Characters of a value in a message; a file's path fits."""
 
 
 def clean(text: str, longest: int | None = None) -> str:
@@ -14,6 +16,12 @@ def clean(text: str, longest: int | None = None) -> str:
     # Cut before, too: a pattern over megabytes of an endless line costs seconds.
     plain = ANSI.sub("", text if longest is None else text[: 4 * longest])
     return "".join(sign if sign.isprintable() else " " for sign in plain)[:longest]
+
+
+def shown(value: object) -> str:
+    """A value that somebody wrote, as a message quotes it: in quotes if it is text, and cut where it is long."""
+    text = repr(value)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
 
 
 def escaped(text: str) -> str:

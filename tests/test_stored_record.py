@@ -10,43 +10,12 @@ from typing import Any
 import committed
 import pytest
 from damaged import RECORDS, changed
-from fakes import record
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from whole_records import EPOCHS, FULL, GROUP, JOBS, TEXT
 
-from gpubench.result import COLUMNS, EPOCH_COLUMNS, GroupRecord, Record
+from gpubench.result import COLUMNS, EPOCH_COLUMNS, Record
 from gpubench.stored_record import DamagedError, read
-
-EPOCHS = [{"epoch": n, "warmup": n == 0, "epoch_time_s": 1.5, "train_loss": 2.0} for n in range(2)]
-FULL = record(
-    trial={"model": "lenet", "batch_size": 16, "gpu_ids": [0, 1], "lr": 0.1, "precision": "fp32", "repeat": 0},
-    variant_definition={"files": "none", "cpu": [], "gpu": []},
-    data={"fingerprint": "x", "train_images": 1024},
-    resolved={"workers": 2, "cpus": 2, "cpu_ids": [0, 1]},
-    result={"epoch_time_s": 1.5, "gpu_mem_mib": 900.0, "epochs_measured": 1, "epoch_time_source": "measured"},
-    provenance={"power_w": {"source": "NVML", "period_s": 0.1, "samples": 9, "gaps": 0}},
-    missing={"top1_pct": "why"}, epochs=EPOCHS, span={"launched": 1.0}, phases={"start": 0.1},
-    environment={"host": "h", "gpu_count": 1, "torch": "2.11.0", "kernel": "6"},
-)  # fmt: skip
-"""One with something in every part."""
-TEXT = json.dumps(FULL.model_dump())
-JOBS = [
-    FULL.model_copy(
-        update={
-            "trial_id": f"j{n}",
-            "group": "two",
-            "job": f"{n} of 2",
-            "group_id": "g0123456789a",
-            "together": {
-                "jobs": 2,
-                "gain_range": [0.1, 0.2],
-                "solos": [{"trial_id": "t0", "attempt": 1}, None],
-            },
-        }
-    )
-    for n in (1, 2)
-]
-GROUP = json.dumps(GroupRecord(group_id="g0123456789a", attempt=1, jobs=JOBS).model_dump())
 
 
 @pytest.fixture

@@ -11,6 +11,8 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
+from gpubench.quoted import shown
+
 _BOUNDS: Mapping[str, str] = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}
 """Attribute of a constraint -> how it is said."""
 _OUT_OF_BOUNDS = frozenset({"greater_than", "greater_than_equal", "less_than", "less_than_equal"})
@@ -36,8 +38,6 @@ _KINDS: Mapping[str, str] = {
     "model_type": _TABLE,
 }
 """pydantic's type of an error -> what the value must be. Its own words are for programmers."""
-_LONGEST = 60
-"""Signs of a value that are shown."""
 
 
 def complaint(error: ErrorDetails, model: type[BaseModel]) -> str:
@@ -147,5 +147,4 @@ def _said(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, (datetime.date, datetime.time)):
         return f"the time {value}" if isinstance(value, datetime.time) else f"the date {value}"
-    text = repr(value).removesuffix(".0") if isinstance(value, float) else repr(value)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    return shown(value).removesuffix(".0") if isinstance(value, float) else shown(value)

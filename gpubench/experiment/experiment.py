@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 import typing
 from collections.abc import Mapping, Sequence
@@ -17,6 +18,7 @@ from gpubench.experiment import values
 from gpubench.experiment.complaints import complaint, first
 from gpubench.experiment.groups import Group, check_group, check_titles, copies_of, label, settled_by
 from gpubench.experiment.values import RIVALS
+from gpubench.quoted import shown
 
 RUN_FIELDS = ("epochs", "warmup_epochs", "steps", "until_top1", "breakdown", "seed")
 """Trial fields that an experiment file may set under [run]."""
@@ -124,6 +126,10 @@ def parse(text: str, where: str) -> Experiment:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{where} is not TOML: {error}") from None
+    except RecursionError:
+        raise UsageError(f"{where} is nested too deeply") from None
+    except ValueError:  # which Python raises for a number of more than 4,300 digits
+        raise UsageError(f"{where} holds a number that is too long") from None
     table.pop("plan", None)  # what a stored plan says of how it was resolved
     try:
         file = _File.model_validate(table)
@@ -163,23 +169,23 @@ def _value(name: str, value: Any) -> Any:
     if isinstance(value, dict) or (
         isinstance(value, list) and any(isinstance(v, (list, dict)) for v in value)
     ):
-        raise UsageError(f"{name}: {value!r} is not a value of a trial field")
+        raise UsageError(f"{name}: {shown(value)} is not a value of a trial field")
     if kind is tuple and isinstance(value, list):
         return tuple(value)
     if isinstance(value, list):
-        raise UsageError(f"{name} takes one value here, not {value!r}; put a list under [axes]")
+        raise UsageError(f"{name} takes one value here, not {shown(value)}; put a list under [axes]")
     if kind is tuple:
-        raise UsageError(f'{name}: {value!r} is not a list; write [0], [0, 1] or "0+1"')
+        raise UsageError(f'{name}: {shown(value)} is not a list; write [0], [0, 1] or "0+1"')
     if kind is str and not isinstance(value, str):
-        raise UsageError(f"{name}: {value!r} is not a text in quotes")
+        raise UsageError(f"{name}: {shown(value)} is not a text in quotes")
     if value == "auto" and name in values.OPTIONAL:
         return None
     if name == "gpu_mem_cap_mib" and isinstance(value, str):
         return values.mebibytes(value)
     if kind in (int, float) and not isinstance(value, (int, float)):
-        raise UsageError(f"{name}: {value!r} is not a number; numbers stand without quotes")
+        raise UsageError(f"{name}: {shown(value)} is not a number; numbers stand without quotes")
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+        return values.as_float(value, name)
     return value
 
 
@@ -191,8 +197,26 @@ def _values(name: str, given: list[Any] | str) -> tuple[Any, ...]:
     return tuple(dict.fromkeys(_value(name, v) for v in given))
 
 
-def _transform(entry: str | dict[str, dict[str, Any]]) -> Mapping[str, Mapping[str, Any]]:
-    return {entry: {}} if isinstance(entry, str) else entry
+def _transform(variant: str, entry: str | dict[str, dict[str, Any]]) -> Mapping[str, Mapping[str, Any]]:
+    if isinstance(entry, str):
+        return {entry: {}}
+    for name, arguments in entry.items():
+        for argument, value in arguments.items():
+            if not _is_plain(value):
+                raise UsageError(
+                    f"variant {shown(variant)}: {name} does not take {shown(str(value))} as {argument}; "
+                    "write a number, a text, true or false, or a list of them"
+                )
+    return entry
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value of a TOML file can stand in a record: no date, no time, no number that is not finite."""
+    if isinstance(value, dict):
+        return all(map(_is_plain, value.values()))
+    if isinstance(value, list):
+        return all(map(_is_plain, value))
+    return isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value))
 
 
 def _variant(name: str, table: _VariantTable) -> catalog.Variant:
@@ -201,8 +225,8 @@ def _variant(name: str, table: _VariantTable) -> catalog.Variant:
         raise unknown(f"files of variant {name}:", table.files, files)
     return catalog.Variant(
         files=table.files,  # type: ignore[arg-type]
-        cpu=tuple(_transform(t) for t in table.cpu),
-        gpu=tuple(_transform(t) for t in table.gpu),
+        cpu=tuple(_transform(name, t) for t in table.cpu),
+        gpu=tuple(_transform(name, t) for t in table.gpu),
         data=table.data,
         answers="from the experiment file",
     )
@@ -239,7 +263,7 @@ def policy(text: str) -> catalog.BadImages:
     for known in catalog.BAD_IMAGES:
         if text == known:
             return known
-    raise UsageError(f"bad_images is fail or skip, not {text!r}")
+    raise UsageError(f"bad_images is fail or skip, not {shown(text)}")
 
 
 def _group(table: _GroupTable) -> Group:
@@ -247,12 +271,12 @@ def _group(table: _GroupTable) -> Group:
     jobs = tuple({name: _value(name, value) for name, value in job.items()} for job in table.jobs)
     group = Group(name=table.name.strip(), jobs=jobs, pairs=table.pairs)
     for job in jobs:
-        _check_job(job, f"job {label(job)!r} of {_called(group)}")
+        _check_job(job, f"job {shown(label(job))} of {_called(group)}")
     return group
 
 
 def _called(group: Group) -> str:
-    return f"group {group.title!r}" if group.title else "[[group]]"
+    return f"group {shown(group.title)}" if group.title else "[[group]]"
 
 
 def _check_job(job: Mapping[str, Any], called: str) -> None:
@@ -416,7 +440,7 @@ def lift_epochs(fixed: dict[str, Any]) -> None:
 
 def job_option(text: str) -> dict[str, Any]:
     """`batch_size=32,gpu_ids=2+3` as the fields of one of several jobs."""
-    what = f"--job {text!r}"
+    what = f"--job {shown(text)}"
     job = {name: values.parse_one(name, value) for name, value in values.assignments(text, "--job").items()}
     _check_job(job, what)
     return job
@@ -428,7 +452,7 @@ def zip_option(text: str) -> Axis:
     names = tuple(values.check_field(n.strip().replace("-", "_")) for n in names_text.split(","))
     steps = [step.split("/") for step in steps_text.split(",")]
     if not equals or len(names) < 2 or any(len(step) != len(names) for step in steps):
-        raise UsageError(f"--zip: {text!r} is not FIELD,FIELD=VALUE/VALUE,VALUE/VALUE")
+        raise UsageError(f"--zip: {shown(text)} is not FIELD,FIELD=VALUE/VALUE,VALUE/VALUE")
     return Axis(
         names, tuple(tuple(values.parse_one(n, v) for n, v in zip(names, s, strict=True)) for s in steps)
     )

@@ -10,6 +10,7 @@ from typing import Any
 
 from gpubench.errors import UsageError
 from gpubench.experiment.values import RIVALS
+from gpubench.quoted import shown
 
 MOST_JOBS = 64
 """More at once is a slip of the pen."""
@@ -90,7 +91,7 @@ def check_titles(groups: Sequence[Group]) -> None:
     seen: set[str] = set()
     for group in groups:
         if group.title in seen:
-            raise UsageError(f"two groups are named {group.title!r}; give each a name of its own")
+            raise UsageError(f"two groups are named {shown(group.title)}; give each a name of its own")
         seen.add(group.title)
 
 
@@ -174,7 +175,7 @@ def _check_one_gpu(group: Group, jobs: Sequence[Mapping[str, Any]]) -> None:
         ids, gpus = job.get("gpu_ids"), job.get("gpus")
         count = len(ids) if isinstance(ids, tuple) else gpus if isinstance(gpus, int) else 1
         if count > 1:
-            raise UsageError(f"pairs share one GPU; job {label(own)!r} has {count}")
+            raise UsageError(f"pairs share one GPU; job {shown(label(own))} has {count}")
         if count and job.get("device") != "cpu":
             used[ids[0] if isinstance(ids, tuple) and ids else 0] = None  # without ids: the first GPU
     if len(used) > 1:

@@ -24,6 +24,7 @@ from gpubench.experiment.complaints import complaint
 from gpubench.experiment.experiment import Experiment
 from gpubench.experiment.groups import job_name, sets_of_jobs
 from gpubench.experiment.shares import alone, device_of, shares_of
+from gpubench.quoted import shown
 from gpubench.trial import Trial
 
 EXCLUDED = "excluded"
@@ -124,7 +125,7 @@ def check_names(experiment: Experiment) -> None:
         elif name == "variant" and value not in experiment.variants:
             if "/" in str(value) or Path(str(value)).exists():
                 raise UsageError(
-                    f"unknown variant {value!r}: it looks like a folder; did you mean --data {value}?"
+                    f"unknown variant {shown(value)}: it looks like a folder; did you mean --data {value}?"
                 )
             raise unknown("variant", str(value), experiment.variants)
         elif name == "strategy" and value not in catalog.STRATEGIES:

@@ -7,6 +7,7 @@ from typing import Any
 
 from gpubench import catalog
 from gpubench.errors import UsageError, unknown
+from gpubench.quoted import shown
 
 
 def check_transforms(name: str, variant: catalog.Variant) -> None:
@@ -22,7 +23,7 @@ def check_transforms(name: str, variant: catalog.Variant) -> None:
         for argument in transform[found]:
             if argument not in valid:
                 raise UsageError(
-                    f"variant {name!r}: {unknown(f'argument of {found} on the GPU', argument, valid)}"
+                    f"variant {shown(name)}: {unknown(f'argument of {found} on the GPU', argument, valid)}"
                 )
 
 
@@ -32,10 +33,10 @@ def _check_name(
     """The name of the transform, if it is one of `valid`."""
     if len(transform) != 1:
         raise UsageError(
-            f"variant {name!r}: a transform reads Name or {{ Name = {{ argument = value }} }}, "
+            f"variant {shown(name)}: a transform reads Name or {{ Name = {{ argument = value }} }}, "
             f"one for each brace, not {', '.join(transform) or 'nothing'}"
         )
     (found,) = transform
     if found not in valid:
-        raise UsageError(f"variant {name!r}: {unknown(f'transform {where}', found, valid)}")
+        raise UsageError(f"variant {shown(name)}: {unknown(f'transform {where}', found, valid)}")
     return found

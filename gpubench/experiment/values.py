@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from gpubench import trial
 from gpubench.errors import UsageError, unknown
+from gpubench.quoted import shown
 
 LONGEST_RANGE = 100_000
 BATCH_PER_GPU = "batch_per_gpu"
@@ -55,17 +56,26 @@ def check_field(name: str) -> str:
 def _number(kind: type, text: str, field: str) -> Any:
     try:
         value = kind(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise UsageError(f"{field}: {text!r} is not {'a whole number' if kind is int else 'a number'}")
+        is_one = math.isfinite(value)
+    except (ValueError, OverflowError):  # the second: a whole number that is larger than every float
+        is_one = False
+    if not is_one:
+        raise UsageError(f"{field}: {shown(text)} is not {'a whole number' if kind is int else 'a number'}")
     return value
+
+
+def as_float(number: int, field: str) -> float:
+    """The whole number as a float. Raises UsageError for one that is larger than every float."""
+    try:
+        return float(number)
+    except OverflowError:
+        raise UsageError(f"{field}: {shown(number)} is not a number") from None
 
 
 def _truth(text: str, field: str) -> bool:
     known = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
     if text.lower() not in known:
-        raise UsageError(f"{field}: {text!r} is neither true nor false")
+        raise UsageError(f"{field}: {shown(text)} is neither true nor false")
     return known[text.lower()]
 
 
@@ -109,7 +119,7 @@ def span(field: str, text: str) -> list[Any]:
     parts = text.split(":")
     if len(parts) != 3:
         raise UsageError(
-            f"{field}: {text!r} is not first:last:step (16:64:16) or first:last:xfactor (16:512:x2)"
+            f"{field}: {shown(text)} is not first:last:step (16:64:16) or first:last:xfactor (16:512:x2)"
         )
     kind = TYPES[field]
     first, last = (_number(kind, p.strip(), field) for p in parts[:2])
@@ -118,7 +128,7 @@ def span(field: str, text: str) -> list[Any]:
     step = _number(float if geometric else kind, step_text.removeprefix("x"), field)
     if last < first or step <= (1 if geometric else 0) or (geometric and first <= 0):
         raise UsageError(
-            f"{field}: {text!r} never ends; write smallest:largest:step, or :x2 with a factor over 1"
+            f"{field}: {shown(text)} never ends; write smallest:largest:step, or :x2 with a factor over 1"
         )
     values: list[Any] = []
     value = first
@@ -127,7 +137,7 @@ def span(field: str, text: str) -> list[Any]:
         values.append(round(value) if kind is int else float(f"{value:.12g}"))
         value = value * step if geometric else first + step * len(values)
         if len(values) > LONGEST_RANGE:
-            raise UsageError(f"{field}: {text!r} has more than {LONGEST_RANGE:,} values")
+            raise UsageError(f"{field}: {shown(text)} has more than {LONGEST_RANGE:,} values")
     return values
 
 
@@ -137,10 +147,10 @@ def assignments(text: str, what: str) -> dict[str, str]:
     for part in text.split(","):
         name, equals, value = part.partition("=")
         if not equals:
-            raise UsageError(f"{what}: {part!r} is not FIELD=VALUE")
+            raise UsageError(f"{what}: {shown(part)} is not FIELD=VALUE")
         field = check_field(name.strip().replace("-", "_"))
         if field in found:
-            raise UsageError(f"{what}: {field} is given twice in {text!r}")
+            raise UsageError(f"{what}: {field} is given twice in {shown(text)}")
         found[field] = value
     return found
 
@@ -152,8 +162,11 @@ def mebibytes(text: str) -> int:
     """`12GiB`, `12G`, `800MiB`, `16GB`, `12288` as whole MiB."""
     match = re.fullmatch(r"([0-9.]+)\s*([A-Za-z]*)", text.strip())
     if match is None or match[2].upper() not in _UNITS:
-        raise UsageError(f"{text!r} is not a memory size; write 12GiB or 800MiB")
-    return int(_number(float, match[1], "memory size") * _UNITS[match[2].upper()])
+        raise UsageError(f"{shown(text)} is not a memory size; write 12GiB or 800MiB")
+    size = _number(float, match[1], "memory size") * _UNITS[match[2].upper()]
+    if math.isinf(size):
+        raise UsageError(f"memory size: {shown(text)} is not a number")
+    return int(size)
 
 
 _SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
@@ -163,8 +176,8 @@ def seconds(text: str | float) -> float:
     """`90`, `90s`, `10m`, `2h` as seconds."""
     match = re.fullmatch(r"([0-9.]+)\s*([a-z]*)", str(text).strip())
     if match is None or match[2] not in _SECONDS:
-        raise UsageError(f"{text!r} is not a time; write 90s, 10m or 2h")
+        raise UsageError(f"{shown(text)} is not a time; write 90s, 10m or 2h")
     value = float(_number(float, match[1], "time")) * _SECONDS[match[2]]
-    if value <= 0:
-        raise UsageError(f"{text!r}: the time must be longer than 0")
+    if not 0 < value < math.inf:
+        raise UsageError(f"{shown(text)}: the time must be longer than 0 and have an end")
     return value

@@ -5,9 +5,9 @@ A rank runs what users wrote, and that may write anything to any descriptor that
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, TypeAdapter, ValidationError, model_validator
 
 from gpubench.quoted import LONGEST, clean
 
@@ -123,6 +123,12 @@ class Parts(BaseModel):
     comm_hidden_ms: FiniteFloat | None
     step_ms: Annotated[FiniteFloat, Field(gt=0)]
     cost_pct: FiniteFloat | None
+
+    @model_validator(mode="after")
+    def _exchange_is_whole(self) -> Self:
+        if (self.comm_ms is None) != (self.comm_hidden_ms is None):
+            raise ValueError("one part of the exchange without the other")
+        return self
 
 
 class Held(BaseModel):

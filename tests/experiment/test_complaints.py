@@ -69,7 +69,7 @@ def test_a_value_that_its_field_does_not_take(field: str, value: Any, says: str)
             "run.timeout must be a text in quotes or a number, not the date 2026-01-02",
         ),
         ("[run]\nepochs = nan", "run.epochs must be a finite number, not nan"),
-        (f'[run]\nepochs = "{"9" * 5000}"', f"run.epochs must be a whole number, not '{'9' * 59}…"),
+        (f'[run]\nepochs = "{"9" * 5000}"', f"run.epochs must be a whole number, not '{'9' * 119}…"),
         ("[axes]\nlr = 3", "axes.lr must be a list or a text in quotes, not 3"),
         ("group = [3]", "group.0 must be a table, not 3"),
         ("[[group]]\npairs = true", "group.0.jobs is missing"),
@@ -77,12 +77,34 @@ def test_a_value_that_its_field_does_not_take(field: str, value: Any, says: str)
         ("[[zip]]\nlr = 3", "zip.0.lr must be a list, not 3"),
         ("[variants.x]\ncpu = [3]", "variants.x.cpu.0 must be a text in quotes or a table, not 3"),
         ("[variants.x]\ncpu = [{ Resize = 3 }]", "variants.x.cpu.0.Resize must be a table, not 3"),
+        (
+            "[variants.x]\ncpu = [{ Resize = { size = [2026-01-02] } }]",
+            "variant 'x': Resize does not take '[datetime.date(2026, 1, 2)]' as size; write a number",
+        ),
+        (
+            "[variants.x]\ngpu = [{ RandomHorizontalFlip = { p = nan } }]",
+            "variant 'x': RandomHorizontalFlip does not take 'nan' as p; write a number",
+        ),
+        (f"[fixed]\nlr = 1{'0' * 400}", f"lr: 1{'0' * 119}… is not a number"),
     ],
 )
 def test_a_table_of_a_file(table: str, says: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse(f'name = "t"\n{table}\n', "t.toml")
     assert str(caught.value).startswith(f"t.toml: {says}")
+
+
+def test_what_toml_s_reader_falls_over() -> None:
+    with pytest.raises(UsageError, match=r"^t is nested too deeply$"):
+        parse("x = " + "[" * 5000, "t")
+    with pytest.raises(UsageError, match=r"^t holds a number that is too long$"):
+        parse("x = " + "9" * 5000, "t")
+
+
+def test_a_long_name_is_quoted_in_part() -> None:
+    with pytest.raises(UsageError) as caught:
+        parse(f'name = "t"\n{"x" * 10_000} = 3', "t")
+    assert len(str(caught.value)) < 500
 
 
 def test_a_name_and_a_missing_one() -> None:

@@ -131,3 +131,19 @@ def test_assignments() -> None:
         values.assignments("batch_size=1, batch-size =2", "--job")
     with pytest.raises(UsageError, match="did you mean strategy"):
         values.assignments("stratgy=dp", "--exclude")
+
+
+@pytest.mark.parametrize("text", ["9" * 308 + "GiB", "9" * 400])
+def test_a_size_that_is_larger_than_every_number_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match=r"memory size: .*… is not a number"):
+        values.mebibytes(text)
+
+
+def test_a_time_without_end_is_refused() -> None:
+    with pytest.raises(UsageError, match="the time must be longer than 0"):
+        values.seconds("9" * 308 + "h")
+
+
+def test_a_whole_number_that_is_larger_than_every_float_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"ranks: '9+… is not a whole number"):
+        values.parse("ranks", "9" * 400)

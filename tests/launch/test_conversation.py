@@ -5,67 +5,14 @@ from __future__ import annotations
 import json
 import math
 import random
-import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import scripted
+from whole_conversations import HELD, MEMORY, NOW, PARTS, RICH, WHOLE, Event, heard, reckoned, spec, told
 
 from gpubench.launch.conversation import Conversation
 from gpubench.launch.events import UnreadableError
-from gpubench.launch.outcome import outcome
-from gpubench.runner.recording import step_samples, windows_of
-
-Event = dict[str, Any]
-LAUNCHED = time.monotonic()
-NOW = 1e9
-LACKING = {
-    "step_drift_pct": None,
-    "parts": None,
-    "no_exchange": None,
-    "exchange_mib": None,
-    "until_top1": None,
-}
-PARTS = dict.fromkeys(("copy_ms", "forward_ms", "backward_ms", "optimizer_ms", "step_ms"), 1.0) | {
-    "comm_ms": 0.5, "comm_hidden_ms": 0.1, "cost_pct": None,
-}  # fmt: skip
-HELD = {"peak": 3.0, "at_settle": 2.0, "allocated_peak": 1.0}
-MEMORY = {"allocated_mib": 1.0, "reserved_mib": 3.0, "retries": 0, "devices": {"0": HELD}}
-
-
-def spec(**fields: Any) -> dict[str, Any]:
-    return {
-        "ranks": 1, "epochs": 3, "warmup_epochs": 1, "steps": None, "warmup_steps": 0, "until_top1": None,
-        "batch_size": 16, "data_spec": {"train_images": 100}, "gpu_uuids": ["GPU-0"],
-    } | fields  # fmt: skip
-
-
-def told(order: dict[str, Any], **result: Any) -> list[Event]:
-    """A whole trial, as its ranks tell it."""
-    events = list(scripted.trains_for(1e-6)(order))  # its next epoch begins a moment after
-    for event in events:
-        if event["event"] == "steps":
-            event["end_us"] = list(range(1, len(event["end_us"]) + 1))
-        if event["event"] == "result":
-            event |= LACKING | {"memory": None} | result
-    return [*events, *({"event": "rank-exit", "rank": 0, "code": 0, "killed": False, "at": 1.0} for _ in "1")]
-
-
-def heard(order: dict[str, Any], events: list[Event]) -> list[Event]:
-    """The same, come through as messages."""
-    clock = iter([LAUNCHED] * order["ranks"])
-    conversation = Conversation(order, lambda: next(clock, NOW))
-    return [
-        conversation.take(event["rank"] if order["ranks"] > 1 else 0, json.dumps(event).encode())
-        for event in events
-    ]
-
-
-WHOLE = told(spec())
-RICH = told(
-    spec(), parts=PARTS, memory=MEMORY, quality=[61.5, None], step_drift_pct=-1.5, exchange_mib=2.0, gmacs_missing="no"
-)  # fmt: skip
 
 
 @pytest.mark.parametrize("events", [WHOLE, RICH], ids=["plain", "rich"])
@@ -160,6 +107,7 @@ OUT_OF_ORDER = {
     "result of too few steps": changed(at("result"), steps_per_epoch=5),
     "result of another target": changed(at("result"), until_top1=60.0),
     "GPU that is not there": changed(at("result"), memory=MEMORY | {"devices": {"1": HELD}}),
+    "half an exchange": changed(at("result"), parts=PARTS | {"comm_hidden_ms": None}),
     "parts of no time": changed(at("result"), parts=PARTS | {"step_ms": 0.0}),
     "accuracy beyond all": changed(at("result"), quality=[101.0, 1.0]),
     "result before it was measured": [*WHOLE[: at("begin", 1)], WHOLE[at("result")]],
@@ -236,18 +184,6 @@ def test_whatever_comes_through_can_be_reckoned_with() -> None:
         except UnreadableError:
             continue
         through += 1
-        ended = outcome(
-            came,
-            ranks=1,
-            batch_size=16,
-            workers=2,
-            prefetch=2,
-            steps=None,
-            no_quality="none",
-            forced=None,
-            last_words="",
-        )
+        ended = reckoned(came)
         assert ended.status in ("ok", "failed")
-        windows_of(ended)
-        step_samples(came, 0.0)
     assert through > 100, "some changes do no harm"

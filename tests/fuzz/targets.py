@@ -1,0 +1,189 @@
+"""What reads texts that others wrote: each reads a text and does with it what gpubench does, or refuses it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from fakes import Given
+from whole_conversations import LAUNCHED, NOW, RICH, WHOLE, reckoned, spec
+from whole_records import GROUP, TEXT
+
+from gpubench.errors import UsageError
+from gpubench.experiment import experiment as experiments
+from gpubench.experiment.experiment import Experiment, Options
+from gpubench.experiment.plan import expand
+from gpubench.experiment.transforms import check_transforms
+from gpubench.launch.conversation import Conversation
+from gpubench.launch.events import UnreadableError
+from gpubench.report.table import row_of
+from gpubench.runner.plans import stored_plans
+from gpubench.store import Results, epochs_csv, trials_csv
+from gpubench.stored_record import DamagedError, read
+
+
+class RefusedError(Exception):
+    """The text can't be used. The message is what its user is told."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Target:
+    """One reader."""
+
+    whole: tuple[bytes, ...]
+    """Texts that it reads."""
+    read: Callable[[bytes, Path], None]
+    """Reads a text, with a folder of its own to write into. Raises RefusedError."""
+
+
+def _record(name: str) -> Callable[[bytes, Path], None]:
+    def read_it(text: bytes, folder: Path) -> None:
+        path = folder / name
+        path.write_bytes(text)
+        try:
+            records = read(path)
+        except DamagedError as error:
+            raise RefusedError(str(error)) from None
+        trials_csv(row_of(record) for record in records)
+        epochs_csv(records)
+
+    return read_it
+
+
+def _plan(text: bytes, folder: Path) -> None:
+    results = Results(folder)
+    path = results.plan("x", "01234567")
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(text)
+    found, problems = stored_plans(results, [])
+    if problems:
+        raise RefusedError(problems[0].removeprefix(str(folder)))
+    for one in found:
+        one.stamp.local()
+
+
+def _plan_or_refuse(asked: Callable[[], Experiment]) -> None:
+    """As a sweep begins, on a machine without a GPU where all images are."""
+    try:
+        plan = expand(asked(), device="cpu", sources=Given(), cpus=8)
+        for name, variant in plan.experiment.own_variants.items():
+            check_transforms(name, variant)
+    except UsageError as error:
+        raise RefusedError(str(error)) from None
+    except OSError as error:  # as the command does: a name may be longer than a file's can be
+        raise RefusedError(f"can't use it: {error.strerror}") from None
+
+
+def _experiment(text: bytes, folder: Path) -> None:
+    path = folder / "x.toml"
+    path.write_bytes(text)
+    _plan_or_refuse(lambda: experiments.load(path))
+
+
+def _options(text: bytes, _: Path) -> None:
+    """A line an option: `zip`, `exclude`, `job` and `timeout` with their value; all others are trial fields."""
+    given: dict[str, list[str]] = {"zip": [], "exclude": [], "job": [], "timeout": []}
+    fields: dict[str, str] = {}
+    for line in text.decode(errors="surrogateescape").split("\n"):
+        name, _, value = line.partition(" ")
+        if name in given:
+            given[name].append(value)
+        else:
+            fields[name] = value
+    options = Options(
+        fields=fields,
+        zips=tuple(given["zip"]),
+        excludes=tuple(given["exclude"]),
+        jobs=tuple(given["job"]),
+        timeout=(given["timeout"] or [None])[-1],
+    )
+    _plan_or_refuse(lambda: experiments.with_options(BUILT_IN, options))
+
+
+def _conversation(text: bytes, _: Path) -> None:
+    """A line a message, all of one rank."""
+    clock = iter([LAUNCHED])
+    conversation = Conversation(spec(), lambda: next(clock, NOW))
+    try:
+        came = [conversation.take(0, line) for line in text.split(b"\n")]
+    except UnreadableError as error:
+        raise RefusedError(str(error)) from None
+    reckoned(came)
+
+
+EXPERIMENT = b"""name = "many-parts"
+question = "Does every part of a file come through?"
+[fixed]
+model = "mobilenet_v2"
+optimizer = "momentum"
+lr = 0.05
+workers = "auto"
+[axes]
+batch_size = "16:128:x2"
+precision = ["fp32", "bf16"]
+[[zip]]
+seed = [1, 2]
+cpus = [1, 2]
+[[exclude]]
+batch_size = 128
+precision = "bf16"
+[[group]]
+name = "two"
+pairs = true
+jobs = [{ variant = "mine" }, { variant = "synthetic", ranks = 2 }]
+[variants.mine]
+data = "procedural:64x32"
+files = "resized"
+cpu = ["RandomHorizontalFlip", { RandomCrop = { size = 28, padding = 2 } }]
+gpu = [{ RandomHorizontalFlip = { p = 0.5 } }]
+[run]
+epochs = 3
+repeats = 2
+timeout = "10m"
+bad_images = "skip"
+"""
+FACTS = {
+    "stored_at": "2026-11-20T09:53:00.000001+00:00",
+    "number": 3,
+    "device": "cpu",
+    "gpus": 0,
+    "cpus": 8,
+    "data": {
+        name: {
+            "name": name, "kind": "named", "root": "/data/x", "fingerprint": "f", "train_images": 64,
+            "val_images": 16, "num_classes": 4, "size": 32,
+        }
+        for name in ("procedural", "procedural:64x32")
+    },
+    "models": {},
+}  # fmt: skip
+BUILT_IN = experiments.parse('name = "x"', "x.toml")
+OPTIONS = (
+    b"model lenet,mobilenet_v2\nbatch_size 16:64:16,128\nlr 0.1:0.3:0.1\ngpu_ids 0+1,2+3\ndevice cuda\n"
+    b"exclude precision=bf16,seed=1\nzip seed,cpus=1/1,2/2\nprecision fp32,bf16\ntimeout 10m\n"
+    b"gpu_mem_cap_mib 12GiB,800MiB",
+    b"job batch_size=32,model=lenet\njob batch_size=64,ranks=2,workers=2\nepochs 3\noptimizer adam,sgd\ntimeout 2h",
+    b"copies 1,2\nbatch_per_gpu 16:512:x2\nranks 1,2\nbreakdown yes,no\nworkers auto,2\nuntil_top1 50.5",
+)  # fmt: skip
+
+
+def _messages(events: list[dict[str, object]]) -> bytes:
+    return b"\n".join(json.dumps(event).encode() for event in events)
+
+
+def _stored_plan() -> bytes:
+    experiment = experiments.parse(EXPERIMENT.decode(), "x.toml")
+    return experiments.to_toml(experiment, FACTS).encode()
+
+
+TARGETS: Mapping[str, Target] = {
+    "record": Target(whole=(TEXT.encode(),), read=_record("t0123456789a-1.json")),
+    "group record": Target(whole=(GROUP.encode(),), read=_record("g0123456789a-1.json")),
+    "plan": Target(whole=(_stored_plan(),), read=_plan),
+    "experiment file": Target(whole=(EXPERIMENT,), read=_experiment),
+    "options": Target(whole=OPTIONS, read=_options),
+    "conversation": Target(whole=(_messages(WHOLE), _messages(RICH)), read=_conversation),
+}
+"""What is read -> its reader."""
