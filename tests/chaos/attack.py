@@ -117,7 +117,7 @@ def _judged(found: Found) -> dict[str, Any]:
         "first_s": round(found.first.seconds, 1),
         "second_s": round(found.second.seconds, 1),
         "broken": breaks,
-        "news": [promise for promise in breaks if known(found.attack, promise) is None],
+        "news": [name for name, why in breaks.items() if known(found.attack, name, why) is None],
     }
 
 

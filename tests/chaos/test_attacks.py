@@ -65,7 +65,8 @@ def test_nothing_is_lost_and_nobody_is_hurt(attacks: dict[str, Future[Found]], k
     except NoNamespacesError as error:
         pytest.skip(f"user namespaces are not allowed here: {error}")
     assert found.struck, "the sweep had ended before the moment came"
-    news = {promise: why for promise, why in broken(found).items() if known(found.attack, promise) is None}
+    breaks = broken(found).items()
+    news = {promise: why for promise, why in breaks if known(found.attack, promise, why) is None}
     assert news == {}, f"{found.attack}\n{found.first.err}\n{found.second.err}"
 
 

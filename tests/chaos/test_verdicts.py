@@ -13,7 +13,7 @@ import sweeps
 from found import Folder, Found, Start, own_segments
 from gpus import Driver, more
 from kinds import KINDS, Attack, Damage, Strike, choose
-from known import KNOWN_TO_BREAK
+from known import KNOWN_TO_BREAK, known
 from verdicts import PROMISES, broken, outcome
 
 from gpubench.result import GroupRecord, Record
@@ -199,6 +199,13 @@ def test_what_is_known_names_kinds_sweeps_and_promises_that_there_are() -> None:
         assert one.promise in PROMISES
         assert set(one.kinds) <= {kind.name for kind in KINDS}
         assert set(one.sweeps) <= set(sweeps.BY_NAME)
+
+
+def test_what_is_known_is_known_by_its_words() -> None:
+    attack = choose(7, 0, KINDS, sweeps.on(0))
+    assert known(attack, "forgotten", "sem.ZBHDqS") is not None
+    assert known(attack, "forgotten", "sem.ZBHDqS, torch_7_1_1") is None
+    assert known(attack, "clean", "sem.ZBHDqS") is None
 
 
 def test_the_attacks_are_made_from_the_repository() -> None:

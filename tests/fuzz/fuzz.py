@@ -26,6 +26,8 @@ from targets import TARGETS
 
 MEMORY = 2 << 30
 """Bytes."""
+SLOW_S = 1.0
+"""The slowest input of a reader is shown where it took longer."""
 
 
 def main() -> int:
@@ -59,7 +61,7 @@ def _line(name: str, seed: int, inputs: int, broken: dict[tuple[str, str], tuple
     chance = random.Random(f"{seed}, {name}")
     target = TARGETS[name]
     used = breaks = 0
-    slowest = 0.0
+    slowest, slowest_text = 0.0, b""
     for _ in range(inputs):
         text = mutated(chance.choice(target.whole), chance)
         began = time.monotonic()
@@ -71,8 +73,11 @@ def _line(name: str, seed: int, inputs: int, broken: dict[tuple[str, str], tuple
             kind = type(error.__cause__).__name__ if error.__cause__ else "refusal"
             where = f"{kind} ({Path(last.filename).name}:{last.lineno})"
             broken.setdefault((name, where), (str(error), text))
-        slowest = max(slowest, time.monotonic() - began)
+        if (took := time.monotonic() - began) > slowest:
+            slowest, slowest_text = took, text
     refused = inputs - used - breaks
+    if slowest > SLOW_S:
+        print(f"{name}: {slowest:.2f} s for {slowest_text[:300]!r}", file=sys.stderr)
     return f"| {name} | {inputs:,} | {used:,} | {refused:,} | {breaks:,} | {slowest:.2f} s |"
 
 
