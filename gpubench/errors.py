@@ -40,7 +40,7 @@ def unknown(kind: str, name: str, valid: Iterable[str], hint: str = "") -> Usage
     if near:
         tail = f"did you mean {near[0]}?"
     elif len(names) <= 40:
-        tail = "valid: " + ", ".join(names)
+        tail = "valid: " + ", ".join(name[:LONGEST_SHOWN] for name in names)
     else:
         tail = f"{len(names)} are known, for example " + ", ".join(names[:5])
     return UsageError(f"unknown {kind} {shown(name)}: {hint or tail}")

@@ -61,6 +61,17 @@ class Experiment:
         """Fields of each axis that has more than one value."""
         return tuple(axis.fields for axis in self.axes if len(axis.values) > 1)
 
+    @property
+    def most_copies(self) -> int:
+        """Of the copies that its fields and axes ask for."""
+        moved = [
+            step[axis.fields.index("copies")]
+            for axis in self.axes
+            if "copies" in axis.fields
+            for step in axis.values
+        ]
+        return max(copies_of({"copies": number}) or 1 for number in (self.fixed.get("copies"), *moved))
+
 
 class _VariantTable(BaseModel):
     model_config = ConfigDict(extra="forbid")
@@ -291,15 +302,8 @@ def _check_job(job: Mapping[str, Any], called: str) -> None:
 def _checked(experiment: Experiment, called: str | None = None) -> Experiment:
     """The experiment, if its groups make sense with its axes. `called`: what its user calls the only group."""
     axes = [name for axis in experiment.axes for name in axis.fields]
-    moved = [
-        step[axis.fields.index("copies")]
-        for axis in experiment.axes
-        if "copies" in axis.fields
-        for step in axis.values
-    ]
-    most = max(copies_of({"copies": number}) or 1 for number in (experiment.fixed.get("copies"), *moved))
     for group in experiment.groups:
-        check_group(group, called=called or _called(group), axes=axes, most_copies=most)
+        check_group(group, called=called or _called(group), axes=axes, most_copies=experiment.most_copies)
     check_titles(experiment.groups)
     return experiment
 

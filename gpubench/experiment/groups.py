@@ -35,6 +35,12 @@ class Group:
     """Not all at once, but every two of them, on one GPU."""
 
     @property
+    def size(self) -> int:
+        """Jobs of all its sets, copies counted once."""
+        jobs = len(self.jobs)
+        return jobs * (jobs - 1) if self.pairs else jobs
+
+    @property
     def title(self) -> str:
         """What it is called where it stands for all of its jobs."""
         return self.name or _names(self.jobs)

@@ -155,9 +155,7 @@ def expand(
     Raises UsageError for an invalid value, for too many combinations, and where none makes sense.
     """
     check_names(experiment)
-    count = experiment.repeats * math.prod(len(axis.values) for axis in experiment.axes)
-    if count > MOST_COMBINATIONS:
-        raise UsageError(f"{count:,} combinations of values are too many; {MOST_COMBINATIONS:,} is the most")
+    _check_size(experiment)
     dropped: Counter[str] = Counter()
     units: list[Unit] = []
     seen: set[str] = set()
@@ -178,6 +176,16 @@ def expand(
     if order == "random":
         random.Random(units[0].jobs[0].trial.seed).shuffle(units)
     return Plan(experiment=experiment, device=device, units=tuple(_with_solos(units)), dropped=dropped)
+
+
+def _check_size(experiment: Experiment) -> None:
+    """Raises UsageError for more than anybody could run; what is left is expanded within seconds."""
+    combinations = experiment.repeats * math.prod(len(axis.values) for axis in experiment.axes)
+    jobs = combinations * max(experiment.most_copies, sum(group.size for group in experiment.groups))
+    for count, things in ((combinations, "combinations of values"), (jobs, "jobs in groups")):
+        if count > MOST_COMBINATIONS:
+            many = f"{count:,}" if count < 10**15 else "more than 10^15"
+            raise UsageError(f"{many} {things} are too many; {MOST_COMBINATIONS:,} is the most")
 
 
 def _with_solos(units: Sequence[Unit]) -> Iterator[Unit]:

@@ -330,3 +330,29 @@ def test_more_cpus_than_there_are() -> None:
     (wide,) = plan(experiment({"cpus": 16, "device": "cpu"})).units
     assert skip_reason(wide, OutOfMemory(), ROOM, "cpu") == "needs 16 CPUs, 2 may be used"
     assert skip_reason(wide, OutOfMemory(), Room(gpus=0, cpus=16), "cpu") is None
+
+
+def test_jobs_by_pairs_are_bounded_as_the_values_of_axes_are() -> None:
+    jobs = "[" + ", ".join(f"{{ seed = {number} }}" for number in range(64)) + "]"
+    text = f'name = "x"\n[axes]\nbatch_size = "1:1000:1"\n[[group]]\npairs = true\njobs = {jobs}\n'
+    with pytest.raises(UsageError, match=r"^4,032,000 jobs in groups are too many; 100,000 is the most"):
+        expand(parse(text, "x.toml"), device="cpu", sources=Given(), cpus=8)
+
+
+def test_copies_are_bounded_as_well() -> None:
+    with pytest.raises(UsageError, match=r"^640,000 jobs in groups are too many; 100,000 is the most"):
+        expand(parse('name = "x"\n[fixed]\ncopies = 64\n[axes]\nbatch_size = "1:10000:1"\n', "x"),
+               device="cpu", sources=Given())  # fmt: skip
+
+
+def test_a_number_of_repeats_without_end_is_not_written_out() -> None:
+    with pytest.raises(UsageError, match=r"^more than 10\^15 combinations"):
+        expand(parse(f'name = "x"\n[run]\nrepeats = {"9" * 4000}\n', "x"), device="cpu", sources=Given())
+
+
+def test_the_names_that_a_message_lists_are_cut() -> None:
+    long = "v" * 5000
+    text = f'name = "x"\n[axes]\nvariant = ["other"]\n[variants.{long}]\nfiles = "full"\n'
+    with pytest.raises(UsageError) as caught:
+        expand(parse(text, "x"), device="cpu", sources=Given())
+    assert len(str(caught.value)) < 500
