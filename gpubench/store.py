@@ -306,6 +306,8 @@ def by_run(records: Iterable[Record]) -> list[list[Record]]:
 
 Allowance = frozenset[tuple[str | None, tuple[Any, ...]]]
 """What the machine gave the jobs of one attempt of what they left to it."""
+Counts = tuple[str, str, Allowance]
+"""Trial id, machine and allowance, of which one attempt counts."""
 
 
 def newest(records: Iterable[Record]) -> dict[tuple[str, str], Record]:
@@ -317,7 +319,7 @@ def newest(records: Iterable[Record]) -> dict[tuple[str, str], Record]:
     return {(job.trial_id, job.machine_key): job for jobs in chosen.values() for job in jobs}
 
 
-def counting(records: Iterable[Record]) -> dict[tuple[str, str, Allowance], Record]:
+def counting(records: Iterable[Record]) -> dict[Counts, Record]:
     """The same for each allowance of CPUs by itself: what a folder shows.
 
     An attempt under another allowance is one at another configuration. It takes no row away, so that whichever

@@ -55,7 +55,7 @@ from gpubench.runner.sources import Disk
 from gpubench.runner.state import Planned
 from gpubench.runner.stopping import stop_on_signals
 from gpubench.runner.sweep import Settings, Summary, Sweep
-from gpubench.runner.tables import contents, row_of
+from gpubench.runner.tables import contents
 from gpubench.runner.vetting import vet
 from gpubench.store import Results, write_whole
 
@@ -302,7 +302,7 @@ def run(
                 if not prepare(work, planned, view, stop):
                     return Summary(interrupted=True)
                 launcher.wait_ready(work.bench.beating(stop))
-                return work.run(launcher, view, stop, lambda record: emit(record, mode))
+                return work.run(launcher, view, stop, lambda row: emit(row, mode))
         finally:
             launcher.close()
     return Summary(interrupted=True)
@@ -347,14 +347,14 @@ def look_around(work: Sweep, planned: Sequence[Planned], view: live.View, *, all
     bench.idle_readings = dict(ruling.idle_readings)
 
 
-def emit(record: Record, mode: Mode) -> None:
+def emit(row: Row, mode: Mode) -> None:
     """With --json, a line for each trial as it ends; the jobs of a group each have one."""
     if mode == "json":
-        row = {k: v for k, v in row_of(record).items() if v is not None and k not in DETAILS}
+        told = {k: v for k, v in row.items() if v is not None and k not in DETAILS}
         with (
             outliving_output()
         ):  # nobody may read any more; the measuring goes on, and the records have it all
-            print(json.dumps(row, ensure_ascii=False), flush=True)
+            print(json.dumps(told, ensure_ascii=False), flush=True)
 
 
 def print_plan(work: Sweep, planned: Sequence[Planned]) -> None:
@@ -391,10 +391,8 @@ def finish(work: Sweep, planned: Sequence[Planned], summary: Summary, view: live
         found = contents(work.bench.results, work.alike(), work.skips)
         terminal.show(own_tables(work, found.rows), Console(highlight=False))
     elif mode == "json":
-        ran = work.chosen()
-        for job in (job for item in planned if item.state == "done" for job in item.unit.jobs):
-            if job.trial_id not in work.measured:  # a group may have been measured again: that was told then
-                emit(ran[job.trial_id], mode)
+        for row in work.reused(planned):
+            emit(row, mode)
     if summary.interrupted:
         if work.settings.fresh:  # the same command would begin anew, and without --fresh the older rows count
             view.say(

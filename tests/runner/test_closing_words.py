@@ -16,7 +16,7 @@ def test_without_a_table_the_way_to_the_reasons_is_named(
 ) -> None:
     said: list[str] = []
     work: Any = SimpleNamespace(
-        bench=SimpleNamespace(results=SimpleNamespace(folder=Path("out/x"))), chosen=dict, problems=[]
+        bench=SimpleNamespace(results=SimpleNamespace(folder=Path("out/x"))), reused=lambda _: [], problems=[]
     )
     view: Any = SimpleNamespace(say=said.append)
     command.finish(work, [], Summary(ran=1, failed=1), view, mode)
