@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import sys
 from collections.abc import Sequence
@@ -231,7 +232,7 @@ def sweep(
         raise UnusableError(
             f"{work.unwritten}; what was measured is kept, and the same command writes the tables"
         )
-    return RESUMABLE if summary.interrupted else 1 if summary.failed else 0
+    return RESUMABLE if summary.interrupted else 1 if summary.failed or summary.timed_out else 0
 
 
 def left_out_file(results: Results, facts: DataFacts) -> Path:
@@ -280,12 +281,14 @@ def nothing_to_run(work: Sweep, planned: Sequence[Planned]) -> Summary:
     skipped = [item for item in planned if item.state == "skip"]
     work.skips = {job.trial_id: item.why for item in skipped for job in item.unit.jobs}
     work.write_tables()
-    return Summary(
+    summary = Summary(
         reused=sum(item.state == "done" for item in planned),
         skipped=len(skipped),
-        failed=sum(item.state == "failed" for item in planned),
         stale=sum(item.stale for item in planned),
     )
+    for item in planned:
+        summary.add(item.ended)
+    return summary
 
 
 def run(
@@ -372,7 +375,9 @@ def print_plan(work: Sweep, planned: Sequence[Planned]) -> None:
         elif item.state == "done":
             fate = f"done ({item.why}{', stale: other versions' if item.stale else ''})"
         else:
-            fate = {"skip": "skipped: ", "failed": "failed before (--retry failed): "}[item.state] + item.why
+            before = "timed out" if item.ended == "timeout" else "failed"
+            fate = "skipped: " if item.state == "skip" else f"{before} before (--retry {item.ended}): "
+            fate += item.why
         lines.append(f"{item.unit.unit_id}  {work.label(item.unit):<40}  {fate}")
     lines += dropped_lines(work.plan)
     lines.append(training_line(work.plan))
@@ -401,18 +406,35 @@ def finish(work: Sweep, planned: Sequence[Planned], summary: Summary, view: live
         else:
             view.say("stopped; to continue, run the same command again")
     elif summary.ran == 0 and not summary.lost:
+        late = f", {summary.timed_out} timed out before" if summary.timed_out else ""
         view.say(
-            f"nothing left to do: {summary.reused} done, {summary.skipped} skipped, {summary.failed} failed before"
+            f"nothing left to do: {summary.reused} done, {summary.skipped} skipped, "
+            f"{summary.failed} failed before{late}"
         )
+    folder = work.bench.results.folder
+    where = f"below the table, logs in {folder}" if mode == "table" else f"below gpubench table {folder}"
     if summary.failed:
-        where = "below the table" if mode == "table" else f"below gpubench table {work.bench.results.folder}"
-        view.say(f"{summary.failed} failed: the reasons are {where}; --retry failed,timeout runs them again")
+        again = "it" if summary.failed == 1 else "them"
+        view.say(f"{summary.failed} failed: the reasons are {where}; --retry failed runs {again} again")
+    if summary.timed_out:
+        they, again = ("it", "it") if summary.timed_out == 1 else ("they", "them")
+        limit_s = work.bench.timeout_s
+        view.say(
+            f"{summary.timed_out} timed out: where {they} stood at the deadline is {where}; the limit is now "
+            f"{limit_s:g} s a trial, and --retry timeout --timeout {twice(limit_s)} runs {again} again with twice that"
+        )
     if summary.lost:
         view.say(
             f"{summary.lost} skipped because a GPU was lost: once it is back, the same command runs them"
         )
     if summary.stale:
         view.say(f"{summary.stale} were measured under other versions; --retry stale measures them again")
+
+
+def twice(limit_s: float) -> str:
+    """Twice a time limit, as --timeout takes it: in whole minutes where it is some."""
+    doubled = math.ceil(2 * limit_s)
+    return f"{doubled // 60}m" if doubled % 60 == 0 else f"{doubled}s"
 
 
 def own_tables(work: Sweep, rows: Sequence[Row]) -> list[Table]:

@@ -46,11 +46,18 @@ class Summary:
     reused: int = 0
     skipped: int = 0
     failed: int = 0
-    """Failed or timed out, now or before."""
+    """Now or before."""
+    timed_out: int = 0
+    """Now or before; not among `failed`."""
     interrupted: bool = False
     stale: int = 0
     lost: int = 0
     """Skipped because a GPU that they need was lost while the sweep ran; among `skipped`."""
+
+    def add(self, status: str) -> None:
+        """Counts a unit that ended badly."""
+        self.failed += status == "failed"
+        self.timed_out += status == "timeout"
 
 
 @dataclass(kw_only=True, slots=True)
@@ -215,7 +222,7 @@ class Sweep:
                 self.skips |= {job.trial_id: why for job in unit.jobs}
                 view.say(f"[{number}/{len(planned)}] {self.label(unit)}  skipped: {why}")
             elif state == "failed":
-                summary.failed += 1
+                summary.add(item.ended)
             elif should_stop():
                 summary.interrupted = True
                 break
@@ -224,7 +231,7 @@ class Sweep:
                 if status == "oom":
                     oom.add(unit)
                 summary.ran += 1
-                summary.failed += status in ("failed", "timeout")
+                summary.add(status)
                 self._write_tables_sometimes(view)
                 if status == "interrupted":
                     summary.interrupted = True
@@ -285,6 +292,8 @@ class Sweep:
         rows = [told[record.trial_id] for record in records]
         for row in rows:
             emit(row)
+        # In tables the log's path is that in the folder; on a terminal it is for who stands outside.
+        rows = [{**row, "log": str(self.bench.results.folder / row["log"])} for row in rows]
         if unit.is_group:
             view.finished_group(number, len(planned), label, rows)
         else:
