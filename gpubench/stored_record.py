@@ -18,6 +18,8 @@ from pydantic import (
 
 from gpubench import trial
 from gpubench.datasets.facts import DataFacts
+from gpubench.experiment.complaints import complaint, first
+from gpubench.quoted import clean
 from gpubench.regular_file import read_regular
 from gpubench.result import (
     BY_NAME,
@@ -43,6 +45,10 @@ class DamagedError(Exception):
     """A record that can't be used. The message says why, in a few words that follow the file's name."""
 
 
+class NewerError(DamagedError):
+    """One that is whole, and of a later version."""
+
+
 def read(path: Path) -> list[Record]:
     """The attempt in a file of the records folder: one record, or one for each job of a group.
 
@@ -62,24 +68,25 @@ def read(path: Path) -> list[Record]:
             record = Record.model_validate_json(text)
             unit_id, number, jobs = record.trial_id, record.attempt, [record]
     except ValidationError as error:
-        raise DamagedError(" ".join(_reason(error).split())[:LONGEST]) from None
+        raise _damage(error, _GROUP_SHAPE if path.name.startswith("g") else _SHAPE) from None
     if path.name != (name := f"{unit_id}-{number}.json"):
         raise DamagedError(f"says that it is {name[:100]}")
     return jobs
 
 
-def _reason(error: ValidationError) -> str:
+def _damage(error: ValidationError, shape: type[BaseModel]) -> DamagedError:
     """What is wrong, in a few words; of a newer version only that, for all else may be new as well."""
     errors = error.errors(include_url=False)
     for one in errors:
         if one["loc"][-1:] == ("schema_version",) and one["type"] == "less_than_equal":
             version = str(one["input"])[:20]
-            return f"was written by a newer gpubench (schema_version {version}); update gpubench to read it"
-    first = errors[0]
-    if first["type"] == "json_invalid":
-        return "is not JSON (half written?)"
-    place = ".".join(str(part) for part in first["loc"])
-    return f"can't be read ({place}: {first['msg']})" if place else f"can't be read ({first['msg']})"
+            return NewerError(
+                f"was written by a newer gpubench (schema_version {version}); update gpubench to read it"
+            )
+    if errors[0]["type"] == "json_invalid":
+        return DamagedError("is not JSON (half written?)")
+    said = complaint(first(errors, shape), shape, table="an object in braces")
+    return DamagedError(clean(f"is damaged: {said}", LONGEST))
 
 
 # ---- what may stand where ----
@@ -102,7 +109,7 @@ def _part(name: str, kinds: Mapping[str, Any], needed: Collection[str] = ()) -> 
 def _bounded(value: Any) -> Any:
     """Fields of trials and facts of images have no upper bounds of their own."""
     if any(not abs(number) <= HUGE for number in _numbers(value)):
-        raise ValueError(f"Input should be at most {HUGE:g}")
+        raise ValueError(f"must be at most {HUGE:g}")
     return value
 
 
