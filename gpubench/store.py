@@ -16,7 +16,6 @@ from typing import Any
 from gpubench import litter
 from gpubench.errors import UnusableError
 from gpubench.folder_lock import FolderLock
-from gpubench.regular_file import read_regular
 from gpubench.result import (
     COLUMNS,
     EPOCH_COLUMNS,
@@ -27,7 +26,7 @@ from gpubench.result import (
     ending,
     given,
 )
-from gpubench.stored_record import MOST_ATTEMPTS, DamagedError, NewerError, read
+from gpubench.stored_record import MOST_ATTEMPTS, DamagedError, NewerError, bytes_of, read
 
 SAMPLE_DIGITS = 12
 """Significant digits of samples: running totals and times must stay fine enough to be cut again."""
@@ -280,7 +279,7 @@ _STARTED_AT = re.compile(rb'"started_at": "([^"]*)"')
 def _bytes(path: Path) -> bytes:
     """The file; empty where it can't be read: whoever opens the folder is told so."""
     try:
-        return read_regular(path)
+        return bytes_of(path)
     except OSError:
         return b""
 

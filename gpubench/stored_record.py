@@ -10,6 +10,7 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
+    FailFast,
     Field,
     ValidationError,
     create_model,
@@ -20,7 +21,7 @@ from gpubench import trial
 from gpubench.datasets.facts import DataFacts
 from gpubench.experiment.complaints import complaint, first
 from gpubench.quoted import clean
-from gpubench.regular_file import read_regular
+from gpubench.regular_file import LARGEST, read_regular
 from gpubench.result import (
     BY_NAME,
     EPOCH_COLUMNS,
@@ -37,6 +38,18 @@ MOST_ATTEMPTS = 1_000_000
 """Nobody makes more at one unit: a larger number has been damaged."""
 
 
+LARGEST_GROUP = 128 << 20
+"""Bytes of a group's record: 64 jobs, the most, with 1,000 epochs and 8 ranks each make 50 MiB."""
+
+
+MOST_ERRORS = 10_000
+"""More are not gone through: each takes a kilobyte."""
+
+
+FEW = 20
+"""What is wrong with one value stands together: of each type that it might have, why it is none."""
+
+
 LONGEST = 250
 """Signs of a reason: it may quote the file."""
 
@@ -49,13 +62,18 @@ class NewerError(DamagedError):
     """One that is whole, and of a later version."""
 
 
+def bytes_of(path: Path) -> bytes:
+    """What is in a file of the records folder. Raises OSError, for one that no attempt can be so large, too."""
+    return read_regular(path, LARGEST_GROUP if path.name.startswith("g") else LARGEST)
+
+
 def read(path: Path) -> list[Record]:
     """The attempt in a file of the records folder: one record, or one for each job of a group.
 
     Every value has its column's type and range, and the file has the attempt's name. Raises DamagedError.
     """
     try:
-        text = read_regular(path)
+        text = bytes_of(path)
     except OSError as error:
         raise DamagedError(f"can't be read ({error.strerror})") from None
     try:
@@ -76,6 +94,8 @@ def read(path: Path) -> list[Record]:
 
 def _damage(error: ValidationError, shape: type[BaseModel]) -> DamagedError:
     """What is wrong, in a few words; of a newer version only that, for all else may be new as well."""
+    if error.error_count() > MOST_ERRORS:
+        return DamagedError(f"is damaged in {error.error_count():,} places")
     errors = error.errors(include_url=False)
     for one in errors:
         if one["loc"][-1:] == ("schema_version",) and one["type"] == "less_than_equal":
@@ -85,7 +105,7 @@ def _damage(error: ValidationError, shape: type[BaseModel]) -> DamagedError:
             )
     if errors[0]["type"] == "json_invalid":
         return DamagedError("is not JSON (half written?)")
-    said = complaint(first(errors, shape), shape, table="an object in braces")
+    said = complaint(first(errors[:FEW], shape), shape, table="an object in braces")
     return DamagedError(clean(f"is damaged: {said}", LONGEST))
 
 
@@ -187,7 +207,8 @@ _SHAPE = create_model(
     result=(_COLUMNS, None),
     environment=(_COLUMNS, None),
     provenance=(dict[str, str | _Source | None], {}),
-    epochs=(list[_EPOCH], []),  # type: ignore[valid-type]
+    epochs=(Annotated[list[_EPOCH], FailFast()], []),  # type: ignore[valid-type, arg-type]
+    windows=(Annotated[list[dict[str, Any]], FailFast()], []),
     span=(_Seconds, {}),
     phases=(_Seconds, {}),
     together=(_Together, None),
@@ -211,5 +232,5 @@ _GROUP_SHAPE = create_model(
     __base__=_Group,
     schema_version=(_Version, RECORD_SCHEMA),
     attempt=(_Attempt, ...),
-    jobs=(Annotated[list[_SHAPE], Field(min_length=1)], ...),
+    jobs=(Annotated[list[_SHAPE], Field(min_length=1), FailFast()], ...),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import time
 from pathlib import Path
@@ -15,8 +16,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from whole_records import EPOCHS, FULL, GROUP, JOBS, TEXT
 
+from gpubench.experiment.groups import MOST_JOBS
+from gpubench.regular_file import LARGEST
 from gpubench.result import COLUMNS, EPOCH_COLUMNS, Record
-from gpubench.stored_record import DamagedError, read
+from gpubench.stored_record import LARGEST_GROUP, DamagedError, read
 
 PROGRAMMERS = re.compile(
     r"Input|should be|valid (string|integer|number|dict|list)|Field required|Value error|permitted"
@@ -90,11 +93,43 @@ def test_the_reason_names_the_place(path: Path, place: str, value: str, says: st
         ("folder", "can't be read (Is a directory)"),
         ("dangling-link", "can't be read (a link to a file that is not there)"),
         ("link-to-itself", "can't be read (Too many levels of symbolic links)"),
-        ("all-holes", "can't be read (larger than 256 MiB)"),
+        ("all-holes", "can't be read (larger than 32 MiB)"),
     ],
 )
 def test_what_is_no_file_of_text_says_what_it_is(path: Path, kind: str, says: str) -> None:
     RECORDS[kind](path, TEXT)
+    assert why(path) == says
+
+
+def test_an_all_but_endless_group_is_refused_by_its_size(path: Path) -> None:
+    group = path.with_name("g0123456789a-1.json")
+    RECORDS["all-holes"](group, GROUP)
+    assert why(group) == "can't be read (larger than 128 MiB)"
+
+
+def test_the_largest_attempts_that_can_be_asked_for_are_far_from_the_bounds() -> None:
+    """1,000 epochs of 8 ranks, with figures as long as they get; 64 jobs of that."""
+    draw = random.Random(0)
+    numbers = {column.name: 1e6 * draw.random() for column in EPOCH_COLUMNS[2:]}
+    epoch = EPOCHS[0] | numbers | {"steady_wait_s": draw.random(), "data_wait_s_by_rank": [draw.random()] * 8}
+    window = {"epoch": 1000, "t0": 1e6 * draw.random(), "t1": 1e6 * draw.random()}
+    job = FULL.model_dump() | {"epochs": [epoch] * 1000, "windows": [window] * 1000}
+    size = len(json.dumps(job, indent=1))
+    assert 10 * size < LARGEST
+    assert 2 * MOST_JOBS * size < LARGEST_GROUP
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "says"),
+    [
+        ("missing", json.dumps({f"{n:x}": 3 for n in range(30_000)}), "is damaged in 30,000 places"),
+        ("epochs", json.dumps([3] * 30_000), "is damaged: epochs.0 must be an object in braces, not 3"),
+        ("windows", json.dumps([3] * 30_000), "is damaged: windows.0 must be an object in braces, not 3"),
+    ],
+)
+def test_what_is_wrong_everywhere_is_not_gone_through(path: Path, place: str, value: str, says: str) -> None:
+    """A kilobyte for each place would take the memory of the machine."""
+    path.write_text(changed(TEXT, place, value))
     assert why(path) == says
 
 
