@@ -7,12 +7,17 @@ import os
 import stat
 from pathlib import Path
 
-LARGEST = 256 << 20
-"""Bytes. No record or plan comes near; a larger file (all holes, perhaps) would take the memory of the machine."""
+LARGEST = 32 << 20
+"""Bytes of a record of a trial alone, or of a plan.
+
+A larger file (all holes, perhaps) is no work of gpubench; what is read fills several times its size. Measured: a record
+has 9 KiB, and 0.8 KiB more for each epoch with 8 ranks, so 1,000 epochs make 0.8 MiB (3.5 MiB with 128 ranks, the most)
+and 10,000 make 8 MiB. A plan whose axis has 100,000 values, the most, has 1 to 3 MiB.
+"""
 
 
-def read_regular(path: Path) -> bytes:
-    """The bytes of a file, whose like a reader never waits for.
+def read_regular(path: Path, largest: int = LARGEST) -> bytes:
+    """The bytes of a file, whose like a reader never waits for: at most so many.
 
     Raises OSError, with a reason in `strerror`, for all that can't be read and for what is no regular file: the reader
     of a FIFO would wait for ever, and a device may never end.
@@ -30,6 +35,6 @@ def read_regular(path: Path) -> bytes:
             raise OSError(errno.EISDIR, "a folder", os.fspath(path))
         if not stat.S_ISREG(found.st_mode):
             raise OSError(errno.EINVAL, "no regular file", os.fspath(path))
-        if found.st_size > LARGEST:
-            raise OSError(errno.EFBIG, f"larger than {LARGEST >> 20} MiB", os.fspath(path))
-        return file.read(LARGEST)
+        if found.st_size > largest:
+            raise OSError(errno.EFBIG, f"larger than {largest >> 20} MiB", os.fspath(path))
+        return file.read(largest)

@@ -16,7 +16,6 @@ from typing import Any
 from gpubench import litter
 from gpubench.errors import UnusableError
 from gpubench.folder_lock import FolderLock
-from gpubench.regular_file import read_regular
 from gpubench.result import (
     COLUMNS,
     EPOCH_COLUMNS,
@@ -27,7 +26,7 @@ from gpubench.result import (
     ending,
     given,
 )
-from gpubench.stored_record import MOST_ATTEMPTS, DamagedError, read
+from gpubench.stored_record import MOST_ATTEMPTS, DamagedError, NewerError, bytes_of, read
 
 SAMPLE_DIGITS = 12
 """Significant digits of samples: running totals and times must stay fine enough to be cut again."""
@@ -146,13 +145,20 @@ class Results:
 
         One that can't be used is left out, and `tell` gets one line for its file; by default that is a UnusableError.
         """
-        found = []
+        found, damaged = [], []
         for path in self._record_files(tell):
             try:
                 found += read(path)
-            except DamagedError as damage:
-                tell(f"record {path} is left out, and its trial counts as not measured: it {damage}")
+            except DamagedError as error:
+                damaged.append((path, error))
+        for path, damage in damaged:  # only now it is known what there is in their place
+            tell(_left_out(path, damage, found))
         return sorted(found, key=in_order)
+
+    def damaged(self, records: Iterable[Record]) -> set[Numbered]:
+        """The attempts whose files lie there and are none of these records, which are all that can be read."""
+        there = {name for path in self._record_files(lambda _: None) if (name := numbered(path))}
+        return there - {(unit_of(record), record.attempt) for record in records}
 
     def _record_files(self, tell: Tell) -> list[Path]:
         """All that is named like a record, links and folders too."""
@@ -226,13 +232,54 @@ class Results:
         write_whole(self.folder / name, text)
 
 
+Numbered = tuple[str, int]
+"""The id of a trial, a job or a group, and the number of an attempt at it."""
+
+
+def numbered(path: Path) -> Numbered | None:
+    """Whose file this is, by its name: `ID-NUMBER.json`; None where no attempt has such a name."""
+    own, dash, number = path.stem.rpartition("-")
+    if not dash or path.name.startswith(".") or not number.isdecimal():
+        return None
+    return (own, int(number)) if 0 < int(number) <= MOST_ATTEMPTS else None
+
+
+def unit_of(record: Record) -> str:
+    """The id of what was stored as one: the trial, or the group that it was a job of."""
+    return record.group_id or record.trial_id
+
+
+def _left_out(path: Path, damage: DamagedError, whole: Iterable[Record]) -> str:
+    """One line on a record that can't be used: why, what counts in its place, what to do."""
+    unit_id, number = numbered(path) or ("", 0)
+    what = "group" if unit_id.startswith("g") else "trial"
+    statuses: dict[int, list[str]] = {}
+    for record in whole:
+        if unit_of(record) == unit_id:
+            statuses.setdefault(record.attempt, []).append(record.status)
+    endings = {attempt: ending(found) for attempt, found in sorted(statuses.items())}
+    later = [attempt for attempt in endings if attempt > number]
+    is_newer = isinstance(damage, NewerError)
+    if later:
+        last = next((n for n in reversed(later) if endings[n] in FINAL), later[-1])
+        again = "measured again" if endings[last] in FINAL else f"tried again ({endings[last]})"
+        fate = (
+            "" if is_newer else ", so the file may be deleted, or kept: gpubench audit asks for every attempt"
+        )
+        return f"record {path} is left out: it {damage}; its {what} was {again} as attempt {last}{fate}"
+    if endings:
+        return f"record {path} is left out, and attempt {max(endings)} at its {what} counts: it {damage}"
+    remedy = "" if is_newer else "; the sweep that it is of measures it again"
+    return f"record {path} is left out, and its {what} counts as not measured: it {damage}{remedy}"
+
+
 _STARTED_AT = re.compile(rb'"started_at": "([^"]*)"')
 
 
 def _bytes(path: Path) -> bytes:
     """The file; empty where it can't be read: whoever opens the folder is told so."""
     try:
-        return read_regular(path)
+        return bytes_of(path)
     except OSError:
         return b""
 
@@ -293,7 +340,7 @@ def run_of(record: Record) -> Run:
     """
     machine = "" if record.group_id else record.machine_key  # jobs of one group may be on unlike devices
     host = str(record.environment.get("host") or "")
-    return record.group_id or record.trial_id, record.attempt, record.started_at, host, machine
+    return unit_of(record), record.attempt, record.started_at, host, machine
 
 
 def by_run(records: Iterable[Record]) -> list[list[Record]]:
@@ -306,6 +353,8 @@ def by_run(records: Iterable[Record]) -> list[list[Record]]:
 
 Allowance = frozenset[tuple[str | None, tuple[Any, ...]]]
 """What the machine gave the jobs of one attempt of what they left to it."""
+Counts = tuple[str, str, Allowance]
+"""Trial id, machine and allowance, of which one attempt counts."""
 
 
 def newest(records: Iterable[Record]) -> dict[tuple[str, str], Record]:
@@ -317,7 +366,7 @@ def newest(records: Iterable[Record]) -> dict[tuple[str, str], Record]:
     return {(job.trial_id, job.machine_key): job for jobs in chosen.values() for job in jobs}
 
 
-def counting(records: Iterable[Record]) -> dict[tuple[str, str, Allowance], Record]:
+def counting(records: Iterable[Record]) -> dict[Counts, Record]:
     """The same for each allowance of CPUs by itself: what a folder shows.
 
     An attempt under another allowance is one at another configuration. It takes no row away, so that whichever

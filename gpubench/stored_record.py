@@ -10,6 +10,7 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
+    FailFast,
     Field,
     ValidationError,
     create_model,
@@ -18,7 +19,9 @@ from pydantic import (
 
 from gpubench import trial
 from gpubench.datasets.facts import DataFacts
-from gpubench.regular_file import read_regular
+from gpubench.experiment.complaints import complaint, first
+from gpubench.quoted import clean
+from gpubench.regular_file import LARGEST, read_regular
 from gpubench.result import (
     BY_NAME,
     EPOCH_COLUMNS,
@@ -35,6 +38,18 @@ MOST_ATTEMPTS = 1_000_000
 """Nobody makes more at one unit: a larger number has been damaged."""
 
 
+LARGEST_GROUP = 128 << 20
+"""Bytes of a group's record: 64 jobs, the most, with 1,000 epochs and 8 ranks each make 50 MiB."""
+
+
+MOST_ERRORS = 10_000
+"""More are not gone through: each takes a kilobyte."""
+
+
+FEW = 20
+"""What is wrong with one value stands together: of each type that it might have, why it is none."""
+
+
 LONGEST = 250
 """Signs of a reason: it may quote the file."""
 
@@ -43,13 +58,22 @@ class DamagedError(Exception):
     """A record that can't be used. The message says why, in a few words that follow the file's name."""
 
 
+class NewerError(DamagedError):
+    """One that is whole, and of a later version."""
+
+
+def bytes_of(path: Path) -> bytes:
+    """What is in a file of the records folder. Raises OSError, for one that no attempt can be so large, too."""
+    return read_regular(path, LARGEST_GROUP if path.name.startswith("g") else LARGEST)
+
+
 def read(path: Path) -> list[Record]:
     """The attempt in a file of the records folder: one record, or one for each job of a group.
 
     Every value has its column's type and range, and the file has the attempt's name. Raises DamagedError.
     """
     try:
-        text = read_regular(path)
+        text = bytes_of(path)
     except OSError as error:
         raise DamagedError(f"can't be read ({error.strerror})") from None
     try:
@@ -62,24 +86,27 @@ def read(path: Path) -> list[Record]:
             record = Record.model_validate_json(text)
             unit_id, number, jobs = record.trial_id, record.attempt, [record]
     except ValidationError as error:
-        raise DamagedError(" ".join(_reason(error).split())[:LONGEST]) from None
+        raise _damage(error, _GROUP_SHAPE if path.name.startswith("g") else _SHAPE) from None
     if path.name != (name := f"{unit_id}-{number}.json"):
         raise DamagedError(f"says that it is {name[:100]}")
     return jobs
 
 
-def _reason(error: ValidationError) -> str:
+def _damage(error: ValidationError, shape: type[BaseModel]) -> DamagedError:
     """What is wrong, in a few words; of a newer version only that, for all else may be new as well."""
+    if error.error_count() > MOST_ERRORS:
+        return DamagedError(f"is damaged in {error.error_count():,} places")
     errors = error.errors(include_url=False)
     for one in errors:
         if one["loc"][-1:] == ("schema_version",) and one["type"] == "less_than_equal":
             version = str(one["input"])[:20]
-            return f"was written by a newer gpubench (schema_version {version}); update gpubench to read it"
-    first = errors[0]
-    if first["type"] == "json_invalid":
-        return "is not JSON (half written?)"
-    place = ".".join(str(part) for part in first["loc"])
-    return f"can't be read ({place}: {first['msg']})" if place else f"can't be read ({first['msg']})"
+            return NewerError(
+                f"was written by a newer gpubench (schema_version {version}); update gpubench to read it"
+            )
+    if errors[0]["type"] == "json_invalid":
+        return DamagedError("is not JSON (half written?)")
+    said = complaint(first(errors[:FEW], shape), shape, table="an object in braces")
+    return DamagedError(clean(f"is damaged: {said}", LONGEST))
 
 
 # ---- what may stand where ----
@@ -102,7 +129,7 @@ def _part(name: str, kinds: Mapping[str, Any], needed: Collection[str] = ()) -> 
 def _bounded(value: Any) -> Any:
     """Fields of trials and facts of images have no upper bounds of their own."""
     if any(not abs(number) <= HUGE for number in _numbers(value)):
-        raise ValueError(f"Input should be at most {HUGE:g}")
+        raise ValueError(f"must be at most {HUGE:g}")
     return value
 
 
@@ -180,7 +207,8 @@ _SHAPE = create_model(
     result=(_COLUMNS, None),
     environment=(_COLUMNS, None),
     provenance=(dict[str, str | _Source | None], {}),
-    epochs=(list[_EPOCH], []),  # type: ignore[valid-type]
+    epochs=(Annotated[list[_EPOCH], FailFast()], []),  # type: ignore[valid-type, arg-type]
+    windows=(Annotated[list[dict[str, Any]], FailFast()], []),
     span=(_Seconds, {}),
     phases=(_Seconds, {}),
     together=(_Together, None),
@@ -204,5 +232,5 @@ _GROUP_SHAPE = create_model(
     __base__=_Group,
     schema_version=(_Version, RECORD_SCHEMA),
     attempt=(_Attempt, ...),
-    jobs=(Annotated[list[_SHAPE], Field(min_length=1)], ...),
+    jobs=(Annotated[list[_SHAPE], Field(min_length=1), FailFast()], ...),
 )

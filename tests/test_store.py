@@ -154,12 +154,12 @@ def test_a_record_that_can_not_be_read_is_named(results: Results) -> None:
     for broken, says in (
         ("", r"is not JSON \(half written\?\)"),
         (whole[:100], r"is not JSON \(half written\?\)"),
-        ("{}", r"can't be read \(trial_id: Field required\)"),
+        ("{}", r"is damaged: trial_id is missing"),
         (
             whole.replace('"status": "ok"', '"status": "well"'),
-            r"can't be read \(status: Input should be 'ok'",
+            r"is damaged: status must be ok, oom, failed, .* or missing, not 'well'",
         ),
-        ("null", r"can't be read \("),
+        ("null", r"is damaged: it must be an object in braces, not null"),
     ):
         path.write_text(broken)
         with pytest.raises(UnusableError, match=rf"t0123456789a-1\.json is left out.*: it {says}") as caught:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -14,8 +16,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from whole_records import EPOCHS, FULL, GROUP, JOBS, TEXT
 
+from gpubench.experiment.groups import MOST_JOBS
+from gpubench.regular_file import LARGEST
 from gpubench.result import COLUMNS, EPOCH_COLUMNS, Record
-from gpubench.stored_record import DamagedError, read
+from gpubench.stored_record import LARGEST_GROUP, DamagedError, read
+
+PROGRAMMERS = re.compile(
+    r"Input|should be|valid (string|integer|number|dict|list)|Field required|Value error|permitted"
+)
 
 
 @pytest.fixture
@@ -45,16 +53,27 @@ def test_what_is_damaged_is_refused_at_once_in_one_line(path: Path, kind: str) -
     assert time.monotonic() - began < 2
     assert "\n" not in said
     assert len(said) < 300
+    assert not PROGRAMMERS.search(said), "the reader's own words"
 
 
 @pytest.mark.parametrize(
     ("place", "value", "says"),
     [
-        ("result.epoch_time_s", '"1.5"', "result.epoch_time_s: Input should be a valid number"),
-        ("result.epoch_time_s", "NaN", "result.epoch_time_s: "),
-        ("environment.gpu_count", "1000000000", "environment.gpu_count: Input should be less than or equal to 65536"),
-        ("trial.batch_size", "0", "trial.batch_size: Input should be greater than or equal to 1"),
-        ("trial.batch_size", "1" + "0" * 400, "trial.batch_size: "),
+        ("result.epoch_time_s", '"1.5"', "is damaged: result.epoch_time_s must be a number, not '1.5'"),
+        ("result.epoch_time_s", "NaN", "result.epoch_time_s must be at least 1e-09 and at most 1e+15, not nan"),
+        ("result.power_w", "null, \"power_w\": []", "result.power_w must be a number, not []"),
+        ("environment.gpu_count", "1000000000",
+         "environment.gpu_count must be at least 0 and at most 65536, not 1000000000"),
+        ("trial.batch_size", "0", "is damaged: trial.batch_size must be at least 1, not 0"),
+        ("trial.batch_size", "1" + "0" * 400, "trial.batch_size must be at most 1e+15"),
+        ("trial.gpu_ids", "[0, -1]", "trial.gpu_ids.1 must be at least 0, not -1"),
+        ("trial.precision", '"fp7"', "trial.precision must be fp32, tf32, bf16 or fp16, not 'fp7'"),
+        ("provenance", '{"power_w": 3}', "provenance.power_w must be a text in quotes or an object in braces, not 3"),
+        ("provenance", '{"power_w": {"samples": "x"}}', "provenance.power_w.samples must be a whole number, not 'x'"),
+        ("epochs", "[3]", "epochs.0 must be an object in braces, not 3"),
+        ("together", '{"gain_range": [1]}', "together.gain_range.1 is missing"),
+        ("result", "null", "result must be an object in braces, not null"),
+        ("surprise", "1", "surprise is no known name"),
         ("attempt", "2", "says that it is t0123456789a-2.json"),
         ("trial_id", '"t00000000ffff"', "says that it is t00000000ffff-1.json"),
         ("schema_version", "2", "was written by a newer gpubench (schema_version 2); update gpubench to read it"),
@@ -74,11 +93,43 @@ def test_the_reason_names_the_place(path: Path, place: str, value: str, says: st
         ("folder", "can't be read (Is a directory)"),
         ("dangling-link", "can't be read (a link to a file that is not there)"),
         ("link-to-itself", "can't be read (Too many levels of symbolic links)"),
-        ("all-holes", "can't be read (larger than 256 MiB)"),
+        ("all-holes", "can't be read (larger than 32 MiB)"),
     ],
 )
 def test_what_is_no_file_of_text_says_what_it_is(path: Path, kind: str, says: str) -> None:
     RECORDS[kind](path, TEXT)
+    assert why(path) == says
+
+
+def test_an_all_but_endless_group_is_refused_by_its_size(path: Path) -> None:
+    group = path.with_name("g0123456789a-1.json")
+    RECORDS["all-holes"](group, GROUP)
+    assert why(group) == "can't be read (larger than 128 MiB)"
+
+
+def test_the_largest_attempts_that_can_be_asked_for_are_far_from_the_bounds() -> None:
+    """1,000 epochs of 8 ranks, with figures as long as they get; 64 jobs of that."""
+    draw = random.Random(0)
+    numbers = {column.name: 1e6 * draw.random() for column in EPOCH_COLUMNS[2:]}
+    epoch = EPOCHS[0] | numbers | {"steady_wait_s": draw.random(), "data_wait_s_by_rank": [draw.random()] * 8}
+    window = {"epoch": 1000, "t0": 1e6 * draw.random(), "t1": 1e6 * draw.random()}
+    job = FULL.model_dump() | {"epochs": [epoch] * 1000, "windows": [window] * 1000}
+    size = len(json.dumps(job, indent=1))
+    assert 10 * size < LARGEST
+    assert 2 * MOST_JOBS * size < LARGEST_GROUP
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "says"),
+    [
+        ("missing", json.dumps({f"{n:x}": 3 for n in range(30_000)}), "is damaged in 30,000 places"),
+        ("epochs", json.dumps([3] * 30_000), "is damaged: epochs.0 must be an object in braces, not 3"),
+        ("windows", json.dumps([3] * 30_000), "is damaged: windows.0 must be an object in braces, not 3"),
+    ],
+)
+def test_what_is_wrong_everywhere_is_not_gone_through(path: Path, place: str, value: str, says: str) -> None:
+    """A kilobyte for each place would take the memory of the machine."""
+    path.write_text(changed(TEXT, place, value))
     assert why(path) == says
 
 
@@ -121,13 +172,14 @@ def test_of_a_key_that_stands_twice_the_last_one_counts(path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"jobs": []}, "jobs: List should have at least 1 item"),
-        ({"group_id": "g0123456789b"}, "its jobs are not all of this attempt at this group"),
+        ({"jobs": []}, "jobs has too few parts"),
+        ({"group_id": "g0123456789b"}, "is damaged: its jobs are not all of this attempt at this group"),
         ({"attempt": 2}, "its jobs are not all of this attempt at this group"),
         ({"jobs": [json.loads(TEXT)]}, "its jobs are not all of this attempt at this group"),
         ({"jobs": [JOBS[0].model_dump() | {"group": None}]}, "a job has no name"),
         ({"jobs": [JOBS[0].model_dump() | {"job": None}]}, "a job has no name"),
-        ({"jobs": [JOBS[0].model_dump() | {"environment": {"cpu_count": "8"}}]}, "jobs.0.environment.cpu_count: "),
+        ({"jobs": [JOBS[0].model_dump() | {"environment": {"cpu_count": "8"}}]},
+         "jobs.0.environment.cpu_count must be a whole number, not '8'"),
     ],
 )  # fmt: skip
 def test_a_group_whose_jobs_are_not_of_one_attempt_is_refused(

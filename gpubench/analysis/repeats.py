@@ -84,7 +84,13 @@ def merge_repeats(rows: Sequence[Row]) -> list[dict[str, Any]]:
 def with_spread(rows: Sequence[Row]) -> list[Row]:
     """The same rows, each repeat by itself; those whose repeats lie far apart carry the doubt `spread`, too."""
     wide = {id(row) for same in _alike(rows) if apart(_times(same)) for row in same if row["status"] == "ok"}
-    return [{**row, "doubts": _codes([row], "spread")} if id(row) in wide else row for row in rows]
+    return [_spread(row) if id(row) in wide else row for row in rows]
+
+
+def _spread(row: Row) -> Row:
+    """The row with the doubt about its repeats; one about its own epochs says more of it."""
+    texts = {"spread": SPREAD, **(row.get("doubt_texts") or {})}
+    return {**row, "doubts": _codes([row], "spread"), "doubt_texts": texts}
 
 
 def _alike(rows: Sequence[Row]) -> list[list[Row]]:

@@ -1,8 +1,11 @@
-"""What pydantic finds wrong with a value, in plain words."""
+"""What pydantic finds wrong with a value, and TOML's reader with a text, in plain words."""
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
+import re
+import tomllib
 import types
 import typing
 from collections.abc import Mapping, Sequence
@@ -15,6 +18,8 @@ from gpubench.quoted import shown
 
 _BOUNDS: Mapping[str, str] = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}
 """Attribute of a constraint -> how it is said."""
+_LONG = 1e15
+"""From here on a limit has more digits than anybody counts."""
 _OUT_OF_BOUNDS = frozenset({"greater_than", "greater_than_equal", "less_than", "less_than_equal"})
 _NUMBER, _TEXT, _LIST, _TABLE = "a number", "a text in quotes", "a list", "a table"
 _WHOLE, _TRUTH = "a whole number", "true or false"
@@ -36,17 +41,52 @@ _KINDS: Mapping[str, str] = {
     "tuple_type": _LIST,
     "dict_type": _TABLE,
     "model_type": _TABLE,
+    "dataclass_type": _TABLE,
 }
 """pydantic's type of an error -> what the value must be. Its own words are for programmers."""
+_TOML: Mapping[str, str] = {
+    r"Expected '=' after a key": "after a name must come = and a value",
+    r"Expected '\]": "the name of a table has no ] at its end",
+    r"Expected newline": "there is more in it than one name and its value",
+    r"Expected |Unterminated string": "a text has no quote at its end",
+    r"Invalid date": "a date or time is none of the calendar",
+    r"Invalid hex|Escaped|Unescaped": "a backslash in a text must be written twice",
+    r"Invalid initial": "a name must be of letters, digits, dashes and underscores, or stand in quotes",
+    r"Invalid statement": "it must read name = value, or [table]",
+    r"Invalid value": "a value must be a text in quotes, a number, true, false, a list or a table",
+    r"Unclosed array": "a list has no ] at its end",
+    r"Unclosed inline": "a table has no } at its end",
+    r"Cannot |Duplicate": "a name is given twice",
+    r"Illegal|Found invalid": "it holds a sign that can't stand there",
+}
+"""How a message of Python's TOML reader begins -> what it means."""
 
 
-def complaint(error: ErrorDetails, model: type[BaseModel]) -> str:
-    """`until_top1 must be above 0 and below 100, not 200`: one error of a value of `model`, in one line."""
+def toml_complaint(error: tomllib.TOMLDecodeError) -> str:
+    """`line 3: after a name must come = and a value`."""
+    said = str(error)
+    words = next((words for begins, words in _TOML.items() if re.match(begins, said)), "it is no TOML")
+    line = re.search(r"\(at line (\d+), column \d+\)$", said)
+    return f"line {line[1]}: {words}" if line else f"its last line: {words}"
+
+
+def complaint(error: ErrorDetails, model: type[BaseModel], table: str = _TABLE) -> str:
+    """`until_top1 must be above 0 and below 100, not 200`: one error of a value of `model`, in one line.
+
+    `table`: what holds values by name where the value stands.
+    """
     place, held, choice = _place(model, error["loc"])
-    name = ".".join(place)
+    name = ".".join(place) or "it"
     given = error["input"]
     if error["type"] == "missing":
         return f"{name} is missing"
+    if error["type"] == "extra_forbidden":
+        return f"{name} is no known name"
+    if error["type"] == "value_error":  # our own words: what is wrong with this value, or with all of it
+        own = str(error["ctx"]["error"])
+        return f"{name} {own}" if place else own
+    if error["type"] == "too_short":
+        return f"{name} has too few parts"
     if (
         error["type"] == "list_type"
         and place in (["group"], ["zip"], ["exclude"])
@@ -56,6 +96,7 @@ def complaint(error: ErrorDetails, model: type[BaseModel]) -> str:
     must = choice or _must(error["type"], held)
     if must is None:
         return f"{name} does not take {_said(given)}"
+    must = must.replace(_TABLE, table)
     return f"{name} must be {must}" + ("" if isinstance(given, Mapping) else f", not {_said(given)}")
 
 
@@ -82,7 +123,7 @@ def _place(model: type[BaseModel], loc: Sequence[int | str]) -> tuple[list[str],
         arms = [arm for arm in typing.get_args(held) if arm is not type(None)] if _is_union(held) else []
         if len(arms) > 1:
             tried = str(parts.pop(0)).partition("[")[0]
-            choice = " or ".join(_ARMS[typing.get_origin(arm) or arm] for arm in arms)
+            choice = " or ".join(_ARMS.get(typing.get_origin(arm) or arm, _TABLE) for arm in arms)
             held = next(arm for arm in arms if (typing.get_origin(arm) or arm).__name__ == tried)
             continue
         choice = None
@@ -99,14 +140,21 @@ def _inside(held: Any, key: int | str) -> Any:
     """The annotation of what lies at `key` of a value that `held` describes."""
     bare = _bare(held)
     if isinstance(bare, type) and issubclass(bare, BaseModel):
-        return bare.model_fields[str(key)].rebuild_annotation()
-    inner = typing.get_args(bare)
+        field = bare.model_fields.get(str(key))
+        return field.rebuild_annotation() if field else Any
+    if dataclasses.is_dataclass(bare):
+        return typing.get_type_hints(bare, include_extras=True).get(str(key), Any)
+    inner = typing.get_args(bare) or (Any,)
     return inner[-1] if typing.get_origin(bare) is dict else inner[0]
 
 
 def _bare(held: Any) -> Any:
-    """The annotation without the constraints that stand beside it."""
-    return typing.get_args(held)[0] if typing.get_origin(held) is typing.Annotated else held
+    """The annotation without the constraints that stand beside it, and without the None that may be in its place."""
+    while True:
+        arms = [arm for arm in typing.get_args(held) if arm is not type(None)]
+        if not (typing.get_origin(held) is typing.Annotated or (_is_union(held) and len(arms) == 1)):
+            return held
+        held = arms[0]
 
 
 def _must(kind: str, held: Any) -> str | None:
@@ -124,7 +172,7 @@ def _bounds(annotation: Any) -> list[str]:
     found: list[str] = []
     for part in typing.get_args(annotation):
         found += [
-            f"{words} {_said(limit)}"
+            f"{words} {_said(limit) if abs(limit) < _LONG else format(limit, 'g')}"
             for constraint in (part, *getattr(part, "metadata", ()))
             for attribute, words in _BOUNDS.items()
             if (limit := getattr(constraint, attribute, None)) is not None
@@ -143,8 +191,8 @@ def _choices(annotation: Any) -> list[Any]:
 
 def _said(value: Any) -> str:
     """The value as it was written: 200, not 200.0. A long one is cut."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
+    if isinstance(value, bool) or value is None:
+        return {True: "true", False: "false", None: "null"}[value]
     if isinstance(value, (datetime.date, datetime.time)):
         return f"the time {value}" if isinstance(value, datetime.time) else f"the date {value}"
     return shown(value).removesuffix(".0") if isinstance(value, float) else shown(value)

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from gpubench import catalog, trial
 from gpubench.errors import UsageError, unknown
 from gpubench.experiment import values
-from gpubench.experiment.complaints import complaint, first
+from gpubench.experiment.complaints import complaint, first, toml_complaint
 from gpubench.experiment.groups import Group, check_group, check_titles, copies_of, label, settled_by
 from gpubench.experiment.values import RIVALS
 from gpubench.quoted import shown
@@ -136,7 +136,7 @@ def parse(text: str, where: str) -> Experiment:
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{where} is not TOML: {error}") from None
+        raise UsageError(f"{where} is not TOML: {toml_complaint(error)}") from None
     except RecursionError:
         raise UsageError(f"{where} is nested too deeply") from None
     except ValueError:  # which Python raises for a number of more than 4,300 digits

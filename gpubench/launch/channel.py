@@ -23,6 +23,10 @@ def pair() -> tuple[socket.socket, socket.socket]:
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
 
+class TooLargeError(ValueError):
+    """A message that no channel carries. The message says its size, and how large one may be."""
+
+
 class Channel:
     """One end. Raises ConnectionError when the other end is gone."""
 
@@ -35,11 +39,12 @@ class Channel:
     def send(self, message: dict[str, Any], fds: Sequence[int] = (), *, wait: bool = True) -> None:
         """Sends one message, with open files where the other process needs them.
 
-        `wait=False`: raises BlockingIOError where the other end has not read what was sent before.
+        `wait=False`: raises BlockingIOError where the other end has not read what was sent before. Raises
+        TooLargeError, and then nothing was sent.
         """
         data = _encoded(message).encode()
         if len(data) > LARGEST:
-            raise ValueError(f"message of {len(data)} bytes; at most {LARGEST}")
+            raise TooLargeError(f"{len(data):,} bytes, and at most {LARGEST:,} can be sent")
         flags = 0 if wait else socket.MSG_DONTWAIT
         if fds:
             socket.send_fds(self.sock, [data], list(fds), flags)

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from gpubench import stacks
 from gpubench.errors import UnusableError
-from gpubench.launch.channel import Channel, pair
+from gpubench.launch.channel import Channel, TooLargeError, pair
 from gpubench.launch.conversation import Conversation
 from gpubench.launch.descendants import descendants, kill, kill_group, process
 from gpubench.launch.events import UnreadableError
@@ -224,37 +224,51 @@ class ForkServer:
         # A channel for each rank, so that an answer reaches the one that asked.
         pairs = _pairs(spec["ranks"])
         try:
-            self._control.send({"run": spec}, [theirs.fileno() for _, theirs in pairs])
-        except OSError:
-            self._lost = True  # it died since it was looked at; below that is told
-        for _, theirs in pairs:
-            theirs.close()
-        deadline = time.monotonic() + LAUNCH_LIMIT_S
-        try:
-            while not self._started:
-                if not self._lost:
-                    self._pump(LOOK_S)
-                if self._lost:
-                    raise UnusableError(
-                        "the fork server died while it started a trial: does the host have memory left?"
-                    )
-                if time.monotonic() > deadline and not self._started:
-                    self._give_up()
-                    raise UnusableError(
-                        f"the fork server did not start the trial within {LAUNCH_LIMIT_S:g} s, as if it had been "
-                        "stopped by a signal; it was killed, and the next trial gets a new one"
-                    )
-                if should_stop():
-                    self._give_up()
-                    raise StoppedError
+            self._order(spec, [theirs.fileno() for _, theirs in pairs])
+            for _, theirs in pairs:
+                theirs.close()
+            self._await_start(should_stop)
         except BaseException:
-            for ours, _ in pairs:
-                ours.close()
+            for end in itertools.chain.from_iterable(pairs):
+                end.close()
             raise
         channels = [Channel(ours) for ours, _ in pairs]
         return ForkedTrial(
             self, self._number, self._started.pop(), channels, conversation, Path(spec["scratch"])
         )
+
+    def _order(self, spec: dict[str, Any], files: Sequence[int]) -> None:
+        """Hands an order over. Raises UnusableError where it is too large; the server hears nothing of it then."""
+        try:
+            self._control.send({"run": spec}, files)
+        except TooLargeError as error:
+            # Names and paths are short: it is the lists of a user's own variant that have no end.
+            raise UnusableError(
+                f"the order to the trial's processes is too large ({error}); "
+                "shorten what its variant lists: fewer transforms, or shorter arguments"
+            ) from None
+        except OSError:
+            self._lost = True  # it died since it was looked at; `_await_start` tells
+
+    def _await_start(self, should_stop: Callable[[], bool]) -> None:
+        """Until the server has started what was ordered. Raises UnusableError, StoppedError."""
+        deadline = time.monotonic() + LAUNCH_LIMIT_S
+        while not self._started:
+            if not self._lost:
+                self._pump(LOOK_S)
+            if self._lost:
+                raise UnusableError(
+                    "the fork server died while it started a trial: does the host have memory left?"
+                )
+            if time.monotonic() > deadline and not self._started:
+                self._give_up()
+                raise UnusableError(
+                    f"the fork server did not start the trial within {LAUNCH_LIMIT_S:g} s, as if it had been "
+                    "stopped by a signal; it was killed, and the next trial gets a new one"
+                )
+            if should_stop():
+                self._give_up()
+                raise StoppedError
 
     def ending(self, pid: int, number: int) -> tuple[str, int]:
         """Who ended, `leader` or `server`, and how, once `has_exited`: an exit code, or less than 0 for a signal."""

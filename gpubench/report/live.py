@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from gpubench.analysis.varied import Row
 from gpubench.report import words
-from gpubench.report.terminal import encodable
+from gpubench.report.terminal import encodable, wrapped
 from gpubench.report.words import LOGGED, WORDS, clean, listed
 from gpubench.rounding import half_up
 
@@ -67,7 +67,7 @@ class View(Protocol):
         """Called a few times a second while a trial runs."""
 
     def finished(self, number: int, total: int, label: str, row: Row) -> None:
-        """Trial `number` has ended; `row` is its row of trials.csv."""
+        """Trial `number` has ended; `row` is its row of trials.csv, with the path of its `log`."""
 
     def finished_group(self, number: int, total: int, label: str, rows: Sequence[Row]) -> None:
         """Unit `number`, a group, has ended; `rows` are those of its jobs, in their order."""
@@ -135,10 +135,14 @@ class PlainView(QuietView):
         self.say(f"{trial}  {epoch}  {_top1(progress.top1_pct, progress.top1_target)}")
 
     def finished(self, number: int, total: int, label: str, row: Row) -> None:
-        self.say(finished_line(number, total, label, row))
+        self._tell(finished_line(number, total, label, row), row)
 
     def finished_group(self, number: int, total: int, label: str, rows: Sequence[Row]) -> None:
-        self.say(group_line(number, total, label, rows))
+        self._tell(group_line(number, total, label, rows), first_cause(rows))
+
+    def _tell(self, line: str, row: Row) -> None:
+        log = log_of(row)
+        self.say(f"{line}  (see {log})" if log else line)
 
     def say(self, text: str) -> None:
         self.console.file.write(encodable(clean(text), self.console.encoding) + "\n")
@@ -170,21 +174,27 @@ class LiveView(QuietView):
         self.live.update(frame(progress, self.console.width, self.console.encoding), refresh=True)
 
     def finished(self, number: int, total: int, label: str, row: Row) -> None:
-        self._put(finished_line(number, total, label, row), row["status"])
+        self._tell(finished_line(number, total, label, row), row)
 
     def finished_group(self, number: int, total: int, label: str, rows: Sequence[Row]) -> None:
-        self._put(group_line(number, total, label, rows), first_cause(rows)["status"])
+        self._tell(group_line(number, total, label, rows), first_cause(rows))
 
-    def _put(self, line: str, status: str) -> None:
-        from rich.text import Text
-
-        style = {"ok": "", "skipped": "dim", "oom": "yellow"}.get(status, "red")
-        self.console.print(Text(encodable(line, self.console.encoding), style), highlight=False)
+    def _tell(self, line: str, row: Row) -> None:
+        style = {"ok": "", "skipped": "dim", "oom": "yellow"}.get(row["status"], "red")
+        self._put(line, style)
+        if log := log_of(row):
+            self._put(f"  log: {log}", style, whole=True)
 
     def say(self, text: str) -> None:
+        self._put(clean(text))
+
+    def _put(self, line: str, style: str = "", *, whole: bool = False) -> None:
+        """Wraps at spaces. `whole`: nowhere, not even a path with spaces: the terminal does, and it can be copied."""
         from rich.text import Text
 
-        self.console.print(Text(encodable(clean(text), self.console.encoding)), highlight=False)
+        text = Text(encodable(line, self.console.encoding), style)
+        for part in [text] if whole else wrapped(text, self.console.width):
+            self.console.print(part, soft_wrap=True, highlight=False)
 
     def close(self) -> None:
         if self.live is not None:
@@ -202,7 +212,7 @@ def finished_line(number: int, total: int, label: str, row: Row) -> str:
         if row.get("until_top1") is not None and row.get("top1_pct") is not None:
             parts.append(_top1(row["top1_pct"], row["until_top1"]))
     elif status != "oom" and row.get("reason"):
-        parts.append(row["reason"].strip().splitlines()[0] + _log(row))
+        parts.append(row["reason"].strip().splitlines()[0])
     return clean("  ".join(parts))
 
 
@@ -219,14 +229,13 @@ def group_line(number: int, total: int, label: str, rows: Sequence[Row]) -> str:
     else:
         reason = [line.strip() for line in (cause.get("reason") or "").strip().splitlines()[:1]]
         job = [f"job {cause['job']}"] if status != "skipped" and cause.get("job") else []
-        parts.append(": ".join([*job, *reason]) + _log(cause))
+        parts.append(": ".join([*job, *reason]))
     return clean("  ".join(part for part in parts if part))
 
 
-def _log(row: Row) -> str:
-    """Where the output of processes that failed is kept; empty for what ended otherwise."""
-    kept = row["status"] in LOGGED and row.get("log")
-    return f"  (see {row['log']} in the results folder)" if kept else ""
+def log_of(row: Row) -> str:
+    """The file with the output of processes that failed; empty for what ended otherwise."""
+    return clean(row["log"]) if row["status"] in LOGGED and row.get("log") else ""
 
 
 def first_cause(rows: Sequence[Row]) -> Row:

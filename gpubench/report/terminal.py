@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -20,6 +21,8 @@ STYLES = {"ok": "green", "oom": "bold yellow", "skipped": "dim", "missing": "dim
 
 INDENT = "  "
 """Of the lines of a sentence after its first."""
+
+_WORD = re.compile(r"\s*\S+\s*")
 
 PLAIN = {"−": "-", "–": "-", "×": "x", "±": "~", "─": "-", "━": "=", "·": "-", "…": ".", "°": " "}
 """Stand-ins of the same width, so that columns stay aligned."""
@@ -137,13 +140,34 @@ def _hanging(words: Text, console: Console) -> list[Text]:
     """Lines as wide as the console; all but the first are indented, so that one sees where each note begins."""
     from rich.text import Text
 
-    first = words.wrap(console, console.width)[0]
+    first = wrapped(words, console.width)[0]
     rest = words[len(first) :]
     rest = rest[len(rest) - len(rest.plain.lstrip()) :]
     if not rest.plain:
         return [first]
-    wrapped = rest.wrap(console, max(1, console.width - len(INDENT)))
-    return [first, *(Text(INDENT).append_text(line) for line in wrapped)]
+    return [
+        first,
+        *(Text(INDENT).append_text(line) for line in wrapped(rest, max(1, console.width - len(INDENT)))),
+    ]
+
+
+def wrapped(words: Text, width: int) -> list[Text]:
+    """Lines of at most so many cells, broken at spaces alone.
+
+    A path that is wider stays whole: the terminal shows it on two lines, and it can be copied as one.
+    """
+    from rich.cells import cell_len
+
+    breaks, used = [], 0
+    for word in _WORD.finditer(words.plain):
+        if used and used + cell_len(word[0].rstrip()) > width:
+            breaks.append(word.start())
+            used = 0
+        used += cell_len(word[0])
+    lines = list(words.divide(breaks))
+    for line in lines:
+        line.rstrip()
+    return lines
 
 
 def _style(column: str, endings: str) -> str:

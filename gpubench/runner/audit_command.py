@@ -8,14 +8,16 @@ from typing import Literal
 
 from rich.console import Console
 
-from gpubench.analysis.audit.facts import Attempt, Facts, Shown
+from gpubench.analysis.audit.facts import Attempt, Damaged, Facts, Shown
 from gpubench.analysis.audit.rules import audit as look
+from gpubench.experiment.groups import MOST_JOBS
 from gpubench.report import audit as report
 from gpubench.report import terminal
 from gpubench.result import Record
 from gpubench.runner.command import complain, opened
 from gpubench.runner.tables import contents
-from gpubench.store import Results
+from gpubench.store import Numbered, Results, numbered
+from gpubench.trial import job_ids
 
 Form = Literal["text", "markdown", "json"]
 
@@ -47,22 +49,24 @@ def facts_of(results: Results, records: list[Record]) -> tuple[Facts, list[str]]
         attempts=tuple(
             Attempt(trial_id=r.trial_id, number=r.attempt, status=r.status, source=r.source) for r in records
         ),
+        damaged=tuple(
+            Damaged(unit_id, number, _trials_of(unit_id))
+            for unit_id, number in sorted(results.damaged(records))
+        ),
         traces=frozenset(traces(results.folder)),
         planned=frozenset(found.planned),
         hidden=len(found.superseded & {record.trial_id for record in records}),
     ), found.problems
 
 
-def traces(folder: Path) -> set[tuple[str, int]]:
-    """(trial id, attempt number) of each log, each file of samples and each record, damaged ones too."""
-    found = set()
-    for kind in ("logs", "samples", "records"):
-        for path in (folder / kind).glob("*/*-*.*"):
-            trial, _, number = path.stem.rpartition("-")
-            if path.name.startswith(
-                (".", "g")
-            ):  # half written, or of a group, whose jobs have traces of their own
-                continue
-            if number.isdecimal():
-                found.add((trial, int(number)))
-    return found
+def _trials_of(unit_id: str) -> frozenset[str]:
+    """The ids that its trials can have: of a group, whose record can't be read, of as many jobs as there may be."""
+    if not unit_id.startswith("g"):
+        return frozenset([unit_id])
+    return frozenset(job_ids("", unit_id, number)[1] for number in range(MOST_JOBS))
+
+
+def traces(folder: Path) -> set[Numbered]:
+    """(trial id, attempt number) of each log and each file of samples."""
+    files = (path for kind in ("logs", "samples") for path in (folder / kind).glob("*/*-*.*"))
+    return {name for path in files if (name := numbered(path))}

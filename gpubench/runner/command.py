@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import sys
 from collections.abc import Sequence
@@ -55,7 +56,7 @@ from gpubench.runner.sources import Disk
 from gpubench.runner.state import Planned
 from gpubench.runner.stopping import stop_on_signals
 from gpubench.runner.sweep import Settings, Summary, Sweep
-from gpubench.runner.tables import contents, row_of
+from gpubench.runner.tables import contents
 from gpubench.runner.vetting import vet
 from gpubench.store import Results, write_whole
 
@@ -231,7 +232,7 @@ def sweep(
         raise UnusableError(
             f"{work.unwritten}; what was measured is kept, and the same command writes the tables"
         )
-    return RESUMABLE if summary.interrupted else 1 if summary.failed else 0
+    return RESUMABLE if summary.interrupted else 1 if summary.failed or summary.timed_out else 0
 
 
 def left_out_file(results: Results, facts: DataFacts) -> Path:
@@ -280,12 +281,14 @@ def nothing_to_run(work: Sweep, planned: Sequence[Planned]) -> Summary:
     skipped = [item for item in planned if item.state == "skip"]
     work.skips = {job.trial_id: item.why for item in skipped for job in item.unit.jobs}
     work.write_tables()
-    return Summary(
+    summary = Summary(
         reused=sum(item.state == "done" for item in planned),
         skipped=len(skipped),
-        failed=sum(item.state == "failed" for item in planned),
         stale=sum(item.stale for item in planned),
     )
+    for item in planned:
+        summary.add(item.ended)
+    return summary
 
 
 def run(
@@ -302,7 +305,7 @@ def run(
                 if not prepare(work, planned, view, stop):
                     return Summary(interrupted=True)
                 launcher.wait_ready(work.bench.beating(stop))
-                return work.run(launcher, view, stop, lambda record: emit(record, mode))
+                return work.run(launcher, view, stop, lambda row: emit(row, mode))
         finally:
             launcher.close()
     return Summary(interrupted=True)
@@ -347,14 +350,14 @@ def look_around(work: Sweep, planned: Sequence[Planned], view: live.View, *, all
     bench.idle_readings = dict(ruling.idle_readings)
 
 
-def emit(record: Record, mode: Mode) -> None:
+def emit(row: Row, mode: Mode) -> None:
     """With --json, a line for each trial as it ends; the jobs of a group each have one."""
     if mode == "json":
-        row = {k: v for k, v in row_of(record).items() if v is not None and k not in DETAILS}
+        told = {k: v for k, v in row.items() if v is not None and k not in DETAILS}
         with (
             outliving_output()
         ):  # nobody may read any more; the measuring goes on, and the records have it all
-            print(json.dumps(row, ensure_ascii=False), flush=True)
+            print(json.dumps(told, ensure_ascii=False), flush=True)
 
 
 def print_plan(work: Sweep, planned: Sequence[Planned]) -> None:
@@ -372,7 +375,9 @@ def print_plan(work: Sweep, planned: Sequence[Planned]) -> None:
         elif item.state == "done":
             fate = f"done ({item.why}{', stale: other versions' if item.stale else ''})"
         else:
-            fate = {"skip": "skipped: ", "failed": "failed before (--retry failed): "}[item.state] + item.why
+            before = "timed out" if item.ended == "timeout" else "failed"
+            fate = "skipped: " if item.state == "skip" else f"{before} before (--retry {item.ended}): "
+            fate += item.why
         lines.append(f"{item.unit.unit_id}  {work.label(item.unit):<40}  {fate}")
     lines += dropped_lines(work.plan)
     lines.append(training_line(work.plan))
@@ -391,10 +396,8 @@ def finish(work: Sweep, planned: Sequence[Planned], summary: Summary, view: live
         found = contents(work.bench.results, work.alike(), work.skips)
         terminal.show(own_tables(work, found.rows), Console(highlight=False))
     elif mode == "json":
-        ran = work.chosen()
-        for job in (job for item in planned if item.state == "done" for job in item.unit.jobs):
-            if job.trial_id not in work.measured:  # a group may have been measured again: that was told then
-                emit(ran[job.trial_id], mode)
+        for row in work.reused(planned):
+            emit(row, mode)
     if summary.interrupted:
         if work.settings.fresh:  # the same command would begin anew, and without --fresh the older rows count
             view.say(
@@ -403,18 +406,35 @@ def finish(work: Sweep, planned: Sequence[Planned], summary: Summary, view: live
         else:
             view.say("stopped; to continue, run the same command again")
     elif summary.ran == 0 and not summary.lost:
+        late = f", {summary.timed_out} timed out before" if summary.timed_out else ""
         view.say(
-            f"nothing left to do: {summary.reused} done, {summary.skipped} skipped, {summary.failed} failed before"
+            f"nothing left to do: {summary.reused} done, {summary.skipped} skipped, "
+            f"{summary.failed} failed before{late}"
         )
+    folder = work.bench.results.folder
+    where = f"below the table, logs in {folder}" if mode == "table" else f"below gpubench table {folder}"
     if summary.failed:
-        where = "below the table" if mode == "table" else f"below gpubench table {work.bench.results.folder}"
-        view.say(f"{summary.failed} failed: the reasons are {where}; --retry failed,timeout runs them again")
+        again = "it" if summary.failed == 1 else "them"
+        view.say(f"{summary.failed} failed: the reasons are {where}; --retry failed runs {again} again")
+    if summary.timed_out:
+        they, again = ("it", "it") if summary.timed_out == 1 else ("they", "them")
+        limit_s = work.bench.timeout_s
+        view.say(
+            f"{summary.timed_out} timed out: where {they} stood at the deadline is {where}; the limit is now "
+            f"{limit_s:g} s a trial, and --retry timeout --timeout {twice(limit_s)} runs {again} again with twice that"
+        )
     if summary.lost:
         view.say(
             f"{summary.lost} skipped because a GPU was lost: once it is back, the same command runs them"
         )
     if summary.stale:
         view.say(f"{summary.stale} were measured under other versions; --retry stale measures them again")
+
+
+def twice(limit_s: float) -> str:
+    """Twice a time limit, as --timeout takes it: in whole minutes where it is some."""
+    doubled = math.ceil(2 * limit_s)
+    return f"{doubled // 60}m" if doubled % 60 == 0 else f"{doubled}s"
 
 
 def own_tables(work: Sweep, rows: Sequence[Row]) -> list[Table]:

@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field, ValidationError
 from gpubench.datasets.facts import DataFacts
 from gpubench.errors import UsageError
 from gpubench.experiment import experiment as experiments
+from gpubench.experiment.complaints import complaint, first, toml_complaint
 from gpubench.experiment.plan import Plan, expand
 from gpubench.experiment.skips import Room
 from gpubench.regular_file import read_regular
@@ -69,10 +70,16 @@ class _Facts(BaseModel):
     """What a plan rests on besides its experiment; what older plans don't tell is as it was then."""
 
     device: Literal["cuda", "cpu"] = "cuda"
-    cpus: Annotated[Devices, Field(ge=1)] = 1
+    cpus: Annotated[int, Field(ge=1, le=1 << 16)] = 1
     gpus: Devices | None = None
     data: dict[str, DataFacts] = {}
     models: dict[str, str] = {}
+
+
+class _File(BaseModel):
+    """A plan's file, as far as it is looked at here."""
+
+    plan: _Facts = _Facts()
 
 
 def stamp_of(resolved: Mapping[str, Any]) -> Stamp:
@@ -123,17 +130,21 @@ def _text(path: Path) -> str:
     try:
         return read_regular(path).decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(f"it is no text ({error.reason} at byte {error.start})") from None
+        raise ValueError(f"it is no text in UTF-8 from byte {error.start + 1} on") from None
 
 
 def _resolved(text: str) -> Mapping[str, Any]:
     """What a plan's file says of itself. Raises TypeError where that is no table, ValueError for what is no TOML."""
     try:
         resolved = tomllib.loads(text).get("plan", {})
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"it is not TOML: {toml_complaint(error)}") from None
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+    except ValueError:  # which Python raises for a number of more than 4,300 digits
+        raise ValueError("it holds a number that is too long") from None
     if not isinstance(resolved, dict):
-        raise TypeError("[plan] is no table")
+        raise TypeError("plan must be a table")
     return resolved
 
 
@@ -149,13 +160,17 @@ def stored_plans(results: Results, records: Iterable[Record]) -> tuple[list[Stor
         try:
             found.append(_read(path))
         except KeyError as error:
-            problems.append(f"{path} is left out: it lacks the facts of {error}")
+            problems.append(_left_out(path, f"it lacks the facts of {error}"))
         except OSError as error:
-            problems.append(f"{path} is left out: it can't be read ({error.strerror})")
+            problems.append(_left_out(path, f"it can't be read ({error.strerror})"))
         except (UsageError, ValueError, TypeError) as error:
-            problems.append(f"{path} is left out: {error}")
+            problems.append(_left_out(path, str(error)))
     first_start = _first_start(records)
     return sorted(found, key=lambda one: one.place(first_start)), problems
+
+
+def _left_out(path: Path, why: str) -> str:
+    return f"plan {path} is left out: {why}; the sweep that it is of stores it anew"
 
 
 def _read(path: Path) -> StoredPlan:
@@ -175,11 +190,9 @@ def _read(path: Path) -> StoredPlan:
 def _facts(resolved: Mapping[str, Any]) -> _Facts:
     """Raises ValueError for what is none."""
     try:
-        return _Facts.model_validate_json(json.dumps(resolved, default=str), strict=True)
+        return _File.model_validate_json(json.dumps({"plan": resolved}, default=str), strict=True).plan
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(str(part) for part in ("plan", *first["loc"]))
-        raise ValueError(f"{place}: {first['msg']}") from None
+        raise ValueError(complaint(first(error.errors(), _File), _File)) from None
 
 
 def _first_start(records: Iterable[Record]) -> Mapping[str, str]:

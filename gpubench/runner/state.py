@@ -29,6 +29,8 @@ class Planned:
     why: str = ""
     """The reason; of what is to run, why what is stored of it does not count."""
     stale: bool = False
+    ended: str = ""
+    """Of what failed before: `failed` or `timeout`."""
 
 
 def out_of_memory(records: Iterable[Record]) -> OutOfMemory:
@@ -115,7 +117,7 @@ def survey(
             found.append(Planned(unit, "skip", skipped))
         elif status in ("failed", "timeout") and status not in retry:
             why = next(record.reason for record in records if record.status == status)
-            found.append(Planned(unit, "failed", why, stale))
+            found.append(Planned(unit, "failed", why, stale, ended=status))
         else:
             why = "" if fresh else next((unlike[j.trial_id] for j in unit.jobs if j.trial_id in unlike), "")
             found.append(Planned(unit, "run", why, stale))

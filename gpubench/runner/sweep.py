@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpubench.analysis.varied import Row
 from gpubench.errors import UnusableError
 from gpubench.experiment.plan import Plan, Unit
 from gpubench.experiment.skips import OutOfMemory, Room, skip_reason
@@ -22,7 +23,7 @@ from gpubench.runner.foretelling import foretold
 from gpubench.runner.looking import progress_of
 from gpubench.runner.losses import none_left
 from gpubench.runner.state import Planned, lacks_its_answer, out_of_memory, survey
-from gpubench.runner.tables import contents, row_of, write_contents
+from gpubench.runner.tables import contents, row_of, rows_among, write_contents
 from gpubench.runner.together import Foreseen, foresee
 from gpubench.store import Tell, newest, refuse
 
@@ -45,11 +46,18 @@ class Summary:
     reused: int = 0
     skipped: int = 0
     failed: int = 0
-    """Failed or timed out, now or before."""
+    """Now or before."""
+    timed_out: int = 0
+    """Now or before; not among `failed`."""
     interrupted: bool = False
     stale: int = 0
     lost: int = 0
     """Skipped because a GPU that they need was lost while the sweep ran; among `skipped`."""
+
+    def add(self, status: str) -> None:
+        """Counts a unit that ended badly."""
+        self.failed += status == "failed"
+        self.timed_out += status == "timeout"
 
 
 @dataclass(kw_only=True, slots=True)
@@ -87,6 +95,15 @@ class Sweep:
             for job in self.plan.jobs
             if (key := (job.trial_id, self.bench.machine_key(job))) in here
         }
+
+    def reused(self, planned: Sequence[Planned]) -> list[Row]:
+        """The rows of what was done already, in the plan's order, as the tables have them."""
+        here = self.chosen()
+        ids = [job.trial_id for item in planned if item.state == "done" for job in item.unit.jobs]
+        # A group may have been measured again all the same: that was told then.
+        records = [here[trial_id] for trial_id in ids if trial_id not in self.measured]
+        told = rows_among(records, self.alike())
+        return [told[record.trial_id] for record in records]
 
     def alike(self) -> list[Record]:
         """All attempts, without those at this plan's trials that got other CPUs or loaders than they would now."""
@@ -153,7 +170,7 @@ class Sweep:
         launcher: Launcher,
         view: View,
         should_stop: Callable[[], bool],
-        emit: Callable[[Record], None],
+        emit: Callable[[Row], None],
     ) -> Summary:
         """Runs what is to be run. Every attempt is stored before the next one begins.
 
@@ -177,7 +194,7 @@ class Sweep:
         launcher: Launcher,
         view: View,
         should_stop: Callable[[], bool],
-        emit: Callable[[Record], None],
+        emit: Callable[[Row], None],
     ) -> Summary:
         planned = self.survey()
         summary = Summary()
@@ -205,7 +222,7 @@ class Sweep:
                 self.skips |= {job.trial_id: why for job in unit.jobs}
                 view.say(f"[{number}/{len(planned)}] {self.label(unit)}  skipped: {why}")
             elif state == "failed":
-                summary.failed += 1
+                summary.add(item.ended)
             elif should_stop():
                 summary.interrupted = True
                 break
@@ -214,7 +231,7 @@ class Sweep:
                 if status == "oom":
                     oom.add(unit)
                 summary.ran += 1
-                summary.failed += status in ("failed", "timeout")
+                summary.add(status)
                 self._write_tables_sometimes(view)
                 if status == "interrupted":
                     summary.interrupted = True
@@ -252,7 +269,7 @@ class Sweep:
         launcher: Launcher,
         view: View,
         should_stop: Callable[[], bool],
-        emit: Callable[[Record], None],
+        emit: Callable[[Row], None],
         began: float,
         forecast: Forecast,
     ) -> str:
@@ -271,9 +288,12 @@ class Sweep:
         status = ending([record.status for record in records])
         if status == "ok":  # one that broke off says nothing of the others
             forecast.took(number - 1, time.monotonic() - unit_began)
-        for record in records:
-            emit(record)
-        rows = [row_of(record) for record in records]
+        told = rows_among(records, self.records)
+        rows = [told[record.trial_id] for record in records]
+        for row in rows:
+            emit(row)
+        # In tables the log's path is that in the folder; on a terminal it is for who stands outside.
+        rows = [{**row, "log": str(self.bench.results.folder / row["log"])} for row in rows]
         if unit.is_group:
             view.finished_group(number, len(planned), label, rows)
         else:

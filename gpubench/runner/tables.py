@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from gpubench.analysis.repeats import with_spread
 from gpubench.analysis.stored_groups import judged
-from gpubench.analysis.varied import solo
+from gpubench.analysis.varied import Row, solo
 from gpubench.errors import UnusableError
 from gpubench.experiment.plan import Job
 from gpubench.experiment.skips import Room
@@ -18,9 +18,9 @@ from gpubench.report.table import Table, row_of, tables
 from gpubench.result import COLUMNS, Record
 from gpubench.runner.plans import stored_plans
 from gpubench.runner.state import out_of_memory, survey
-from gpubench.store import Results, counting, epochs_csv, newest, trials_csv
+from gpubench.store import Counts, Results, counting, epochs_csv, newest, trials_csv
 
-__all__ = ["Contents", "contents", "row_of", "write_contents", "write_tables"]
+__all__ = ["Contents", "contents", "row_of", "rows_among", "write_contents", "write_tables"]
 
 
 @dataclass(kw_only=True, slots=True)
@@ -52,8 +52,7 @@ def contents(
     """
     skips = skips or {}
     chosen = counting(records)
-    measured = [{**row_of(record), "allowance": key[-1]} for key, record in chosen.items()]
-    rows = judged(measured, solo(measured))
+    rows = _measured_rows(chosen)
     known_ids = {trial_id for trial_id, *_ in chosen}
     axes: dict[str, list[tuple[str, ...]]] = {}
     questions: dict[str, str] = {}
@@ -88,6 +87,27 @@ def contents(
     current = [row for row in rows if row["trial_id"] not in superseded]
     made = tables(current, axes=axes, questions=questions, members=shown, choice=choice)
     return Contents(rows=rows, tables=made, problems=problems, superseded=superseded, planned=set(members))
+
+
+def _measured_rows(chosen: Mapping[Counts, Record]) -> list[dict[str, Any]]:
+    """A row for each of these records, in their order, with the verdicts that follow from rows of trials alone."""
+    measured = [{**row_of(record), "allowance": key[-1]} for key, record in chosen.items()]
+    return judged(measured, solo(measured))
+
+
+def rows_among(records: Sequence[Record], held: Iterable[Record]) -> dict[str, Row]:
+    """Trial id -> the row of each of these attempts as trials.csv has it, doubts that follow from other rows included.
+
+    `records`: all jobs of any group, and of no trial two attempts. `held`: what else is stored.
+    """
+    # Of a thousand rows few bear on these: their repeats, and the trials alone that they are compared with.
+    configs = {record.config_id for record in records}
+    solos = {record.result.get("solo_id") for record in records}
+    chosen = counting(one for one in held if one.config_id in configs or one.trial_id in solos)
+    mine = counting(records)  # one that ended badly after a better one counts nowhere else
+    chosen |= mine
+    rows = zip(chosen, with_spread(_measured_rows(chosen)), strict=True)
+    return {row["trial_id"]: row for key, row in rows if key in mine}
 
 
 def _planned_row(job: Job, experiment: str, why: str | None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gpubench import result
 from gpubench.analysis.audit import accuracy, fairness, runs, workload
-from gpubench.analysis.audit.facts import Attempt, Facts, Shown
+from gpubench.analysis.audit.facts import Attempt, Damaged, Facts, Shown
 from gpubench.analysis.audit.rules import RULES, audit
 
 IMAGES = {"files": "full", "train_images": 10240, "val_images": 5000, "num_classes": 10, "size": None}
@@ -298,6 +298,59 @@ def test_an_attempt_that_left_traces_alone_may_have_been_killed():
         runs.all_kept, row(), attempts=attempts(1), traces=frozenset({("t1", 1), ("t1", 2), ("t9", 1)})
     )
     assert (verdict, "t1-2 and t9-1" in text) == ("not decidable", True)
+
+
+def damaged(*names):
+    return tuple(Damaged(name, number, frozenset([name])) for name, number in names)
+
+
+def test_a_damaged_record_of_what_ran_again_hides_nothing():
+    traces = frozenset({("t1", 1), ("t1", 2)})
+    verdict, text = found(
+        runs.all_kept, row(), attempts=attempts(2), traces=traces, damaged=damaged(("t1", 1))
+    )
+    assert verdict == "kept"
+    assert "but for damaged records of what ran again since: t1-1" in text
+
+
+def test_a_damaged_record_is_no_gap_where_its_log_and_samples_are_gone():
+    assert found(runs.all_kept, row(), attempts=attempts(2), damaged=damaged(("t1", 1)))[0] == "kept"
+
+
+@pytest.mark.parametrize("number", [2, 3])
+def test_a_damaged_record_of_what_did_not_run_again_leaves_it_open(number):
+    traces = frozenset({("t1", n) for n in range(1, number + 1)})
+    verdict, text = found(
+        runs.all_kept,
+        row(),
+        attempts=attempts(*range(1, number)),
+        traces=traces,
+        damaged=damaged(("t1", number)),
+    )
+    assert verdict == "not decidable"
+    assert text == f"records can't be read: t1-{number}; the sweep that they are of measures them again"
+
+
+def test_a_log_with_a_high_number_proves_no_record_taken_away():
+    verdict, text = found(
+        runs.all_kept, row(), attempts=attempts(1), traces=frozenset({("t1", 1), ("t1", 999)})
+    )
+    assert verdict == "not decidable"
+    assert "attempts began of which there is no record: t1-999 (" in text
+    assert (
+        "of numbers before these there is nothing: t1-2 to t1-998 (attempts that were taken away, or somebody"
+        in text
+    )
+
+
+def test_a_record_after_such_a_log_took_its_number_from_it():
+    traces = frozenset({("t1", 1), ("t1", 999), ("t1", 1000)})
+    assert found(runs.all_kept, row(), attempts=attempts(1, 1000), traces=traces)[0] == "not decidable"
+    verdict, text = found(
+        runs.all_kept, row(), attempts=attempts(1, 1000), traces=frozenset({("t1", 1), ("t1", 1000)})
+    )
+    assert verdict == "broken"
+    assert "so what these had left was taken away: t1-2 to t1-999" in text
 
 
 def test_a_published_log_hides_its_tuning():

@@ -57,6 +57,39 @@ def test_a_value_that_its_field_does_not_take(field: str, value: Any, says: str)
 
 
 @pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('name = "x"\nfixed ["a"]', "line 2: after a name must come = and a value"),
+        ('name = "x"\nfixed', "its last line: after a name must come = and a value"),
+        ("[fixed\n", "line 1: the name of a table has no ] at its end"),
+        ("[[zip]\n", "line 1: the name of a table has no ] at its end"),
+        ("a = 1 b = 2", "line 1: there is more in it than one name and its value"),
+        ('a = """x', "its last line: a text has no quote at its end"),
+        ("a = 'x", "its last line: a text has no quote at its end"),
+        ('a = "x\nb = 1', "line 1: it holds a sign that can't stand there"),
+        ("a = 2026-02-31", "line 1: a date or time is none of the calendar"),
+        (r'a = "C:\Users"', "line 1: a backslash in a text must be written twice"),
+        (r'a = "C:\data"', "line 1: a backslash in a text must be written twice"),
+        ("a. = 1", "line 1: a name must be of letters, digits, dashes and underscores, or stand in quotes"),
+        ("\n= 1", "line 2: it must read name = value, or [table]"),
+        ("a = lenet", "line 1: a value must be a text in quotes, a number, true, false, a list or a table"),
+        ("a = [1, 2", "its last line: a list has no ] at its end"),
+        ("a = {b = 1", "its last line: a table has no } at its end"),
+        ("a = 1\na = 2", "a name is given twice"),
+        ("[a]\n[a]", "line 2: a name is given twice"),
+        ("a = {b = 1, b = 2}", "line 1: a name is given twice"),
+        ("[a]\nb = {}\n[a.b.c]", "line 3: a name is given twice"),
+    ],
+)
+def test_a_text_that_is_no_toml(text: str, says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse(text, "x.toml")
+    said = str(caught.value)
+    assert said.startswith("x.toml is not TOML: ")
+    assert said.endswith(says)
+
+
+@pytest.mark.parametrize(
     ("table", "says"),
     [
         ("[run]\nrepeats = 0", "run.repeats must be at least 1, not 0"),

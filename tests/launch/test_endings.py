@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -244,6 +245,22 @@ def test_a_trial_that_cannot_even_start_says_why(train, server):
     ran = train(launcher=Altering(server, cpu_ids=[4000]))
     assert ran.status == "failed"
     assert ran.reason == "the trial could not be started: OSError: [Errno 22] Invalid argument"
+
+
+def test_an_order_that_no_message_holds_ends_as_one_row_and_leaves_no_file_open(train, server):
+    """A user's variant may list transforms without end."""
+    pid, before = server.pid, psutil.Process(os.getpid()).num_fds()
+    for ranks in (1, 2):
+        ran = train(model=MODELS + "tiny", ranks=ranks, cpu=({"RandomHorizontalFlip": {}},) * 9_000)
+        assert ran.status == "failed"
+        assert re.fullmatch(
+            r"the order to the trial's processes is too large \(2\d\d,\d{3} bytes, and at most 200,000 can be sent\); "
+            "shorten what its variant lists: fewer transforms, or shorter arguments",
+            ran.reason,
+        )
+    assert psutil.Process(os.getpid()).num_fds() == before
+    assert train(model=MODELS + "tiny").status == "ok"
+    assert server.pid == pid, "the same server"
 
 
 def test_a_parent_that_breaks_off_leaves_nobody_behind(train, server):

@@ -17,6 +17,7 @@ from gpubench.report.live import (
     group_line,
     view,
 )
+from gpubench.report.words import ANSI
 
 OK = {"status": "ok", "epoch_time_s": 3.214, "gpu_mem_mib": 2435.0, "reason": None}
 FAILED = {"status": "failed", "reason": "\x1b[31mkilled\x1b[0m by signal 9\nmore"}
@@ -64,6 +65,23 @@ def test_a_finished_line():
     assert finished_line(1, 2, "b", {**reached, "until_top1": None}) == "[1/2] b  ok  epoch 3.21 s"
     assert finished_line(1, 2, "b", {"status": "oom"}) == "[1/2] b  out of memory"
     assert finished_line(1, 2, "b", FAILED) == "[1/2] b  failed  killed by signal 9"
+
+
+def test_a_path_is_never_broken_over_lines_so_that_it_can_be_copied():
+    log = "/scratch/some one/results/mobilenet_v2-batch-size/logs/3a/t3aefa8e8b477-1.log"
+    folder = "/scratch/results/mobilenet_v2-batch-size-of-an-unusually-long-name"
+    for width in (20, 40, 80):
+        console = terminal(width)
+        with LiveView(console) as live:
+            live.update(FULL)
+            live.finished(1, 2, "b=8", {**FAILED, "log": log})
+            live.finished_group(2, 2, "g", [{**FAILED, "job": "1 of 2", "log": log}])
+            live.say(f"the reasons are below gpubench table {folder}; and so on, and so forth")
+        lines = [ANSI.sub("", line) for line in console.file.getvalue().splitlines()]
+        assert lines.count(f"  log: {log}") == 2
+        assert sum(folder in line for line in lines) == 1
+        words = [line for line in lines if log not in line and folder not in line]
+        assert max(map(len, words)) <= width, "all else is wrapped at spaces"
 
 
 def test_the_live_view_keeps_finished_lines_and_gives_the_terminal_back():

@@ -9,7 +9,7 @@ from test_groups_told import group
 from test_tables import on_console, row, shown, sweep
 
 from gpubench.report import terminal
-from gpubench.report.live import finished_line, group_line
+from gpubench.report.live import PlainView
 from gpubench.report.words import stem
 
 
@@ -101,12 +101,15 @@ def test_each_repeat_that_failed_gives_its_own_reason_and_log():
 
 
 def test_while_a_sweep_runs_what_failed_names_its_log_too():
-    bad = failing(8, "logs/aa/x-1.log", "killed\nmore")
-    assert finished_line(1, 2, "b=8", bad) == (
-        "[1/2] b=8  failed  killed  (see logs/aa/x-1.log in the results folder)"
-    )
-    jobs = [bad | {"job": "1 of 2"}, row(8, "skipped", job="2 of 2", log="logs/aa/y-1.log")]
-    assert group_line(1, 2, "g", jobs).endswith(
-        "job 1 of 2: killed  (see logs/aa/x-1.log in the results folder)"
-    )
-    assert "see logs" not in finished_line(1, 2, "b=8", row(8, "oom", log="logs/aa/x-1.log"))
+    out = io.StringIO()
+    plain = PlainView(Console(file=out))
+    bad = failing(8, "out/x/logs/aa/x-1.log", "killed\nmore")
+    plain.finished(1, 2, "b=8", bad)
+    jobs = [bad | {"job": "1 of 2"}, row(8, "skipped", job="2 of 2", log="out/x/logs/aa/y-1.log")]
+    plain.finished_group(2, 3, "g", jobs)
+    plain.finished(3, 3, "b=8", row(8, "oom", log="logs/aa/x-1.log"))
+    assert out.getvalue().splitlines() == [
+        "[1/2] b=8  failed  killed  (see out/x/logs/aa/x-1.log)",
+        "[2/3] g  failed  job 1 of 2: killed  (see out/x/logs/aa/x-1.log)",
+        "[3/3] b=8  out of memory",
+    ]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import json
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,12 +18,13 @@ from benches import Heard, sweep_of
 from fake_nvml import FakeNvml, gpu
 from scripted import Scripted, Spec, trains_for
 
+from gpubench.analysis.varied import Row
 from gpubench.errors import UnusableError, UsageError
 from gpubench.experiment.experiment import Options, parse, with_options
 from gpubench.experiment.plan import Unit
 from gpubench.monitor.nvml import Nvml
 from gpubench.monitor.watcher import Watcher
-from gpubench.result import MEASURED, OF_GROUPS, Record
+from gpubench.result import MEASURED, OF_GROUPS, Record, csv_cell
 from gpubench.runner import command, recording
 from gpubench.runner.audit_command import audit
 from gpubench.runner.sources import Disk
@@ -49,7 +52,7 @@ class Desk:
     cpus: int | None = 2
     nvml: Nvml | None = None
     said: list[str] = dataclasses.field(default_factory=list)
-    emitted: list[Record] = dataclasses.field(default_factory=list)
+    emitted: list[Row] = dataclasses.field(default_factory=list)
 
     def work(self, *jobs: str, retry: str = "", fresh: bool = False, **given: Any) -> Sweep:
         options = {name: given.pop(name) for name in ("repeats", "timeout", "pairs") if name in given}
@@ -244,15 +247,15 @@ def test_every_column_has_a_value_or_a_reason(desk: Desk, script: scripted.Scrip
 
 def test_each_job_has_a_line_of_its_own(desk: Desk) -> None:
     desk.sweep(*TWO)
-    assert [(r.trial["batch_size"], r.job) for r in desk.emitted] == [
+    assert [(row["batch_size"], row["job"]) for row in desk.emitted] == [
         (16, None), (32, None), (16, "1 of 2"), (32, "2 of 2"),
     ]  # fmt: skip
 
 
 def test_json_lines_of_a_group(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
     desk.sweep(*TWO, by=in_a_group(scripted.runs_out_when_measured, 32))
-    for record in desk.emitted:
-        command.emit(record, "json")
+    for row in desk.emitted:
+        command.emit(row, "json")
     *alone, one, other = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["status"] for line in alone] == ["ok", "ok"]
     assert (one["job"], one["status"], one["group"]) == ("1 of 2", "skipped", "16 & 32")
@@ -829,3 +832,35 @@ def test_only_the_job_whose_trial_alone_is_of_other_versions_says_so(desk: Desk,
             path.write_text(json.dumps(stored))
     assert counts(desk.sweep("batch_size=16", "batch_size=32")) == {"ran": 1, "reused": 2, "stale": 1}
     assert ["solo-stale" in job.doubts for job in desk.jobs()] == [number == old for number in (0, 1)]
+
+
+def test_json_lines_of_what_was_done_already_say_what_the_tables_say(
+    desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Doubts about repeats and verdicts follow from other rows, and so stand in no record."""
+    by_seed = Scripted(lambda spec: scripted.trains_for(0.5 * (1 + spec["seed"])))
+    desk.sweep(*TWO, by=by_seed, repeats=2)
+    for path in (desk.folder / "records").glob(
+        "*/g*.json"
+    ):  # as a version judged it that this one contradicts
+        path.write_text(re.sub(r'"sharing": "[^"]*"', '"sharing": "parallel"', path.read_text()))
+    work = desk.work(*TWO, repeats=2)
+    planned = work.survey()
+    summary = command.nothing_to_run(work, planned)
+    command.finish(work, planned, summary, Heard(), "json")
+    lines = {line["trial_id"]: line for line in map(json.loads, capsys.readouterr().out.splitlines())}
+    with (desk.folder / "trials.csv").open(newline="") as file:
+        rows = {row["trial_id"]: row for row in csv.DictReader(file)}
+    assert len(rows) == 8
+    assert {
+        name: {column: csv_cell(line.get(column)) for column in rows[name]} for name, line in lines.items()
+    } == rows
+    assert {row["sharing"] for row in rows.values() if row["group"]} != {"parallel"}
+    spread = [line for line in lines.values() if "spread" in (line.get("doubts") or "")]
+    assert len(spread) == 8
+    assert all("run more repeats" in line["doubt_texts"]["spread"] for line in spread)
+
+
+def test_the_line_of_the_last_repeat_knows_the_others(desk: Desk) -> None:
+    desk.sweep(by=Scripted(lambda spec: scripted.trains_for(0.5 * (1 + spec["seed"]))), repeats=2)
+    assert ["spread" in (row["doubts"] or "") for row in desk.emitted] == [False, True]

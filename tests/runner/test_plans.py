@@ -138,6 +138,55 @@ def test_older_plans_stand_as_their_trials_began_and_before_those_with_a_number(
     assert [name for name, _ in stamps(tmp_path)][-1] == "aardvark"
 
 
+# ---- damaged ----
+
+
+def why_left_out(folder: Path, old: str, new: str) -> str:
+    """What is said of the folder's plan with this in place of that."""
+    (path,) = (folder / "plans").glob("*.toml")
+    text = path.read_text()
+    assert re.search(old, text)
+    path.write_text(re.sub(old, new, text, count=1))
+    (said,) = stored_plans(Results(folder), [])[1]
+    path.write_text(text)
+    assert said.startswith(f"plan {path} is left out: ")
+    assert said.endswith("; the sweep that it is of stores it anew")
+    return said.removeprefix(f"plan {path} is left out: ").removesuffix(
+        "; the sweep that it is of stores it anew"
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('^name = "one"', 'name "one"', "it is not TOML: line 1: after a name must come = and a value"),
+        ('kind = ".*"', 'kind = "x"', "plan.data.procedural.kind must be folder, named or none, not 'x'"),
+        ("train_images = .*\nval", "val", "plan.data.procedural.train_images is missing"),
+        (
+            "val_images = .*",
+            'val_images = "x"',
+            "plan.data.procedural.val_images must be a whole number, not 'x'",
+        ),
+        ("\ncpus = .*", "\ncpus = 0", "plan.cpus must be at least 1 and at most 65536, not 0"),
+        ('device = "cpu"\ngpus', "device = 3\ngpus", "plan.device must be cuda or cpu, not 3"),
+        ('name = "one"', "name = 3", "its experiment: name must be a text in quotes, not 3"),
+        (r"(?s)\A(.*)\[plan\].*", r"plan = 3\n\1", "plan must be a table"),
+        (r"\[plan\.data\.procedural\]", "[plan.data.other]", "it lacks the facts of 'procedural'"),
+    ],
+)
+def test_a_damaged_plan_is_told_in_plain_words(tmp_path: Path, old: str, new: str, says: str) -> None:
+    swept(tmp_path, "one", "16")
+    assert why_left_out(tmp_path, old, new) == says
+
+
+def test_the_sweep_that_a_damaged_plan_is_of_stores_it_anew(tmp_path: Path) -> None:
+    swept(tmp_path, "one", "16")
+    (path,) = (tmp_path / "plans").glob("*.toml")
+    path.write_text("half of a pl")
+    swept(tmp_path, "one", "16")
+    assert stored_plans(Results(tmp_path), [])[1] == []
+
+
 # ---- what counts ----
 
 

@@ -46,6 +46,16 @@ class Attempt:
     source: str = "measured"
 
 
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    """One stored record that can't be read."""
+
+    unit_id: str
+    number: int
+    trials: frozenset[str]
+    """Ids of the trials that it holds, or may hold: all that jobs of its group can have."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Shown:
     """One table: rows that are meant to be compared."""
@@ -116,6 +126,8 @@ class Facts:
     tables: tuple[Shown, ...]
     attempts: tuple[Attempt, ...] = ()
     """Every record, the ones that no longer count included."""
+    damaged: tuple[Damaged, ...] = ()
+    """Every record that lies there and can't be read."""
     traces: frozenset[tuple[str, int]] = frozenset()
     """(trial id, attempt number) of every log and every file of samples."""
     planned: frozenset[str] = frozenset()

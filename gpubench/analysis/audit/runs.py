@@ -3,37 +3,64 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from gpubench.analysis.audit.facts import NOTHING, SCALES, Facts, Finding, does, first_few, judge, of
+from gpubench.analysis.audit.facts import NOTHING, SCALES, Damaged, Facts, Finding, does, first_few, judge, of
 from gpubench.analysis.varied import Row, asked
 from gpubench.result import FINAL
 
 
 def all_kept(facts: Facts) -> Finding:
-    """Rule 3: every attempt is stored. Attempts are numbered from 1, so that a record taken away leaves a gap."""
+    """Rule 3: every attempt is stored.
+
+    An attempt gets the number after the highest that is there, so one whose record is stored shows that there was
+    something under the number before. A log, samples or a damaged file show only what their names say: that an attempt
+    was begun.
+    """
     if not facts.attempts:
         return NOTHING
-    taken: dict[str, set[int]] = {}
+    stored: dict[str, set[int]] = {}
     for attempt in facts.attempts:
-        taken.setdefault(attempt.trial_id, set()).add(attempt.number)
-    begun: dict[str, set[int]] = {trial: set(numbers) for trial, numbers in taken.items()}
+        stored.setdefault(attempt.trial_id, set()).add(attempt.number)
+    of_damaged = {(trial, one.number) for one in facts.damaged for trial in one.trials}
+    begun = {trial: set(numbers) for trial, numbers in stored.items()}
     for trial, number in facts.traces:
         begun.setdefault(trial, set()).add(number)
-    gone = [name for trial, numbers in sorted(begun.items()) for name in _gaps(trial, sorted(numbers))]
+    for one in facts.damaged:
+        for trial in one.trials & begun.keys():  # a group may have fewer jobs than ids are possible
+            begun[trial].add(one.number)
+    gone: list[str] = []
+    before_traces: list[str] = []
+    for trial, numbers in sorted(begun.items()):
+        for first, after in _gaps(sorted(numbers)):
+            firm = after in stored.get(trial, ())
+            (gone if firm else before_traces).append(_told(trial, first, after - 1))
     unfinished = sorted(
-        (trial, number) for trial, number in facts.traces if number > 0 and number not in taken.get(trial, ())
+        (trial, number)
+        for trial, number in facts.traces - of_damaged
+        if number > 0 and number not in stored.get(trial, ())
     )
+    again = [one for one in facts.damaged if _later(one, stored)]
+    lost = [one for one in facts.damaged if not _later(one, stored)]
     broken, unclear = [], []
     if gone:
-        names = first_few(gone)
-        broken.append(f"numbers of attempts have gaps, so records were taken away: {names}")
+        broken.append(
+            f"numbers of attempts have gaps, so what these had left was taken away: {first_few(gone)}"
+        )
+    if lost:
+        names = first_few(sorted(f"{one.unit_id}-{one.number}" for one in lost))
+        unclear.append(f"records can't be read: {names}; the sweep that they are of measures them again")
     if unfinished:
         names = first_few(f"{trial}-{number}" for trial, number in unfinished)
         unclear.append(
-            f"attempts began of which no record can be read: {names} (still running, killed with the whole machine, "
-            "damaged or taken away); their logs may tell"
+            f"attempts began of which there is no record: {names} (still running, killed with the whole machine, "
+            "or the record was taken away); their logs may tell"
+        )
+    if before_traces:
+        unclear.append(
+            f"of numbers before these there is nothing: {first_few(before_traces)} "
+            "(attempts that were taken away, or somebody's own files with higher numbers)"
         )
     foreign = {a.source for a in facts.attempts} - {"measured"}
     if foreign:
@@ -41,25 +68,36 @@ def all_kept(facts: Facts) -> Finding:
             f"figures of a {first_few(sorted(foreign))} come without the runs that were tried and left out; "
             "gpubench sweep measures anew and keeps every attempt"
         )
-    later = len(facts.attempts) - len(taken)
+    later = len(facts.attempts) - len(stored)
     endings = Counter(a.status for a in facts.attempts if a.status not in FINAL)
     told = [f"{later} of them repeated a trial"] if later else []
     told += [f"{number} {status}" for status, number in sorted(endings.items())]
     told += [f"{facts.hidden} of edited variants stand in trials.csv only"] if facts.hidden else []
+    damaged = first_few(sorted(f"{one.unit_id}-{one.number}" for one in again))
+    besides = f", but for damaged records of what ran again since: {damaged}" if again else ""
     return judge(
         broken,
         unclear,
-        f"all {len(facts.attempts)} attempts at {len(taken)} trials are kept, numbered without a gap"
+        f"all {len(facts.attempts)} attempts at {len(stored)} trials are kept, numbered without a gap{besides}"
         f"{' (' + ', '.join(told) + ')' if told else ''}; runs outside this folder can't be seen",
     )
 
 
-def _gaps(trial: str, numbers: Sequence[int]) -> Iterator[str]:
-    """The numbers from 1 on that are not among these: `t0-2`, or `t0-2 to t0-9`. `numbers`: in order."""
+def _later(damaged: Damaged, stored: Mapping[str, Collection[int]]) -> bool:
+    """Whether a record of a later attempt at the same can be read."""
+    return any(number > damaged.number for trial in damaged.trials for number in stored.get(trial, ()))
+
+
+def _gaps(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Each run of numbers from 1 on that are not among these, which are in order: its first, and the one after it."""
     for before, after in pairwise([0, *numbers]):
         if after > before + 1:
-            first, last = f"{trial}-{before + 1}", f"{trial}-{after - 1}"
-            yield first if first == last else f"{first} to {last}"
+            yield before + 1, after
+
+
+def _told(trial: str, first: int, last: int) -> str:
+    """`t0-2`, or `t0-2 to t0-9`."""
+    return f"{trial}-{first}" if first == last else f"{trial}-{first} to {trial}-{last}"
 
 
 def ended_by_epochs(facts: Facts) -> Finding:
