@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpubench.analysis.stored_groups import judged
 from gpubench.errors import UnusableError
 from gpubench.experiment.plan import Plan, Unit
 from gpubench.experiment.skips import OutOfMemory, Room, skip_reason
@@ -273,7 +274,7 @@ class Sweep:
             forecast.took(number - 1, time.monotonic() - unit_began)
         for record in records:
             emit(record)
-        rows = [row_of(record) for record in records]
+        rows = judged(list(map(row_of, records)), [row_of(solo) for solo in foreseen.solos if solo])
         if unit.is_group:
             view.finished_group(number, len(planned), label, rows)
         else:
