@@ -264,6 +264,14 @@ def predict(
         Path | None,
         typer.Option("--experiment", metavar="FILE.toml", help="Take jobs and fields from a file."),
     ] = None,
+    bad_images: Annotated[
+        str | None,
+        typer.Option(
+            "--bad-images",
+            metavar="POLICY",
+            help="fail (default), or skip: of rows from which images were left out that can't be decoded.",
+        ),
+    ] = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="As Markdown.")] = False,
 ) -> None:
     """Say how much jobs would slow each other down, from stored rows of each alone; runs nothing.
@@ -274,7 +282,7 @@ def predict(
     from gpubench.runner.predict import command
 
     fields = _fields({"copies": copies}, set_ or ())
-    options = Options(fields=fields, jobs=tuple(job or ()), pairs=pairs)
+    options = Options(fields=fields, jobs=tuple(job or ()), pairs=pairs, bad_images=bad_images)
     raise typer.Exit(command.predict(results or (), options, experiment=experiment, markdown=markdown))
 
 

@@ -263,7 +263,14 @@ MEASURED: tuple[Column, ...] = (
     Column("energy_to_top1_j", "J", "energy of all its GPUs in `time_to_top1_s`", "J to top-1", 0),
     Column("solo_epoch_time_s", "s", "epoch time of the same trial alone", "alone s", 2, kind=Above0),
     Column("slowdown", "", "epoch time together / alone", "slowdown", 2, kind=Above0),
-    Column("overlap_gain", "", "1 is parallel, 0 merely concurrent", "overlap gain", 2, kind=Signed),
+    Column(
+        "overlap_gain",
+        "",
+        "1 is parallel, 0 merely concurrent, below 0 slower than one after the other",
+        "overlap gain",
+        2,
+        kind=Signed,
+    ),
     Column(
         "predicted_slowdown",
         "",
@@ -276,7 +283,7 @@ MEASURED: tuple[Column, ...] = (
         "sharing",
         "",
         "parallel, partly parallel, merely concurrent, or between two of them: the verdict on overlap_gain; "
-        "perhaps: nobody knows how far the times spread",
+        "perhaps: nobody knows how far the times spread, or how far somebody else's work moved them",
         "sharing",
     ),
     Column("full_together", "", "what was full while the jobs ran together, as cpu+input", "full together"),

@@ -13,10 +13,11 @@ from typing import Any, Literal
 
 from gpubench import result
 from gpubench.analysis.alike import DEVICES
+from gpubench.analysis.doubted import OF_TIME, codes
 from gpubench.analysis.growth import epoch_time, gpu_mem, memory_growth_pct, series, time_growth_pct
 from gpubench.analysis.holes import beyond, fitting, unknown
 from gpubench.analysis.noise import half_width, processes, resting, together
-from gpubench.analysis.repeats import codes, merge_repeats
+from gpubench.analysis.repeats import merge_repeats
 from gpubench.analysis.varied import Row, solo
 from gpubench.analysis.words import listed
 from gpubench.rounding import half_up
@@ -26,21 +27,6 @@ Step = tuple[Row, Row]
 Ratio = Callable[[Row, Row], float | None]
 """The figure of a step's second row over that of its first."""
 Verdict = Literal["stops", "never", "always", "hole", "time-only", "too-few"]
-
-OF_TIME = frozenset(
-    {
-        "other-load",
-        "stranger",
-        "spread",
-        "throttled",
-        "low-clock",
-        "short-warmup",
-        "cpu-starved",
-        "short-epochs",
-        "gaps",
-    }
-)
-"""Doubts that concern a row's epoch time."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

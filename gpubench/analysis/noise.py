@@ -29,6 +29,8 @@ _FACTORS = {
 }  # fmt: skip
 _BEYOND = 2.1
 """The same times the square root of how many, above those."""
+_OF_TWO = 6.35
+"""Half the width over the distance of two times: 12.71 (t of 95 %) / 2."""
 
 
 def processes(row: Row) -> int:
@@ -55,6 +57,15 @@ def half_width(row: Row) -> float | None:
     if not row.get("epoch_time_s") or spread is None or count < FEWEST_TIMES:
         return None
     return float(spread) * (_FACTORS.get(count) or _BEYOND / math.sqrt(count))
+
+
+def half_width_of_two(row: Row) -> float | None:
+    """The same for two times, whose distance is all that is known of how they spread; None where there are not two.
+
+    By Student's t with one degree of freedom: they say little, but of jobs that lose much by sharing they say enough.
+    """
+    found = row.get("epoch_times_s") or ()
+    return _OF_TWO * float(max(found) - min(found)) if len(found) == 2 else None
 
 
 def together(*halves: float) -> float:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gpubench import result
+from gpubench.analysis.doubted import codes
 from gpubench.analysis.slowdown import judgement, overlap_gain, slowdown
-from gpubench.analysis.varied import Row, machine, unit
+from gpubench.analysis.varied import Row, machine, unit, where
 from gpubench.result import Column
 
-Place = tuple[str, Any, Any, Any]
-"""Machine, CPUs, loaders; what the jobs beside it got."""
+Hardware = tuple[str, ...]
+"""Its machine; of a job of a group those of all its jobs, for a job on a CPU may run beside one on a GPU."""
+Place = tuple[Hardware, Any, Any, Any]
+"""Hardware, CPUs, loaders; what the jobs beside it got."""
 
 REPEATS = Column("repeats", "", "repeats that ended ok; the row shows their median", "n")
 
@@ -65,25 +68,28 @@ SPECIAL: dict[str, Callable[[Sequence[Any]], Any]] = {
 def merge_repeats(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """One row a configuration, in order of first appearance.
 
-    Rows are repeats of each other if they agree in config_id, group, job and machine, and in the CPUs and loaders that
-    they got there. Figures are medians over those that ended ok. Adds `runs` (the rows that ended ok), `not_ok` (the
-    others), `repeats` (how many ended ok), `reached` (how many of them a top-1 to reach), `endings` ("ok", or "2 ok, 1
-    failed"), and the doubt `spread` where epoch times lie far apart. `doubt_texts` holds the sentences of all repeats,
-    a tuple a code, and `epoch_times_s` the times that the median is of. Jobs of one group agree in `group_id` (the
-    least of their repeats'), and what was found out about it, `together`, is the first ok repeat's. Their `judgement`
-    is that of the merged rows, or, where these don't tell how far they spread, of all repeats.
+    Rows are repeats of each other if they agree in config_id, group, job and machine (jobs of a group in those of all
+    its jobs), and in the CPUs and loaders that they got there. Figures are medians over those that ended ok. Adds
+    `runs` (the rows that ended ok), `not_ok` (the others), `repeats` (how many ended ok), `reached` (how many of them
+    a top-1 to reach), `endings` ("ok", or "2 ok, 1 failed"), and the doubt `spread` where epoch times lie far apart.
+    `doubt_texts` holds the sentences of all repeats, a tuple a code, and `epoch_times_s` the times that the median is
+    of. Jobs of one group agree in `group_id` (the least of their repeats'), and what was found out about it,
+    `together`, is the first ok repeat's. Their `judgement` is that of the merged rows, or, where these don't tell how
+    far they spread, of all repeats.
     Medians of quotients are no quotients of medians, so slowdowns are worked out from the merged times, and the
     overlap gain of a group from the merged slowdowns of its jobs. Where nothing is repeated, all stays as stored.
     """
-    merged = [_merge(same) for same in _alike(rows)]
+    merged = [(place, _merge(same)) for place, same in _alike(rows)]
     for jobs in _groups(merged):
         _compare(jobs)
-    return merged
+    return [row for _, row in merged]
 
 
 def with_spread(rows: Sequence[Row]) -> list[Row]:
     """The same rows, each repeat by itself; those whose repeats lie far apart carry the doubt `spread`, too."""
-    wide = {id(row) for same in _alike(rows) if apart(_times(same)) for row in same if row["status"] == "ok"}
+    wide = {
+        id(row) for _, same in _alike(rows) if apart(_times(same)) for row in same if row["status"] == "ok"
+    }
     return [_spread(row) if id(row) in wide else row for row in rows]
 
 
@@ -93,26 +99,39 @@ def _spread(row: Row) -> Row:
     return {**row, "doubts": _codes([row], "spread"), "doubt_texts": texts}
 
 
-def _alike(rows: Sequence[Row]) -> list[list[Row]]:
-    """Rows that are repeats of each other, together."""
+def _alike(rows: Sequence[Row]) -> list[tuple[Place | None, list[Row]]]:
+    """Rows that are repeats of each other, together, and where they were measured."""
     found: dict[Any, dict[Place | None, list[Row]]] = {}
+    beside = _hardware_of_groups(rows)
     for number, row in enumerate(rows):
         places = found.setdefault((row.get("config_id") or number, row.get("group"), row.get("job")), {})
-        places.setdefault(_place(row), []).append(row)
+        places.setdefault(_place(row, beside), []).append(row)
     return [same for places in found.values() for same in _adopt(places)]
 
 
-def _place(row: Row) -> Place | None:
-    """Where a row was measured: its machine, and what it got of that. None of one that was not measured yet."""
+def _hardware_of_groups(rows: Sequence[Row]) -> dict[Any, Hardware]:
+    """The machines of the jobs that ran together, by unit and host."""
+    found: dict[Any, set[str]] = {}
+    for row in rows:
+        if unit(row) is not None and (name := machine(row)) is not None:
+            found.setdefault((unit(row), where(row)), set()).add(name)
+    return {key: tuple(sorted(names)) for key, names in found.items()}
+
+
+def _place(row: Row, beside: Mapping[Any, Hardware]) -> Place | None:
+    """Where a row was measured: its hardware, and what it got of that. None of one that was not measured yet."""
     name = machine(row)
-    return None if name is None else (name, row.get("cpus"), row.get("workers"), row.get("allowance"))
+    if name is None:
+        return None
+    hardware = beside.get((unit(row), where(row)), (name,))
+    return hardware, row.get("cpus"), row.get("workers"), row.get("allowance")
 
 
-def _adopt(places: dict[Place | None, list[Row]]) -> list[list[Row]]:
+def _adopt(places: dict[Place | None, list[Row]]) -> list[tuple[Place | None, list[Row]]]:
     """Rows by place; a planned one, which has none yet, joins the first."""
     homeless = places.pop(None, [])
-    groups = list(places.values()) or [[]]
-    groups[0].extend(homeless)
+    groups = list(places.items()) or [(None, [])]
+    groups[0][1].extend(homeless)
     return groups
 
 
@@ -164,12 +183,12 @@ def _slowdown(merged: Row) -> float | None:
     return known if found is None else found
 
 
-def _groups(merged: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+def _groups(merged: Sequence[tuple[Place | None, dict[str, Any]]]) -> list[list[dict[str, Any]]]:
     """The jobs of each group. One without an id can't be told from others of its name, so it is left out."""
     found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for row in merged:
+    for place, row in merged:
         if (own := unit(row)) is not None:
-            found.setdefault((row.get("group"), *own, machine(row)), []).append(row)
+            found.setdefault((row.get("group"), *own, place and place[0]), []).append(row)
     return list(found.values())
 
 
@@ -210,11 +229,6 @@ def _alone(row: Row) -> Row:
 def _codes(rows: Sequence[Row], *more: str) -> str | None:
     """The doubts of all these rows, and more, as one cell."""
     return "+".join(sorted({*more, *(code for row in rows for code in codes(row))})) or None
-
-
-def codes(row: Row) -> list[str]:
-    """The codes of a row's doubts."""
-    return [code for code in (row.get("doubts") or "").split("+") if code]
 
 
 def _times(rows: Sequence[Row]) -> list[float]:

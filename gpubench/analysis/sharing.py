@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from gpubench.analysis.slowdown import PARALLEL, UNSURE, WORDS, Judgement, slowest
+from gpubench.analysis.slowdown import PARALLEL, UNSURE, WORDS, Judgement, loss, slowest
 from gpubench.analysis.varied import Row
 from gpubench.analysis.words import MINUS, listed
 from gpubench.rounding import half_up
@@ -112,6 +112,13 @@ AS_ALONE = 1.1
 
 NEAR = 0.1
 """How far below PARALLEL a gain may lie for its jobs to be parallel, perhaps, where nobody knows how it spreads."""
+
+LOSS = {
+    "no": "",
+    "perhaps": ", perhaps slower than one after the other",
+    "yes": ", and slower than one after the other",
+}
+"""What a headline adds to its verdict, which has no word for jobs that lose by running together."""
 
 SHORT = "GPU memory ran short: the allocator had to give some back and try again ({together}; alone {alone})"
 """Said instead where it did so without being full by the figures, which come from samples."""
@@ -213,10 +220,18 @@ def not_full(resources: Sequence[Resource]) -> str:
 
 
 def headline(found: Judgement, gain: float) -> str:
-    """The verdict with its gain, `parallel (overlap gain 0.98, 0.92 to 1.03)`; no full stop. There must be one."""
+    """The verdict with its gain, `parallel (overlap gain 0.98, 0.92 to 1.03)`; no full stop. There must be one.
+
+    Below 0 it says that the jobs lose: `merely concurrent, and slower than one after the other (overlap gain −0.82)`.
+    """
     ends = [_digits(end, 2) for end in found.gain_range or ()]
     between = f", {' to '.join(ends)}" if len(set(ends)) > 1 else ""
-    return f"{found.cell} (overlap gain {_digits(gain, 2)}{between})"
+    return f"{verdict_words(found, gain)} (overlap gain {_digits(gain, 2)}{between})"
+
+
+def verdict_words(found: Judgement, gain: float) -> str:
+    """The verdict as sentences have it, without its gain. There must be one."""
+    return f"{found.cell}{LOSS[loss(found, gain)]}"
 
 
 def sentences(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from gpubench.analysis import noise
+from gpubench.analysis.doubted import OF_TIME, beside_others, codes
 from gpubench.analysis.noise import half_width, resting
 from gpubench.analysis.varied import Row
 from gpubench.rounding import half_up
@@ -17,15 +18,15 @@ CONCURRENT = 0.1
 WORDS = ("merely concurrent", "partly parallel", "parallel")
 """The verdicts, from the least overlap to the most."""
 PERHAPS = "perhaps "
-"""Before a verdict whose doubt nobody knows: too few epochs, a figure of a published log, or times alone that differ
-from process to process by more than their epochs tell."""
+"""Before a verdict whose doubt nobody knows: too few epochs, a figure of a published log, somebody else's work on the
+machine, or times alone that differ from process to process by more than their epochs tell."""
 IMPOSSIBLE = 0.8
 """A job that takes less than this of its time alone was not sped up by its neighbours."""
 FASTER = 0.95
 """The same, from where it is doubtful."""
 
-Sure = Literal["yes", "few processes", "faster than alone", "spread not known"]
-UNSURE: frozenset[Sure] = frozenset({"faster than alone", "spread not known"})
+Sure = Literal["yes", "few processes", "doubtful", "faster than alone", "spread not known"]
+UNSURE: frozenset[Sure] = frozenset({"doubtful", "faster than alone", "spread not known"})
 """What makes a verdict one that chance may have made."""
 
 
@@ -41,6 +42,7 @@ class Judgement:
     the spread is not known, the one of the gain alone."""
     sure: Sure = "spread not known"
     """`few processes`: the epochs tell how far they spread, and fewer than three processes how far those do.
+    `doubtful`: rows have doubts about their times of which the spread does not tell how much they matter.
     `faster than alone`: so few, and a job was, which sharing can't do: its times differ by more than epochs tell."""
     gain_range: tuple[float, float] | None = None
     """The lowest and the highest overlap gain that the spread of the epoch times allows; None: not known."""
@@ -48,6 +50,8 @@ class Judgement:
     """That it rests on few processes, as `noise.resting` says it; empty where it does not, or where nobody knows."""
     why_not: str | None = None
     """Why these figures allow no verdict."""
+    beside_others: bool = False
+    """Whether somebody else's work was there while a row was measured."""
 
     @property
     def cell(self) -> str | None:
@@ -109,17 +113,47 @@ def judgement(
         # One job's time of one repeat, beside another's of another, may give a gain that no repeat had.
         ends = min(gain, *known), max(gain, *known)
     rests = resting(rows)
-    if ends is None:
-        return Judgement(words=(verdict(gain),), rests=rests)
-    if rests and any(slowed < FASTER for _, slowed in _slowdowns(alone, together)):
-        return Judgement(words=(verdict(gain),), sure="faster than alone", gain_range=ends, rests=rests)
-    first, last = (WORDS.index(verdict(end)) for end in ends)
+    others = 2 * sum(one.beside_others for one in before) >= len(before) if before else False
+    others = others or any(map(beside_others, rows))
+    unsure: Sure | None = None
+    if ends is None and not _loses(alone, together):
+        unsure = "spread not known"
+    elif rests and any(slowed < FASTER for _, slowed in _slowdowns(alone, together)):
+        unsure = "faster than alone"
+    elif others:
+        unsure = "doubtful"
+    first, last = (WORDS.index(verdict(end)) for end in (ends or (gain, gain)))
     return Judgement(
-        words=WORDS[first : last + 1],
-        sure="few processes" if rests else "yes",
+        words=(verdict(gain),) if unsure else WORDS[first : last + 1],
+        sure=unsure or ("few processes" if rests else "yes"),
         gain_range=ends,
         rests=rests,
+        beside_others=others,
     )
+
+
+def expected(gain: float, alone: Sequence[Row]) -> Judgement:
+    """The verdict on a gain that is predicted of jobs with these rows alone: never surer than the rows.
+
+    A prediction has no range into which their spread could go, so every doubt about a time leaves it open.
+    """
+    if why_not := _scattered(alone):
+        return Judgement(why_not=why_not)
+    rests = resting(alone)
+    sure: Sure = "few processes" if rests else "yes"
+    if any(OF_TIME & set(codes(row)) for row in alone):
+        sure = "doubtful"
+    if any(half_width(row) is None for row in alone):
+        sure = "spread not known"
+    return Judgement(words=(verdict(gain),), sure=sure, rests=rests)
+
+
+def loss(found: Judgement, gain: float) -> Literal["no", "perhaps", "yes"]:
+    """Whether jobs with this verdict and gain took longer together than one after the other."""
+    if not found.words or half_up(gain, 2) >= 0:
+        return "no"
+    open_ = found.sure in UNSURE or found.words != WORDS[:1]
+    return "perhaps" if open_ or (found.gain_range is not None and found.gain_range[1] >= 0) else "yes"
 
 
 def faster_together(slowdown: float | None) -> str | None:
@@ -178,14 +212,31 @@ def _is_scattered(row: Row) -> bool:
     return len(times) == 2 and max(times) - min(times) >= float(time)
 
 
-def _range(alone: Sequence[Row | None], together: Sequence[Row]) -> tuple[float, float] | None:
+def _loses(alone: Sequence[Row | None], together: Sequence[Row]) -> bool:
+    """Whether jobs took longer than one after the other by so much that even two epochs of each leave no doubt."""
+
+    def half(row: Row) -> float | None:
+        wide = half_width(row)
+        wide = noise.half_width_of_two(row) if wide is None else wide
+        return wide if wide is not None and wide < float(row["epoch_time_s"]) else None
+
+    ends = _range(alone, together, half) if len(alone) == len(together) else None
+    return ends is not None and ends[1] < 0
+
+
+def _range(
+    alone: Sequence[Row | None],
+    together: Sequence[Row],
+    half_width: Callable[[Row], float | None] = half_width,
+) -> tuple[float, float] | None:
     """How low and how high chance may have moved the overlap gain: every epoch time by its `noise.half_width`.
 
     Each is moved by itself, and what that does to the gain is put together as `noise.together` does. None where an
     epoch time, or how far it spreads, is not known. No epoch time may spread by as much as it lasts.
     """
     times = [
-        (row.get("epoch_time_s"), half_width(row)) if row else (None, None) for row in (*alone, *together)
+        (row.get("epoch_time_s"), half_width(row)) if row and row.get("epoch_time_s") else (None, None)
+        for row in (*alone, *together)
     ]
     known = [(time, half) for time, half in times if time and half is not None]
     if len(known) < len(times):

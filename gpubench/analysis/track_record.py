@@ -2,7 +2,8 @@
 
 A predicted verdict is right where the measured one is the same single word, and wrong where that is ruled out by what
 was measured. Where the measured one lies between two words and the predicted one may be true, it is neither; nor is
-one of a group whose epochs are too few to tell how sure it is, or whose figures allow no verdict.
+one of a group whose epochs are too few to tell how sure it is, or beside which somebody else worked, or whose figures
+allow no verdict.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from gpubench.analysis.slowdown import Judgement, overlap_gain, verdict
+from gpubench.analysis.slowdown import UNSURE, Judgement, overlap_gain, verdict
 from gpubench.analysis.varied import Row, where
 
 Outcome = Literal["right", "wrong", "undecided", "too few", "none"]
@@ -94,7 +95,7 @@ def _outcome(predicted: str, job: Row) -> Outcome:
         return "none"
     if found.sure == "spread not known":
         return "too few"
-    if found.sure == "faster than alone":
+    if found.sure in UNSURE:
         return "undecided"
     if predicted not in found.words:
         return "wrong"

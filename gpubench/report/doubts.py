@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gpubench.analysis.repeats import codes
+from gpubench.analysis.doubted import codes
 from gpubench.analysis.varied import Row
 from gpubench.report.cells import DOUBTED
 from gpubench.report.notes import which
@@ -17,6 +17,9 @@ FIGURE = re.compile(r"(?<![\w.=])(?<!process )(?<!GPU )\d+(?:,\d{3})*(?:\.\d+)?(
 
 UNIT = re.compile(r" (%|[KMGT]iB\b|s\b|J\b|times\b)")
 """What follows a figure and is told with each of two."""
+
+FIRST = frozenset({"beyond-turns"})
+"""Told before all others: that jobs should not run together matters more than what moved a figure."""
 
 FEW = 3
 """Rows up to which each is named."""
@@ -98,7 +101,8 @@ def doubts(rows: Sequence[Row], fields: Sequence[str]) -> list[str]:
     for row in rows:
         for code in codes(row):
             doubted.setdefault(code, []).append(row)
-    found = [note for code, some in doubted.items() for note in _of_one(code, some, rows, fields)]
+    ordered = sorted(doubted.items(), key=lambda item: item[0] not in FIRST)
+    found = [note for code, some in ordered for note in _of_one(code, some, rows, fields)]
     mark = [f"{DOUBTED} marks rows with doubts, which follow."] if found else []
     return [clean(note) for note in (*mark, *found)]
 

@@ -10,10 +10,10 @@ from typing import Any
 from gpubench import result
 from gpubench.analysis import sharing
 from gpubench.analysis.audit.fairness import HARMLESS
+from gpubench.analysis.doubted import codes
 from gpubench.analysis.growth import percent
-from gpubench.analysis.repeats import codes
 from gpubench.analysis.sharing import stored_resources
-from gpubench.analysis.slowdown import Judgement
+from gpubench.analysis.slowdown import Judgement, Sure
 from gpubench.analysis.varied import Axes, Row, asked, known, machine, solo, unit, varied
 from gpubench.report.words import listed, number, signed
 
@@ -140,7 +140,7 @@ def _told(rows: Sequence[Row], doubts: Doubts) -> list[str]:
     if gain is not None and found.words:
         resources = stored_resources((row.get("together") or {}).get("resources"))
         slowdowns = [one["slowdown"] for one in rows if one.get("slowdown") is not None]
-        more = [*sharing.sentences(found, gain, resources, slowdowns), _origin(rows, found)]
+        more = [*sharing.sentences(found, gain, resources, slowdowns), origin(rows, found)]
     if gain is not None:
         more.append(_rests(rows, doubts))
     return [first, *(f"{said[0].upper()}{said[1:]}" for said in more if said)] if first else []
@@ -168,15 +168,16 @@ def _verdict(rows: Sequence[Row], found: Judgement) -> str:
     return sharing.headline(found, gain)
 
 
-UNSURE: Mapping[str, str] = {
+UNSURE: Mapping[Sure, str] = {
     "spread not known": "how far the times spread is not known",
+    "doubtful": "somebody else's work took a part of the machine",
     "faster than alone": "a job was faster than alone, so times differ from process to process by more than is known",
 }
 """Why a verdict is one that chance may have made."""
 
 
-def _origin(rows: Sequence[Row], found: Judgement) -> str:
-    """That the figures are of few processes, and where too few epochs leave unknown how far they spread."""
+def origin(rows: Sequence[Row], found: Judgement, unsure: Mapping[Sure, str] = UNSURE) -> str:
+    """That the figures are of few processes, and why chance may have made the verdict, by `unsure`."""
     logs = {str(row["source"]) for row in rows if row.get("source")} - {"measured"}
     if logs:
         return f"each time is one figure of a {listed(sorted(logs))}"
@@ -184,7 +185,7 @@ def _origin(rows: Sequence[Row], found: Judgement) -> str:
     extrapolated = any(row.get("epoch_time_source") == "extrapolated" for row in rows)
     parts = [few] if few else []
     parts += ["epoch times are extrapolated from steps"] if extrapolated else []
-    parts += [UNSURE[found.sure]] if found.sure in UNSURE else []
+    parts += [unsure[found.sure]] if found.sure in unsure else []
     return ", and ".join(parts) if len(parts) < 3 else f"{parts[0]}, {parts[1]}, and {parts[2]}"
 
 

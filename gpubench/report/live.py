@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, Self
 
+from gpubench.analysis.sharing import verdict_words
+from gpubench.analysis.slowdown import Judgement
 from gpubench.analysis.varied import Row
 from gpubench.report import words
 from gpubench.report.terminal import encodable, wrapped
@@ -252,7 +254,8 @@ def _times(rows: Sequence[Row]) -> str:
     if len(slowdowns) == len(rows):
         said += f" ({listed([words.number(value, 2) for value in slowdowns])} times alone)"
     if gain is not None:
-        verdict = rows[0].get("sharing") or "no verdict"
+        found: Judgement = rows[0].get("judgement") or Judgement()
+        verdict = verdict_words(found, gain) if found.words else "no verdict"
         said += f": {verdict}, overlap gain {words.number(gain, 2)}, from one process each"
     return said
 

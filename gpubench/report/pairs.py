@@ -127,7 +127,8 @@ def _matrices(pairs: Sequence[Group], own: Sequence[str], where: str) -> list[Ma
             cells=tuple(slowdowns),
         ),
         Matrix(
-            title=f"Their overlap gain: 1 is parallel, 0 merely concurrent{where}",
+            title="Their overlap gain: 1 is parallel, 0 merely concurrent, below 0 slower than one after the other"
+            f"{where}",
             headings=headings,
             cells=tuple(gains),
         ),

@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from gpubench.analysis.prediction import Prediction
+from gpubench.analysis.sharing import headline, verdict_words
+from gpubench.analysis.slowdown import UNSURE, Judgement, Sure, expected
 from gpubench.analysis.track_record import Judged, TrackRecord
 from gpubench.analysis.varied import Row
 from gpubench.report import layout, markdown
+from gpubench.report.groups import origin as rests_on
 from gpubench.report.words import UNKNOWN, clean, listed, many, number, signed
 
 RESOURCES = {"cpu": "the CPUs", "gpu": "GPU time"}
 """How a resource of `Prediction.limits` is called: of a GPU only the time is known in which a kernel ran."""
 MOST_UNLIKE = 3
 """Counts of GPUs and CPUs up to which each is told."""
+
+
+UNSURE_ALONE: Mapping[Sure, str] = {
+    "spread not known": "how far the times alone spread is not known",
+    "doubtful": "the times alone are doubtful",
+}
+"""Why a predicted verdict may be another one."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Remedy:
+    """What one can do where a group can't be predicted."""
+
+    what: str
+    """`to measure`."""
+    command: str
+    """To be typed as it stands."""
 
 
 def origin(
@@ -50,22 +71,29 @@ def answer(
 ) -> str:
     """The group's name, a row a job, the verdict with what speaks for it, and `notes`; ends in a newline.
 
-    `solo`: the rows of the same jobs alone, in the same order.
+    `solo`: the rows of the same jobs alone, in the same order. The verdict is no surer than they are.
     """
+    found = expected(prediction.overlap_gain, solo)
     rows = []
     for job, row, slowdown in zip(jobs, solo, prediction.slowdowns, strict=True):
         alone = row.get("epoch_time_s")
         times = (UNKNOWN, UNKNOWN) if alone is None else (number(alone, 2), number(alone * slowdown, 2))
         rows.append((clean(job), *times, number(slowdown, 2)))
     headings = ("job", "alone s", "predicted s", "times as long")
-    said = [_verdict(prediction), *_rounds(prediction)]
+    rests = rests_on(solo, found, UNSURE_ALONE) if found.words else ""
+    more = [f"{rests[0].upper()}{rests[1:]}."] if rests else []
+    said = [_verdict(prediction, found), *_rounds(prediction), *more]
     page = _page(headings, rows, [1, 2, 3], [*said, *notes], as_markdown)
     return f"{_heading(group, as_markdown)}\n\n{page}"
 
 
-def no_answer(group: str, why: str, *, as_markdown: bool = False) -> str:
-    """Why a group is not predicted; ends in a newline."""
-    return f"{_heading(group, as_markdown)}\n\n{_line(f'Not predicted: {why}.', as_markdown)}"
+def no_answer(group: str, why: str, remedy: Remedy | None = None, *, as_markdown: bool = False) -> str:
+    """Why a group is not predicted, and the command that helps, on a line of its own; ends in a newline."""
+    said = f"Not predicted: {why}.{f' {remedy.what[0].upper()}{remedy.what[1:]}:' if remedy else ''}"
+    text = f"{_heading(group, as_markdown)}\n\n{_line(said, as_markdown)}"
+    if remedy is None:
+        return text
+    return f"{text}\n{f'    {remedy.command}' if as_markdown else remedy.command}\n"
 
 
 def track(
@@ -73,18 +101,20 @@ def track(
     machine: str,
     *,
     now: TrackRecord | None = None,
+    where: str = "these results",
+    sweep: str = "gpubench sweep",
     as_markdown: bool = False,
     brief: bool = False,
 ) -> str:
     """How good predictions have been on this machine: a line on all, then a row a group; ends in a newline.
 
     `record`: as predicted before they ran; `now`: the same groups by the model of this version, told where it differs.
-    `brief`: that line alone.
+    `brief`: that line alone. `where`: in which folders they lie; `sweep`: the command that measures into them.
     """
     if not record.judged:
         return _line(
-            f"No group has been predicted and measured on {machine} so far; "
-            "`gpubench sweep` with two or more --job, or with --copies, does both.",
+            f"By the rows in {where}, no group has been predicted and measured on {machine} so far; "
+            f"`{sweep}` with two or more --job, or with --copies, does both.",
             as_markdown,
         )
     groups = _groups(record.judged)
@@ -132,15 +162,26 @@ def _line(sentence: str, as_markdown: bool) -> str:
     return f"{markdown.escape(said) if as_markdown else said}\n"
 
 
-def _verdict(prediction: Prediction) -> str:
-    gain = f"{prediction.verdict} (overlap gain {number(prediction.overlap_gain, 2)})"
-    waits = waited_for(prediction.limits)
-    if not waits:
-        return f"Predicted: {gain}; jobs would wait for nothing that they share."
+def _verdict(prediction: Prediction, found: Judgement) -> str:
+    gain = prediction.overlap_gain
+    waits = f"jobs would wait for {waited_for(prediction.limits) or 'nothing that they share'}"
+    if found.words:
+        by = "by these rows " if found.sure in UNSURE else ""
+        said = f"{headline(found, gain)}; {by}{waits}"
+    else:
+        said = f"no verdict (overlap gain {number(gain, 2)}): {found.why_not}. By these rows {waits}"
     most = (
         " It may be less: ranks keep their GPU busy while they wait for each other, too." * prediction.at_most
     )
-    return f"Predicted: {gain}; jobs would wait for {waits}.{most}"
+    return f"Predicted: {said}.{most}"
+
+
+def foretold_verdict(prediction: Prediction, solo: Sequence[Row]) -> str:
+    """The same verdict in a few words, with the gain: `perhaps parallel, overlap gain 0.98`."""
+    gain = prediction.overlap_gain
+    found = expected(gain, solo)
+    said = verdict_words(found, gain) if found.words else "no verdict"
+    return f"{said}, overlap gain {number(gain, 2)}"
 
 
 def waited_for(limits: Sequence[str]) -> str:

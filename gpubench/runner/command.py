@@ -104,12 +104,17 @@ def check_hardware(planned: Sequence[Planned], machine: environment.Machine) -> 
 
 def results_folder(out: Path | None, experiment: Experiment) -> Path:
     """--out, else a folder of the experiment's name under GPUBENCH_OUT or ./results."""
-    return out or Path(os.environ.get("GPUBENCH_OUT", "results")) / experiment.name
+    return out or results_home() / experiment.name
+
+
+def results_home() -> Path:
+    """The place where sweeps put their folders."""
+    return Path(os.environ.get("GPUBENCH_OUT", "results"))
 
 
 def all_results() -> list[Path]:
     """Every results folder in the place where sweeps put theirs. Raises UnusableError where there is none."""
-    home = Path(os.environ.get("GPUBENCH_OUT", "results"))
+    home = results_home()
     found = {p.parent for pattern in ("*/trials.csv", "*/records") for p in home.glob(pattern)}
     if not found:
         raise UnusableError(f"no results in {home}; run gpubench sweep, or name a folder")

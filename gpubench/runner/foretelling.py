@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gpubench.analysis.audit.fairness import HARMLESS
-from gpubench.analysis.repeats import codes
-from gpubench.report.prediction import waited_for
+from gpubench.analysis.doubted import codes
+from gpubench.report.prediction import foretold_verdict, waited_for
 from gpubench.report.table import row_of
 from gpubench.report.words import number
 from gpubench.runner.together import Foreseen
@@ -19,8 +19,8 @@ def foretold(foreseen: Foreseen) -> str:
     why = f"; they would wait for {waited_for(prediction.limits) or 'nothing that they share'}"
     most = "at most " if prediction.at_most else ""
     return (
-        f"predicted {most}{times} times as long as alone: {prediction.verdict}, overlap gain "
-        f"{number(prediction.overlap_gain, 2)}{why}{doubted(foreseen)}"
+        f"predicted {most}{times} times as long as alone: "
+        f"{foretold_verdict(prediction, [row_of(solo) for solo in foreseen.solos if solo])}{why}{doubted(foreseen)}"
     )
 
 

@@ -90,7 +90,7 @@ def records_of(tried: Sequence[Tried], known: Known, foreseen: Foreseen) -> list
     facts: dict[str, Any] = {}
     if len(jobs) > 1:
         facts = _compare(jobs, known, foreseen)
-    return [_record(one, known, facts, _neighbours(jobs, place), foreseen) for place, one in enumerate(jobs)]
+    return [_record(_case(jobs, place, known, foreseen), one, known, facts) for place, one in enumerate(jobs)]
 
 
 def _taken_along(cause: _Judged) -> str:
@@ -167,8 +167,9 @@ def _compare(jobs: Sequence[_Judged], known: Known, foreseen: Foreseen) -> dict[
                 result=one.result,
                 missing=one.missing,
                 joules_by_gpu=_joules(one),
+                doubts=doubts(_case(jobs, place, known, foreseen)),
             )
-            for one in jobs
+            for place, one in enumerate(jobs)
         ],
         foreseen,
         [_gpu_mib(one.tried.resolved, known.machine) for one in jobs],
@@ -235,24 +236,29 @@ def _gpu_mib(resolved: Resolved, machine: Machine) -> int | None:
     return min((machine.gpus[i].memory_mib for i in resolved.gpu_ids), default=None)
 
 
-def _record(
-    one: _Judged, known: Known, facts: Mapping[str, Any], neighbours: Neighbours, foreseen: Foreseen
-) -> Record:
+def _case(jobs: Sequence[_Judged], number: int, known: Known, foreseen: Foreseen) -> Case:
+    """What the doubts about one of these jobs rest on."""
+    one = jobs[number]
+    tried, place = one.tried, one.tried.job.place
+    reads = tried.job.variant.files != "none"
+    return Case(
+        job=tried.job,
+        resolved=tried.resolved,
+        ended=one.ended,
+        seen=one.seen,
+        result=one.result,
+        gpu_mib=_gpu_mib(tried.resolved, known.machine),
+        neighbours=_neighbours(jobs, number),
+        images=_images(tried.facts) if reads else 0,
+        skipped_images=tried.facts.skipped_images if reads else 0,
+        stale_solo=_stale(foreseen, place.number, known) if place else False,
+    )
+
+
+def _record(case: Case, one: _Judged, known: Known, facts: Mapping[str, Any]) -> Record:
     tried, ended, seen, result = one.tried, one.ended, one.seen, one.result
     job, resolved, done = tried.job, tried.resolved, tried.done
     place = job.place
-    case = Case(
-        job=job,
-        resolved=resolved,
-        ended=ended,
-        seen=seen,
-        result=result,
-        gpu_mib=_gpu_mib(resolved, known.machine),
-        neighbours=neighbours,
-        images=_images(tried.facts) if job.variant.files != "none" else 0,
-        skipped_images=tried.facts.skipped_images if job.variant.files != "none" else 0,
-        stale_solo=_stale(foreseen, place.number, known) if place else False,
-    )
     return Record(
         trial_id=job.trial_id,
         config_id=job.config_id,

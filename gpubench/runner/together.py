@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
@@ -95,6 +95,8 @@ class Ran:
     missing: dict[str, str]
     joules_by_gpu: Mapping[str, Mapping[str, float]]
     """Column of ENERGY -> GPU uuid -> joules a measured epoch, of the whole GPU."""
+    doubts: Collection[str] = ()
+    """Codes of those that need no comparison."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -125,6 +127,7 @@ def compare(
             **job.result,
             **job.resolved.columns(),
             "status": job.status,
+            "doubts": "+".join(job.doubts),
             "epoch_times_s": median_of(job.epochs, job.result.get("epoch_time_source")),
         }
         for job in jobs

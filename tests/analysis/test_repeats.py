@@ -305,6 +305,38 @@ def test_what_differs_in_place_or_company_is_no_repeat(field):
     assert [row["epoch_time_s"] for row in merge_repeats(rows)] == [1.0, 9.0]
 
 
+def on_unlike_devices(rows, host="h1", gpu="H200", cpu="EPYC"):
+    """The same jobs, the first on a GPU, the second on the CPUs of the same host."""
+    return [
+        row
+        | {
+            "host": host,
+            "gpu_name": gpu,
+            "cpu_name": cpu,
+            "device": "cuda" if row["job"][0] == "1" else "cpu",
+        }
+        for row in rows
+    ]
+
+
+def test_repeats_of_a_group_on_a_gpu_and_a_cpu_have_one_gain_and_one_verdict():
+    times = [((2.0, 3.0), (2.0, 4.0)), ((2.0, 5.0), (2.0, 8.0))]
+    merged = merge_repeats(on_unlike_devices(of_group(*times)))
+    assert [row["repeats"] for row in merged] == [2, 2]
+    assert [row["overlap_gain"] for row in merged] == pytest.approx([2 / 4 + 2 / 6 - 1] * 2)
+    assert merged[0]["judgement"] == merged[1]["judgement"]
+
+
+def test_repeats_of_such_a_group_on_hosts_of_which_one_part_is_alike_are_not_mixed():
+    """The GPUs are of one model, so the first job alone would look as if it had been repeated."""
+    one = of_group(((2.0, 3.0), (2.0, 4.0)))
+    two = [row | {"repeat": 1, "group_id": "g1", "epoch_time_s": 9.0, "slowdown": 4.5} for row in one]
+    rows = [*on_unlike_devices(one), *on_unlike_devices(two, host="h2", cpu="Xeon")]
+    assert [(row["repeats"], row["epoch_time_s"]) for row in merge_repeats(rows)] == [
+        (1, 3.0), (1, 9.0), (1, 4.0), (1, 9.0)
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("field", ["group", "group_id", "gpu_name"])
 def test_jobs_of_two_groups_make_a_gain_each(field):
     times = [((2.0, 3.0), (2.0, 4.0)), ((2.0, 5.0), (2.0, 8.0))]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench.analysis.noise import half_width
-from gpubench.analysis.slowdown import Judgement, judgement, overlap_gain, slowdown, verdict
+from gpubench.analysis.slowdown import Judgement, judgement, loss, overlap_gain, slowdown, verdict
 from gpubench.launch.epochs import median_of, timing
 
 SCATTERED = "epoch times spread by as much as they last; measure again on a quiet machine"
@@ -255,3 +255,80 @@ def test_few_processes_of_which_one_was_faster_together_leave_no_sure_word():
     often = {"repeats": 3, "epoch_times_s": [9.3] * 3}
     many = [one | often for one in (*alone, *together)]
     assert judged(many[:2], many[2:]).cell == "parallel", "how far processes differ is in the range"
+
+
+# ---- doubts ----
+
+
+@pytest.mark.parametrize("code", ["other-load", "stranger"])
+@pytest.mark.parametrize("side", [0, 1])
+def test_somebody_else_s_work_leaves_the_verdict_open(code, side):
+    """It slows every epoch down, so the range, which stays, can't tell of it."""
+    sides = [[row(10, 0.1)] * 2, [row(16, 0.1)] * 2]
+    sides[side] = [row(10 if side == 0 else 16, 0.1) | {"doubts": f"{code}+dp"}, sides[side][1]]
+    found = judged(*sides)
+    assert (found.sure, found.cell) == ("doubtful", "perhaps partly parallel")
+    assert found.gain_range is not None
+
+
+def test_doubts_that_the_range_holds_or_that_are_of_no_time_leave_the_verdict_as_it_is():
+    doubts = {"doubts": "dp+shared-gpu+short-warmup+short-window+spread"}
+    assert judged([row(10, 0.1) | doubts] * 2, [row(16, 0.1) | doubts] * 2).cell == "partly parallel"
+
+
+@pytest.mark.parametrize(("disturbed", "word"), [(1, "partly parallel"), (2, "perhaps partly parallel")])
+def test_of_three_repeats_one_beside_other_work_shows_in_their_spread(disturbed, word):
+    runs = [{"doubts": "other-load" if n < disturbed else None} for n in range(3)]
+    often = {"repeats": 3, "epoch_times_s": [16.0] * 3, "doubts": "other-load", "runs": runs}
+    still = {"repeats": 3, "epoch_times_s": [10.0] * 3}
+    assert judged([row(10, 0.0) | still] * 2, [row(16, 0.0) | often] * 2).cell == word
+
+
+def test_what_repeats_were_compared_with_may_have_run_beside_other_work():
+    """The rows alone of repeats are known by their times only; the judgement on each repeat knows their doubts."""
+    quiet, loud = Judgement(gain_range=(0.2, 0.3)), Judgement(gain_range=(0.2, 0.3), beside_others=True)
+    assert judgement(0.25, (), (), [quiet, quiet, loud]).cell == "partly parallel"
+    assert judgement(0.25, (), (), [quiet, loud, loud]).cell == "perhaps partly parallel"
+
+
+# ---- jobs that lose by running together ----
+
+
+@pytest.mark.parametrize(
+    ("gain", "ends", "told"),
+    [
+        (-0.82, (-0.9, -0.7), "yes"),
+        (-0.05, (-0.08, -0.02), "yes"),
+        (-0.05, (-0.12, 0.02), "perhaps"),
+        (-0.2, (-0.6, 0.2), "perhaps"),
+        (-1.3, (-1.4, -1.2), "yes"),
+        (-0.82, None, "perhaps"),
+        (-0.004, (-0.01, -0.001), "no"),
+        (0.0, (-0.1, 0.1), "no"),
+        (0.05, (-0.1, 0.1), "no"),
+        (1.2, (1.1, 1.3), "no"),
+    ],
+)
+def test_whether_jobs_took_longer_than_one_after_the_other(gain, ends, told):
+    found = judgement(gain, (), (), [Judgement(gain_range=ends)])
+    assert loss(found, gain) == told
+
+
+def test_where_there_is_no_verdict_nobody_lost():
+    assert loss(Judgement(why_not="noise"), -0.82) == "no"
+
+
+def test_two_epochs_tell_of_a_large_loss_and_of_no_small_one():
+    """Half the width around two times is 6.35 times their distance, by Student's t."""
+    alone = [measured(10.0, 10.2)] * 2
+    heavy = judged(alone, [measured(109.0, 111.0)] * 2)
+    assert (heavy.cell, heavy.sure, heavy.gain_range) == ("merely concurrent", "few processes", None)
+    assert loss(heavy, -0.82) == "yes"
+    near = judged(alone, [measured(21.0, 21.4)] * 2)
+    assert near.cell == "perhaps merely concurrent"
+    wild = judged(alone, [measured(90.0, 130.0)] * 2)
+    assert wild.cell == "perhaps merely concurrent"
+    once = judged([measured(10.0)] * 2, [measured(110.0)] * 2)
+    assert once.cell == "perhaps merely concurrent"
+    loud = judged(alone, [measured(109.0, 111.0) | {"doubts": "other-load"}] * 2)
+    assert (loud.cell, loss(loud, -0.82)) == ("perhaps merely concurrent", "perhaps")

@@ -90,3 +90,10 @@ def test_no_track_record_yet():
     found = track_record([row(group="g", job="a")])
     assert (found.jobs, found.groups, found.verdicts_right) == (0, 0, 0)
     assert found.median_error_pct is None
+
+
+def test_a_verdict_on_a_group_beside_other_work_decides_nothing():
+    before = [Judgement(gain_range=(0.0, 0.0), beside_others=True)]
+    found = judgement(0.0, (), (), before)
+    record = track_record([told("1", name, 2.0, 2.0, judgement=found) for name in "ab"])
+    assert (record.groups, record.undecided) == (0, 1)

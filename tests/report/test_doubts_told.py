@@ -117,3 +117,11 @@ def test_repeats_that_lie_apart_do_not_hide_how_far_epochs_of_one_of_them_do():
 
 def test_a_doubt_without_a_sentence_keeps_its_code():
     assert told(row(16, doubts="odd")) == ("Doubt odd (batch_size=16)",)
+
+
+def test_that_jobs_hinder_each_other_is_the_first_doubt():
+    texts = {"beyond-turns": "it took 3.35 times as long as alone", "other-load": used(12)}
+    found = told(row(16, doubts="beyond-turns+other-load", doubt_texts=texts), doubted(8, used(12)))
+    assert [note.split(":")[0] for note in found] == ["Doubt beyond-turns", "Doubt other-load"]
+    found = told(doubted(8, used(12)), row(16, doubts="beyond-turns+other-load", doubt_texts=texts))
+    assert [note.split(":")[0] for note in found] == ["Doubt beyond-turns", "Doubt other-load"]

@@ -154,6 +154,37 @@ def test_the_sentence_has_the_word_of_the_column(ends, why_not):
     assert note.startswith(f"g: {rows[0]['sharing'] or 'no verdict'} (overlap gain 0.25")
 
 
+@pytest.mark.parametrize(
+    ("slowdowns", "ends", "said"),
+    [
+        ((11.0, 11.0), (), "merely concurrent, and slower than one after the other (overlap gain −0.82)"),
+        (
+            (2.1, 2.1),
+            (-0.1, 0.02),
+            "merely concurrent, perhaps slower than one after the other (overlap gain −0.05",
+        ),
+        (
+            (11.0, 11.0),
+            None,
+            "perhaps merely concurrent, perhaps slower than one after the other (overlap gain −0.82)",
+        ),
+        ((2.0, 2.0), (-0.1, 0.02), "merely concurrent (overlap gain 0.00"),
+    ],
+)
+def test_the_sentence_on_jobs_that_lose_by_running_together_says_so_first(slowdowns, ends, said):
+    rows = group("g", slowdowns=slowdowns, ends=ends)
+    (answer,) = shown(rows).answers
+    assert answer.startswith(f"g: {said}")
+    assert rows[0]["sharing"] in ("merely concurrent", "perhaps merely concurrent"), "the column's words stay"
+
+
+def test_the_sentence_on_a_group_beside_other_work_says_why_its_verdict_is_open():
+    found = Judgement(words=("partly parallel",), sure="doubtful", rests="; each row is of one process only")
+    (answer,) = shown([row | {"judgement": found} for row in group("g")]).answers
+    assert answer.startswith("g: perhaps partly parallel (overlap gain 0.25)")
+    assert "Each row is of one process only, and somebody else's work took a part of the machine." in answer
+
+
 UNKNOWN = ", and how far the times spread is not known."
 
 

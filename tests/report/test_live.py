@@ -6,6 +6,7 @@ import threading
 
 from rich.console import Console
 
+from gpubench.analysis.slowdown import Judgement
 from gpubench.report.live import (
     LiveView,
     PlainView,
@@ -168,7 +169,8 @@ def test_clock():
 
 
 def jobs(*statuses, reason="no room\nmore"):
-    times = {"epoch_time_s": 2.614, "slowdown": 2.0, "overlap_gain": 0.25, "sharing": "partly parallel"}
+    found = Judgement(words=("partly parallel",), sure="few processes")
+    times = {"epoch_time_s": 2.614, "slowdown": 2.0, "overlap_gain": 0.25, "judgement": found}
     return [
         {"status": status, "job": f"{n} of {len(statuses)}"}
         | (times if status == "ok" else {"reason": reason})
@@ -185,8 +187,16 @@ def test_a_finished_group_is_one_line():
     assert group_line(1, 1, "g", bare) == "[1/1] g  ok  1.00 s"
 
 
+def test_jobs_that_lose_by_running_together_are_told_to_while_the_sweep_runs():
+    found = Judgement(words=("merely concurrent",), sure="few processes")
+    lost = [{**one, "overlap_gain": -0.82, "judgement": found} for one in jobs("ok", "ok")]
+    assert ": merely concurrent, and slower than one after the other, overlap gain −0.82" in group_line(
+        1, 1, "g", lost
+    )
+
+
 def test_where_no_verdict_is_possible_none_is_told():
-    odd = [{**one, "sharing": None, "together": {"undecidable": "why"}} for one in jobs("ok", "ok", "ok")]
+    odd = [{**one, "judgement": Judgement(why_not="why")} for one in jobs("ok", "ok", "ok")]
     assert "no verdict, overlap gain" in group_line(1, 1, "g", odd)
 
 

@@ -1,9 +1,12 @@
 """What `gpubench predict` answers."""
 
+import pytest
+
+from gpubench.analysis.doubted import OF_TIME
 from gpubench.analysis.prediction import Demand, predict
 from gpubench.analysis.slowdown import Judgement, judgement, overlap_gain
 from gpubench.analysis.track_record import track_record
-from gpubench.report.prediction import answer, no_answer, origin, track
+from gpubench.report.prediction import Remedy, answer, no_answer, origin, track
 
 # The published log's jobs on GPUs of their own: epoch time in s, CPU in per cent.
 LOG = (("32@0", 16.2, 59.0, (0,)), ("64@1", 15.4, 61.0, (1,)), ("128@2+3", 11.3, 76.6, (2, 3)))
@@ -16,8 +19,12 @@ def log():
     ])  # fmt: skip
 
 
+SURE = {"epoch_time_iqr_s": 0.0, "epochs_measured": 3}
+"""As a row tells whose epochs do not spread."""
+
+
 def asked(prediction, **options):
-    solo = [{"epoch_time_s": t} for _, t, *_ in LOG]
+    solo = [{"epoch_time_s": t, "source": "published log"} for _, t, *_ in LOG]
     return answer("three jobs", [job for job, *_ in LOG], solo, prediction, **options)
 
 
@@ -32,8 +39,9 @@ def test_the_published_log():
         "64@1     15.40      28.18     1.83\n"
         "128@2+3  11.30      25.97     2.30\n"
         "\n"
-        "Predicted: partly parallel (overlap gain 0.27); jobs would wait for the CPUs.\n"
+        "Predicted: perhaps partly parallel (overlap gain 0.27); by these rows jobs would wait for the CPUs.\n"
         "One epoch of each job that uses it takes at least 27.61 s of the CPUs.\n"
+        "Each time is one figure of a published log.\n"
         "It leaves out memory bandwidth.\n"
     )
 
@@ -44,13 +52,13 @@ def test_markdown():
         "**three jobs**\n\n| job | alone s | predicted s | times as long |\n| :--- | ---: |"
     )
     assert "| 128@2+3 | 11.30 | 25.97 | 2.30 |" in text
-    assert "\n- Predicted: partly parallel" in text
+    assert "\n- Predicted: perhaps partly parallel" in text
 
 
 def test_the_fullest_resource_comes_first_and_nothing_may_be_full():
     def two(busy, **more):
         one = Demand(epoch_time_s=4, cpu_s=8, gpu_s=busy, gpus=(1,), cpus=8, cpu_set="all")
-        return answer("two", ["16", "16"], [{"epoch_time_s": 4}, {}], predict([one, one]), **more)
+        return answer("two", ["16", "16"], [{"epoch_time_s": 4} | SURE, {}], predict([one, one]), **more)
 
     full, free = two(3.0), two(1.0)
     assert "jobs would wait for GPU time." in full
@@ -58,7 +66,7 @@ def test_the_fullest_resource_comes_first_and_nothing_may_be_full():
     assert "16    4.00       6.78     1.69\n16       –          –     1.69\n" in full, (
         "turns cost a part of the GPU"
     )
-    assert "Predicted: parallel (overlap gain 1.00); jobs would wait for nothing that they share." in free
+    assert "(overlap gain 1.00); by these rows jobs would wait for nothing that they share." in free
     assert "at least 2.00 s of" in free
 
 
@@ -125,7 +133,9 @@ def test_groups_without_a_verdict_are_told_apart():
 
 def test_without_a_measured_group_it_says_how_to_get_one():
     text = track(track_record([]), "Xeon")
-    assert text.startswith("No group has been predicted and measured on Xeon so far")
+    assert text.startswith(
+        "By the rows in these results, no group has been predicted and measured on Xeon so far"
+    )
     assert "gpubench sweep" in text
 
 
@@ -149,6 +159,55 @@ def test_a_group_without_a_prediction_says_why():
         == "32 & 64\n\nNot predicted: 32 was not measured.\n"
     )
     assert no_answer("a*b", "a|b", as_markdown=True) == "**a\\*b**\n\nNot predicted: a\\|b.\n"
+
+
+def predicted(gpu_s, *rows):
+    one = Demand(epoch_time_s=4, cpu_s=2, gpu_s=gpu_s, gpus=(0,), cpus=8, cpu_set="all")
+    rows = rows or ({}, {})
+    solo = [{"epoch_time_s": 4.0} | SURE | row for row in rows]
+    text = answer("g", ["a", "b"], solo, predict([one, one]))
+    return next(line for line in text.splitlines() if line.startswith("Predicted: ")), text
+
+
+@pytest.mark.parametrize("code", sorted(OF_TIME))
+def test_a_predicted_verdict_is_no_surer_than_the_times_it_is_made_of(code):
+    assert predicted(1.0)[0] == (
+        "Predicted: parallel (overlap gain 1.00); jobs would wait for nothing that they share."
+    )
+    line, text = predicted(1.0, {}, {"doubts": f"{code}+dp"})
+    assert line == (
+        "Predicted: perhaps parallel (overlap gain 1.00); by these rows jobs would wait for nothing that they share."
+    )
+    assert "Each row is of one process only, and the times alone are doubtful." in text
+
+
+def test_doubts_that_leave_the_times_alone_leave_the_predicted_verdict():
+    assert predicted(1.0, {"doubts": "dp+short-window+skipped-images"}, {})[0].startswith(
+        "Predicted: parallel"
+    )
+
+
+def test_a_predicted_verdict_of_few_epochs_is_a_perhaps_and_of_wild_ones_none():
+    line, text = predicted(1.0, {"epochs_measured": 2}, {})
+    assert line.startswith("Predicted: perhaps parallel")
+    assert "how far the times alone spread is not known." in text
+    line, text = predicted(1.0, {"epoch_time_iqr_s": 3.0}, {})
+    assert line == (
+        "Predicted: no verdict (overlap gain 1.00): epoch times spread by as much as they last; measure again on a "
+        "quiet machine. By these rows jobs would wait for nothing that they share."
+    )
+
+
+def test_a_prediction_that_jobs_lose_by_running_together_says_so():
+    assert "merely concurrent, and slower than one after the other (overlap gain −0.11)" in predicted(4.0)[0]
+
+
+def test_a_command_stands_alone_on_its_line():
+    """Nothing before it and nothing behind it would be copied with it."""
+    remedy = Remedy(what="to measure", command="gpubench sweep --set data='a_b*' --out 'my results'")
+    plain = no_answer("g", "32 was not measured", remedy)
+    assert plain.splitlines()[2:] == ["Not predicted: 32 was not measured. To measure:", "", remedy.command]
+    assert f"\n\n    {remedy.command}\n" in no_answer("g", "no", remedy, as_markdown=True), "a block of code"
 
 
 def test_whose_results_they_are():

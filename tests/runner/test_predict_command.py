@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ import scripted
 from warm_command import WarmCommand
 
 from gpubench import trial
-from gpubench.catalog import VARIANTS
+from gpubench.catalog import VARIANTS, BadImages
 from gpubench.environment import Machine
 from gpubench.errors import UnusableError, UsageError
 from gpubench.experiment.experiment import Options
@@ -65,7 +66,10 @@ def alone(
             "device": "cuda", "gpus": 1, "gpu_ids": [0], "input_size": 224, "num_classes": data.num_classes,
             "train_images": data.train_images, **resolved,
         },
-        result={"epoch_time_s": epoch, "cpu_s_per_epoch": cpu, "gpu_busy_s_per_epoch": busy},
+        result={
+            "epoch_time_s": epoch, "epoch_time_iqr_s": 0.0, "epochs_measured": 3, "cpu_s_per_epoch": cpu,
+            "gpu_busy_s_per_epoch": busy,
+        },
         environment={"cpu_name": "CPU", "gpu_name": "NVIDIA H200", "gpu_count": 2, "cpu_count": CPUS, "mps": "off"},
         **{"machine_key": GPU, "data": data.as_dict(), "started_at": "2026-11-20 09:00:00", **facts},
     )  # fmt: skip
@@ -108,8 +112,8 @@ class Asked:
         self._capsys = capsys
 
     def __call__(self, *folders: Path, experiment: Path | None = None, markdown: bool = False, pairs: bool = False,
-                 jobs: Sequence[str] = (), **fields: str) -> str:  # fmt: skip
-        options = Options(fields=fields, jobs=tuple(jobs), pairs=pairs)
+                 jobs: Sequence[str] = (), bad_images: str | None = None, **fields: str) -> str:  # fmt: skip
+        options = Options(fields=fields, jobs=tuple(jobs), pairs=pairs, bad_images=bad_images)
         code = predict_command.predict(list(folders), options, experiment=experiment, markdown=markdown)
         out, err = self._capsys.readouterr()
         assert (code, err) == (0, "")
@@ -125,6 +129,11 @@ def asked(capsys: pytest.CaptureFixture[str]) -> Asked:
 def far(monkeypatch: pytest.MonkeyPatch) -> None:
     """This machine is the one that has measured."""
     monkeypatch.setattr(predict_command.environment, "machine", lambda _: FAR)
+
+
+def answers(text: str) -> str:
+    """Without the last line, which names the folders."""
+    return text.partition("\nBy the rows in ")[0]
 
 
 TWO = ("batch_size=16,workers=4", "batch_size=32,workers=4")
@@ -149,9 +158,10 @@ def test_two_jobs_on_one_gpu(tmp_path: Path, asked: Asked) -> None:
         "\n"
         "Predicted: partly parallel (overlap gain 0.18); jobs would wait for GPU time.\n"
         "One epoch of each job that uses it takes at least 6.00 s of GPU 0, and 2.00 s of the CPUs.\n"
+        "Each row is of one process only.\n"
         "\n"
-        f"No group has been predicted and measured on {GPU} so far; `gpubench sweep` with two or more --job, or with "
-        "--copies, does both.\n"
+        f"By the rows in {place}, no group has been predicted and measured on {GPU} so far; "
+        f"`gpubench sweep --out {place}` with two or more --job, or with --copies, does both.\n"
     )
 
 
@@ -173,7 +183,7 @@ def test_rows_lie_in_several_folders_or_wherever_sweeps_put_them(
     (tmp_path / "empty" / "records").mkdir(parents=True)
     named = asked(one, two, tmp_path / "empty", jobs=TWO)
     monkeypatch.setenv("GPUBENCH_OUT", str(tmp_path))
-    assert asked(jobs=TWO) == named
+    assert answers(asked(jobs=TWO)) == answers(named)
     with pytest.raises(UnusableError, match=r"32 .*was not measured alone"):
         asked(one, jobs=TWO)
 
@@ -209,15 +219,16 @@ def test_an_allowance_of_other_cpus_is_no_repeat(tmp_path: Path, asked: Asked) -
     fewer = alone(16, epoch=8.0, resolved={"cpus": 4}, started_at="2026-11-21 09:00:00")
     ask = {"batch_size": "16", "copies": "2", "workers": "4"}
     own, others = folder(tmp_path / "a", alone(16)), folder(tmp_path / "b", fewer)
-    assert asked(own, others, **ask) == asked(own, **ask)
+    assert answers(asked(own, others, **ask)) == answers(asked(own, **ask))
     assert "all jobs: would have 8 CPUs, had 4 alone.\n" in asked(others, **ask)
 
 
 @pytest.mark.usefixtures("far")
 def test_doubtful_rows_make_doubtful_answers(tmp_path: Path, asked: Asked) -> None:
     place = folder(tmp_path, alone(16, doubts={"other-load": "Busy.", "short-epochs": "Short."}), alone(32))
-    said = "mobilenet_v2 crop-resize 16: row alone has doubts (other-load, short-epochs).\n"
-    assert said in asked(place, jobs=TWO)
+    text = asked(place, jobs=TWO)
+    assert "mobilenet_v2 crop-resize 16: row alone has doubts (other-load, short-epochs).\n" in text
+    assert "Predicted: perhaps partly parallel (overlap gain 0.18); by these rows jobs would wait for" in text
 
 
 # ---------------------------------------------------------------- no answer
@@ -251,8 +262,9 @@ def test_what_is_missing_can_be_typed_as_it_stands(tmp_path: Path, asked: Asked)
     jobs = ["batch_size=16,workers=4", "model=resnet34,batch_size=32,cudnn_benchmark=true,gpu_ids=0+1,cpus=4"]
     with pytest.raises(UnusableError) as raised:
         asked(folder(tmp_path, alone(16)), jobs=jobs)
-    order = str(raised.value).partition("to measure: gpubench sweep ")[2]
+    order, _, out = str(raised.value).partition("to measure: gpubench sweep ")[2].partition(" --out ")
     assert "\n" not in str(raised.value)
+    assert out == str(tmp_path)
     fields = dict(word.split("=") for word in order.split() if word != "--set")
     experiment = command.read_experiment(None, Options(fields=fields), has_gpu=True)
     (unit,) = expand(experiment, device="cuda", sources=Disk(), cpus=CPUS).units
@@ -301,6 +313,74 @@ def test_rows_of_the_cpu_answer_for_jobs_on_the_cpu(tmp_path: Path, asked: Asked
         asked(place, jobs=mixed)
 
 
+@pytest.mark.usefixtures("far")
+def test_what_is_measured_by_the_advised_command_is_found_by_the_same_question(
+    tmp_path: Path, asked: Asked
+) -> None:
+    """The command is whole, the last thing in its line, and writes where predict looks."""
+    place = folder(tmp_path / "my results", alone(16))
+    with pytest.raises(UnusableError) as raised:
+        asked(place, jobs=["batch_size=16", "batch_size=32", "batch_size=64"], pairs=True, workers="4")
+    assert (
+        f"by the rows in {place}, mobilenet_v2 crop-resize 32 was not measured alone on {GPU} (2 groups"
+        in str(raised.value)
+    )
+    order = str(raised.value).partition("; to measure: ")[2]
+    assert shlex.split(order)[-2:] == ["--out", str(place)]
+    assert order.endswith(f" --out '{place}'")
+
+
+@pytest.mark.usefixtures("far")
+def test_of_several_folders_the_first_with_rows_of_this_machine_is_for_more(
+    tmp_path: Path, asked: Asked
+) -> None:
+    other = folder(tmp_path / "other", alone(32, machine_key="Titan, 12196 MiB"))
+    own = folder(tmp_path / "own", alone(16))
+    with pytest.raises(UnusableError, match=rf"by the rows in {other} and {own}, .* --out {own}$"):
+        asked(other, own, jobs=TWO)
+
+
+@pytest.mark.usefixtures("far")
+def test_what_lies_where_sweeps_put_it_needs_no_folder(
+    tmp_path: Path, asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder(tmp_path / "one", alone(16))
+    monkeypatch.setenv("GPUBENCH_OUT", str(tmp_path))
+    with pytest.raises(UnusableError, match=rf"by the rows in {tmp_path}, .* --set workers=4$"):
+        asked(jobs=TWO)
+
+
+def test_what_another_machine_lacks_is_to_be_measured_there(tmp_path: Path, asked: Asked) -> None:
+    with pytest.raises(UnusableError, match="; to measure, on such a machine: gpubench sweep "):
+        asked(folder(tmp_path, alone(16)), jobs=TWO)
+
+
+@pytest.mark.usefixtures("far")
+def test_where_nothing_ended_ok_the_command_measures_into_the_same_folder(
+    tmp_path: Path, asked: Asked
+) -> None:
+    place = folder(tmp_path, alone(16))
+    with pytest.raises(
+        UnusableError, match=rf"; to measure some: gpubench sweep --out {place} --device cpu$"
+    ):
+        asked(place, jobs=[f"{job},device=cpu" for job in TWO])
+
+
+@pytest.mark.usefixtures("far")
+def test_a_file_s_own_variant_is_measured_by_the_file_with_the_same_options(
+    tmp_path: Path, asked: Asked
+) -> None:
+    (tmp_path / "file.toml").write_text(
+        'name = "own"\n[variants.crop-resize]\ncpu = ["RandomHorizontalFlip"]\n'
+    )
+    place = folder(tmp_path / "one", alone(16))
+    with pytest.raises(UnusableError) as raised:
+        asked(place, experiment=tmp_path / "file.toml", jobs=TWO, width="0.5", bad_images="skip")
+    order = str(raised.value).partition("; to measure: ")[2]
+    said = f"gpubench sweep {tmp_path / 'file.toml'} --set width=0.5 --job {TWO[0]} --job {TWO[1]} --bad-images skip"
+    assert order == f"{said} --out {place}"
+
+
 # ---------------------------------------------------------------- several groups
 
 FILE = """
@@ -331,7 +411,10 @@ def test_every_group_of_a_file_is_answered_where_it_can(tmp_path: Path, asked: A
         "small (precision=fp32)", "large (precision=fp32)", "small (precision=bf16)", "large (precision=bf16)"
     ]  # fmt: skip
     assert text.count("Predicted: partly parallel") == 2
-    assert text.count("Not predicted: mobilenet_v2 crop-resize 64 was not measured alone on ") == 2
+    assert text.count(", mobilenet_v2 crop-resize 64 was not measured alone on ") == 2
+    orders = [line for line in text.splitlines() if line.startswith("gpubench sweep ")]
+    assert len(orders) == 2
+    assert all(line.endswith(f" --out {place}") for line in orders)
     with pytest.raises(
         UnusableError, match=r"small can't be predicted: .* \(3 groups more can't be predicted either\)"
     ):
@@ -376,6 +459,63 @@ def test_images_that_lie_elsewhere(tmp_path: Path, asked: Asked, monkeypatch: py
         asked(place, jobs=TWO, data="data/bees")
 
 
+@pytest.fixture
+def damaged(tmp_path: Path, colours: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with one image that can't be decoded."""
+    monkeypatch.setenv("GPUBENCH_DATA", str(tmp_path / "home"))
+    root = tmp_path / "images"
+    shutil.copytree(colours, root)
+    bad = root / "train/class0/0000.png"
+    bad.write_bytes(bad.read_bytes()[:-100])
+    return root
+
+
+def of_images(root: Path, policy: BadImages) -> list[Record]:
+    """Trials alone on the images of this folder that are used under a policy."""
+    facts = Disk(policy).data(str(root)).as_dict()
+    return [
+        record.model_copy(update={
+            "trial": {**record.trial, "data": str(root)}, "data": facts, "config_id": f"c{n}", "trial_id": f"t{n:012}",
+            "resolved": {**record.resolved, "train_images": facts["train_images"], "num_classes": facts["num_classes"]},
+        })
+        for n, record in enumerate((alone(16), alone(32)))
+    ]  # fmt: skip
+
+
+@pytest.mark.usefixtures("far")
+def test_rows_that_left_images_out_answer_for_those_images_and_for_no_others(
+    tmp_path: Path, asked: Asked, damaged: Path
+) -> None:
+    place = folder(tmp_path / "one", *of_images(damaged, "skip"))
+    assert "Predicted: partly parallel" in asked(place, jobs=TWO, data=str(damaged), bad_images="skip")
+    with pytest.raises(UnusableError, match=r"were left out \(--bad-images skip\)"):
+        asked(place, jobs=TWO, data=str(damaged))
+    all_of_them = folder(tmp_path / "two", *of_images(damaged, "fail"))
+    with pytest.raises(UnusableError, match=r"other images of that name.* --bad-images skip --out \S+two$"):
+        asked(all_of_them, jobs=TWO, data=str(damaged), bad_images="skip")
+
+
+@pytest.mark.usefixtures("far")
+def test_a_file_that_skips_bad_images_asks_about_what_is_left(
+    tmp_path: Path, asked: Asked, damaged: Path
+) -> None:
+    (tmp_path / "file.toml").write_text('name = "own"\n[run]\nbad_images = "skip"\n')
+    place = folder(tmp_path / "one", *of_images(damaged, "skip"))
+    text = asked(place, experiment=tmp_path / "file.toml", jobs=TWO, data=str(damaged))
+    assert "Predicted: partly parallel" in text
+
+
+@pytest.mark.usefixtures("far")
+def test_images_that_are_gone_are_not_taken_for_those_that_were_left(
+    tmp_path: Path, asked: Asked, damaged: Path
+) -> None:
+    place = folder(tmp_path / "one", *of_images(damaged, "skip"))
+    shutil.rmtree(damaged)
+    assert "Predicted: partly parallel" in asked(place, jobs=TWO, data=str(damaged), bad_images="skip")
+    with pytest.raises(UsageError, match="does not exist"):
+        asked(place, jobs=TWO, data=str(damaged))
+
+
 @pytest.mark.usefixtures("far")
 def test_a_model_whose_file_is_gone(tmp_path: Path, asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -392,7 +532,9 @@ def test_a_variant_of_another_meaning_is_another_one(tmp_path: Path, asked: Aske
         'name = "own"\n[fixed]\nworkers = 4\n[[group]]\njobs = [{batch_size = 16}, {batch_size = 32}]\n'
         '[variants.crop-resize]\ncpu = ["RandomHorizontalFlip"]\n'
     )
-    with pytest.raises(UnusableError, match=r"another variant of that name.* sweep \S+file\.toml$"):
+    with pytest.raises(
+        UnusableError, match=r"another variant of that name.* sweep \S+file\.toml --out \S+one$"
+    ):
         asked(folder(tmp_path / "one", alone(16), alone(32)), experiment=tmp_path / "file.toml")
 
 
@@ -530,7 +672,7 @@ def test_groups_are_named_by_their_table_and_with_it_where_another_calls_one_the
 
 
 def test_without_any_group_it_says_how_to_get_one(tmp_path: Path, asked: Asked) -> None:
-    assert "No group has been predicted and measured" in asked(folder(tmp_path, alone(16)))
+    assert "no group has been predicted and measured" in asked(folder(tmp_path, alone(16)))
 
 
 # ---------------------------------------------------------------- the command

@@ -107,7 +107,9 @@ def test_what_a_row_leaves_unsaid_is_no_other_count() -> None:
 
 
 def test_failed_trials_alone_say_nothing_of_a_machine() -> None:
-    with pytest.raises(UnusableError, match="no trial in these results ended ok; gpubench sweep"):
+    with pytest.raises(
+        UnusableError, match="no trial in these results ended ok; to measure some: gpubench sweep"
+    ):
         stored_of([[record(1, GPU, "oom"), record(2, GPU, "failed")]], scripted.computer())
     with pytest.raises(UnusableError, match="ended ok with device cpu"):
         stored_of([[record(1, GPU)]], scripted.computer(), "cpu")

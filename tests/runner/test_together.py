@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -139,6 +140,20 @@ def test_the_stored_word_is_that_of_the_range() -> None:
     between = "between merely concurrent and partly parallel"
     assert words == ["partly parallel", between, "perhaps partly parallel"]
     assert both(0.6, 2).facts["gain_range"] is None, "two epochs have no spread"
+
+
+@pytest.mark.parametrize("side", ["alone", "together"])
+def test_the_stored_word_is_a_perhaps_where_somebody_else_worked_meanwhile(side: str) -> None:
+    """As it is read back: the line of the sweep, its tables and the record agree."""
+    figures = {"epoch_time_iqr_s": 0.0, "epochs_measured": 3}
+    alone, jobs = [solo(2.0, **figures)] * 2, [ran(3.2, **figures)] * 2
+    if side == "alone":
+        alone[1] = alone[1].model_copy(update={"doubts": {"other-load": "Busy."}})
+    else:
+        jobs[1] = dataclasses.replace(jobs[1], doubts=["dp", "other-load"])
+    found = compared(jobs, alone)
+    assert {mine["sharing"] for mine in found.result} == {"perhaps partly parallel"}
+    assert found.facts["gain_range"] == (0.25, 0.25)
 
 
 @pytest.mark.parametrize("side", ["alone", "together"])

@@ -17,7 +17,7 @@ from gpubench.analysis.audit.facts import (
     of,
     once,
 )
-from gpubench.analysis.repeats import codes
+from gpubench.analysis.doubted import codes
 from gpubench.analysis.scaling import devices, unlike_costs
 from gpubench.analysis.varied import CANDIDATES, Row, inferred, known, machine, values
 

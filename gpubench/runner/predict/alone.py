@@ -110,11 +110,19 @@ def _apart(row: Row, job: Job, wanted: Row, fingerprint: str) -> list[str]:
     fields = [field for field in LIKE if row.get(field) not in (None, wanted[field])]
     found = []
     if _is_of_other_images(row, job, fingerprint):
-        found.append(f"data={row['data']}" if row["data"] != job.trial.data else "other images of that name")
+        same = row["data"] == job.trial.data
+        found.append(_other_images(row) if same else f"data={row['data']}")
         fields = [field for field in fields if field != "train_images"]  # comes with them
     if "variant" not in fields and _is_of_another_variant(row, job):
         found.append("another variant of that name")
     return found + [f"{field}={row[field]}" for field in fields]
+
+
+def _other_images(row: Row) -> str:
+    """How images differ that are called the same."""
+    if row["facts"].get("skipped_images"):
+        return "fewer images: those that can't be decoded were left out (--bad-images skip)"
+    return "other images of that name"
 
 
 def _differences(row: Row, job: Job, wanted: Row) -> list[str]:

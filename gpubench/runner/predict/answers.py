@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from gpubench import result, trial
 from gpubench.catalog import VARIANTS
+from gpubench.datasets.pool import Progress
 from gpubench.environment import Machine
 from gpubench.errors import UnusableError, UsageError
 from gpubench.experiment.experiment import Experiment, Options
@@ -28,23 +30,43 @@ NO_JOBS = "there are no jobs to predict; give --job once for each, or --copies 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Home:
+    """Where the rows were looked for."""
+
+    where: str
+    """The folders, in words."""
+    out: Path | None
+    """The folder into which a sweep measures what is lacking; None: that into which it measures unasked."""
+
+    def sweep(self, *words: str) -> str:
+        """A command whose rows will be found here, as one types it."""
+        out = () if self.out is None else ("--out", str(self.out))
+        return shlex.join(["gpubench", "sweep", *words, *out])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class _NoAnswer:
     """A group that can't be answered, and why."""
 
     why: str
+    remedy: report.Remedy | None = None
 
 
 class Answers:
     """What the rows of one machine say of the groups of one experiment."""
 
-    def __init__(self, stored: Stored, path: Path | None, options: Options, *, markdown: bool) -> None:
+    def __init__(
+        self, stored: Stored, path: Path | None, options: Options, home: Home, *, markdown: bool
+    ) -> None:
         self._stored = stored
         self._path = path
+        self._options = options
+        self._home = home
         self._markdown = markdown
         self._rows = alone_rows(stored.records)
-        self._sources = Remembered(stored.records)
         on_gpus = stored.device == "cuda"
         self._experiment = command.read_experiment(path, options, has_gpu=on_gpus)
+        self._sources = Remembered(stored.records, self._experiment.bad_images, _trying)
         self._plain = command.read_experiment(None, Options(), has_gpu=on_gpus)
         self._oom = out_of_memory(stored.records)
 
@@ -64,9 +86,11 @@ class Answers:
         if len(failed) == len(found):
             more = f" ({many(len(found) - 1, 'group')} more can't be predicted either)" * (len(found) > 1)
             others = f"; results of {listed(self._stored.others)} are left out" * bool(self._stored.others)
-            raise UnusableError(f"{groups[0].group} can't be predicted: {failed[0].why}{more}{others}")
+            remedy = failed[0].remedy
+            order = f"; {remedy.what}: {remedy.command}" if remedy else ""  # last, so that it can be copied
+            raise UnusableError(f"{groups[0].group} can't be predicted: {failed[0].why}{more}{others}{order}")
         texts = [
-            report.no_answer(self._title(unit), one.why, as_markdown=self._markdown)
+            report.no_answer(self._title(unit), one.why, one.remedy, as_markdown=self._markdown)
             if isinstance(one, _NoAnswer)
             else one
             for unit, one in zip(groups, found, strict=True)
@@ -92,7 +116,7 @@ class Answers:
         ]
         alone = [one for one in found if isinstance(one, Alone)]
         if len(alone) < len(found):
-            return _NoAnswer(why=self._lacking(unit, found))
+            return self._lacking(unit, found)
         return self._told(unit, resolved, alone)
 
     def _machine(self, unit: Unit) -> Machine | None:
@@ -135,17 +159,35 @@ class Answers:
         said = ", ".join(f"{field}={result.cell(trials[0][field])}" for field in same)
         return f"{unit.group} ({said})" if said else unit.group
 
-    def _lacking(self, unit: Unit, found: Sequence[Alone | str]) -> str:
-        """Which jobs were not measured alone, and what measures them."""
+    def _lacking(self, unit: Unit, found: Sequence[Alone | str]) -> _NoAnswer:
+        """Which jobs have no row alone, and what measures them."""
         lacking: dict[str, None] = {}
         orders: dict[str, None] = {}
         for job, name, one in zip(unit.jobs, names(unit.jobs), found, strict=True):
             if isinstance(one, str):
                 lacking[f"{name} ({one})" if one else name] = None
-                orders[_order(job, self._plain, self._path)] = None
+                orders[self._order(job)] = None
+        where = "" if self._stored.here else ", on such a machine"
         was = "was" if len(lacking) == 1 else "were"
         absent = f"{listed(list(lacking))} {was} not measured alone on {self._stored.key}"
-        return f"{absent}; to measure: {' && '.join(orders)}"
+        return _NoAnswer(
+            why=f"by the rows in {self._home.where}, {absent}",
+            remedy=report.Remedy(what=f"to measure{where}", command=" && ".join(orders)),
+        )
+
+    def _order(self, job: Job) -> str:
+        """The command that measures a job alone."""
+        policy = ("--bad-images", "skip") if self._experiment.bad_images == "skip" else ()
+        if self._path is not None and job.variant != VARIANTS.get(job.trial.variant):
+            return self._home.sweep(str(self._path), *_as_asked(self._options))
+        return self._home.sweep(*_as_fields(job, self._plain), *policy)
+
+
+def _trying(root: Path) -> AbstractContextManager[Progress]:
+    """Shows how far somebody is who tries all images of a folder."""
+    from gpubench.report.bar import bar  # takes long to import, and is seldom wanted
+
+    return bar(f"trying all images of {root}")
 
 
 def _who(those: Collection[str], called: Collection[str]) -> str:
@@ -153,19 +195,25 @@ def _who(those: Collection[str], called: Collection[str]) -> str:
     return "all jobs" if len(called) > 1 and set(those) == set(called) else listed(list(those))
 
 
-def _order(job: Job, plain: Experiment, path: Path | None) -> str:
-    """The command that measures a job alone. `plain`: what a sweep does that is asked for nothing."""
-    if path is not None and job.variant != VARIANTS.get(job.trial.variant):
-        return shlex.join(["gpubench", "sweep", str(path)])
+def _as_asked(options: Options) -> list[str]:
+    """The options that were given beside an experiment's file."""
+    fields = [word for name, value in options.fields.items() for word in ("--set", f"{name}={value}")]
+    jobs = [word for text in options.jobs for word in ("--job", text)]
+    policy = [] if options.bad_images is None else ["--bad-images", options.bad_images]
+    return [*fields, *jobs, *["--pairs"] * options.pairs, *policy]
+
+
+def _as_fields(job: Job, plain: Experiment) -> list[str]:
+    """A job alone as options of a sweep. `plain`: what a sweep does that is asked for nothing."""
     assert job.place is not None, "a job that runs beside others"
     own = vars(job.place.solo.trial)
-    always = dict.fromkeys(("model", "batch_size"))
+    always = dict.fromkeys(("model", "batch_size", "device"))  # what is left to a sweep may be another
     usual = {**vars(trial.make({})), **plain.fixed, **always, "epochs": own["epochs"]}
     fields = {name: value for name, value in own.items() if value != usual[name]}
     if own["gpu_ids"] or not own["gpus"]:
         fields.pop("gpus", None)  # others tell it, too
     words = [f"{name}={_typed(value)}" for name, value in fields.items()]
-    return shlex.join(["gpubench", "sweep", *(part for word in words for part in ("--set", word))])
+    return [part for word in words for part in ("--set", word)]
 
 
 def _typed(value: Any) -> str:

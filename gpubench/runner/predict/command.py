@@ -14,6 +14,7 @@ from rich.console import Console
 from gpubench import environment
 from gpubench.analysis.stored_groups import judged
 from gpubench.analysis.track_record import TrackRecord, track_record
+from gpubench.environment import Machine
 from gpubench.errors import UnusableError, UsageError
 from gpubench.experiment.experiment import Options, job_option
 from gpubench.monitor.nvml import open_nvml
@@ -21,10 +22,10 @@ from gpubench.report import prediction as report
 from gpubench.report.groups import gathered
 from gpubench.report.table import row_of
 from gpubench.report.terminal import encodable
-from gpubench.report.words import many
+from gpubench.report.words import listed, many
 from gpubench.result import Record
 from gpubench.runner import command, together
-from gpubench.runner.predict.answers import NO_JOBS, Answers
+from gpubench.runner.predict.answers import NO_JOBS, Answers, Home
 from gpubench.runner.predict.stored import Counts, Stored, stored_of
 from gpubench.store import Results
 
@@ -44,7 +45,9 @@ def predict(
     if not asks and options.fields:
         raise UsageError(NO_JOBS)
     here = environment.machine(open_nvml())
-    stored = stored_of(_records(folders), here, _device(options) if asks else None)
+    records = _records(folders)
+    home = _home(folders, records, here)
+    stored = stored_of(records, here, _device(options) if asks else None, home.sweep())
     origin = report.origin(
         stored.key,
         _told(stored.counts),
@@ -53,9 +56,17 @@ def predict(
         is_here=stored.here is not None,
         as_markdown=markdown,
     )
-    answers = Answers(stored, experiment, options, markdown=markdown).texts() if asks else []
+    answers = Answers(stored, experiment, options, home, markdown=markdown).texts() if asks else []
     record, now = _track(stored)
-    track = report.track(record, stored.key, now=now, as_markdown=markdown, brief=asks)
+    track = report.track(
+        record,
+        stored.key,
+        now=now,
+        where=home.where,
+        sweep=home.sweep(),
+        as_markdown=markdown,
+        brief=asks,
+    )
     parts = [origin, *answers, track] if asks else [track, origin]
     sys.stdout.write(encodable("\n".join(parts), Console().encoding))
     return 0
@@ -69,6 +80,19 @@ def _records(folders: Sequence[Path]) -> list[list[Record]]:
         if not folder.is_dir():
             raise UnusableError(f"{folder} is not a results folder")
     return [Results(folder).records(command.complain) for folder in folders or command.all_results()]
+
+
+def _home(folders: Sequence[Path], records: Sequence[Sequence[Record]], here: Machine) -> Home:
+    """Where rows are looked for. Of several folders the first with rows of this machine is for more of them."""
+    if not folders:
+        return Home(where=f"{command.results_home()}", out=None)
+    keys = {environment.machine_key(here, kind) for kind in (["cuda", "cpu"] if here.gpus else ["cpu"])}
+    mine = [
+        folder
+        for folder, found in zip(folders, records, strict=True)
+        if any(record.machine_key in keys for record in found)
+    ]
+    return Home(where=listed([str(folder) for folder in folders]), out=(mine or folders)[0])
 
 
 def _device(options: Options) -> str | None:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from gpubench import environment
+from gpubench import catalog, environment
 from gpubench.datasets.facts import DataFacts
 from gpubench.environment import Gpu, Machine
 from gpubench.errors import GpubenchError, UnusableError, UsageError
 from gpubench.result import Record
-from gpubench.runner.sources import Disk
+from gpubench.runner.sources import Disk, Shown
 from gpubench.store import counting
 
 
@@ -94,11 +95,17 @@ class Stored:
         return max(self.records, key=lambda record: (_counts(record).gpus, record.started_at))
 
 
-def stored_of(folders: Iterable[Sequence[Record]], here: Machine, device: str | None = None) -> Stored:
+def stored_of(
+    folders: Iterable[Sequence[Record]],
+    here: Machine,
+    device: str | None = None,
+    sweep: str = "gpubench sweep",
+) -> Stored:
     """The results of this machine; where it has none, of the machine that has most, published logs last.
 
     `folders`: the records of each. `device`: where jobs must run on a GPU or on a CPU. Results on a machine's CPU stay
-    with those on its GPUs. Raises UnusableError where nothing ended ok.
+    with those on its GPUs. `sweep`: the command that measures into these folders. Raises UnusableError where nothing
+    ended ok.
     """
     found = {
         (record.trial_id, record.attempt, record.started_at, record.machine_key): record
@@ -109,8 +116,8 @@ def stored_of(folders: Iterable[Sequence[Record]], here: Machine, device: str | 
     measured = [record for record in usable if record.source == "measured"]
     count = Counter(record.machine_key for record in measured or usable)
     if not count:
-        where = "" if device is None else f" with device {device}"
-        raise UnusableError(f"no trial in these results ended ok{where}; gpubench sweep measures some")
+        where, more = ("", "") if device is None else (f" with device {device}", f" --device {device}")
+        raise UnusableError(f"no trial in these results ended ok{where}; to measure some: {sweep}{more}")
     kinds = ["cuda", "cpu"] if here.gpus else ["cpu"]
     own = [environment.machine_key(here, kind) for kind in kinds]
     key = next((one for one in own if one in count), count.most_common(1)[0][0])
@@ -138,19 +145,40 @@ def _counts(record: Record) -> Counts:
 
 
 class Remembered(Disk):
-    """Looks on the disk; of images and model files that do not lie there, the results tell."""
+    """Looks on the disk; of images and model files that do not lie there, the results tell.
 
-    def __init__(self, records: Iterable[Record]) -> None:
-        super().__init__()
+    `policy`: under `fail` rows from which images were left out tell of other images than those that are asked about.
+    """
+
+    def __init__(
+        self,
+        records: Iterable[Record],
+        policy: catalog.BadImages = "fail",
+        shown: Shown = lambda _: nullcontext(),
+    ) -> None:
+        super().__init__(policy, shown)
         self._records = list(records)
+        self._all_images = policy == "fail"
 
     def data(self, name: str) -> DataFacts:
         try:
             return super().data(name)
         except GpubenchError:
             # Those that have read the images know most of them.
-            told = [r for r in self._records if r.trial.get("data") == name and r.data.get("fingerprint")]
-            told.sort(key=lambda record: (record.data["fingerprint"] != "none", record.started_at))
+            told = [
+                r
+                for r in self._records
+                if r.trial.get("data") == name
+                and r.data.get("fingerprint")
+                and not (self._all_images and r.data.get("skipped_images"))
+            ]
+            told.sort(
+                key=lambda record: (
+                    record.data["fingerprint"] != "none",
+                    bool(record.data.get("skipped_images")),
+                    record.started_at,
+                )
+            )
             if not told:
                 raise
             self.known_data[name] = _facts(name, told[-1])
