@@ -482,7 +482,7 @@ def test_one_that_dies_takes_the_others_along_and_the_whole_group_is_run_again(
 
 def test_a_job_that_hangs_is_named_and_the_others_were_skipped(desk: Desk) -> None:
     summary = desk.sweep(*TWO, by=in_a_group(scripted.hangs, 32), timeout="0.3s")
-    assert counts(summary) == {"ran": 3, "failed": 1}
+    assert counts(summary) == {"ran": 3, "timed_out": 1}
     one, other = desk.jobs()
     assert (other.status, other.reason) == ("timeout", "did not end within 0.3 s")
     assert (one.status, one.reason) == ("skipped", "job 2 of 2 timed out: did not end within 0.3 s")
@@ -730,7 +730,7 @@ def test_a_job_that_aborts_after_its_result_is_not_to_blame(desk: Desk) -> None:
     def choose(spec: Spec) -> scripted.Script:
         return scripted.trains if spec["jobs"] == 1 else aborts if spec["batch_size"] == 16 else hangs
 
-    assert counts(desk.sweep(*TWO, by=Scripted(choose), timeout="2")) == {"ran": 3, "failed": 1}
+    assert counts(desk.sweep(*TWO, by=Scripted(choose), timeout="2")) == {"ran": 3, "timed_out": 1}
     one, other = desk.jobs()
     assert (one.status, other.status) == ("skipped", "timeout")
 

@@ -264,7 +264,7 @@ def test_a_trial_that_dies_leaves_a_row_and_the_sweep_goes_on(
 
 def test_a_deadline(desk: Desk) -> None:
     launcher = Scripted(lambda spec: scripted.hangs if spec["batch_size"] == 16 else scripted.trains)
-    assert counts(desk.sweep(launcher, batch_size="16,32", timeout="0.2s")) == {"ran": 2, "failed": 1}
+    assert counts(desk.sweep(launcher, batch_size="16,32", timeout="0.2s")) == {"ran": 2, "timed_out": 1}
     assert desk.statuses() == {16: "timeout", 32: "ok"}
     assert desk.table().loc[16, "reason"] == "did not end within 0.2 s"
     record = next(r for r in desk.records() if r.status == "timeout")
