@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
-from gpubench.monitor.nvml import ComputeMode, Device, History, Kind, Memory, Nvml, NvmlError, Utilisation
+from gpubench.monitor.nvml import Device, History, Kind, NvmlError
+from gpubench.monitor.nvml_calls import CALLS, Call, Memory, Utilisation
+
+T = TypeVar("T")
 
 KINDS: dict[str, Kind] = {"GPU is lost": "lost", "GPU requires restart": "lost", "Unknown Error": "unclear"}
 """What the driver says -> what that means for the GPU; of anything else nothing."""
@@ -30,7 +33,20 @@ def gpu(index: int, *, name: str = "NVIDIA H200", memory_mib: int = 143771) -> D
 
 def calls_of_the_seam() -> set[str]:
     """Every call of `Nvml`, so that a test that goes through them all can't forget a new one."""
-    return {name for name, thing in vars(Nvml).items() if callable(thing) and not name.startswith("_")}
+    return {*CALLS, "history"}
+
+
+def running(
+    gpu_pct: Mapping[str, float], memory_pct: Mapping[str, float] | None = None
+) -> dict[str, Utilisation]:
+    """Answers to UTILISATION."""
+    told = memory_pct or {}
+    return {u: Utilisation(gpu_pct=pct, memory_pct=told.get(u, 0.0)) for u, pct in gpu_pct.items()}
+
+
+def in_use(mib: Mapping[str, float]) -> dict[str, Memory]:
+    """Answers to MEMORY."""
+    return {uuid: Memory(used_mib=used, reserved_mib=600.0) for uuid, used in mib.items()}
 
 
 @dataclass
@@ -38,73 +54,31 @@ class FakeNvml:
     devices: Sequence[Device] = (gpu(0), gpu(1))
     driver: str | None = "580.1"
     power_source: str = "NVML field 186, instant"
-    util: dict[str, float] = field(default_factory=dict)
-    mem_util: dict[str, float] = field(default_factory=dict)
-    used: dict[str, float] = field(default_factory=dict)
-    power: dict[str, float] = field(default_factory=dict)
-    procs: dict[str, list[tuple[int, float | None]]] = field(default_factory=dict)
-    graphics: dict[str, list[tuple[int, float | None]]] = field(default_factory=dict)
-    energy: dict[str, float] = field(default_factory=dict)
-    clock: dict[str, float] = field(default_factory=dict)
-    throttled: dict[str, int] = field(default_factory=dict)
+    answers: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Call -> uuid -> answer. What is not told is as on a GPU on which nothing runs."""
     buffers: dict[tuple[str, str], list[tuple[float, float]]] = field(default_factory=dict)
     """(uuid, what) -> (seconds since 1970, value), oldest first."""
-    modes: dict[str, ComputeMode] = field(default_factory=dict)
     unreadable: dict[int, str] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
     """Names of calls that fail."""
     error: str = "Not Supported"
     """What a failing call says."""
 
-    def utilisation(self, uuid: str) -> Utilisation:
-        self._fail("utilisation")
-        return Utilisation(gpu_pct=self.util.get(uuid, 0.0), memory_pct=self.mem_util.get(uuid, 0.0))
+    def ask(self, call: Call[T], uuid: str) -> T:
+        self.fail(call.name, uuid)
+        answer: T = self.answer(call.name, uuid)
+        return answer
 
-    def memory(self, uuid: str) -> Memory:
-        self._fail("memory")
-        return Memory(used_mib=self.used.get(uuid, 0.0), reserved_mib=600.0)
-
-    def processes(self, uuid: str) -> list[tuple[int, float | None]]:
-        self._fail("processes")
-        return list(self.procs.get(uuid, []))
-
-    def power_w(self, uuid: str) -> float:
-        self._fail("power")
-        return self.power.get(uuid, 0.0)
-
-    def desktop(self, uuid: str) -> list[tuple[int, float | None]]:
-        self._fail("desktop")
-        return list(self.graphics.get(uuid, []))
-
-    def energy_j(self, uuid: str) -> float:
-        self._fail("energy")
-        return self.energy.get(uuid, 0.0)
-
-    def sm_clock_mhz(self, uuid: str) -> float:
-        self._fail("clock")
-        return self.clock.get(uuid, 1980.0)
-
-    def max_sm_clock_mhz(self, uuid: str) -> float:  # noqa: ARG002
-        self._fail("max clock")
-        return 1980.0
-
-    def temperature_c(self, uuid: str) -> float:  # noqa: ARG002
-        self._fail("temperature")
-        return 40.0
-
-    def throttle_mask(self, uuid: str) -> int:
-        self._fail("throttle")
-        return self.throttled.get(uuid, 0)
-
-    def compute_mode(self, uuid: str) -> ComputeMode:
-        self._fail("compute mode")
-        return self.modes.get(uuid, "shared")
+    def answer(self, name: str, uuid: str) -> Any:
+        """Of a call that does not fail; for those below to know better."""
+        return self.answers.get(name, {}).get(uuid, CALLS[name].idle)
 
     def history(self, uuid: str, what: History, after_s: float) -> list[tuple[float, float]]:
-        self._fail("history")
+        self.fail("history", uuid)
         return [(t, value) for t, value in self.buffers.get((uuid, what), []) if t > after_s]
 
-    def _fail(self, call: str) -> None:
+    def fail(self, call: str, uuid: str) -> None:  # noqa: ARG002
+        """Raises NvmlError where the call fails; for those below to know better."""
         if call in self.broken:
             raise refused(call, self.error)
 
@@ -117,12 +91,12 @@ class Counted:
         self.made: Counter[str] = Counter()
 
     def __getattr__(self, name: str) -> Any:
-        thing = getattr(self.inner, name)
-        if name not in calls_of_the_seam():
-            return thing
+        return getattr(self.inner, name)
 
-        def call(*args: Any) -> Any:
-            self.made[name] += 1
-            return thing(*args)
+    def ask(self, call: Call[T], uuid: str) -> T:
+        self.made[call.name] += 1
+        return self.inner.ask(call, uuid)
 
-        return call
+    def history(self, uuid: str, what: History, after_s: float) -> list[tuple[float, float]]:
+        self.made["history"] += 1
+        return self.inner.history(uuid, what, after_s)

@@ -8,14 +8,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from gpubench.environment import Gpu, Machine
 from gpubench.launch.client import never
 from gpubench.monitor.memory_kills import memory_kills
 from gpubench.monitor.nvml import NoNvml
+from gpubench.monitor.nvml_calls import PROCESSES, Call
 from gpubench.stacks import Stack
 
+T = TypeVar("T")
 Spec = dict[str, Any]
 Event = dict[str, Any]
 Script = Callable[[Spec], Iterator[Event]]
@@ -287,5 +289,5 @@ class Driver(NoNvml):
     reason: str = "not asked in this test"
     mib: Mapping[int, float] = field(default_factory=dict)
 
-    def processes(self, uuid: str) -> list[tuple[int, float | None]]:  # noqa: ARG002
-        return list(self.mib.items())
+    def ask(self, call: Call[T], uuid: str) -> T:
+        return cast("T", list(self.mib.items())) if call is PROCESSES else NoNvml.ask(self, call, uuid)

@@ -9,7 +9,7 @@ from statistics import fmean
 
 from gpubench.monitor import metrics
 from gpubench.monitor.missing import Unmeasured
-from gpubench.monitor.nvml import THROTTLE_REASONS
+from gpubench.monitor.nvml_calls import THROTTLE_REASONS
 from gpubench.monitor.samples import Series
 from gpubench.monitor.watched import Figure, Watched, Window
 
@@ -170,7 +170,7 @@ def _growth(watched: Watched) -> Figure:
     grown: list[float] = []
     samples = gaps = 0
     for gpu in watched.gpus:
-        used = watched.samples.series(metrics.DEVICE_MEMORY, gpu)
+        used = watched.samples.series(metrics.DEVICE_MEMORY.name, gpu)
         training = used.between(0, watched.trained_until)
         if gpu not in watched.baseline_mib or not training:
             raise Unmeasured(f"{why}; device memory: {used.reason or 'not read before the trial'}")

@@ -10,6 +10,7 @@ from statistics import fmean
 from gpubench.monitor import host
 from gpubench.monitor.missing import Unmeasured
 from gpubench.monitor.nvml import Nvml
+from gpubench.monitor.nvml_calls import DESKTOP, POWER, PROCESSES, UTILISATION, Call, Listed
 from gpubench.monitor.pacing import Clock, Schedule
 
 PERIOD_S = 0.1
@@ -79,12 +80,12 @@ def look_around(
         schedule.due(clock())
         for uuid in uuids:
             try:
-                watts[uuid].append(nvml.power_w(uuid))
+                watts[uuid].append(nvml.ask(POWER, uuid))
             except Unmeasured as reason:
                 missing[uuid]["power_w"] = str(reason)
                 failed[uuid] += 1
             try:
-                polls[uuid].append(nvml.utilisation(uuid).gpu_pct)
+                polls[uuid].append(nvml.ask(UTILISATION, uuid).gpu_pct)
             except Unmeasured as reason:
                 missing[uuid]["util_pct"] = str(reason)
         spent = clock() - began
@@ -130,8 +131,8 @@ def _look(
     return Look(
         power_w=power,
         util_pct=util,
-        compute=_processes("compute", nvml.processes, uuid, missing),
-        desktop=_processes("desktop", nvml.desktop, uuid, missing),
+        compute=_processes("compute", nvml, PROCESSES, uuid, missing),
+        desktop=_processes("desktop", nvml, DESKTOP, uuid, missing),
         readings=(len(watts), failed),
         missing=missing,
     )
@@ -149,13 +150,10 @@ def _utilisation(nvml: Nvml, uuid: str, polls: Sequence[float], since: float) ->
 
 
 def _processes(
-    what: str,
-    ask: Callable[[str], list[tuple[int, float | None]]],
-    uuid: str,
-    missing: dict[str, str],
+    what: str, nvml: Nvml, call: Call[Listed], uuid: str, missing: dict[str, str]
 ) -> tuple[Process, ...] | None:
     try:
-        return tuple(Process(pid=pid, name=host.name_of(pid), mib=mib) for pid, mib in ask(uuid))
+        return tuple(Process(pid=pid, name=host.name_of(pid), mib=mib) for pid, mib in nvml.ask(call, uuid))
     except Unmeasured as reason:
         missing[what] = str(reason)
         return None

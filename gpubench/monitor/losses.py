@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from gpubench.monitor.nvml import Nvml, NvmlError
+from gpubench.monitor.nvml_calls import MEMORY, TEMPERATURE, UTILISATION, Call
 
 _LOST = ("GPU is lost", "GPU requires restart", "Unknown Error")
 """What the driver says of such a GPU when NVML is opened. One that others may use alone is no loss."""
+
+
+_ASKED: tuple[Call[Any], ...] = (MEMORY, UTILISATION, TEMPERATURE)
 
 
 def loss(nvml: Nvml, uuid: str) -> str | None:
@@ -14,11 +20,10 @@ def loss(nvml: Nvml, uuid: str) -> str | None:
     One answer that names the loss is enough. `Unknown Error` is how some drivers put it, and some put a passing
     trouble: it counts only where the GPU answers nothing else.
     """
-    asked = (nvml.memory, nvml.utilisation, nvml.temperature_c)
     unclear: list[str] = []
-    for ask in asked:
+    for call in _ASKED:
         try:
-            ask(uuid)
+            nvml.ask(call, uuid)
         except NvmlError as error:
             # The text begins with the call, and which one it was tells nothing here.
             said = str(error).partition(": ")[2] or str(error)
@@ -26,7 +31,7 @@ def loss(nvml: Nvml, uuid: str) -> str | None:
                 return said
             if error.kind == "unclear":
                 unclear.append(said)
-    return unclear[0] if len(unclear) == len(asked) else None
+    return unclear[0] if len(unclear) == len(_ASKED) else None
 
 
 def lost_before(nvml: Nvml) -> dict[int, str]:

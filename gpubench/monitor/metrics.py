@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import Any
 
-from gpubench.monitor.nvml import THROTTLE_REASONS, History, Nvml
+from gpubench.monitor import nvml_calls
+from gpubench.monitor.nvml import History, Nvml
+from gpubench.monitor.nvml_calls import THROTTLE_REASONS, Call
 
 RATES_S = 0.1
 """Period of what costs microseconds: utilisation, power, device memory, clocks."""
@@ -33,33 +36,33 @@ class GpuMetric:
 
     name: str
     """Unit included; the `metric` of the samples file."""
-    read: Callable[[Nvml, str], float]
-    """From NVML and the GPU's uuid. Raises NvmlError."""
+    call: Call[Any]
+    value: Callable[[Any], float] = float
+    """Of the answer."""
+
+    def read(self, nvml: Nvml, uuid: str) -> float:
+        """Of this GPU, now. Raises NvmlError."""
+        return self.value(nvml.ask(self.call, uuid))
 
 
-DEVICE_MEMORY = "gpu_device_mem_mib"
+DEVICE_MEMORY = GpuMetric("gpu_device_mem_mib", nvml_calls.MEMORY, lambda memory: memory.used_mib)
+"""In use on the GPU, whoever uses it."""
 POWER = "power_w"
 SM_CLOCK = "sm_clock_mhz"
 THROTTLE = "throttle_mask"
 TEMPERATURE = "temperature_c"
 
-
-def device_memory(nvml: Nvml, uuid: str) -> float:
-    """MiB in use on the GPU, whoever uses them."""
-    return nvml.memory(uuid).used_mib
-
-
 RATES: tuple[GpuMetric, ...] = (
-    GpuMetric("gpu_util_pct", lambda nvml, uuid: nvml.utilisation(uuid).gpu_pct),
-    GpuMetric("gpu_mem_util_pct", lambda nvml, uuid: nvml.utilisation(uuid).memory_pct),
-    GpuMetric(DEVICE_MEMORY, device_memory),
-    GpuMetric(POWER, lambda nvml, uuid: nvml.power_w(uuid)),
-    GpuMetric(SM_CLOCK, lambda nvml, uuid: nvml.sm_clock_mhz(uuid)),
-    GpuMetric(THROTTLE, lambda nvml, uuid: nvml.throttle_mask(uuid)),
+    GpuMetric("gpu_util_pct", nvml_calls.UTILISATION, lambda found: found.gpu_pct),
+    GpuMetric("gpu_mem_util_pct", nvml_calls.UTILISATION, lambda found: found.memory_pct),
+    DEVICE_MEMORY,
+    GpuMetric(POWER, nvml_calls.POWER),
+    GpuMetric(SM_CLOCK, nvml_calls.SM_CLOCK),
+    GpuMetric(THROTTLE, nvml_calls.THROTTLE),
 )
 """Every RATES_S."""
 
-TOTALS: tuple[GpuMetric, ...] = (GpuMetric(TEMPERATURE, lambda nvml, uuid: nvml.temperature_c(uuid)),)
+TOTALS: tuple[GpuMetric, ...] = (GpuMetric(TEMPERATURE, nvml_calls.TEMPERATURE),)
 """Every TOTALS_S."""
 
 # Every TOTALS_S and at the edges of windows.

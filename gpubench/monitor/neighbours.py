@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 from gpubench.monitor import host
 from gpubench.monitor.missing import Unmeasured
 from gpubench.monitor.nvml import Nvml
+from gpubench.monitor.nvml_calls import DESKTOP, Listed
 
 MPS_SERVER = "nvidia-cuda-mps"
 """CUDA's Multi-Process Service, as the kernel cuts its name: it holds memory for its clients, the trial among them."""
-
-Listed = Mapping[str, Sequence[tuple[int, float | None]]]
-"""uuid -> pid and MiB, as the driver lists them; None: it does not say how much."""
 
 
 class Neighbours:
@@ -28,7 +26,7 @@ class Neighbours:
         self._ours_seen = False
         self.desktops: list[str] = []
 
-    def before(self, uuid: str, processes: Sequence[tuple[int, float | None]]) -> None:
+    def before(self, uuid: str, processes: Listed) -> None:
         """Compute processes on a GPU before the trial starts."""
         for pid, mib in processes:
             if host.name_of(pid) != MPS_SERVER:
@@ -37,7 +35,7 @@ class Neighbours:
     def draws(self, nvml: Nvml, uuid: str) -> None:
         """Looks for graphics processes on a GPU."""
         try:
-            found = nvml.desktop(uuid)
+            found = nvml.ask(DESKTOP, uuid)
         except Unmeasured:  # many GPUs can draw nothing: no figure rests on this
             return
         self.desktops += [_sentence(pid, mib, self._gpus[uuid]) for pid, mib in found]
@@ -46,8 +44,8 @@ class Neighbours:
         """These are no strangers, whenever the driver listed them first."""
         self._ours.update(ours)
 
-    def meanwhile(self, listed: Listed, ours: Collection[int]) -> None:
-        """What the driver lists while the trial runs, whose own and friends' processes are `ours`."""
+    def meanwhile(self, listed: Mapping[str, Listed], ours: Collection[int]) -> None:
+        """What the driver lists by uuid while the trial runs, whose own and friends' processes are `ours`."""
         self.know(ours)
         for uuid, processes in listed.items():
             for pid, mib in processes:

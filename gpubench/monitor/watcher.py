@@ -28,6 +28,7 @@ from gpubench.monitor.host_figures import tree_cpu_s
 from gpubench.monitor.missing import Unmeasured
 from gpubench.monitor.neighbours import Neighbours
 from gpubench.monitor.nvml import NoNvml, Nvml
+from gpubench.monitor.nvml_calls import ENERGY, MAX_SM_CLOCK, MEMORY, PROCESSES
 from gpubench.monitor.pacing import Clock, Schedule, Sparing
 from gpubench.monitor.samples import HOST, SAMPLE_HEADER, Samples
 from gpubench.monitor.shared_nvml import afresh
@@ -125,11 +126,11 @@ class Watcher:
         """Device memory and processes before the trial starts: what is not the trial's."""
         for uuid, gpu in self._gpus.items():
             try:
-                self._baseline_mib[gpu] = self._nvml.memory(uuid).used_mib
+                self._baseline_mib[gpu] = self._nvml.ask(MEMORY, uuid).used_mib
             except Unmeasured as reason:
-                self._samples.gap(metrics.DEVICE_MEMORY, str(reason), gpu)
+                self._samples.gap(metrics.DEVICE_MEMORY.name, str(reason), gpu)
             try:
-                self._neighbours.before(uuid, self._nvml.processes(uuid))
+                self._neighbours.before(uuid, self._nvml.ask(PROCESSES, uuid))
             except Unmeasured as reason:
                 self._samples.gap(metrics.PROCESS_MEMORY, str(reason), gpu)
             self._neighbours.draws(self._nvml, uuid)
@@ -186,7 +187,7 @@ class Watcher:
         exact = afresh(self._nvml)
         self._process_memory(exact)
         for uuid, gpu in self._gpus.items():
-            self._read(metrics.DEVICE_MEMORY, gpu, metrics.device_memory, exact, uuid)
+            self._read(metrics.DEVICE_MEMORY.name, gpu, metrics.DEVICE_MEMORY.read, exact, uuid)
         self._trained_until = self._clock()
         self.after()  # the teardown may last longer than a buffer is deep
         self._read(metrics.TREE_MEMORY, HOST, self._tree_memory)
@@ -280,7 +281,7 @@ class Watcher:
     def _energy(self) -> None:
         began = self._clock()
         for uuid, gpu in self._gpus.items():
-            self._read(metrics.ENERGY, gpu, self._nvml.energy_j, uuid)
+            self._read(metrics.ENERGY, gpu, self._nvml.ask, ENERGY, uuid)
         self._sparing_energy.done(began, self._clock())
 
     def _cpu_source(self) -> str:
@@ -296,7 +297,7 @@ class Watcher:
 
     def _max_clock(self) -> float | None:
         try:
-            return min((self._nvml.max_sm_clock_mhz(uuid) for uuid in self._gpus), default=None)
+            return min((self._nvml.ask(MAX_SM_CLOCK, uuid) for uuid in self._gpus), default=None)
         except Unmeasured:  # it serves a doubt alone
             return None
 
@@ -325,7 +326,7 @@ class Watcher:
             # Before the driver is asked: who comes between the two has no memory yet.
             tree = self._living()
             pids = set(tree.known() if known else tree.pids())
-            listed = {uuid: nvml.processes(uuid) for uuid in self._gpus}
+            listed = {uuid: nvml.ask(PROCESSES, uuid) for uuid in self._gpus}
         except Unmeasured as reason:
             self._no_process_memory(str(reason), self._samples.gap)
             return None
@@ -365,7 +366,9 @@ class Watcher:
             return max(own)
         if self._shared:
             return None  # what grew may be another job's
-        used = {gpu: self._samples.series(metrics.DEVICE_MEMORY, gpu).values for gpu in self._baseline_mib}
+        used = {
+            gpu: self._samples.series(metrics.DEVICE_MEMORY.name, gpu).values for gpu in self._baseline_mib
+        }
         return max((u[-1] - self._baseline_mib[gpu] for gpu, u in used.items() if u), default=None)
 
     def _cpu_now(self) -> float | None:

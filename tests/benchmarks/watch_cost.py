@@ -35,6 +35,7 @@ from gpubench.launch.channel import Channel, pair
 from gpubench.monitor import host
 from gpubench.monitor.missing import Unmeasured
 from gpubench.monitor.nvml import Nvml, open_nvml
+from gpubench.monitor.nvml_calls import CALLS
 from gpubench.monitor.watcher import Watcher
 
 MOST_PCT = 0.5
@@ -183,11 +184,7 @@ def costs(nvml: Nvml, uuids: list[str], leader: int, cpu_ids: tuple[int, ...]) -
     }
     if uuids:
         one = uuids[0]
-        simple = (
-            "utilisation", "memory", "power_w", "sm_clock_mhz", "throttle_mask", "temperature_c",
-            "processes", "energy_j",
-        )  # fmt: skip
-        reads |= {name: lambda name=name: getattr(nvml, name)(one) for name in simple}
+        reads |= {call.name: lambda call=call: nvml.ask(call, one) for call in CALLS.values() if call.keeps}
         reads["history of utilisation, 10 s"] = lambda: nvml.history(one, "gpu_util_pct", time.time() - 10)
         reads["history of power, 1.5 s"] = lambda: nvml.history(one, "power_w", time.time() - 1.5)
     told = {}

@@ -14,6 +14,7 @@ from family import Onlooker, left, nobody_left
 
 from gpubench import environment
 from gpubench.monitor.nvml import open_nvml
+from gpubench.monitor.nvml_calls import MEMORY, PROCESSES
 from gpubench.result import Record
 from gpubench.store import Results
 
@@ -105,14 +106,14 @@ def gpus_are_given_back(server: Any) -> Any:
     server.wait_ready()
     nvml = open_nvml()
     uuids = [device.uuid for device in nvml.devices]
-    before = {uuid: nvml.memory(uuid).used_mib for uuid in uuids}
+    before = {uuid: nvml.ask(MEMORY, uuid).used_mib for uuid in uuids}
     seen: list[Any] = []
     yield seen.extend
     assert nobody_left(server)
     assert left(seen, within=1) == []
 
     def held() -> dict[str, float]:
-        now = {uuid: nvml.memory(uuid).used_mib - before[uuid] for uuid in uuids}
+        now = {uuid: nvml.ask(MEMORY, uuid).used_mib - before[uuid] for uuid in uuids}
         return {uuid: mib for uuid, mib in now.items() if mib > CONTEXT_MIB / 2}
 
     deadline = time.monotonic() + 5  # the driver's account may come a moment late
@@ -120,7 +121,7 @@ def gpus_are_given_back(server: Any) -> Any:
         time.sleep(0.05)
     assert held() == {}
     pids = {process.pid for process in seen}
-    assert not [pid for uuid in uuids for pid, _ in nvml.processes(uuid) if pid in pids]
+    assert not [pid for uuid in uuids for pid, _ in nvml.ask(PROCESSES, uuid) if pid in pids]
 
 
 ENDLESS = {"model": MODELS + "slow_step", "epochs": 500}

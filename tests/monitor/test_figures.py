@@ -107,8 +107,8 @@ def test_memory_is_the_peak_of_the_fullest_gpu_over_the_whole_trial() -> None:
 def test_without_process_memory_the_device_s_growth_stands_in() -> None:
     samples = Samples()
     samples.note(metrics.PROCESS_MEMORY, "none of the trial's processes", "0")
-    fill(samples, metrics.DEVICE_MEMORY, lambda t: 700 if t < 9 else 4700, "0")
-    fill(samples, metrics.DEVICE_MEMORY, lambda t: 700 if t < 9 else 5700, "1")
+    fill(samples, metrics.DEVICE_MEMORY.name, lambda t: 700 if t < 9 else 4700, "0")
+    fill(samples, metrics.DEVICE_MEMORY.name, lambda t: 700 if t < 9 else 5700, "1")
     got = figures(watched(samples))
     assert (got.result["gpu_mem_mib"], got.result["gpu_mem_source"]) == (5000, "nvml-device-delta")
     assert "none of the trial's processes" in got.provenance["gpu_mem_mib"]["source"]
@@ -117,7 +117,7 @@ def test_without_process_memory_the_device_s_growth_stands_in() -> None:
 def test_device_memory_that_did_not_grow_is_no_zero() -> None:
     samples = Samples()
     for device in ("0", "1"):
-        fill(samples, metrics.DEVICE_MEMORY, always(600), device)
+        fill(samples, metrics.DEVICE_MEMORY.name, always(600), device)
     got = figures(watched(samples))
     assert got.result["gpu_mem_mib"] is None
     assert got.result["gpu_mem_source"] is None

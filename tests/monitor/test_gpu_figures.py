@@ -104,7 +104,7 @@ def test_what_the_allocator_held_between_two_polls_is_added() -> None:
 def test_it_is_added_to_the_device_s_growth_too() -> None:
     samples = Samples()
     for t, mib in ((9, 700.0), (22, 5000.0)):
-        samples.add(t, metrics.DEVICE_MEMORY, mib, "0")
+        samples.add(t, metrics.DEVICE_MEMORY.name, mib, "0")
     seen = replace(watched(samples), baseline_mib={"0": 100.0}, passed_mib={"0": 900.0})
     got = figures(seen).result
     assert (got["gpu_mem_mib"], got["gpu_mem_source"]) == (5800, "nvml-device-delta")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 from fake_nvml import FakeNvml, gpu
 
 from gpubench.monitor.idle import LIMIT_S, PERIOD_S, Look, look_around
 from gpubench.monitor.nvml import History, NvmlError
+from gpubench.monitor.nvml_calls import Utilisation
 
 UUID = gpu(0).uuid
 WALL_AHEAD = 1_700_000_000.0
@@ -25,13 +27,12 @@ class Moving(FakeNvml):
     polled: Callable[[float], float] = lambda _: 0.0
     asked_after: list[float] = field(default_factory=list)
 
-    def power_w(self, uuid: str) -> float:
-        self.power[uuid] = self.watts(self.now)
-        return super().power_w(uuid)
-
-    def utilisation(self, uuid: str):  # type: ignore[no-untyped-def]
-        self.util[uuid] = self.polled(self.now)
-        return super().utilisation(uuid)
+    def answer(self, name: str, uuid: str) -> Any:
+        if name == "power_w":
+            return self.watts(self.now)
+        if name == "utilisation":
+            return Utilisation(gpu_pct=self.polled(self.now), memory_pct=0.0)
+        return super().answer(name, uuid)
 
     def history(self, uuid: str, what: History, after_s: float) -> list[tuple[float, float]]:
         self.asked_after.append(after_s)
@@ -95,7 +96,12 @@ def test_without_a_buffer_the_later_polls_count(broken: set[str]) -> None:
 
 
 def test_processes_are_named() -> None:
-    nvml = Moving(procs={UUID: [(os.getpid(), 614.0), (2**22 + 5, None)]}, graphics={UUID: [(1, 8.0)]})
+    nvml = Moving(
+        answers={
+            "processes": {UUID: [(os.getpid(), 614.0), (2**22 + 5, None)]},
+            "desktop": {UUID: [(1, 8.0)]},
+        }
+    )
     found = look(nvml)
     assert found.compute is not None
     assert found.desktop is not None
@@ -107,7 +113,7 @@ def test_processes_are_named() -> None:
 
 @pytest.mark.parametrize(
     ("broken", "field_name"),
-    [("power", "power_w"), ("utilisation", "util_pct"), ("processes", "compute"), ("desktop", "desktop")],
+    [("power_w", "power_w"), ("utilisation", "util_pct"), ("processes", "compute"), ("desktop", "desktop")],
 )
 def test_what_fails_is_none_with_its_reason(broken: str, field_name: str) -> None:
     found = look(Moving(broken={broken}))

@@ -10,8 +10,9 @@ import pynvml
 import pytest
 from fake_nvml import calls_of_the_seam, refused
 
-from gpubench.monitor import nvml as seam
-from gpubench.monitor.nvml import MIB, NoNvml, Nvml, NvmlError, PynvmlNvml, open_nvml
+from gpubench.monitor import nvml_calls
+from gpubench.monitor.nvml import NoNvml, Nvml, NvmlError, PynvmlNvml, open_nvml
+from gpubench.monitor.nvml_calls import MIB
 
 
 def _raise(code: int) -> Any:
@@ -48,7 +49,9 @@ def library(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
         "nvmlDeviceGetName": lambda _: b"NVIDIA H200",
         "nvmlDeviceGetPciInfo": lambda handle: SimpleNamespace(busId=f"0000:{handle}"),
         "nvmlDeviceGetMemoryInfo": lambda _, version=None: SimpleNamespace(
-            total=143771 * MIB, used=(1000 if version else 1615) * MIB, reserved=615 * MIB
+            total=143771 * MIB,
+            used=(1000 if version else 1615) * MIB,
+            reserved=615 * MIB,
         ),
         "nvmlDeviceGetMaxMigDeviceCount": _raise(pynvml.NVML_ERROR_NOT_SUPPORTED),
         "nvmlDeviceGetUtilizationRates": lambda _: SimpleNamespace(gpu=97, memory=41),
@@ -80,36 +83,45 @@ def test_healthy_gpus_are_listed_and_read() -> None:
         (1, "GPU-1", "NVIDIA H200", 143771),
     ]
     assert nvml.driver == "580.1"
-    assert nvml.utilisation("GPU-1").gpu_pct == 97
-    assert nvml.memory("GPU-1").used_mib == 1000, "the driver's own reserve is not in use"
-    assert nvml.processes("GPU-0") == [(7, 614.0), (8, None)]
-    assert nvml.desktop("GPU-0") == [(9, 8.0)]
-    assert nvml.power_w("GPU-0") == 431.25
+    assert nvml.ask(nvml_calls.UTILISATION, "GPU-1").gpu_pct == 97
+    assert nvml.ask(nvml_calls.MEMORY, "GPU-1").used_mib == 1000, "the driver's own reserve is not in use"
+    assert nvml.ask(nvml_calls.PROCESSES, "GPU-0") == [(7, 614.0), (8, None)]
+    assert nvml.ask(nvml_calls.DESKTOP, "GPU-0") == [(9, 8.0)]
+    assert nvml.ask(nvml_calls.POWER, "GPU-0") == 431.25
     assert "instant" in nvml.power_source
-    assert nvml.energy_j("GPU-0") == 98_765.432
-    assert (nvml.sm_clock_mhz("GPU-0"), nvml.max_sm_clock_mhz("GPU-0")) == (1755, 1980)
-    assert nvml.temperature_c("GPU-0") == 61
-    assert nvml.throttle_mask("GPU-0") == seam.THROTTLE_REASONS["power cap"] | seam.THROTTLE_REASONS["heat"]
-    assert nvml.compute_mode("GPU-0") == "exclusive"
+    assert nvml.ask(nvml_calls.ENERGY, "GPU-0") == 98_765.432
+    assert (nvml.ask(nvml_calls.SM_CLOCK, "GPU-0"), nvml.ask(nvml_calls.MAX_SM_CLOCK, "GPU-0")) == (
+        1755,
+        1980,
+    )
+    assert nvml.ask(nvml_calls.TEMPERATURE, "GPU-0") == 61
+    assert (
+        nvml.ask(nvml_calls.THROTTLE, "GPU-0")
+        == nvml_calls.THROTTLE_REASONS["power cap"] | nvml_calls.THROTTLE_REASONS["heat"]
+    )
+    assert nvml.ask(nvml_calls.COMPUTE_MODE, "GPU-0") == "exclusive"
     assert nvml.history("GPU-0", "power_w", 0) == [(1000.0, 431.25), (1000.2, 431.25)], "in order, in watts"
     assert nvml.history("GPU-0", "gpu_util_pct", 1000.1) == [(1000.2, 97.0)], "only what is new"
 
 
 READS: dict[str, tuple[tuple[str, ...], Callable[[Nvml], Any]]] = {
-    "utilisation": (("nvmlDeviceGetUtilizationRates",), lambda n: n.utilisation("GPU-0")),
-    "memory": (("nvmlDeviceGetMemoryInfo",), lambda n: n.memory("GPU-0")),
-    "processes": (("nvmlDeviceGetComputeRunningProcesses",), lambda n: n.processes("GPU-0")),
-    "desktop": (("nvmlDeviceGetGraphicsRunningProcesses",), lambda n: n.desktop("GPU-0")),
-    "power_w": (("nvmlDeviceGetFieldValues", "nvmlDeviceGetPowerUsage"), lambda n: n.power_w("GPU-0")),
-    "energy_j": (("nvmlDeviceGetTotalEnergyConsumption",), lambda n: n.energy_j("GPU-0")),
-    "sm_clock_mhz": (("nvmlDeviceGetClockInfo",), lambda n: n.sm_clock_mhz("GPU-0")),
-    "max_sm_clock_mhz": (("nvmlDeviceGetMaxClockInfo",), lambda n: n.max_sm_clock_mhz("GPU-0")),
-    "temperature_c": (("nvmlDeviceGetTemperature",), lambda n: n.temperature_c("GPU-0")),
+    "utilisation": (("nvmlDeviceGetUtilizationRates",), lambda n: n.ask(nvml_calls.UTILISATION, "GPU-0")),
+    "memory": (("nvmlDeviceGetMemoryInfo",), lambda n: n.ask(nvml_calls.MEMORY, "GPU-0")),
+    "processes": (("nvmlDeviceGetComputeRunningProcesses",), lambda n: n.ask(nvml_calls.PROCESSES, "GPU-0")),
+    "desktop": (("nvmlDeviceGetGraphicsRunningProcesses",), lambda n: n.ask(nvml_calls.DESKTOP, "GPU-0")),
+    "power_w": (
+        ("nvmlDeviceGetFieldValues", "nvmlDeviceGetPowerUsage"),
+        lambda n: n.ask(nvml_calls.POWER, "GPU-0"),
+    ),
+    "energy_j": (("nvmlDeviceGetTotalEnergyConsumption",), lambda n: n.ask(nvml_calls.ENERGY, "GPU-0")),
+    "sm_clock_mhz": (("nvmlDeviceGetClockInfo",), lambda n: n.ask(nvml_calls.SM_CLOCK, "GPU-0")),
+    "max_sm_clock_mhz": (("nvmlDeviceGetMaxClockInfo",), lambda n: n.ask(nvml_calls.MAX_SM_CLOCK, "GPU-0")),
+    "temperature_c": (("nvmlDeviceGetTemperature",), lambda n: n.ask(nvml_calls.TEMPERATURE, "GPU-0")),
     "throttle_mask": (
         ("nvmlDeviceGetCurrentClocksThrottleReasons",),
-        lambda n: n.throttle_mask("GPU-0"),
+        lambda n: n.ask(nvml_calls.THROTTLE, "GPU-0"),
     ),
-    "compute_mode": (("nvmlDeviceGetComputeMode",), lambda n: n.compute_mode("GPU-0")),
+    "compute_mode": (("nvmlDeviceGetComputeMode",), lambda n: n.ask(nvml_calls.COMPUTE_MODE, "GPU-0")),
     "history": (("nvmlDeviceGetSamples",), lambda n: n.history("GPU-0", "power_w", 0)),
 }
 """Call of the seam -> the driver's functions that it asks, one after the other, and how to make it."""
@@ -162,7 +174,7 @@ def test_without_instant_power_the_older_call_answers(library: pytest.MonkeyPatc
     for refuses in (_raise(ERRORS[error]), lambda _, __: [field_of(0, ERRORS[error])]):
         library.setattr(pynvml, "nvmlDeviceGetFieldValues", refuses)
         nvml = PynvmlNvml()
-        assert nvml.power_w("GPU-0") == 412.5, "a field that was not filled is no 0 W"
+        assert nvml.ask(nvml_calls.POWER, "GPU-0") == 412.5, "a field that was not filled is no 0 W"
         if error in ("NOT_SUPPORTED", "FUNCTION_NOT_FOUND"):
             assert "mean of 1 s" in nvml.power_source
 
@@ -190,7 +202,7 @@ def test_an_old_driver_without_the_second_memory_call(library: pytest.MonkeyPatc
         return SimpleNamespace(total=16 * MIB, used=9 * MIB)
 
     library.setattr(pynvml, "nvmlDeviceGetMemoryInfo", v1_only)
-    memory = PynvmlNvml().memory("GPU-0")
+    memory = PynvmlNvml().ask(nvml_calls.MEMORY, "GPU-0")
     assert (memory.used_mib, memory.reserved_mib) == (9, None)
 
 

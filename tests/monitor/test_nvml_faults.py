@@ -19,14 +19,15 @@ from typing import Any
 import pytest
 import scripted
 from benches import sweep_of
-from fake_nvml import KINDS, FakeNvml, calls_of_the_seam, gpu, refused
+from fake_nvml import KINDS, FakeNvml, calls_of_the_seam, gpu, in_use, refused, running
 
 from gpubench.environment import Machine
 from gpubench.experiment.experiment import Options, parse, with_options
 from gpubench.experiment.plan import expand
 from gpubench.monitor.figures import Figures
 from gpubench.monitor.idle import look_around
-from gpubench.monitor.nvml import Nvml, Utilisation
+from gpubench.monitor.nvml import History, Nvml
+from gpubench.monitor.nvml_calls import Call, Utilisation
 from gpubench.monitor.shared_nvml import SharedNvml
 from gpubench.monitor.watcher import Watcher, Window
 from gpubench.report.live import QuietView
@@ -103,20 +104,22 @@ class Faulty:
     made: dict[str, int] = field(default_factory=dict)
 
     def __getattr__(self, name: str) -> Any:
-        thing = getattr(self.inner, name)
-        if name not in self.calls:
-            return thing
+        return getattr(self.inner, name)
 
-        def maybe(*args: Any) -> Any:
-            if args[0] not in self.gpus:
-                return thing(*args)
+    def ask(self, call: Call[Any], uuid: str) -> Any:
+        self._maybe_fail(call.name, uuid)
+        return self.inner.ask(call, uuid)
+
+    def history(self, uuid: str, what: History, after_s: float) -> list[tuple[float, float]]:
+        self._maybe_fail("history", uuid)
+        return self.inner.history(uuid, what, after_s)
+
+    def _maybe_fail(self, name: str, uuid: str) -> None:
+        if name in self.calls and uuid in self.gpus:
             number = self.made.get(name, 0)
             self.made[name] = number + 1
             if self.when(number):
                 raise refused(name, self.error)
-            return thing(*args)
-
-        return maybe
 
 
 WHEN: dict[str, Callable[[int], bool]] = {
@@ -156,32 +159,30 @@ class Busy(FakeNvml):
     def part(self, t: float) -> float:
         return 1.0 if self.is_full(t) else 0.5
 
-    def utilisation(self, uuid: str) -> Utilisation:
-        part = self.part(self.now())
-        return Utilisation(gpu_pct=part * self.util[uuid], memory_pct=part * self.mem_util[uuid])
+    def answer(self, name: str, uuid: str) -> Any:
+        told = super().answer(name, uuid)
+        match name:
+            case "utilisation":
+                part = self.part(self.now())
+                return Utilisation(gpu_pct=part * told.gpu_pct, memory_pct=part * told.memory_pct)
+            case "power_w" | "sm_clock_mhz":
+                return self.part(self.now()) * told
+            case "throttle_mask":
+                return told if self.is_full(self.now()) else 0x1
+            case "temperature_c":
+                return 61 if self.is_full(self.now()) else 50
+            case "energy_j":
+                counted = int(self.now() * 10 + 1e-6) / 10  # the driver counts on every 0.1 s
+                full = max(0.0, min(counted, self.full_until) - self.full_from)
+                return 1e6 + self.answers["power_w"][uuid] * (counted + full) / 2
+        return told
 
-    def power_w(self, uuid: str) -> float:
-        return self.part(self.now()) * self.power[uuid]
-
-    def sm_clock_mhz(self, uuid: str) -> float:
-        return self.part(self.now()) * self.clock[uuid]
-
-    def throttle_mask(self, uuid: str) -> int:
-        return self.throttled[uuid] if self.is_full(self.now()) else 0x1
-
-    def temperature_c(self, uuid: str) -> float:  # noqa: ARG002
-        return 61 if self.is_full(self.now()) else 50
-
-    def energy_j(self, uuid: str) -> float:
-        counted = int(self.now() * 10 + 1e-6) / 10  # the driver counts on every 0.1 s
-        full = max(0.0, min(counted, self.full_until) - self.full_from)
-        return 1e6 + self.power[uuid] * (counted + full) / 2
-
-    def history(self, uuid: str, what: str, after_s: float) -> list[tuple[float, float]]:
+    def history(self, uuid: str, what: History, after_s: float) -> list[tuple[float, float]]:
+        used = self.answers["utilisation"][uuid]
         period, depth, value = {
-            "gpu_util_pct": (0.2, 14.0, self.util[uuid]),
-            "gpu_mem_util_pct": (0.2, 14.0, self.mem_util[uuid]),
-            "power_w": (0.02, 2.4, self.power[uuid]),
+            "gpu_util_pct": (0.2, 14.0, used.gpu_pct),
+            "gpu_mem_util_pct": (0.2, 14.0, used.memory_pct),
+            "power_w": (0.02, 2.4, self.answers["power_w"][uuid]),
         }[what]
         newest = int(self.wall() / period)
         oldest = int(max(after_s, self.wall() - depth) / period)
@@ -193,12 +194,13 @@ class Busy(FakeNvml):
 
 def busy(**clocks: Callable[[], float]) -> Busy:
     return Busy(
-        util={G0: 90, G1: 70},
-        mem_util={G0: 40, G1: 20},
-        used={G0: 700, G1: 700},
-        power={G0: 500, G1: 300},
-        clock={G0: 1755, G1: 1755},
-        throttled={G0: 0x4, G1: 0x4},
+        answers={
+            "utilisation": running({G0: 90, G1: 70}, {G0: 40, G1: 20}),
+            "memory": in_use({G0: 700, G1: 700}),
+            "power_w": {G0: 500, G1: 300},
+            "sm_clock_mhz": {G0: 1755, G1: 1755},
+            "throttle_mask": {G0: 0x4, G1: 0x4},
+        },
         **clocks,
     )
 
@@ -234,8 +236,8 @@ def trial(
     watcher.before()
     watcher.start(pid)
     watch(watcher, clock, wall, 2)
-    inner.procs = {G0: [(pid, 5000)], G1: [(pid, 4000)]}
-    inner.used = {G0: 5700, G1: 4700}
+    inner.answers["processes"] = {G0: [(pid, 5000)], G1: [(pid, 4000)]}
+    inner.answers["memory"] = in_use({G0: 5700, G1: 4700})
     windows = []
     for epoch in range(3):
         t0 = clock.now
@@ -288,8 +290,6 @@ def test_a_new_call_is_not_forgotten() -> None:
     assert set(CALLS) - named == {"compute_mode", "desktop", "max_sm_clock_mhz"}, (
         "what is made of a new call?"
     )
-    for call in CALLS:
-        assert callable(getattr(busy(), call))
 
 
 def test_the_healthy_machine_is_read_right() -> None:
@@ -410,7 +410,7 @@ def test_a_sweep_stores_its_records_whatever_fails(tmp_path: Path, when: str) ->
     """One trial for each call, and one for all of them together."""
     # No words of a loss: such a GPU is given to no further trial (tests/runner/test_lost_gpus.py).
     nvml = Faulty(busy(), frozenset(), "Timeout", WHEN[when])
-    nvml.inner.procs = {G0: [(os.getpid(), 5000)]}
+    nvml.inner.answers["processes"] = {G0: [(os.getpid(), 5000)]}
     turns = [*([call] for call in CALLS), CALLS] if when == "at once" else [CALLS]
     batches = ",".join(str(64 + 16 * k) for k in range(len(turns)))
     experiment = with_options(parse(BASE, "test"), Options(fields={"batch_size": batches}))

@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from fake_nvml import Counted, FakeNvml, calls_of_the_seam, gpu
+from fake_nvml import Counted, FakeNvml, calls_of_the_seam, gpu, in_use, running
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench.monitor.nvml import Nvml, NvmlError
+from gpubench.monitor.nvml_calls import CALLS, ENERGY, PROCESSES
 from gpubench.monitor.shared_nvml import MOMENT_S, SharedNvml, afresh
 
 G0, G1 = gpu(0).uuid, gpu(1).uuid
-CALLS = sorted(calls_of_the_seam())
+SEAM = sorted(calls_of_the_seam())
 REMEMBERED = {
     "utilisation", "memory", "processes", "power_w", "energy_j", "sm_clock_mhz", "temperature_c", "throttle_mask",
 }  # fmt: skip
@@ -28,24 +29,25 @@ class Clock:
 
 
 def ask(nvml: Nvml, call: str, uuid: str) -> Any:
-    return getattr(nvml, call)(uuid, *(("power_w", 0.0) if call == "history" else ()))
+    return nvml.history(uuid, "power_w", 0.0) if call == "history" else nvml.ask(CALLS[call], uuid)
 
 
 def busy() -> FakeNvml:
     return FakeNvml(
-        util={G0: 90, G1: 70},
-        mem_util={G0: 40, G1: 20},
-        used={G0: 700, G1: 800},
-        power={G0: 500, G1: 300},
-        procs={G0: [(7, 5000)], G1: [(8, None)]},
-        energy={G0: 1e6, G1: 2e6},
-        clock={G0: 1755, G1: 1980},
-        throttled={G0: 4},
+        answers={
+            "utilisation": running({G0: 90, G1: 70}, {G0: 40, G1: 20}),
+            "memory": in_use({G0: 700, G1: 800}),
+            "power_w": {G0: 500, G1: 300},
+            "processes": {G0: [(7, 5000)], G1: [(8, None)]},
+            "energy_j": {G0: 1e6, G1: 2e6},
+            "sm_clock_mhz": {G0: 1755, G1: 1980},
+            "throttle_mask": {G0: 4},
+        },
         buffers={(G0, "power_w"): [(1.0, 500.0)]},
     )
 
 
-@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("call", SEAM)
 def test_within_a_moment_the_driver_is_asked_once_a_gpu(call: str) -> None:
     inner, clock = Counted(busy()), Clock()
     shared: Nvml = SharedNvml(inner, clock)
@@ -64,13 +66,7 @@ def test_a_failure_is_remembered_as_one_and_passes(call: str) -> None:
     fake, clock = busy(), Clock()
     inner = Counted(fake)
     shared = SharedNvml(inner, clock)
-    names = {
-        "power_w": "power",
-        "energy_j": "energy",
-        "sm_clock_mhz": "clock",
-        "temperature_c": "temperature",
-    }
-    fake.broken = {names.get(call, "throttle" if call == "throttle_mask" else call)}
+    fake.broken = {call}
     for _ in range(2):
         with pytest.raises(NvmlError, match="Not Supported"):
             ask(shared, call, G0)
@@ -88,8 +84,8 @@ def test_a_failure_is_remembered_as_one_and_passes(call: str) -> None:
 
 def test_a_list_that_one_asker_changes_is_not_the_next_one_s() -> None:
     shared = SharedNvml(busy(), Clock())
-    shared.processes(G0).clear()
-    assert shared.processes(G0) == [(7, 5000)]
+    shared.ask(PROCESSES, G0).clear()
+    assert shared.ask(PROCESSES, G0) == [(7, 5000)]
 
 
 def test_what_is_no_call_is_the_driver_s_own() -> None:
@@ -107,10 +103,10 @@ def test_what_is_no_call_is_the_driver_s_own() -> None:
 def test_what_must_be_exact_goes_to_the_driver() -> None:
     fake = busy()
     shared = SharedNvml(fake, Clock())
-    assert shared.processes(G0) == [(7, 5000)]
-    fake.procs[G0] = [(7, 6000)]
-    assert shared.processes(G0) == [(7, 5000)]
-    assert afresh(shared).processes(G0) == [(7, 6000)]
+    assert shared.ask(PROCESSES, G0) == [(7, 5000)]
+    fake.answers["processes"][G0] = [(7, 6000)]
+    assert shared.ask(PROCESSES, G0) == [(7, 5000)]
+    assert afresh(shared).ask(PROCESSES, G0) == [(7, 6000)]
     assert afresh(fake) is fake
 
 
@@ -131,7 +127,7 @@ def test_no_answer_is_older_than_a_moment(asked: list[tuple[float, str]]) -> Non
     shared = SharedNvml(fake, clock)
     for pause, uuid in asked:
         clock.now += pause
-        fake.energy = {G0: clock.now, G1: -clock.now}
-        age = clock.now - abs(shared.energy_j(uuid))
+        fake.answers["energy_j"] = {G0: clock.now, G1: -clock.now}
+        age = clock.now - abs(shared.ask(ENERGY, uuid))
         assert 0 <= age < MOMENT_S
-        assert (shared.energy_j(uuid) > 0) == (uuid == G0)
+        assert (shared.ask(ENERGY, uuid) > 0) == (uuid == G0)

@@ -7,14 +7,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any
 
 import pytest
-from fake_nvml import Counted, FakeNvml, gpu
+from fake_nvml import Counted, FakeNvml, gpu, in_use, running
 
 from gpubench.environment import Gpu, Machine
 from gpubench.monitor import host
 from gpubench.monitor.neighbours import Neighbours
 from gpubench.monitor.nvml import Nvml
+from gpubench.monitor.nvml_calls import PROCESSES
 from gpubench.monitor.shared_nvml import SharedNvml
 from gpubench.monitor.watcher import Watcher, Window
 
@@ -103,7 +105,7 @@ def test_friends_are_no_strangers_and_strangers_are_named_by_all(start: Start) -
         watcher.before()
     a, b = start(), start()
     one.start(a)
-    nvml.procs = {G0: [(a, 5000), (b, 3000), (STRANGER, 100)]}
+    nvml.answers["processes"] = {G0: [(a, 5000), (b, 3000), (STRANGER, 100)]}
     watch([one], clock, 1.5)  # the other's tree is not known yet
     other.start(b)
     watch([one, other], clock, 2)
@@ -118,12 +120,12 @@ def test_friends_are_no_strangers_and_strangers_are_named_by_all(start: Start) -
 def test_a_friend_that_has_ended_was_none_either(start: Start) -> None:
     clock, nvml = Clock(), FakeNvml()
     friends = {start()}
-    nvml.procs = {G0: [(pid, 3000) for pid in friends]}  # it began before
+    nvml.answers["processes"] = {G0: [(pid, 3000) for pid in friends]}  # it began before
     watcher = Watcher(nvml, MACHINE, [G0], ALLOWED, clock, friends=lambda: friends, shared_gpus=[G0])
     watcher.before()
     own = start()
     watcher.start(own)
-    nvml.procs[G0].append((own, 5000))
+    nvml.answers["processes"][G0].append((own, 5000))
     watch([watcher], clock, 1)
     friends.clear()
     watch([watcher], clock, 1)
@@ -134,7 +136,7 @@ def test_a_friend_that_the_driver_lists_first_is_remembered_as_one(start: Start)
     clock, nvml, friends = Clock(), FakeNvml(), set[int]()
     watcher = Watcher(nvml, MACHINE, [G0], ALLOWED, clock, friends=lambda: friends, shared_gpus=[G0])
     own, friend = start(), start()
-    nvml.procs = {G0: [(own, 5000), (friend, 3000)]}
+    nvml.answers["processes"] = {G0: [(own, 5000), (friend, 3000)]}
     watcher.start(own)
     assert len(watcher.figures([]).strangers) == 1
     friends.add(friend)
@@ -173,12 +175,12 @@ def test_all_processes_that_were_ever_seen_are_told() -> None:
 @pytest.mark.parametrize("gpus", [[G0], [G0, G1]])
 def test_what_a_shared_gpu_s_memory_grew_by_is_nobody_s(start: Start, gpus: list[str]) -> None:
     """The driver hides pids, as in a container."""
-    clock, nvml = Clock(), FakeNvml(used={G0: 700, G1: 700, G2: 700})
+    clock, nvml = Clock(), FakeNvml(answers={"memory": in_use({G0: 700, G1: 700, G2: 700})})
     one, alone = side_by_side(nvml, clock, [gpus, [G0], [G2]])[::2]
     for watcher in (one, alone):
         watcher.before()
         watcher.start(start())
-    nvml.used = {G0: 9700, G1: 1700, G2: 4700}
+    nvml.answers["memory"] = in_use({G0: 9700, G1: 1700, G2: 4700})
     watch([one, alone], clock, 2)
     got = one.figures([Window(1000.0, 1002.0, 0, True)])
     assert got.result["gpu_mem_mib"] is got.result["gpu_mem_source"] is None
@@ -197,13 +199,15 @@ class Running(FakeNvml):
 
     clock_s: Clock
 
-    def energy_j(self, uuid: str) -> float:
-        return 1e6 + self.power[uuid] * self.clock_s.now
+    def answer(self, name: str, uuid: str) -> Any:
+        if name == "energy_j":
+            return 1e6 + self.answers["power_w"][uuid] * self.clock_s.now
+        return super().answer(name, uuid)
 
 
 def test_energy_of_a_shared_gpu_is_left_to_be_divided(start: Start) -> None:
     clock = Clock()
-    nvml = Running(util={G0: 90, G1: 70}, power={G0: 500, G1: 300, G2: 200})
+    nvml = Running(answers={"utilisation": running({G0: 90, G1: 70}), "power_w": {G0: 500, G1: 300, G2: 200}})
     nvml.clock_s = clock
     watchers = side_by_side(nvml, clock, [[G0, G1], [G0], [G2]])
     for watcher in watchers:
@@ -315,11 +319,11 @@ def test_memory_that_a_rank_asks_for_is_no_moment_old(start: Start) -> None:
     pid = start()
     shared = SharedNvml(nvml, clock)
     watcher = Watcher(shared, MACHINE, [G0], ALLOWED, clock)
-    nvml.procs = {G0: [(pid, 1000)]}
+    nvml.answers["processes"] = {G0: [(pid, 1000)]}
     watcher.start(pid)
     clock.now += 0.01
-    nvml.procs = {G0: [(pid, 5000)]}
-    assert shared.processes(G0) == [(pid, 1000)]
+    nvml.answers["processes"] = {G0: [(pid, 5000)]}
+    assert shared.ask(PROCESSES, G0) == [(pid, 1000)]
     assert watcher.process_gpu_mib() == {G0: 5000}
     watcher.settle()
     assert watcher.now().gpu_mem_mib == 5000

@@ -9,9 +9,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from fake_nvml import FakeNvml, gpu
+from fake_nvml import FakeNvml, gpu, in_use, running
 
 from gpubench.environment import Gpu, Machine, machine
 from gpubench.monitor import metrics
@@ -64,23 +65,24 @@ def watch(watcher: Watcher, clock: Clock, seconds: float) -> None:
 
 def healthy(pid: int) -> FakeNvml:
     return FakeNvml(
-        util={G0: 90, G1: 70},
-        mem_util={G0: 40, G1: 20},
-        used={G0: 700, G1: 700},
-        power={G0: 500, G1: 300},
-        procs={G0: [(pid, 5000)], G1: [(pid, 4000)]},
+        answers={
+            "utilisation": running({G0: 90, G1: 70}, {G0: 40, G1: 20}),
+            "memory": in_use({G0: 700, G1: 700}),
+            "power_w": {G0: 500, G1: 300},
+            "processes": {G0: [(pid, 5000)], G1: [(pid, 4000)]},
+        }
     )
 
 
 def test_a_whole_trial(child: subprocess.Popen[bytes]) -> None:
     clock, nvml = Clock(), healthy(child.pid)
-    nvml.procs = {}
+    nvml.answers["processes"] = {}
     watcher = Watcher(nvml, a_machine(), [G0, G1], ALLOWED, clock)
     assert watcher.next_deadline() == math.inf
     watcher.before()
     watcher.start(child.pid)
     watch(watcher, clock, 2)
-    nvml.procs = healthy(child.pid).procs
+    nvml.answers["processes"] = healthy(child.pid).answers["processes"]
     windows = []
     for epoch in range(3):
         t0 = clock.now
@@ -88,7 +90,7 @@ def test_a_whole_trial(child: subprocess.Popen[bytes]) -> None:
         watch(watcher, clock, 3)
         windows.append(Window(t0, clock.now, epoch, epoch > 0))
         watcher.edge()
-    nvml.procs[G0] = [(child.pid, 5500)]
+    nvml.answers["processes"][G0] = [(child.pid, 5500)]
     watcher.settle()
     got = watcher.figures(windows)
     assert got.result["gpu_mem_mib"] == 5500
@@ -121,7 +123,7 @@ def test_a_whole_trial(child: subprocess.Popen[bytes]) -> None:
     ("call", "columns"),
     [
         ("utilisation", ["gpu_util_pct", "gpu_util_max_pct", "gpu_mem_util_pct", "gpu_mem_util_max_pct"]),
-        ("power", ["power_w"]),
+        ("power_w", ["power_w"]),
         ("memory", []),
         ("processes", []),
     ],
@@ -132,7 +134,7 @@ def test_a_call_that_fails_empties_its_columns_alone(
     clock, nvml = Clock(), healthy(child.pid)
     watcher = Watcher(nvml, a_machine(), [G0, G1], ALLOWED, clock)
     watcher.before()
-    nvml.used = {G0: 3700, G1: 2700}
+    nvml.answers["memory"] = in_use({G0: 3700, G1: 2700})
     nvml.broken = {call}
     watcher.start(child.pid)
     watch(watcher, clock, 4)
@@ -175,11 +177,11 @@ def test_a_late_loop_counts_what_it_slept_through(child: subprocess.Popen[bytes]
 
 def test_a_pid_namespace_falls_back_to_the_device(child: subprocess.Popen[bytes]) -> None:
     clock, nvml = Clock(), healthy(child.pid)
-    nvml.procs = {}
+    nvml.answers["processes"] = {}
     watcher = Watcher(nvml, a_machine(), [G0, G1], ALLOWED, clock)
     watcher.before()
-    nvml.procs = {G0: [(987654, 6000)]}  # the trial, under the host's number
-    nvml.used = {G0: 6700, G1: 700}
+    nvml.answers["processes"] = {G0: [(987654, 6000)]}  # the trial, under the host's number
+    nvml.answers["memory"] = in_use({G0: 6700, G1: 700})
     watcher.start(child.pid)
     watch(watcher, clock, 2)
     assert watcher.process_gpu_mib() is None
@@ -193,7 +195,7 @@ def test_a_driver_that_hides_amounts_falls_back_too(child: subprocess.Popen[byte
     clock, nvml = Clock(), healthy(child.pid)
     watcher = Watcher(nvml, a_machine(), [G0], ALLOWED, clock)
     watcher.before()
-    nvml.procs, nvml.used = {G0: [(child.pid, None)]}, {G0: 1700}
+    nvml.answers |= {"processes": {G0: [(child.pid, None)]}, "memory": in_use({G0: 1700})}
     watcher.start(child.pid)
     watch(watcher, clock, 1)
     got = watcher.figures([Window(1000.0, 1001.0, 1, True)])
@@ -203,11 +205,14 @@ def test_a_driver_that_hides_amounts_falls_back_too(child: subprocess.Popen[byte
 def test_several_processes_of_the_trial_add_up_and_strangers_are_named(
     child: subprocess.Popen[bytes],
 ) -> None:
-    clock, nvml = Clock(), FakeNvml(procs={G0: [(1, 512)], G1: []})
+    clock, nvml = Clock(), FakeNvml(answers={"processes": {G0: [(1, 512)], G1: []}})
     root = os.getpid()  # the sleeping child is below this process
     watcher = Watcher(nvml, a_machine(), [G0, G1], ALLOWED, clock)
     watcher.before()
-    nvml.procs = {G0: [(1, 512), (root, 1000), (child.pid, 2000)], G1: [(child.pid, 500), (987654, 3000)]}
+    nvml.answers["processes"] = {
+        G0: [(1, 512), (root, 1000), (child.pid, 2000)],
+        G1: [(child.pid, 500), (987654, 3000)],
+    }
     watcher.start(root)
     assert watcher.process_gpu_mib() == {G0: 3000, G1: 500}
     watch(watcher, clock, 1)
@@ -493,10 +498,12 @@ class Costly(FakeNvml):
     """A counter that takes its time."""
 
     def __init__(self, clock: Clock, cost_s: float, pid: int) -> None:
-        super().__init__(procs={G0: [(pid, 5000)]})
+        super().__init__(answers={"processes": {G0: [(pid, 5000)]}})
         self.time, self.cost_s = clock, cost_s
 
-    def energy_j(self, uuid: str) -> float:  # noqa: ARG002
+    def answer(self, name: str, uuid: str) -> Any:
+        if name != "energy_j":
+            return super().answer(name, uuid)
         self.time.now += self.cost_s
         return 400 * self.time.now
 

@@ -43,7 +43,7 @@ HELD: dict[str, list[tuple[int, float | None]]] = {"GPU-00": [(PID, 614.0)], "GP
 
 def findings(told: Told, nvml: Nvml | None = None) -> dict[str, Finding]:
     """By name; the worst of those that share one."""
-    nvml = nvml or FakeNvml(procs=HELD)
+    nvml = nvml or FakeNvml(answers={"processes": HELD})
     machine = dataclasses.replace(scripted.computer(), gpus=environment.visible_gpus(nvml.devices, None))
     here = Scene(
         nvml=nvml,
@@ -114,12 +114,16 @@ def test_another_order_in_torch_is_a_doubt(numbering: Any) -> None:
     ("nvml", "words", "remedy"),
     [
         (
-            FakeNvml(procs={"GPU-00": [(7, 614.0)], "GPU-11": [(7, 614.0)]}),
+            FakeNvml(answers={"processes": {"GPU-00": [(7, 614.0)], "GPU-11": [(7, 614.0)]}}),
             "by that number: another pid namespace",
             "--pid=host",
         ),
         (FakeNvml(), "pid namespace", "--pid=host"),
-        (FakeNvml(procs={"GPU-00": [(PID, None)], "GPU-11": [(PID, None)]}), "not its memory", "MIG"),
+        (
+            FakeNvml(answers={"processes": {"GPU-00": [(PID, None)], "GPU-11": [(PID, None)]}}),
+            "not its memory",
+            "MIG",
+        ),
         (
             FakeNvml(broken={"processes"}, error="Function Not Found"),
             "Function Not Found",
@@ -150,7 +154,9 @@ def test_of_several_slices_one_is_tried() -> None:
            for k in range(2)]  # fmt: skip
     answer = {"MIG-0": {"gpu": "MIG-0", "error": None, "reserved_mib": 2.0}}
     told = dataclasses.replace(FINE, gpus=answer, numbering=["x"], ranks={"gloo": FINE.ranks["gloo"]})
-    nvml = FakeNvml(devices=[gpu(0), cut[0], gpu(1), cut[1]], procs={"MIG-0": [(PID, 300.0)]})
+    nvml = FakeNvml(
+        devices=[gpu(0), cut[0], gpu(1), cut[1]], answers={"processes": {"MIG-0": [(PID, 300.0)]}}
+    )
     found = findings(told, nvml)
     assert {finding.verdict for finding in found.values()} == {"ok"}
     assert "not tried" in found["NCCL"].found

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 import scripted
 from benches import Heard, sweep_of
-from fake_nvml import FakeNvml, gpu
+from fake_nvml import FakeNvml, gpu, running
 from scripted import Scripted, Spec, trains_for
 
 from gpubench.analysis.varied import Row
@@ -574,7 +574,9 @@ def test_pinned_jobs_get_cpus_of_their_own_and_shared_ones_the_same(desk: Desk) 
 def test_energy_of_a_shared_gpu_is_divided_and_adds_up(desk: Desk) -> None:
     """100 W, whoever works: both jobs' parts of it, a second, are 100 J again."""
     first = gpu(0)
-    nvml = FakeNvml(devices=(first,), power={first.uuid: 100.0}, util={first.uuid: 80.0})
+    nvml = FakeNvml(
+        devices=(first,), answers={"power_w": {first.uuid: 100.0}, "utilisation": running({first.uuid: 80.0})}
+    )
     desk.nvml, desk.cpus = nvml, None
     seconds = {(16, 1): 0.3, (32, 1): 0.3, (16, 2): 0.3, (32, 2): 0.6}
     by = Scripted(lambda spec: scripted.lasts(seconds[spec["batch_size"], spec["jobs"]], warmup_s=0.3))
@@ -600,7 +602,12 @@ def test_energy_of_a_shared_gpu_is_divided_and_adds_up(desk: Desk) -> None:
 
 
 def test_energy_of_gpus_of_their_own_is_each_jobs_own(desk: Desk) -> None:
-    nvml = FakeNvml(power={gpu(0).uuid: 100.0, gpu(1).uuid: 300.0}, util={gpu(0).uuid: 80.0})
+    nvml = FakeNvml(
+        answers={
+            "power_w": {gpu(0).uuid: 100.0, gpu(1).uuid: 300.0},
+            "utilisation": running({gpu(0).uuid: 80.0}),
+        }
+    )
     desk.gpus, desk.nvml, desk.cpus = 2, nvml, None
     desk.sweep(
         "batch_size=16,gpu_ids=0",

@@ -5,11 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import scripted
 from benches import Heard, sweep_of
-from fake_nvml import FakeNvml, gpu
+from fake_nvml import FakeNvml, gpu, running
 
 from gpubench.errors import UnusableError
 from gpubench.experiment.experiment import Options, parse, with_options
@@ -142,19 +143,26 @@ def a_sweep(folder: Path, nvml: FakeNvml, gpus: int, **fields: str) -> Sweep:
     return sweep_of(plan, folder, machine, nvml=nvml)
 
 
+def with_stranger(pid: int) -> dict[str, dict[str, Any]]:
+    """Somebody else's process on the third GPU."""
+    return {
+        "processes": {"GPU-22": [(pid, 900.0)]},
+        "utilisation": running({"GPU-22": 80.0}),
+        "power_w": {"GPU-00": 70.0, "GPU-11": 71.0, "GPU-22": 500.0},
+    }
+
+
 def test_only_gpus_of_trials_to_be_run_are_looked_at(tmp_path: Path) -> None:
     stranger = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     try:
-        nvml = FakeNvml(procs={"GPU-22": [(stranger.pid, 900.0)]}, util={"GPU-22": 80.0},
-                        power={"GPU-00": 70.0, "GPU-11": 71.0, "GPU-22": 500.0})  # fmt: skip
+        nvml = FakeNvml(answers=with_stranger(stranger.pid))
         job = a_sweep(tmp_path, nvml, 3, gpu_ids="0,1")
         view = Heard()
         look_around(job, job.survey(), view, allow_busy=False)
         assert view.lines == []
         assert sorted(job.bench.idle_power_w.values()) == pytest.approx([70.0, 71.0])
 
-        nvml = FakeNvml(procs={"GPU-22": [(stranger.pid, 900.0)]}, util={"GPU-22": 80.0},
-                        power={"GPU-00": 70.0, "GPU-11": 71.0, "GPU-22": 500.0})  # fmt: skip
+        nvml = FakeNvml(answers=with_stranger(stranger.pid))
         job = a_sweep(tmp_path, nvml, 3, gpu_ids="1,2")
         with pytest.raises(UnusableError, match=f"GPU 2 .*process {stranger.pid} \\(python"):
             look_around(job, job.survey(), view, allow_busy=False)
@@ -167,7 +175,7 @@ def test_only_gpus_of_trials_to_be_run_are_looked_at(tmp_path: Path) -> None:
 
 
 def test_a_cpu_sweep_looks_at_nothing(tmp_path: Path) -> None:
-    nvml = FakeNvml(broken={"power", "utilisation", "processes"})
+    nvml = FakeNvml(broken={"power_w", "utilisation", "processes"})
     job = a_sweep(tmp_path, nvml, 0)
     look_around(job, job.survey(), Heard(), allow_busy=False)
     assert job.bench.idle_power_w == {}

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 import scripted
 from benches import Heard, sweep_of
-from fake_nvml import FakeNvml, calls_of_the_seam, gpu, refused
+from fake_nvml import FakeNvml, gpu, refused
 from scripted import Script, Scripted, Spec
 
 from gpubench.environment import Gpu
@@ -45,17 +45,10 @@ class Losing(FakeNvml):
     lost: dict[str, str] = field(default_factory=dict)
     """uuid -> what the driver says of it."""
 
-    def __getattribute__(self, name: str) -> Any:
-        thing = super().__getattribute__(name)
-        if name not in calls_of_the_seam():
-            return thing
-
-        def call(uuid: str, *args: Any) -> Any:
-            if uuid in self.lost:
-                raise refused(name, self.lost[uuid])
-            return thing(uuid, *args)
-
-        return call
+    def fail(self, call: str, uuid: str) -> None:
+        if uuid in self.lost:
+            raise refused(call, self.lost[uuid])
+        super().fail(call, uuid)
 
 
 @dataclass

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from gpubench.monitor.missing import Unmeasured
 from gpubench.monitor.nvml import NoNvml
+from gpubench.monitor.nvml_calls import COMPUTE_MODE
 from gpubench.runner.doctor import remedies
 from gpubench.runner.doctor.finding import Finding
 from gpubench.runner.doctor.scene import Scene, named
@@ -91,7 +92,7 @@ def compute_modes(scene: Scene) -> Iterable[Finding]:
     found: dict[str, list[str]] = {}
     for gpu in scene.machine.gpus:
         try:
-            mode: str = scene.nvml.compute_mode(gpu.uuid)
+            mode: str = scene.nvml.ask(COMPUTE_MODE, gpu.uuid)
         except Unmeasured as reason:
             mode = str(reason)
         found.setdefault(mode, []).append(gpu.uuid)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from gpubench.environment import Gpu
 from gpubench.monitor.missing import Unmeasured
-from gpubench.monitor.nvml import THROTTLE_REASONS, History, Nvml
+from gpubench.monitor.nvml import History, Nvml
+from gpubench.monitor.nvml_calls import CALLS, NO_POWER, NO_UTILISATION, POWER, UTILISATION, Call, Reading
 from gpubench.runner.doctor import remedies
 from gpubench.runner.doctor.finding import Finding
 from gpubench.runner.doctor.scene import Scene, named
@@ -17,51 +19,67 @@ GROUP = "readings of the GPUs"
 COUNTER_PAUSE_S = 0.25
 """Between two readings of the energy counter, which counts on every 0.1 s."""
 
-Read = Callable[[Nvml, str], str]
-"""From NVML and a GPU's uuid: what it told, in words. Raises Unmeasured."""
-ReadAll = Callable[[Nvml, Sequence[str]], dict[str, "str | Unmeasured"]]
+Told = dict[str, "str | Unmeasured"]
+"""GPU's uuid -> what it told, in words, or why it told nothing."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Reading:
-    """One call, and what hangs on it."""
+class Tried:
+    """A reading, and how it is tried."""
 
-    name: str
-    read: ReadAll
-    lost: str
-    """What it costs where nothing stands in for it."""
-    stand_ins: tuple[str, ...] = ()
-    """Names of readings of which any one stands in for it."""
-    instead: str = ""
-    """What it costs where one does."""
+    reading: Reading[Any]
+    read: Callable[[Nvml, Sequence[str]], Told]
     suffix: Callable[[Nvml], str] = lambda _: ""
     """What stands behind the values, once for all GPUs."""
-    minor: bool = False
-    """Whether no column rests on it."""
 
 
-def each(read: Read) -> ReadAll:
-    """The reading of one GPU, for all of them."""
-
-    def read_all(nvml: Nvml, uuids: Sequence[str]) -> dict[str, str | Unmeasured]:
-        found: dict[str, str | Unmeasured] = {}
-        for uuid in uuids:
-            try:
-                found[uuid] = read(nvml, uuid)
-            except Unmeasured as reason:
-                found[uuid] = reason
-        return found
-
-    return read_all
+def _each(uuids: Sequence[str], read: Callable[[str], str]) -> Told:
+    found: Told = {}
+    for uuid in uuids:
+        try:
+            found[uuid] = read(uuid)
+        except Unmeasured as reason:
+            found[uuid] = reason
+    return found
 
 
-def _utilisation(nvml: Nvml, uuid: str) -> str:
-    found = nvml.utilisation(uuid)
-    return f"{found.gpu_pct:.0f} %, memory {found.memory_pct:.0f} %"
+def _call(call: Call[Any], reading: Reading[Any]) -> Tried:
+    def read(nvml: Nvml, uuids: Sequence[str]) -> Told:
+        return _each(uuids, lambda uuid: reading.shows(nvml.ask(call, uuid)))
+
+    return Tried(
+        reading=reading,
+        read=read,
+        suffix=(lambda nvml: f" ({nvml.power_source})") if call is POWER else (lambda _: ""),
+    )
 
 
-def _buffer(*kinds: History) -> Read:
-    def read(nvml: Nvml, uuid: str) -> str:
+def _counter(call: Call[float], reading: Reading[float]) -> Tried:
+    """Two readings of all GPUs with one pause between them."""
+
+    def read(nvml: Nvml, uuids: Sequence[str]) -> Told:
+        before: dict[str, float] = {}
+
+        def first(uuid: str) -> str:
+            before[uuid] = nvml.ask(call, uuid)
+            return ""
+
+        def second(uuid: str) -> str:
+            more = nvml.ask(call, uuid) - before[uuid]
+            if more <= 0:
+                raise Unmeasured(f"it moved by {reading.shows(more)} within {COUNTER_PAUSE_S:g} s")
+            return reading.shows(more)
+
+        found = _each(uuids, first)
+        if before:
+            time.sleep(COUNTER_PAUSE_S)
+        return found | _each(list(before), second)
+
+    return Tried(reading=reading, read=read, suffix=lambda _: f" more within {COUNTER_PAUSE_S:g} s")
+
+
+def _buffer(kinds: Sequence[History], reading: Reading[Any]) -> Tried:
+    def read_one(nvml: Nvml, uuid: str) -> str:
         counts = []
         for what in kinds:
             samples = nvml.history(uuid, what, 0.0)
@@ -70,132 +88,44 @@ def _buffer(*kinds: History) -> Read:
             counts.append(f"{len(samples)} samples over {samples[-1][0] - samples[0][0]:.1f} s")
         return counts[0]
 
-    return read
+    return Tried(reading=reading, read=lambda nvml, uuids: _each(uuids, lambda uuid: read_one(nvml, uuid)))
 
 
-def _memory(nvml: Nvml, uuid: str) -> str:
-    found = nvml.memory(uuid)
-    apart = (
-        "the driver's reserve not told apart" if found.reserved_mib is None else "the driver's reserve apart"
-    )
-    return f"{found.used_mib:,.0f} MiB in use, {apart}"
-
-
-def _power(nvml: Nvml, uuid: str) -> str:
-    watts = nvml.power_w(uuid)
-    if watts <= 0:
-        raise Unmeasured("the driver tells a power of 0 W")
-    return f"{watts:.0f} W"
-
-
-def _throttle(nvml: Nvml, uuid: str) -> str:
-    mask = nvml.throttle_mask(uuid)
-    return ", ".join(name for name, bit in THROTTLE_REASONS.items() if mask & bit) or "none now"
-
-
-def _energy(nvml: Nvml, uuids: Sequence[str]) -> dict[str, str | Unmeasured]:
-    """Two readings of all GPUs with one pause between them: a counter that does not count is none."""
-    before: dict[str, float] = {}
-
-    def first(nvml: Nvml, uuid: str) -> str:
-        before[uuid] = nvml.energy_j(uuid)
-        return ""
-
-    def second(nvml: Nvml, uuid: str) -> str:
-        joules = nvml.energy_j(uuid) - before[uuid]
-        if joules <= 0:
-            raise Unmeasured(f"it moved by {joules:g} J within {COUNTER_PAUSE_S:g} s")
-        return f"{joules:.0f} J"
-
-    found = each(first)(nvml, uuids)
-    if before:
-        time.sleep(COUNTER_PAUSE_S)
-    return found | each(second)(nvml, list(before))
-
-
-_NO_UTILISATION = "gpu_util_pct, gpu_mem_util_pct and gpu_busy_s_per_epoch stay empty"
-_NO_POWER = "power_w and energy_sampled_j stay empty"
-
-READINGS: tuple[Reading, ...] = (
-    Reading(
-        name="utilisation",
-        read=each(_utilisation),
-        lost=_NO_UTILISATION,
-        stand_ins=("utilisation buffer",),
-        instead="the driver's buffer stands in, except for windows under 0.5 s",
+_BUFFERS: dict[str, Tried] = {
+    UTILISATION.name: _buffer(
+        ("gpu_util_pct", "gpu_mem_util_pct"),
+        Reading(
+            name="utilisation buffer",
+            shows=str,
+            lost=NO_UTILISATION,
+            stand_ins=("utilisation",),
+            instead="utilisation is polled at 10 Hz, and peaks between two polls are missed",
+        ),
     ),
-    Reading(
-        name="utilisation buffer",
-        read=each(_buffer("gpu_util_pct", "gpu_mem_util_pct")),
-        lost=_NO_UTILISATION,
-        stand_ins=("utilisation",),
-        instead="utilisation is polled at 10 Hz, and peaks between two polls are missed",
+    POWER.name: _buffer(
+        ("power_w",),
+        Reading(
+            name="power buffer",
+            shows=str,
+            lost=NO_POWER,
+            stand_ins=("power",),
+            instead="power is polled at 10 Hz",
+        ),
     ),
-    Reading(
-        name="device memory",
-        read=each(_memory),
-        lost="where memory is not told by process either, gpu_mem_mib is what torch's allocator reserved",
-        minor=True,
-    ),
-    Reading(
-        name="processes",
-        read=each(lambda nvml, uuid: f"{len(nvml.processes(uuid))}"),
-        lost="gpu_mem_mib is what torch's allocator reserved, and strangers can't be seen",
-        stand_ins=("device memory",),
-        instead="gpu_mem_mib is the growth of device memory, and strangers can't be seen",
-    ),
-    Reading(
-        name="desktops",
-        read=each(lambda nvml, uuid: f"{len(nvml.desktop(uuid))}"),
-        lost="a desktop on the GPU goes unnoticed",
-        minor=True,
-    ),
-    Reading(
-        name="power",
-        read=each(_power),
-        suffix=lambda nvml: f" ({nvml.power_source})",
-        lost=f"{_NO_POWER}, and idle_power_w",
-        stand_ins=("power buffer",),
-        instead="the driver's buffer stands in; idle_power_w stays empty",
-    ),
-    Reading(
-        name="power buffer",
-        read=each(_buffer("power_w")),
-        lost=_NO_POWER,
-        stand_ins=("power",),
-        instead="power is polled at 10 Hz",
-    ),
-    Reading(
-        name="energy counter",
-        read=_energy,
-        suffix=lambda _: f" more within {COUNTER_PAUSE_S:g} s",
-        lost="energy_j stays empty",
-        stand_ins=("power buffer", "power"),
-        instead="energy_j is the integral of sampled power (energy_source says so)",
-    ),
-    Reading(
-        name="SM clock",
-        read=each(lambda nvml, uuid: f"{nvml.sm_clock_mhz(uuid):.0f} MHz"),
-        lost="sm_clock_mhz stays empty, and a slow clock goes unnoticed",
-    ),
-    Reading(
-        name="highest SM clock",
-        read=each(lambda nvml, uuid: f"{nvml.max_sm_clock_mhz(uuid):.0f} MHz"),
-        lost="a clock far below it goes unnoticed",
-        minor=True,
-    ),
-    Reading(
-        name="throttle reasons",
-        read=each(_throttle),
-        lost="throttled_pct and throttle_reasons stay empty",
-    ),
-    Reading(
-        name="temperature",
-        read=each(lambda nvml, uuid: f"{nvml.temperature_c(uuid):.0f} °C"),
-        lost="temperature_c stays empty",
-    ),
-)
-"""One for each call that the watcher makes."""
+}
+"""Call -> what the driver keeps of it by itself."""
+
+
+def _tried() -> Iterable[Tried]:
+    for call in CALLS.values():
+        if call.reading is not None:
+            yield (_counter if call.reading.counts else _call)(call, call.reading)
+        if call.name in _BUFFERS:
+            yield _BUFFERS[call.name]
+
+
+READINGS: tuple[Tried, ...] = tuple(_tried())
+"""Every call that doctor tells of so, and the driver's buffers, each after its call."""
 
 
 def readings(scene: Scene) -> Iterable[Finding]:
@@ -204,9 +134,10 @@ def readings(scene: Scene) -> Iterable[Finding]:
     if not gpus:
         return
     uuids = [gpu.uuid for gpu in gpus]
-    told = {reading.name: reading.read(scene.nvml, uuids) for reading in READINGS}
+    told = {tried.reading.name: tried.read(scene.nvml, uuids) for tried in READINGS}
     works = {name: {u for u, what in found.items() if isinstance(what, str)} for name, found in told.items()}
-    for reading in READINGS:
+    for tried in READINGS:
+        reading = tried.reading
         fine = [uuid for uuid in uuids if uuid in works[reading.name]]
         if fine:
             values = [str(told[reading.name][uuid]) for uuid in fine]
@@ -216,7 +147,7 @@ def readings(scene: Scene) -> Iterable[Finding]:
                 group=GROUP,
                 name=reading.name,
                 verdict="ok",
-                found=f"{where}{shown}{reading.suffix(scene.nvml)}",
+                found=f"{where}{shown}{tried.suffix(scene.nvml)}",
             )
         reasons: dict[str, list[str]] = {}
         for uuid in uuids:
@@ -229,7 +160,7 @@ def readings(scene: Scene) -> Iterable[Finding]:
 def _failed(
     scene: Scene,
     gpus: Sequence[Gpu],
-    reading: Reading,
+    reading: Reading[Any],
     reason: str,
     uuids: Sequence[str],
     works: dict[str, set[str]],

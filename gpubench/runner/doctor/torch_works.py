@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gpubench.monitor.missing import Unmeasured
+from gpubench.monitor.nvml_calls import PROCESSES
 from gpubench.runner.doctor import remedies
 from gpubench.runner.doctor.finding import Finding
 from gpubench.runner.doctor.scene import Scene, named
@@ -127,10 +128,11 @@ def process_memory(scene: Scene) -> Iterable[Finding]:
     for gpu in working:
         problem = ("", "")
         try:
-            listed = dict(scene.nvml.processes(gpu.uuid))
+            processes = scene.nvml.ask(PROCESSES, gpu.uuid)
         except Unmeasured as reason:
             problem = (str(reason), remedies.remedy(str(reason), remedies.NVML, "nvidia-smi should say more"))
         else:
+            listed = dict(processes)
             mib = listed.get(told.pid)
             if mib is not None:
                 amounts.append(f"{mib:,.0f}")
