@@ -1,9 +1,10 @@
-"""Signals: the first one stops after writing everything down, the second at once."""
+"""Signals: the first one stops after everything is written down or cleared away, the second at once."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
@@ -25,11 +26,13 @@ class Stop:
     def _handle(self, number: int, _: FrameType | None) -> None:
         if self.signal is None:
             self.signal = number
-        else:
-            for tidy in self._before_exit:
+            return
+        last, self._before_exit = self._before_exit, ()  # a third signal waits for none of them
+        for tidy in last:
+            with contextlib.suppress(Exception):  # whatever fails, it ends at once
                 tidy()
-            # The fork server dies with this process, and all trials with it.
-            os._exit(AT_ONCE if number == signal.SIGINT else 128 + number)
+        # The fork server dies with this process, and all trials with it.
+        os._exit(AT_ONCE if number == signal.SIGINT else 128 + number)
 
 
 @contextlib.contextmanager
@@ -47,3 +50,17 @@ def stop_on_signals(before_exit: Sequence[Callable[[], None]]) -> Iterator[Stop]
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def say_at_once(text: str) -> None:
+    """One line on stderr, past the stream's buffer, which the signal may have caught half-way; never waits for it."""
+    writable = select.poll()
+    writable.register(2, select.POLLOUT)
+    if writable.poll(0):  # a terminal that was halted (Ctrl-S) or a full pipe would hold up the end
+        os.write(2, f"{text}\n".encode(errors="backslashreplace"))
+
+
+def hear_no_more() -> None:
+    """For a process that has told all and is about to end: a late signal would only take its exit code away."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)

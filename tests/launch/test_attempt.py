@@ -96,7 +96,12 @@ def test_what_fails_to_be_cleaned_keeps_nothing_else_from_it(tmp_path: Path) -> 
     for place, watcher in enumerate(watchers):
         log = tmp_path / f"{place}.txt"
         log.write_bytes(b"x" * (HEAD_BYTES + TAIL_BYTES + 1000))
-        spec: Spec = SPEC | {"ranks": 1, "warmup_epochs": 1, "data_spec": {"train_images": 8}, "log": str(log)}
+        spec: Spec = SPEC | {
+            "ranks": 1,
+            "warmup_epochs": 1,
+            "data_spec": {"train_images": 8},
+            "log": str(log),
+        }
         orders.append(Order(spec=spec, watcher=watcher))
     launcher = Scripted(lambda _: hangs)
     with pytest.raises(RuntimeError, match=f"said watcher {id(watchers[0])}"):
@@ -112,7 +117,7 @@ def test_the_error_that_comes_first_is_told_not_those_of_the_cleaning() -> None:
 
     spec: Spec = SPEC | {"ranks": 1, "warmup_epochs": 1, "data_spec": {"train_images": 8}}
     launcher = Scripted(lambda _: hangs)
+    order = Order(spec=spec, watcher=Broken())
     with pytest.raises(KeyError, match="the first"):
-        order = Order(spec=spec, watcher=Broken())
         attempt([order], launcher, timeout_s=10, should_stop=lambda: False, look=looks)
     launcher.close()
