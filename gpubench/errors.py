@@ -2,7 +2,8 @@
 
     GpubenchError
     ├── UsageError         2   what was asked for is wrong or senseless
-    └── UnusableError      4   this machine, the data or the results folder can't be used
+    ├── UnusableError      4   this machine, the data or the results folder can't be used
+    └── ResumableError    75  a signal asked to stop, and the same command goes on
 
 The message is one line that says what is wrong and what to do.
 """
@@ -31,6 +32,12 @@ class UnusableError(GpubenchError):
     """The environment, the data or the results folder can't be used."""
 
     exit_code = 4
+
+
+class ResumableError(GpubenchError):
+    """A signal asked to stop; everything is tidied, and the same command goes on."""
+
+    exit_code = 75
 
 
 def unknown(kind: str, name: str, valid: Iterable[str], hint: str = "") -> UsageError:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
 import pty
@@ -11,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -549,6 +551,41 @@ def test_the_plan_of_groups(place: Place) -> None:
     assert re.fullmatch(r"g[0-9a-f]{12}  2 copies +roughly \d+ s", group)
     assert re.fullmatch(r"1 trial and 1 group of jobs to run, of 2; .*; results in results/batch-size", total)
     assert place.files() == set()
+
+
+# ---- images that are made by themselves ----
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_making_images_that_is_stopped_leaves_nothing_and_says_so(place: Place, name: str) -> None:
+    made = place.start("data", "make", "images/own", "--images", "20000")
+    until(lambda: any(place.home.glob("images/.own.partial-*/train/*/*.jpg")), "the first image")
+    made.send_signal(signal.Signals[name])
+    out, err = made.communicate(timeout=LIMIT_S)
+    assert (made.returncode, out) == (75, "")
+    assert err == ("gpubench: stopped; what was half made is removed, and the same command begins it anew\n")
+    assert place.files() == {"images"}
+
+
+def test_who_waits_for_another_s_images_hears_a_signal(place: Place) -> None:
+    (place.home / "images").mkdir()
+    lock = place.home / "images" / ".own.lock"
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        waits = place.start("data", "make", "images/own", "--images", "40")
+        # It has opened the lock, and nothing else is there to be seen.
+        until(lambda: any(_opens(waits.pid, lock)), "the lock to be opened")
+        waits.send_signal(signal.SIGTERM)
+        _, err = waits.communicate(timeout=LIMIT_S)
+    assert (waits.returncode, err.count("\n")) == (75, 1)
+    assert place.files() == {"images", "images/.own.lock"}, "the lock is another's"
+
+
+def _opens(pid: int, path: Path) -> Iterator[bool]:
+    """Of each file that a process has open, whether it is this one."""
+    for file in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            yield file.samefile(path)
 
 
 # ---- the life of a results folder ----
