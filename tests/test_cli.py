@@ -118,10 +118,14 @@ WRONG: list[tuple[Sequence[str], int, str]] = [
     (["sweep", "--strategy", "dpp"], 2, "unknown strategy 'dpp': did you mean "),
     (["sweep", "--optimizer", "adm"], 2, "unknown optimizer 'adm': did you mean adam?"),
     (["sweep", "--precision", "fp23"], 2, "precision must be fp32, tf32, bf16 or fp16, not 'fp23'"),
-    (["sweep", "--batch-size", "0"], 2, "batch_size must be at least 1, not 0"),
+    (["sweep", "--batch-size", "0"], 2, "--batch-size must be at least 1, not 0"),
     (["sweep", "--batch-size", "sixteen"], 2, "'sixteen' is not a whole number"),
-    (["sweep", "--batch-size", "64:16:8"], 2, "'64:16:8' never ends"),
-    (["sweep", "--batch-size", "8", "--batch-per-gpu", "8"], 2, "beside batch_size"),
+    (["sweep", "--batch-size", "64:16:8"], 2, "'64:16:8' begins above its end"),
+    (
+        ["sweep", "--batch-size", "8", "--batch-per-gpu", "8"],
+        2,
+        "--batch-per-gpu is given beside --batch-size",
+    ),
     (["sweep", "--zip", "batch_size=1/2"], 2, "--zip: "),
     (["sweep", "--exclude", "strategy"], 2, "--exclude: 'strategy' is not FIELD=VALUE"),
     (["sweep", "--repeats", "0"], 2, "--repeats must be at least 1, not 0"),
@@ -132,7 +136,26 @@ WRONG: list[tuple[Sequence[str], int, str]] = [
     (["sweep", "--batch-size"], 2, "'--batch-size' requires an argument; see "),
     (["data", "make", "--images", "0"], 2, "--images must be at least 1, not 0"),
     (["data", "resize", "empty", "new", "--size", "x"], 2, "--size must be a whole number, not 'x'"),
-    (["sweep", "--timeout", "soon"], 2, "'soon' is not a time"),
+    (["sweep", "--timeout", "soon"], 2, "--timeout: 'soon' is not a time"),
+    (["sweep", "--strategy", "dpp"], 2, "unknown strategy 'dpp': did you mean ddp?"),
+    (["sweep", "--set", "strategy=dpp"], 2, "unknown strategy 'dpp': did you mean ddp?"),
+    (["sweep", "--job", "strategy=dpp", "--job", "lr=1"], 2, "unknown strategy 'dpp': did you mean ddp?"),
+    (["sweep", "--exclude", "strategy=dpp"], 2, "unknown strategy 'dpp': did you mean ddp?"),
+    (["sweep", "--zip", "strategy,seed=dpp/1"], 2, "unknown strategy 'dpp': did you mean ddp?"),
+    # An option is called what the user can type, a field of --set or of a file as it is written there.
+    (["sweep", "--until-top1", "200"], 2, ": --until-top1 must be above 0 and below 100, not 200"),
+    (["sweep", "--set", "until_top1=200"], 2, ": --set until_top1 must be above 0 and below 100, not 200"),
+    (["sweep", "wrong.toml"], 2, ": batch_size must be at least 1, not 0"),
+    (["sweep", "wrong.toml", "--batch-size", "-1"], 2, ": --batch-size must be at least 1, not -1"),
+    (["sweep", "--gpu-mem-cap", "12Gi"], 2, "--gpu-mem-cap: '12Gi' is not a memory size; write 12GiB"),
+    (["sweep", "--bad-images", "skp"], 2, "--bad-images is fail or skip, not 'skp'"),
+    (["data", "resize", "empty", "new", "--bad-images", "skp"], 2, "--bad-images is fail or skip, not 'skp'"),
+    (["sweep", "--exclude", "batch-size=x"], 2, "--exclude batch_size: 'x' is not a whole number"),
+    (
+        ["sweep", "--epochs", "1"],
+        2,
+        "the only epoch warms up, which leaves none to measure: write --epochs 2 ",
+    ),
     (["sweep", "--retry", "faild"], 2, "did you mean failed?"),
     (["sweep", "--order", "ranom"], 2, "did you mean random?"),
     (["sweep", "--gpus", "1,2"], 2, "no trial is left"),
@@ -158,7 +181,7 @@ WRONG: list[tuple[Sequence[str], int, str]] = [
     ),
     (["sweep", "--copies", "0"], 2, "copies must be at least 1, not 0"),
     (["sweep", "--copies", "65"], 2, "65 jobs at once are too many; 64 is the most"),
-    (["sweep", "--cpu-sharing", "own"], 2, "cpu_sharing must be shared or pinned, not 'own'"),
+    (["sweep", "--cpu-sharing", "own"], 2, "--cpu-sharing must be shared or pinned, not 'own'"),
     (
         ["sweep", "--cpu-sharing", "pinned"],
         2,
@@ -206,6 +229,7 @@ def test_wrong_input_is_one_line_and_nothing_written(
     (place.home / "empty").mkdir()
     (place.home / "prose.toml").write_text("Once upon a time")
     (place.home / "key.toml").write_text('name = "x"\n[fixd]\nlr = 1.0\n')
+    (place.home / "wrong.toml").write_text('name = "x"\n[fixed]\nbatch_size = 0\n')
     (place.home / "value.toml").write_text('name = "x"\n[fixed]\nlr = inf\n')
     (place.home / "group.toml").write_text('name = "x"\n[[group]]\nname = "a"\njobs = [{}]\n')
     before = place.files()
@@ -458,8 +482,11 @@ TWICE: list[tuple[Sequence[str], str]] = [
     (["sweep", "--gpu-mem-cap", "1G", "--set", "gpu_mem_cap_mib=9"], "gpu_mem_cap_mib is given twice"),
     (["sweep", "--breakdown", "--set", "breakdown=false"], "breakdown is given twice"),
     (["sweep", "--set", "lr=1", "--zip", "lr,seed=1/2"], "lr is given twice"),
-    (["sweep", "--batch-size", "8", "--set", "batch_per_gpu=8"], "batch_per_gpu is given beside batch_size"),
-    (["sweep", "--set", "gpu_ids=0", "--gpus", "1"], "is given beside gpu"),
+    (
+        ["sweep", "--batch-size", "8", "--set", "batch_per_gpu=8"],
+        "--set batch_per_gpu is given beside --batch-size",
+    ),
+    (["sweep", "--set", "gpu_ids=0", "--gpus", "1"], "--set gpu_ids is given beside --gpus"),
     (["sweep", "--out", "a", "--out", "b"], "--out is given twice; once is enough"),
     (["sweep", "--repeats", "2", "--repeats", "3"], "--repeats is given twice; once is enough"),
     (["sweep", "--timeout", "2", "--timeout", "3"], "--timeout is given twice; once is enough"),

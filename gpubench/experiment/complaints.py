@@ -6,6 +6,7 @@ import datetime
 import types
 import typing
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel
@@ -40,10 +41,15 @@ _KINDS: Mapping[str, str] = {
 """pydantic's type of an error -> what the value must be. Its own words are for programmers."""
 
 
-def complaint(error: ErrorDetails, model: type[BaseModel]) -> str:
-    """`until_top1 must be above 0 and below 100, not 200`: one error of a value of `model`, in one line."""
+def complaint(
+    error: ErrorDetails, model: type[BaseModel], typed: Mapping[str, str] = MappingProxyType({})
+) -> str:
+    """`until_top1 must be above 0 and below 100, not 200`: one error of a value of `model`, in one line.
+
+    `typed`: what the user calls a field, where that is not its name.
+    """
     place, held, choice = _place(model, error["loc"])
-    name = ".".join(place)
+    name = ".".join([typed.get(place[0], place[0]), *place[1:]])
     given = error["input"]
     if error["type"] == "missing":
         return f"{name} is missing"

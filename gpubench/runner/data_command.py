@@ -47,7 +47,7 @@ def resize(source: Path, target: Path, *, size: int, bad: str = "fail") -> None:
     if os.path.realpath(target) == os.path.realpath(source):
         raise UsageError("SRC and DST are the same folder; name a new one")
     found: tuple[bad_images.BadImage, ...] = ()
-    if policy(bad) == "skip":
+    if policy(bad, "--bad-images") == "skip":
         with unwound_by_signals(*STOPPED), bar("trying all images") as progress:
             found = bad_images.look(source.absolute(), progress)
     without = [one.path for one in found]
