@@ -187,11 +187,12 @@ def sweep(
         "until_top1": until_top1, "breakdown": "true" if breakdown else None,
         "seed": seed, "gpu_mem_cap_mib": gpu_mem_cap, "copies": copies, "cpu_sharing": cpu_sharing,
     }  # fmt: skip
-    fields = _fields(named, set_ or ())
+    fields, typed = _fields(named, set_ or ())
     for text in exclude or ():
         assignments(text, "--exclude")
     options = Options(
         fields=fields,
+        typed=typed,
         zips=tuple(zip_ or ()),
         excludes=tuple(exclude or ()),
         repeats=repeats,
@@ -281,19 +282,21 @@ def predict(
     from gpubench.experiment.experiment import Options
     from gpubench.runner.predict import command
 
-    fields = _fields({"copies": copies}, set_ or ())
-    options = Options(fields=fields, jobs=tuple(job or ()), pairs=pairs, bad_images=bad_images)
+    fields, typed = _fields({"copies": copies}, set_ or ())
+    options = Options(fields=fields, typed=typed, jobs=tuple(job or ()), pairs=pairs, bad_images=bad_images)
     raise typer.Exit(command.predict(results or (), options, experiment=experiment, markdown=markdown))
 
 
-def _fields(named: Mapping[str, str | None], texts: Iterable[str]) -> dict[str, str]:
+def _fields(named: Mapping[str, str | None], texts: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
     """Trial field -> its values as text: those with an option of their own, and what --set gives.
 
+    And trial field -> what the user called it, for messages.
     Raises UsageError for a field that is given twice.
     """
     from gpubench.experiment.values import check_field
 
     fields = {name: value for name, value in named.items() if value is not None}
+    typed = {name: "--" + name.removesuffix("_mib").replace("_", "-") for name in fields}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals:
@@ -303,7 +306,8 @@ def _fields(named: Mapping[str, str | None], texts: Iterable[str]) -> dict[str, 
             both = f"--set {field}={fields[field]},{value}"
             raise UsageError(f"{field} is given twice; give all its values at once: {both}")
         fields[field] = value
-    return fields
+        typed[field] = f"--set {field}"
+    return fields, typed
 
 
 @app.command(cls=usage.Reader, rich_help_panel="Read")

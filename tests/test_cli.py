@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
 import pty
@@ -11,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -116,10 +118,14 @@ WRONG: list[tuple[Sequence[str], int, str]] = [
     (["sweep", "--strategy", "dpp"], 2, "unknown strategy 'dpp': did you mean "),
     (["sweep", "--optimizer", "adm"], 2, "unknown optimizer 'adm': did you mean adam?"),
     (["sweep", "--precision", "fp23"], 2, "precision must be fp32, tf32, bf16 or fp16, not 'fp23'"),
-    (["sweep", "--batch-size", "0"], 2, "batch_size must be at least 1, not 0"),
+    (["sweep", "--batch-size", "0"], 2, "--batch-size must be at least 1, not 0"),
     (["sweep", "--batch-size", "sixteen"], 2, "'sixteen' is not a whole number"),
-    (["sweep", "--batch-size", "64:16:8"], 2, "'64:16:8' never ends"),
-    (["sweep", "--batch-size", "8", "--batch-per-gpu", "8"], 2, "beside batch_size"),
+    (["sweep", "--batch-size", "64:16:8"], 2, "'64:16:8' begins above its end"),
+    (
+        ["sweep", "--batch-size", "8", "--batch-per-gpu", "8"],
+        2,
+        "--batch-per-gpu is given beside --batch-size",
+    ),
     (["sweep", "--zip", "batch_size=1/2"], 2, "--zip: "),
     (["sweep", "--exclude", "strategy"], 2, "--exclude: 'strategy' is not FIELD=VALUE"),
     (["sweep", "--repeats", "0"], 2, "--repeats must be at least 1, not 0"),
@@ -130,7 +136,26 @@ WRONG: list[tuple[Sequence[str], int, str]] = [
     (["sweep", "--batch-size"], 2, "'--batch-size' requires an argument; see "),
     (["data", "make", "--images", "0"], 2, "--images must be at least 1, not 0"),
     (["data", "resize", "empty", "new", "--size", "x"], 2, "--size must be a whole number, not 'x'"),
-    (["sweep", "--timeout", "soon"], 2, "'soon' is not a time"),
+    (["sweep", "--timeout", "soon"], 2, "--timeout: 'soon' is not a time"),
+    (["sweep", "--strategy", "dpp"], 2, "unknown strategy 'dpp': did you mean ddp?"),
+    (["sweep", "--set", "strategy=dpp"], 2, "unknown strategy 'dpp': did you mean ddp?"),
+    (["sweep", "--job", "strategy=dpp", "--job", "lr=1"], 2, "unknown strategy 'dpp': did you mean ddp?"),
+    (["sweep", "--exclude", "strategy=dpp"], 2, "unknown strategy 'dpp': did you mean ddp?"),
+    (["sweep", "--zip", "strategy,seed=dpp/1"], 2, "unknown strategy 'dpp': did you mean ddp?"),
+    # An option is called what the user can type, a field of --set or of a file as it is written there.
+    (["sweep", "--until-top1", "200"], 2, ": --until-top1 must be above 0 and below 100, not 200"),
+    (["sweep", "--set", "until_top1=200"], 2, ": --set until_top1 must be above 0 and below 100, not 200"),
+    (["sweep", "wrong.toml"], 2, ": batch_size must be at least 1, not 0"),
+    (["sweep", "wrong.toml", "--batch-size", "-1"], 2, ": --batch-size must be at least 1, not -1"),
+    (["sweep", "--gpu-mem-cap", "12Gi"], 2, "--gpu-mem-cap: '12Gi' is not a memory size; write 12GiB"),
+    (["sweep", "--bad-images", "skp"], 2, "--bad-images is fail or skip, not 'skp'"),
+    (["data", "resize", "empty", "new", "--bad-images", "skp"], 2, "--bad-images is fail or skip, not 'skp'"),
+    (["sweep", "--exclude", "batch-size=x"], 2, "--exclude batch_size: 'x' is not a whole number"),
+    (
+        ["sweep", "--epochs", "1"],
+        2,
+        "the only epoch warms up, which leaves none to measure: write --epochs 2 ",
+    ),
     (["sweep", "--retry", "faild"], 2, "did you mean failed?"),
     (["sweep", "--order", "ranom"], 2, "did you mean random?"),
     (["sweep", "--gpus", "1,2"], 2, "no trial is left"),
@@ -156,7 +181,7 @@ WRONG: list[tuple[Sequence[str], int, str]] = [
     ),
     (["sweep", "--copies", "0"], 2, "copies must be at least 1, not 0"),
     (["sweep", "--copies", "65"], 2, "65 jobs at once are too many; 64 is the most"),
-    (["sweep", "--cpu-sharing", "own"], 2, "cpu_sharing must be shared or pinned, not 'own'"),
+    (["sweep", "--cpu-sharing", "own"], 2, "--cpu-sharing must be shared or pinned, not 'own'"),
     (
         ["sweep", "--cpu-sharing", "pinned"],
         2,
@@ -204,6 +229,7 @@ def test_wrong_input_is_one_line_and_nothing_written(
     (place.home / "empty").mkdir()
     (place.home / "prose.toml").write_text("Once upon a time")
     (place.home / "key.toml").write_text('name = "x"\n[fixd]\nlr = 1.0\n')
+    (place.home / "wrong.toml").write_text('name = "x"\n[fixed]\nbatch_size = 0\n')
     (place.home / "value.toml").write_text('name = "x"\n[fixed]\nlr = inf\n')
     (place.home / "group.toml").write_text('name = "x"\n[[group]]\nname = "a"\njobs = [{}]\n')
     before = place.files()
@@ -456,8 +482,11 @@ TWICE: list[tuple[Sequence[str], str]] = [
     (["sweep", "--gpu-mem-cap", "1G", "--set", "gpu_mem_cap_mib=9"], "gpu_mem_cap_mib is given twice"),
     (["sweep", "--breakdown", "--set", "breakdown=false"], "breakdown is given twice"),
     (["sweep", "--set", "lr=1", "--zip", "lr,seed=1/2"], "lr is given twice"),
-    (["sweep", "--batch-size", "8", "--set", "batch_per_gpu=8"], "batch_per_gpu is given beside batch_size"),
-    (["sweep", "--set", "gpu_ids=0", "--gpus", "1"], "is given beside gpu"),
+    (
+        ["sweep", "--batch-size", "8", "--set", "batch_per_gpu=8"],
+        "--set batch_per_gpu is given beside --batch-size",
+    ),
+    (["sweep", "--set", "gpu_ids=0", "--gpus", "1"], "--set gpu_ids is given beside --gpus"),
     (["sweep", "--out", "a", "--out", "b"], "--out is given twice; once is enough"),
     (["sweep", "--repeats", "2", "--repeats", "3"], "--repeats is given twice; once is enough"),
     (["sweep", "--timeout", "2", "--timeout", "3"], "--timeout is given twice; once is enough"),
@@ -549,6 +578,41 @@ def test_the_plan_of_groups(place: Place) -> None:
     assert re.fullmatch(r"g[0-9a-f]{12}  2 copies +roughly \d+ s", group)
     assert re.fullmatch(r"1 trial and 1 group of jobs to run, of 2; .*; results in results/batch-size", total)
     assert place.files() == set()
+
+
+# ---- images that are made by themselves ----
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_making_images_that_is_stopped_leaves_nothing_and_says_so(place: Place, name: str) -> None:
+    made = place.start("data", "make", "images/own", "--images", "20000")
+    until(lambda: any(place.home.glob("images/.own.partial-*/train/*/*.jpg")), "the first image")
+    made.send_signal(signal.Signals[name])
+    out, err = made.communicate(timeout=LIMIT_S)
+    assert (made.returncode, out) == (75, "")
+    assert err == ("gpubench: stopped; what was half made is removed, and the same command begins it anew\n")
+    assert place.files() == {"images"}
+
+
+def test_who_waits_for_another_s_images_hears_a_signal(place: Place) -> None:
+    (place.home / "images").mkdir()
+    lock = place.home / "images" / ".own.lock"
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        waits = place.start("data", "make", "images/own", "--images", "40")
+        # It has opened the lock, and nothing else is there to be seen.
+        until(lambda: any(_opens(waits.pid, lock)), "the lock to be opened")
+        waits.send_signal(signal.SIGTERM)
+        _, err = waits.communicate(timeout=LIMIT_S)
+    assert (waits.returncode, err.count("\n")) == (75, 1)
+    assert place.files() == {"images", "images/.own.lock"}, "the lock is another's"
+
+
+def _opens(pid: int, path: Path) -> Iterator[bool]:
+    """Of each file that a process has open, whether it is this one."""
+    for file in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            yield file.samefile(path)
 
 
 # ---- the life of a results folder ----

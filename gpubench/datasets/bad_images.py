@@ -72,11 +72,16 @@ def _try(root: Path, files: list[str], progress: Progress | None) -> dict[str, s
         [f"{root}/{path}" for path in files],
         shared={},
         progress=progress,
-        crashed=lambda name: f"it crashes the decoder ({name})",
+        crashed=crashes,
         stall_s=IMPORT_LIMIT_S,
         silent=True,  # the decoders' libraries have their say about each such file
     )
     return {path: reason for path, reason in zip(files, reasons, strict=True) if reason is not None}
+
+
+def crashes(name: str) -> str:
+    """The reason of an image at which a process ends that decodes it. `name`: of the signal."""
+    return f"it crashes the decoder ({name})"
 
 
 def _stat(path: str) -> os.stat_result | str:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
+import re
 import shutil
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from gpubench.datasets import marker
 from gpubench.datasets.home import ensure_writable
 from gpubench.datasets.marker import Marker
+from gpubench.datasets.pool import LOOK_S, Progress
 from gpubench.errors import UnusableError, UsageError
 
 
@@ -22,21 +25,29 @@ def build(
     need_bytes: int,
     complete: Callable[[Path], bool],
     fill: Callable[[Path], None],
+    progress: Progress | None = None,
 ) -> None:
     """Sees to it that the folder `place` is there as `wanted`; `fill` is given an empty folder to write into.
 
     Any number of processes may call it at once: one builds, the others wait and find it done. `complete` says
-    whether a marked folder still has all its files, `need_bytes` about how much they take. Nothing half-built
-    is left behind. Raises UsageError where something else lies at `place`, UnusableError where it can't be
+    whether a marked folder still has all its files, `need_bytes` about how much they take. `progress` is called
+    while it waits, too. Nothing half-built is left behind, and what a killed process of this host has left beside
+    `place` goes. Raises UsageError where something else lies at `place`, UnusableError where it can't be
     written or has changed since it was made.
     """
+    _clear_leftovers(place.parent)
     if is_done(place, wanted, complete):
         return
     ensure_writable(place.parent)
-    with _locked(place):
+
+    def waiting() -> None:
+        if progress is not None:
+            progress(0, wanted.train_images + wanted.val_images)
+
+    with _locked(place, waiting):
         if is_done(place, wanted, complete):
             return
-        _clear_leftovers(place)
+        _clear(place)
         _check_room(place, need_bytes)
         partial = place.parent / f"{_partial_prefix(place)}{os.getpid()}"
         try:
@@ -74,8 +85,29 @@ def _partial_prefix(place: Path) -> str:
     return f".{place.name}.partial-{os.uname().nodename}-"
 
 
-def _clear_leftovers(place: Path) -> None:
-    """Removes what a build that was killed has left. The lock says that nobody on this host is at it."""
+_PARTIAL = re.compile(r"\.(?P<name>.+)\.partial-(?P<host>.+)-\d+")
+
+
+def _clear_leftovers(folder: Path) -> None:
+    """Removes what killed builds of this host have left in `folder`, of whatever place in it."""
+    with contextlib.suppress(OSError):  # there is no such folder yet, or it is not for us to look into
+        matches = [match for path in folder.iterdir() if (match := _PARTIAL.fullmatch(path.name))]
+        here = os.uname().nodename
+        for name in {match["name"] for match in matches if match["host"] == here}:
+            with contextlib.suppress(_HeldError, UnusableError), _locked(folder / name, _refuse):
+                _clear(folder / name)
+
+
+class _HeldError(Exception):
+    """Somebody is at it."""
+
+
+def _refuse() -> None:
+    raise _HeldError
+
+
+def _clear(place: Path) -> None:
+    """Removes what a build of `place` that was killed has left. The lock says that nobody on this host is at it."""
     for left in place.parent.iterdir():
         if left.name.startswith(_partial_prefix(place)):
             shutil.rmtree(left, ignore_errors=True)
@@ -105,21 +137,49 @@ def _into_place(partial: Path, place: Path, wanted: Marker) -> None:
             raise
 
 
-@contextmanager
-def _locked(place: Path) -> Iterator[None]:
-    # The file stays: removing it would let two processes lock two files of one name.
+@contextlib.contextmanager
+def _locked(place: Path, waiting: Callable[[], None]) -> Iterator[None]:
+    """Holds the lock of `place`, a file beside it that goes with the lock. `waiting` is called while another has it."""
     path = place.parent / f".{place.name}.lock"
+    with contextlib.ExitStack() as held:
+        while True:
+            descriptor = _opened_lock(path)
+            held.callback(os.close, descriptor)
+            while not _taken(path, descriptor):
+                waiting()
+                time.sleep(LOOK_S)
+            if _is_at(path, descriptor):
+                break
+            held.close()  # its last holder has removed it meanwhile: another may lie there
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):  # a folder in which only the owner of a file may remove it
+                path.unlink()
+
+
+def _opened_lock(path: Path) -> int:
     try:
-        descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
+        return os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
     except OSError as error:
         raise UnusableError(f"can't lock {path}: {error.strerror}") from error
+
+
+def _taken(path: Path, descriptor: int) -> bool:
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        except OSError as error:
-            raise UnusableError(
-                f"can't lock {path}: {error.strerror}; set GPUBENCH_DATA to another disk"
-            ) from error
-        yield
-    finally:
-        os.close(descriptor)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        raise UnusableError(
+            f"can't lock {path}: {error.strerror}; set GPUBENCH_DATA to another disk"
+        ) from error
+    return True
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    """Whether the file that is open lies at `path`."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False

@@ -86,7 +86,9 @@ def decode(
         refuse_broken([path for path, _, _ in tasks], reasons)
 
     wanted = decoded_marker(facts, size)
-    built.build(dst, wanted, need_bytes=need_bytes(facts, size), complete=is_complete, fill=fill)
+    built.build(
+        dst, wanted, need_bytes=need_bytes(facts, size), complete=is_complete, fill=fill, progress=progress
+    )
     return dst
 
 

@@ -9,7 +9,6 @@ data/birds, ~/birds     an image folder
 
 from __future__ import annotations
 
-import difflib
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +20,7 @@ from gpubench.datasets.facts import DataFacts
 from gpubench.datasets.home import data_home
 from gpubench.datasets.marker import Marker
 from gpubench.datasets.pool import Progress
-from gpubench.errors import UsageError, unknown
+from gpubench.errors import UsageError, nearest, unknown
 
 _PROCEDURAL = re.compile(rf"{catalog.PROCEDURAL}(?::(\d+)(?:x(\d+))?)?")
 
@@ -41,7 +40,7 @@ def facts_of(data: str, without: frozenset[str] = NOTHING) -> DataFacts:
         return _named(data)
     if "/" not in data and not Path(data).exists():
         valid = (catalog.PROCEDURAL, *catalog.NAMED_DATA)
-        near = difflib.get_close_matches(data, valid, n=1, cutoff=0.5)
+        near = nearest(data, valid)
         raise unknown(
             "data",
             data,

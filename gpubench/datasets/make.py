@@ -140,5 +140,7 @@ def make_recipe(
             "gpubench.datasets.procedural:write", tasks, shared=shared, processes=processes, progress=progress
         )
 
-    built.build(root, recipe, need_bytes=need_bytes(recipe), complete=folder.is_complete, fill=fill)
+    built.build(
+        root, recipe, need_bytes=need_bytes(recipe), complete=folder.is_complete, fill=fill, progress=progress
+    )
     return folder.scan(root)

@@ -82,7 +82,14 @@ def resize(
 
         refuse_broken([source for source, _ in pairs], reasons)
 
-    built.build(dst, wanted, need_bytes=need_bytes(facts, size), complete=folder.is_complete, fill=fill)
+    built.build(
+        dst,
+        wanted,
+        need_bytes=need_bytes(facts, size),
+        complete=folder.is_complete,
+        fill=fill,
+        progress=progress,
+    )
     return folder.scan(dst)
 
 

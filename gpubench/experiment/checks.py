@@ -42,10 +42,17 @@ def _devices(case: Case) -> str | None:
     t = case.trial
     if case.device == "cpu":
         if t.gpus:
-            return "a CPU trial uses no GPUs; ranks counts its processes"
+            count = t.ranks or t.gpus
+            return (
+                f"a CPU trial uses no GPUs: for {count} process{'es' if count > 1 else ''} give ranks = {count} "
+                f"(--ranks {count}) in place of {'gpu_ids (--gpu-ids)' if t.gpu_ids else 'gpus (--gpus)'}"
+            )
         return None
     if t.ranks is not None:
-        return "ranks counts the processes of a CPU trial; use gpus"
+        return (
+            f"ranks counts the processes of a CPU trial: give gpus = {t.ranks} (--gpus {t.ranks}) in its place, "
+            "or device = cpu (--device cpu)"
+        )
     if t.gpus == 0:
         return "a GPU trial needs at least one GPU"
     if t.gpu_ids is not None and (len(set(t.gpu_ids)) != len(t.gpu_ids) or len(t.gpu_ids) != t.gpus):
@@ -74,7 +81,8 @@ def _batch(case: Case) -> str | None:
     t = case.trial
     share = t.devices * t.accumulate
     if t.batch_size % share:
-        return f"a batch of {t.batch_size} can't be shared equally: {t.devices} devices × {t.accumulate} micro-batches"
+        parts = f"{t.devices} devices × {t.accumulate} micro-batches"
+        return f"a batch of {t.batch_size} can't be shared equally: {parts} take a multiple of {share}"
     images = t.train_images or case.facts.train_images
     if images > case.facts.train_images > 0 and case.variant.files != "none":
         return f"the data have only {case.facts.train_images:,} training images"
@@ -125,7 +133,8 @@ def _loaders(case: Case) -> str | None:
     ranks = t.devices if catalog.STRATEGIES[t.strategy].process_per_device else 1
     if t.workers and t.workers % ranks:
         return (
-            f"{t.workers} worker{'s' if t.workers > 1 else ''} can't be shared equally by {ranks} processes"
+            f"{t.workers} worker{'s' if t.workers > 1 else ''} can't be shared equally by {ranks} processes: "
+            f"take a multiple of {ranks}"
         )
     return None
 
@@ -133,7 +142,12 @@ def _loaders(case: Case) -> str | None:
 def _epochs(case: Case) -> str | None:
     t = case.trial
     if t.steps is None and t.warmup_epochs >= t.epochs:
-        return f"{t.warmup_epochs} warm-up of {t.epochs} epoch{'s' if t.epochs > 1 else ''} leaves none to measure"
+        one = t.warmup_epochs == t.epochs == 1
+        warm = "the only epoch warms up" if one else f"{t.warmup_epochs} of {t.epochs} epochs warm up"
+        return (
+            f"{warm}, which leaves none to measure: write --epochs {t.warmup_epochs + 1} or more, or --set "
+            f"warmup_epochs={t.epochs - 1} (in a file the same fields under [run])"
+        )
     return None
 
 
@@ -142,11 +156,11 @@ def _target(case: Case) -> str | None:
     if t.until_top1 is None:
         return None
     if t.steps is not None:
-        return "until_top1 trains whole epochs, not steps"
+        return "until_top1 (--until-top1) trains whole epochs, not steps (--steps): leave one of them out"
     if case.variant.files == "none":
-        return f"until_top1 needs a validation split, and variant {t.variant} reads no images"
+        return f"until_top1 (--until-top1) needs a validation split, and variant {t.variant} reads no images"
     if not case.facts.val_images:
-        return "until_top1 needs a validation split, and the data have none"
+        return "until_top1 (--until-top1) needs a validation split, and the data have none"
     return None
 
 
@@ -158,7 +172,10 @@ def _breakdown(case: Case) -> str | None:
 
 def _alone(case: Case) -> str | None:
     if case.together == 1 and case.trial.cpu_sharing != "shared":
-        return f"CPUs are {case.trial.cpu_sharing} only among jobs that run together"
+        return (
+            f"CPUs are {case.trial.cpu_sharing} only among jobs that run together: leave cpu_sharing (--cpu-sharing) "
+            "out, or give copies (--copies) or jobs (--job)"
+        )
     return None
 
 
@@ -166,7 +183,7 @@ def _together(case: Case) -> str | None:
     if case.together == 1:
         return None
     if case.trial.until_top1 is not None:
-        return "jobs that run together leave top-1 to the trial alone; use until_top1 without them"
+        return "jobs that run together leave top-1 to the trial alone; use until_top1 (--until-top1) without them"
     if case.trial.breakdown:
         return "the parts of steps are timed alone; leave breakdown out where jobs run together"
     return None

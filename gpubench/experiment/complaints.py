@@ -9,6 +9,7 @@ import tomllib
 import types
 import typing
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel
@@ -70,13 +71,19 @@ def toml_complaint(error: tomllib.TOMLDecodeError) -> str:
     return f"line {line[1]}: {words}" if line else f"its last line: {words}"
 
 
-def complaint(error: ErrorDetails, model: type[BaseModel], table: str = _TABLE) -> str:
+def complaint(
+    error: ErrorDetails,
+    model: type[BaseModel],
+    table: str = _TABLE,
+    typed: Mapping[str, str] = MappingProxyType({}),
+) -> str:
     """`until_top1 must be above 0 and below 100, not 200`: one error of a value of `model`, in one line.
 
-    `table`: what holds values by name where the value stands.
+    `table`: what holds values by name where the value stands. `typed`: what the user calls a field, where that is not
+    its name.
     """
     place, held, choice = _place(model, error["loc"])
-    name = ".".join(place) or "it"
+    name = ".".join([*(typed.get(one, one) for one in place[:1]), *place[1:]]) or "it"
     given = error["input"]
     if error["type"] == "missing":
         return f"{name} is missing"

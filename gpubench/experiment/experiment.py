@@ -8,6 +8,7 @@ import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -50,6 +51,8 @@ class Experiment:
     timeout_s: float = DEFAULT_TIMEOUT_S
     bad_images: catalog.BadImages = "fail"
     """What becomes of a trial whose images can't all be used."""
+    typed: Mapping[str, str] = field(default_factory=dict)
+    """Trial field -> what the command line calls it, of those that it gave: `--batch-size`."""
 
     @property
     def own_variants(self) -> dict[str, catalog.Variant]:
@@ -192,7 +195,7 @@ def _value(name: str, value: Any) -> Any:
     if value == "auto" and name in values.OPTIONAL:
         return None
     if name == "gpu_mem_cap_mib" and isinstance(value, str):
-        return values.mebibytes(value)
+        return values.mebibytes(value, name)
     if kind in (int, float) and not isinstance(value, (int, float)):
         raise UsageError(f"{name}: {shown(value)} is not a number; numbers stand without quotes")
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
@@ -269,12 +272,12 @@ def _experiment(file: _File) -> Experiment:
     )
 
 
-def policy(text: str) -> catalog.BadImages:
-    """`fail` or `skip`. Raises UsageError for anything else."""
+def policy(text: str, called: str = "bad_images") -> catalog.BadImages:
+    """`fail` or `skip`. Raises UsageError for anything else. `called`: what its user calls it."""
     for known in catalog.BAD_IMAGES:
         if text == known:
             return known
-    raise UsageError(f"bad_images is fail or skip, not {shown(text)}")
+    raise UsageError(f"{called} is fail or skip, not {shown(text)}")
 
 
 def _group(table: _GroupTable) -> Group:
@@ -317,13 +320,20 @@ def _zipped(table: Mapping[str, Sequence[Any]]) -> Axis:
     return Axis(tuple(table), tuple(zip(*columns, strict=True)))
 
 
-def check_once(names: Sequence[str], places: str) -> None:
-    """Raises UsageError for a field that is given twice, or together with a rival, over all `places`."""
+def check_once(names: Sequence[str], places: str, typed: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Raises UsageError for a field that is given twice, or together with a rival, over all `places`.
+
+    `typed`: what the user calls a field, where that is not its name.
+    """
     for place, name in enumerate(names):
         for other in (name, *RIVALS.get(name, ())):
             if other in names[:place]:
-                twice = "twice" if other == name else f"beside {other}"
-                raise UsageError(f"{name} is given {twice}: once in all of {places} is enough")
+                called = typed.get(name, name)
+                if other != name:
+                    raise UsageError(
+                        f"{called} is given beside {typed.get(other, other)}: one of the two is enough"
+                    )
+                raise UsageError(f"{called} is given twice: once in all of {places} is enough")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -332,6 +342,8 @@ class Options:
 
     fields: Mapping[str, str] = field(default_factory=dict)
     """Trial field -> values, in the order given."""
+    typed: Mapping[str, str] = field(default_factory=dict)
+    """Trial field -> what it was called: `--batch-size`, `--set lr`."""
     zips: tuple[str, ...] = ()
     excludes: tuple[str, ...] = ()
     repeats: int | None = None
@@ -349,7 +361,8 @@ def with_options(experiment: Experiment, options: Options) -> Experiment:
     axes = list(experiment.axes)
     zips = [zip_option(text) for text in options.zips]
     given = [*options.fields, *(name for axis in zips for name in axis.fields)]
-    check_once(given, "the options")
+    typed = {name: f"--zip {name}" for axis in zips for name in axis.fields} | dict(options.typed)
+    check_once(given, "the options", options.typed)
     if options.repeats is not None and options.repeats < 1:
         raise UsageError(f"--repeats: {options.repeats} leaves nothing to run; 1 or more")
 
@@ -373,7 +386,7 @@ def with_options(experiment: Experiment, options: Options) -> Experiment:
             if settled_by(groups[0], name):
                 forget(name)
     for name, text in options.fields.items():
-        found = values.parse(name, text)
+        found = values.parse(name, text, typed.get(name))
         place = next((i for i, axis in enumerate(axes) if axis.fields == (name,)), len(axes))
         forget(name)
         if len(found) == 1:
@@ -387,7 +400,10 @@ def with_options(experiment: Experiment, options: Options) -> Experiment:
     if "until_top1" in given and "epochs" not in given and not aims_at_top1(experiment):
         lift_epochs(fixed)
     excludes = [
-        {name: values.parse_one(name, value) for name, value in values.assignments(text, "--exclude").items()}
+        {
+            name: values.parse_one(name, value, f"--exclude {name}")
+            for name, value in values.assignments(text, "--exclude").items()
+        }
         for text in options.excludes
     ]
     asked = replace(
@@ -398,8 +414,11 @@ def with_options(experiment: Experiment, options: Options) -> Experiment:
         groups=groups,
         excludes=(*experiment.excludes, *excludes),
         repeats=options.repeats or experiment.repeats,
-        timeout_s=values.seconds(options.timeout) if options.timeout else experiment.timeout_s,
-        bad_images=experiment.bad_images if options.bad_images is None else policy(options.bad_images),
+        timeout_s=values.seconds(options.timeout, "--timeout") if options.timeout else experiment.timeout_s,
+        bad_images=experiment.bad_images
+        if options.bad_images is None
+        else policy(options.bad_images, "--bad-images"),
+        typed=typed,
     )
     return _checked(asked, "--job" if options.jobs else None)
 
@@ -413,7 +432,8 @@ def _groups(own: tuple[Group, ...], options: Options, given: Sequence[str]) -> t
         group = Group(jobs=tuple(job_option(text) for text in options.jobs), pairs=options.pairs)
         for name in given:
             if settled := settled_by(group, name):
-                raise UsageError(f"{name} has no effect beside --job: every job gives {settled}")
+                called = options.typed.get(name, name)
+                raise UsageError(f"{called} has no effect beside --job: every job gives {settled}")
         return (group,)
     if options.pairs and not own:
         raise UsageError("--pairs: there are no jobs to pair; give --job two or more times")
@@ -422,8 +442,9 @@ def _groups(own: tuple[Group, ...], options: Options, given: Sequence[str]) -> t
             for rival in (name, *RIVALS.get(name, ())):
                 if any(rival in job for job in group.jobs):
                     by = "is given" if rival == name else f"is settled by {rival}, given"
+                    called = options.typed.get(name, name)
                     raise UsageError(
-                        f"{name} {by} by the jobs of {_called(group)}; change it there, or give --job"
+                        f"{called} {by} by the jobs of {_called(group)}; change it there, or give --job"
                     )
     return tuple(replace(group, pairs=group.pairs or options.pairs) for group in own)
 
@@ -445,7 +466,10 @@ def lift_epochs(fixed: dict[str, Any]) -> None:
 def job_option(text: str) -> dict[str, Any]:
     """`batch_size=32,gpu_ids=2+3` as the fields of one of several jobs."""
     what = f"--job {shown(text)}"
-    job = {name: values.parse_one(name, value) for name, value in values.assignments(text, "--job").items()}
+    job = {
+        name: values.parse_one(name, value, f"--job {name}")
+        for name, value in values.assignments(text, "--job").items()
+    }
     _check_job(job, what)
     return job
 
@@ -453,13 +477,29 @@ def job_option(text: str) -> dict[str, Any]:
 def zip_option(text: str) -> Axis:
     """`batch_size,lr=16/0.1,32/0.2` as an axis of two fields."""
     names_text, equals, steps_text = text.partition("=")
-    names = tuple(values.check_field(n.strip().replace("-", "_")) for n in names_text.split(","))
-    steps = [step.split("/") for step in steps_text.split(",")]
-    if not equals or len(names) < 2 or any(len(step) != len(names) for step in steps):
-        raise UsageError(f"--zip: {shown(text)} is not FIELD,FIELD=VALUE/VALUE,VALUE/VALUE")
-    return Axis(
-        names, tuple(tuple(values.parse_one(n, v) for n, v in zip(names, s, strict=True)) for s in steps)
-    )
+    written = [name.strip() for name in names_text.split(",")]
+    if not all(written):
+        raise UsageError(f"--zip: a field is missing in {shown(names_text)}; {ZIP_FORM}")
+    names = tuple(values.check_field(name.replace("-", "_")) for name in written)
+    if len(names) < 2:
+        raise UsageError(f"--zip: {names[0]} is the only field, and it takes two or more; {ZIP_FORM}")
+    if repeated := next((name for place, name in enumerate(names) if name in names[:place]), None):
+        raise UsageError(f"--zip: {repeated} is given twice in {shown(names_text)}")
+    if not equals:
+        raise UsageError(f"--zip: {shown(names_text)} has no values; {ZIP_FORM}")
+    steps = []
+    for step in steps_text.split(","):
+        given = step.split("/")
+        if len(given) != len(names):
+            number = "a value" if len(given) == 1 else f"{len(given)} values"
+            raise UsageError(
+                f"--zip: {shown(step)} gives {number} for {len(names)} fields ({', '.join(names)}); {ZIP_FORM}"
+            )
+        steps.append(tuple(values.parse_one(n, v, f"--zip {n}") for n, v in zip(names, given, strict=True)))
+    return Axis(names, tuple(steps))
+
+
+ZIP_FORM = "write the values of one step with / between, and steps with commas: batch_size,lr=16/0.1,32/0.2"
 
 
 def to_toml(experiment: Experiment, resolved: Mapping[str, Any]) -> str:

@@ -285,7 +285,7 @@ class _Maker:
         try:
             t = trial.make(fields)
         except ValidationError as error:
-            raise UsageError(complaint(error.errors()[0], Trial)) from None
+            raise UsageError(complaint(error.errors()[0], Trial, typed=self._experiment.typed)) from None
         if any(_matches(t, per_gpu, exclude) for exclude in self._experiment.excludes):
             return None, EXCLUDED
         facts = self._sources.data(t.data)

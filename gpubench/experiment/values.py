@@ -88,47 +88,51 @@ _PARSERS: Mapping[type, Callable[[str, str], Any]] = {
 }
 
 
-def parse_one(field: str, text: str) -> Any:
-    """One value of a trial field; `auto` leaves it to the machine."""
+def parse_one(field: str, text: str, called: str | None = None) -> Any:
+    """One value of a trial field; `auto` leaves it to the machine. `called`: what its user calls the field."""
     check_field(field)
+    called = called or field
     text = text.strip()
     if not text:
-        raise UsageError(f"{field}: a value is missing")
+        raise UsageError(f"{called}: a value is missing")
     if text == "auto" and field in OPTIONAL:
         return None
     if field == "gpu_mem_cap_mib" and not text.isdigit():
-        return mebibytes(text)
-    return _PARSERS[TYPES[field]](text, field)
+        return mebibytes(text, called)
+    return _PARSERS[TYPES[field]](text, called)
 
 
-def parse(field: str, text: str) -> list[Any]:
-    """A list of values: comma-separated single values and ranges."""
+def parse(field: str, text: str, called: str | None = None) -> list[Any]:
+    """A list of values: comma-separated single values and ranges. `called`: what its user calls the field."""
     check_field(field)
     ranges = TYPES[field] in (int, float)
     found: list[Any] = []
     for item in text.split(","):
         if ranges and ":" in item:
-            found.extend(span(field, item.strip()))
+            found.extend(span(field, item.strip(), called))
         else:
-            found.append(parse_one(field, item))
+            found.append(parse_one(field, item, called))
     return list(dict.fromkeys(found))
 
 
-def span(field: str, text: str) -> list[Any]:
+def span(field: str, text: str, called: str | None = None) -> list[Any]:
     """`first:last:step` or `first:last:xfactor`, both ends included where the step meets them."""
+    called = called or field
     parts = text.split(":")
     if len(parts) != 3:
         raise UsageError(
-            f"{field}: {shown(text)} is not first:last:step (16:64:16) or first:last:xfactor (16:512:x2)"
+            f"{called}: {shown(text)} is not first:last:step (16:64:16) or first:last:xfactor (16:512:x2)"
         )
     kind = TYPES[field]
-    first, last = (_number(kind, p.strip(), field) for p in parts[:2])
+    first, last = (_number(kind, p.strip(), called) for p in parts[:2])
     step_text = parts[2].strip()
     geometric = step_text.startswith("x")
-    step = _number(float if geometric else kind, step_text.removeprefix("x"), field)
-    if last < first or step <= (1 if geometric else 0) or (geometric and first <= 0):
+    step = _number(float if geometric else kind, step_text.removeprefix("x"), called)
+    if last < first:
+        raise UsageError(f"{called}: {shown(text)} begins above its end; write smallest:largest:step")
+    if step <= (1 if geometric else 0) or (geometric and first <= 0):
         raise UsageError(
-            f"{field}: {shown(text)} never ends; write smallest:largest:step, or :x2 with a factor over 1"
+            f"{called}: {shown(text)} never ends; write a step above 0, or :x2 with a factor over 1"
         )
     values: list[Any] = []
     value = first
@@ -137,7 +141,7 @@ def span(field: str, text: str) -> list[Any]:
         values.append(round(value) if kind is int else float(f"{value:.12g}"))
         value = value * step if geometric else first + step * len(values)
         if len(values) > LONGEST_RANGE:
-            raise UsageError(f"{field}: {shown(text)} has more than {LONGEST_RANGE:,} values")
+            raise UsageError(f"{called}: {shown(text)} has more than {LONGEST_RANGE:,} values")
     return values
 
 
@@ -158,26 +162,26 @@ def assignments(text: str, what: str) -> dict[str, str]:
 _UNITS = {"": 1.0, "MIB": 1.0, "M": 1.0, "MB": 1e6 / 2**20, "GIB": 1024.0, "G": 1024.0, "GB": 1e9 / 2**20}
 
 
-def mebibytes(text: str) -> int:
+def mebibytes(text: str, called: str = "memory size") -> int:
     """`12GiB`, `12G`, `800MiB`, `16GB`, `12288` as whole MiB."""
     match = re.fullmatch(r"([0-9.]+)\s*([A-Za-z]*)", text.strip())
     if match is None or match[2].upper() not in _UNITS:
-        raise UsageError(f"{shown(text)} is not a memory size; write 12GiB or 800MiB")
-    size = _number(float, match[1], "memory size") * _UNITS[match[2].upper()]
+        raise UsageError(f"{called}: {shown(text)} is not a memory size; write 12GiB or 800MiB")
+    size = _number(float, match[1], called) * _UNITS[match[2].upper()]
     if math.isinf(size):
-        raise UsageError(f"memory size: {shown(text)} is not a number")
+        raise UsageError(f"{called}: {shown(text)} is not a number")
     return int(size)
 
 
 _SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
-def seconds(text: str | float) -> float:
+def seconds(text: str | float, called: str = "timeout") -> float:
     """`90`, `90s`, `10m`, `2h` as seconds."""
     match = re.fullmatch(r"([0-9.]+)\s*([a-z]*)", str(text).strip())
     if match is None or match[2] not in _SECONDS:
-        raise UsageError(f"{shown(text)} is not a time; write 90s, 10m or 2h")
-    value = float(_number(float, match[1], "time")) * _SECONDS[match[2]]
+        raise UsageError(f"{called}: {shown(text)} is not a time; write 90s, 10m or 2h")
+    value = float(_number(float, match[1], called)) * _SECONDS[match[2]]
     if not 0 < value < math.inf:
-        raise UsageError(f"{shown(text)}: the time must be longer than 0 and have an end")
+        raise UsageError(f"{called}: the time must be longer than 0 and have an end, not {shown(text)}")
     return value

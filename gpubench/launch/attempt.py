@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -95,13 +95,25 @@ def attempt(
     jobs = [_Job(order, kills) for order in orders]
     for job in jobs:
         job.watcher.before()
-    try:
+
+    def train() -> None:
         if _launch(jobs, launcher, should_stop):
             _watch(jobs, timeout_s=timeout_s, should_stop=should_stop, look=look)
-    finally:
-        for job in jobs:
-            job.end()
+
+    _call_all([train, *(job.end for job in jobs)])
     return [job.done for job in jobs]
+
+
+def _call_all(parts: Iterable[Callable[[], object]]) -> None:
+    """Calls each, whatever the ones before have raised. Raises the first error: the others may have come of it."""
+    first: BaseException | None = None
+    for part in parts:
+        try:
+            part()
+        except BaseException as error:  # noqa: BLE001 - raised again below
+            first = first or error
+    if first is not None:
+        raise first
 
 
 def _launch(jobs: Sequence[_Job], launcher: Launcher, should_stop: Callable[[], bool]) -> bool:
@@ -243,15 +255,24 @@ class _Job:
         self.watcher.start(self.running.pid)
 
     def end(self) -> None:
-        """Leaves no process behind."""
+        """Leaves no process behind, nor anything of theirs: what fails to be cleaned keeps nothing else from it."""
+        parts: list[Callable[[], object]] = []
         if self.is_launched:
-            if self._kills and not self.complete:
-                count = self._kills.count() - self._killed_before
-                self.done.events.append({"event": "memory-kills", "count": count, "where": self._kills.where})
-            self.running.end()
-            shared_memory.clear(Path(self.spec["scratch"]))
-            self.watcher.after()
-            self.log.close()
+            parts = [
+                self._note_kills,
+                self.running.end,
+                lambda: shared_memory.clear(Path(self.spec["scratch"])),
+                self.watcher.after,
+                self.log.close,
+            ]
+        _call_all([*parts, self._note_end])
+
+    def _note_kills(self) -> None:
+        if self._kills and not self.complete:
+            count = self._kills.count() - self._killed_before
+            self.done.events.append({"event": "memory-kills", "count": count, "where": self._kills.where})
+
+    def _note_end(self) -> None:
         self.done.finished = time.monotonic()
         self.done.launched = self.done.launched or self.done.finished
 

@@ -23,7 +23,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         r"GPU is lost|fallen off the bus|GPU requires (reset|restart)",
         "the driver has lost the GPU",
-        "reset it or reboot; dmesg tells the driver's Xid",
+        "reset it (sudo nvidia-smi --gpu-reset) or reboot; dmesg tells the driver's Xid",
     ),
     Fault(
         r"uncorrectable ECC error",
@@ -109,7 +109,13 @@ def hearsay(text: str) -> int:
     return 2 if _FAR.search(text) else 1 if _NEAR.search(text) else 0
 
 
+def explained(text: str) -> str | None:
+    """What an error means and what to do; None where that is not known."""
+    fault = next((f for f in FAULTS if re.search(f.words, text, re.IGNORECASE)), None)
+    return f"{fault.means}: {fault.do}" if fault else None
+
+
 def advised(text: str) -> str:
     """The same with what it means and what to do, where that is known."""
-    fault = next((f for f in FAULTS if re.search(f.words, text, re.IGNORECASE)), None)
-    return f"{text}; {fault.means}: {fault.do}" if fault else text
+    known = explained(text)
+    return f"{text}; {known}" if known else text

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gpubench.errors import UsageError, unknown
+from gpubench.errors import UsageError, nearest, unknown
 from gpubench.result import Column
 
 
@@ -55,6 +54,7 @@ def parse(text: str, valid: Mapping[str, Column]) -> Choice:
     return Choice(added=tuple(added), removed=frozenset(removed))
 
 
+LISTED = "docs/columns.md lists them all, and so does the first line of a folder's trials.csv"
 MANY = 6
 """Names that a hint may list; more are no hint."""
 
@@ -63,12 +63,13 @@ def _hint(word: str, valid: Mapping[str, Column]) -> str:
     """What may have been meant: the heading that it is, a name that is nearly it, a name or heading that holds it."""
     asked = _plain(word)
     headings = {name: _plain(column.heading) for name, column in valid.items()}
-    near = difflib.get_close_matches(word, valid, n=1, cutoff=0.6)
+    near = nearest(word, valid)
     held = [name for name, heading in headings.items() if asked in _plain(name) or asked in heading]
-    meant = [name for name, heading in headings.items() if heading == asked] or near or held
-    if not asked or not 0 < len(meant) <= MANY:
-        return "docs/columns.md lists them all"
-    return f"did you mean {', '.join(meant)}?"
+    meant = [name for name, heading in headings.items() if heading == asked] or ([near] if near else held)
+    if 0 < len(meant) <= MANY and asked:
+        return f"did you mean {', '.join(meant)}? {LISTED}"
+    far = nearest(word, valid, cutoff=0.01)
+    return LISTED + (f"; the nearest is {far}" if far else "")
 
 
 def _plain(name: str) -> str:

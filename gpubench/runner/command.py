@@ -7,7 +7,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -35,7 +35,7 @@ from gpubench.report import sources as sources_report
 from gpubench.report.bar import bar
 from gpubench.report.lost_terminal import OutlivingView, outliving_output
 from gpubench.report.table import COLUMN, DETAILS, Table, tables
-from gpubench.report.words import clean
+from gpubench.report.words import clean, many
 from gpubench.result import Record
 from gpubench.runner import consent, guard, host_load, left_out
 from gpubench.runner.allowance import again_lines
@@ -54,7 +54,7 @@ from gpubench.runner.preparing import prepare
 from gpubench.runner.scratch import remove_abandoned
 from gpubench.runner.sources import Disk
 from gpubench.runner.state import Planned
-from gpubench.runner.stopping import stop_on_signals
+from gpubench.runner.stopping import Stop, hear_no_more, say_at_once, stop_on_signals
 from gpubench.runner.sweep import Settings, Summary, Sweep
 from gpubench.runner.tables import contents
 from gpubench.runner.vetting import vet
@@ -207,32 +207,35 @@ def sweep(
     if is_new:  # before anything is written
         vet(work, planned, view.say)
     results.create()
-    try:
-        with results.locked(wait=wait, say=view.say):
-            work.load(view.say)
-            planned = work.survey()
-            if not is_new:
-                vet(work, planned, view.say)
-            for line in (*dropped_lines(plan), *again_lines(planned)):
-                view.say(line)
-            to_run = any(item.state == "run" for item in planned)
-            if to_run and not announced(work, planned, view, yes=yes):
-                view.say("nothing was made, nothing was run")
-                return RESUMABLE
-            store_plan(work)
-            store_left_out(sources, results)
-            summary = (
-                run(work, planned, view, mode, allow_busy=allow_busy)
-                if to_run
-                else nothing_to_run(work, planned)
-            )
-            results.check()
-    finally:
-        if is_new:
-            with contextlib.suppress(OSError):  # it holds something, as nearly always
-                results.folder.rmdir()
-    with outliving_output():
-        finish(work, planned, summary, view, mode)
+    with contextlib.ExitStack() as endings:
+        try:
+            with results.locked(wait=wait, say=view.say):
+                work.load(view.say)
+                planned = work.survey()
+                if not is_new:
+                    vet(work, planned, view.say)
+                for line in (*dropped_lines(plan), *again_lines(planned)):
+                    view.say(line)
+                to_run = any(item.state == "run" for item in planned)
+                if to_run and not announced(work, planned, view, yes=yes):
+                    view.say("nothing was made, nothing was run")
+                    return RESUMABLE
+                store_plan(work)
+                store_left_out(sources, results)
+                if to_run:  # heard until everything has been told: at once means at once then, too
+                    stop = endings.enter_context(stop_on_signals(at_once(work, view)))
+                    summary = run(work, planned, view, stop, mode, allow_busy=allow_busy)
+                else:
+                    summary = nothing_to_run(work, planned)
+                results.check()
+        finally:
+            if is_new:
+                with contextlib.suppress(OSError):  # it holds something, as nearly always
+                    results.folder.rmdir()
+        with outliving_output():
+            finish(work, planned, summary, view, mode)
+    if summary.interrupted:
+        hear_no_more()
     if work.unwritten:
         raise UnusableError(
             f"{work.unwritten}; what was measured is kept, and the same command writes the tables"
@@ -297,23 +300,41 @@ def nothing_to_run(work: Sweep, planned: Sequence[Planned]) -> Summary:
 
 
 def run(
-    work: Sweep, planned: Sequence[Planned], view: live.View, mode: Mode, *, allow_busy: bool = False
+    work: Sweep,
+    planned: Sequence[Planned],
+    view: live.View,
+    stop: Stop,
+    mode: Mode,
+    *,
+    allow_busy: bool = False,
 ) -> Summary:
     """Looks around, prepares the images and runs the sweep; the fork server warms up meanwhile."""
     remove_abandoned()
-    with stop_on_signals([view.close, work.abandon]) as stop:
-        tell_host_load(work.bench.machine, view)  # before the fork server, whose start is a load of our own
-        launcher = ForkServer()
-        try:
-            with view, contextlib.suppress(StoppedError):
-                look_around(work, planned, view, allow_busy=allow_busy)
-                if not prepare(work, planned, view, stop):
-                    return Summary(interrupted=True)
-                launcher.wait_ready(work.bench.beating(stop))
-                return work.run(launcher, view, stop, lambda row: emit(row, mode))
-        finally:
-            launcher.close()
+    tell_host_load(work.bench.machine, view)  # before the fork server, whose start is a load of our own
+    launcher = ForkServer()
+    try:
+        with view, contextlib.suppress(StoppedError):
+            look_around(work, planned, view, allow_busy=allow_busy)
+            if not prepare(work, planned, view, stop):
+                return Summary(interrupted=True)
+            launcher.wait_ready(work.bench.beating(stop))
+            return work.run(launcher, view, stop, lambda row: emit(row, mode))
+    finally:
+        launcher.close()
     return Summary(interrupted=True)
+
+
+def at_once(work: Sweep, view: live.View) -> list[Callable[[], None]]:
+    """What a sweep that is ended by a second signal still does, in this order."""
+
+    def tell() -> None:
+        ended = many(work.ended, "trial") if work.ended else "no trial"
+        say_at_once(
+            f"ended at once; all that was stored is kept ({ended} of this sweep), what was under way is lost; "
+            f"{goes_on(fresh=work.settings.fresh)}"
+        )
+
+    return [view.close, tell, work.abandon]
 
 
 def tell_host_load(machine: environment.Machine, view: live.View) -> None:
@@ -404,12 +425,7 @@ def finish(work: Sweep, planned: Sequence[Planned], summary: Summary, view: live
         for row in work.reused(planned):
             emit(row, mode)
     if summary.interrupted:
-        if work.settings.fresh:  # the same command would begin anew, and without --fresh the older rows count
-            view.say(
-                "stopped; rows that were not reached are older ones; the same command measures all of them anew"
-            )
-        else:
-            view.say("stopped; to continue, run the same command again")
+        view.say(f"stopped; {goes_on(fresh=work.settings.fresh)}")
     elif summary.ran == 0 and not summary.lost:
         late = f", {summary.timed_out} timed out before" if summary.timed_out else ""
         view.say(
@@ -440,6 +456,13 @@ def twice(limit_s: float) -> str:
     """Twice a time limit, as --timeout takes it: in whole minutes where it is some."""
     doubled = math.ceil(2 * limit_s)
     return f"{doubled // 60}m" if doubled % 60 == 0 else f"{doubled}s"
+
+
+def goes_on(*, fresh: bool) -> str:
+    """How a sweep that was stopped is gone on with."""
+    if fresh:  # the same command would begin anew, and without --fresh the older rows count
+        return "rows that were not reached are older ones; the same command measures all of them anew"
+    return "to continue, run the same command again"
 
 
 def own_tables(work: Sweep, rows: Sequence[Row]) -> list[Table]:

@@ -15,10 +15,17 @@ from gpubench.errors import UsageError
 from gpubench.experiment.experiment import policy
 from gpubench.report.bar import bar
 from gpubench.runner import left_out
+from gpubench.runner.stopping import unwound_by_signals
 from gpubench.store import write_whole
 
 NAMES = "left-out.txt"
 """In a resized copy: the images of its source that it lacks."""
+
+STOPPED = (
+    "stopped; what was half made is removed, and the same command begins it anew",
+    "gpubench: ended at once; what is half made stays until the same command runs again",
+)
+"""What is said after a first and after a second signal."""
 
 
 def _say(facts: DataFacts) -> None:
@@ -28,7 +35,7 @@ def _say(facts: DataFacts) -> None:
 
 def make(folder: Path | None, *, images: int, val_images: int, classes: int, seed: int) -> None:
     """`gpubench data make`."""
-    with bar("making images") as progress:
+    with unwound_by_signals(*STOPPED), bar("making images") as progress:
         facts = making.make(
             folder, images=images, val_images=val_images, classes=classes, seed=seed, progress=progress
         )
@@ -40,11 +47,11 @@ def resize(source: Path, target: Path, *, size: int, bad: str = "fail") -> None:
     if os.path.realpath(target) == os.path.realpath(source):
         raise UsageError("SRC and DST are the same folder; name a new one")
     found: tuple[bad_images.BadImage, ...] = ()
-    if policy(bad) == "skip":
-        with bar("trying all images") as progress:
+    if policy(bad, "--bad-images") == "skip":
+        with unwound_by_signals(*STOPPED), bar("trying all images") as progress:
             found = bad_images.look(source.absolute(), progress)
     without = [one.path for one in found]
-    with bar("resizing") as progress:
+    with unwound_by_signals(*STOPPED), bar("resizing") as progress:
         facts = resizing.resize(source, target, size=size, progress=progress, without=without)
     names = target / NAMES if found else None
     if names is not None:

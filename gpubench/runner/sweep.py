@@ -72,6 +72,8 @@ class Sweep:
     """Trial id -> why this sweep skipped it."""
     measured: set[str] = field(default_factory=set)
     """Ids of the trials of which this sweep has stored an attempt."""
+    ended: int = 0
+    """How many trials have ended in this sweep otherwise than by its being stopped."""
     problems: list[str] = field(default_factory=list)
     """Plans of the folder that could not be read when the tables were last made, one line each."""
     unwritten: str = ""
@@ -285,6 +287,7 @@ class Sweep:
         records = self.bench.run(unit, foreseen, launcher, should_stop, look)
         self.records += records
         self.measured |= {record.trial_id for record in records}
+        self.ended += sum(record.status != "interrupted" for record in records)
         status = ending([record.status for record in records])
         if status == "ok":  # one that broke off says nothing of the others
             forecast.took(number - 1, time.monotonic() - unit_began)

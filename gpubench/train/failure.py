@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from typing import Literal
 
@@ -9,6 +10,8 @@ import torch
 
 from gpubench.errors import GpubenchError
 from gpubench.quoted import LONGEST, clean
+from gpubench.train.data.folder_source import broken, why_bad_apart
+from gpubench.train.data.under_way import file_of
 
 # What CUDA and the libraries above it say when an allocation on the device fails.
 _DEVICE_OOM = re.compile(
@@ -24,7 +27,9 @@ _HOST_MEMORY = re.compile(
     re.IGNORECASE,
 )
 
-_CRASHED_WORKER = re.compile(r"DataLoader worker .*Segmentation fault")
+_CRASHED_WORKER = re.compile(
+    r"DataLoader worker \(pid (\d+)\).*(Segmentation fault|Aborted|Illegal instruction|Floating point exception)"
+)
 _DAMAGED_PNG = "a damaged PNG may do that to torchvision's decoder, and --bad-images skip finds such files"
 
 
@@ -60,14 +65,26 @@ def classify(error: BaseException) -> tuple[Literal["oom", "failed"], str]:
     return kind, clean(reason, LONGEST)
 
 
+def _crashed(pid: int, text: str) -> str:
+    """Why a loader's worker crashed. `text`: what torch says of it."""
+    path = file_of(pid)
+    hint = f"; {_DAMAGED_PNG}" if "Segmentation fault" in text else ""
+    if path is None:  # its images are no files
+        return text + hint
+    reason = None
+    with contextlib.suppress(Exception):  # no room for one more process: the file is known all the same
+        reason = why_bad_apart(path)
+    return broken(path, reason) if reason else f"{text}, as it worked on {path}{hint}"
+
+
 def _classify(error: BaseException) -> tuple[Literal["oom", "failed"], str]:
     if isinstance(error.__cause__, RuntimeError) and "exited unexpectedly" in _words(error):
         error = error.__cause__  # a loader's worker: how it ended is told by the error beneath
     words = _words(error)
     first = _message(words)
     text = f"{type(error).__name__}: {first}" if first else type(error).__name__
-    if _CRASHED_WORKER.search(words):
-        return "failed", f"{text.rstrip('. ')}; {_DAMAGED_PNG}"
+    if crash := _CRASHED_WORKER.search(words):
+        return "failed", _crashed(int(crash[1]), text.rstrip(". "))
     if isinstance(error, GpubenchError):
         return "failed", first
     if isinstance(error, MemoryError) or _HOST_MEMORY.search(words):

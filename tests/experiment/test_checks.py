@@ -13,7 +13,7 @@ from gpubench.trial import make
 
 # (rule, fields, device, words of the reason)
 SENSELESS: list[tuple[str, dict[str, Any], str, str]] = [
-    ("_devices", {"gpus": 1}, "cpu", "a CPU trial uses no GPUs"),
+    ("_devices", {"gpus": 2}, "cpu", "for 2 processes give ranks = 2 (--ranks 2) in place of gpus (--gpus)"),
     ("_devices", {"ranks": 2}, "cuda", "ranks counts the processes of a CPU trial"),
     ("_devices", {"gpus": 0}, "cuda", "at least one GPU"),
     ("_devices", {"gpus": 2, "gpu_ids": (1, 1)}, "cuda", "do not name 2 different GPUs"),
@@ -27,7 +27,7 @@ SENSELESS: list[tuple[str, dict[str, Any], str, str]] = [
     ("_strategy", {"strategy": "dp", "gpus": 2, "execution": "compile"}, "cuda", "execution compile does not work"),
     ("_strategy", {"ranks": 130, "batch_size": 130}, "cpu", "has 128 processes at most, not 130"),
     ("_batch", {"batch_size": 65, "gpus": 2}, "cuda", "can't be shared equally: 2 devices × 1"),
-    ("_batch", {"batch_size": 4, "gpus": 2, "accumulate": 4}, "cuda", "can't be shared equally: 2 devices × 4"),
+    ("_batch", {"batch_size": 4, "gpus": 2, "accumulate": 4}, "cuda", "× 4 micro-batches take a multiple of 8"),
     ("_batch", {"batch_size": 10_241}, "cuda", "larger than the epoch of 10,240"),
     ("_batch", {"batch_size": 64, "train_images": 63}, "cuda", "larger than the epoch of 63"),
     ("_batch", {"train_images": 10_241}, "cuda", "only 10,240 training images"),
@@ -38,9 +38,9 @@ SENSELESS: list[tuple[str, dict[str, Any], str, str]] = [
     ("_model", {"model": "resnet18", "width": 2.0}, "cuda", "resnet18 has no width"),
     ("_cap", {"gpu_mem_cap_mib": 100}, "cpu", "a GPU memory cap needs a GPU"),
     ("_loaders", {"gpus": 2, "workers": 3}, "cuda", "3 workers can't be shared equally by 2 processes"),
-    ("_epochs", {"epochs": 1}, "cpu", "leaves none to measure"),
+    ("_epochs", {"epochs": 1}, "cpu", "write --epochs 2 or more, or --set warmup_epochs=0"),
     ("_epochs", {"epochs": 2, "warmup_epochs": 2}, "cpu", "leaves none to measure"),
-    ("_target", {"until_top1": 60.0, "steps": 50}, "cuda", "until_top1 trains whole epochs, not steps"),
+    ("_target", {"until_top1": 60.0, "steps": 50}, "cuda", "until_top1 (--until-top1) trains whole epochs, not steps"),
     ("_target", {"until_top1": 60.0, "variant": "synthetic"}, "cpu", "variant synthetic reads no images"),
     ("_breakdown", {"breakdown": True, "execution": "graph"}, "cuda", "breakdown finds no parts"),
     ("_alone", {"cpu_sharing": "pinned"}, "cuda", "only among jobs that run together"),
@@ -93,7 +93,7 @@ def test_sensible(fields: dict[str, Any], device: str) -> None:
 def test_an_accuracy_needs_images_to_judge_by() -> None:
     t = make({"until_top1": 60.0})
     reason = checks.why_senseless(t, catalog.VARIANTS[t.variant], "cpu", Images(val_images=0))
-    assert reason == "until_top1 needs a validation split, and the data have none"
+    assert reason == "until_top1 (--until-top1) needs a validation split, and the data have none"
 
 
 def test_every_rule_is_tested() -> None:

@@ -217,9 +217,15 @@ def test_a_zip_takes_the_place_of_axes_and_fixed_fields() -> None:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (options(zips=("batch_size=16,32",)), "is not FIELD,FIELD=VALUE/VALUE"),
-        (options(zips=("batch_size,lr=16,32",)), "is not FIELD,FIELD=VALUE/VALUE"),
-        (options(zips=("batch_size,lr",)), "is not FIELD,FIELD=VALUE/VALUE"),
+        (options(zips=("batch_size=16,32",)), "batch_size is the only field, and it takes two or more"),
+        (options(zips=("batch_size,=16/32",)), "a field is missing in 'batch_size,'"),
+        (
+            options(zips=("batch_size,lr=16/0.1/3",)),
+            "'16/0.1/3' gives 3 values for 2 fields (batch_size, lr)",
+        ),
+        (options(zips=("batch_size,lr=16/x",)), "--zip lr: 'x' is not a number"),
+        (options(zips=("batch_size,lr=16,32",)), "'16' gives a value for 2 fields (batch_size, lr)"),
+        (options(zips=("batch_size,lr",)), "'batch_size,lr' has no values"),
         (options(zips=("batch_size,rate=16/1",)), "unknown field 'rate'"),
         (options(zips=("lr,lr=1/2",)), "lr is given twice"),
         (options(zips=("batch_size,lr=16/1",), lr="2"), "lr is given twice"),

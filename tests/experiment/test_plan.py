@@ -136,7 +136,7 @@ def test_senseless_combinations_are_dropped_and_counted_by_reason() -> None:
     assert made.dropped == {
         "strategy single uses one GPU, not 2": 2,
         "strategy dp needs at least 2 GPUs": 2,
-        "a batch of 3 can't be shared equally: 2 devices × 1 micro-batches": 2,
+        "a batch of 3 can't be shared equally: 2 devices × 1 micro-batches take a multiple of 2": 2,
     }
     assert made.dropped.total() + len(made.units) == 12
 

@@ -16,6 +16,11 @@ from gpubench.experiment.plan import Plan, Unit, expand, plan_id
 
 CPUS = 16
 
+PINNED = (
+    "CPUs are pinned only among jobs that run together: leave cpu_sharing (--cpu-sharing) out, or give copies "
+    "(--copies) or jobs (--job)"
+)
+
 
 def asked(
     *jobs: str, pairs: bool = False, text: str = "", repeats: int | None = None, **fields: Any
@@ -289,7 +294,7 @@ def test_whatever_the_jobs_their_baselines_come_first(
     ("jobs", "fields", "reason"),
     [
         (("lr=0.1", "until_top1=60,lr=0.2"), {}, "jobs that run together leave top-1 to the trial alone; "
-         "use until_top1 without them"),
+         "use until_top1 (--until-top1) without them"),
         (("lr=0.1", "lr=0.2"), {"breakdown": "true"}, "the parts of steps are timed alone; leave breakdown out "
          "where jobs run together"),
         (("lr=0.1", "gpus=1,strategy=dp"), {}, "strategy dp needs at least 2 GPUs"),
@@ -298,7 +303,7 @@ def test_whatever_the_jobs_their_baselines_come_first(
         (("steps=10", "lr=0.2"), {}, "jobs that run together measure all steps or all epochs"),
         (("device=cpu,precision=fp16", "lr=0.2"), {}, "precision fp16 needs a GPU"),
         ((), {"copies": "2", "gpus": "2", "strategy": "single"}, "strategy single uses one GPU, not 2"),
-        ((), {"cpu_sharing": "pinned"}, "CPUs are pinned only among jobs that run together"),
+        ((), {"cpu_sharing": "pinned"}, PINNED),
     ],
 )  # fmt: skip
 def test_what_can_not_run_together_is_refused(
@@ -319,7 +324,9 @@ def test_one_senseless_job_drops_its_group_and_its_baselines_and_is_counted() ->
     """
     made = plan(asked(text=text))
     assert [told(unit)[1] for unit in made.units] == [[16], [16], [16, 16]]
-    assert made.dropped == {"a batch of 15 can't be shared equally: 2 devices × 1 micro-batches": 1}
+    assert made.dropped == {
+        "a batch of 15 can't be shared equally: 2 devices × 1 micro-batches take a multiple of 2": 1
+    }
 
 
 def test_excludes_drop_groups_too() -> None:
@@ -336,7 +343,7 @@ def test_pinned_and_alone_do_not_cross() -> None:
     made = plan(asked(copies="1,2", cpu_sharing="shared,pinned", variant="synthetic"))
     assert [unit.group for unit in made.units] == ["", "2 copies", "", "2 copies"]
     assert [unit.jobs[0].trial.cpus for unit in made.units] == [None, None, 8, None]
-    assert made.dropped == {"CPUs are pinned only among jobs that run together": 1}
+    assert made.dropped == {PINNED: 1}
 
 
 def test_names_that_are_not_known_are_found_in_jobs_too() -> None:

@@ -54,7 +54,7 @@ def test_parse(field: str, text: str, found: list[object]) -> None:
         ("batch_size", "16.5", "not a whole number"),
         ("batch_size", "16:64:16:2", "first:last"),
         ("batch_size", "16:512", "16:512:x2"),
-        ("batch_size", "64:16:1", "never ends"),
+        ("batch_size", "64:16:1", "begins above its end"),
         ("batch_size", "16:64:0", "never ends"),
         ("batch_size", "16:64:-8", "never ends"),
         ("batch_size", "16:64:x1", "never ends"),

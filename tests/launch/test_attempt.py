@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
-from scripted import Event, Scripted, Spec, epoch, hello, result
+import pytest
+from scripted import Event, Scripted, Spec, epoch, hangs, hello, result
 
 from gpubench import environment
 from gpubench.launch.attempt import Attempt, Order, Progress, attempt
+from gpubench.launch.trial_log import HEAD_BYTES, TAIL_BYTES
 from gpubench.monitor.watcher import Watcher
 
 SPEC: Spec = {"log": os.devnull, "scratch": os.devnull, "batch_size": 4}
@@ -77,3 +80,44 @@ def test_what_only_the_view_wants_is_not_kept() -> None:
 
     done = tried(talks, Edges())
     assert {e["event"] for e in done.events} == {"hello", "begin", "steps", "end", "settle", "result"}
+
+
+class Broken(Edges):
+    """A watcher whose driver breaks as the trial ends."""
+
+    def after(self) -> None:
+        raise RuntimeError(f"the driver has gone, said watcher {id(self)}")
+
+
+def test_what_fails_to_be_cleaned_keeps_nothing_else_from_it(tmp_path: Path) -> None:
+    """One job's watcher fails at the end: all jobs are ended all the same, logs are cut, and the error is told."""
+    watchers: list[Watcher] = [Broken(), Broken()]
+    orders = []
+    for place, watcher in enumerate(watchers):
+        log = tmp_path / f"{place}.txt"
+        log.write_bytes(b"x" * (HEAD_BYTES + TAIL_BYTES + 1000))
+        spec: Spec = SPEC | {
+            "ranks": 1,
+            "warmup_epochs": 1,
+            "data_spec": {"train_images": 8},
+            "log": str(log),
+        }
+        orders.append(Order(spec=spec, watcher=watcher))
+    launcher = Scripted(lambda _: hangs)
+    with pytest.raises(RuntimeError, match=f"said watcher {id(watchers[0])}"):
+        attempt(orders, launcher, timeout_s=0.1, should_stop=lambda: False, look=lambda _: None)
+    launcher.close()  # which finds out whether all have been ended
+    for place in range(2):
+        assert b"gpubench left out" in (tmp_path / f"{place}.txt").read_bytes()
+
+
+def test_the_error_that_comes_first_is_told_not_those_of_the_cleaning() -> None:
+    def looks(_: Sequence[Progress]) -> None:
+        raise KeyError("the first")
+
+    spec: Spec = SPEC | {"ranks": 1, "warmup_epochs": 1, "data_spec": {"train_images": 8}}
+    launcher = Scripted(lambda _: hangs)
+    order = Order(spec=spec, watcher=Broken())
+    with pytest.raises(KeyError, match="the first"):
+        attempt([order], launcher, timeout_s=10, should_stop=lambda: False, look=looks)
+    launcher.close()

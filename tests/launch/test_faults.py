@@ -11,6 +11,7 @@ from gpubench.launch import attempt
 from gpubench.launch.faults import FAULTS, advised
 from gpubench.launch.outcome import ending
 from gpubench.launch.trial_log import TrialLog
+from gpubench.runner.doctor import remedies
 
 MODELS = "tests/train/user_models.py:"
 
@@ -82,6 +83,14 @@ def test_an_error_is_told_with_its_meaning_and_a_remedy(text: str, means: str) -
 ])  # fmt: skip
 def test_other_errors_are_left_as_they_are(text: str) -> None:
     assert advised(text) == text
+
+
+@pytest.mark.parametrize(("text", "means"), TOLD, ids=lambda words: words[-30:])
+def test_the_doctor_says_of_an_error_what_a_sweep_says(text: str, means: str) -> None:
+    for known in (remedies.TORCH, remedies.NVML):
+        remedy = remedies.remedy(text, known, "")
+        assert remedy.startswith(means)
+        assert advised(text) == f"{text}; {remedy}"
 
 
 def test_no_class_of_errors_hides_another() -> None:

@@ -128,5 +128,5 @@ def test_it_looks_before_the_fork_server_loads_the_cpus(monkeypatch: pytest.Monk
     monkeypatch.setattr(command, "tell_host_load", lambda *_: order.append("look"))
     monkeypatch.setattr(command, "ForkServer", Server)
     with pytest.raises(Enough):
-        command.run(Job(), (), Heard(), "table")  # type: ignore[arg-type]
+        command.run(Job(), (), Heard(), lambda: False, "table")  # type: ignore[arg-type]
     assert order == ["look", "fork server"]

@@ -42,3 +42,18 @@ def test_what_nohup_ignores_stays_ignored() -> None:
             assert not stop()
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def test_it_ends_at_once_whatever_fails_on_the_way_and_says_so_where_it_can() -> None:
+    """What tidies breaks, and then a pipe that nobody empties has no room for the line."""
+    program = (
+        "import os, signal; from gpubench.runner.stopping import say_at_once, stop_on_signals\n"
+        "def full():\n"
+        "    read, write = os.pipe(); os.set_blocking(write, False); os.write(write, bytes(1 << 20))\n"
+        "    os.set_blocking(write, True); os.dup2(write, 2)\n"
+        "steps = [lambda: 1 / 0, lambda: say_at_once('kept'), full, lambda: say_at_once('no room')]\n"
+        "with stop_on_signals(steps):\n"
+        "    signal.raise_signal(signal.SIGINT); signal.raise_signal(signal.SIGINT); print('not reached')"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (run.returncode, run.stdout, run.stderr) == (AT_ONCE, "", "kept\n")

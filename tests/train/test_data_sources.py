@@ -20,7 +20,7 @@ from gpubench.datasets import decoded, folder
 from gpubench.errors import UnusableError, UsageError
 from gpubench.train.data.array_source import ArraySource
 from gpubench.train.data.decoded_source import decoded_source
-from gpubench.train.data.folder_source import FolderSource, read
+from gpubench.train.data.folder_source import FolderSource, read, why_bad
 from gpubench.train.data.named_source import named_source
 
 PIXELS = np.random.default_rng(1).integers(0, 256, (20, 30, 3), dtype=np.uint8)
@@ -66,6 +66,19 @@ def test_broken_files_are_named_in_one_line(tmp_path: Path, content: bytes) -> N
     assert str(caught.value).startswith(f"broken image {path}: ")
     assert "\n" not in str(caught.value)
     assert "<_io" not in str(caught.value)
+
+
+def test_a_fault_has_one_reason_whatever_becomes_of_bad_images(tmp_path: Path) -> None:
+    """With --bad-images fail a loader tells it, with skip whoever tries all images beforehand."""
+    Image.fromarray(np.random.default_rng(0).integers(0, 255, (64, 64, 3), np.uint8)).save(tmp_path / "a.jpg")
+    whole = (tmp_path / "a.jpg").read_bytes()
+    cut = [whole[: len(whole) // 2], whole[:200], whole[:20], b"", b"\xff\xd8\xff no jpeg"]
+    for place, content in enumerate(cut):
+        path = tmp_path / f"{place}.jpg"
+        path.write_bytes(content)
+        with pytest.raises(UnusableError) as caught:
+            read(str(path))
+        assert str(caught.value).startswith(f"broken image {path}: {why_bad(str(path))}; repair")
 
 
 def png_header(width: int, height: int) -> bytes:

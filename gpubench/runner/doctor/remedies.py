@@ -1,8 +1,14 @@
-"""What to do about an error, by the words that the driver, CUDA or torch put it in."""
+"""What to do about an error of the installation or of a reading, by the words that the driver or torch put it in.
+
+What may befall a trial as well (a lost GPU, one that is held, a fabric manager that does not run) is told of in
+`launch/faults.py`, and nowhere else.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+
+from gpubench.launch.faults import explained
 
 NVML: Mapping[str, str] = {
     "Shared Library Not Found": "install the NVIDIA driver; in a container: docker run --gpus all, apptainer --nv",
@@ -11,8 +17,6 @@ NVML: Mapping[str, str] = {
     "blocked the request": "let this process at /dev/nvidia*: the container's or SLURM's device rules keep it out",
     "version mismatch": "the driver was updated while it ran: reboot, or unload and load its kernel modules",
     "Function Not Found": "update the driver: this one does not know the call",
-    "GPU is lost": "it has fallen off the bus (dmesg tells the Xid): reboot the machine",
-    "requires restart": "reset it (sudo nvidia-smi --gpu-reset) or reboot the machine",
     "Corrupted infoROM": "the board has a fault: nvidia-smi -q tells more",
     "Insufficient External Power": "connect the board's power cables",
     "Not Supported": "nothing on this product, unless a newer driver offers it",
@@ -25,10 +29,7 @@ TORCH: Mapping[str, str] = {
     "driver on your system is too old": "update the driver, or install the torch that is built for its CUDA version",
     "no kernel image": "install a torch that is built for this GPU's generation",
     "not compiled with CUDA": "install the torch build for CUDA (pytorch.org, Get Started)",
-    "busy or unavailable": "somebody holds it in exclusive mode: wait, or sudo nvidia-smi -c DEFAULT",
     "out of memory": "somebody else's process has filled it: see the processes on the GPUs",
-    "not yet initialized": "start the fabric manager (sudo systemctl start nvidia-fabricmanager)",
-    "unknown error": "reload nvidia_uvm (sudo modprobe -r nvidia_uvm; sudo modprobe nvidia_uvm), or reboot",
     "No space left on device": "give the container more shared memory: docker run --shm-size=8g, or --ipc=host",
     "NCCL": "run once with NCCL_DEBUG=WARN; in a container try --ipc=host; NCCL_P2P_DISABLE=1 tells a faulty link",
     "no answer within": "NCCL_P2P_DISABLE=1 tells a faulty link, CUDA_LAUNCH_BLOCKING=1 a faulty GPU",
@@ -41,5 +42,6 @@ TORCH: Mapping[str, str] = {
 
 
 def remedy(error: str, known: Mapping[str, str], otherwise: str) -> str:
-    """The first that fits."""
-    return next((do for words, do in known.items() if words.lower() in error.lower()), otherwise)
+    """The first that fits: of the faults that trials have, too, then of those known here."""
+    here = (do for words, do in known.items() if words.lower() in error.lower())
+    return explained(error) or next(here, otherwise)

@@ -6,8 +6,12 @@ EXIF orientation is ignored: pixels come as they are stored, which is what torch
 
 from __future__ import annotations
 
+import contextlib
 import io
+import os
 import re
+import select
+import signal
 import struct
 import warnings
 from collections.abc import Sequence
@@ -18,8 +22,10 @@ import torch
 from PIL import Image
 from torchvision.io import ImageReadMode, decode_image, decode_jpeg
 
-from gpubench.datasets import square
+from gpubench import linux
+from gpubench.datasets import bad_images, pool, square
 from gpubench.errors import UnusableError
+from gpubench.train.data.under_way import UnderWay
 
 # torchvision 0.29 announces that its decoders will move to a package of their own.
 warnings.filterwarnings("ignore", category=DeprecationWarning, module=r"torchvision\.io")
@@ -43,11 +49,13 @@ class FolderSource:
         self._paths = np.array([path.encode(errors="surrogateescape") for path, _ in images], dtype=np.bytes_)
         self.labels = np.array([label for _, label in images], dtype=np.int64)
         self._mode = ImageReadMode.GRAY if channels == 1 else ImageReadMode.RGB
+        self._note = UnderWay(self.place)
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def image(self, index: int) -> torch.Tensor:
+        self._note.begin(index)
         return read(self.place(index), self._mode)
 
     def place(self, index: int) -> str:
@@ -60,22 +68,32 @@ def read(path: str, mode: ImageReadMode = ImageReadMode.RGB) -> torch.Tensor:
     try:
         return decode(np.fromfile(path, np.uint8), mode)
     except _BROKEN as error:
-        raise UnusableError(
-            f"broken image {path}: {_reason(error)}; repair or remove it, or leave all such images out with "
-            "--bad-images skip"
-        ) from error
+        # In the words of those who look at it beforehand; a missing file is nothing that they look at.
+        missing = isinstance(error, OSError) and error.errno is not None
+        reason = None if missing else why_bad(path)
+        raise UnusableError(broken(path, reason or _reason(error))) from error
+
+
+def broken(path: str, reason: str) -> str:
+    """What is said of an image that ends a trial."""
+    return (
+        f"broken image {path}: {reason}; repair or remove it, or leave all such images out with "
+        "--bad-images skip"
+    )
 
 
 def why_bad(path: str) -> str | None:
     """Why an image can't be used, in a few words: None where it can be read here and copied by Pillow.
 
     Every variant of a data set reads the same images, and some read copies of them. So what only one of the two refuses
-    is bad for both. Pillow comes first: it looks at an image's size before it takes memory for it, and where a PNG's
-    checksum is wrong it raises an error, which torchvision 0.29 answers with a SIGSEGV.
+    is bad for both. Pillow comes first: where a PNG's checksum is wrong it raises an error, which torchvision 0.29
+    answers with a SIGSEGV.
     """
     try:
+        encoded = np.fromfile(path, np.uint8)
+        _refuse_huge(encoded)
         square.opened(path, _SIDE)
-        decode(np.fromfile(path, np.uint8), ImageReadMode.RGB)
+        decode(encoded, ImageReadMode.RGB)
     except square.BROKEN as error:
         if (
             isinstance(error, OSError) and error.errno is not None
@@ -91,6 +109,33 @@ def why_bad(path: str) -> str | None:
             raise UnusableError(_NO_MEMORY.format(path)) from None
         return _reason(error)
     return None
+
+
+TRY_LIMIT_S = 10.0
+
+
+def why_bad_apart(path: str) -> str | None:
+    """The same in a process of its own, as the image may end it. None, too, where that takes longer than TRY_LIMIT_S.
+
+    Forked as loader workers are, and of the same process.
+    """
+    ours, theirs = os.pipe()
+    parent = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        with contextlib.suppress(BaseException):  # this process must not go on where its parent does
+            linux.die_with_parent(parent)
+            os.write(theirs, (why_bad(path) or "").encode(errors="backslashreplace"))
+        os._exit(0)
+    os.close(theirs)
+    with os.fdopen(ours, "rb") as answer:
+        said = answer.read() if select.select([answer], [], [], TRY_LIMIT_S)[0] else b""
+    os.kill(pid, signal.SIGKILL)  # one that has ended keeps its ending
+    _, status = os.waitpid(pid, 0)
+    number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+    if number in pool.CRASHES:
+        return bad_images.crashes(signal.Signals(number).name)
+    return said.decode() or None
 
 
 _NO_MEMORY = "no memory is left to try the image {}: start again when less of it is used"
