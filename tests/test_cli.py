@@ -688,7 +688,7 @@ def test_what_jobs_would_do_to_each_other_is_what_the_sweep_foretold(place: Plac
     assert first.returncode == 0, first.stderr
     assert "By the rows in results, no group has been predicted and measured" in first.stdout
     wrong = place.run("predict", *ask, "--bad-images", "some")
-    assert (wrong.returncode, wrong.stderr) == (2, "gpubench: bad_images is fail or skip, not 'some'\n")
+    assert (wrong.returncode, wrong.stderr) == (2, "gpubench: --bad-images is fail or skip, not 'some'\n")
     assert place.files() == before, "nothing is run, nothing written"
 
     measured = place.run("sweep", *TINY, "--batch-size", "8", "--workers", "1", "--copies", "2")
