@@ -18,6 +18,7 @@ from gpubench.experiment import experiment as experiments
 from gpubench.experiment.complaints import complaint, first, toml_complaint
 from gpubench.experiment.plan import Plan, expand
 from gpubench.experiment.skips import Room
+from gpubench.quoted import shown
 from gpubench.regular_file import read_regular
 from gpubench.result import Devices, Record
 from gpubench.runner.sources import Stored
@@ -160,7 +161,7 @@ def stored_plans(results: Results, records: Iterable[Record]) -> tuple[list[Stor
         try:
             found.append(_read(path))
         except KeyError as error:
-            problems.append(_left_out(path, f"it lacks the facts of {error}"))
+            problems.append(_left_out(path, f"it lacks the facts of {shown(error.args[0])}"))
         except OSError as error:
             problems.append(_left_out(path, f"it can't be read ({error.strerror})"))
         except (UsageError, ValueError, TypeError) as error:
