@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -30,6 +31,11 @@ from gpubench.trial import make
 
 SIZE = 28
 CLASSES = ((230, 40, 40), (40, 230, 40), (40, 40, 230), (220, 220, 60))
+
+
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    # Under nohup: commands that tests start must hear it all the same, and a handler is not handed on as SIG_IGN is.
+    signal.signal(signal.SIGHUP, lambda *_: None)
 
 
 @pytest.fixture(scope="session")
