@@ -196,10 +196,6 @@ WIDTH_MODELS: tuple[str, ...] = (
     "lenet", "mlp", "mobilenet_v2", "mobilenet_v3_large", "mobilenet_v3_small", "resnet50", "resnet101", "resnet152",
 )  # fmt: skip
 
-PRECISIONS = ("fp32", "tf32", "bf16", "fp16")
-MEMORY_FORMATS = ("channels_last", "contiguous")
-EXECUTIONS = ("eager", "compile", "graph")
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Optimizer:

@@ -16,13 +16,13 @@ from gpubench.errors import GpubenchError, UnusableError, UsageError
 
 app = typer.Typer(
     name="gpubench",
-    cls=usage.Group,
+    cls=usage.CommandGroup,
     context_settings=dict(usage.SETTINGS),
     help="Trains real networks over a grid of configurations and leaves a table that can be trusted.",
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-data_app = typer.Typer(cls=usage.Group, help="Image folders: make, resize, list.")
+data_app = typer.Typer(cls=usage.CommandGroup, help="Image folders: make, resize, list.")
 app.add_typer(data_app, name="data", rich_help_panel="Keep")
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import csv
-import io
 import json
 import math
 import os
@@ -22,7 +20,7 @@ from gpubench.result import (
     FINAL,
     GroupRecord,
     Record,
-    csv_cell,
+    csv_text,
     ending,
     given,
 )
@@ -195,7 +193,7 @@ class Results:
             raise UnusableError(f"{unit_path} exists already: two sweeps write into {self.folder}")
         for record, rows in zip(records, samples, strict=True):
             path = self.part("samples", record.trial_id, record.attempt, "csv")
-            write_whole(path, _csv(header, rows, SAMPLE_DIGITS))
+            write_whole(path, csv_text(header, rows, SAMPLE_DIGITS))
         unit: Record | GroupRecord = first
         if first.group_id is not None:
             unit = GroupRecord(group_id=first.group_id, attempt=first.attempt, jobs=list(records))
@@ -299,12 +297,12 @@ def _listed(folder: Path, tell: Tell) -> list[Path]:
 def trials_csv(rows: Iterable[Mapping[str, Any]]) -> str:
     """The text of trials.csv."""
     names = [column.name for column in COLUMNS]
-    return _csv(names, ([row.get(name) for name in names] for row in rows))
+    return csv_text(names, ([row.get(name) for name in names] for row in rows))
 
 
 def epochs_csv(records: Iterable[Record]) -> str:
     """The text of epochs.csv."""
-    return _csv([column.name for column in EPOCH_COLUMNS], _epoch_rows(records))
+    return csv_text([column.name for column in EPOCH_COLUMNS], _epoch_rows(records))
 
 
 def _epoch_rows(records: Iterable[Record]) -> Iterator[list[Any]]:
@@ -312,15 +310,6 @@ def _epoch_rows(records: Iterable[Record]) -> Iterator[list[Any]]:
         for epoch in record.epochs:
             values = {"trial_id": record.trial_id, "attempt": record.attempt, **epoch}
             yield [values.get(column.name) for column in EPOCH_COLUMNS]
-
-
-def _csv(header: Sequence[str], rows: Iterable[Sequence[Any]], digits: int = 6) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(header)
-    # The csv module leaves a lone carriage return unquoted, and readers end the row there.
-    writer.writerows([csv_cell(value, digits).replace("\r", " ") for value in values] for values in rows)
-    return out.getvalue()
 
 
 def in_order(record: Record) -> tuple[str, str, int]:

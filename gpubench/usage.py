@@ -52,7 +52,7 @@ class Reader(Command):
             return super().invoke(ctx)
 
 
-class Group(TyperGroup):
+class CommandGroup(TyperGroup):
     """A group of commands."""
 
     def get_params(self, ctx: Any) -> list[Any]:

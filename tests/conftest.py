@@ -17,8 +17,8 @@ from warm_command import WarmCommand
 from gpubench import catalog, environment
 from gpubench.datasets import folder
 from gpubench.datasets.facts import DataFacts
-from gpubench.experiment.plan import Job, Place, Unit
-from gpubench.launch.attempt import Attempt, Order, Progress, attempt
+from gpubench.experiment.plan import Job, Membership, Unit
+from gpubench.launch.attempt import Attempt, JobProgress, Order, attempt
 from gpubench.launch.client import ForkServer, Launcher
 from gpubench.launch.outcome import Outcome, Status, outcome
 from gpubench.launch.trial_log import TrialLog
@@ -187,7 +187,7 @@ def train(server: ForkServer, colours: Path, tmp_path: Path) -> Train:
         launcher: Launcher = server,
         timeout_s: float = 60,
         should_stop: Callable[[], bool] = lambda: False,
-        look: Callable[[Progress], None] = no_look,
+        look: Callable[[JobProgress], None] = no_look,
         known_gmacs: float | None = 0.0,
         scratch_in: Path = tmp_path,
         **fields: Any,
@@ -223,7 +223,7 @@ def train_together(server: ForkServer, colours: Path, tmp_path: Path) -> TrainTo
         launcher: Launcher = server,
         timeout_s: float = 60,
         should_stop: Callable[[], bool] = lambda: False,
-        look: Callable[[Sequence[Progress]], None] = no_look,
+        look: Callable[[Sequence[JobProgress]], None] = no_look,
         **fields: Any,
     ) -> list[Ran]:
         alone = [asked(**{"data": colours, **fields, **own}) for own in jobs]
@@ -250,7 +250,7 @@ def train_together(server: ForkServer, colours: Path, tmp_path: Path) -> TrainTo
 
 def placed(job: Job, number: int, size: int) -> Job:
     """The job as one of a group."""
-    place = Place(group="together", group_id="g0", number=number, size=size, solo=job)
+    place = Membership(group="together", group_id="g0", number=number, size=size, solo=job)
     return replace(job, place=place)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from gpubench.monitor.nvml import Device, History, Kind, NvmlError
-from gpubench.monitor.nvml_calls import CALLS, Call, Memory, Utilisation
+from gpubench.monitor.nvml_calls import CALLS, Call, DeviceMemory, Utilisation
 
 T = TypeVar("T")
 
@@ -44,9 +44,9 @@ def running(
     return {u: Utilisation(gpu_pct=pct, memory_pct=told.get(u, 0.0)) for u, pct in gpu_pct.items()}
 
 
-def in_use(mib: Mapping[str, float]) -> dict[str, Memory]:
+def in_use(mib: Mapping[str, float]) -> dict[str, DeviceMemory]:
     """Answers to MEMORY."""
-    return {uuid: Memory(used_mib=used, reserved_mib=600.0) for uuid, used in mib.items()}
+    return {uuid: DeviceMemory(used_mib=used, reserved_mib=600.0) for uuid, used in mib.items()}
 
 
 @dataclass

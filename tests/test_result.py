@@ -23,6 +23,7 @@ from gpubench.result import (
     TRIAL,
     cell,
     csv_cell,
+    csv_text,
     row,
 )
 
@@ -177,3 +178,8 @@ def test_no_figure_in_a_csv_can_pass_for_thousands(value: float) -> None:
     assert not THREE_DECIMALS.search(text)
     same = float(text) == float(f"{value:.6g}") if isinstance(value, float) else int(text) == value
     assert same, "the same value"
+
+
+def test_a_carriage_return_in_a_cell_ends_no_row() -> None:
+    text = csv_text(["name", "seconds"], [["a\rb", 18.457], ['c, "d"\n', None]])
+    assert text == 'name,seconds\na b,18.4570\n"c, ""d""\n",\n'

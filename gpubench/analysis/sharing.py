@@ -22,7 +22,7 @@ UNWATCHED = {"GPUs": "kernel launches, PCIe and caches", "jobs": "memory bandwid
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Watched:
+class WatchedResource:
     """What is looked at for one resource, and how it is told."""
 
     name: str
@@ -45,8 +45,8 @@ class Watched:
         return value is not None and value >= self.full_from
 
 
-WATCHED: tuple[Watched, ...] = (
-    Watched(
+WATCHED: tuple[WatchedResource, ...] = (
+    WatchedResource(
         name="cpu",
         column="cpu_util_pct",
         full_from=90,
@@ -55,7 +55,7 @@ WATCHED: tuple[Watched, ...] = (
         too="filled them",
         of_gpus=False,
     ),
-    Watched(
+    WatchedResource(
         name="gpu",
         column="gpu_util_pct",
         full_from=95,
@@ -66,7 +66,7 @@ WATCHED: tuple[Watched, ...] = (
         too="did so",
         of_time=True,
     ),
-    Watched(
+    WatchedResource(
         name="gpu memory",
         column="gpu_mem_mib",
         full_from=95,
@@ -74,7 +74,7 @@ WATCHED: tuple[Watched, ...] = (
         said="GPU memory was full together ({together}; alone {alone})",
         too="filled it",
     ),
-    Watched(
+    WatchedResource(
         name="memory bandwidth",
         column="gpu_mem_util_pct",
         full_from=90,
@@ -84,7 +84,7 @@ WATCHED: tuple[Watched, ...] = (
         too="did so",
         of_time=True,
     ),
-    Watched(
+    WatchedResource(
         name="input",
         column="data_wait_pct",
         full_from=20,
@@ -93,7 +93,7 @@ WATCHED: tuple[Watched, ...] = (
         too="waited",
         of_gpus=False,
     ),
-    Watched(
+    WatchedResource(
         name="power",
         column="throttled_pct",
         full_from=5,
@@ -102,7 +102,7 @@ WATCHED: tuple[Watched, ...] = (
         too="had them lowered",
     ),
 )
-BY_NAME: dict[str, Watched] = {one.name: one for one in WATCHED}
+BY_NAME: dict[str, WatchedResource] = {one.name: one for one in WATCHED}
 
 ROOM = ("cpu", "gpu", "gpu memory", "memory bandwidth")
 """Resources of which something can be left."""
@@ -339,7 +339,9 @@ def _known(values: Sequence[float | None]) -> bool:
     return any(value is not None for value in values)
 
 
-def _full(watched: Watched, values: Sequence[float | None], short: Sequence[bool]) -> tuple[bool, ...]:
+def _full(
+    watched: WatchedResource, values: Sequence[float | None], short: Sequence[bool]
+) -> tuple[bool, ...]:
     """Of each job. `short`: those that ran short, whatever their figure says."""
     return tuple(
         ran_short or (watched.reached(value) and not watched.of_time)

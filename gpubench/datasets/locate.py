@@ -89,7 +89,7 @@ def ready(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Step:
+class MakingStep:
     """Images that are to be made before a trial can read them."""
 
     what: str
@@ -103,7 +103,7 @@ class Step:
         return f"{self.what} (about {built.amount(self.need_bytes)})"
 
 
-def plan_of(data: str, files: Files, size: int, without: frozenset[str] = NOTHING) -> list[Step]:
+def plan_of(data: str, files: Files, size: int, without: frozenset[str] = NOTHING) -> list[MakingStep]:
     """What `ready` would have to make first, in that order; empty where all is there.
 
     Raises as `facts_of` does, and where something else lies in a place that is needed.
@@ -118,18 +118,18 @@ def plan_of(data: str, files: Files, size: int, without: frozenset[str] = NOTHIN
         place = make.default_root(recipe)
         if not built.is_done(place, recipe, folder.is_complete):
             need, work = make.need_bytes(recipe), make.need_cpu_s(recipe)
-            steps.append(Step(what=f"{count} to make", place=place, need_bytes=need, cpu_s=work))
+            steps.append(MakingStep(what=f"{count} to make", place=place, need_bytes=need, cpu_s=work))
     again = None if recipe is None else make.READ_SHARE * make.need_cpu_s(recipe)
     if files == "resized" and not _is_resized(Path(str(facts.root)), size):
         place, need = resize.default_root(facts, size), resize.need_bytes(facts, size)
         if not built.is_done(place, resize.resized_marker(facts, size), folder.is_complete):
             what = f"{count} to resize to {size}×{size}"
-            steps.append(Step(what=what, place=place, need_bytes=need, cpu_s=again))
+            steps.append(MakingStep(what=what, place=place, need_bytes=need, cpu_s=again))
     if files == "decoded":
         place, need = decoded.default_root(facts, size), decoded.need_bytes(facts, size)
         if not built.is_done(place, decoded.decoded_marker(facts, size), decoded.is_complete):
             what = f"{count} to decode to {size}×{size}"
-            steps.append(Step(what=what, place=place, need_bytes=need, cpu_s=again))
+            steps.append(MakingStep(what=what, place=place, need_bytes=need, cpu_s=again))
     return steps
 
 

@@ -10,7 +10,7 @@ from gpubench import catalog
 from gpubench.trial import Trial
 
 
-class Facts(Protocol):
+class ImageFacts(Protocol):
     """What a plan needs to know of the images."""
 
     @property
@@ -26,19 +26,19 @@ class Facts(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class Combination:
     """A trial and what its sense depends on."""
 
     trial: Trial
     variant: catalog.Variant
     device: str
     """cuda or cpu, resolved."""
-    facts: Facts
+    facts: ImageFacts
     together: int = 1
     """Jobs that run at the same time, this one among them."""
 
 
-def _devices(case: Case) -> str | None:
+def _devices(case: Combination) -> str | None:
     t = case.trial
     if case.device == "cpu":
         if t.gpus:
@@ -60,7 +60,7 @@ def _devices(case: Case) -> str | None:
     return None
 
 
-def _strategy(case: Case) -> str | None:
+def _strategy(case: Combination) -> str | None:
     t = case.trial
     known = catalog.STRATEGIES[t.strategy]
     if known.needs_gpu and case.device == "cpu":
@@ -77,7 +77,7 @@ def _strategy(case: Case) -> str | None:
     return None
 
 
-def _batch(case: Case) -> str | None:
+def _batch(case: Combination) -> str | None:
     t = case.trial
     share = t.devices * t.accumulate
     if t.batch_size % share:
@@ -91,19 +91,19 @@ def _batch(case: Case) -> str | None:
     return None
 
 
-def _variant(case: Case) -> str | None:
+def _variant(case: Combination) -> str | None:
     needs = case.variant.needs_gpu and case.device == "cpu"
     return f"variant {case.trial.variant} needs a GPU" if needs else None
 
 
-def _precision(case: Case) -> str | None:
+def _precision(case: Combination) -> str | None:
     t = case.trial
     if case.device == "cpu" and t.precision in ("tf32", "fp16"):
         return f"precision {t.precision} needs a GPU"
     return None
 
 
-def _execution(case: Case) -> str | None:
+def _execution(case: Combination) -> str | None:
     t = case.trial
     if t.execution != "graph":
         return None
@@ -114,21 +114,21 @@ def _execution(case: Case) -> str | None:
     return None
 
 
-def _model(case: Case) -> str | None:
+def _model(case: Combination) -> str | None:
     t = case.trial
     if t.width != 1.0 and t.model not in catalog.WIDTH_MODELS and not catalog.is_user_model(t.model):
         return f"{t.model} has no width to set"
     return None
 
 
-def _cap(case: Case) -> str | None:
+def _cap(case: Combination) -> str | None:
     t = case.trial
     if t.gpu_mem_cap_mib is not None and case.device == "cpu":
         return "a GPU memory cap needs a GPU"
     return None
 
 
-def _loaders(case: Case) -> str | None:
+def _loaders(case: Combination) -> str | None:
     t = case.trial
     ranks = t.devices if catalog.STRATEGIES[t.strategy].process_per_device else 1
     if t.workers and t.workers % ranks:
@@ -139,7 +139,7 @@ def _loaders(case: Case) -> str | None:
     return None
 
 
-def _epochs(case: Case) -> str | None:
+def _epochs(case: Combination) -> str | None:
     t = case.trial
     if t.steps is None and t.warmup_epochs >= t.epochs:
         one = t.warmup_epochs == t.epochs == 1
@@ -151,7 +151,7 @@ def _epochs(case: Case) -> str | None:
     return None
 
 
-def _target(case: Case) -> str | None:
+def _target(case: Combination) -> str | None:
     t = case.trial
     if t.until_top1 is None:
         return None
@@ -164,13 +164,13 @@ def _target(case: Case) -> str | None:
     return None
 
 
-def _breakdown(case: Case) -> str | None:
+def _breakdown(case: Combination) -> str | None:
     if case.trial.breakdown and case.trial.execution == "graph":
         return "a CUDA graph is one launch: breakdown finds no parts in it"
     return None
 
 
-def _alone(case: Case) -> str | None:
+def _alone(case: Combination) -> str | None:
     if case.together == 1 and case.trial.cpu_sharing != "shared":
         return (
             f"CPUs are {case.trial.cpu_sharing} only among jobs that run together: leave cpu_sharing (--cpu-sharing) "
@@ -179,7 +179,7 @@ def _alone(case: Case) -> str | None:
     return None
 
 
-def _together(case: Case) -> str | None:
+def _together(case: Combination) -> str | None:
     if case.together == 1:
         return None
     if case.trial.until_top1 is not None:
@@ -189,7 +189,7 @@ def _together(case: Case) -> str | None:
     return None
 
 
-RULES: tuple[Callable[[Case], str | None], ...] = (
+RULES: tuple[Callable[[Combination], str | None], ...] = (
     _devices,
     _variant,
     _strategy,
@@ -208,13 +208,13 @@ RULES: tuple[Callable[[Case], str | None], ...] = (
 
 
 def why_senseless(
-    t: Trial, variant: catalog.Variant, device: str, facts: Facts, *, together: int = 1
+    t: Trial, variant: catalog.Variant, device: str, facts: ImageFacts, *, together: int = 1
 ) -> str | None:
     """Why this trial can't be run anywhere of its kind; None where it can. `device`: cuda or cpu, resolved.
 
     `together`: jobs that run at the same time, this one among them.
     """
-    case = Case(t, variant, device, facts, together)
+    case = Combination(t, variant, device, facts, together)
     for rule in RULES:
         reason = rule(case)
         if reason:

@@ -104,7 +104,7 @@ class _GroupTable(BaseModel):
     pairs: bool = False
 
 
-class _File(BaseModel):
+class _ExperimentFile(BaseModel):
     model_config = ConfigDict(extra="forbid")
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
     question: str = ""
@@ -146,9 +146,9 @@ def parse(text: str, where: str) -> Experiment:
         raise UsageError(f"{where} holds a number that is too long") from None
     table.pop("plan", None)  # what a stored plan says of how it was resolved
     try:
-        file = _File.model_validate(table)
+        file = _ExperimentFile.model_validate(table)
     except ValidationError as error:
-        raise UsageError(f"{where}: {describe(error, _File)}") from None
+        raise UsageError(f"{where}: {describe(error, _ExperimentFile)}") from None
     try:
         return _experiment(file)
     except UsageError as error:
@@ -246,7 +246,7 @@ def _variant(name: str, table: _VariantTable) -> catalog.Variant:
     )
 
 
-def _experiment(file: _File) -> Experiment:
+def _experiment(file: _ExperimentFile) -> Experiment:
     fixed = {name: _value(name, value) for name, value in file.fixed.items()}
     run = {name: getattr(file.run, name) for name in RUN_FIELDS if getattr(file.run, name) is not None}
     axes = [Axis((name,), tuple((v,) for v in _values(name, given))) for name, given in file.axes.items()]

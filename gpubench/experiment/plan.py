@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from gpubench import catalog, trial
 from gpubench.errors import UsageError, unknown
 from gpubench.experiment import values
-from gpubench.experiment.checks import Facts, why_not_together, why_senseless
+from gpubench.experiment.checks import ImageFacts, why_not_together, why_senseless
 from gpubench.experiment.complaints import complaint
 from gpubench.experiment.experiment import Experiment
 from gpubench.experiment.groups import job_name, sets_of_jobs
@@ -36,7 +36,7 @@ _DEFAULT_VARIANT: str = Trial.model_fields["variant"].default
 class Sources(Protocol):
     """What lies outside a plan but belongs to its trials' identity."""
 
-    def data(self, name: str) -> Facts: ...
+    def data(self, name: str) -> ImageFacts: ...
 
     def model(self, name: str) -> str:
         """Hash of a user's model file; empty for models by name."""
@@ -44,7 +44,7 @@ class Sources(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
+class Membership:
     """Where a job stands among those that run together."""
 
     group: str
@@ -71,7 +71,7 @@ class Job:
     trial_id: str
     config_id: str
     variant: catalog.Variant
-    place: Place | None = None
+    place: Membership | None = None
     """None: it runs alone."""
 
 
@@ -236,7 +236,7 @@ class _Identity:
         self._sources = sources
         self._definitions: dict[str, dict[str, Any]] = {}
 
-    def ids(self, t: Trial, facts: Facts) -> tuple[str, str]:
+    def ids(self, t: Trial, facts: ImageFacts) -> tuple[str, str]:
         definition = self._definitions.get(t.variant)
         if definition is None:
             definition = self._definitions[t.variant] = self._variants[t.variant].definition()
@@ -307,7 +307,7 @@ class _Maker:
         for number, (job, share) in enumerate(zip(jobs, shares, strict=True)):
             solo = self._made(alone(job, share, self._cpus, self._device), job.variant)
             own_config, own_id = trial.job_ids(config, group_id, number)
-            place = Place(group=name, group_id=group_id, number=number, size=len(jobs), solo=solo)
+            place = Membership(group=name, group_id=group_id, number=number, size=len(jobs), solo=solo)
             placed.append(replace(job, trial_id=own_id, config_id=own_config, place=place))
         return Unit(tuple(placed))
 

@@ -10,7 +10,7 @@ from gpubench import catalog
 from gpubench.trial import Trial
 
 
-class Planned(Protocol):
+class PlannedTrial(Protocol):
     """A trial and its variant; `plan.Job` is one."""
 
     @property
@@ -35,7 +35,7 @@ def device_of(t: Trial, default: str) -> str:
     return t.device or ("cuda" if t.gpus else default)
 
 
-def shares_of(jobs: Sequence[Planned], cpus: int, default_device: str) -> list[Share]:
+def shares_of(jobs: Sequence[PlannedTrial], cpus: int, default_device: str) -> list[Share]:
     """The shares of jobs that run together (one: of a trial alone), of `cpus` CPUs that may be used.
 
     Pinned jobs get CPUs of their own: as many as they ask for, or an equal part of what that leaves. Otherwise all
@@ -60,7 +60,7 @@ def shares_of(jobs: Sequence[Planned], cpus: int, default_device: str) -> list[S
     return shares
 
 
-def alone(job: Planned, share: Share, cpus: int, default_device: str) -> Trial:
+def alone(job: PlannedTrial, share: Share, cpus: int, default_device: str) -> Trial:
     """The trial that a job of a group is compared with: by itself, with the same workers and as many CPUs.
 
     What it would get by itself anyway stays open, so that it is the trial that others may have measured already.

@@ -49,7 +49,7 @@ class Attempt:
 
 
 @dataclass(kw_only=True, slots=True)
-class Progress:
+class JobProgress:
     """How far a job is, for whoever looks on."""
 
     epoch: int = 0
@@ -84,7 +84,7 @@ def attempt(
     *,
     timeout_s: float,
     should_stop: Callable[[], bool],
-    look: Callable[[Sequence[Progress]], None],
+    look: Callable[[Sequence[JobProgress]], None],
 ) -> list[Attempt]:
     """Runs one unit to its end, whatever that is; afterwards none of its processes is left.
 
@@ -137,7 +137,7 @@ def _watch(
     *,
     timeout_s: float,
     should_stop: Callable[[], bool],
-    look: Callable[[Sequence[Progress]], None],
+    look: Callable[[Sequence[JobProgress]], None],
 ) -> None:
     """The loop: until every job has reported its result, one has ended without, or the parent ends them."""
     deadline = time.monotonic() + timeout_s
@@ -236,7 +236,7 @@ class _Job:
         self.log = TrialLog(Path(order.spec["log"]))
         self.running: Running
         self.done = Attempt()
-        self.progress = Progress()
+        self.progress = JobProgress()
         self.ready: set[int] = set()
         """Ranks that are warm and wait for the other jobs."""
         self._with_result: set[int] = set()

@@ -15,7 +15,7 @@ from gpubench.launch.events import (
     Event,
     Filling,
     Hello,
-    Progress,
+    ProgressEvent,
     Quality,
     Question,
     RankExit,
@@ -99,7 +99,7 @@ class _Rank:
         match event:
             case Begin():
                 return self._begin(event)
-            case Progress():
+            case ProgressEvent():
                 of_now = self._window is not None and self._window[0] == event.epoch
                 return "" if of_now and event.step <= self._window_steps else "of another epoch"
             case Steps():

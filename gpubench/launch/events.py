@@ -51,7 +51,7 @@ class Begin(_Event):
     measured: bool
 
 
-class Progress(_Event):
+class ProgressEvent(_Event):
     """So many steps of the window are done."""
 
     event: Literal["progress"]
@@ -140,7 +140,7 @@ class Held(BaseModel):
     allocated_peak: Number
 
 
-class Memory(BaseModel):
+class AllocatorMemory(BaseModel):
     """What torch's allocator held on the fullest device, and on each, by its place among the trial's GPUs."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -162,7 +162,7 @@ class Result(_Event):
     exchange_mib: Number | None
     until_top1: Number | None
     quality: tuple[Annotated[FiniteFloat, Field(ge=0, le=100)], FiniteFloat | None] | None
-    memory: Memory | None
+    memory: AllocatorMemory | None
     phases: dict[Annotated[str, Field(pattern=r"^[a-z0-9_]{1,40}$")], FiniteFloat]
     at: Number
     params_m: Number | None = None
@@ -188,7 +188,7 @@ class RankExit(_Event):
     at: Number
 
 
-Event = Hello | Begin | Progress | Steps | End | Quality | Question | Filling | Result | Error | RankExit
+Event = Hello | Begin | ProgressEvent | Steps | End | Quality | Question | Filling | Result | Error | RankExit
 _ANY: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="event")])
 
 

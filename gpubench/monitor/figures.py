@@ -52,9 +52,9 @@ class Figures:
     joules_by_gpu: dict[str, float] = field(default_factory=dict)
     """GPU -> joules of a measured epoch, which `energy_j` is the sum of; empty: not told."""
     sampled_joules_by_gpu: dict[str, float] = field(default_factory=dict)
-    """The same of `energy_sampled_j`."""
+    """`energy_sampled_j` by GPU."""
     joules_by_epoch: dict[int, dict[str, float]] = field(default_factory=dict)
-    """The same of each epoch's energy."""
+    """Energy of each epoch by GPU, in J."""
     whole: dict[str, Any] = field(default_factory=dict)
     """Column -> what `result` would hold, had the trial not shared its GPUs."""
     whole_provenance: dict[str, dict[str, Any]] = field(default_factory=dict)

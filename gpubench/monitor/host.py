@@ -85,7 +85,7 @@ class _Stat:
     own: int
     """Ticks of user and system time of the process, all its threads, those that have ended included."""
     reaped: int
-    """The same of children that it has waited for, and of theirs."""
+    """Those of children that it has waited for, and of theirs."""
 
 
 class Tree:

@@ -56,7 +56,7 @@ class Utilisation:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Memory:
+class DeviceMemory:
     """Memory of a device, whoever uses it."""
 
     used_mib: float
@@ -111,13 +111,13 @@ def _utilisation(handle: Any) -> Utilisation:
     return Utilisation(gpu_pct=float(rates.gpu), memory_pct=float(rates.memory))
 
 
-def _memory(handle: Any) -> Memory:
+def _memory(handle: Any) -> DeviceMemory:
     info = pynvml.nvmlDeviceGetMemoryInfo(handle, version=pynvml.nvmlMemory_v2)
-    return Memory(used_mib=info.used / MIB, reserved_mib=info.reserved / MIB)
+    return DeviceMemory(used_mib=info.used / MIB, reserved_mib=info.reserved / MIB)
 
 
-def _memory_before_510(handle: Any) -> Memory:
-    return Memory(used_mib=pynvml.nvmlDeviceGetMemoryInfo(handle).used / MIB, reserved_mib=None)
+def _memory_before_510(handle: Any) -> DeviceMemory:
+    return DeviceMemory(used_mib=pynvml.nvmlDeviceGetMemoryInfo(handle).used / MIB, reserved_mib=None)
 
 
 def _listed(processes: Any) -> Listed:
@@ -141,7 +141,7 @@ def _compute_mode(handle: Any) -> ComputeMode:
 # ---------------------------------------------------------------- how answers are shown
 
 
-def _shown_memory(memory: Memory) -> str:
+def _shown_memory(memory: DeviceMemory) -> str:
     apart = (
         "the driver's reserve not told apart" if memory.reserved_mib is None else "the driver's reserve apart"
     )
@@ -176,11 +176,11 @@ UTILISATION: Call[Utilisation] = Call(
         instead="the driver's buffer stands in, except for windows under 0.5 s",
     ),
 )
-MEMORY: Call[Memory] = Call(
+MEMORY: Call[DeviceMemory] = Call(
     name="memory",
     said="memory",
     ways=(_memory, _memory_before_510),
-    idle=Memory(used_mib=0.0, reserved_mib=600.0),
+    idle=DeviceMemory(used_mib=0.0, reserved_mib=600.0),
     reading=Reading(
         name="device memory",
         shows=_shown_memory,

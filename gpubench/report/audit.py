@@ -7,12 +7,12 @@ import textwrap
 from collections import Counter
 from collections.abc import Sequence
 
-from gpubench.analysis.audit.facts import Finding
+from gpubench.analysis.audit.facts import RuleFinding
 from gpubench.analysis.audit.rules import Rule
 from gpubench.report import markdown
 from gpubench.report.words import clean
 
-Audit = Sequence[tuple[Rule, Finding]]
+Audit = Sequence[tuple[Rule, RuleFinding]]
 VERDICTS = ("kept", "broken", "not decidable")
 
 

@@ -19,7 +19,7 @@ from gpubench.report.words import listed, number, signed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Group:
+class MeasuredGroup:
     """Jobs that ran together, repeats merged."""
 
     name: str
@@ -40,13 +40,13 @@ class Group:
         return f"{self.name} ({', '.join(said)})" if said else self.name
 
 
-def gathered(rows: Sequence[dict[str, Any]], axes: Axes = ()) -> list[Group]:
+def gathered(rows: Sequence[dict[str, Any]], axes: Axes = ()) -> list[MeasuredGroup]:
     """The groups among these rows; those of one name one after the other, else as they came."""
     by_name: dict[str, list[list[dict[str, Any]]]] = {}
     for members in _together(rows):
         by_name.setdefault(members[0]["group"], []).append(sorted(members, key=_place))
     return [
-        Group(name=name, where=_where(same, axes), rows=tuple(members))
+        MeasuredGroup(name=name, where=_where(same, axes), rows=tuple(members))
         for name, same in by_name.items()
         for members in same
     ]
@@ -100,7 +100,9 @@ def agree(field: str, groups: Sequence[Sequence[Row]]) -> bool:
     return all(len({known(row, field) for row in rows}) == 1 for rows in groups)
 
 
-def sentences(groups: Sequence[Group], alone: Sequence[Row] = (), trials: Sequence[Row] = ()) -> list[str]:
+def sentences(
+    groups: Sequence[MeasuredGroup], alone: Sequence[Row] = (), trials: Sequence[Row] = ()
+) -> list[str]:
     """A paragraph for each group that ended ok: the verdict and how well it was predicted in its first sentence, then
     what was full, and what the figures rest on.
 

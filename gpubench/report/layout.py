@@ -20,7 +20,10 @@ def lines(table: Table) -> tuple[list[list[str]], list[list[str]]]:
 def padded(
     headings: Sequence[str], cells: Sequence[Sequence[str]], right: Sequence[bool]
 ) -> tuple[list[list[str]], list[list[str]]]:
-    """The same of any grid. `right`: the columns of numbers. Nothing is ever cut off or wrapped."""
+    """Lines of any grid, as wide as its widest cells. `right`: the columns of numbers.
+
+    Nothing is ever cut off or wrapped.
+    """
     stacked = [_stack(heading) for heading in headings]
     height = max(len(words) for words in stacked)
     columns = []
@@ -33,7 +36,7 @@ def padded(
 
 
 def matrix_lines(matrix: Matrix) -> tuple[list[list[str]], list[list[str]]]:
-    """The same of a matrix: names on the left, figures on the right."""
+    """Lines of a matrix: names on the left, figures on the right."""
     return padded(matrix.headings, matrix.cells, [number > 0 for number in range(len(matrix.headings))])
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Progress:
+class LiveProgress:
     """What is going on now. None: not known (yet)."""
 
     done: int
@@ -65,7 +65,7 @@ class View(Protocol):
     def started(self, number: int, total: int, label: str) -> None:
         """Trial `number` (from 1) of `total` begins."""
 
-    def update(self, progress: Progress) -> None:
+    def update(self, progress: LiveProgress) -> None:
         """Called a few times a second while a trial runs."""
 
     def finished(self, number: int, total: int, label: str, row: Row) -> None:
@@ -100,7 +100,7 @@ class QuietView:
     def started(self, number: int, total: int, label: str) -> None:
         pass
 
-    def update(self, progress: Progress) -> None:
+    def update(self, progress: LiveProgress) -> None:
         pass
 
     def finished(self, number: int, total: int, label: str, row: Row) -> None:
@@ -127,7 +127,7 @@ class PlainView(QuietView):
     def started(self, number: int, total: int, label: str) -> None:
         self.say(f"[{number}/{total}] {label}  started")
 
-    def update(self, progress: Progress) -> None:
+    def update(self, progress: LiveProgress) -> None:
         now = (progress.done, progress.judged)
         if progress.top1_pct is None or now == self._told:
             return
@@ -159,9 +159,9 @@ class LiveView(QuietView):
         self.live: Live | None = None
 
     def started(self, number: int, total: int, label: str) -> None:
-        self.update(Progress(done=number - 1, total=total, trial_label=label, note="starting"))
+        self.update(LiveProgress(done=number - 1, total=total, trial_label=label, note="starting"))
 
-    def update(self, progress: Progress) -> None:
+    def update(self, progress: LiveProgress) -> None:
         if self.live is None:
             from rich.live import Live
 
@@ -260,7 +260,7 @@ def _times(rows: Sequence[Row]) -> str:
     return said
 
 
-def frame(progress: Progress, width: int, encoding: str = "utf-8") -> Text:
+def frame(progress: LiveProgress, width: int, encoding: str = "utf-8") -> Text:
     """The live area: three lines, each at most `width` cells wide."""
     from rich.text import Text
 
@@ -271,7 +271,7 @@ def frame(progress: Progress, width: int, encoding: str = "utf-8") -> Text:
     return Text("\n", no_wrap=True, overflow="ellipsis").join(lines)
 
 
-def _bar(progress: Progress, width: int) -> Text:
+def _bar(progress: LiveProgress, width: int) -> Text:
     from rich.text import Text
 
     before, after = _epochs(progress), _steps(progress)
@@ -282,14 +282,14 @@ def _bar(progress: Progress, width: int) -> Text:
     return Text.assemble(before, ("━" * full, "green"), ("─" * (room - full), "dim"), after)
 
 
-def _epochs(progress: Progress) -> str:
+def _epochs(progress: LiveProgress) -> str:
     if progress.epoch is None:
         return "  "
     of = f"/{progress.epochs}" if progress.epochs else ""
     return f"  epoch {progress.epoch}{of}  "
 
 
-def _steps(progress: Progress) -> str:
+def _steps(progress: LiveProgress) -> str:
     parts = [f"step {progress.step}/{progress.steps}"] if progress.steps and progress.step is not None else []
     if progress.top1_pct is not None:
         parts.append(_top1(progress.top1_pct, progress.top1_target))
@@ -302,7 +302,7 @@ def _top1(top1_pct: float, target: float | None) -> str:
     return f"top-1 {half_up(top1_pct, 1)}{of} %"
 
 
-def _vitals(progress: Progress, width: int) -> str:
+def _vitals(progress: LiveProgress, width: int) -> str:
     parts = [
         f"GPU {progress.gpu_mem_mib:,.0f} MiB" if progress.gpu_mem_mib is not None else "",
         f"GPU {progress.gpu_util_pct:.0f} %" if progress.gpu_util_pct is not None else "",

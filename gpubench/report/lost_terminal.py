@@ -9,7 +9,7 @@ from typing import Self
 
 from gpubench.analysis.varied import Row
 from gpubench.quiet_pipe import send_nowhere
-from gpubench.report.live import Progress, QuietView, View
+from gpubench.report.live import LiveProgress, QuietView, View
 
 
 class OutlivingView:
@@ -33,7 +33,7 @@ class OutlivingView:
     def started(self, number: int, total: int, label: str) -> None:
         self._try(lambda view: view.started(number, total, label))
 
-    def update(self, progress: Progress) -> None:
+    def update(self, progress: LiveProgress) -> None:
         self._try(lambda view: view.update(progress))
 
     def finished(self, number: int, total: int, label: str, row: Row) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from gpubench import result
 from gpubench.analysis.varied import CANDIDATES, Axes, Row, known, machine, varied
 from gpubench.experiment.groups import BARE
-from gpubench.report.groups import Group
+from gpubench.report.groups import MeasuredGroup
 from gpubench.report.words import UNKNOWN, WORDS, clean, number
 
 FEWEST = 3
@@ -38,12 +38,12 @@ Place = tuple[str | None, tuple[tuple[int, ...], ...]]
 """A machine, and the sets of its GPUs that the two jobs of a pair use."""
 
 
-def matrices(groups: Sequence[Group], axes: Axes = ()) -> list[Matrix]:
+def matrices(groups: Sequence[MeasuredGroup], axes: Axes = ()) -> list[Matrix]:
     """Two matrices for each combination of the other axes: slowdowns and overlap gains. None for too few pairs.
 
     Two jobs on GPUs of their own tell nothing of two on one GPU: pairs on other GPUs have matrices of their own.
     """
-    places: dict[Place, list[Group]] = {}
+    places: dict[Place, list[MeasuredGroup]] = {}
     for pair in groups:
         if len(pair.rows) == 2:
             places.setdefault((machine(pair.rows[0]), _gpus(pair)), []).append(pair)
@@ -57,18 +57,18 @@ def matrices(groups: Sequence[Group], axes: Axes = ()) -> list[Matrix]:
     return found
 
 
-def _gpus(pair: Group) -> tuple[tuple[int, ...], ...]:
+def _gpus(pair: MeasuredGroup) -> tuple[tuple[int, ...], ...]:
     """The different sets of GPUs that its jobs use."""
     used = {ids for row in pair.rows if (ids := known(row, "gpu_ids"))}
     return tuple(sorted(used))
 
 
-def _of_place(pairs: Sequence[Group], axes: Axes, where: Sequence[str]) -> list[Matrix]:
+def _of_place(pairs: Sequence[MeasuredGroup], axes: Axes, where: Sequence[str]) -> list[Matrix]:
     """Those of pairs on the same GPUs. `where`: which, if that has to be said."""
     fields = _fields([row for pair in pairs for row in pair.rows], axes)
     own = [field for field in fields if any(len({_value(row, field) for row in p.rows}) > 1 for p in pairs)]
     others = [field for field in fields if field not in own]
-    by_others: dict[Job, list[Group]] = {}
+    by_others: dict[Job, list[MeasuredGroup]] = {}
     for pair in pairs:
         by_others.setdefault(_job(pair.rows[0], others), []).append(pair)
     found = []
@@ -99,8 +99,8 @@ def _said(field: str, value: Any) -> str:
     return f"{field}={'auto' if value is None and field in DIVIDED else result.cell(value)}"
 
 
-def _matrices(pairs: Sequence[Group], own: Sequence[str], where: str) -> list[Matrix]:
-    measured: dict[tuple[Job, Job], Group] = {}
+def _matrices(pairs: Sequence[MeasuredGroup], own: Sequence[str], where: str) -> list[Matrix]:
+    measured: dict[tuple[Job, Job], MeasuredGroup] = {}
     for pair in pairs:
         one, other = (_job(row, own) for row in pair.rows)
         measured.setdefault((one, other), pair)
@@ -135,7 +135,7 @@ def _matrices(pairs: Sequence[Group], own: Sequence[str], where: str) -> list[Ma
     ]
 
 
-def _both(measured: dict[tuple[Job, Job], Group], down: Job, across: Job) -> tuple[str, str]:
+def _both(measured: dict[tuple[Job, Job], MeasuredGroup], down: Job, across: Job) -> tuple[str, str]:
     """The two cells of a pair: `1.51 / 1.70` and `0.25`, or how it ended in both."""
     if (down, across) in measured:
         rows = measured[down, across].rows

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 
 from gpubench import result
@@ -44,11 +42,7 @@ def text(tables: Sequence[Table]) -> str:
     names += [*(["repeats"] if "repeats" in shown else []), *FIGURES]
     names += OF_GROUPS if any(row.get("group") for table in tables for row in table.rows) else ()
     names += ADDED
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(names)
-    for table in tables:
-        for row in table.rows:
-            known = {**row, "experiment": table.name, "status": row["endings"]}
-            writer.writerow([result.csv_cell(known.get(name)) for name in names])
-    return out.getvalue()
+    known = (
+        {**row, "experiment": table.name, "status": row["endings"]} for table in tables for row in table.rows
+    )
+    return result.csv_text(names, ([row.get(name) for name in names] for row in known))

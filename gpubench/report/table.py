@@ -30,7 +30,7 @@ from gpubench.report import groups
 from gpubench.report.cells import texts
 from gpubench.report.choice import SHOW, Choice
 from gpubench.report.doubts import doubts
-from gpubench.report.groups import Group
+from gpubench.report.groups import MeasuredGroup
 from gpubench.report.heading import heading
 from gpubench.report.notes import remarks
 from gpubench.report.pairs import Matrix, matrices
@@ -258,7 +258,7 @@ def _needless(field: str, fields: Sequence[str], rows: Sequence[Row]) -> bool:
     return field == "copies" and "group" in _place(rows) and determined(rows, field, ("group",))
 
 
-def _texts(column: Column, rows: Sequence[Row], found: Sequence[Group]) -> list[str]:
+def _texts(column: Column, rows: Sequence[Row], found: Sequence[MeasuredGroup]) -> list[str]:
     """The column's cells. What a group is called stands in its first row."""
     if column.name != "group":
         return texts(column, rows)

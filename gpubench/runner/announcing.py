@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gpubench.datasets import built, locate
-from gpubench.datasets.locate import Step
+from gpubench.datasets.locate import MakingStep
 from gpubench.errors import GpubenchError
 from gpubench.experiment.plan import Plan
 from gpubench.report.words import many
@@ -17,7 +17,9 @@ from gpubench.runner.sweep import Sweep
 from gpubench.trial import Trial
 
 
-def announcement_lines(work: Sweep, planned: Sequence[Planned], steps: Sequence[Step] = ()) -> list[str]:
+def announcement_lines(
+    work: Sweep, planned: Sequence[Planned], steps: Sequence[MakingStep] = ()
+) -> list[str]:
     """What is said before a sweep starts: what is to run, with which images. `steps`: what is to be made of them."""
     what = announcement(work, planned)
     done = sum(item.state == "done" for item in planned)
@@ -33,7 +35,7 @@ def announcement_lines(work: Sweep, planned: Sequence[Planned], steps: Sequence[
     ]
 
 
-def making_line(steps: Sequence[Step], cpus: int) -> str:
+def making_line(steps: Sequence[MakingStep], cpus: int) -> str:
     """How much the images take that are to be made, where, how long on so many CPUs, and what else one may do."""
     times = [step.cpu_s for step in steps]
     known = [seconds for seconds in times if seconds is not None]
@@ -50,7 +52,7 @@ def making_line(steps: Sequence[Step], cpus: int) -> str:
     )
 
 
-def steps_to_images(work: Sweep, planned: Sequence[Planned]) -> list[Step]:
+def steps_to_images(work: Sweep, planned: Sequence[Planned]) -> list[MakingStep]:
     """What is to be made before the units that are to run can read their images. It looks at the disk.
 
     Images that can't be made are left out: `prepare` says why, and so do the rows of their trials.
@@ -58,7 +60,7 @@ def steps_to_images(work: Sweep, planned: Sequence[Planned]) -> list[Step]:
     each = dict.fromkeys(
         one for item in planned if item.state == "run" for one in work.bench.wanted(item.unit)
     )
-    steps: dict[Step, None] = {}
+    steps: dict[MakingStep, None] = {}
     for wanted in each:
         with contextlib.suppress(GpubenchError):
             steps |= dict.fromkeys(locate.plan_of(*wanted))

@@ -8,7 +8,7 @@ from typing import Literal
 
 from rich.console import Console
 
-from gpubench.analysis.audit.facts import Attempt, Damaged, Facts, Shown
+from gpubench.analysis.audit.facts import AuditedFolder, Damaged, Shown, StoredAttempt
 from gpubench.analysis.audit.rules import audit as look
 from gpubench.experiment.groups import MOST_JOBS
 from gpubench.report import audit as report
@@ -41,13 +41,14 @@ def audit(folder: Path | None, *, form: Form = "text") -> int:
     return 0
 
 
-def facts_of(results: Results, records: list[Record]) -> tuple[Facts, list[str]]:
+def facts_of(results: Results, records: list[Record]) -> tuple[AuditedFolder, list[str]]:
     """What the rules need to know of a folder, and which of its plans could not be read."""
     found = contents(results, records)
-    return Facts(
+    return AuditedFolder(
         tables=tuple(Shown(name=t.name, rows=t.trials, axes=t.axes) for t in found.tables),
         attempts=tuple(
-            Attempt(trial_id=r.trial_id, number=r.attempt, status=r.status, source=r.source) for r in records
+            StoredAttempt(trial_id=r.trial_id, number=r.attempt, status=r.status, source=r.source)
+            for r in records
         ),
         damaged=tuple(
             Damaged(unit_id, number, _trials_of(unit_id))

@@ -16,7 +16,7 @@ from gpubench.environment import Machine, environment_facts, machine_key
 from gpubench.errors import GpubenchError
 from gpubench.experiment.plan import Job, Unit
 from gpubench.experiment.shares import device_of
-from gpubench.launch.attempt import Attempt, Order, Progress, attempt
+from gpubench.launch.attempt import Attempt, JobProgress, Order, attempt
 from gpubench.launch.client import Launcher
 from gpubench.launch.outcome import Status
 from gpubench.monitor.nvml import Nvml
@@ -27,7 +27,7 @@ from gpubench.result import Record
 from gpubench.runner import losses
 from gpubench.runner import resolve as resolving
 from gpubench.runner.folders import Folders, Wanted
-from gpubench.runner.recording import Known, Tried, records_of, step_samples
+from gpubench.runner.recording import EndedAttempt, Known, records_of, step_samples
 from gpubench.runner.resolve import Resolved
 from gpubench.runner.scratch import scratch_folder
 from gpubench.runner.sources import Disk
@@ -36,7 +36,7 @@ from gpubench.store import Results, write_whole
 
 LEFT_OUT = "left-out.json"
 """In a job's scratch folder: the images that its ranks leave out, which may be too many for a message."""
-Look = Callable[[Sequence[Watcher], Sequence[Progress]], None]
+Look = Callable[[Sequence[Watcher], Sequence[JobProgress]], None]
 
 
 @dataclass(kw_only=True, slots=True)
@@ -152,7 +152,7 @@ class Bench:
         if self.uses_gpus(unit):
             self.look_for_losses()
         tried = [
-            Tried(
+            EndedAttempt(
                 job=job,
                 resolved=one,
                 facts=self.facts(job),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TextIO
 
 from gpubench.datasets import built
-from gpubench.datasets.locate import Step
+from gpubench.datasets.locate import MakingStep
 
 MUCH_BYTES = 200_000_000
 """Fewer are made without a question."""
@@ -16,7 +16,7 @@ LOOK_S = 5.0
 """How often `meanwhile` is called while nobody answers."""
 
 
-def is_much(steps: Sequence[Step]) -> bool:
+def is_much(steps: Sequence[MakingStep]) -> bool:
     """Whether these images are many enough to ask first."""
     return sum(step.need_bytes for step in steps) > MUCH_BYTES
 
@@ -26,7 +26,9 @@ def can_ask() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def agreed(steps: Sequence[Step], meanwhile: Callable[[], None], *, answers: TextIO | None = None) -> bool:
+def agreed(
+    steps: Sequence[MakingStep], meanwhile: Callable[[], None], *, answers: TextIO | None = None
+) -> bool:
     """Asks on stderr whether to make these images, until the answer is yes (or nothing) or no (or its end)."""
     source = answers or sys.stdin
     size = built.amount(sum(step.need_bytes for step in steps))

@@ -39,7 +39,7 @@ BEYOND_TURNS = 1.25
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Neighbours:
+class OtherJobs:
     """The other jobs of the group."""
 
     on_gpus: int = 0
@@ -49,7 +49,7 @@ class Neighbours:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Case:
+class Evidence:
     """A result and what its doubts rest on."""
 
     job: Job
@@ -60,7 +60,7 @@ class Case:
     """The columns, as stored."""
     gpu_mib: int | None
     """Memory of the smallest of its GPUs; None: it uses none."""
-    neighbours: Neighbours = Neighbours()
+    neighbours: OtherJobs = OtherJobs()
     images: int = 0
     """Images of its folder, those for validation and those left out among them."""
     skipped_images: int = 0
@@ -78,13 +78,13 @@ class Case:
         return float(sum(e["epoch_time_s"] for e in self.ended.counted))
 
 
-def _stranger(case: Case) -> str | None:
+def _stranger(case: Evidence) -> str | None:
     if not case.seen.strangers:
         return None
     return f"another process used the GPU: {case.seen.strangers[0]}; run again when it is gone"
 
 
-def _desktop(case: Case) -> str | None:
+def _desktop(case: Evidence) -> str | None:
     if not case.seen.desktops:
         return None
     return (
@@ -92,7 +92,7 @@ def _desktop(case: Case) -> str | None:
     )
 
 
-def _throttled(case: Case) -> str | None:
+def _throttled(case: Evidence) -> str | None:
     share = case.number("throttled_pct")
     if share is None or share <= THROTTLED_PCT:
         return None
@@ -103,7 +103,7 @@ def _throttled(case: Case) -> str | None:
     )
 
 
-def _low_clock(case: Case) -> str | None:
+def _low_clock(case: Evidence) -> str | None:
     clock, busy = case.number("sm_clock_mhz"), case.number("gpu_util_pct")
     highest = case.seen.max_sm_clock_mhz
     if clock is None or highest is None or busy is None or busy < BUSY_PCT or clock >= LOW_CLOCK * highest:
@@ -114,21 +114,21 @@ def _low_clock(case: Case) -> str | None:
     )
 
 
-def _spread(case: Case) -> str | None:
+def _spread(case: Evidence) -> str | None:
     spread, middle = case.number("epoch_time_iqr_s"), case.number("epoch_time_s")
     if not spread or not middle or 100 * spread / middle <= SPREAD_PCT:
         return None
     return f"epoch times spread by {100 * spread / middle:.0f} % of their median; measure more epochs on a quieter host"
 
 
-def _short_epochs(case: Case) -> str | None:
+def _short_epochs(case: Evidence) -> str | None:
     if case.measured_s >= TIMED_S:
         return None
     more = "--steps" if case.job.trial.steps else "--epochs, or more images"
     return f"times and CPU use were measured over only {case.measured_s:.2g} s; measure longer ({more})"
 
 
-def _short_steps(case: Case) -> str | None:
+def _short_steps(case: Evidence) -> str | None:
     if case.result.get("epoch_time_source") != EXTRAPOLATED:
         return None
     pieces = [e for e in case.ended.epochs if not e["warmup"]]
@@ -143,7 +143,7 @@ def _short_steps(case: Case) -> str | None:
     )
 
 
-def _short_window(case: Case) -> str | None:
+def _short_window(case: Evidence) -> str | None:
     if case.number("energy_j") is None or case.measured_s >= ENERGY_WINDOW_S:
         return None
     return (
@@ -152,7 +152,7 @@ def _short_window(case: Case) -> str | None:
     )
 
 
-def _energy(case: Case) -> str | None:
+def _energy(case: Evidence) -> str | None:
     counted, sampled = case.number("energy_j"), case.number("energy_sampled_j")
     if not counted or not sampled or abs(sampled / counted - 1) <= SPREAD_PCT / 100:
         return None
@@ -162,7 +162,7 @@ def _energy(case: Case) -> str | None:
     )
 
 
-def _near_limit(case: Case) -> str | None:
+def _near_limit(case: Evidence) -> str | None:
     used, cap = case.number("gpu_mem_mib"), case.job.trial.gpu_mem_cap_mib
     limit = cap or case.gpu_mib
     if used is None or not limit or used < FULL * limit:
@@ -173,7 +173,7 @@ def _near_limit(case: Case) -> str | None:
     )
 
 
-def _retries(case: Case) -> str | None:
+def _retries(case: Evidence) -> str | None:
     retries = case.number("gpu_alloc_retries")
     if not retries:
         return None
@@ -183,14 +183,14 @@ def _retries(case: Case) -> str | None:
     )
 
 
-def _cpu_starved(case: Case) -> str | None:
+def _cpu_starved(case: Evidence) -> str | None:
     workers, cpus = case.resolved.workers, case.resolved.cpus
     if workers <= cpus:
         return None
     return f"{workers} loader workers share {many(cpus, 'CPU')}; use fewer workers or more CPUs"
 
 
-def _other_load(case: Case) -> str | None:
+def _other_load(case: Evidence) -> str | None:
     whole, own = case.number("cpu_util_pct"), case.number("cpu_util_trial_pct")
     theirs, crowding = case.neighbours.cpu_pct, case.seen.crowding_pct
     if own is None or theirs is None:
@@ -206,7 +206,7 @@ def _other_load(case: Case) -> str | None:
     return None
 
 
-def _short_warmup(case: Case) -> str | None:
+def _short_warmup(case: Evidence) -> str | None:
     if not any(e["warmup"] for e in case.ended.epochs):
         return "nothing was warmed up: the first steps prepare kernels and caches; use --set warmup_epochs=1"
     drift = case.ended.drift_pct
@@ -219,7 +219,7 @@ def _short_warmup(case: Case) -> str | None:
     )
 
 
-def _gaps(case: Case) -> str | None:
+def _gaps(case: Evidence) -> str | None:
     def missed(part: dict[str, Any]) -> float:
         return 100.0 * int(part["gaps"]) / max(1, int(part["gaps"]) + int(part["samples"]))
 
@@ -232,19 +232,19 @@ def _gaps(case: Case) -> str | None:
     return f"{shares[worst]:.0f} % of the samples of {worst} are missing: the host was overloaded, or NVML failed"
 
 
-def _diverged(case: Case) -> str | None:
+def _diverged(case: Evidence) -> str | None:
     if "finite" not in case.ended.missing.get("loss", ""):
         return None
     return "training diverged: its speed is that of a network that learnt nothing; use a smaller --set lr"
 
 
-def _dp(case: Case) -> str | None:
+def _dp(case: Evidence) -> str | None:
     if case.job.trial.strategy != "dp":
         return None
     return "DataParallel copies the model in every step, from one process; prefer ddp"
 
 
-def _dp_channels_last(case: Case) -> str | None:
+def _dp_channels_last(case: Evidence) -> str | None:
     t = case.job.trial
     if t.strategy != "dp" or t.memory_format != "channels_last":
         return None
@@ -255,13 +255,13 @@ def _dp_channels_last(case: Case) -> str | None:
     )
 
 
-def _compile_cache(case: Case) -> str | None:
+def _compile_cache(case: Evidence) -> str | None:
     if case.job.trial.execution != "compile":
         return None
     return "the first steps compile the model, which takes less time where an earlier run filled the compiler's cache"
 
 
-def _shared_gpu(case: Case) -> str | None:
+def _shared_gpu(case: Evidence) -> str | None:
     if not case.neighbours.on_gpus:
         return None
     return (
@@ -270,11 +270,11 @@ def _shared_gpu(case: Case) -> str | None:
     )
 
 
-def _faster_together(case: Case) -> str | None:
+def _faster_together(case: Evidence) -> str | None:
     return faster_together(case.number("slowdown"))
 
 
-def _beyond_turns(case: Case) -> str | None:
+def _beyond_turns(case: Evidence) -> str | None:
     slowdown, place = case.number("slowdown"), case.job.place
     if slowdown is None or place is None or slowdown <= BEYOND_TURNS * place.size:
         return None
@@ -285,7 +285,7 @@ def _beyond_turns(case: Case) -> str | None:
     )
 
 
-def _solo_stale(case: Case) -> str | None:
+def _solo_stale(case: Evidence) -> str | None:
     if not case.stale_solo:
         return None
     return (
@@ -294,7 +294,7 @@ def _solo_stale(case: Case) -> str | None:
     )
 
 
-def _breakdown(case: Case) -> str | None:
+def _breakdown(case: Evidence) -> str | None:
     if not case.job.trial.breakdown:
         return None
     return (
@@ -303,7 +303,7 @@ def _breakdown(case: Case) -> str | None:
     )
 
 
-def _skipped_images(case: Case) -> str | None:
+def _skipped_images(case: Evidence) -> str | None:
     if not case.skipped_images:
         return None
     were = "was" if case.skipped_images == 1 else "were"
@@ -313,7 +313,7 @@ def _skipped_images(case: Case) -> str | None:
     )
 
 
-RULES: dict[str, Callable[[Case], str | None]] = {
+RULES: dict[str, Callable[[Evidence], str | None]] = {
     "stranger": _stranger,
     "desktop": _desktop,
     "throttled": _throttled,
@@ -345,7 +345,7 @@ ANY_ENDING = ("stranger", "desktop", "cpu-starved", "dp", "dp-channels-last")
 """Doubts that speak of a trial that did not end `ok`, too: they may be why."""
 
 
-def doubts(case: Case) -> dict[str, str]:
+def doubts(case: Evidence) -> dict[str, str]:
     """Code -> a sentence with advice, for every doubt about this result."""
     rules = RULES if case.ended.status == "ok" else {code: RULES[code] for code in ANY_ENDING}
     return {code: sentence for code, rule in rules.items() if (sentence := rule(case)) is not None}

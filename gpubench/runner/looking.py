@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from gpubench.experiment.plan import Job, Unit
-from gpubench.launch.attempt import Progress as JobProgress
+from gpubench.launch.attempt import JobProgress
 from gpubench.monitor.watcher import Live
-from gpubench.report.live import Progress
+from gpubench.report.live import LiveProgress
 
 TELLING = 0.1
 """Part of its epochs from which a unit itself says best how long it will take."""
@@ -25,7 +25,7 @@ def progress_of(
     elapsed_s: float,
     estimated_s: float,
     after_s: float,
-) -> Progress:
+) -> LiveProgress:
     """What the live view shows while `unit` runs, `done` of `total` units being over.
 
     Of a group's jobs it follows the one that is the least far. `progress` and `live`: of each job.
@@ -37,7 +37,7 @@ def progress_of(
     job, own, part = unit.jobs[last], progress[last], parts[last]
     begun = own.steps > 0
     own_s = spent_s * (1 - part) / part if part > TELLING else max(0.0, estimated_s - spent_s)
-    return Progress(
+    return LiveProgress(
         done=done,
         total=total,
         trial_label=label,

@@ -21,7 +21,7 @@ from gpubench.experiment.skips import Room
 from gpubench.quoted import shown
 from gpubench.regular_file import read_regular
 from gpubench.result import Devices, Record
-from gpubench.runner.sources import Stored
+from gpubench.runner.sources import StoredSources
 from gpubench.store import Results
 
 MOST_PLANS = 1_000_000
@@ -77,7 +77,7 @@ class _Facts(BaseModel):
     models: dict[str, str] = {}
 
 
-class _File(BaseModel):
+class _PlanFile(BaseModel):
     """A plan's file, as far as it is looked at here."""
 
     plan: _Facts = _Facts()
@@ -179,7 +179,7 @@ def _read(path: Path) -> StoredPlan:
     resolved = _resolved(text)
     facts = _facts(resolved)
     experiment = experiments.parse(text, "its experiment")
-    sources = Stored(facts.data, facts.models)
+    sources = StoredSources(facts.data, facts.models)
     return StoredPlan(
         name=path.name,
         plan=expand(experiment, device=facts.device, sources=sources, cpus=facts.cpus),
@@ -191,9 +191,9 @@ def _read(path: Path) -> StoredPlan:
 def _facts(resolved: Mapping[str, Any]) -> _Facts:
     """Raises ValueError for what is none."""
     try:
-        return _File.model_validate_json(json.dumps({"plan": resolved}, default=str), strict=True).plan
+        return _PlanFile.model_validate_json(json.dumps({"plan": resolved}, default=str), strict=True).plan
     except ValidationError as error:
-        raise ValueError(complaint(first(error.errors(), _File), _File)) from None
+        raise ValueError(complaint(first(error.errors(), _PlanFile), _PlanFile)) from None
 
 
 def _first_start(records: Iterable[Record]) -> Mapping[str, str]:

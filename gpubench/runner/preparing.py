@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from gpubench.datasets import locate
 from gpubench.errors import UsageError
-from gpubench.report.live import Progress, View
+from gpubench.report.live import LiveProgress, View
 from gpubench.runner.folders import Wanted
 from gpubench.runner.state import Planned
 from gpubench.runner.sweep import Sweep
@@ -39,7 +39,7 @@ def prepare(sweep: Sweep, planned: Sequence[Planned], view: View, should_stop: C
             if label and now - shown > VIEW_PERIOD_S:
                 shown = now
                 view.update(
-                    Progress(
+                    LiveProgress(
                         done=0,
                         total=len(planned),
                         trial_label=f"images: {label}",

@@ -19,7 +19,7 @@ from gpubench.launch.trial_log import TrialLog
 from gpubench.monitor.figures import Figures, Window
 from gpubench.monitor.watcher import Watcher
 from gpubench.result import Record
-from gpubench.runner.doubts import Case, Neighbours, doubts
+from gpubench.runner.doubts import Evidence, OtherJobs, doubts
 from gpubench.runner.judging import judge, merge, provenance
 from gpubench.runner.resolve import Resolved
 from gpubench.runner.state import is_stale
@@ -46,7 +46,7 @@ class Known:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Tried:
+class EndedAttempt:
     """One attempt at one job, ended."""
 
     job: Job
@@ -65,7 +65,7 @@ class Tried:
 class _Judged:
     """What one job's attempt amounts to."""
 
-    tried: Tried
+    tried: EndedAttempt
     ended: Outcome
     seen: Figures
     status: Any
@@ -74,7 +74,7 @@ class _Judged:
     missing: dict[str, str]
 
 
-def records_of(tried: Sequence[Tried], known: Known, foreseen: Foreseen) -> list[Record]:
+def records_of(tried: Sequence[EndedAttempt], known: Known, foreseen: Foreseen) -> list[Record]:
     """The attempt as it is stored: one record for each job of the unit. `foreseen`: before it ran."""
     judged: dict[int, _Judged] = {}
     # Those that were taken along last: their reason is another's.
@@ -99,7 +99,7 @@ def _taken_along(cause: _Judged) -> str:
     return f"job {cause.tried.job.place.name} {words}: {cause.reason}"
 
 
-def _judge(tried: Tried, known: Known, forced: tuple[Any, str] | None) -> _Judged:
+def _judge(tried: EndedAttempt, known: Known, forced: tuple[Any, str] | None) -> _Judged:
     job, resolved = tried.job, tried.resolved
     t = job.trial
     ended = outcome(
@@ -213,7 +213,7 @@ def _estimated(one: _Judged, shares: Mapping[str, float | None]) -> None:
     one.seen = replace(one.seen, provenance=provenance, energy_j_by_epoch=by_epoch)
 
 
-def _neighbours(jobs: Sequence[_Judged], place: int) -> Neighbours:
+def _neighbours(jobs: Sequence[_Judged], place: int) -> OtherJobs:
     """What the other jobs of the group did on this job's GPUs and CPUs meanwhile."""
     mine = jobs[place]
     others = [one for k, one in enumerate(jobs) if k != place]
@@ -226,7 +226,7 @@ def _neighbours(jobs: Sequence[_Judged], place: int) -> Neighbours:
     spent = [one.tried.watcher.cpu_s(e["t0"], e["t1"]) for one in on_same for e in measured]
     usable = mine.tried.resolved.cpus * sum(e["t1"] - e["t0"] for e in measured)
     known = [one for one in spent if one is not None]
-    return Neighbours(
+    return OtherJobs(
         on_gpus=len(neighbours_on_gpus(resolved, place)),
         cpu_pct=100 * sum(known) / usable if usable and within and len(known) == len(spent) else None,
     )
@@ -236,12 +236,12 @@ def _gpu_mib(resolved: Resolved, machine: Machine) -> int | None:
     return min((machine.gpus[i].memory_mib for i in resolved.gpu_ids), default=None)
 
 
-def _case(jobs: Sequence[_Judged], number: int, known: Known, foreseen: Foreseen) -> Case:
+def _case(jobs: Sequence[_Judged], number: int, known: Known, foreseen: Foreseen) -> Evidence:
     """What the doubts about one of these jobs rest on."""
     one = jobs[number]
     tried, place = one.tried, one.tried.job.place
     reads = tried.job.variant.files != "none"
-    return Case(
+    return Evidence(
         job=tried.job,
         resolved=tried.resolved,
         ended=one.ended,
@@ -255,7 +255,7 @@ def _case(jobs: Sequence[_Judged], number: int, known: Known, foreseen: Foreseen
     )
 
 
-def _record(case: Case, one: _Judged, known: Known, facts: Mapping[str, Any]) -> Record:
+def _record(case: Evidence, one: _Judged, known: Known, facts: Mapping[str, Any]) -> Record:
     tried, ended, seen, result = one.tried, one.ended, one.seen, one.result
     job, resolved, done = tried.job, tried.resolved, tried.done
     place = job.place

@@ -57,7 +57,7 @@ class Disk:
         return self.known_models[name]
 
     def stored(self) -> dict[str, Any]:
-        """All that a plan asked for, dropped combinations included, as `Stored` reads it back from TOML."""
+        """All that a plan asked for, dropped combinations included, as `StoredSources` reads it back from TOML."""
         data = {name: facts.as_dict() for name, facts in self.known_data.items()}
         return {
             "data": {
@@ -70,7 +70,7 @@ class Disk:
         }
 
 
-class Stored:
+class StoredSources:
     """What a stored plan says, so that it can be expanded where its images do not lie."""
 
     def __init__(self, data: Mapping[str, DataFacts], models: Mapping[str, str]) -> None:

@@ -16,7 +16,7 @@ from gpubench.result import FINAL, Record, ending
 from gpubench.trial import Trial
 
 State = Literal["done", "run", "skip", "failed"]
-VERSIONS = ("torch", "torchvision", "driver", "gpubench")
+STALE_BY = ("torch", "torchvision", "driver", "gpubench")
 """What makes a record stale when it differs."""
 
 
@@ -63,7 +63,7 @@ def _fits(records: Iterable[Record]) -> list[tuple[tuple[Any, ...], int]]:
 
 def is_stale(record: Record, environment: Mapping[str, Any]) -> bool:
     """Whether the record was made under other versions than these."""
-    return any(record.environment.get(name) != environment.get(name) for name in VERSIONS)
+    return any(record.environment.get(name) != environment.get(name) for name in STALE_BY)
 
 
 def lacks_its_answer(unit: Unit, chosen: Mapping[str, Record]) -> bool:

@@ -11,7 +11,7 @@ from gpubench.analysis.varied import Row
 from gpubench.errors import UnusableError
 from gpubench.experiment.plan import Plan, Unit
 from gpubench.experiment.skips import OutOfMemory, Room, skip_reason
-from gpubench.launch.attempt import Progress as JobProgress
+from gpubench.launch.attempt import JobProgress
 from gpubench.launch.client import Launcher
 from gpubench.monitor.watcher import Watcher
 from gpubench.report.live import View

@@ -17,7 +17,7 @@ from gpubench.train.data import Data
 from gpubench.train.data.opened import OnDevice
 from gpubench.train.step import Step
 from gpubench.train.strategies.single import Single
-from gpubench.train.timing import StepClock, Window
+from gpubench.train.timing import StepClock, TimedWindow
 
 PROGRESS_PERIOD_S = 0.5
 STEPS_A_MESSAGE = 4_000
@@ -95,7 +95,7 @@ class Loop:
         """The same without each window's first step, which waits for the loader to start."""
         self.phases: dict[str, float] = {"warm_up": 0.0, "measured": 0.0}
 
-    def run(self, segment: Segment) -> Window:
+    def run(self, segment: Segment) -> TimedWindow:
         """Trains one segment."""
         data, step, clock, report = self._data, self._step, self._clock, self._report
         to_device, breakdown = self._to_device, self._breakdown
@@ -178,7 +178,7 @@ class Loop:
         self._after_first_step = None
 
 
-def step_messages(window: Window) -> Iterator[dict[str, list[int]]]:
+def step_messages(window: TimedWindow) -> Iterator[dict[str, list[int]]]:
     """The window's steps in microseconds: when each ended, counted from t0, and how long it had waited for its batch.
 
     In parts, none of which is too large for one message.

@@ -18,7 +18,7 @@ IN_FLIGHT = 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Window:
+class TimedWindow:
     """One synchronised span of training."""
 
     t0: float
@@ -52,7 +52,7 @@ class StepClock(Protocol):
     def step(self) -> None:
         """A step has just been launched (or, on a CPU, has ended)."""
 
-    def end(self) -> Window: ...
+    def end(self) -> TimedWindow: ...
 
 
 class HostClock:
@@ -68,10 +68,10 @@ class HostClock:
     def step(self) -> None:
         self._ends.append(monotonic())
 
-    def end(self) -> Window:
+    def end(self) -> TimedWindow:
         t0, t1 = self._ends[0], monotonic()
         waits = [batch - before for batch, before in zip(self._batches, self._ends, strict=False)]
-        return Window(
+        return TimedWindow(
             t0=t0,
             t1=t1,
             step_s=[b - a for a, b in zip(self._ends, self._ends[1:], strict=False)],
@@ -110,13 +110,13 @@ class CudaClock:
             self._ends[-IN_FLIGHT].synchronize()
         self._host_free = monotonic()
 
-    def end(self) -> Window:
+    def end(self) -> TimedWindow:
         self._place.synchronize()
         t1 = monotonic()
         gaps = [
             before.elapsed_time(start) / 1e3 for before, start in zip(self._ends, self._starts, strict=False)
         ]
-        return Window(
+        return TimedWindow(
             t0=self._t0,
             t1=t1,
             step_s=[a.elapsed_time(b) / 1e3 for a, b in zip(self._ends, self._ends[1:], strict=False)],

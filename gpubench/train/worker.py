@@ -46,7 +46,7 @@ DRIFT_STEPS = 10
 """Fewer measured steps than these say nothing of a drift."""
 
 
-class Channel(Protocol):
+class ParentChannel(Protocol):
     """What a rank needs of its channel to the parent."""
 
     def send(self, message: dict[str, Any]) -> None: ...
@@ -56,7 +56,7 @@ class Channel(Protocol):
     def receive(self, timeout: float | None = None) -> dict[str, Any] | None: ...
 
 
-def main(spec: dict[str, Any], rank: int, channel: Channel) -> int:
+def main(spec: dict[str, Any], rank: int, channel: ParentChannel) -> int:
     """Runs one rank to its end. Returns 0 after a reported result, 1 after a reported error.
 
     Raises OSError where it can't report any more.
@@ -83,7 +83,7 @@ def log_traceback(error: BaseException) -> None:
 class Rank:
     """One rank of one trial."""
 
-    def __init__(self, spec: dict[str, Any], rank: int, channel: Channel) -> None:
+    def __init__(self, spec: dict[str, Any], rank: int, channel: ParentChannel) -> None:
         self.spec = spec
         self.rank = rank
         self.channel = channel

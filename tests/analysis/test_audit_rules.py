@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gpubench import result
 from gpubench.analysis.audit import accuracy, fairness, runs, workload
-from gpubench.analysis.audit.facts import Attempt, Damaged, Facts, Shown
+from gpubench.analysis.audit.facts import AuditedFolder, Damaged, Shown, StoredAttempt
 from gpubench.analysis.audit.rules import RULES, audit
 
 IMAGES = {"files": "full", "train_images": 10240, "val_images": 5000, "num_classes": 10, "size": None}
@@ -43,7 +43,9 @@ def timed(gpus, cost_pct):
 
 
 def facts(*rows, axes=(), **more):
-    return Facts(**{"tables": (Shown(name="sizes", rows=rows, axes=axes),), "planned": {"sizes"}, **more})
+    return AuditedFolder(
+        **{"tables": (Shown(name="sizes", rows=rows, axes=axes),), "planned": {"sizes"}, **more}
+    )
 
 
 def found(check, *rows, **more):
@@ -52,7 +54,7 @@ def found(check, *rows, **more):
 
 
 def attempts(*numbers, trial="t1", **more):
-    return tuple(Attempt(trial_id=trial, number=n, status="ok", **more) for n in numbers)
+    return tuple(StoredAttempt(trial_id=trial, number=n, status="ok", **more) for n in numbers)
 
 
 CASES = [
@@ -202,7 +204,7 @@ def test_a_row_that_stands_in_two_tables_is_counted_once():
     shared, own = row(64, doubts="spread"), row(128)
     elsewhere = [shared | {"gpu_name": "A40"}, shared | {"allowance": "2 CPUs"}]
     told = [Shown(name=name, rows=(shared, own)) for name in ("one", "two")]
-    both = Facts(
+    both = AuditedFolder(
         tables=(*told, Shown(name="three", rows=(shared, *elsewhere))), planned={"one", "two", "three"}
     )
     assert len(both.rows) == 4
@@ -366,7 +368,10 @@ def test_epochs_that_grow_with_the_devices_are_no_fixed_training():
 def test_the_baseline_may_stand_in_another_table():
     several = Shown(name="four", rows=(row(64, 4),))
     one = Shown(name="one", rows=(row(64),))
-    assert fairness.nothing_flattered(Facts(tables=(several, one), planned={"four", "one"})).verdict == "kept"
+    assert (
+        fairness.nothing_flattered(AuditedFolder(tables=(several, one), planned={"four", "one"})).verdict
+        == "kept"
+    )
 
 
 def test_a_time_to_an_accuracy_is_not_said_to_hold_it_within_a_margin():
@@ -403,7 +408,7 @@ def test_no_rule_stumbles_over_what_a_record_lacks(asked):
 
 
 def test_every_rule_says_something_of_any_folder():
-    empty = Facts(tables=())
+    empty = AuditedFolder(tables=())
     failed = facts(row(status="failed", epoch_time_s=None, top1_pct=None))
     for some in (empty, failed, facts(row()), facts(dict.fromkeys(result.BY_NAME) | {"status": "ok"})):
         for rule, finding in audit(some):

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from gpubench.datasets.facts import DataFacts
 from gpubench.errors import UsageError
 from gpubench.experiment.complaints import complaint
-from gpubench.experiment.experiment import _File, _GroupTable, _RunTable, _VariantTable, parse
+from gpubench.experiment.experiment import _ExperimentFile, _GroupTable, _RunTable, _VariantTable, parse
 from gpubench.experiment.plan import expand
 from gpubench.trial import FIELDS, Trial, make
 
@@ -178,7 +178,7 @@ def _tables(model: type[BaseModel]) -> st.SearchStrategy[dict[str, Any]]:
 
 
 FILES = st.one_of(
-    _tables(_File),
+    _tables(_ExperimentFile),
     st.builds(lambda run: {"run": run}, _tables(_RunTable)),
     st.builds(lambda table: {"group": [table]}, _tables(_GroupTable)),
     st.builds(lambda table: {"variants": {"x": table}}, _tables(_VariantTable)),

@@ -217,7 +217,9 @@ AXES = st.fixed_dictionaries(
         "gpus": st.lists(st.integers(1, 4), min_size=1, max_size=3, unique=True),
         "workers": st.lists(st.none() | st.integers(0, 8), min_size=1, max_size=3, unique=True),
         "lr": st.lists(st.floats(1e-6, 1.0), min_size=1, max_size=3, unique=True),
-        "precision": st.lists(st.sampled_from(catalog.PRECISIONS), min_size=1, max_size=3, unique=True),
+        "precision": st.lists(
+            st.sampled_from(["fp32", "tf32", "bf16", "fp16"]), min_size=1, max_size=3, unique=True
+        ),
         "variant": st.lists(st.sampled_from(sorted(catalog.VARIANTS)), min_size=1, max_size=3, unique=True),
         "cudnn_benchmark": st.lists(st.booleans(), min_size=1, max_size=2, unique=True),
     },

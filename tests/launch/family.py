@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from gpubench.launch.attempt import Progress
+from gpubench.launch.attempt import JobProgress
 from gpubench.launch.client import ForkServer
 
 Family = list[psutil.Process]
@@ -76,13 +76,13 @@ class Onlooker:
     def __init__(
         self,
         server: ForkServer,
-        when: Callable[[Sequence[Progress]], bool],
+        when: Callable[[Sequence[JobProgress]], bool],
         act: Callable[[list[Tree]], object] = len,
     ) -> None:
         self.server, self.when, self.act = server, when, act
         self.seen: Family = []
 
-    def __call__(self, progress: Sequence[Progress]) -> None:
+    def __call__(self, progress: Sequence[JobProgress]) -> None:
         if not self.seen and self.when(progress):
             self.seen = family(self.server)
             self.act(trees(self.server))
@@ -95,7 +95,7 @@ class Spy:
         self.server, self.count, self.act = server, count, act
         self.seen: Family = []
 
-    def __call__(self, progress: Progress) -> None:  # noqa: ARG002
+    def __call__(self, progress: JobProgress) -> None:  # noqa: ARG002
         if not self.seen and len(found := family(self.server)) >= self.count:
             self.seen = found
             self.act(found)

@@ -10,7 +10,7 @@ import pytest
 from scripted import Event, Scripted, Spec, epoch, hangs, hello, result
 
 from gpubench import environment
-from gpubench.launch.attempt import Attempt, Order, Progress, attempt
+from gpubench.launch.attempt import Attempt, JobProgress, Order, attempt
 from gpubench.launch.trial_log import HEAD_BYTES, TAIL_BYTES
 from gpubench.monitor.watcher import Watcher
 
@@ -52,7 +52,7 @@ def test_the_counters_are_read_as_the_first_measured_window_begins_whichever_ran
 
 
 def test_steps_are_counted_over_all_measured_windows() -> None:
-    seen: list[Progress] = []
+    seen: list[JobProgress] = []
 
     def trains(spec: Spec) -> Iterator[Event]:
         yield from hello(spec)
@@ -60,7 +60,7 @@ def test_steps_are_counted_over_all_measured_windows() -> None:
             yield from epoch(spec, number)
         yield from result(spec)
 
-    def look(progress: Sequence[Progress]) -> None:
+    def look(progress: Sequence[JobProgress]) -> None:
         seen.extend(progress)
 
     spec: Spec = SPEC | {"ranks": 1, "warmup_epochs": 2, "data_spec": {"train_images": 20}}
@@ -112,7 +112,7 @@ def test_what_fails_to_be_cleaned_keeps_nothing_else_from_it(tmp_path: Path) -> 
 
 
 def test_the_error_that_comes_first_is_told_not_those_of_the_cleaning() -> None:
-    def looks(_: Sequence[Progress]) -> None:
+    def looks(_: Sequence[JobProgress]) -> None:
         raise KeyError("the first")
 
     spec: Spec = SPEC | {"ranks": 1, "warmup_epochs": 1, "data_spec": {"train_images": 8}}

@@ -2,13 +2,13 @@
 
 import json
 
-from gpubench.analysis.audit.facts import Finding
+from gpubench.analysis.audit.facts import RuleFinding
 from gpubench.analysis.audit.rules import RULES
 from gpubench.report import audit
 
 FOUND = [
-    (RULES[0], Finding("not decidable", "one seed each | --repeats 3")),
-    (RULES[1], Finding("kept", "a top-1 in all 24 rows")),
+    (RULES[0], RuleFinding("not decidable", "one seed each | --repeats 3")),
+    (RULES[1], RuleFinding("kept", "a top-1 in all 24 rows")),
 ]
 
 

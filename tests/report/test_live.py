@@ -8,9 +8,9 @@ from rich.console import Console
 
 from gpubench.analysis.slowdown import Judgement
 from gpubench.report.live import (
+    LiveProgress,
     LiveView,
     PlainView,
-    Progress,
     QuietView,
     clock,
     finished_line,
@@ -23,7 +23,7 @@ from gpubench.report.words import ANSI
 OK = {"status": "ok", "epoch_time_s": 3.214, "gpu_mem_mib": 2435.0, "reason": None}
 FAILED = {"status": "failed", "reason": "\x1b[31mkilled\x1b[0m by signal 9\nmore"}
 
-FULL = Progress(
+FULL = LiveProgress(
     done=2, total=12, trial_label="batch_size=64 strategy=ddp", epoch=2, epochs=3, step=80, steps=160,
     gpu_mem_mib=2435, gpu_util_pct=97, cpu_util_pct=61, elapsed_s=72, left_s=270,
 )  # fmt: skip
@@ -42,7 +42,7 @@ def test_the_frame_says_all_there_is_to_know():
 
 
 def test_the_frame_fits_every_width():
-    long = Progress(
+    long = LiveProgress(
         done=0, total=1000, trial_label="x" * 200, epoch=1, epochs=3, step=0, steps=9, note="n" * 90
     )
     for progress in (FULL, long):
@@ -53,7 +53,7 @@ def test_the_frame_fits_every_width():
 
 
 def test_what_is_not_known_is_left_out():
-    early = Progress(done=0, total=3, trial_label="batch_size=16", note="starting")
+    early = LiveProgress(done=0, total=3, trial_label="batch_size=16", note="starting")
     assert frame(early, 80).plain.splitlines() == ["[1/3] batch_size=16", "  starting", "  0:00 elapsed"]
 
 
@@ -137,7 +137,7 @@ def test_without_a_terminal_each_accuracy_is_a_line_once():
             (1, 3, 40.0),
         ):
             plain.update(
-                Progress(
+                LiveProgress(
                     done=done,
                     total=2,
                     trial_label="b",

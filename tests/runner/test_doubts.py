@@ -9,11 +9,11 @@ import pytest
 import scripted
 
 from gpubench.experiment.experiment import parse
-from gpubench.experiment.plan import Place, expand
+from gpubench.experiment.plan import Membership, expand
 from gpubench.launch.outcome import Outcome
 from gpubench.monitor.figures import Figures
 from gpubench.runner import resolve
-from gpubench.runner.doubts import ANY_ENDING, RULES, Case, Neighbours, doubts
+from gpubench.runner.doubts import ANY_ENDING, RULES, Evidence, OtherJobs, doubts
 from gpubench.runner.sources import Disk
 
 QUIET: dict[str, Any] = {
@@ -37,14 +37,14 @@ def case(
     seen: Figures | None = None,
     status: Any = "ok",
     **told: Any,
-) -> Case:
+) -> Evidence:
     """A blameless result, but for what is given."""
     text = f'name = "t"\n[fixed]\nvariant = "synthetic"\ninput_size = 32\n{fields}\n[run]\nepochs = 3\n'
     (job,) = expand(parse(text, "t"), device="cuda", sources=Disk()).jobs
     facts = Disk().data(job.trial.data)
     epochs = [{"epoch": i, "warmup": i == 0, "epoch_time_s": 10.0} for i in range(3)]
     machine = scripted.computer(4, "NVIDIA H200")
-    return Case(
+    return Evidence(
         job=job,
         resolved=resolve.resolve(job, machine, facts, "cuda"),
         ended=Outcome(**{"status": status, "epochs": epochs, "drift_pct": 0.5, **told}),
@@ -54,11 +54,11 @@ def case(
     )
 
 
-def in_a_group(size: int) -> Case:
+def in_a_group(size: int) -> Evidence:
     """The same as one of several jobs."""
     blameless = case()
     solo = blameless.job
-    place = Place(group="g", group_id="g1", number=0, size=size, solo=solo)
+    place = Membership(group="g", group_id="g1", number=0, size=size, solo=solo)
     return replace(blameless, job=replace(solo, place=place))
 
 
@@ -75,7 +75,7 @@ def piece(steps: int, *, steady: int) -> list[dict[str, Any]]:
     return [{"epoch": i, "warmup": i == 0, "epoch_time_s": 20.0, **fields} for i in range(2)]
 
 
-CASES: dict[str, tuple[Case, str]] = {
+CASES: dict[str, tuple[Evidence, str]] = {
     "stranger": (case(seen=Figures(strangers=["process 7 (python) held 614 MiB on GPU 0"])), "process 7"),
     "desktop": (case(seen=Figures(desktops=["process 8 (Xorg) held 90 MiB on GPU 0"])), "Xorg"),
     "throttled": (case(result={"throttled_pct": 43.0, "throttle_reasons": "power cap"}), "43 % of the time"),
@@ -113,7 +113,7 @@ CASES: dict[str, tuple[Case, str]] = {
     "skipped-images": (
         replace(case(), images=1_281_167, skipped_images=37),
         "37 of 1,281,167 images could not be decoded and were left out"),
-    "shared-gpu": (replace(case(), neighbours=Neighbours(on_gpus=1)), "divided by the busy time"),
+    "shared-gpu": (replace(case(), neighbours=OtherJobs(on_gpus=1)), "divided by the busy time"),
     "faster-together": (case(result={"slowdown": 0.9}), "0.90 times as long as alone"),
     "beyond-turns": (
         replace(in_a_group(2), result=QUIET | {"slowdown": 3.9}), "2 jobs one after the other would take 2"),
@@ -202,7 +202,7 @@ def test_a_trial_that_failed_is_doubted_for_what_may_be_why_alone() -> None:
 @pytest.mark.parametrize(("theirs", "doubted"), [(None, False), (40.0, False), (25.0, True), (0.0, True)])
 def test_what_the_other_jobs_of_a_group_do_is_no_other_load(theirs: float | None, doubted: bool) -> None:
     busy = case(result={"cpu_util_pct": 98.0, "cpu_util_trial_pct": 55.0})
-    found = doubts(replace(busy, neighbours=Neighbours(cpu_pct=theirs)))
+    found = doubts(replace(busy, neighbours=OtherJobs(cpu_pct=theirs)))
     assert ("other-load" in found) == doubted
 
 
@@ -225,7 +225,7 @@ def test_other_load_where_cpus_are_a_number_is_judged_by_the_host(
     """As SLURM grants them where it binds to none: `cpu_util_pct` is then the trial's own use."""
     seen = Figures(crowding_pct=crowding, max_sm_clock_mhz=1980.0)
     one = case(result={"cpu_util_pct": own, "cpu_util_trial_pct": own}, seen=seen)
-    one = replace(one, neighbours=Neighbours(cpu_pct=theirs), resolved=replace(one.resolved, cpus=16))
+    one = replace(one, neighbours=OtherJobs(cpu_pct=theirs), resolved=replace(one.resolved, cpus=16))
     said = doubts(one).get("other-load")
     if left is None:
         assert said is None

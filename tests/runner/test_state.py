@@ -10,9 +10,9 @@ from gpubench.experiment.experiment import Axis, Experiment
 from gpubench.experiment.plan import Plan, expand
 from gpubench.experiment.skips import OutOfMemory, Room
 from gpubench.result import Record, Status
-from gpubench.runner.state import VERSIONS, is_stale, out_of_memory, survey
+from gpubench.runner.state import STALE_BY, is_stale, out_of_memory, survey
 
-HERE = dict.fromkeys(VERSIONS, "1.0")
+HERE = dict.fromkeys(STALE_BY, "1.0")
 ROOM = Room(gpus=1, cpus=2)
 
 
@@ -76,7 +76,7 @@ def test_stale(plan: Plan) -> None:
     assert [item.state for item in again] == ["run", "failed", "run"]
 
 
-@pytest.mark.parametrize("name", VERSIONS)
+@pytest.mark.parametrize("name", STALE_BY)
 def test_each_version_counts(name: str) -> None:
     assert not is_stale(record(environment=HERE | {"host": "elsewhere"}), HERE)
     assert is_stale(record(environment=HERE | {name: "2.0"}), HERE)

@@ -19,7 +19,7 @@ from gpubench.experiment.skips import Room
 from gpubench.report.live import QuietView
 from gpubench.runner.command import store_plan
 from gpubench.runner.plans import stored_plans
-from gpubench.runner.sources import Disk, Stored
+from gpubench.runner.sources import Disk, StoredSources
 from gpubench.runner.sweep import Sweep
 from gpubench.runner.tables import contents, write_tables
 
@@ -119,7 +119,7 @@ def test_a_plan_of_which_all_trials_of_one_data_set_were_dropped_reads_back() ->
     assert len(plan.units) == 1
     stored = tomllib.loads(to_toml(asked, {"device": "cpu", **sources.stored()}))["plan"]
     data = {name: DataFacts(**facts) for name, facts in stored["data"].items()}
-    again = expand(asked, device="cpu", sources=Stored(data, stored.get("models", {})))
+    again = expand(asked, device="cpu", sources=StoredSources(data, stored.get("models", {})))
     assert [j.trial_id for j in again.jobs] == [j.trial_id for j in plan.jobs]
     assert again.dropped == plan.dropped
 

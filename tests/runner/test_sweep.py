@@ -20,7 +20,7 @@ from gpubench.errors import UnusableError
 from gpubench.experiment.experiment import Options, parse, with_options
 from gpubench.experiment.plan import Unit, expand
 from gpubench.monitor.nvml import Nvml
-from gpubench.report.live import Progress
+from gpubench.report.live import LiveProgress
 from gpubench.result import MEASURED, Record
 from gpubench.runner.command import store_plan
 from gpubench.runner.estimate import estimates
@@ -119,9 +119,9 @@ class Watched(Heard):
 
     def __init__(self) -> None:
         super().__init__()
-        self.shown: list[Progress] = []
+        self.shown: list[LiveProgress] = []
 
-    def update(self, progress: Progress) -> None:
+    def update(self, progress: LiveProgress) -> None:
         self.shown.append(progress)
 
 

@@ -11,41 +11,41 @@ from test_doubts import CASES, OF_STEPS, QUIET, case, in_a_group, piece
 from gpubench.monitor.figures import Figures
 from gpubench.report.doubts import FIGURE
 from gpubench.report.doubts import doubts as told
-from gpubench.runner.doubts import RULES, Case, doubts
+from gpubench.runner.doubts import RULES, Evidence, doubts
 
 
-def took(seconds: float) -> Case:
+def took(seconds: float) -> Evidence:
     """One measured epoch of so many seconds."""
     return case(epochs=[{"epoch": i, "warmup": i == 0, "epoch_time_s": seconds} for i in range(2)])
 
 
-def of(**result: Any) -> Case:
+def of(**result: Any) -> Evidence:
     return case(result=result)
 
 
-def stepped(steps: int, workers: int = 32) -> Case:
+def stepped(steps: int, workers: int = 32) -> Evidence:
     return case(f"workers = {workers}\nsteps = {steps}", epochs=piece(steps, steady=0), result=OF_STEPS)
 
 
-def on(cpus: int, doubted: Case) -> Case:
+def on(cpus: int, doubted: Evidence) -> Evidence:
     return replace(doubted, resolved=replace(doubted.resolved, cpus=cpus))
 
 
-def crowded(pct: float, cpus: int = 4) -> Case:
+def crowded(pct: float, cpus: int = 4) -> Evidence:
     """As SLURM grants CPUs where it binds to none."""
     seen = Figures(crowding_pct=pct, max_sm_clock_mhz=1980.0)
     return on(cpus, case(result={"cpu_util_pct": 0.0, "cpu_util_trial_pct": 0.0}, seen=seen))
 
 
-def left_out(skipped: int, images: int) -> Case:
+def left_out(skipped: int, images: int) -> Evidence:
     return replace(case(), images=images, skipped_images=skipped)
 
 
-def clocked(mhz: float, highest: float = 1980.0) -> Case:
+def clocked(mhz: float, highest: float = 1980.0) -> Evidence:
     return case(result={"sm_clock_mhz": mhz}, seen=Figures(max_sm_clock_mhz=highest))
 
 
-def filled(mib: float, cap: int = 12288) -> Case:
+def filled(mib: float, cap: int = 12288) -> Evidence:
     return case(f"gpu_mem_cap_mib = {cap}", result={"gpu_mem_mib": mib})
 
 
@@ -53,16 +53,16 @@ def holding(mib: int) -> list[str]:
     return [f"process 7 (python) held {mib} MiB on GPU 0"]
 
 
-def gaps(missed: int) -> Case:
+def gaps(missed: int) -> Evidence:
     part = {"samples": 100 - missed, "gaps": missed, "source": "", "period_s": 0.1}
     return case(seen=Figures(provenance={"power_w": part}))
 
 
-def together(slowdown: float, jobs: int) -> Case:
+def together(slowdown: float, jobs: int) -> Evidence:
     return replace(in_a_group(jobs), result=QUIET | {"slowdown": slowdown})
 
 
-PAIRS: dict[str, list[tuple[Case, Case, str]]] = {
+PAIRS: dict[str, list[tuple[Evidence, Evidence, str]]] = {
     "stranger": [(
         case(seen=Figures(strangers=holding(90))), case(seen=Figures(strangers=holding(614))),
         "up to 614 MiB, at least 90 MiB",
@@ -128,7 +128,7 @@ PAIRS: dict[str, list[tuple[Case, Case, str]]] = {
     [pytest.param(code, *pair, id=f"{code}-{n}") for code, some in PAIRS.items() for n, pair in enumerate(some)],
 )  # fmt: skip
 def test_the_severe_row_is_named_the_worst(
-    code: str, mild: Case, severe: Case, said: str, severe_first: bool
+    code: str, mild: Evidence, severe: Evidence, said: str, severe_first: bool
 ) -> None:
     rows = [
         {"batch_size": batch, "doubts": code, "doubt_texts": {code: (doubts(one)[code],)}}

@@ -12,7 +12,7 @@ import torch
 from gpubench.launch.channel import LARGEST
 from gpubench.train.loop import step_messages
 from gpubench.train.place import Place
-from gpubench.train.timing import CudaClock, Window, step_clock
+from gpubench.train.timing import CudaClock, TimedWindow, step_clock
 
 STEPS = 12
 
@@ -43,7 +43,7 @@ def test_on_the_host_all_of_next_is_wait():
 def test_the_steps_of_a_long_epoch_fit_into_messages():
     """40,000 of them, as ImageNet has in batches of 32, and each slow enough to need many digits."""
     count = 40_000
-    long = Window(
+    long = TimedWindow(
         t0=0.0, t1=5.0 * count, step_s=[5.0] * count, wait_s=[4.123456789] * count, first_batch_s=4.123456789
     )
     messages = list(step_messages(long))

@@ -14,8 +14,8 @@ from gpubench.analysis.audit.facts import (
     ALONE,
     NONE_ALONE,
     NOTHING,
-    Facts,
-    Finding,
+    AuditedFolder,
+    RuleFinding,
     Shown,
     details,
     first_few,
@@ -37,7 +37,7 @@ DIFFERENT_DEVICES = "a larger batch or more devices"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Step:
+class BatchStep:
     """A row beside the next smaller one, and the top-1 of every run of both, in per cent; without those unknown."""
 
     table: Shown
@@ -74,7 +74,7 @@ class Step:
         )
 
 
-def holds_while_scaling(facts: Facts) -> Finding:
+def holds_while_scaling(facts: AuditedFolder) -> RuleFinding:
     """Rule 1: a larger batch or more devices cost no top-1, by tests that know how far runs differ.
 
     Each row is compared with the next smaller one. It is broken where the mean top-1 of SEEDS runs or more falls by
@@ -135,9 +135,9 @@ def holds_while_scaling(facts: Facts) -> Finding:
     return judge(broken, unclear, "; ".join(told))
 
 
-def _steps(facts: Facts) -> tuple[list[Step], int, bool]:
+def _steps(facts: AuditedFolder) -> tuple[list[BatchStep], int, bool]:
     """Rows to compare in top-1; how many others aimed at one; whether of some series no row has learned anything."""
-    steps: list[Step] = []
+    steps: list[BatchStep] = []
     aimed, unlearned = 0, False
     for table in facts.tables:
         for same in table.scaled():
@@ -149,7 +149,7 @@ def _steps(facts: Facts) -> tuple[list[Step], int, bool]:
                     aimed += 1
                     continue
                 steps.append(
-                    Step(
+                    BatchStep(
                         table=table,
                         before=before,
                         after=row,
@@ -207,20 +207,22 @@ def _top1(rows: Sequence[Row]) -> tuple[float, ...]:
     return tuple(float(row["top1_pct"]) for row in rows if row.get("top1_pct") is not None)
 
 
-def _nothing_scaled(facts: Facts) -> Finding:
+def _nothing_scaled(facts: AuditedFolder) -> RuleFinding:
     if not facts.alone:
         return NONE_ALONE if facts.ok else NOTHING
     if any(_sizes(table.own) > 1 for table in facts.tables):
-        return Finding(
+        return RuleFinding(
             "not decidable",
             "batch sizes or devices vary, but no two rows differ in them alone; sweep them with all else equal",
         )
     if any(_sizes(table.merged) > 1 for table in facts.tables):
-        return Finding("kept", "nothing is scaled: only jobs of groups differ in batch size or devices")
-    return Finding("kept", "nothing is scaled: all rows of a table have one batch size and as many devices")
+        return RuleFinding("kept", "nothing is scaled: only jobs of groups differ in batch size or devices")
+    return RuleFinding(
+        "kept", "nothing is scaled: all rows of a table have one batch size and as many devices"
+    )
 
 
-def is_reported(facts: Facts) -> Finding:
+def is_reported(facts: AuditedFolder) -> RuleFinding:
     """Rule 2: every row has a top-1 on held-out images."""
     if not facts.ok:
         return NOTHING
@@ -231,7 +233,7 @@ def is_reported(facts: Facts) -> Finding:
         why = first_few(
             (row.get("missing") or {}).get("top1_pct") or "no reason was recorded" for row in without
         )
-        return Finding("broken", f"no top-1 in {of(without, facts.alone, ALONE)} ({why})")
+        return RuleFinding("broken", f"no top-1 in {of(without, facts.alone, ALONE)} ({why})")
     counts = {int(n) for row in facts.alone if (n := details(row).get("val_images"))}
     images = f" on {first_few(f'{n:,}' for n in sorted(counts))} held-out images" if counts else ""
     stopped = (
@@ -239,15 +241,15 @@ def is_reported(facts: Facts) -> Finding:
         if any(row.get("time_to_top1_s") is not None for row in facts.alone)
         else ""
     )
-    return Finding("kept", f"a top-1 in {of(facts.alone, facts.alone, ALONE)}{images}{stopped}")
+    return RuleFinding("kept", f"a top-1 in {of(facts.alone, facts.alone, ALONE)}{images}{stopped}")
 
 
-def same_run(facts: Facts) -> Finding:
+def same_run(facts: AuditedFolder) -> RuleFinding:
     """Rule 8: speed and accuracy of a row come from one run with one set of options."""
     timed = [row for row in facts.alone if row.get("epoch_time_s") is not None]
     if not timed:
         if facts.alone:
-            return Finding("not decidable", "no row that ran alone has a time")
+            return RuleFinding("not decidable", "no row that ran alone has a time")
         return NONE_ALONE if facts.ok else NOTHING
     without = [row for row in timed if row.get("top1_pct") is None]
     untimed = [

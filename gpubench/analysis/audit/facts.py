@@ -28,7 +28,7 @@ SCALES = frozenset({"batch_size", "batch_per_gpu", "gpus", "gpu_ids", "ranks"})
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class RuleFinding:
     """What one rule has to say."""
 
     verdict: Verdict
@@ -37,7 +37,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class StoredAttempt:
     """One stored record."""
 
     trial_id: str
@@ -120,11 +120,11 @@ class Shown:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Facts:
+class AuditedFolder:
     """A results folder."""
 
     tables: tuple[Shown, ...]
-    attempts: tuple[Attempt, ...] = ()
+    attempts: tuple[StoredAttempt, ...] = ()
     """Every record, the ones that no longer count included."""
     damaged: tuple[Damaged, ...] = ()
     """Every record that lies there and can't be read."""
@@ -165,15 +165,15 @@ def once(rows: Iterable[Row]) -> list[Row]:
     return list({measured(row): row for row in rows}.values())
 
 
-def judge(broken: Sequence[str], unclear: Sequence[str], kept: str) -> Finding:
+def judge(broken: Sequence[str], unclear: Sequence[str], kept: str) -> RuleFinding:
     """Broken outweighs undecidable, which outweighs kept."""
     if broken:
-        return Finding("broken", "; ".join(broken))
-    return Finding("not decidable", "; ".join(unclear)) if unclear else Finding("kept", kept)
+        return RuleFinding("broken", "; ".join(broken))
+    return RuleFinding("not decidable", "; ".join(unclear)) if unclear else RuleFinding("kept", kept)
 
 
-NOTHING = Finding("not decidable", "no trial ended ok; gpubench sweep measures them")
-NONE_ALONE = Finding("not decidable", "every row ran beside others, which leaves top-1 to the rows alone")
+NOTHING = RuleFinding("not decidable", "no trial ended ok; gpubench sweep measures them")
+NONE_ALONE = RuleFinding("not decidable", "every row ran beside others, which leaves top-1 to the rows alone")
 
 
 def of(some: Sequence[Any], whole: Sequence[Any], words: str = "ok row") -> str:

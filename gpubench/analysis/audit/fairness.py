@@ -8,8 +8,8 @@ from collections.abc import Collection, Sequence
 from gpubench.analysis.alike import likeness
 from gpubench.analysis.audit.facts import (
     NOTHING,
-    Facts,
-    Finding,
+    AuditedFolder,
+    RuleFinding,
     Shown,
     does,
     first_few,
@@ -24,7 +24,8 @@ from gpubench.analysis.varied import CANDIDATES, Row, inferred, known, machine, 
 SCALED = ("gpus", "ranks", "batch_size")
 """Axes along which rows of one workload may be compared."""
 HOLES = ("failed", "timeout", "interrupted", "missing")
-VERSIONS = ("torch", "driver", "cuda")
+OF_SOFTWARE = ("torch", "driver", "cuda")
+"""Columns of which rows that are compared must agree."""
 
 HARMLESS = frozenset(
     {"breakdown", "compile-cache", "short-window", "dp", "dp-channels-last", "shared-gpu", "skipped-images"}
@@ -38,7 +39,7 @@ WORST = (
 """The others, the worst first; those that are not first_few come last."""
 
 
-def like_hardware(facts: Facts) -> Finding:
+def like_hardware(facts: AuditedFolder) -> RuleFinding:
     """Rule 4: rows that are compared ran on the same model of GPU (or CPU)."""
     if not facts.ok:
         return NOTHING
@@ -60,7 +61,7 @@ def like_hardware(facts: Facts) -> Finding:
     return judge(broken, unclear, f"{each} ({first_few(names)}){stands}")
 
 
-def strong_or_weak(facts: Facts) -> Finding:
+def strong_or_weak(facts: AuditedFolder) -> RuleFinding:
     """Rule 11: where the number of devices varies, rows share their global batch or their batch a device."""
     if not facts.ok:
         return NOTHING
@@ -86,7 +87,7 @@ def strong_or_weak(facts: Facts) -> Finding:
     return judge(broken, [], kept)
 
 
-def nothing_flattered(facts: Facts) -> Finding:
+def nothing_flattered(facts: AuditedFolder) -> RuleFinding:
     """Rule 12: all that was planned is there, with the baselines that a reader would want."""
     if not facts.ok:
         return NOTHING
@@ -136,16 +137,16 @@ def _holes(counts: Counter[str]) -> list[str]:
     ]
 
 
-def _unlike_versions(facts: Facts) -> list[str]:
+def _unlike_versions(facts: AuditedFolder) -> list[str]:
     return [
         f"{table.name} compares rows of {field} {first_few(found)}; --retry stale measures them alike"
         for table in facts.tables
-        for field in VERSIONS
+        for field in OF_SOFTWARE
         if len(found := values(table.ok, field)) > 1
     ]
 
 
-def _unlike_breakdowns(facts: Facts) -> list[str]:
+def _unlike_breakdowns(facts: AuditedFolder) -> list[str]:
     """Tables that compare rows that bear the breakdown's cost with rows that don't.
 
     Where one side has a row for every row of the other side, it can be read without the other.
@@ -166,7 +167,7 @@ def _unlike_breakdowns(facts: Facts) -> list[str]:
     return found
 
 
-def _unlike_costs(facts: Facts) -> tuple[list[str], list[str]]:
+def _unlike_costs(facts: AuditedFolder) -> tuple[list[str], list[str]]:
     """Tables in which --breakdown cost one side of a comparison more than the other; those in which nobody knows."""
     unlike, unknown = [], []
     for table in facts.tables:
@@ -190,7 +191,7 @@ def _but_breakdown(row: Row) -> tuple[object, ...]:
     return machine(row), *(known(row, field) for field in CANDIDATES if field != "breakdown")
 
 
-def _dp_alone(facts: Facts) -> list[str]:
+def _dp_alone(facts: AuditedFolder) -> list[str]:
     """Models of which some workload ran on several GPUs under DataParallel and nothing else."""
     several = [row for row in facts.alone if devices(row) > 1 and row.get("device") != "cpu"]
     others = {likeness(row, *SCALED) for row in several if row.get("strategy") != "dp"}
@@ -202,7 +203,7 @@ def _dp_alone(facts: Facts) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _doubtful(facts: Facts) -> list[str]:
+def _doubtful(facts: AuditedFolder) -> list[str]:
     """Doubts about rows that stand beside others, whatever varies between them: the worst, and where."""
     beside = [(table, row) for table in facts.tables if len(table.beside) > 1 for row in table.beside]
     doubts = [

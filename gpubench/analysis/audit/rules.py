@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gpubench.analysis.audit import accuracy, fairness, runs, workload
-from gpubench.analysis.audit.facts import Facts, Finding
+from gpubench.analysis.audit.facts import AuditedFolder, RuleFinding
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class Rule:
     title: str
     way: str
     """Its opposite: the way to fool the masses."""
-    check: Callable[[Facts], Finding]
+    check: Callable[[AuditedFolder], RuleFinding]
 
 
 RULES: tuple[Rule, ...] = (
@@ -41,6 +41,6 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def audit(facts: Facts) -> list[tuple[Rule, Finding]]:
+def audit(facts: AuditedFolder) -> list[tuple[Rule, RuleFinding]]:
     """What each rule finds."""
     return [(rule, rule.check(facts)) for rule in RULES]

@@ -6,12 +6,22 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from gpubench.analysis.audit.facts import NOTHING, SCALES, Damaged, Facts, Finding, does, first_few, judge, of
+from gpubench.analysis.audit.facts import (
+    NOTHING,
+    SCALES,
+    AuditedFolder,
+    Damaged,
+    RuleFinding,
+    does,
+    first_few,
+    judge,
+    of,
+)
 from gpubench.analysis.varied import Row, asked
 from gpubench.result import FINAL
 
 
-def all_kept(facts: Facts) -> Finding:
+def all_kept(facts: AuditedFolder) -> RuleFinding:
     """Rule 3: every attempt is stored.
 
     An attempt gets the number after the highest that is there, so one whose record is stored shows that there was
@@ -100,7 +110,7 @@ def _told(trial: str, first: int, last: int) -> str:
     return f"{trial}-{first}" if first == last else f"{trial}-{first} to {trial}-{last}"
 
 
-def ended_by_epochs(facts: Facts) -> Finding:
+def ended_by_epochs(facts: AuditedFolder) -> RuleFinding:
     """Rule 10: training ends after so many epochs, fixed beforehand, or at an accuracy; not by the clock."""
     if not facts.ok:
         return NOTHING

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpubench.analysis.audit.facts import NOTHING, Facts, Finding, details, does, first_few, judge, of
+from gpubench.analysis.audit.facts import (
+    NOTHING,
+    AuditedFolder,
+    RuleFinding,
+    details,
+    does,
+    first_few,
+    judge,
+    of,
+)
 from gpubench.analysis.varied import CANDIDATES, Row, inferred, known
 
 ENLARGED = 2.0
@@ -16,7 +25,7 @@ FEW_STEPS = 20
 FEEDING = frozenset({"variant", "data", "train_images", "workers", "prefetch", "num_classes", "cpus", "lr"})
 
 
-def whole_epochs(facts: Facts) -> Finding:
+def whole_epochs(facts: AuditedFolder) -> RuleFinding:
     """Rule 5: whole epochs over all images, with every part of training in them."""
     if not facts.ok:
         return NOTHING
@@ -44,7 +53,7 @@ def whole_epochs(facts: Facts) -> Finding:
     )
 
 
-def input_included(facts: Facts) -> Finding:
+def input_included(facts: AuditedFolder) -> RuleFinding:
     """Rule 6: images are read, decoded and transformed within the time; what leaves that out stands beside it."""
     if not facts.ok:
         return NOTHING
@@ -78,7 +87,7 @@ def input_included(facts: Facts) -> Finding:
     )
 
 
-def time_to_solution(facts: Facts) -> Finding:
+def time_to_solution(facts: AuditedFolder) -> RuleFinding:
     """Rule 7: times to a solution, not rates of operations. One that was never reached has no time."""
     if not facts.ok:
         return NOTHING
@@ -111,7 +120,7 @@ def time_to_solution(facts: Facts) -> Finding:
     return judge(broken, unclear, f"a time to an accuracy in {of(reached, facts.ok)}")
 
 
-def sensible_sizes(facts: Facts) -> Finding:
+def sensible_sizes(facts: AuditedFolder) -> RuleFinding:
     """Rule 9: images are not blown up, and a batch is a small part of the epoch."""
     if not facts.ok:
         return NOTHING

@@ -24,7 +24,7 @@ Told = dict[str, "str | Unmeasured"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Tried:
+class TriedReading:
     """A reading, and how it is tried."""
 
     reading: Reading[Any]
@@ -43,18 +43,18 @@ def _each(uuids: Sequence[str], read: Callable[[str], str]) -> Told:
     return found
 
 
-def _call(call: Call[Any], reading: Reading[Any]) -> Tried:
+def _call(call: Call[Any], reading: Reading[Any]) -> TriedReading:
     def read(nvml: Nvml, uuids: Sequence[str]) -> Told:
         return _each(uuids, lambda uuid: reading.shows(nvml.ask(call, uuid)))
 
-    return Tried(
+    return TriedReading(
         reading=reading,
         read=read,
         suffix=(lambda nvml: f" ({nvml.power_source})") if call is POWER else (lambda _: ""),
     )
 
 
-def _counter(call: Call[float], reading: Reading[float]) -> Tried:
+def _counter(call: Call[float], reading: Reading[float]) -> TriedReading:
     """Two readings of all GPUs with one pause between them."""
 
     def read(nvml: Nvml, uuids: Sequence[str]) -> Told:
@@ -75,10 +75,10 @@ def _counter(call: Call[float], reading: Reading[float]) -> Tried:
             time.sleep(COUNTER_PAUSE_S)
         return found | _each(list(before), second)
 
-    return Tried(reading=reading, read=read, suffix=lambda _: f" more within {COUNTER_PAUSE_S:g} s")
+    return TriedReading(reading=reading, read=read, suffix=lambda _: f" more within {COUNTER_PAUSE_S:g} s")
 
 
-def _buffer(kinds: Sequence[History], reading: Reading[Any]) -> Tried:
+def _buffer(kinds: Sequence[History], reading: Reading[Any]) -> TriedReading:
     def read_one(nvml: Nvml, uuid: str) -> str:
         counts = []
         for what in kinds:
@@ -88,10 +88,12 @@ def _buffer(kinds: Sequence[History], reading: Reading[Any]) -> Tried:
             counts.append(f"{len(samples)} samples over {samples[-1][0] - samples[0][0]:.1f} s")
         return counts[0]
 
-    return Tried(reading=reading, read=lambda nvml, uuids: _each(uuids, lambda uuid: read_one(nvml, uuid)))
+    return TriedReading(
+        reading=reading, read=lambda nvml, uuids: _each(uuids, lambda uuid: read_one(nvml, uuid))
+    )
 
 
-_BUFFERS: dict[str, Tried] = {
+_BUFFERS: dict[str, TriedReading] = {
     UTILISATION.name: _buffer(
         ("gpu_util_pct", "gpu_mem_util_pct"),
         Reading(
@@ -116,7 +118,7 @@ _BUFFERS: dict[str, Tried] = {
 """Call -> what the driver keeps of it by itself."""
 
 
-def _tried() -> Iterable[Tried]:
+def _tried() -> Iterable[TriedReading]:
     for call in CALLS.values():
         if call.reading is not None:
             yield (_counter if call.reading.counts else _call)(call, call.reading)
@@ -124,7 +126,7 @@ def _tried() -> Iterable[Tried]:
             yield _BUFFERS[call.name]
 
 
-READINGS: tuple[Tried, ...] = tuple(_tried())
+READINGS: tuple[TriedReading, ...] = tuple(_tried())
 """Every call that doctor tells of so, and the driver's buffers, each after its call."""
 
 

@@ -22,7 +22,7 @@ from gpubench.report.words import listed, many
 from gpubench.runner import command, together
 from gpubench.runner.announcing import dropped_lines
 from gpubench.runner.predict.alone import Alone, alone_rows, find, names
-from gpubench.runner.predict.stored import Remembered, Stored
+from gpubench.runner.predict.stored import Remembered, StoredRows
 from gpubench.runner.resolve import Resolved, resolve_unit
 from gpubench.runner.state import out_of_memory
 
@@ -56,7 +56,7 @@ class Answers:
     """What the rows of one machine say of the groups of one experiment."""
 
     def __init__(
-        self, stored: Stored, path: Path | None, options: Options, home: Home, *, markdown: bool
+        self, stored: StoredRows, path: Path | None, options: Options, home: Home, *, markdown: bool
     ) -> None:
         self._stored = stored
         self._path = path

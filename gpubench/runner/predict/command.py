@@ -26,7 +26,7 @@ from gpubench.report.words import listed, many
 from gpubench.result import Record
 from gpubench.runner import command, together
 from gpubench.runner.predict.answers import NO_JOBS, Answers, Home
-from gpubench.runner.predict.stored import Counts, Stored, stored_of
+from gpubench.runner.predict.stored import Counts, StoredRows, stored_of
 from gpubench.store import Results
 
 Solos = Mapping[tuple[str, float | None], dict[str, Any]]
@@ -111,7 +111,7 @@ def _told(counts: Counts) -> str:
     return ", ".join(known)
 
 
-def _track(stored: Stored) -> tuple[TrackRecord, TrackRecord]:
+def _track(stored: StoredRows) -> tuple[TrackRecord, TrackRecord]:
     """How good predictions have been, and how good those of this version's model are on the same groups.
 
     A group that was measured twice counts as two.

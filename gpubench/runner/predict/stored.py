@@ -27,7 +27,7 @@ class Counts(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stored:
+class StoredRows:
     """The attempts that count, of one machine."""
 
     key: str
@@ -100,7 +100,7 @@ def stored_of(
     here: Machine,
     device: str | None = None,
     sweep: str = "gpubench sweep",
-) -> Stored:
+) -> StoredRows:
     """The results of this machine; where it has none, of the machine that has most, published logs last.
 
     `folders`: the records of each. `device`: where jobs must run on a GPU or on a CPU. Results on a machine's CPU stay
@@ -124,7 +124,7 @@ def stored_of(
     of_key = [record for record in found.values() if record.machine_key == key]
     cpus = {_cpu_name(record) for record in of_key}
     keys = {key, *(cpus if key not in cpus else ())}
-    return Stored(
+    return StoredRows(
         key=key,
         records=tuple(record for record in found.values() if record.machine_key in keys),
         here=here if key in own else None,
