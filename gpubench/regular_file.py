@@ -7,12 +7,13 @@ import os
 import stat
 from pathlib import Path
 
-LARGEST = 32 << 20
-"""Bytes of a record of a trial alone, or of a plan.
+LARGEST = 128 << 20
+"""Bytes of a record or a plan.
 
 A larger file (all holes, perhaps) is no work of gpubench; what is read fills several times its size. Measured: a record
 has 9 KiB, and 0.8 KiB more for each epoch with 8 ranks, so 1,000 epochs make 0.8 MiB (3.5 MiB with 128 ranks, the most)
-and 10,000 make 8 MiB. A plan whose axis has 100,000 values, the most, has 1 to 3 MiB.
+and 100,000, the most that a trial may have, 80 MiB; 64 jobs of 1,000 epochs
+make 50 MiB. A plan whose axis has 100,000 values, the most, has 1 to 3 MiB.
 """
 
 

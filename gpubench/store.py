@@ -262,10 +262,12 @@ def _left_out(path: Path, damage: DamagedError, whole: Iterable[Record]) -> str:
         last = next((n for n in reversed(later) if endings[n] in FINAL), later[-1])
         again = "measured again" if endings[last] in FINAL else f"tried again ({endings[last]})"
         fate = (
-            "" if is_newer else ", so the file may be deleted, or kept: gpubench audit asks for every attempt"
+            ""
+            if is_newer
+            else "; leave the file there: without it an attempt would seem to have been taken away"
         )
         return f"record {path} is left out: it {damage}; its {what} was {again} as attempt {last}{fate}"
-    if endings:
+    if endings and endings[max(endings)] in FINAL:
         return f"record {path} is left out, and attempt {max(endings)} at its {what} counts: it {damage}"
     remedy = "" if is_newer else "; the sweep that it is of measures it again"
     return f"record {path} is left out, and its {what} counts as not measured: it {damage}{remedy}"

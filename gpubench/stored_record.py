@@ -21,7 +21,7 @@ from gpubench import trial
 from gpubench.datasets.facts import DataFacts
 from gpubench.experiment.complaints import complaint, first
 from gpubench.quoted import clean
-from gpubench.regular_file import LARGEST, read_regular
+from gpubench.regular_file import read_regular
 from gpubench.result import (
     BY_NAME,
     EPOCH_COLUMNS,
@@ -36,10 +36,6 @@ from gpubench.result import (
 
 MOST_ATTEMPTS = 1_000_000
 """Nobody makes more at one unit: a larger number has been damaged."""
-
-
-LARGEST_GROUP = 128 << 20
-"""Bytes of a group's record: 64 jobs, the most, with 1,000 epochs and 8 ranks each make 50 MiB."""
 
 
 MOST_ERRORS = 10_000
@@ -64,7 +60,7 @@ class NewerError(DamagedError):
 
 def bytes_of(path: Path) -> bytes:
     """What is in a file of the records folder. Raises OSError, for one that no attempt can be so large, too."""
-    return read_regular(path, LARGEST_GROUP if path.name.startswith("g") else LARGEST)
+    return read_regular(path)
 
 
 def read(path: Path) -> list[Record]:

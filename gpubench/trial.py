@@ -10,14 +10,33 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from gpubench import catalog
 
 SCHEMA = 1
 """Goes up when the meaning of a field changes, so that old results are never taken for new ones."""
 
-PositiveInt = Annotated[int, Field(ge=1)]
+LARGEST = 1_000_000_000
+"""Of any number in a trial: more is a slip of the pen, and no record could hold it."""
+MOST_WINDOWS = 100_000
+"""Epochs of a trial. Its record keeps a row of each."""
+
+
+def _at_most(limit: float) -> AfterValidator:
+    def check(value: float) -> float:
+        if value > limit:
+            raise ValueError(
+                f"must be at most {limit:,}, not {value:,}" if value < 1e15 else f"must be at most {limit:,}"
+            )
+        return value
+
+    return AfterValidator(check)
+
+
+PositiveInt = Annotated[int, Field(ge=1), _at_most(LARGEST)]
+Count = Annotated[int, Field(ge=0), _at_most(LARGEST)]
+Windows = Annotated[int, Field(ge=1), _at_most(MOST_WINDOWS)]
 
 
 class Trial(BaseModel):
@@ -40,9 +59,9 @@ class Trial(BaseModel):
     """Use the first N training images (spread evenly over the classes); auto: all."""
     batch_size: PositiveInt = 64
     """Global: images that an optimizer step sees over all devices."""
-    gpus: Annotated[int, Field(ge=0)] | None = None
+    gpus: Count | None = None
     """auto: 1 on a GPU machine. 0 on a CPU, where `ranks` counts processes."""
-    gpu_ids: tuple[Annotated[int, Field(ge=0)], ...] | None = None
+    gpu_ids: tuple[Count, ...] | None = None
     """Explicit GPUs, as torch numbers them under the current CUDA_VISIBLE_DEVICES."""
     ranks: PositiveInt | None = None
     """Processes of a CPU trial."""
@@ -53,10 +72,10 @@ class Trial(BaseModel):
     execution: Literal["eager", "compile", "graph"] = "eager"
     cudnn_benchmark: bool = False
     optimizer: str = "sgd"
-    lr: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.05
+    lr: Annotated[float, Field(gt=0, allow_inf_nan=False), _at_most(LARGEST)] = 0.05
     accumulate: PositiveInt = 1
     """Micro-batches that make one optimizer step."""
-    workers: Annotated[int, Field(ge=0)] | None = None
+    workers: Count | None = None
     """Loader processes of the whole trial; auto: the CPUs that it may use."""
     prefetch: PositiveInt = 2
     """Batches that each worker holds ready."""
@@ -68,9 +87,9 @@ class Trial(BaseModel):
     """Identical jobs that run together, this one among them."""
     gpu_mem_cap_mib: PositiveInt | None = None
     """Answer like a card of this size: the driver's figure stays below it."""
-    epochs: PositiveInt = 3
+    epochs: Windows = 3
     """Epochs trained in all, `warmup_epochs` of them unmeasured."""
-    warmup_epochs: Annotated[int, Field(ge=0)] = 1
+    warmup_epochs: Count = 1
     steps: PositiveInt | None = None
     """Measure this many steps instead of epochs; the epoch time is then extrapolated, and says so."""
     until_top1: Annotated[float, Field(gt=0, lt=100)] | None = None
@@ -78,7 +97,7 @@ class Trial(BaseModel):
     breakdown: bool = False
     """Time the parts of one of every two steps: copy, forward, backward, communication, optimizer."""
     seed: Annotated[int, Field(ge=0, lt=1 << 32)] = 0
-    repeat: Annotated[int, Field(ge=0)] = 0
+    repeat: Count = 0
 
     @property
     def devices(self) -> int:

@@ -191,3 +191,12 @@ def test_devices() -> None:
         1,
         3,
     ]
+
+
+@pytest.mark.parametrize(
+    "fields", [{"prefetch": 10**16}, {"epochs": 100_001}, {"gpu_ids": (10**10,)}, {"lr": 1e10}]
+)
+def test_what_no_record_could_hold_is_refused(fields: dict[str, Any]) -> None:
+    """A row that was stored could not be read back."""
+    with pytest.raises(ValidationError, match="must be at most"):
+        make(fields)

@@ -48,7 +48,7 @@ _KINDS: Mapping[str, str] = {
 _TOML: Mapping[str, str] = {
     r"Expected '=' after a key": "after a name must come = and a value",
     r"Expected '\]": "the name of a table has no ] at its end",
-    r"Expected newline": "there is more in it than one name and its value",
+    r"Expected newline": "after a value comes something that does not belong there, or the value is none",
     r"Expected |Unterminated string": "a text has no quote at its end",
     r"Invalid date": "a date or time is none of the calendar",
     r"Invalid hex|Escaped|Unescaped": "a backslash in a text must be written twice",
@@ -58,6 +58,7 @@ _TOML: Mapping[str, str] = {
     r"Unclosed array": "a list has no ] at its end",
     r"Unclosed inline": "a table has no } at its end",
     r"Cannot |Duplicate": "a name is given twice",
+    r"Illegal character '\\\\n'": "a text has no quote at its end",
     r"Illegal|Found invalid": "it holds a sign that can't stand there",
 }
 """How a message of Python's TOML reader begins -> what it means."""

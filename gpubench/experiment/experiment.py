@@ -491,7 +491,7 @@ def zip_option(text: str) -> Axis:
     for step in steps_text.split(","):
         given = step.split("/")
         if len(given) != len(names):
-            number = "a value" if len(given) == 1 else f"{len(given)} values"
+            number = "no value" if not step else "one value" if len(given) == 1 else f"{len(given)} values"
             raise UsageError(
                 f"--zip: {shown(step)} gives {number} for {len(names)} fields ({', '.join(names)}); {ZIP_FORM}"
             )

@@ -58,7 +58,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         r"no CUDA-capable device|No CUDA GPUs are available|invalid device ordinal",
-        "CUDA does not find the GPU, which the driver listed when the sweep began",
+        "CUDA does not find a GPU that the driver has listed",
         "nvidia-smi and dmesg should say why; reset it or reboot",
     ),
     Fault(
@@ -79,12 +79,12 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         r"Watchdog caught collective operation timeout|watchdog got stuck",
         "the ranks waited in vain for one of them",
-        "the log tells what each said last; NCCL_P2P_DISABLE=1 tells a faulty link",
+        "what each printed last may tell; NCCL_P2P_DISABLE=1 tells a faulty link",
     ),
     Fault(
         r"remote process exited|communicator was aborted",
         "another rank ended, or the link to it broke",
-        "the log tells what each rank said last",
+        "what each rank printed last may tell",
     ),
     Fault(
         r"NCCL.*unhandled (system|cuda) error",

@@ -68,8 +68,7 @@ def _hint(word: str, valid: Mapping[str, Column]) -> str:
     meant = [name for name, heading in headings.items() if heading == asked] or ([near] if near else held)
     if 0 < len(meant) <= MANY and asked:
         return f"did you mean {', '.join(meant)}? {LISTED}"
-    far = nearest(word, valid, cutoff=0.01)
-    return LISTED + (f"; the nearest is {far}" if far else "")
+    return LISTED
 
 
 def _plain(name: str) -> str:

@@ -18,7 +18,7 @@ from rich.console import Console
 from gpubench import environment
 from gpubench.analysis.varied import Row
 from gpubench.datasets.facts import DataFacts
-from gpubench.errors import UnusableError, UsageError, unknown
+from gpubench.errors import ResumableError, UnusableError, UsageError, unknown
 from gpubench.experiment import experiment as experiments
 from gpubench.experiment.experiment import Experiment, Options
 from gpubench.experiment.plan import Plan, expand, plan_id
@@ -63,7 +63,7 @@ from gpubench.store import Results, write_whole
 Mode = Literal["plan", "table", "quiet", "json"]
 RETRY = ("failed", "timeout", "stale", "oom")
 ORDERS = ("given", "random")
-RESUMABLE = 75
+RESUMABLE = ResumableError.exit_code
 HOST_LOOK_S = 0.3
 
 
@@ -433,7 +433,9 @@ def finish(work: Sweep, planned: Sequence[Planned], summary: Summary, view: live
             f"{summary.failed} failed before{late}"
         )
     folder = work.bench.results.folder
-    where = f"below the table, logs in {folder}" if mode == "table" else f"below gpubench table {folder}"
+    where = (
+        f"below the table, logs in {folder / 'logs'}" if mode == "table" else f"below gpubench table {folder}"
+    )
     if summary.failed:
         again = "it" if summary.failed == 1 else "them"
         view.say(f"{summary.failed} failed: the reasons are {where}; --retry failed runs {again} again")
@@ -507,9 +509,12 @@ def opened(folder: Path | None) -> tuple[Results, list[Record]]:
     results = Results(folder or newest_results())
     if not results.folder.is_dir():
         raise UnusableError(f"{results.folder} is not a results folder")
-    records = results.records(complain)
+    told: list[str] = []
+    records = results.records(told.append)
+    for line in told:
+        complain(line)
     if not records:
-        raise UnusableError(f"{results.folder} holds no records")
+        raise UnusableError(f"{results.folder} holds no record{' that can be read' if told else 's'}")
     return results, records
 
 

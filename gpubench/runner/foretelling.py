@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gpubench.analysis.audit.fairness import HARMLESS
 from gpubench.analysis.doubted import codes
+from gpubench.analysis.varied import Row
 from gpubench.report.prediction import foretold_verdict, waited_for
-from gpubench.report.table import row_of
 from gpubench.report.words import number
 from gpubench.runner.together import Foreseen
 
 
-def foretold(foreseen: Foreseen) -> str:
-    """One line: how many times as long each job should take, and why; or why that is not known."""
+def foretold(foreseen: Foreseen, solos: Sequence[Row]) -> str:
+    """One line: how many times as long each job should take, and why; or why that is not known.
+
+    `solos`: the rows of the trials alone, with the doubts that follow from their repeats.
+    """
     prediction = foreseen.prediction
     if prediction is None:
         return f"not predicted: {foreseen.why_not}"
@@ -20,11 +25,11 @@ def foretold(foreseen: Foreseen) -> str:
     most = "at most " if prediction.at_most else ""
     return (
         f"predicted {most}{times} times as long as alone: "
-        f"{foretold_verdict(prediction, [row_of(solo) for solo in foreseen.solos if solo])}{why}{doubted(foreseen)}"
+        f"{foretold_verdict(prediction, solos)}{why}{doubted(solos)}"
     )
 
 
-def doubted(foreseen: Foreseen) -> str:
+def doubted(solos: Sequence[Row]) -> str:
     """What speaks against the trials alone that the prediction is made of."""
-    found = {code for solo in foreseen.solos if solo for code in codes(row_of(solo))} - HARMLESS
+    found = {code for solo in solos for code in codes(solo)} - HARMLESS
     return f"; alone with doubts ({', '.join(sorted(found))})" if found else ""

@@ -264,6 +264,12 @@ class Sweep:
                 "with the GPUs that are left"
             )
 
+    def _alone(self, foreseen: Foreseen) -> list[Row]:
+        """The rows of the trials alone that a group is compared with, with the doubts of their repeats."""
+        solos = {solo.trial_id: solo for solo in foreseen.solos if solo}
+        told = rows_among(list(solos.values()), self.records)
+        return [told[solo.trial_id] for solo in foreseen.solos if solo]
+
     def _run_unit(
         self,
         number: int,
@@ -280,7 +286,7 @@ class Sweep:
         label = self.label(unit)
         foreseen = self.foresee(unit)
         if unit.is_group:
-            view.say(f"[{number}/{len(planned)}] {label}  {foretold(foreseen)}")
+            view.say(f"[{number}/{len(planned)}] {label}  {foretold(foreseen, self._alone(foreseen))}")
         view.started(number, len(planned), label)
         unit_began = time.monotonic()
         look = self._look(view, number, planned, began, unit_began, forecast)

@@ -63,7 +63,10 @@ def test_a_value_that_its_field_does_not_take(field: str, value: Any, says: str)
         ('name = "x"\nfixed', "its last line: after a name must come = and a value"),
         ("[fixed\n", "line 1: the name of a table has no ] at its end"),
         ("[[zip]\n", "line 1: the name of a table has no ] at its end"),
-        ("a = 1 b = 2", "line 1: there is more in it than one name and its value"),
+        (
+            "a = 1 b = 2",
+            "line 1: after a value comes something that does not belong there, or the value is none",
+        ),
         ('a = """x', "its last line: a text has no quote at its end"),
         ("a = 'x", "its last line: a text has no quote at its end"),
         ('a = "x\nb = 1', "line 1: it holds a sign that can't stand there"),

@@ -224,7 +224,7 @@ def test_a_zip_takes_the_place_of_axes_and_fixed_fields() -> None:
             "'16/0.1/3' gives 3 values for 2 fields (batch_size, lr)",
         ),
         (options(zips=("batch_size,lr=16/x",)), "--zip lr: 'x' is not a number"),
-        (options(zips=("batch_size,lr=16,32",)), "'16' gives a value for 2 fields (batch_size, lr)"),
+        (options(zips=("batch_size,lr=16,32",)), "'16' gives one value for 2 fields (batch_size, lr)"),
         (options(zips=("batch_size,lr",)), "'batch_size,lr' has no values"),
         (options(zips=("batch_size,rate=16/1",)), "unknown field 'rate'"),
         (options(zips=("lr,lr=1/2",)), "lr is given twice"),

@@ -34,8 +34,8 @@ SAID = [
     ("unspecified launch failure", "a kernel went astray"),
     ("the launch timed out and was terminated", "the GPU serves a display"),
     ("CUDA-capable device(s) is/are busy or unavailable", "another process has the GPU"),
-    ("no CUDA-capable device is detected", "CUDA does not find the GPU"),
-    ("invalid device ordinal", "CUDA does not find the GPU"),
+    ("no CUDA-capable device is detected", "CUDA does not find a GPU"),
+    ("invalid device ordinal", "CUDA does not find a GPU"),
     ("system not yet initialized", "the fabric manager does not run"),
     ("unknown error", "the driver is in disorder"),
     ("MPS client failed to connect to the MPS control daemon or the MPS server", "the Multi-Process Service"),
@@ -43,7 +43,7 @@ SAID = [
 """What CUDA 13's runtime says, and how that is explained."""
 TOLD = [
     *((f"AcceleratorError: CUDA error: {said}", means) for said, means in SAID),
-    ("RuntimeError: No CUDA GPUs are available", "CUDA does not find the GPU"),
+    ("RuntimeError: No CUDA GPUs are available", "CUDA does not find a GPU"),
     (
         "RuntimeError: CUDA unknown error - this may be due to an incorrectly set up",
         "the driver is in disorder",

@@ -206,6 +206,20 @@ def test_an_old_driver_without_the_second_memory_call(library: pytest.MonkeyPatc
     assert (memory.used_mib, memory.reserved_mib) == (9, None)
 
 
+def test_an_error_in_passing_is_not_answered_in_another_way(library: pytest.MonkeyPatch) -> None:
+    """The older call counts the driver's reserve as used: a figure of another kind."""
+
+    def busy(_: Any, version: Any = None) -> Any:
+        if version:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_TIMEOUT)
+        return SimpleNamespace(total=16 * MIB, used=9 * MIB)
+
+    nvml = PynvmlNvml()
+    library.setattr(pynvml, "nvmlDeviceGetMemoryInfo", busy)
+    with pytest.raises(NvmlError, match="Timeout"):
+        nvml.ask(nvml_calls.MEMORY, "GPU-0")
+
+
 def test_a_lost_gpu_does_not_hide_its_neighbour(library: pytest.MonkeyPatch) -> None:
     lost = _raise(pynvml.NVML_ERROR_GPU_IS_LOST)
     library.setattr(pynvml, "nvmlDeviceGetHandleByIndex", lambda index: index or lost())

@@ -30,7 +30,7 @@ def test_a_column_that_nobody_measured_is_shown_empty():
     ("text", "words"),
     [("growth", "did you mean gpu_mem_growth_pct, epoch_time_growth_pct?"), ("GPU MiB", "did you mean gpu_mem_mib?"),
      ("temperature", "did you mean temperature_c?"), ("power", "power_w"),
-     ("pct", "docs/columns.md"), ("zzz", "docs/columns.md"), ("foo", "docs/columns.md .* the nearest is job"),
+     ("pct", "docs/columns.md"), ("zzz", "docs/columns.md"), ("foo", "docs/columns.md .* trials.csv$"),
      ("powr_w", "did you mean power_w?"), ("-powr_w", "did you mean power_w?"), ("power_w,", "between two commas"),
      ("-", "between two commas"), ("loss,-loss", "both added and removed")],
 )  # fmt: skip

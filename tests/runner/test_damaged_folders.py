@@ -261,7 +261,7 @@ def test_a_folder_of_nothing_but_damaged_records_holds_none(place: Home) -> None
     for name in ("table", "audit", "predict"):
         found = gpubench(name, place.folder)
         assert found.code == 4
-        assert found.err.splitlines()[-1] == f"gpubench: {place.folder} holds no records"
+        assert found.err.splitlines()[-1] == f"gpubench: {place.folder} holds no record that can be read"
         assert found.err.count("is left out") == 5
 
 
@@ -345,12 +345,12 @@ def test_once_it_has_been_measured_again_the_line_says_so_and_the_audit_decides(
     swept(place.folder, place.good)
     assert told_of(place, path).startswith(": it ")
     assert told_of(place, path).endswith(
-        "; its trial was measured again as attempt 2, "
-        "so the file may be deleted, or kept: gpubench audit asks for every attempt"
+        "; its trial was measured again as attempt 2; leave the file there: "
+        "without it an attempt would seem to have been taken away"
     )
     rule = audited(place)[3]
-    assert rule["verdict"] == "kept"
-    assert f"but for damaged records of what ran again since: {name}" in rule["finding"]
+    assert rule["verdict"] == "not decidable", "what the file held nobody knows"
+    assert f"records can't be read: {name}; what these held is not known" in rule["finding"]
     path.unlink()
     assert gpubench("table", place.folder).err == ""
     rule = audited(place)[3]
@@ -366,10 +366,10 @@ def test_the_same_of_a_group(place: Home) -> None:
     assert rule["finding"].startswith(f"records can't be read: {path.stem}; ")
     assert "attempts began" not in rule["finding"], "the logs of its jobs are told by its name"
     swept(place.folder, place.other)
-    assert "its group was measured again as attempt 2, so the file may be deleted" in told_of(place, path)
+    assert "its group was measured again as attempt 2; leave the file there" in told_of(place, path)
     rule = audited(place)[3]
-    assert rule["verdict"] == "kept"
-    assert f"ran again since: {path.stem}" in rule["finding"]
+    assert rule["verdict"] == "not decidable"
+    assert f"records can't be read: {path.stem}; what these held" in rule["finding"]
 
 
 def test_an_attempt_that_failed_took_no_ones_place(place: Home) -> None:
@@ -377,7 +377,7 @@ def test_an_attempt_that_failed_took_no_ones_place(place: Home) -> None:
     again = changed(path.read_text(), "attempt", "2").replace('"status": "ok"', '"status": "failed"')
     path.with_name(path.name.replace("-1.", "-2.")).write_text(again)
     damage(path, FILES["half"])
-    assert "; its trial was tried again (failed) as attempt 2, so the file" in told_of(place, path)
+    assert "; its trial was tried again (failed) as attempt 2; leave the file there" in told_of(place, path)
 
 
 def test_an_earlier_attempt_counts_in_place_of_a_damaged_one(place: Home) -> None:
@@ -385,6 +385,14 @@ def test_an_earlier_attempt_counts_in_place_of_a_damaged_one(place: Home) -> Non
     later = path.with_name(path.name.replace("-1.", "-2."))
     later.write_text("{")
     assert told_of(place, later) == ", and attempt 1 at its trial counts: it is not JSON (half written?)"
+
+
+def test_an_earlier_attempt_that_was_interrupted_does_not_count(place: Home) -> None:
+    path = place.record(16)
+    path.write_text(path.read_text().replace('"status": "ok"', '"status": "interrupted"', 1))
+    later = path.with_name(path.name.replace("-1.", "-2."))
+    later.write_text("{")
+    assert told_of(place, later).startswith(", and its trial counts as not measured: it is not JSON")
 
 
 def test_a_newer_record_that_was_measured_again_here_is_not_to_be_deleted(place: Home) -> None:

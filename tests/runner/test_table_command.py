@@ -38,7 +38,9 @@ def test_columns_on_request(table: Table) -> None:
 def test_a_column_that_is_none_names_the_nearest(table: Table, given: str) -> None:
     ended = table(str(committed.folder("h200x4-2026")), "--columns", given)
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr.startswith("gpubench: unknown column 'powr_w': did you mean power_w? docs/columns.md lists")
+    assert ended.stderr.startswith(
+        "gpubench: unknown column 'powr_w': did you mean power_w? docs/columns.md lists"
+    )
     assert ended.stderr.count("\n") == 1
 
 

@@ -61,6 +61,11 @@ def all_kept(facts: AuditedFolder) -> RuleFinding:
     if lost:
         names = first_few(sorted(f"{one.unit_id}-{one.number}" for one in lost))
         unclear.append(f"records can't be read: {names}; the sweep that they are of measures them again")
+    if again:
+        names = first_few(sorted(f"{one.unit_id}-{one.number}" for one in again))
+        unclear.append(
+            f"records can't be read: {names}; what these held is not known, though their trials ran again"
+        )
     if unfinished:
         names = first_few(f"{trial}-{number}" for trial, number in unfinished)
         unclear.append(
@@ -83,12 +88,10 @@ def all_kept(facts: AuditedFolder) -> RuleFinding:
     told = [f"{later} of them repeated a trial"] if later else []
     told += [f"{number} {status}" for status, number in sorted(endings.items())]
     told += [f"{facts.hidden} of edited variants stand in trials.csv only"] if facts.hidden else []
-    damaged = first_few(sorted(f"{one.unit_id}-{one.number}" for one in again))
-    besides = f", but for damaged records of what ran again since: {damaged}" if again else ""
     return judge(
         broken,
         unclear,
-        f"all {len(facts.attempts)} attempts at {len(stored)} trials are kept, numbered without a gap{besides}"
+        f"all {len(facts.attempts)} attempts at {len(stored)} trials are kept, numbered without a gap"
         f"{' (' + ', '.join(told) + ')' if told else ''}; runs outside this folder can't be seen",
     )
 

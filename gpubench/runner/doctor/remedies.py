@@ -41,7 +41,11 @@ TORCH: Mapping[str, str] = {
 """Words of an error of torch, CUDA or NCCL -> remedy."""
 
 
+CERTAIN = "No space left on device"
+"""NCCL calls this an unhandled system error, too, but these words say more."""
+
+
 def remedy(error: str, known: Mapping[str, str], otherwise: str) -> str:
-    """The first that fits: of the faults that trials have, too, then of those known here."""
-    here = (do for words, do in known.items() if words.lower() in error.lower())
-    return explained(error) or next(here, otherwise)
+    """The first that fits: what is certain, then the faults that trials have, too, then the others known here."""
+    here = {words: do for words, do in known.items() if words.lower() in error.lower()}
+    return here.get(CERTAIN) or explained(error) or next(iter(here.values()), otherwise)

@@ -27,20 +27,23 @@ class UnderWay:
         self._cells = memoryview(mmap.mmap(-1, WORKERS * 2 * 8)).cast("q")
         """Of each worker its process id, and which image it took last."""
         self._owner = 0
-        self._cell = 0
+        self._cell: int | None = None
         _notes.add(self)
 
     def begin(self, index: int) -> None:
         """This process takes image `index` now."""
         if self._owner != os.getpid():
             self._claim()
-        self._cells[self._cell] = index
+        if self._cell is not None:
+            self._cells[self._cell] = index
 
     def _claim(self) -> None:
         worker = get_worker_info()
-        number = 0 if worker is None else min(worker.id, WORKERS - 1)
-        self._owner, self._cell = os.getpid(), 2 * number + 1
-        self._cells[2 * number] = self._owner
+        number = 0 if worker is None else worker.id
+        self._owner, self._cell = os.getpid(), None
+        if number < WORKERS:
+            self._cell = 2 * number + 1
+            self._cells[2 * number] = self._owner
 
     def of(self, pid: int) -> str | None:
         """The file that process `pid` took last; None: none."""
