@@ -118,7 +118,8 @@ def test_a_group_is_killed_stopped_and_goes_on(place: Place) -> None:
     assert told.returncode == 1, "it is not run again unasked"
     assert (
         "nothing left to do: 2 done, 0 skipped, 1 failed before\n"
-        "1 failed: the reasons are below the table, logs in out; --retry failed runs it again" in told.stderr
+        "1 failed: the reasons are below the table, logs in out/logs; --retry failed runs it again"
+        in told.stderr
     )
     assert failed.reason in told.stdout
 

@@ -15,6 +15,7 @@ from gpubench import catalog
 from gpubench.experiment.experiment import Experiment
 from gpubench.experiment.groups import Group
 from gpubench.experiment.plan import Unit, expand
+from gpubench.report.table import row_of
 from gpubench.result import OF_GROUPS, Record
 from gpubench.runner.foretelling import doubted
 from gpubench.runner.resolve import Resolved
@@ -407,5 +408,5 @@ def test_what_speaks_against_a_prediction_is_what_tables_say_of_its_rows() -> No
     told = {"spread": "9 %", "other-load": "busy", "shared-gpu": "harmless"}
     three, two = ({"epoch_time_iqr_s": 0.5, "epochs_measured": epochs} for epochs in (3, 2))
     few, many = (solo(2.0, **one).model_copy(update={"doubts": told}) for one in (two, three))
-    assert doubted(known(few, few)) == "; alone with doubts (other-load)"
-    assert doubted(known(few, many)) == "; alone with doubts (other-load, spread)"
+    assert doubted([row_of(few), row_of(few)]) == "; alone with doubts (other-load)"
+    assert doubted([row_of(few), row_of(many)]) == "; alone with doubts (other-load, spread)"
