@@ -72,7 +72,7 @@ class Trial(BaseModel):
     execution: Literal["eager", "compile", "graph"] = "eager"
     cudnn_benchmark: bool = False
     optimizer: str = "sgd"
-    lr: Annotated[float, Field(gt=0, allow_inf_nan=False), _at_most(LARGEST)] = 0.05
+    lr: Annotated[float, Field(gt=0, allow_inf_nan=False), _at_most(1e15)] = 0.05
     accumulate: PositiveInt = 1
     """Micro-batches that make one optimizer step."""
     workers: Count | None = None

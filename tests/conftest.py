@@ -33,9 +33,12 @@ SIZE = 28
 CLASSES = ((230, 40, 40), (40, 230, 40), (40, 40, 230), (220, 220, 60))
 
 
+# Under nohup, or in the background of a shell: commands that tests start must hear these all the same, and a handler is
+# not handed on as SIG_IGN is.
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
-    # Under nohup: commands that tests start must hear it all the same, and a handler is not handed on as SIG_IGN is.
     signal.signal(signal.SIGHUP, lambda *_: None)
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from gpubench import store
 from gpubench.errors import UnusableError
-from gpubench.result import COLUMNS, EPOCH_COLUMNS, Record, row
+from gpubench.result import COLUMNS, EPOCH_COLUMNS, Record, csv_text, row
 from gpubench.store import Results, counting, epochs_csv, newest, trials_csv, write_whole
 
 
@@ -477,7 +477,7 @@ def test_text_that_a_spreadsheet_would_run_is_made_harmless(results: Results, te
 
 @given(st.lists(st.text(alphabet=st.characters(exclude_categories=["Cs"])), min_size=1, max_size=4))
 def test_any_text_stays_in_its_cell(texts: list[str]) -> None:
-    out = store._csv(["a"] * len(texts), [texts])
+    out = csv_text(["a"] * len(texts), [texts])
     rows = list(csv.reader(io.StringIO(out, newline="")))
     assert len(rows) == 2
     for cell, text in zip(rows[1], texts, strict=True):

@@ -194,7 +194,7 @@ def test_devices() -> None:
 
 
 @pytest.mark.parametrize(
-    "fields", [{"prefetch": 10**16}, {"epochs": 100_001}, {"gpu_ids": (10**10,)}, {"lr": 1e10}]
+    "fields", [{"prefetch": 10**16}, {"epochs": 100_001}, {"gpu_ids": (10**10,)}, {"lr": 1e16}]
 )
 def test_what_no_record_could_hold_is_refused(fields: dict[str, Any]) -> None:
     """A row that was stored could not be read back."""
