@@ -5,10 +5,7 @@ A column is a literal line below: name, unit, meaning. CSV headers, tables and t
 
 from __future__ import annotations
 
-import csv
-import io
-import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -503,28 +500,6 @@ def cell(value: Any, digits: int = 6) -> str:
         return str(value)
     # A spreadsheet runs text that begins like a formula; an apostrophe in front makes it plain text.
     return "'" + value if value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
-
-
-_THREE_DECIMALS = re.compile(r"\.\d{3}(?!\d)")
-
-
-def csv_cell(value: Any, digits: int = 6) -> str:
-    """A value as a cell of a CSV: no figure has exactly three decimals, 18.457 is written 18.4570.
-
-    A spreadsheet that takes commas reads 18.457 as eighteen thousand. Whoever reads dots gets the same value.
-    """
-    text = cell(value, digits)
-    return text if isinstance(value, str) else _THREE_DECIMALS.sub(r"\g<0>0", text)
-
-
-def csv_text(header: Sequence[str], rows: Iterable[Iterable[Any]], digits: int = 6) -> str:
-    """A CSV with this header and these values, as `csv_cell` writes them; lines end in one newline."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(header)
-    # The csv module leaves a lone carriage return unquoted, and readers end the row there.
-    writer.writerows([csv_cell(value, digits).replace("\r", " ") for value in values] for values in rows)
-    return out.getvalue()
 
 
 FIELD_COLUMNS: tuple[str, ...] = tuple(c.name for c in TRIAL if c.name in trial_module.FIELDS)

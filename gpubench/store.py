@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gpubench import litter
+from gpubench.csv_text import csv_text
 from gpubench.errors import UnusableError
 from gpubench.folder_lock import FolderLock
 from gpubench.result import (
@@ -20,7 +21,6 @@ from gpubench.result import (
     FINAL,
     GroupRecord,
     Record,
-    csv_text,
     ending,
     given,
 )

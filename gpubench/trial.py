@@ -17,26 +17,24 @@ from gpubench import catalog
 SCHEMA = 1
 """Goes up when the meaning of a field changes, so that old results are never taken for new ones."""
 
-LARGEST = 1_000_000_000
-"""Of any number in a trial: more is a slip of the pen, and no record could hold it."""
-MOST_WINDOWS = 100_000
-"""Epochs of a trial. Its record keeps a row of each."""
+LARGEST_NUMBER = 1_000_000_000
+"""In any field: more is a slip of the pen, and no record could hold it."""
+LONGEST_TRAINING = 100_000
+"""Epochs of a trial at most. Its record keeps a row of each."""
 
 
-def _at_most(limit: float) -> AfterValidator:
+def _at_most(limit: int) -> AfterValidator:
     def check(value: float) -> float:
         if value > limit:
-            raise ValueError(
-                f"must be at most {limit:,}, not {value:,}" if value < 1e15 else f"must be at most {limit:,}"
-            )
+            raise ValueError(f"must be at most {limit:,}")
         return value
 
     return AfterValidator(check)
 
 
-PositiveInt = Annotated[int, Field(ge=1), _at_most(LARGEST)]
-Count = Annotated[int, Field(ge=0), _at_most(LARGEST)]
-Windows = Annotated[int, Field(ge=1), _at_most(MOST_WINDOWS)]
+PositiveInt = Annotated[int, Field(ge=1), _at_most(LARGEST_NUMBER)]
+Count = Annotated[int, Field(ge=0), _at_most(LARGEST_NUMBER)]
+EpochCount = Annotated[int, Field(ge=1), _at_most(LONGEST_TRAINING)]
 
 
 class Trial(BaseModel):
@@ -72,7 +70,7 @@ class Trial(BaseModel):
     execution: Literal["eager", "compile", "graph"] = "eager"
     cudnn_benchmark: bool = False
     optimizer: str = "sgd"
-    lr: Annotated[float, Field(gt=0, allow_inf_nan=False), _at_most(1e15)] = 0.05
+    lr: Annotated[float, Field(gt=0, allow_inf_nan=False), _at_most(10**15)] = 0.05
     accumulate: PositiveInt = 1
     """Micro-batches that make one optimizer step."""
     workers: Count | None = None
@@ -87,7 +85,7 @@ class Trial(BaseModel):
     """Identical jobs that run together, this one among them."""
     gpu_mem_cap_mib: PositiveInt | None = None
     """Answer like a card of this size: the driver's figure stays below it."""
-    epochs: Windows = 3
+    epochs: EpochCount = 3
     """Epochs trained in all, `warmup_epochs` of them unmeasured."""
     warmup_epochs: Count = 1
     steps: PositiveInt | None = None

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench import trial
+from gpubench.csv_text import csv_cell, csv_text
 from gpubench.result import (
     BY_NAME,
     COLUMNS,
@@ -22,8 +23,6 @@ from gpubench.result import (
     MEASURED,
     TRIAL,
     cell,
-    csv_cell,
-    csv_text,
     row,
 )
 

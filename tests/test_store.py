@@ -22,8 +22,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench import store
+from gpubench.csv_text import csv_text
 from gpubench.errors import UnusableError
-from gpubench.result import COLUMNS, EPOCH_COLUMNS, Record, csv_text, row
+from gpubench.result import COLUMNS, EPOCH_COLUMNS, Record, row
 from gpubench.store import Results, counting, epochs_csv, newest, trials_csv, write_whole
 
 

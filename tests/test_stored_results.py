@@ -15,13 +15,14 @@ import pytest
 from benches import sweep_of
 
 from gpubench.analysis.slowdown import PERHAPS, WORDS, verdict
+from gpubench.csv_text import csv_cell
 from gpubench.environment import machine
 from gpubench.experiment.experiment import Options, parse, with_options
 from gpubench.experiment.plan import expand
 from gpubench.launch.client import ForkServer
 from gpubench.report import spreadsheet
 from gpubench.report.live import QuietView
-from gpubench.result import COLUMNS, MEASURED, OF_GROUPS, Record, csv_cell, row
+from gpubench.result import COLUMNS, MEASURED, OF_GROUPS, Record, row
 from gpubench.runner.command import store_plan
 from gpubench.runner.sources import Disk
 from gpubench.runner.tables import contents

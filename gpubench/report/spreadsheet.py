@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from gpubench import result
 from gpubench.analysis import scaling
+from gpubench.csv_text import csv_text
 from gpubench.report.table import FIGURES as SHOWN
 from gpubench.report.table import Table
 
@@ -33,7 +34,7 @@ def text(tables: Sequence[Table]) -> str:
     """UTF-8 text with commas, dots and one header: experiment, what varies in any table, FIGURES, OF_GROUPS, ADDED.
 
     So it has every column that is printed. A field that varies in one table only is filled in for the others, too.
-    Cells are those of `result.csv_cell`.
+    Cells are those of `csv_text.csv_cell`.
     """
     shown = {column.name for table in tables for column in table.columns}
     varied = {field for table in tables for field in table.varied}
@@ -45,4 +46,4 @@ def text(tables: Sequence[Table]) -> str:
     known = (
         {**row, "experiment": table.name, "status": row["endings"]} for table in tables for row in table.rows
     )
-    return result.csv_text(names, ([row.get(name) for name in names] for row in known))
+    return csv_text(names, ([row.get(name) for name in names] for row in known))

@@ -19,12 +19,13 @@ from fake_nvml import FakeNvml, gpu, running
 from scripted import Scripted, Spec, trains_for
 
 from gpubench.analysis.varied import Row
+from gpubench.csv_text import csv_cell
 from gpubench.errors import UnusableError, UsageError
 from gpubench.experiment.experiment import Options, parse, with_options
 from gpubench.experiment.plan import Unit
 from gpubench.monitor.nvml import Nvml
 from gpubench.monitor.watcher import Watcher
-from gpubench.result import MEASURED, OF_GROUPS, Record, csv_cell
+from gpubench.result import MEASURED, OF_GROUPS, Record
 from gpubench.runner import command, recording
 from gpubench.runner.audit_command import audit
 from gpubench.runner.sources import Disk
@@ -372,6 +373,20 @@ def test_without_figures_of_the_cpus_nothing_is_predicted(desk: Desk) -> None:
     for record in desk.jobs():
         assert record.missing["predicted_slowdown"].startswith("not known of the trials alone: ")
         assert record.together["no_prediction"] == record.missing["predicted_slowdown"]
+
+
+def test_what_is_foretold_weighs_how_far_repeats_alone_lie_apart(desk: Desk) -> None:
+    """As `gpubench predict` does: one process's epochs tell nothing of the next one's."""
+    desk.cpus = 1
+    by_seed = Scripted(lambda spec: scripted.trains_for(0.5 * (1 + spec["seed"])))
+    desk.sweep(by=by_seed, batch_size="16,32", repeats=2)
+    alone = {"gpu_busy_s_per_epoch": 0.2, "cpu_s_per_epoch": 0.3, "data_wait_pct": None}
+    desk.measured_alone({16: alone, 32: alone})
+    desk.sweep(*TWO)
+    (line,) = desk.said
+    assert "times as long as alone" in line
+    doubts = line.partition("; alone with doubts (")[2].partition(")")[0].split(", ")
+    assert "spread" in doubts
 
 
 # ---- baselines that are lacking ----
