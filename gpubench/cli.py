@@ -12,7 +12,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from gpubench import __version__, usage
-from gpubench.errors import GpubenchError, UnusableError, UsageError
+from gpubench.basics.errors import GpubenchError, UnusableError, UsageError
 
 app = typer.Typer(
     name="gpubench",
@@ -176,9 +176,9 @@ def sweep(
     json_: Annotated[bool, _how("--json", text="Print a JSON line for each trial.")] = False,
 ) -> None:
     """Train over a grid and print the table."""
-    from gpubench.experiment.experiment import Options
-    from gpubench.experiment.values import assignments
-    from gpubench.runner import command
+    from gpubench.commands import sweep as command
+    from gpubench.plan.experiment import Options
+    from gpubench.plan.values import assignments
 
     named = {
         "model": model, "batch_size": batch_size, "batch_per_gpu": batch_per_gpu, "gpus": gpus, "gpu_ids": gpu_ids,
@@ -234,7 +234,7 @@ def table(
     markdown: Annotated[bool, typer.Option("--markdown", help="As Markdown.")] = False,
 ) -> None:
     """Print the tables of a results folder, with growth columns."""
-    from gpubench.runner import command
+    from gpubench.commands import table as command
 
     raise typer.Exit(command.table(results, markdown=markdown, sources=sources, columns=columns))
 
@@ -279,8 +279,8 @@ def predict(
 
     Also says how good such answers have been so far on this machine; without any jobs, only that.
     """
-    from gpubench.experiment.experiment import Options
-    from gpubench.runner.predict import command
+    from gpubench.commands import predict as command
+    from gpubench.plan.experiment import Options
 
     fields, typed = _fields({"copies": copies}, set_ or ())
     options = Options(fields=fields, typed=typed, jobs=tuple(job or ()), pairs=pairs, bad_images=bad_images)
@@ -293,7 +293,7 @@ def _fields(named: Mapping[str, str | None], texts: Iterable[str]) -> tuple[dict
     And trial field -> what the user called it, for messages.
     Raises UsageError for a field that is given twice.
     """
-    from gpubench.experiment.values import check_field
+    from gpubench.plan.values import check_field
 
     fields = {name: value for name, value in named.items() if value is not None}
     typed = {name: "--" + name.removesuffix("_mib").replace("_", "-") for name in fields}
@@ -319,7 +319,7 @@ def audit(
     json_: Annotated[bool, typer.Option("--json", help="A JSON line for each rule.")] = False,
 ) -> None:
     """Say how honest a results folder is, rule by rule."""
-    from gpubench.runner import audit_command
+    from gpubench.commands import audit as audit_command
 
     if json_ and markdown:
         raise UsageError("--json and --markdown are two forms of the same; give one of them")
@@ -335,7 +335,7 @@ def doctor(
 
     Takes some ten seconds, and tries torch on each visible GPU for a moment.
     """
-    from gpubench.runner.doctor import command
+    from gpubench.commands import doctor as command
 
     raise typer.Exit(command.doctor(as_json=json_))
 
@@ -357,7 +357,7 @@ def data_make(
     seed: Annotated[int, _count("--seed", "Seed of every image, 0 or more.")] = 0,
 ) -> None:
     """Build the procedural JPEG images."""
-    from gpubench.runner import data_command
+    from gpubench.commands import data as data_command
 
     data_command.make(folder, images=images, val_images=val_images, classes=classes, seed=seed)
 
@@ -377,7 +377,7 @@ def data_resize(
     ] = "fail",
 ) -> None:
     """Make the pre-resized copy of an image folder."""
-    from gpubench.runner import data_command
+    from gpubench.commands import data as data_command
 
     data_command.resize(source, target, size=size, bad=bad)
 
@@ -385,7 +385,7 @@ def data_resize(
 @data_app.command("list", cls=usage.Reader)
 def data_list() -> None:
     """List the variants and the data sets known by name."""
-    from gpubench.runner import data_command
+    from gpubench.commands import data as data_command
 
     data_command.show()
 

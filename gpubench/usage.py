@@ -9,8 +9,8 @@ from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
-from gpubench.errors import UsageError
-from gpubench.quiet_pipe import quiet_pipes
+from gpubench.basics.errors import UsageError
+from gpubench.basics.quiet_pipe import quiet_pipes
 
 SETTINGS: Mapping[str, Any] = {"help_option_names": ["-h", "--help"]}
 """Of the context of all commands."""
@@ -144,7 +144,7 @@ def told(error: Any) -> str:
 
 def _advice(error: Any, context: Any) -> str | None:
     """How to give a trial field that was given as an option, where it has none of its own."""
-    from gpubench.experiment.values import TYPES
+    from gpubench.plan.values import TYPES
 
     asked = getattr(error, "option_name", "").lstrip("-")
     field = asked.replace("-", "_")

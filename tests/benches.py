@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gpubench.environment import Machine
-from gpubench.experiment.plan import Plan
-from gpubench.monitor.nvml import Nvml
+from gpubench.node.environment import Machine
+from gpubench.node.watch.nvml import Nvml
+from gpubench.plan.plan import Plan
+from gpubench.plan.sources import Disk
 from gpubench.report.live import QuietView
-from gpubench.runner.bench import Bench
-from gpubench.runner.sources import Disk
-from gpubench.runner.sweep import Settings, Sweep
-from gpubench.store import Results
+from gpubench.results.store import Results
+from gpubench.sweep.bench import Bench
+from gpubench.sweep.sweep import Settings, Sweep
 
 
 class Heard(QuietView):

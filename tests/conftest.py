@@ -14,20 +14,22 @@ import pytest
 from PIL import Image
 from warm_command import WarmCommand
 
-from gpubench import catalog, environment
 from gpubench.datasets import folder
 from gpubench.datasets.facts import DataFacts
-from gpubench.experiment.plan import Job, Membership, Unit
-from gpubench.launch.attempt import Attempt, JobProgress, Order, attempt
-from gpubench.launch.client import ForkServer, Launcher
-from gpubench.launch.outcome import Outcome, Status, outcome
-from gpubench.launch.trial_log import TrialLog
-from gpubench.monitor.nvml import open_nvml
-from gpubench.monitor.watcher import Watcher
-from gpubench.runner import resolve as resolving
-from gpubench.runner.recording import step_samples
-from gpubench.runner.resolve import Resolved
-from gpubench.trial import make
+from gpubench.node import environment
+from gpubench.node.launch.attempt import Attempt, JobProgress, Order, attempt
+from gpubench.node.launch.client import ForkServer, Launcher
+from gpubench.node.launch.trial_log import TrialLog
+from gpubench.node.watch.nvml import open_nvml
+from gpubench.node.watch.watcher import Watcher
+from gpubench.plan import resolve as resolving
+from gpubench.plan.plan import Job, Membership, Unit
+from gpubench.plan.resolve import Resolved
+from gpubench.record.outcome import Outcome, outcome
+from gpubench.record.recording import step_samples
+from gpubench.schema import catalog
+from gpubench.schema.result import Ended
+from gpubench.schema.trial import make
 
 SIZE = 28
 CLASSES = ((230, 40, 40), (40, 230, 40), (40, 40, 230), (220, 220, 60))
@@ -125,7 +127,7 @@ class Asked:
     def ran(self, resolved: Resolved, spec: dict[str, Any], watcher: Watcher, done: Attempt) -> Ran:
         """What came of it."""
         log, trial = Path(spec["log"]), self.job.trial
-        taken_along: tuple[Status, str] | None = None
+        taken_along: tuple[Ended, str] | None = None
         if done.cut_by is not None:
             taken_along = ("skipped", f"job {done.cut_by} of the group has ended")
         ended = outcome(

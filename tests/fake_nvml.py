@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from gpubench.monitor.nvml import Device, History, Kind, NvmlError
-from gpubench.monitor.nvml_calls import CALLS, Call, DeviceMemory, Utilisation
+from gpubench.node.watch.nvml import Device, History, Kind, NvmlError
+from gpubench.node.watch.nvml_calls import CALLS, Call, DeviceMemory, Utilisation
 
 T = TypeVar("T")
 

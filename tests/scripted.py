@@ -10,12 +10,12 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from gpubench.environment import Gpu, Machine
-from gpubench.launch.client import never
-from gpubench.monitor.memory_kills import memory_kills
-from gpubench.monitor.nvml import NoNvml
-from gpubench.monitor.nvml_calls import PROCESSES, Call
-from gpubench.stacks import Stack
+from gpubench.basics.stacks import Stack
+from gpubench.node.environment import Gpu, Machine
+from gpubench.node.launch.client import never
+from gpubench.node.watch.memory_kills import memory_kills
+from gpubench.node.watch.nvml import NoNvml
+from gpubench.node.watch.nvml_calls import PROCESSES, Call
 
 T = TypeVar("T")
 Spec = dict[str, Any]

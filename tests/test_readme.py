@@ -14,8 +14,8 @@ import pytest
 from PIL import Image
 from warm_command import WarmCommand
 
-from gpubench import trial
 from gpubench.report import columns
+from gpubench.schema import trial
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"```sh\n(.*?)```", re.DOTALL)

@@ -29,8 +29,8 @@ from pathlib import Path
 from typing import IO
 
 HEAVY = (
-    "gpubench.cli", "gpubench.runner.command", "gpubench.runner.data_command", "gpubench.runner.audit_command",
-    "gpubench.runner.predict.command", "gpubench.runner.doctor.command", "rich.markdown", "tomli_w", "typer.rich_utils",
+    "gpubench.cli", "gpubench.commands.sweep", "gpubench.commands.data", "gpubench.commands.audit",
+    "gpubench.commands.predict", "gpubench.commands.doctor", "rich.markdown", "tomli_w", "typer.rich_utils",
 )  # fmt: skip
 """What commands import when they need it, with all that these import."""
 ORDER_BYTES = 1 << 18

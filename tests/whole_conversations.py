@@ -8,9 +8,9 @@ from typing import Any
 
 import scripted
 
-from gpubench.launch.conversation import Conversation
-from gpubench.launch.outcome import Outcome, outcome
-from gpubench.runner.recording import step_samples, windows_of
+from gpubench.node.launch.conversation import Conversation
+from gpubench.record.outcome import Outcome, outcome
+from gpubench.record.recording import step_samples, windows_of
 
 Event = dict[str, Any]
 LAUNCHED = time.monotonic()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from gpubench.analysis.growth import epoch_time
 from gpubench.analysis.varied import Row
-from gpubench.analysis.words import listed
+from gpubench.basics.words import listed
 
 ENDINGS: dict[str, tuple[str, str]] = {
     "oom": ("ran out of memory", "ran out of memory"),

@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from gpubench import result
 from gpubench.analysis.alike import DEVICES
 from gpubench.analysis.doubted import OF_TIME, codes
 from gpubench.analysis.growth import epoch_time, gpu_mem, memory_growth_pct, series, time_growth_pct
@@ -19,8 +18,9 @@ from gpubench.analysis.holes import beyond, fitting, unknown
 from gpubench.analysis.noise import half_width, processes, resting, together
 from gpubench.analysis.repeats import merge_repeats
 from gpubench.analysis.varied import Row, solo
-from gpubench.analysis.words import listed
-from gpubench.rounding import half_up
+from gpubench.basics.rounding import half_up
+from gpubench.basics.words import listed
+from gpubench.schema import result
 
 Series = tuple[tuple[str, Any], ...]
 Step = tuple[Row, Row]

@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterable
 
 from gpubench.analysis.varied import Row
-from gpubench.result import FEWEST_TIMES
+from gpubench.schema.result import FEWEST_TIMES
 
 OWN = (None, "measured")
 """Sources of rows whose processes are known."""

@@ -14,9 +14,9 @@ import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gpubench import catalog
 from gpubench.analysis.slowdown import overlap_gain, verdict
 from gpubench.analysis.varied import Row
+from gpubench.schema import catalog
 
 SLICING = 0.115
 """Part of a GPU's time that goes to switching between the processes that share it, where they take turns.

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gpubench import result
 from gpubench.analysis.doubted import codes
 from gpubench.analysis.slowdown import judgement, overlap_gain, slowdown
 from gpubench.analysis.varied import Row, machine, unit, where
-from gpubench.result import Column
+from gpubench.schema import result
+from gpubench.schema.result import Column
 
 Hardware = tuple[str, ...]
 """Its machine; of a job of a group those of all its jobs, for a job on a CPU may run beside one on a GPU."""

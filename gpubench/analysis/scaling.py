@@ -15,8 +15,8 @@ from gpubench.analysis.alike import DEVICES, devices
 from gpubench.analysis.growth import epoch_time, series
 from gpubench.analysis.noise import resting
 from gpubench.analysis.varied import CANDIDATES, Row, known, solo
-from gpubench.analysis.words import MINUS, listed
-from gpubench.rounding import half_up
+from gpubench.basics.rounding import half_up
+from gpubench.basics.words import MINUS, listed
 
 __all__ = ["COLUMNS", "DEVICES", "Comparison", "comparisons", "devices", "scale", "sentence", "unlike_costs"]
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from gpubench.analysis.slowdown import PARALLEL, UNSURE, WORDS, Judgement, loss, slowest
 from gpubench.analysis.varied import Row
-from gpubench.analysis.words import MINUS, listed
-from gpubench.rounding import half_up
+from gpubench.basics.rounding import half_up
+from gpubench.basics.words import MINUS, listed
 
 UNWATCHED = {"GPUs": "kernel launches, PCIe and caches", "jobs": "memory bandwidth and caches"}
 """What nobody looks at, by what waits."""

@@ -11,7 +11,7 @@ from gpubench.analysis import noise
 from gpubench.analysis.doubted import OF_TIME, beside_others, codes
 from gpubench.analysis.noise import half_width, resting
 from gpubench.analysis.varied import Row
-from gpubench.rounding import half_up
+from gpubench.basics.rounding import half_up
 
 PARALLEL = 0.9
 CONCURRENT = 0.1

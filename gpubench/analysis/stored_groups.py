@@ -8,7 +8,7 @@ from typing import Any
 from gpubench.analysis.sharing import full_cell, full_together, not_full, stored_resources
 from gpubench.analysis.slowdown import Judgement, judgement
 from gpubench.analysis.varied import Row, machine, unit, where
-from gpubench.result import FEWEST_TIMES
+from gpubench.schema.result import FEWEST_TIMES
 
 Alone = Mapping[tuple[Any, ...], Row]
 """Rows of trials alone, by trial id, machine and epoch time."""

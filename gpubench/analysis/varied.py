@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from gpubench import result
+from gpubench.schema import result
 
 Row = Mapping[str, Any]
 """What `result.row` gives: every name of result.COLUMNS, None where unknown."""

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from gpubench import litter
+from gpubench.basics import litter
+from gpubench.basics.errors import UnusableError
+from gpubench.basics.regular_file import read_regular
 from gpubench.datasets import folder
 from gpubench.datasets.home import data_home, ensure_writable
 from gpubench.datasets.pool import Progress, each
-from gpubench.errors import UnusableError
-from gpubench.regular_file import read_regular
 
 VERSION = 1
 """Goes up when the same file may be judged otherwise."""

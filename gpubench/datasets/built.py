@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.datasets import marker
 from gpubench.datasets.home import ensure_writable
 from gpubench.datasets.marker import Marker
 from gpubench.datasets.pool import LOOK_S, Progress
-from gpubench.errors import UnusableError, UsageError
 
 
 def build(

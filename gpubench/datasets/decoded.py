@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.datasets import built, folder, marker
 from gpubench.datasets.facts import DataFacts
 from gpubench.datasets.home import data_home
 from gpubench.datasets.marker import Marker
 from gpubench.datasets.pool import Progress, each
-from gpubench.errors import UnusableError, UsageError
 
 RECIPE = "decoded"
 VERSION = 1

@@ -18,9 +18,9 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from pathlib import Path
 
+from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.datasets import marker
 from gpubench.datasets.facts import DataFacts
-from gpubench.errors import UnusableError, UsageError
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".ppm", ".pgm", ".tif", ".tiff")
 VALIDATION = ("val", "valid", "validation", "test")

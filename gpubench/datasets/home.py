@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from gpubench.errors import UnusableError
+from gpubench.basics.errors import UnusableError
 
 
 def data_home() -> Path:

@@ -13,14 +13,14 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpubench import catalog
-from gpubench.catalog import Files
+from gpubench.basics.errors import UsageError, nearest, unknown
 from gpubench.datasets import built, decoded, folder, make, marker, resize
 from gpubench.datasets.facts import DataFacts
 from gpubench.datasets.home import data_home
 from gpubench.datasets.marker import Marker
 from gpubench.datasets.pool import Progress
-from gpubench.errors import UsageError, nearest, unknown
+from gpubench.schema import catalog
+from gpubench.schema.catalog import Files
 
 _PROCEDURAL = re.compile(rf"{catalog.PROCEDURAL}(?::(\d+)(?:x(\d+))?)?")
 

@@ -20,8 +20,8 @@ from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from gpubench import linux
-from gpubench.errors import UnusableError
+from gpubench.basics import linux
+from gpubench.basics.errors import UnusableError
 
 Progress = Callable[[int, int], None]
 """Called with (done, total), in images."""

@@ -6,12 +6,12 @@ import os
 from collections.abc import Collection
 from pathlib import Path
 
+from gpubench.basics.errors import UsageError
 from gpubench.datasets import built, folder
 from gpubench.datasets.facts import DataFacts
 from gpubench.datasets.home import data_home
 from gpubench.datasets.marker import Marker
 from gpubench.datasets.pool import Progress, each
-from gpubench.errors import UsageError
 
 RECIPE = "resized"
 VERSION = 1

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
-from gpubench.errors import UsageError
+from gpubench.basics.errors import UsageError
 
 QUALITY = 95
 

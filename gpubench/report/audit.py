@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from gpubench.analysis.audit.facts import RuleFinding
 from gpubench.analysis.audit.rules import Rule
+from gpubench.basics.words import clean
 from gpubench.report import markdown
-from gpubench.report.words import clean
 
 Audit = Sequence[tuple[Rule, RuleFinding]]
 VERDICTS = ("kept", "broken", "not decidable")

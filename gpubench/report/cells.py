@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gpubench import result
 from gpubench.analysis import scaling
 from gpubench.analysis.sharing import busy, stored_resources
 from gpubench.analysis.varied import Row
+from gpubench.basics.rounding import half_up
+from gpubench.basics.words import UNKNOWN, clean, number, signed
 from gpubench.report.spread import spread
-from gpubench.report.words import UNKNOWN, clean, number, signed
-from gpubench.result import Column
-from gpubench.rounding import half_up
+from gpubench.schema import result
+from gpubench.schema.result import Column
 
 FINEST = 4
 """Digits after the point that a spread may ask for."""

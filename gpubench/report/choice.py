@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gpubench.errors import UsageError, nearest, unknown
-from gpubench.result import Column
+from gpubench.basics.errors import UsageError, nearest, unknown
+from gpubench.schema.result import Column
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from gpubench import result
-from gpubench.result import Column
+from gpubench.schema import result
+from gpubench.schema.result import Column
 
 SECTIONS: tuple[tuple[str, str, Sequence[Column]], ...] = (
     ("Identity", "`trials.csv`", result.IDENTITY),
@@ -24,8 +24,8 @@ SECTIONS: tuple[tuple[str, str, Sequence[Column]], ...] = (
 
 INTRODUCTION = """# Columns
 
-Made from `gpubench/result.py`, the only place where columns are defined. CSVs are UTF-8 with commas and dots; empty is
-unknown, never 0; lists read `0+1`. Text that a spreadsheet would run as a formula has an apostrophe in front.
+Made from `gpubench/schema/result.py`, the only place where columns are defined. CSVs are UTF-8 with commas and dots;
+empty is unknown, never 0; lists read `0+1`. Text that a spreadsheet would run as a formula has an apostrophe in front.
 `table.csv` has every column that `gpubench table` prints for the folder.
 
 A spreadsheet that expects a comma in numbers reads a dot as the mark of thousands, or 12.5 as a date. Don't open the

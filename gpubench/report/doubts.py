@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from gpubench.analysis.doubted import codes
 from gpubench.analysis.varied import Row
+from gpubench.basics.words import clean
 from gpubench.report.cells import DOUBTED
 from gpubench.report.notes import which
-from gpubench.report.words import clean
 
 FIGURE = re.compile(r"(?<![\w.=])(?<!process )(?<!GPU )\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?(?!\w)")
 """A number that was measured; not a process's or a GPU's, and not the value of an option, which are names."""

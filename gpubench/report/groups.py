@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpubench import result
 from gpubench.analysis import sharing
 from gpubench.analysis.audit.fairness import HARMLESS
 from gpubench.analysis.doubted import codes
@@ -15,7 +14,8 @@ from gpubench.analysis.growth import percent
 from gpubench.analysis.sharing import stored_resources
 from gpubench.analysis.slowdown import Judgement, Sure
 from gpubench.analysis.varied import Axes, Row, asked, known, machine, solo, unit, varied
-from gpubench.report.words import listed, number, signed
+from gpubench.basics.words import listed, number, signed
+from gpubench.schema import result
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

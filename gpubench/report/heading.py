@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from gpubench import result
 from gpubench.analysis.varied import Row, constant, inferred, solo, unit, values
-from gpubench.report.words import WORDS, many
+from gpubench.basics.words import WORDS, many
+from gpubench.schema import result
 
 
 def heading(rows: Sequence[Row], grown: Sequence[Row], fields: Collection[str]) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gpubench.report.pairs import Matrix
 from gpubench.report.table import Table
-from gpubench.result import Column
+from gpubench.schema.result import Column
 
 GAP = "  "
 

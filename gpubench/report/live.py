@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Protocol, Self
 from gpubench.analysis.sharing import verdict_words
 from gpubench.analysis.slowdown import Judgement
 from gpubench.analysis.varied import Row
-from gpubench.report import words
+from gpubench.basics import words
+from gpubench.basics.rounding import half_up
+from gpubench.basics.words import LOGGED, WORDS, clean, listed
 from gpubench.report.terminal import encodable, wrapped
-from gpubench.report.words import LOGGED, WORDS, clean, listed
-from gpubench.rounding import half_up
 
 if TYPE_CHECKING:
     from rich.console import Console

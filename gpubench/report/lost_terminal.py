@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Self
 
 from gpubench.analysis.varied import Row
-from gpubench.quiet_pipe import send_nowhere
+from gpubench.basics.quiet_pipe import send_nowhere
 from gpubench.report.live import LiveProgress, QuietView, View
 
 

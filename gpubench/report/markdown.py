@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gpubench.basics.words import stem
 from gpubench.report.table import Table
-from gpubench.report.words import stem
 
 
 def text(tables: Sequence[Table]) -> str:

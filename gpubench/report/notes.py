@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpubench.analysis.varied import Row, label, unit
+from gpubench.basics.words import LOGGED, WORDS, clean, listed
 from gpubench.report import spread
 from gpubench.report.groups import agree, number_of
-from gpubench.report.words import LOGGED, WORDS, clean, listed
 
 SILENT = ("ok", "missing")
 """Endings of which no reason is to be told."""

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpubench import result
 from gpubench.analysis.varied import CANDIDATES, Axes, Row, known, machine, varied
-from gpubench.experiment.groups import BARE
+from gpubench.basics.words import UNKNOWN, WORDS, clean, number
+from gpubench.plan.groups import BARE
 from gpubench.report.groups import MeasuredGroup
-from gpubench.report.words import UNKNOWN, WORDS, clean, number
+from gpubench.schema import result
 
 FEWEST = 3
 """Pairs, and jobs, from which a matrix tells more than the rows do."""

@@ -10,9 +10,9 @@ from gpubench.analysis.sharing import headline, verdict_words
 from gpubench.analysis.slowdown import UNSURE, Judgement, Sure, expected
 from gpubench.analysis.track_record import Judged, TrackRecord
 from gpubench.analysis.varied import Row
+from gpubench.basics.words import UNKNOWN, clean, listed, many, number, signed
 from gpubench.report import layout, markdown
 from gpubench.report.groups import origin as rests_on
-from gpubench.report.words import UNKNOWN, clean, listed, many, number, signed
 
 RESOURCES = {"cpu": "the CPUs", "gpu": "GPU time"}
 """How a resource of `Prediction.limits` is called: of a GPU only the time is known in which a kernel ran."""

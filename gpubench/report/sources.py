@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from gpubench import result
 from gpubench.analysis.varied import Row
+from gpubench.basics.words import clean
 from gpubench.report import markdown
 from gpubench.report.groups import number_of
 from gpubench.report.notes import which
 from gpubench.report.table import Table
-from gpubench.report.words import clean
+from gpubench.schema import result
 
 NO_REASON = "empty: the record, which is older than this column, gives no reason"
 COLUMNS = tuple(column.name for column in result.MEASURED if column.name != "doubts")

@@ -9,7 +9,7 @@ from typing import Literal
 
 from gpubench.analysis.noise import times
 from gpubench.analysis.varied import Row
-from gpubench.result import FEWEST_TIMES
+from gpubench.schema.result import FEWEST_TIMES
 
 Kind = Literal["half", "both", "quartiles"]
 

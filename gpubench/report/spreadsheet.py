@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpubench import result
 from gpubench.analysis import scaling
-from gpubench.csv_text import csv_text
 from gpubench.report.table import FIGURES as SHOWN
 from gpubench.report.table import Table
+from gpubench.results.csv_text import csv_text
+from gpubench.schema import result
 
 FIGURES = (
     "gpu_mem_mib", "gpu_mem_growth_pct", "cpu_util_pct", "epoch_time_s", "epoch_time_growth_pct", "top1_pct",

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from gpubench.basics.words import stem
 from gpubench.report import layout
 from gpubench.report.pairs import Matrix
 from gpubench.report.table import Table
-from gpubench.report.words import stem
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -8,8 +8,8 @@ from typing import Literal
 
 import torch
 
-from gpubench.errors import GpubenchError
-from gpubench.quoted import LONGEST, clean
+from gpubench.basics.errors import GpubenchError
+from gpubench.basics.quoted import LONGEST, clean
 from gpubench.train.data.folder_source import broken, why_bad_apart
 from gpubench.train.data.under_way import file_of
 

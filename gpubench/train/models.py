@@ -18,8 +18,8 @@ import torchvision
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from gpubench import catalog
-from gpubench.errors import UsageError
+from gpubench.basics.errors import UsageError
+from gpubench.schema import catalog
 
 
 def lenet(*, num_classes: int, channels: int, width: float = 1.0, **_: Any) -> nn.Module:

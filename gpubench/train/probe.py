@@ -26,7 +26,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from gpubench import linux
+from gpubench.basics import linux
 
 LISTING_LIMIT_S = 60.0
 RANKS_LIMIT_S = 60.0

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from gpubench import catalog
+from gpubench.schema import catalog
 from gpubench.train.place import Place
 from gpubench.train.strategies.single import Single
 

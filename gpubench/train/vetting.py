@@ -20,8 +20,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpubench import linux
-from gpubench.errors import GpubenchError, UsageError
+from gpubench.basics import linux
+from gpubench.basics.errors import GpubenchError, UsageError
 
 
 def main(parent: int, limit_s: int) -> None:

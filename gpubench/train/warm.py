@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 
-from gpubench import catalog
+from gpubench.schema import catalog
 
 # torch loads some of itself only when first used. Each name here was seen in `sys.modules` after a trial and
 # not before it; a test looks for new ones.

@@ -23,8 +23,9 @@ from typing import Any, Protocol
 import torch
 from torch import nn
 
-from gpubench import catalog, stacks
-from gpubench.errors import UsageError
+from gpubench.basics import stacks
+from gpubench.basics.errors import UsageError
+from gpubench.schema import catalog
 from gpubench.train import loop, models, step
 from gpubench.train.breakdown import Breakdown, BrokenDownStep
 from gpubench.train.data import Data, DataSpec, open_data

@@ -2,9 +2,9 @@
 
 import pytest
 
-from gpubench import result
 from gpubench.analysis.alike import MOVES, devices, fair_step, likeness, telling, workload
 from gpubench.analysis.varied import CANDIDATES
+from gpubench.schema import result
 
 
 def same_workload(one, other, *axes, **more):

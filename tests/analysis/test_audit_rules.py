@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpubench import result
 from gpubench.analysis.audit import accuracy, fairness, runs, workload
 from gpubench.analysis.audit.facts import AuditedFolder, Damaged, Shown, StoredAttempt
 from gpubench.analysis.audit.rules import RULES, audit
+from gpubench.schema import result
 
 IMAGES = {"files": "full", "train_images": 10240, "val_images": 5000, "num_classes": 10, "size": None}
 number = iter(range(10**6))

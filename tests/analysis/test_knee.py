@@ -6,9 +6,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from gpubench import result
 from gpubench.analysis.knee import knees
 from gpubench.analysis.noise import half_width
+from gpubench.schema import result
 
 
 def rows(memory, times, **others):

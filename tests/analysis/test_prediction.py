@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpubench import result
 from gpubench.analysis.prediction import SLICING, Demand, demand, fair_level, predict
+from gpubench.schema import result
 
 
 def job(epoch, cpu=None, gpu=None, gpus=(), cpus=1.0, cpu_set="all", **more):

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpubench import result
 from gpubench.analysis.repeats import SPREAD, apart, merge_repeats, with_spread
 from gpubench.analysis.slowdown import Judgement, judgement
+from gpubench.schema import result
 
 
 def repeats(*times, **more):

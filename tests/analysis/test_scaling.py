@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpubench import result
 from gpubench.analysis.scaling import comparisons, devices, scale, sentence
+from gpubench.schema import result
 
 
 def row(gpus, batch, time, strategy=None, **more):

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from gpubench import result
 from gpubench.analysis import sharing
 from gpubench.analysis.sharing import WATCHED, Resource, busy, evidence, full_together, not_full
 from gpubench.analysis.slowdown import Judgement, judgement
+from gpubench.schema import result
 
 
 def sentence(gain, gain_range, resources, slowdowns=()):

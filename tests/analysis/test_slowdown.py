@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from gpubench.analysis.noise import half_width
 from gpubench.analysis.slowdown import Judgement, judgement, loss, overlap_gain, slowdown, verdict
-from gpubench.launch.epochs import median_of, timing
+from gpubench.record.epochs import timing
+from gpubench.schema.epoch_times import median_of
 
 SCATTERED = "epoch times spread by as much as they last; measure again on a quiet machine"
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from gpubench import result
 from gpubench.analysis.sharing import evidence
 from gpubench.analysis.slowdown import judgement
 from gpubench.analysis.stored_groups import judged
+from gpubench.schema import result
 
 BUSY = {"gpu_util_pct": 99.0, "gpus": 1, "gpu_ids": [0]}
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from gpubench import result
 from gpubench.analysis.slowdown import Judgement, judgement
 from gpubench.analysis.track_record import track_record
+from gpubench.schema import result
 
 
 def row(**more):

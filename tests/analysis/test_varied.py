@@ -1,7 +1,7 @@
 """Which fields become columns."""
 
-from gpubench import result
 from gpubench.analysis.varied import constant, label, varied
+from gpubench.schema import result
 
 
 def rows(*each):

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from statistics_of_pairs import median_interval
 
-from gpubench.store import Results
+from gpubench.results.store import Results
 
 
 def main() -> int:

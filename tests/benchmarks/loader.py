@@ -26,8 +26,8 @@ import torch
 from statistics_of_pairs import median_interval
 from torchvision.io import ImageReadMode, decode_jpeg, read_file
 
-from gpubench import catalog
 from gpubench.datasets import folder, make
+from gpubench.schema import catalog
 from gpubench.train.data import DataSpec, loaders, on_cpu
 from gpubench.train.data.folder_source import FolderSource
 

@@ -17,9 +17,9 @@ TARGET_MS = 3000.0
 
 ONE_RUN = """
 import time
-from gpubench.experiment.experiment import Options, parse, with_options
-from gpubench.experiment.plan import expand
-from gpubench.runner.sources import Disk
+from gpubench.plan.experiment import Options, parse, with_options
+from gpubench.plan.plan import expand
+from gpubench.plan.sources import Disk
 
 trials = {trials}
 text = "name = 'speed'\\n[fixed]\\nmodel = 'lenet'\\ndata = 'procedural:1000000'\\n"

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from statistics_of_pairs import median_interval
 
-from gpubench.launch.channel import Channel, pair
+from gpubench.node.launch.channel import Channel, pair
 
 WINDOW_S = 0.5
 """About as long as each window is made."""
@@ -50,9 +50,9 @@ def main() -> None:
 
 def measure(options: argparse.Namespace, batch: int, precision: str) -> tuple[int, list[tuple[float, float]]]:
     """Steps of a window, and (bare, gpubench) images/s of each pair."""
-    from gpubench import environment
-    from gpubench.monitor.nvml import open_nvml
-    from gpubench.monitor.watcher import Watcher
+    from gpubench.node import environment
+    from gpubench.node.watch.nvml import open_nvml
+    from gpubench.node.watch.watcher import Watcher
 
     ours, theirs = pair()
     pid = os.fork()  # before NVML: it doesn't survive a fork

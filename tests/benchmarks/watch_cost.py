@@ -30,13 +30,14 @@ from typing import Any
 
 from statistics_of_pairs import median_interval
 
-from gpubench import environment, linux
-from gpubench.launch.channel import Channel, pair
-from gpubench.monitor import host
-from gpubench.monitor.missing import Unmeasured
-from gpubench.monitor.nvml import Nvml, open_nvml
-from gpubench.monitor.nvml_calls import CALLS
-from gpubench.monitor.watcher import Watcher
+from gpubench.basics import linux
+from gpubench.node import environment
+from gpubench.node.launch.channel import Channel, pair
+from gpubench.node.watch import host
+from gpubench.node.watch.missing import Unmeasured
+from gpubench.node.watch.nvml import Nvml, open_nvml
+from gpubench.node.watch.nvml_calls import CALLS
+from gpubench.node.watch.watcher import Watcher
 
 MOST_PCT = 0.5
 MOST_CORE_PCT = 2.0

@@ -27,7 +27,7 @@ def of_role(sweep: psutil.Process, role: Role) -> list[psutil.Process]:
         first = sweep.children()
         below = {
             "parent": lambda: [sweep],
-            "server": lambda: [p for p in first if "gpubench.launch.server" in p.cmdline()],
+            "server": lambda: [p for p in first if "gpubench.node.launch.server" in p.cmdline()],
             "maker": lambda: [p for p in first if any("pool.serve" in word for word in p.cmdline())],
             "leader": lambda: _children(of_role(sweep, "server")),
             "rank": lambda: _children(of_role(sweep, "leader")),

@@ -16,10 +16,9 @@ from pathlib import Path
 import pytest
 from photo_trees import save_photo
 
-from gpubench.datasets import bad_images, decoded, folder, pool, resize, square
-from gpubench.errors import UnusableError, UsageError
-from gpubench.experiment.experiment import Options, parse, to_toml, with_options
-from gpubench.runner import left_out
+from gpubench.basics.errors import UnusableError, UsageError
+from gpubench.datasets import bad_images, decoded, folder, left_out, pool, resize, square
+from gpubench.plan.experiment import Options, parse, to_toml, with_options
 from gpubench.train.data import folder_source
 
 SEED = random.Random(7)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.datasets import decoded, folder
 from gpubench.datasets.square import opened
-from gpubench.errors import UnusableError, UsageError
 
 
 def test_arrays_hold_the_images_in_the_order_of_the_listing(flat: Path) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.datasets import folder
-from gpubench.errors import UnusableError, UsageError
 
 
 def touch(root: Path, *paths: str) -> Path:
@@ -148,7 +148,7 @@ def test_what_must_not_be_read_is_named(flat: Path, what: str) -> None:
             path.chmod(path.stat().st_mode | 0o755)
     (flat / what).chmod(0)
     code = (
-        "import os, sys; from gpubench.datasets import folder; from gpubench.errors import UnusableError\n"
+        "import os, sys; from gpubench.datasets import folder; from gpubench.basics.errors import UnusableError\n"
         "if os.getuid() == 0: os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
         "try: folder.scan(sys.argv[1])\n"
         "except UnusableError as error: print(error)"

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.datasets import decoded, folder, locate, make, resize
 from gpubench.datasets.home import data_home
-from gpubench.errors import UnusableError, UsageError
 
 TINY = "procedural:24x32"
 

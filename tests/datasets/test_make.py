@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from photo_trees import tree
 
+from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.datasets import folder, make, marker
 from gpubench.datasets.built import amount
-from gpubench.errors import UnusableError, UsageError
 
 SMALL = {"images": 40, "val_images": 8, "classes": 4, "size": (48, 36)}
 
@@ -159,7 +159,7 @@ def test_a_terminals_interrupt_does_not_reach_the_workers(tmp_path: Path) -> Non
 def test_a_disk_that_refuses_ends_in_one_line_and_leaves_nothing(tmp_path: Path) -> None:
     code = (
         "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))\n"
-        "from gpubench.errors import UnusableError\n"
+        "from gpubench.basics.errors import UnusableError\n"
         f"try:\n    exec({MAKE!r})\nexcept UnusableError as error:\n    print(error)"
     )
     out = subprocess.run(

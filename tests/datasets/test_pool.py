@@ -9,8 +9,8 @@ import time
 import psutil
 import pytest
 
+from gpubench.basics.errors import UnusableError
 from gpubench.datasets import pool
-from gpubench.errors import UnusableError
 
 
 def test_results_come_in_the_order_of_the_tasks() -> None:

@@ -7,8 +7,8 @@ import pytest
 from photo_trees import save_photo, tree
 from PIL import Image
 
+from gpubench.basics.errors import UsageError
 from gpubench.datasets import folder, resize
-from gpubench.errors import UsageError
 
 
 def stems(root: Path, split: str) -> list[tuple[str, str, int]]:

@@ -11,17 +11,17 @@ from fakes import Given
 from whole_conversations import LAUNCHED, NOW, RICH, WHOLE, reckoned, spec
 from whole_records import GROUP, TEXT
 
-from gpubench.errors import UsageError
-from gpubench.experiment import experiment as experiments
-from gpubench.experiment.experiment import Experiment, Options
-from gpubench.experiment.plan import expand
-from gpubench.experiment.transforms import check_transforms
-from gpubench.launch.conversation import Conversation
-from gpubench.launch.events import UnreadableError
-from gpubench.report.table import row_of
-from gpubench.runner.plans import stored_plans
-from gpubench.store import Results, epochs_csv, trials_csv
-from gpubench.stored_record import DamagedError, read
+from gpubench.basics.errors import UsageError
+from gpubench.node.launch.conversation import Conversation
+from gpubench.node.launch.events import UnreadableError
+from gpubench.plan import experiment as experiments
+from gpubench.plan.experiment import Experiment, Options
+from gpubench.plan.plan import expand
+from gpubench.plan.transforms import check_transforms
+from gpubench.results.plans import stored_plans
+from gpubench.results.rows import row_of
+from gpubench.results.store import Results, epochs_csv, trials_csv
+from gpubench.results.stored_record import DamagedError, read
 
 
 class RefusedError(Exception):

@@ -3,7 +3,7 @@
 import pytest
 from test_tables import row, sweep
 
-from gpubench.errors import UsageError
+from gpubench.basics.errors import UsageError
 from gpubench.report.choice import Choice, parse
 from gpubench.report.table import COLUMN, build
 

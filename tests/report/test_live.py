@@ -7,6 +7,7 @@ import threading
 from rich.console import Console
 
 from gpubench.analysis.slowdown import Judgement
+from gpubench.basics.words import ANSI
 from gpubench.report.live import (
     LiveProgress,
     LiveView,
@@ -18,7 +19,6 @@ from gpubench.report.live import (
     group_line,
     view,
 )
-from gpubench.report.words import ANSI
 
 OK = {"status": "ok", "epoch_time_s": 3.214, "gpu_mem_mib": 2435.0, "reason": None}
 FAILED = {"status": "failed", "reason": "\x1b[31mkilled\x1b[0m by signal 9\nmore"}

@@ -8,9 +8,9 @@ from rich.console import Console
 from test_groups_told import group
 from test_tables import on_console, row, shown, sweep
 
+from gpubench.basics.words import stem
 from gpubench.report import terminal
 from gpubench.report.live import PlainView
-from gpubench.report.words import stem
 
 
 def test_the_answer_is_the_first_thing_below_the_rows_and_doubts_are_the_last():

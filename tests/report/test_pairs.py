@@ -8,8 +8,8 @@ from rich.console import Console
 from test_tables import row, shown
 
 from gpubench.analysis.slowdown import judgement
+from gpubench.basics.words import UNKNOWN
 from gpubench.report import markdown, spreadsheet, terminal
-from gpubench.report.words import UNKNOWN
 
 JOBS = (
     {"model": "resnet34", "batch_size": 16},

@@ -6,8 +6,8 @@ import committed
 import pytest
 from fakes import record
 
-from gpubench.report.table import row_of
-from gpubench.store import Results
+from gpubench.results.rows import row_of
+from gpubench.results.store import Results
 
 
 @pytest.mark.parametrize("folder", committed.folders(), ids=lambda folder: folder.name)

@@ -7,10 +7,10 @@ import unicodedata
 import pytest
 from rich.console import Console
 
-from gpubench import result
 from gpubench.report import markdown, spreadsheet, terminal
 from gpubench.report.cells import signed_percent
 from gpubench.report.table import build, tables
+from gpubench.schema import result
 
 FIXED = {
     "model": "mobilenet_v2", "params_m": 3.5, "input_size": 224, "variant": "crop-resize", "gpus": 1,

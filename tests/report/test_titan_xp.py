@@ -9,8 +9,8 @@ import pytest
 
 from gpubench.analysis.track_record import track_record
 from gpubench.report import markdown, terminal
-from gpubench.runner.tables import contents
-from gpubench.store import Results
+from gpubench.report.contents import contents
+from gpubench.results.store import Results
 
 HERE = committed.HOME / "titan-xp-2021"
 

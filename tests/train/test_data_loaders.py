@@ -14,9 +14,9 @@ import psutil
 import pytest
 import torch
 
-from gpubench import catalog
+from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.datasets import folder
-from gpubench.errors import UnusableError, UsageError
+from gpubench.schema import catalog
 from gpubench.train.failure import classify
 
 CROP_RESIZE = catalog.VARIANTS["crop-resize"].definition()["cpu"]

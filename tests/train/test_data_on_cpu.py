@@ -6,7 +6,7 @@ import pytest
 import torch
 from torchvision.transforms import v2
 
-from gpubench.errors import UsageError
+from gpubench.basics.errors import UsageError
 from gpubench.train.data import on_cpu
 from gpubench.train.data.spec import DataSpec, transforms
 

@@ -10,7 +10,7 @@ import torch
 from torchvision.transforms import v2
 from torchvision.transforms.v2 import functional as F
 
-from gpubench.errors import UsageError
+from gpubench.basics.errors import UsageError
 from gpubench.train.data import on_device
 from gpubench.train.data.spec import transforms
 

@@ -16,8 +16,8 @@ import torch
 from PIL import Image
 from torchvision.io import ImageReadMode
 
+from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.datasets import decoded, folder
-from gpubench.errors import UnusableError, UsageError
 from gpubench.train.data.array_source import ArraySource
 from gpubench.train.data.decoded_source import decoded_source
 from gpubench.train.data.folder_source import FolderSource, read, why_bad

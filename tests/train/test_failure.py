@@ -6,7 +6,7 @@ import pytest
 import torch
 from PIL import Image
 
-from gpubench.errors import UnusableError
+from gpubench.basics.errors import UnusableError
 from gpubench.train import failure
 from gpubench.train.failure import classify
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 import torchvision
 
-from gpubench import catalog
-from gpubench.errors import UsageError
+from gpubench.basics.errors import UsageError
+from gpubench.schema import catalog
 from gpubench.train import models
 from gpubench.train.data import on_cpu, on_device
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from gpubench import catalog
-from gpubench.launch.client import ForkServer
-from gpubench.launch.parts import EXCHANGE, UNSEEN
+from gpubench.node.launch.client import ForkServer
+from gpubench.record.parts import EXCHANGE, UNSEEN
+from gpubench.schema import catalog
 from gpubench.train.place import Place
 from gpubench.train.strategies.ddp import DistributedDataParallel
 from gpubench.train.strategies.single import Single

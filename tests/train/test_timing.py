@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from gpubench.launch.channel import LARGEST
+from gpubench.node.launch.channel import LARGEST
 from gpubench.train.loop import step_messages
 from gpubench.train.place import Place
 from gpubench.train.timing import CudaClock, TimedWindow, step_clock

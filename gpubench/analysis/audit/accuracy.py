@@ -25,7 +25,7 @@ from gpubench.analysis.audit.facts import (
 from gpubench.analysis.scaling import devices
 from gpubench.analysis.varied import Row
 from gpubench.analysis.welch import chance_of_no_more, holm
-from gpubench.rounding import half_up
+from gpubench.basics.rounding import half_up
 
 MARGIN = 1.0
 """Points of top-1 that a row may lose against the next smaller batch or fewer devices."""

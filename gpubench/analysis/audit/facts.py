@@ -10,16 +10,7 @@ from typing import Any, Literal
 from gpubench.analysis.growth import series
 from gpubench.analysis.repeats import merge_repeats
 from gpubench.analysis.scaling import DEVICES, Comparison, comparisons
-from gpubench.analysis.varied import (
-    Axes,
-    Row,
-    asked,
-    label,
-    machine,
-    solo,
-    together,
-    varied,
-)
+from gpubench.analysis.varied import Axes, Row, asked, label, machine, solo, together, varied
 
 Verdict = Literal["kept", "broken", "not decidable"]
 

@@ -18,7 +18,7 @@ from gpubench.analysis.audit.facts import (
     of,
 )
 from gpubench.analysis.varied import Row, asked
-from gpubench.result import FINAL
+from gpubench.schema.result import FINAL
 
 
 def all_kept(facts: AuditedFolder) -> RuleFinding:

@@ -22,9 +22,9 @@ import torch
 from PIL import Image
 from torchvision.io import ImageReadMode, decode_image, decode_jpeg
 
-from gpubench import linux
+from gpubench.basics import linux
+from gpubench.basics.errors import UnusableError
 from gpubench.datasets import bad_images, pool, square
-from gpubench.errors import UnusableError
 from gpubench.train.data.under_way import UnderWay
 
 # torchvision 0.29 announces that its decoders will move to a package of their own.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch.utils.data import Dataset
 
-from gpubench.errors import UsageError
+from gpubench.basics.errors import UsageError
 from gpubench.train.data.source import Source
 
 Transform = Callable[[torch.Tensor], torch.Tensor]

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from gpubench import catalog
+from gpubench.basics.errors import UnusableError, UsageError, unknown
 from gpubench.datasets import folder
-from gpubench.errors import UnusableError, UsageError, unknown
+from gpubench.schema import catalog
 from gpubench.train.data.array_source import ArraySource, Pixels
 
 

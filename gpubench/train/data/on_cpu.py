@@ -9,7 +9,7 @@ import torch
 from torchvision.transforms import InterpolationMode, v2
 from torchvision.transforms.v2 import functional as F
 
-from gpubench.errors import UsageError, unknown
+from gpubench.basics.errors import UsageError, unknown
 from gpubench.train.data.spec import Transforms
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 import torch
 import torch.nn.functional as F
 
-from gpubench.errors import UsageError, unknown
+from gpubench.basics.errors import UsageError, unknown
 from gpubench.train.data.spec import Transforms
 
 Step = Callable[[torch.Tensor, torch.Generator], torch.Tensor]

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 import torch
 
+from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.datasets import folder
-from gpubench.errors import UnusableError, UsageError
 from gpubench.train.data import loaders, resident
 from gpubench.train.data.decoded_source import decoded_source
 from gpubench.train.data.folder_source import FolderSource

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from gpubench.errors import UsageError
+from gpubench.basics.errors import UsageError
 
 Kind = Literal["folder", "decoded", "named", "none"]
 Transforms = tuple[tuple[str, dict[str, Any]], ...]

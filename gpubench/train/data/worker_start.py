@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from gpubench import linux, stacks
+from gpubench.basics import linux, stacks
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,7 +6,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed.fsdp import fully_shard
 
-from gpubench import catalog
+from gpubench.schema import catalog
 from gpubench.train.strategies.single import Single
 
 NAME = "sharded"

@@ -2,6 +2,6 @@
 
 import sharded
 
-from gpubench import catalog
+from gpubench.schema import catalog
 
 catalog.STRATEGIES[sharded.NAME] = sharded.FACTS

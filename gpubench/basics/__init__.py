@@ -1,0 +1,1 @@
+"""What every room uses and Python does not bring: Linux, text, numbers, signals."""

@@ -1,0 +1,77 @@
+"""Every error that gpubench raises on purpose, and the exit code that each ends in.
+
+    GpubenchError
+    ├── UsageError         2   what was asked for is wrong or senseless
+    ├── UnusableError      4   this machine, the data or the results folder can't be used
+    └── ResumableError    75  a signal asked to stop, and the same command goes on
+
+The message is one line that says what is wrong and what to do.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+from gpubench.basics.quoted import LONGEST_SHOWN, shown
+
+
+class GpubenchError(Exception):
+    """Base of all errors that end a command with one line on stderr."""
+
+    exit_code = 1
+
+
+class UsageError(GpubenchError):
+    """Wrong usage or a wrong experiment file."""
+
+    exit_code = 2
+
+
+class UnusableError(GpubenchError):
+    """The environment, the data or the results folder can't be used."""
+
+    exit_code = 4
+
+
+class ResumableError(GpubenchError):
+    """A signal asked to stop; everything is tidied, and the same command goes on."""
+
+    exit_code = 75
+
+
+def unknown(kind: str, name: str, valid: Iterable[str], hint: str = "") -> UsageError:
+    """A UsageError for a name that isn't one of `valid`: names the nearest, or lists them all."""
+    names = sorted(valid)
+    near = nearest(name, names)
+    if near is not None:
+        tail = f"did you mean {near}?"
+    elif len(names) <= 40:
+        tail = "valid: " + ", ".join(name[:LONGEST_SHOWN] for name in names)
+    else:
+        tail = f"{len(names)} are known, for example " + ", ".join(names[:5])
+    return UsageError(f"unknown {kind} {shown(name)}: {hint or tail}")
+
+
+def nearest(name: str, valid: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """The one of `valid` that `name` is nearly; None where none is.
+
+    Of names that are as few slips away, one of the same length: `dpp` is rather `ddp` than `dp`, for a key is sooner
+    hit wrongly than once too often.
+    """
+    short = name[:LONGEST_SHOWN]
+    near = difflib.get_close_matches(short, sorted(valid), n=5, cutoff=cutoff)
+    return min(near, key=lambda one: (_slips(short, one), len(one) != len(short)), default=None)
+
+
+def _slips(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many letters are to be changed, added or left out to make one word of the other (Levenshtein, 1965)."""
+    row = list(range(len(other) + 1))
+    for number, letter in enumerate(one, start=1):
+        above, row[0] = row[0], number
+        for place, wanted in enumerate(other, start=1):
+            above, row[place] = (
+                row[place],
+                min(row[place] + 1, row[place - 1] + 1, above + (letter != wanted)),
+            )
+    return row[-1]

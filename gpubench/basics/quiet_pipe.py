@@ -1,0 +1,65 @@
+"""Standard output and errors whose reader may leave: `gpubench table | head` ends quietly, with its own exit code."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, TextIO
+
+from gpubench.basics.errors import UnusableError
+
+
+class OutlivingStream:
+    """A text stream that outlives its reader: what is written after that goes nowhere.
+
+    Writing raises UnusableError where the stream fails for another reason, a full disk, say.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        self._try(lambda: self._stream.write(text))
+        return len(text)
+
+    def flush(self) -> None:
+        self._try(self._stream.flush)
+
+    def _try(self, act: Callable[[], object]) -> None:
+        try:
+            act()
+        except BrokenPipeError:
+            send_nowhere(self._stream)
+        except OSError as error:
+            send_nowhere(self._stream)
+            raise UnusableError(f"the output can't be written: {error.strerror}") from None
+
+
+def send_nowhere(stream: TextIO) -> None:
+    """All further text of a stream, and what is still held back, which the interpreter would write at its end.
+
+    Raises OSError or ValueError for a stream without a descriptor, as of one that is closed.
+    """
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, stream.fileno())
+    finally:
+        os.close(nowhere)
+
+
+@contextlib.contextmanager
+def quiet_pipes() -> Iterator[None]:
+    """Within it, `sys.stdout` and `sys.stderr` outlive their readers. At its end all is written."""
+    out: Any = OutlivingStream(sys.stdout)
+    errors: Any = OutlivingStream(sys.stderr)
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+        try:
+            yield
+        finally:
+            out.flush()
+            errors.flush()

@@ -1,0 +1,186 @@
+"""Where a process hangs: each keeps a handler in C for one signal, by which it writes what its threads are doing.
+
+Python's own faulthandler does the writing, so it works inside a C call that never returns, and costs nothing before.
+A process that blocks the signal, is stopped, or waits in the kernel for a disk writes nothing: of the latter two
+/proc tells.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import fcntl
+import os
+import re
+import signal
+import sysconfig
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from gpubench.basics.quoted import clean
+from gpubench.basics.regular_file import read_regular
+
+ASK = signal.SIGRTMIN + 13
+"""A real-time signal, which hardly anybody uses. Only processes that said they hear it are sent one."""
+FOLDER = "stacks"
+ANSWER_S = 1.0
+"""How long a process may take to write what takes it a millisecond, on a machine that is busy."""
+_QUIET_S = 0.05
+_HIGH = 200
+"""From this descriptor on: below lie those that come next to whoever closes all and opens others."""
+_FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<function>.*)$')
+_IDLE_LOADER = re.compile(r"in _worker_loop$", re.MULTILINE)
+"""torch's own loop in a loader worker; what lies further in is that worker's work."""
+_OWN = str(Path(__file__).parent)
+_LIBRARIES = (
+    *(sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")),
+    "<",
+)
+
+
+_folder: Path | None = None
+"""Where this process answers, and those that it forks."""
+
+
+def listen(scratch: Path, name: str) -> None:
+    """Makes this process answer. `name`: how a reason calls it, with _ for spaces.
+
+    Raises OSError where its file can't be made.
+    """
+    global _folder
+    folder = scratch / FOLDER
+    folder.mkdir(exist_ok=True)
+    _folder = folder
+    listen_too(name)
+
+
+def listen_too(name: str) -> None:
+    """The same for a process that was forked from one that listens; nothing where that one does not."""
+    folder = _folder
+    if folder is None:
+        return
+    opened = os.open(folder / f"{name}-{os.getpid()}", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    kept = fcntl.fcntl(opened, fcntl.F_DUPFD_CLOEXEC, _HIGH)
+    os.close(opened)
+    faulthandler.register(ASK, file=kept, all_threads=True)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stack:
+    """One process, asked where it is."""
+
+    name: str
+    state: str
+    """The letter of /proc: R, S, D (in the kernel), T (stopped), t (traced), Z; empty where it has gone."""
+    text: str
+    """As faulthandler wrote it; empty where it did not answer."""
+
+    @property
+    def place(self) -> str:
+        """Where it is, as in `loop.py:88 next_batch`, or how; empty where nobody can say, or it only waits for work."""
+        if self.state in ("T", "t"):
+            return "stopped (SIGSTOP)" if self.state == "T" else "stopped by a debugger"
+        if self.text:
+            return innermost(self.text)
+        if self.state == "D":
+            return "in the kernel, as if waiting for a disk or a network file system"
+        return ""
+
+
+def innermost(text: str) -> str:
+    """The innermost frame of the main thread that is the user's or gpubench's; empty for a loader worker at rest."""
+    main = text.rstrip().rpartition("(most recent call first):\n")[2]  # the oldest thread is written last
+    if idle := _IDLE_LOADER.search(main):
+        main = main[: idle.start()]
+    for line in main.splitlines():
+        frame = _FRAME.match(line)
+        if frame and _is_own(frame["file"]):
+            return clean(f"{Path(frame['file']).name}:{frame['line']} {frame['function']}", 100)
+    return ""
+
+
+def _is_own(file: str) -> bool:
+    return file.startswith(_OWN) or not file.startswith(_LIBRARIES)
+
+
+def ask(scratch: Path, alive: Iterable[psutil.Process]) -> list[Stack]:
+    """Where the processes of a trial are, those among `alive` that listen, by name. Takes ANSWER_S at most."""
+    by_pid = {process.pid: process for process in alive}
+    asked: dict[int, tuple[Path, int]] = {}
+    for path in _files(scratch):
+        pid = int(path.name.rpartition("-")[2])
+        if pid in by_pid:
+            asked[pid] = path, _size(path)
+            # It looks at when the process began: the signal would end another one that has got its number.
+            with contextlib.suppress(psutil.Error):
+                by_pid[pid].send_signal(ASK)
+    deadline = time.monotonic() + ANSWER_S
+    sizes: list[int] = []
+    while time.monotonic() < deadline:
+        before, sizes = sizes, [_size(path) for path, _ in asked.values()]
+        awaited = [
+            size for (pid, (_, old)), size in zip(asked.items(), sizes, strict=True)
+            if size == old and state(pid) not in ("T", "t", "Z", "")
+        ]  # fmt: skip
+        if before == sizes and not awaited:
+            break
+        time.sleep(_QUIET_S)
+    stacks = [
+        Stack(name=path.name.rpartition("-")[0].replace("_", " "), state=state(pid), text=_read(path, old))
+        for pid, (path, old) in asked.items()
+    ]
+    return sorted(stacks, key=lambda one: [int(n) for n in re.findall(r"\d+", one.name)][::-1])
+
+
+def _files(scratch: Path) -> Iterator[Path]:
+    with contextlib.suppress(OSError):  # no process of the trial came as far as listening
+        for path in (scratch / FOLDER).iterdir():
+            pid = path.name.rpartition("-")[2]
+            if pid.isascii() and pid.isdecimal() and len(pid) < 20:
+                yield path
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _read(path: Path, start: int) -> str:
+    try:
+        return read_regular(path)[start:][: 1 << 20].decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def state(pid: int) -> str:
+    """The letter by which /proc tells what a process is about; empty where it has gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return ""
+
+
+def told(stacks: Sequence[Stack]) -> str:
+    """Where they are, in words: `rank 0 was in nets.py:12 forward; rank 1 was stopped (SIGSTOP)`."""
+    by_place: dict[str, list[str]] = {}
+    for one in stacks:
+        if one.place:
+            by_place.setdefault(one.place, []).append(one.name)
+    words = []
+    for place, names in by_place.items():
+        where = f"in {place}" if ":" in place else place
+        words.append(f"{_listed(names)} {'was' if len(names) == 1 else 'were'} {where}")
+    more = f"; and {len(words) - 4} more, in the log" if len(words) > 4 else ""
+    return "; ".join(words[:4]) + more
+
+
+def _listed(names: Sequence[str]) -> str:
+    if len(names) > 4:
+        return f"{names[0]} and {len(names) - 1} others"
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))

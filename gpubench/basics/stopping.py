@@ -1,0 +1,98 @@
+"""Signals: the first one stops after everything is written down or cleared away, the second at once."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from types import FrameType
+
+from gpubench.basics.errors import ResumableError
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+AT_ONCE = 130
+_FRESH_LINE = "\r\x1b[2K\x1b[?25h"
+"""On a terminal: what is left of a bar goes, and the cursor comes back."""
+
+
+class Stop:
+    """Call it to ask whether to stop."""
+
+    def __init__(
+        self, before_exit: Sequence[Callable[[], None]], first: Callable[[], None] = lambda: None
+    ) -> None:
+        self.signal: int | None = None
+        self._before_exit = before_exit
+        self._first = first
+
+    def __call__(self) -> bool:
+        return self.signal is not None
+
+    def _handle(self, number: int, _: FrameType | None) -> None:
+        if self.signal is None:
+            self.signal = number
+            self._first()
+            return
+        last, self._before_exit = self._before_exit, ()  # a third signal waits for none of them
+        for tidy in last:
+            with contextlib.suppress(Exception):  # whatever fails, it ends at once
+                tidy()
+        # The fork server dies with this process, and all trials with it.
+        os._exit(AT_ONCE if number == signal.SIGINT else 128 + number)
+
+
+@contextlib.contextmanager
+def stop_on_signals(
+    before_exit: Sequence[Callable[[], None]], first: Callable[[], None] = lambda: None
+) -> Iterator[Stop]:
+    """A Stop that listens to SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 inside the block.
+
+    Signals that were ignored stay so: that is what nohup means. `before_exit` is called, one after the other,
+    before a second signal ends the process at once; `first` at the first one.
+    """
+    stop = Stop(before_exit, first)
+    heard = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, stop._handle) for number in heard}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class _Heard(BaseException):
+    """The first signal. No Exception, so that nothing takes it for an error of its own."""
+
+
+@contextlib.contextmanager
+def unwound_by_signals(done: str, at_once: str) -> Iterator[None]:
+    """For work that asks nobody whether to stop: the first signal leaves the block, tidying on the way out.
+
+    Then it raises ResumableError with the words of `done`; a second one ends at once, with the line `at_once`.
+    """
+
+    def leave() -> None:
+        raise _Heard
+
+    try:
+        with stop_on_signals([lambda: say_at_once(at_once)], leave):
+            yield
+    except _Heard:
+        raise ResumableError(done) from None
+
+
+def say_at_once(text: str) -> None:
+    """One line on stderr, past the stream's buffer, which the signal may have caught half-way; never waits for it."""
+    writable = select.poll()
+    writable.register(2, select.POLLOUT)
+    if writable.poll(0):  # a terminal that was halted (Ctrl-S) or a full pipe would hold up the end
+        clears = os.isatty(2) and os.environ.get("TERM", "dumb") not in ("dumb", "unknown")
+        os.write(2, f"{_FRESH_LINE if clears else ''}{text}\n".encode(errors="backslashreplace"))
+
+
+def hear_no_more() -> None:
+    """For a process that has told all and is about to end: a late signal would only take its exit code away."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)

@@ -1,0 +1,68 @@
+"""Words and signs that sentences and reports share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpubench.basics.quoted import ANSI, clean
+from gpubench.basics.rounding import half_up
+
+__all__ = [
+    "ANSI",
+    "LOGGED",
+    "MINUS",
+    "UNKNOWN",
+    "WORDS",
+    "clean",
+    "listed",
+    "many",
+    "number",
+    "signed",
+    "stem",
+]
+
+MINUS = "−"  # U+2212: as wide as the plus sign, and never taken for a dash
+
+UNKNOWN = "–"
+"""Stands where a figure could not be had."""
+
+WORDS = {"oom": "out of memory"}
+"""Statuses that have a longer name where people read it."""
+
+LOGGED = ("failed", "timeout")
+"""Statuses whose cause the log of what the processes printed may tell."""
+
+
+def listed(words: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def number(value: float, digits: int = 0) -> str:
+    """`1.76`, `−0.05`."""
+    return f"{half_up(value, digits):,}".replace("-", MINUS)
+
+
+def signed(value: float) -> str:
+    """A change in whole units: `+22`, `−43`, `0`."""
+    whole = half_up(value)
+    return f"{'+' if whole > 0 else ''}{number(value)}"
+
+
+def many(count: int, what: str) -> str:
+    """`1 job`, `3 jobs`."""
+    return f"{count} {what}{'s' if count != 1 else ''}"
+
+
+def stem(answer: str) -> tuple[str, str]:
+    """An answer's first statement, and the rest: what it is founded on, its doubts. Together they are the answer.
+
+    The first statement ends before the first `; `, or with the first `. `, outside of parentheses.
+    """
+    depth = 0
+    for place, sign in enumerate(answer):
+        depth += {"(": 1, ")": -1}.get(sign, 0)
+        if depth <= 0 and sign in ";." and answer[place + 1 : place + 2] == " ":
+            end = place + (sign == ".")
+            return answer[:end], answer[end:]
+    return answer, ""

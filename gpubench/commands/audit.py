@@ -1,0 +1,73 @@
+"""What `gpubench audit` does: a results folder is read, the rules look at it, what they find is printed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Literal
+
+from rich.console import Console
+
+from gpubench.analysis.audit.facts import AuditedFolder, Damaged, Shown, StoredAttempt
+from gpubench.analysis.audit.rules import audit as look
+from gpubench.commands.opened import complain, opened
+from gpubench.plan.groups import MOST_JOBS
+from gpubench.report import audit as report
+from gpubench.report import terminal
+from gpubench.report.contents import contents
+from gpubench.results.store import Numbered, Results, numbered
+from gpubench.schema.result import Record
+from gpubench.schema.trial import job_ids
+
+Form = Literal["text", "markdown", "json"]
+
+
+def audit(folder: Path | None, *, form: Form = "text") -> int:
+    """`gpubench audit`: 0 whatever the rules find. Raises UnusableError for a folder that can't be read."""
+    results, records = opened(folder)
+    facts, problems = facts_of(results, records)
+    for problem in problems:
+        complain(problem)
+    found = look(facts)
+    console = Console(highlight=False)
+    name = str(results.folder)
+    if form == "json":
+        made = report.json_lines(found)
+    elif form == "markdown":
+        made = report.as_markdown(name, found)
+    else:
+        made = report.text(name, found, console.width if console.is_terminal else None)
+    sys.stdout.write(terminal.encodable(made, console.encoding))
+    return 0
+
+
+def facts_of(results: Results, records: list[Record]) -> tuple[AuditedFolder, list[str]]:
+    """What the rules need to know of a folder, and which of its plans could not be read."""
+    found = contents(results, records)
+    return AuditedFolder(
+        tables=tuple(Shown(name=t.name, rows=t.trials, axes=t.axes) for t in found.tables),
+        attempts=tuple(
+            StoredAttempt(trial_id=r.trial_id, number=r.attempt, status=r.status, source=r.source)
+            for r in records
+        ),
+        damaged=tuple(
+            Damaged(unit_id, number, _trials_of(unit_id))
+            for unit_id, number in sorted(results.damaged(records))
+        ),
+        traces=frozenset(traces(results.folder)),
+        planned=frozenset(found.planned),
+        hidden=len(found.superseded & {record.trial_id for record in records}),
+    ), found.problems
+
+
+def _trials_of(unit_id: str) -> frozenset[str]:
+    """The ids that its trials can have: of a group, whose record can't be read, of as many jobs as there may be."""
+    if not unit_id.startswith("g"):
+        return frozenset([unit_id])
+    return frozenset(job_ids("", unit_id, number)[1] for number in range(MOST_JOBS))
+
+
+def traces(folder: Path) -> set[Numbered]:
+    """(trial id, attempt number) of each log and each file of samples."""
+    files = (path for kind in ("logs", "samples") for path in (folder / kind).glob("*/*-*.*"))
+    return {name for path in files if (name := numbered(path))}

@@ -1,0 +1,77 @@
+"""What `gpubench data` does."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from gpubench.basics.errors import UsageError
+from gpubench.basics.stopping import unwound_by_signals
+from gpubench.datasets import bad_images, left_out, locate
+from gpubench.datasets import make as making
+from gpubench.datasets import resize as resizing
+from gpubench.datasets.facts import DataFacts
+from gpubench.plan.experiment import policy
+from gpubench.report.bar import bar
+from gpubench.results.store import write_whole
+from gpubench.schema import catalog
+
+NAMES = "left-out.txt"
+"""In a resized copy: the images of its source that it lacks."""
+
+STOPPED = (
+    "stopped; what was half made is removed, and the same command begins it anew",
+    "gpubench: ended at once; what is half made stays until the same command runs again",
+)
+"""What is said after a first and after a second signal."""
+
+
+def _say(facts: DataFacts) -> None:
+    classes = f"{facts.num_classes} class{'es' if facts.num_classes > 1 else ''}"
+    print(f"{facts.root}: {facts.train_images:,} + {facts.val_images:,} images, {classes}")
+
+
+def make(folder: Path | None, *, images: int, val_images: int, classes: int, seed: int) -> None:
+    """`gpubench data make`."""
+    with unwound_by_signals(*STOPPED), bar("making images") as progress:
+        facts = making.make(
+            folder, images=images, val_images=val_images, classes=classes, seed=seed, progress=progress
+        )
+    _say(facts)
+
+
+def resize(source: Path, target: Path, *, size: int, bad: str = "fail") -> None:
+    """`gpubench data resize`. `bad`: what becomes of images that can't be used."""
+    if os.path.realpath(target) == os.path.realpath(source):
+        raise UsageError("SRC and DST are the same folder; name a new one")
+    found: tuple[bad_images.BadImage, ...] = ()
+    if policy(bad, "--bad-images") == "skip":
+        with unwound_by_signals(*STOPPED), bar("trying all images") as progress:
+            found = bad_images.look(source.absolute(), progress)
+    without = [one.path for one in found]
+    with unwound_by_signals(*STOPPED), bar("resizing") as progress:
+        facts = resizing.resize(source, target, size=size, progress=progress, without=without)
+    names = target / NAMES if found else None
+    if names is not None:
+        write_whole(names, left_out.as_text(found))
+    used = facts.train_images + facts.val_images
+    for line in left_out.lines(found, used, source, names):
+        print(f"gpubench: {line}" if not line.startswith(" ") else line, file=sys.stderr)
+    _say(facts)
+
+
+def show() -> None:
+    """`gpubench data list`."""
+    out = ["variants (--variant):"]
+    out += [f"  {name:<12}  {variant.answers}" for name, variant in catalog.VARIANTS.items()]
+    out += ["", "data (--data):"]
+    facts = locate.facts_of(catalog.PROCEDURAL)
+    counts = f"{facts.train_images:,} + {facts.val_images:,} images, {facts.num_classes} classes"
+    out += [f"  {catalog.PROCEDURAL:<13}  {counts}, made here; procedural:640 makes 640 of them"]
+    for name, named in catalog.NAMED_DATA.items():
+        out += [
+            f"  {name:<13}  {named.train_images:,} + {named.val_images:,} images of {named.size}×{named.size}"
+        ]
+    out += ["  PATH           any folder of CLASS/*.jpg, or train/CLASS/*.jpg and val/CLASS/*.jpg"]
+    sys.stdout.write("\n".join(out) + "\n")

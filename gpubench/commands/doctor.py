@@ -1,0 +1,43 @@
+"""What `gpubench doctor` does, put together from the parts."""
+
+from __future__ import annotations
+
+import os
+
+from rich.console import Console
+
+from gpubench.basics.errors import UnusableError
+from gpubench.doctor import answer
+from gpubench.doctor.checks import examine
+from gpubench.doctor.probe import Probe
+from gpubench.doctor.scene import Scene, Told, triable
+from gpubench.node import environment
+from gpubench.node.watch.nvml import open_nvml
+from gpubench.plan.command_line import read_experiment
+from gpubench.plan.experiment import Options
+
+
+def doctor(*, as_json: bool) -> int:
+    """`gpubench doctor`: returns the exit code, `UnusableError`'s where no sweep can run here."""
+    nvml = open_nvml()
+    machine = environment.machine(nvml)
+    waiting = Console(stderr=True).status("torch is imported and tried in a child ...", spinner="line")
+    with Probe([gpu.uuid for gpu in triable(machine.gpus, nvml.devices)]) as probe:
+
+        def ask_torch() -> Told:
+            with waiting:
+                return probe.told()
+
+        scene = Scene(
+            nvml=nvml,
+            machine=machine,
+            environ=os.environ,
+            experiment=read_experiment(None, Options(), has_gpu=bool(machine.gpus)),
+            ask_torch=ask_torch,
+        )
+        if as_json:
+            findings = list(examine(scene))
+            print(answer.as_json(findings))
+        else:
+            findings = answer.show(examine(scene), Console(highlight=False))
+    return UnusableError.exit_code if any(finding.forbids for finding in findings) else 0

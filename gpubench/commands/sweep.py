@@ -1,0 +1,187 @@
+"""What `gpubench sweep` does, put together from the parts."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from gpubench.basics.errors import ResumableError, UnusableError, unknown
+from gpubench.basics.stopping import Stop, hear_no_more, say_at_once, stop_on_signals
+from gpubench.basics.words import many
+from gpubench.node import environment
+from gpubench.node.launch.client import ForkServer, StoppedError
+from gpubench.node.launch.scratch import remove_abandoned
+from gpubench.node.watch.nvml import Nvml, open_nvml
+from gpubench.plan.command_line import make_plan, read_experiment
+from gpubench.plan.experiment import Options
+from gpubench.plan.sources import Disk
+from gpubench.plan.state import Planned
+from gpubench.report import live
+from gpubench.report.bar import bar
+from gpubench.report.lost_terminal import OutlivingView, outliving_output
+from gpubench.results.allowance import again_lines
+from gpubench.results.home import results_folder
+from gpubench.results.store import Results
+from gpubench.sweep.announcing import (
+    dropped_lines,
+)
+from gpubench.sweep.bench import Bench
+from gpubench.sweep.closing import Mode, emit, finish, goes_on
+from gpubench.sweep.dry_run import print_plan
+from gpubench.sweep.left_out import left_out_lines, store_left_out
+from gpubench.sweep.preflight import announced, check_hardware, look_around, tell_host_load
+from gpubench.sweep.preparing import prepare
+from gpubench.sweep.stored_plan import store_plan
+from gpubench.sweep.sweep import Settings, Summary, Sweep
+from gpubench.sweep.vetting import vet
+
+RETRY = ("failed", "timeout", "stale", "oom")
+RESUMABLE = ResumableError.exit_code
+
+
+def sweep(
+    path: Path | None,
+    options: Options,
+    *,
+    order: str | None,
+    retry: str | None,
+    fresh: bool,
+    allow_busy: bool = False,
+    yes: bool = False,
+    wait: bool = False,
+    out: Path | None,
+    mode: Mode,
+) -> int:
+    """`gpubench sweep`: returns the exit code. `yes`: images are made without asking first."""
+    nvml = open_nvml()
+    usable: Nvml | None = nvml
+    machine = environment.machine(nvml)
+    experiment = read_experiment(path, options, has_gpu=bool(machine.gpus))
+    sources = Disk(
+        experiment.bad_images, lambda root: bar(f"trying all images of {root}", quiet=mode == "quiet")
+    )
+    plan = make_plan(experiment, machine, sources, order)
+    chosen_retry = frozenset(retry.split(",")) if retry else frozenset()
+    for name in chosen_retry:
+        if name not in RETRY:
+            raise unknown("status to retry", name, RETRY)
+    results = Results(results_folder(out, experiment))
+    settings = Settings(retry=chosen_retry, fresh=fresh)
+    bench = Bench(
+        machine=machine,
+        nvml=usable,
+        results=results,
+        sources=sources,
+        experiment=experiment.name,
+        device=plan.device,
+        timeout_s=experiment.timeout_s,
+    )
+    work = Sweep(plan=plan, bench=bench, settings=settings)
+    if results.folder.exists() and not results.folder.is_dir():
+        results.create()  # says what is wrong
+    view = OutlivingView(live.view(Console(stderr=True, highlight=False), quiet=mode == "quiet"))
+    for line in left_out_lines(sources, results if mode != "plan" else None):
+        view.say(line)
+    if mode == "plan":
+        work.load(view.say)
+        planned = work.survey()
+        vet(work, planned, view.say)
+        print_plan(work, planned)
+        return 0
+    is_new = not results.folder.exists()
+    planned = work.survey()
+    check_hardware(planned, machine)
+    if is_new:  # before anything is written
+        vet(work, planned, view.say)
+    results.create()
+    with contextlib.ExitStack() as endings:
+        try:
+            with results.locked(wait=wait, say=view.say):
+                work.load(view.say)
+                planned = work.survey()
+                if not is_new:
+                    vet(work, planned, view.say)
+                for line in (*dropped_lines(plan), *again_lines(planned)):
+                    view.say(line)
+                to_run = any(item.state == "run" for item in planned)
+                if to_run and not announced(work, planned, view, yes=yes):
+                    view.say("nothing was made, nothing was run")
+                    return RESUMABLE
+                store_plan(work)
+                store_left_out(sources, results)
+                if to_run:  # heard until everything has been told: at once means at once then, too
+                    stop = endings.enter_context(stop_on_signals(at_once(work, view)))
+                    summary = run(work, planned, view, stop, mode, allow_busy=allow_busy)
+                else:
+                    summary = nothing_to_run(work, planned)
+                results.check()
+        finally:
+            if is_new:
+                with contextlib.suppress(OSError):  # it holds something, as nearly always
+                    results.folder.rmdir()
+        with outliving_output():
+            finish(work, planned, summary, view, mode)
+    if summary.interrupted:
+        hear_no_more()
+    if work.unwritten:
+        raise UnusableError(
+            f"{work.unwritten}; what was measured is kept, and the same command writes the tables"
+        )
+    return RESUMABLE if summary.interrupted else 1 if summary.failed or summary.timed_out else 0
+
+
+def nothing_to_run(work: Sweep, planned: Sequence[Planned]) -> Summary:
+    """Writes the tables anew, where every unit of the plan is done, skipped or has failed before."""
+    remove_abandoned()
+    skipped = [item for item in planned if item.state == "skip"]
+    work.skips = {job.trial_id: item.why for item in skipped for job in item.unit.jobs}
+    work.write_tables()
+    summary = Summary(
+        reused=sum(item.state == "done" for item in planned),
+        skipped=len(skipped),
+        stale=sum(item.stale for item in planned),
+    )
+    for item in planned:
+        summary.add(item.ended)
+    return summary
+
+
+def run(
+    work: Sweep,
+    planned: Sequence[Planned],
+    view: live.View,
+    stop: Stop,
+    mode: Mode,
+    *,
+    allow_busy: bool = False,
+) -> Summary:
+    """Looks around, prepares the images and runs the sweep; the fork server warms up meanwhile."""
+    remove_abandoned()
+    tell_host_load(work.bench.machine, view)  # before the fork server, whose start is a load of our own
+    launcher = ForkServer()
+    try:
+        with view, contextlib.suppress(StoppedError):
+            look_around(work, planned, view, allow_busy=allow_busy)
+            if not prepare(work, planned, view, stop):
+                return Summary(interrupted=True)
+            launcher.wait_ready(work.bench.beating(stop))
+            return work.run(launcher, view, stop, lambda row: emit(row, mode))
+    finally:
+        launcher.close()
+    return Summary(interrupted=True)
+
+
+def at_once(work: Sweep, view: live.View) -> list[Callable[[], None]]:
+    """What a sweep that is ended by a second signal still does, in this order."""
+
+    def tell() -> None:
+        ended = many(work.ended, "trial") if work.ended else "no trial"
+        say_at_once(
+            f"ended at once; all that was stored is kept ({ended} of this sweep), what was under way is lost; "
+            f"{goes_on(fresh=work.settings.fresh)}"
+        )
+
+    return [view.close, tell, work.abandon]

@@ -1,0 +1,31 @@
+"""Images that are left out because they can't be used: how that is said, and the list of their names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from gpubench.basics.quoted import escaped
+from gpubench.datasets.bad_images import BadImage
+
+NAMED = 20
+"""So many are named on a terminal; a file names them all."""
+
+
+def lines(bad: Sequence[BadImage], used: int, folder: Path, names: Path | None) -> list[str]:
+    """What is said of a folder whose bad images are left out. `used`: its other images. `names`: where all stand."""
+    if not bad:
+        return []
+    verb = "is" if len(bad) == 1 else "are"
+    counted = f"{len(bad):,} of {len(bad) + used:,} images in {folder} can't be used and {verb} left out"
+    found = [f"{counted} (--bad-images skip):"]
+    found += [f"  {escaped(one.path)}: {escaped(one.reason)}" for one in bad[:NAMED]]
+    where = f"; {names} names them all" if names else ""
+    if len(bad) > NAMED:
+        found.append(f"  and {len(bad) - NAMED:,} more{where}")
+    return found
+
+
+def as_text(bad: Sequence[BadImage]) -> str:
+    """All of them as a text file: a path and the reason in a line, a tab between them."""
+    return "".join(f"{escaped(one.path)}\t{escaped(one.reason)}\n" for one in bad)

@@ -1,0 +1,133 @@
+"""CPUs: how many, what limits them, what the kernel tells of them, and who else is on them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from gpubench.basics.words import many
+from gpubench.doctor.finding import Finding
+from gpubench.doctor.scene import Scene
+from gpubench.node.environment import Machine, cgroup_quota
+from gpubench.node.watch import host
+from gpubench.node.watch.host_load import BUSY_PCT, busy_pct, unbound
+from gpubench.node.watch.missing import Unmeasured
+
+GROUP = "CPU and memory"
+LOOK_S = 0.5
+
+
+def processors(scene: Scene) -> Iterable[Finding]:
+    """How many CPUs a trial gets, and why not more."""
+    machine = scene.machine
+    in_all = os.cpu_count() or len(machine.cpu_ids)
+    found = f"{machine.cpu_count} of {in_all} may be used ({machine.cpu_name}){_limited_by(scene, in_all)}"
+    if machine.cpu_count == 1:
+        yield Finding(
+            group=GROUP,
+            name="CPUs",
+            verdict="doubt",
+            found=f"{found}: training and loading share one CPU",
+            remedy="give it more: srun --cpus-per-task=8, docker run --cpus=8, taskset -c 0-7",
+        )
+    else:
+        yield Finding(group=GROUP, name="CPUs", verdict="ok", found=found)
+
+
+def _limited_by(scene: Scene, in_all: int) -> str:
+    limits = []
+    if len(scene.machine.cpu_ids) < in_all:
+        limits.append(f"affinity leaves {len(scene.machine.cpu_ids)}")
+    if (slurm := scene.environ.get("SLURM_CPUS_PER_TASK", "")).isdigit():
+        limits.append(f"SLURM_CPUS_PER_TASK is {slurm}")
+    if (quota := cgroup_quota()) is not None:
+        limits.append(f"a cgroup's quota allows {quota.cpus:g}")
+    return f"; {', '.join(limits)}" if limits else ""
+
+
+def cpu_time(scene: Scene) -> Iterable[Finding]:
+    """Whether the kernel tells how busy these CPUs are, and how busy others keep them just now."""
+    machine = scene.machine
+    try:
+        busy = busy_pct(machine, LOOK_S)
+    except Unmeasured as reason:
+        lost = "other load goes unnoticed" if unbound(machine) else "cpu_util_pct stays empty"
+        yield Finding(
+            group=GROUP,
+            name="CPU time",
+            verdict="no",
+            found=f"{reason}: {lost}",
+            remedy="run it where /proc is the kernel's own",
+        )
+        return
+    yield _counted(machine)
+    share = (
+        f"{busy:.0f} % of {many(machine.cpu_count, 'CPU')} taken by work that the others have no room for"
+        if unbound(machine)
+        else f"{busy:.0f} % of them busy"
+    )
+    load = f"{share} just now, load average {os.getloadavg()[0]:.1f}"
+    if busy >= BUSY_PCT:
+        yield Finding(
+            group=GROUP,
+            name="other load",
+            verdict="doubt",
+            found=f"{load}: it slows the loaders{'' if unbound(machine) else ' and counts in cpu_util_pct'}",
+            remedy="see top, and wait or move; or bind trials to free CPUs (taskset -c, or SLURM)",
+        )
+    else:
+        yield Finding(group=GROUP, name="other load", verdict="ok", found=load)
+
+
+def _counted(machine: Machine) -> Finding:
+    """What cpu_util_pct is of."""
+    if not unbound(machine):
+        found = "/proc/stat over the CPUs that may be used"
+    elif machine.cpu_usage_file is not None:
+        found = "the cgroup's CPU time over its quota"
+    else:
+        in_all = len(machine.cpu_ids)
+        return Finding(
+            group=GROUP,
+            name="CPU time",
+            verdict="doubt",
+            found=(
+                f"{machine.cpu_count} of {in_all} CPUs may be used, but none in particular: cpu_util_pct is the "
+                f"trial's own use over {many(machine.cpu_count, 'CPU')}, and other load is judged by all {in_all}"
+            ),
+            remedy="srun --cpu-bind=cores, or taskset -c, binds it to CPUs of its own",
+        )
+    return Finding(group=GROUP, name="CPU time", verdict="ok", found=found)
+
+
+def process_tree(_: Scene) -> Iterable[Finding]:
+    """Whether a trial's processes, their CPU time and their memory can be read."""
+    pid = os.getpid()
+    listed = Path(f"/proc/self/task/{pid}/children").exists()
+    yield Finding(
+        group=GROUP,
+        name="process tree",
+        verdict="ok" if listed else "doubt",
+        found="by /proc's children files"
+        if listed
+        else "all of /proc is read each second: it costs CPU time",
+        remedy="" if listed else "a kernel with CONFIG_PROC_CHILDREN",
+    )
+    try:
+        mib = host.Tree(pid).pss_mib()
+    except Unmeasured as reason:
+        yield Finding(
+            group=GROUP,
+            name="host memory",
+            verdict="no",
+            found=f"{reason}: host_mem_mib stays empty",
+            remedy="Linux 4.14 or later; a container must let its processes read /proc/PID/smaps_rollup",
+        )
+    else:
+        yield Finding(
+            group=GROUP,
+            name="host memory",
+            verdict="ok",
+            found=f"shared pages once, by smaps_rollup (this process: {mib:.0f} MiB)",
+        )

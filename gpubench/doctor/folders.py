@@ -1,0 +1,102 @@
+"""Where images and results go: whether one may write there, and whether there is room. Makes nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+from gpubench.basics.errors import GpubenchError
+from gpubench.datasets import locate, make
+from gpubench.datasets.built import amount
+from gpubench.datasets.home import data_home
+from gpubench.doctor.finding import Finding
+from gpubench.doctor.scene import Scene
+from gpubench.plan.resolve import DEFAULT_SIZE
+from gpubench.schema import catalog
+
+GROUP = "folders"
+LITTLE = 1_000_000_000
+"""Free bytes in the results folder below which it is worth a word; a large sweep takes some 100 MB."""
+
+
+def images(scene: Scene) -> Iterable[Finding]:
+    """The built-in images: made or not, where, and whether they could be made."""
+    try:
+        place = data_home()
+    except GpubenchError as error:
+        yield Finding(group=GROUP, name="images", verdict="no", found=str(error), forbids=True)
+        return
+    fixed = scene.experiment.fixed
+    data = str(fixed.get("data", catalog.PROCEDURAL))
+    files = catalog.VARIANTS[str(fixed.get("variant", "crop-resize"))].files
+    try:
+        to_make = locate.plan_of(data, files, int(str(fixed.get("input_size", DEFAULT_SIZE))))
+        root = locate.facts_of(data).root or place
+    except GpubenchError as error:
+        yield Finding(
+            group=GROUP, name="images", verdict="no", found=str(error), remedy="as it says", forbids=True
+        )
+        return
+    if not to_make:
+        yield Finding(group=GROUP, name="images", verdict="ok", found=f"the built-in ones lie in {root}")
+        return
+    blocked = cannot_write(place)
+    free = shutil.disk_usage(nearest(place)).free
+    need = make.need_bytes(make.procedural_marker()) if data == catalog.PROCEDURAL else 0
+    if blocked or free < need:
+        yield Finding(
+            group=GROUP,
+            name="images",
+            verdict="no",
+            found=f"not made yet, and {place} {blocked or f'has only {amount(free)} free'}",
+            remedy="set GPUBENCH_DATA to a folder with room",
+            forbids=True,
+        )
+    else:
+        yield Finding(
+            group=GROUP,
+            name="images",
+            verdict="ok",
+            found=f"the first sweep makes them in {place}: {'; '.join(map(str, to_make))}; {amount(free)} free",
+        )
+
+
+def results(scene: Scene) -> Iterable[Finding]:
+    """The folder of results."""
+    place = Path(scene.environ.get("GPUBENCH_OUT", "results")).absolute()
+    free = shutil.disk_usage(nearest(place)).free
+    if blocked := cannot_write(place):
+        yield Finding(
+            group=GROUP,
+            name="results",
+            verdict="no",
+            found=f"{place} {blocked}",
+            remedy="--out FOLDER, or set GPUBENCH_OUT to a folder that you may write into",
+            forbids=True,
+        )
+    else:
+        little = free < LITTLE
+        yield Finding(
+            group=GROUP,
+            name="results",
+            verdict="doubt" if little else "ok",
+            found=f"go to {place}; {amount(free)} free",
+            remedy="free some room, or set GPUBENCH_OUT to a larger disk" if little else "",
+        )
+
+
+def nearest(place: Path) -> Path:
+    """`place`, or the nearest folder above it that is there."""
+    return next(folder for folder in (place, *place.parents) if folder.exists())
+
+
+def cannot_write(place: Path) -> str:
+    """Why nothing can be written at `place`, which need not be there yet; empty: it can."""
+    above = nearest(place)
+    if not above.is_dir():
+        return f"can't be a folder: {above} is a file"
+    if not os.access(above, os.W_OK | os.X_OK):
+        return f"can't be written ({'read-only or ' if above == place else f'{above}: '}no permission)"
+    return ""

@@ -1,0 +1,127 @@
+"""GPUs: the driver, what it lists, what CUDA_VISIBLE_DEVICES leaves, whom they let in."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from gpubench.doctor import remedies
+from gpubench.doctor.finding import Finding
+from gpubench.doctor.scene import Scene, named
+from gpubench.node.watch.missing import Unmeasured
+from gpubench.node.watch.nvml import NoNvml
+from gpubench.node.watch.nvml_calls import COMPUTE_MODE
+
+GROUP = "GPUs"
+ON_CPU = "a sweep runs on the CPU"
+
+
+def driver(scene: Scene, dev: Path = Path("/dev")) -> Iterable[Finding]:
+    """The driver's version, or why there is none; a GPU without a working driver is no machine without a GPU."""
+    if isinstance(scene.nvml, NoNvml):
+        here = sorted(path.name for path in dev.glob("nvidia[0-9]*"))
+        yield Finding(
+            group=GROUP,
+            name="driver",
+            verdict="no" if here else "doubt",
+            found=f"{scene.nvml.reason}{f', though {here[0]} is in {dev}' if here else ''}: {ON_CPU}",
+            remedy=remedies.remedy(scene.nvml.reason, remedies.NVML, "nvidia-smi should say more"),
+        )
+    else:
+        yield Finding(group=GROUP, name="driver", verdict="ok", found=f"{scene.nvml.driver}")
+
+
+def listed(scene: Scene) -> Iterable[Finding]:
+    """GPUs that may be used, those that are hidden, and those that don't answer."""
+    for index, why in scene.nvml.unreadable.items():
+        yield Finding(
+            group=GROUP,
+            name=f"NVML's GPU {index}",
+            verdict="no",
+            found=f"left out: {why}",
+            remedy=remedies.remedy(why, remedies.NVML, "nvidia-smi and dmesg should say more"),
+        )
+    if isinstance(scene.nvml, NoNvml):
+        return
+    whole = [device for device in scene.nvml.devices if device.parent is None]
+    gpus, spec = scene.machine.gpus, scene.environ.get("CUDA_VISIBLE_DEVICES")
+    under = "" if spec is None else f" under CUDA_VISIBLE_DEVICES={spec!r}"
+    if not gpus:
+        yield Finding(
+            group=GROUP,
+            name="visible",
+            verdict="doubt",
+            found=f"none of {len(whole)}{under}: {ON_CPU}",
+            remedy="unset CUDA_VISIBLE_DEVICES, or let it name GPUs that nvidia-smi -L lists"
+            if whole
+            else "",
+        )
+        return
+    models = Counter((gpu.name, gpu.memory_mib) for gpu in gpus)
+    what = ", ".join(f"{count} × {name}, {mib:,} MiB" for (name, mib), count in models.items())
+    yield Finding(
+        group=GROUP, name="visible", verdict="ok", found=f"{len(gpus)} of {len(whole)}{under}: {what}"
+    )
+    if len(models) > 1:
+        yield Finding(
+            group=GROUP,
+            name="kinds",
+            verdict="doubt",
+            found="GPUs of several kinds: rows of different --gpu-ids don't compare",
+            remedy="keep a sweep to one kind with --gpu-ids or CUDA_VISIBLE_DEVICES",
+        )
+
+
+def slices(scene: Scene) -> Iterable[Finding]:
+    """MIG."""
+    cut = [uuid for uuid, device in scene.devices().items() if device.parent]
+    if cut:
+        yield Finding(
+            group=GROUP,
+            name="MIG",
+            verdict="doubt",
+            found=f"{named(scene.machine.gpus, cut)}: slices, for which the driver tells no utilisation and "
+            "no power; neighbours on the same GPU share its clocks",
+            remedy="a whole GPU (sudo nvidia-smi -mig 0)",
+        )
+
+
+def compute_modes(scene: Scene) -> Iterable[Finding]:
+    """Whether processes are let in."""
+    found: dict[str, list[str]] = {}
+    for gpu in scene.machine.gpus:
+        try:
+            mode: str = scene.nvml.ask(COMPUTE_MODE, gpu.uuid)
+        except Unmeasured as reason:
+            mode = str(reason)
+        found.setdefault(mode, []).append(gpu.uuid)
+    for mode, uuids in found.items():
+        where = named(scene.machine.gpus, uuids)
+        if mode == "shared":
+            yield Finding(group=GROUP, name="compute mode", verdict="ok", found=f"{where}: shared")
+        elif mode == "prohibited":
+            yield Finding(
+                group=GROUP,
+                name="compute mode",
+                verdict="no",
+                found=f"{where}: prohibited, nothing can run there",
+                remedy="sudo nvidia-smi -c DEFAULT",
+                forbids=len(uuids) == len(scene.machine.gpus),
+            )
+        elif mode == "exclusive":
+            yield Finding(
+                group=GROUP,
+                name="compute mode",
+                verdict="doubt",
+                found=f"{where}: one process at a time, so jobs can't share a GPU",
+                remedy="sudo nvidia-smi -c DEFAULT",
+            )
+        else:
+            yield Finding(
+                group=GROUP,
+                name="compute mode",
+                verdict="doubt",
+                found=f"{where}: {mode}; whether processes are let in shows below",
+                remedy=remedies.remedy(mode, remedies.NVML, "nvidia-smi -q -d COMPUTE should say more"),
+            )

@@ -1,0 +1,135 @@
+"""The parent's side of `gpubench.train.probe`: starts it, listens with a limit, and always ends it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Self
+
+from gpubench.doctor.scene import Told
+from gpubench.node.launch.client import child_environment
+
+IMPORT_LIMIT_S = 300.0
+"""A cold network file system can take minutes to import torch."""
+LINE_LIMIT_S = 120.0
+"""Between two lines after that: starting CUDA on a large host, and more than any limit of the child's own."""
+END_LIMIT_S = 5.0
+
+
+class Probe:
+    """One child. Use it as a context; it is started by the first call of `told`."""
+
+    def __init__(
+        self,
+        uuids: Sequence[str],
+        *,
+        environ: Mapping[str, str] = os.environ,
+        import_limit_s: float = IMPORT_LIMIT_S,
+        line_limit_s: float = LINE_LIMIT_S,
+    ) -> None:
+        self._uuids = uuids
+        self._environ = environ
+        self._limits = (import_limit_s, line_limit_s)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the child
+        self._told: Told | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def told(self) -> Told:
+        """All that the child said; it goes on holding its GPUs until `close`."""
+        if self._told is None:
+            try:
+                self._told = self._listen(self._start())
+            except OSError as error:
+                self._told = Told(pid=0, trouble=f"no process can be started: {error.strerror or error}")
+        return self._told
+
+    def close(self) -> None:
+        """Ends the child, and with it whatever it forked."""
+        process, self._process = self._process, None
+        if process is not None:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.close()
+            if self._told is None or not self._told.holding:
+                process.kill()  # it listens to nobody; its children die with it
+            try:
+                process.wait(END_LIMIT_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                with contextlib.suppress(
+                    subprocess.TimeoutExpired
+                ):  # stuck in the driver: nothing can end it
+                    process.wait(END_LIMIT_S)
+            process.stdout.close()
+        self._errors.close()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "gpubench.train.probe", str(os.getpid()), ",".join(self._uuids)],
+            env=child_environment(self._environ),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            start_new_session=True,
+        )
+        return self._process
+
+    def _listen(self, process: subprocess.Popen[bytes]) -> Told:
+        found: dict[str, Any] = {"ranks": {}, "gpus": {}}
+        trouble = ""
+        try:
+            for line in self._lines(process):
+                if "failed" in line:
+                    trouble = line["failed"]
+                elif "ranks" in line:
+                    found["ranks"][line["ranks"]] = line
+                elif "gpu" in line:
+                    found["gpus"][line["gpu"]] = line
+                elif "holding" in line:
+                    found["holding"] = True
+                    break
+                else:
+                    found |= line
+            else:
+                code = process.wait(END_LIMIT_S)
+                trouble = trouble or (f"it died ({self._last_words(code)})" if code else "")
+        except (TimeoutError, subprocess.TimeoutExpired) as error:
+            trouble = str(error)
+        return Told(pid=process.pid, trouble=trouble, **found)
+
+    def _lines(self, process: subprocess.Popen[bytes]) -> Iterator[dict[str, Any]]:
+        """The child's lines until it closes its output. Raises TimeoutError where one keeps it waiting."""
+        assert process.stdout is not None
+        end = process.stdout.fileno()
+        text = b""
+        limit = self._limits[0]
+        deadline = time.monotonic() + limit
+        while select.select([end], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            part = os.read(end, 1 << 16)
+            if not part:
+                return
+            *lines, text = (text + part).split(b"\n")
+            yield from (
+                json.loads(line) for line in lines if line.startswith(b"{")
+            )  # no site's own greetings
+            limit = self._limits[1]
+            deadline = time.monotonic() + limit
+        raise TimeoutError(f"nothing was heard of it for {limit:g} s")
+
+    def _last_words(self, code: int) -> str:
+        self._errors.seek(0)
+        lines = self._errors.read().decode(errors="replace").strip().splitlines()
+        return lines[-1][:300] if lines else f"signal {-code}" if code < 0 else f"exit code {code}"

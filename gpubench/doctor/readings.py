@@ -1,0 +1,183 @@
+"""What NVML tells of each GPU: every call that the watcher makes, tried, and what a failing one costs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gpubench.doctor import remedies
+from gpubench.doctor.finding import Finding
+from gpubench.doctor.scene import Scene, named
+from gpubench.node.environment import Gpu
+from gpubench.node.watch.missing import Unmeasured
+from gpubench.node.watch.nvml import History, Nvml
+from gpubench.node.watch.nvml_calls import CALLS, NO_POWER, NO_UTILISATION, POWER, UTILISATION, Call, Reading
+
+GROUP = "readings of the GPUs"
+COUNTER_PAUSE_S = 0.25
+"""Between two readings of the energy counter, which counts on every 0.1 s."""
+
+Told = dict[str, "str | Unmeasured"]
+"""GPU's uuid -> what it told, in words, or why it told nothing."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TriedReading:
+    """A reading, and how it is tried."""
+
+    reading: Reading[Any]
+    read: Callable[[Nvml, Sequence[str]], Told]
+    suffix: Callable[[Nvml], str] = lambda _: ""
+    """What stands behind the values, once for all GPUs."""
+
+
+def _each(uuids: Sequence[str], read: Callable[[str], str]) -> Told:
+    found: Told = {}
+    for uuid in uuids:
+        try:
+            found[uuid] = read(uuid)
+        except Unmeasured as reason:
+            found[uuid] = reason
+    return found
+
+
+def _call(call: Call[Any], reading: Reading[Any]) -> TriedReading:
+    def read(nvml: Nvml, uuids: Sequence[str]) -> Told:
+        return _each(uuids, lambda uuid: reading.shows(nvml.ask(call, uuid)))
+
+    return TriedReading(
+        reading=reading,
+        read=read,
+        suffix=(lambda nvml: f" ({nvml.power_source})") if call is POWER else (lambda _: ""),
+    )
+
+
+def _counter(call: Call[float], reading: Reading[float]) -> TriedReading:
+    """Two readings of all GPUs with one pause between them."""
+
+    def read(nvml: Nvml, uuids: Sequence[str]) -> Told:
+        before: dict[str, float] = {}
+
+        def first(uuid: str) -> str:
+            before[uuid] = nvml.ask(call, uuid)
+            return ""
+
+        def second(uuid: str) -> str:
+            more = nvml.ask(call, uuid) - before[uuid]
+            if more <= 0:
+                raise Unmeasured(f"it moved by {reading.shows(more)} within {COUNTER_PAUSE_S:g} s")
+            return reading.shows(more)
+
+        found = _each(uuids, first)
+        if before:
+            time.sleep(COUNTER_PAUSE_S)
+        return found | _each(list(before), second)
+
+    return TriedReading(reading=reading, read=read, suffix=lambda _: f" more within {COUNTER_PAUSE_S:g} s")
+
+
+def _buffer(kinds: Sequence[History], reading: Reading[Any]) -> TriedReading:
+    def read_one(nvml: Nvml, uuid: str) -> str:
+        counts = []
+        for what in kinds:
+            samples = nvml.history(uuid, what, 0.0)
+            if not samples:
+                raise Unmeasured("the driver keeps no buffer of it")
+            counts.append(f"{len(samples)} samples over {samples[-1][0] - samples[0][0]:.1f} s")
+        return counts[0]
+
+    return TriedReading(
+        reading=reading, read=lambda nvml, uuids: _each(uuids, lambda uuid: read_one(nvml, uuid))
+    )
+
+
+_BUFFERS: dict[str, TriedReading] = {
+    UTILISATION.name: _buffer(
+        ("gpu_util_pct", "gpu_mem_util_pct"),
+        Reading(
+            name="utilisation buffer",
+            shows=str,
+            lost=NO_UTILISATION,
+            stand_ins=("utilisation",),
+            instead="utilisation is polled at 10 Hz, and peaks between two polls are missed",
+        ),
+    ),
+    POWER.name: _buffer(
+        ("power_w",),
+        Reading(
+            name="power buffer",
+            shows=str,
+            lost=NO_POWER,
+            stand_ins=("power",),
+            instead="power is polled at 10 Hz",
+        ),
+    ),
+}
+"""Call -> what the driver keeps of it by itself."""
+
+
+def _tried() -> Iterable[TriedReading]:
+    for call in CALLS.values():
+        if call.reading is not None:
+            yield (_counter if call.reading.counts else _call)(call, call.reading)
+        if call.name in _BUFFERS:
+            yield _BUFFERS[call.name]
+
+
+READINGS: tuple[TriedReading, ...] = tuple(_tried())
+"""Every call that doctor tells of so, and the driver's buffers, each after its call."""
+
+
+def readings(scene: Scene) -> Iterable[Finding]:
+    """Every call, on every GPU that may be used."""
+    gpus = scene.machine.gpus
+    if not gpus:
+        return
+    uuids = [gpu.uuid for gpu in gpus]
+    told = {tried.reading.name: tried.read(scene.nvml, uuids) for tried in READINGS}
+    works = {name: {u for u, what in found.items() if isinstance(what, str)} for name, found in told.items()}
+    for tried in READINGS:
+        reading = tried.reading
+        fine = [uuid for uuid in uuids if uuid in works[reading.name]]
+        if fine:
+            values = [str(told[reading.name][uuid]) for uuid in fine]
+            shown = values[0] if len(set(values)) == 1 else " | ".join(values)
+            where = "" if len(fine) == len(uuids) else f"{named(gpus, fine)}: "
+            yield Finding(
+                group=GROUP,
+                name=reading.name,
+                verdict="ok",
+                found=f"{where}{shown}{tried.suffix(scene.nvml)}",
+            )
+        reasons: dict[str, list[str]] = {}
+        for uuid in uuids:
+            if uuid not in works[reading.name]:
+                reasons.setdefault(str(told[reading.name][uuid]), []).append(uuid)
+        for reason, failing in reasons.items():
+            yield _failed(scene, gpus, reading, reason, failing, works)
+
+
+def _failed(
+    scene: Scene,
+    gpus: Sequence[Gpu],
+    reading: Reading[Any],
+    reason: str,
+    uuids: Sequence[str],
+    works: dict[str, set[str]],
+) -> Finding:
+    stood_in_for = any(set(uuids) <= works[name] for name in reading.stand_ins)
+    cut = any(scene.devices()[uuid].parent for uuid in uuids)
+    otherwise = "nvidia-smi and dmesg should say more"
+    if "keeps no buffer" in reason or "it moved by" in reason or "power of 0 W" in reason:
+        otherwise = "nothing on this product, unless a newer driver offers it"
+    return Finding(
+        group=GROUP,
+        name=reading.name,
+        verdict="doubt" if stood_in_for or reading.minor else "no",
+        found=f"{named(gpus, uuids)}: {reason}: {reading.instead if stood_in_for else reading.lost}",
+        remedy="a whole GPU: MIG slices are not told everything"
+        if cut
+        else remedies.remedy(reason, remedies.NVML, otherwise),
+    )

@@ -1,0 +1,76 @@
+"""SLURM: inside a job or not, and whether its CPUs and GPUs came along."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+
+from gpubench.doctor.finding import Finding
+from gpubench.doctor.scene import Scene
+
+GROUP = "SLURM"
+GPU_VARIABLES = ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "SLURM_GPUS", "SLURM_GPUS_ON_NODE")
+
+
+def job(scene: Scene) -> Iterable[Finding]:
+    """The allocation, and what a step is known to lose of it."""
+    environ = scene.environ
+    if "SLURM_JOB_ID" not in environ:
+        here = "srun is installed" if shutil.which("srun", path=environ.get("PATH")) else "srun is not here"
+        yield Finding(group=GROUP, name="job", verdict="ok", found=f"not inside one ({here})")
+        return
+    step = f", step {environ['SLURM_STEP_ID']}" if "SLURM_STEP_ID" in environ else ""
+    node = environ.get("SLURMD_NODENAME", "this node")
+    yield Finding(group=GROUP, name="job", verdict="ok", found=f"{environ['SLURM_JOB_ID']}{step} on {node}")
+    yield from _cpus(scene)
+    yield from _gpus(scene)
+
+
+def _cpus(scene: Scene) -> Iterable[Finding]:
+    environ, cpus = scene.environ, scene.machine.cpu_count
+    asked = environ.get("SLURM_CPUS_PER_TASK", "")
+    if asked.isdigit() and int(asked) <= len(scene.machine.cpu_ids):
+        yield Finding(
+            group=GROUP, name="CPUs of the task", verdict="ok", found=f"{asked} asked for, {cpus} got"
+        )
+    elif asked.isdigit():
+        yield Finding(
+            group=GROUP,
+            name="CPUs of the task",
+            verdict="doubt",
+            found=f"{asked} asked for, but affinity leaves {len(scene.machine.cpu_ids)}: the loaders will starve",
+            remedy=f"srun --cpus-per-task={asked}: since 22.05 srun does not take it over from sbatch",
+        )
+    elif "SLURM_STEP_ID" in environ:
+        yield Finding(
+            group=GROUP,
+            name="CPUs of the task",
+            verdict="doubt",
+            found=f"SLURM_CPUS_PER_TASK is not set in this step: {cpus} may be used, perhaps fewer than allotted",
+            remedy="srun --cpus-per-task=N: since 22.05 srun does not take it over from sbatch",
+        )
+    else:
+        yield Finding(
+            group=GROUP, name="CPUs of the task", verdict="ok", found=f"{cpus} (none asked for by number)"
+        )
+
+
+def _gpus(scene: Scene) -> Iterable[Finding]:
+    environ = scene.environ
+    told = next((f"{name}={environ[name]}" for name in GPU_VARIABLES if environ.get(name)), "")
+    seen = len(scene.machine.gpus)
+    if told or not seen:
+        yield Finding(
+            group=GROUP,
+            name="GPUs of the job",
+            verdict="ok",
+            found=f"{told or 'none asked for'}; {seen} seen",
+        )
+    elif "CUDA_VISIBLE_DEVICES" not in environ:
+        yield Finding(
+            group=GROUP,
+            name="GPUs of the job",
+            verdict="doubt",
+            found=f"the job asked for none, yet all {seen} of the node are seen: they may be another job's",
+            remedy="ask for them: --gpus=N or --gres=gpu:N",
+        )

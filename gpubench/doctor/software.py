@@ -1,0 +1,32 @@
+"""Versions."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Iterable
+
+from gpubench.doctor.finding import Finding
+from gpubench.doctor.scene import Scene
+from gpubench.node import environment
+
+GROUP = "software"
+
+
+def versions(scene: Scene) -> Iterable[Finding]:
+    """What is installed, by its metadata: whether it works is tried in the last group."""
+    facts = environment.environment_facts(scene.machine)
+    yield Finding(group=GROUP, name="gpubench", verdict="ok", found=f"{facts['gpubench'] or 'not installed'}")
+    yield Finding(group=GROUP, name="Python", verdict="ok", found=f"{facts['python']}, {sys.executable}")
+    for package in ("torch", "torchvision"):
+        found = facts[package]
+        yield Finding(
+            group=GROUP,
+            name=package,
+            verdict="ok" if found else "no",
+            found=found or f"no metadata of an installed {package}",
+            remedy="" if found else f"pip install {package}, beside gpubench",
+        )
+    yield Finding(
+        group=GROUP, name="system", verdict="ok", found=f"{facts['os']}, Linux {platform.release()}"
+    )

@@ -1,1 +1,0 @@
-"""Processes: a warmed fork server, trials in processes of their own, deadlines, cleaning up."""

@@ -1,1 +1,0 @@
-"""What watches a trial from outside: pacing, GPU, host. Single-threaded; never imports torch."""

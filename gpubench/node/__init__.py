@@ -1,0 +1,1 @@
+"""What runs on the machine where a trial runs."""

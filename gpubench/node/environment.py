@@ -1,0 +1,290 @@
+"""Facts of the machine: what this process may use of it, and what goes beside every result."""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+import re
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path, PurePosixPath
+from typing import Any, Protocol
+
+from gpubench import __version__
+from gpubench.basics.errors import UnusableError
+
+
+class Listed(Protocol):
+    """A device as the driver lists it; `monitor.nvml.Device` is one."""
+
+    @property
+    def uuid(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def memory_mib(self) -> int: ...
+    @property
+    def parent(self) -> str | None: ...
+
+
+class Inventory(Protocol):
+    """What is asked of NVML here; `monitor.nvml.Nvml` is one."""
+
+    @property
+    def devices(self) -> Sequence[Listed]: ...
+    @property
+    def driver(self) -> str | None: ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gpu:
+    """A GPU that this process may use."""
+
+    index: int
+    """As torch will number it under the present CUDA_VISIBLE_DEVICES, in PCI bus order."""
+    uuid: str
+    name: str
+    memory_mib: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Machine:
+    """What this process may use."""
+
+    host: str
+    gpus: tuple[Gpu, ...]
+    driver: str | None
+    cpu_name: str
+    cpu_ids: tuple[int, ...]
+    """CPUs that it may run on: its affinity."""
+    cpu_count: int
+    """CPUs' worth of time that it may use: fewer than `cpu_ids` under a quota or a SLURM limit that binds
+    it to no CPUs in particular."""
+    cpu_usage_file: str | None = None
+    """Where a cgroup's quota is what limits `cpu_count`: the file that counts that cgroup's CPU time."""
+    cpu_quota: float | None = None
+    """That quota, which may be 2.5 CPUs; `cpu_count` is it rounded up."""
+
+
+# ---------------------------------------------------------------- what may be used
+
+
+def machine(nvml: Inventory | None, environ: Mapping[str, str] = os.environ) -> Machine:
+    """The machine as this process may use it. `nvml` None: no GPUs."""
+    cpu_ids = tuple(sorted(os.sched_getaffinity(0)))
+    quota = cgroup_quota()
+    limits = [len(cpu_ids)]
+    if (slurm := environ.get("SLURM_CPUS_PER_TASK", "")).isdigit() and int(slurm) > 0:
+        limits.append(int(slurm))
+    usage_file = None
+    if quota is not None:
+        limits.append(math.ceil(quota.cpus))
+        usage_file = quota.usage_file if limits[-1] == min(limits) < len(cpu_ids) else None
+    return Machine(
+        host=socket.gethostname(),
+        gpus=visible_gpus(nvml.devices if nvml else (), environ.get("CUDA_VISIBLE_DEVICES")),
+        driver=nvml.driver if nvml else None,
+        cpu_name=cpu_name(),
+        cpu_ids=cpu_ids,
+        cpu_count=min(limits),
+        cpu_usage_file=usage_file,
+        cpu_quota=quota.cpus if quota and usage_file else None,
+    )
+
+
+def visible_gpus(devices: Sequence[Listed], spec: str | None) -> tuple[Gpu, ...]:
+    """The devices that CUDA will show under CUDA_VISIBLE_DEVICES=`spec` (None: unset), in its order.
+
+    CUDA's rules: numbers count in PCI bus order (the child must set CUDA_DEVICE_ORDER=PCI_BUS_ID); a uuid may
+    be cut short while it is unambiguous; a GPU cut into MIG slices goes by its first slice; the first entry
+    that names no device ends the list; one that is named twice voids it.
+    """
+    first_slice: dict[str | None, Listed] = {}
+    for device in devices:
+        first_slice.setdefault(device.parent, device)
+    by_uuid = {device.uuid: first_slice.get(device.uuid, device) for device in devices}
+    numbered = [by_uuid[device.uuid] for device in devices if not device.parent]
+    chosen: list[Listed] = []
+    for entry in range(len(numbered)) if spec is None else spec.split(","):
+        device_named = _named(str(entry).strip(), numbered, by_uuid)
+        if device_named is None:
+            break
+        if device_named in chosen:
+            return ()
+        chosen.append(device_named)
+    return tuple(
+        Gpu(index=index, uuid=device.uuid, name=device.name, memory_mib=device.memory_mib)
+        for index, device in enumerate(chosen)
+    )
+
+
+def _named(entry: str, numbered: Sequence[Listed], by_uuid: Mapping[str, Listed]) -> Listed | None:
+    if number := re.match(r"\+?(\d+)", entry):  # like strtoul: "1st" is 1
+        place = int(number[1])
+        return numbered[place] if place < len(numbered) else None
+    if not entry.startswith(("GPU-", "MIG-")):
+        return None
+    found = [device for uuid, device in by_uuid.items() if uuid.startswith(entry)]
+    return found[0] if len(found) == 1 else None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Quota:
+    """How much CPU time a cgroup gives its processes."""
+
+    cpus: float
+    usage_file: str
+    """Counts the CPU time of all that shares the quota: `cpu.stat` (v2) or `cpuacct.usage` (v1)."""
+
+
+def cgroup_quota(
+    membership: Path = Path("/proc/self/cgroup"), mount: Path = Path("/sys/fs/cgroup")
+) -> Quota | None:
+    """The tightest CPU quota over this process, its cgroup's parents included; None: none, or none seen.
+
+    Inside a container the own cgroup is usually mounted as the root, and its path does not exist there:
+    walking up finds it all the same.
+    """
+    try:
+        lines = membership.read_text().splitlines()
+    except OSError:
+        return None  # a kernel without cgroups
+    quotas: list[Quota] = []
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        folders = [PurePosixPath(path), *PurePosixPath(path).parents]
+        relative = [folder.relative_to("/") for folder in folders if ".." not in folder.parts]
+        if controllers == "":
+            quotas += [
+                q for f in relative for base in (mount, mount / "unified") if (q := _quota_v2(base / f))
+            ]
+        elif "cpu" in controllers.split(","):
+            quotas += [q for f in relative if (q := _quota_v1(mount, controllers, f))]
+    return min(quotas, key=lambda quota: quota.cpus, default=None)
+
+
+def _quota_v2(folder: Path) -> Quota | None:
+    match _words(folder / "cpu.max"):
+        case [quota, period] if quota.isdigit():
+            return Quota(cpus=int(quota) / int(period), usage_file=str(folder / "cpu.stat"))
+    return None
+
+
+def _quota_v1(mount: Path, controllers: str, folder: PurePosixPath) -> Quota | None:
+    base = mount / controllers if (mount / controllers).is_dir() else mount / "cpu"
+    match _words(base / folder / "cpu.cfs_quota_us"), _words(base / folder / "cpu.cfs_period_us"):
+        case [quota], [period] if quota.isdigit():  # -1: no limit
+            beside = base / folder / "cpuacct.usage"
+            usage = beside if beside.exists() else mount / "cpuacct" / folder / "cpuacct.usage"
+            return Quota(cpus=int(quota) / int(period), usage_file=str(usage))
+    return None
+
+
+def _words(path: Path) -> list[str]:
+    try:
+        return path.read_text().split()
+    except OSError:
+        return []  # this folder sets no quota, or is not mounted here
+
+
+# ---------------------------------------------------------------- what goes beside a result
+
+
+def machine_key(here: Machine, device: str) -> str:
+    """What a result depends on: `NVIDIA H200, 143771 MiB`, or the CPU model where `device` is `cpu`.
+
+    Raises UnusableError where `device` is `cuda` and there is no GPU.
+    """
+    if device == "cpu":
+        return here.cpu_name
+    if not here.gpus:
+        raise UnusableError(
+            "no GPU can be used here: check nvidia-smi and CUDA_VISIBLE_DEVICES, or ask for --device cpu"
+        )
+    return " + ".join(dict.fromkeys(f"{gpu.name}, {gpu.memory_mib} MiB" for gpu in here.gpus))
+
+
+def environment_facts(here: Machine, environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
+    """The columns of `result.ENVIRONMENT` except `cuda` (torch knows) and `started_at`; more facts beside."""
+    return {
+        "host": here.host,
+        "gpu_name": " + ".join(dict.fromkeys(gpu.name for gpu in here.gpus)) or None,
+        "gpu_count": len(here.gpus),
+        "driver": here.driver,
+        "torch": _version("torch"),
+        "cpu_name": here.cpu_name,
+        "cpu_count": here.cpu_count,
+        "gpubench": __version__,
+        "mps": mps(environ) if here.gpus else None,
+        "torchvision": _version("torchvision"),
+        "python": platform.python_version(),
+        "os": _os_name(),
+        "kernel": platform.release(),
+    }
+
+
+_MPS_FOLDER = "/tmp/nvidia-mps"
+_MPS_NAME = "nvidia-cuda-mps"
+"""The control daemon's, as the kernel cuts it to 15 characters."""
+_FIRST_PID_NAMESPACE = "pid:[4026531836]"
+"""The kernel's own number of the one that sees all processes."""
+
+
+def mps(environ: Mapping[str, str], proc: Path = Path("/proc")) -> str:
+    """Whether CUDA programs started from here share GPUs through NVIDIA's Multi-Process Service.
+
+    `on`: a control daemon runs for the folder that they would look in. `off`: there is none. `perhaps`: the folder
+    looks as if there were one, but it is not among the processes that can be seen from here (a container).
+    """
+    folder = Path(environ.get("CUDA_MPS_PIPE_DIRECTORY") or _MPS_FOLDER)
+    if not os.access(folder / "control", os.F_OK):
+        return "off"
+    # The daemon takes this file with it when it ends, and leaves the socket `control` behind.
+    pid_file = folder / "nvidia-cuda-mps-control.pid"
+    if pid_file.exists() and not os.access(pid_file, os.R_OK):
+        return "perhaps"  # another user's
+    match _words(pid_file):
+        case [pid] if _words(proc / pid / "comm") == [_MPS_NAME]:
+            return "on"
+        case []:
+            return "off"
+    return "off" if _sees_all(proc) else "perhaps"
+
+
+def _sees_all(proc: Path) -> bool:
+    """Whether every process of the host can be seen: the first pid namespace, and none is hidden from this user."""
+    try:
+        namespace = str((proc / "self/ns/pid").readlink())
+    except OSError:
+        return False
+    return namespace == _FIRST_PID_NAMESPACE and bool(_words(proc / "1/comm"))
+
+
+def cpu_name(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
+    """The CPU model; the architecture where the kernel names no model (most Arm machines)."""
+    try:
+        text = cpuinfo.read_text()
+    except OSError:
+        text = ""
+    facts = {key.strip(): value for key, _, value in (line.partition(":") for line in text.splitlines())}
+    for key in ("model name", "Model", "cpu model", "Hardware", "cpu"):
+        if name := " ".join(facts.get(key, "").split()):
+            return name
+    return platform.processor() or platform.machine() or "unknown CPU"
+
+
+def _os_name() -> str:
+    try:
+        return platform.freedesktop_os_release()["PRETTY_NAME"]
+    except (OSError, KeyError):
+        return platform.system()
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

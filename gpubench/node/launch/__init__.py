@@ -1,0 +1,1 @@
+"""Processes of a trial: fork server, leader, ranks, and what they tell."""

@@ -1,0 +1,365 @@
+"""One attempt at one unit: launch, watch, answer, deadline, end. A single-threaded event loop."""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gpubench.basics.errors import UnusableError
+from gpubench.basics.stacks import told
+from gpubench.node.launch import shared_memory
+from gpubench.node.launch.client import Launcher, Running, StoppedError, events
+from gpubench.node.launch.events import garbled
+from gpubench.node.launch.trial_log import TrialLog
+from gpubench.node.watch.memory_kills import MemoryKills, memory_kills
+from gpubench.node.watch.watcher import Watcher
+from gpubench.schema.result import Ended
+
+VIEW_PERIOD_S = 0.25
+FAILED_LIMIT_S = 20.0
+"""How long a trial may live on after one of its ranks has failed. Its leader ends the other ranks after 5 s; but a rank
+that has told its error may never end, where the driver does not let go of it."""
+GRACE_S = 5.0
+"""How long the other ranks get after one has ended without a result as if all were well: they may wait for it."""
+INTERRUPTED: tuple[Ended, str] = ("interrupted", "the sweep was stopped")
+
+
+@dataclass(kw_only=True, slots=True)
+class Attempt:
+    """What happened to one job, as it happened."""
+
+    events: list[dict[str, Any]] = field(default_factory=list)
+    forced: tuple[Ended, str] | None = None
+    """The ending that the parent gave: timeout or interrupted."""
+    cut_by: int | None = None
+    """The job whose end took this one with it, by its place in the group."""
+    launched: float = 0.0
+    """Monotonic seconds when the order was given."""
+    started: float = 0.0
+    """When its first process answered."""
+    finished: float = 0.0
+    """When its last process was reaped."""
+    released: float | None = None
+    """When the parent let all jobs of the group begin what is measured; None: it never did."""
+    stopped: float | None = None
+    """When all jobs had measured theirs, and were told to stop."""
+
+
+@dataclass(kw_only=True, slots=True)
+class JobProgress:
+    """How far a job is, for whoever looks on."""
+
+    epoch: int = 0
+    step: int = 0
+    steps: int = 0
+    before: int = 0
+    """Steps of the measured windows before this one."""
+    measured: bool = False
+    judged: int = 0
+    """Epochs that were evaluated, on the way to an accuracy."""
+    top1_pct: float | None = None
+    """What the last evaluation gave."""
+    between: bool = False
+    """An epoch has ended; neither is it judged yet, nor has the next one begun."""
+    waiting: bool = False
+    """Warmed up: it waits until the other jobs are, too."""
+    filling: bool = False
+    """It has measured its epochs, and trains on while the other jobs measure theirs."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Order:
+    """What one job is to run, and who watches it."""
+
+    spec: dict[str, Any]
+    watcher: Watcher
+
+
+def attempt(
+    orders: Sequence[Order],
+    launcher: Launcher,
+    *,
+    timeout_s: float,
+    should_stop: Callable[[], bool],
+    look: Callable[[Sequence[JobProgress]], None],
+) -> list[Attempt]:
+    """Runs one unit to its end, whatever that is; afterwards none of its processes is left.
+
+    Several orders are jobs of a group: they warm up, begin what is measured at one moment, and train on until the
+    last of them has measured. What ends one of them ends all.
+    """
+    kills = memory_kills()
+    jobs = [_Job(order, kills) for order in orders]
+    for job in jobs:
+        job.watcher.before()
+
+    def train() -> None:
+        if _launch(jobs, launcher, should_stop):
+            _watch(jobs, timeout_s=timeout_s, should_stop=should_stop, look=look)
+
+    _call_all([train, *(job.end for job in jobs)])
+    return [job.done for job in jobs]
+
+
+def _call_all(parts: Iterable[Callable[[], object]]) -> None:
+    """Calls each, whatever the ones before have raised. Raises the first error: the others may have come of it."""
+    first: BaseException | None = None
+    for part in parts:
+        try:
+            part()
+        except BaseException as error:  # noqa: BLE001 - raised again below
+            first = first or error
+    if first is not None:
+        raise first
+
+
+def _launch(jobs: Sequence[_Job], launcher: Launcher, should_stop: Callable[[], bool]) -> bool:
+    """Starts all; False where one can't be: the server was there when the sweep began, so this is the unit's ending."""
+    for place, job in enumerate(jobs):
+        try:
+            job.launch(launcher, should_stop)
+        except StoppedError:
+            for each in jobs:
+                each.done.forced = INTERRUPTED
+            return False
+        except UnusableError as error:
+            job.done.forced = ("failed", str(error))
+            _cut(jobs, [place])
+            return False
+    return True
+
+
+def _watch(
+    jobs: Sequence[_Job],
+    *,
+    timeout_s: float,
+    should_stop: Callable[[], bool],
+    look: Callable[[Sequence[JobProgress]], None],
+) -> None:
+    """The loop: until every job has reported its result, one has ended without, or the parent ends them."""
+    deadline = time.monotonic() + timeout_s
+    next_look = 0.0
+    while True:
+        now = time.monotonic()
+        if should_stop():
+            for job in jobs:
+                job.done.forced = INTERRUPTED
+            return
+        if now >= deadline:
+            _too_late(jobs, timeout_s)
+            return
+        if now >= next_look:
+            look([job.progress for job in jobs])
+            for job in jobs:
+                job.log.bound()
+            next_look = now + VIEW_PERIOD_S
+        for job in jobs:
+            job.watcher.tick()
+            if job.failed_at is not None and not job.complete:
+                deadline = min(deadline, job.failed_at + FAILED_LIMIT_S)
+        wake = min(deadline, next_look, *(job.watcher.next_deadline() for job in jobs))
+        # Asked first: what an ended job has said last is still to be read.
+        over = [not job.complete and job.running.ended for job in jobs]
+        said = events([job.running for job in jobs], 0 if any(over) else wake - time.monotonic())
+        for job, news in zip(jobs, said, strict=True):
+            for event in news:
+                job.take(event)
+        broken = [place for place, job in enumerate(jobs) if job.done.forced]
+        if broken:
+            _cut(jobs, broken)
+            return
+        if all(job.complete for job in jobs):
+            return  # what is left is teardown, which may hang or abort: it is not waited for
+        for place, (is_over, news) in enumerate(zip(over, said, strict=True)):
+            if (is_over and not news) or jobs[place].has_waited_enough:
+                _cut(jobs, [place])
+                return
+        if len(jobs) > 1:
+            _release(jobs)
+            _stop(jobs)
+
+
+def _release(jobs: Sequence[_Job]) -> None:
+    """The barrier: once every rank of every job is warm, all begin what is measured."""
+    if jobs[0].done.released is None and all(len(job.ready) == job.spec["ranks"] for job in jobs):
+        now = time.monotonic()
+        for rank in range(max(job.spec["ranks"] for job in jobs)):
+            for job in jobs:
+                if rank < job.spec["ranks"]:
+                    job.running.reply(rank, {"go": True})
+        for job in jobs:
+            job.done.released = now
+            job.progress.waiting = False
+
+
+def _stop(jobs: Sequence[_Job]) -> None:
+    """Ends the fillers, once every job has measured what it was to measure."""
+    if jobs[0].done.stopped is None and all(job.progress.filling for job in jobs):
+        now = time.monotonic()
+        for job in jobs:
+            job.done.stopped = now
+            job.running.reply(0, {"stop": True})
+
+
+def _too_late(jobs: Sequence[_Job], timeout_s: float) -> None:
+    """Names the jobs that the others waited for: they did not end in time; the others were taken with them."""
+    failed = [place for place, job in enumerate(jobs) if job.has_failed]
+    if failed:  # its other ranks still have their grace
+        _cut(jobs, failed)
+        return
+    stages = [job.stage for job in jobs]
+    late = [place for place, stage in enumerate(stages) if stage == min(stages)]
+    for place in late:
+        jobs[place].done.forced = (
+            "timeout",
+            f"did not end within {timeout_s:g} s{jobs[place].whereabouts()}",
+        )
+    _cut(jobs, late)
+
+
+def _cut(jobs: Sequence[_Job], causes: Sequence[int]) -> None:
+    """The jobs that end because of others; not one that has failed by itself at the same time."""
+    for place, job in enumerate(jobs):
+        if place not in causes and not job.has_failed:
+            job.done.cut_by = causes[0]
+
+
+class _Job:
+    """One job under way."""
+
+    def __init__(self, order: Order, kills: MemoryKills | None) -> None:
+        self.spec = order.spec
+        self.watcher = order.watcher
+        self.log = TrialLog(Path(order.spec["log"]))
+        self.running: Running
+        self.done = Attempt()
+        self.progress = JobProgress()
+        self.ready: set[int] = set()
+        """Ranks that are warm and wait for the other jobs."""
+        self._with_result: set[int] = set()
+        self.failed_at: float | None = None
+        """When the first word came that it broke."""
+        self._left_early: float | None = None
+        """When a rank ended as if all were well, without a result."""
+        self._kills = kills
+        self._killed_before = kills.count() if kills else 0
+        self.is_launched = False
+
+    def launch(self, launcher: Launcher, should_stop: Callable[[], bool]) -> None:
+        self.done.launched = time.monotonic()
+        self.running = launcher.launch(self.spec, should_stop)
+        self.is_launched = True
+        self.watcher.start(self.running.pid)
+
+    def end(self) -> None:
+        """Leaves no process behind, nor anything of theirs: what fails to be cleaned keeps nothing else from it."""
+        parts: list[Callable[[], object]] = []
+        if self.is_launched:
+            parts = [
+                self._note_kills,
+                self.running.end,
+                lambda: shared_memory.clear(Path(self.spec["scratch"])),
+                self.watcher.after,
+                self.log.close,
+            ]
+        _call_all([*parts, self._note_end])
+
+    def _note_kills(self) -> None:
+        if self._kills and not self.complete:
+            count = self._kills.count() - self._killed_before
+            self.done.events.append({"event": "memory-kills", "count": count, "where": self._kills.where})
+
+    def _note_end(self) -> None:
+        self.done.finished = time.monotonic()
+        self.done.launched = self.done.launched or self.done.finished
+
+    @property
+    def complete(self) -> bool:
+        """Whether every rank has reported its result."""
+        return len(self._with_result) == int(self.spec["ranks"])
+
+    @property
+    def has_waited_enough(self) -> bool:
+        """Whether ranks may still wait for one that has left without a result, and have had their grace."""
+        return (
+            not self.complete
+            and self._left_early is not None
+            and time.monotonic() > self._left_early + GRACE_S
+        )
+
+    def whereabouts(self) -> str:
+        """Where its processes are at this moment and what they printed last, in words; their stacks go to the log."""
+        last_words = self.log.last_words()
+        stacks = self.running.stacks()
+        for one in stacks:
+            if one.text:
+                self.log.add(f"gpubench asked {one.name} at the deadline where it is:\n{one.text}")
+        where = told(stacks)
+        said = f"; last line of its output: {last_words}" if last_words else ""
+        return f"; {where}{said}" if where else said
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it broke. One that has reported its result may abort in its teardown."""
+        return not self.complete and self.failed_at is not None
+
+    @property
+    def stage(self) -> int:
+        """How far along it is, among jobs that wait for each other."""
+        return (
+            self.complete + self.progress.filling + (self.progress.waiting or self.done.released is not None)
+        )
+
+    def take(self, event: dict[str, Any]) -> None:
+        """Notes one event, and answers a rank that waits."""
+        if event["event"] not in (
+            "progress",
+            "ask-memory",
+        ):  # many, for hours, and nothing is made of them later
+            self.done.events.append(event)
+        progress, watcher = self.progress, self.watcher
+        match event["event"]:
+            case "hello":
+                self.done.started = self.done.started or time.monotonic()
+            case "begin" if event["rank"] == 0:  # all ranks stand at the same edge: once is enough
+                progress.before += progress.steps if progress.measured else 0
+                progress.epoch, progress.step, progress.steps = event["epoch"], 0, event["steps"]
+                first = event["measured"] and not progress.measured
+                progress.measured = event["measured"]
+                progress.between = False
+                watcher.edge(first=first)
+            case "steps":  # of every step: kept in a quarter of the room
+                event |= {name: array("q", event[name]) for name in ("end_us", "wait_us")}
+            case "progress":
+                progress.step = event["step"]
+            case "end" if event["rank"] == 0:
+                progress.between = True
+                watcher.edge()
+            case "quality":
+                progress.judged, progress.top1_pct = event["epoch"] + 1, event["top1_pct"]
+                progress.between = False
+            case "ready":
+                self.ready.add(event["rank"])
+                progress.waiting = len(self.ready) == self.spec["ranks"]
+            case "filling":
+                progress.filling = True
+            case "ask-memory":
+                self.running.reply(event["rank"], {"driver_mib": watcher.process_gpu_mib()})
+            case "settle":
+                watcher.settle()
+                self.running.reply(event["rank"], {"go": True})
+            case "result":
+                self._with_result.add(event["rank"])
+            case "error":
+                self.failed_at = self.failed_at or time.monotonic()
+            case "rank-exit" if event["code"] != 0:
+                self.failed_at = self.failed_at or time.monotonic()
+            case "rank-exit" if event["rank"] not in self._with_result:
+                self._left_early = self._left_early or time.monotonic()
+            case "garbled" if not self.complete:  # what is said after the results changes nothing
+                self.failed_at = self.failed_at or time.monotonic()
+                self.done.forced = ("failed", garbled(event["rank"], event["what"]))

@@ -1,0 +1,463 @@
+"""The parent's side: starts the fork server, launches trials, ends them. The one launcher seam.
+
+`Launcher` and `Running` are what the runner needs; tests may put their own in their place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import select
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from gpubench.basics import stacks
+from gpubench.basics.errors import UnusableError
+from gpubench.node.launch.channel import Channel, TooLargeError, pair
+from gpubench.node.launch.conversation import Conversation
+from gpubench.node.launch.descendants import descendants, kill, kill_group, process
+from gpubench.node.launch.events import UnreadableError
+
+START_LIMIT_S = 300.0
+"""A cold network file system can take minutes to import torch."""
+LAUNCH_LIMIT_S = 30.0
+"""How long the server may take to fork a leader, which takes it 10 ms: longer, and it is stopped or wedged."""
+END_LIMIT_S = 10.0
+"""How long killed processes may take to go: the driver gives a GPU's memory back meanwhile."""
+TELL_LIMIT_S = 5.0
+"""How long the server may take to tell of a leader's end, which takes it a millisecond."""
+MOST_EVENTS = 1000
+"""Messages that are read at once at most: who never stops telling keeps nobody from looking at the clock."""
+LOOK_S = 0.25
+"""How often somebody who waits for the server is asked whether to go on waiting."""
+
+
+class StoppedError(Exception):
+    """The sweep was stopped while a trial was being started."""
+
+
+def never() -> bool:
+    """Nobody stops it."""
+    return False
+
+
+class Running(Protocol):
+    """One trial under way."""
+
+    pid: int
+    """The leader's process id: root of the trial's process tree."""
+
+    def events(self, timeout: float) -> list[dict[str, Any]]:
+        """What its processes said, waiting up to `timeout` seconds for the first."""
+        ...
+
+    @property
+    def open_files(self) -> Sequence[int]:
+        """What becomes readable when there is something in `events`; none where nobody can say more."""
+        ...
+
+    def reply(self, rank: int, message: dict[str, Any]) -> None:
+        """Answers a rank that waits."""
+        ...
+
+    @property
+    def ended(self) -> bool:
+        """Whether the leader has ended."""
+        ...
+
+    def stacks(self) -> list[stacks.Stack]:
+        """Where its processes are at this moment, in code; none where nobody can say. May take a second."""
+        ...
+
+    def end(self) -> None:
+        """Kills what is left of the trial's processes and reaps them. Safe to call twice."""
+        ...
+
+
+class Launcher(Protocol):
+    """Starts trials."""
+
+    def launch(self, spec: dict[str, Any], should_stop: Callable[[], bool] = never) -> Running:
+        """Starts one trial. `should_stop` is asked while it waits, several times a second.
+
+        Raises UnusableError where none can start, StoppedError where it was stopped.
+        """
+        ...
+
+    def close(self) -> None: ...
+
+
+def child_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a process that imports torch for us. Start it with `python -P`."""
+    made = dict(environ)
+    # The fork server must stay single-threaded; a rank sets its own thread count from its CPUs.
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        made[name] = "1"
+    made.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+    # gloo looks the host's own name up, which many machines can't resolve; all ranks are on this host.
+    made.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    made["PYTHONUNBUFFERED"] = "1"
+    # The same gpubench as this one, and (-P) nothing that happens to lie in the working folder.
+    home = str(Path(__file__).parents[2])
+    made["PYTHONPATH"] = os.pathsep.join([home, *filter(None, [environ.get("PYTHONPATH")])])
+    return made
+
+
+def events(trials: Sequence[Running], timeout: float) -> list[list[dict[str, Any]]]:
+    """What the processes of each trial said, waiting up to `timeout` seconds for the first word of any."""
+    if len(trials) == 1:
+        return [trials[0].events(timeout)]
+    files = [file for trial in trials for file in trial.open_files]
+    if files:
+        looked = select.poll()
+        for file in files:
+            looked.register(file, select.POLLIN)
+        looked.poll(1e3 * max(timeout, 0))
+        timeout = 0
+    return [trial.events(timeout / len(trials)) for trial in trials]
+
+
+class ForkServer:
+    """A Launcher over `gpubench.node.launch.server`. The import of torch goes on while the caller plans."""
+
+    def __init__(self) -> None:
+        self._number = 0
+        self._ends: dict[int, int] = {}
+        """How servers before this one ended."""
+        self._start()
+
+    def _start(self) -> None:
+        self._number += 1
+        ours, theirs = pair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [
+                    sys.executable,
+                    "-P",
+                    "-m",
+                    "gpubench.node.launch.server",
+                    str(theirs.fileno()),
+                    str(os.getpid()),
+                ],
+                pass_fds=[theirs.fileno()],
+                env=child_environment(os.environ),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+        self._control = Channel(ours)
+        self._ready = False
+        self._lost = False
+        self._exited: dict[int, tuple[int, int]] = {}
+        self._started: list[int] = []
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def _pump(self, timeout: float) -> None:
+        try:
+            received = self._control.receive(timeout)
+        except OSError as error:
+            if not self._ready:
+                raise UnusableError(f"the fork server died ({self._last_words()}): {error}") from error
+            # It has been killed, and its trials with it: their rows say so, and the next launch starts another.
+            self._lost = True
+            return
+        if received is None:
+            return
+        message = received
+        if "failed" in message:
+            raise UnusableError(f"torch can't be imported: {message['failed']}")
+        if "ready" in message:
+            self._ready = True
+        elif "started" in message:
+            self._started.append(message["started"])
+        elif "exited" in message:
+            self._exited[message["exited"]] = (message["code"], message["status"])
+
+    def _last_words(self) -> str:
+        self._process.kill()
+        _, err = self._process.communicate()
+        lines = err.decode(errors="replace").strip().splitlines() if err else []
+        return lines[-1] if lines else "it said nothing"
+
+    def wait_ready(self, should_stop: Callable[[], bool] = never) -> None:
+        """Waits until torch is imported. Raises UnusableError where it can't be, StoppedError where it was stopped."""
+        deadline = time.monotonic() + START_LIMIT_S
+        while not self._ready:
+            if time.monotonic() > deadline:
+                self._give_up()
+                raise UnusableError(f"importing torch took more than {START_LIMIT_S:g} s")
+            if should_stop():
+                self._give_up()
+                raise StoppedError
+            self._pump(LOOK_S)
+
+    def _give_up(self) -> None:
+        """Kills a server that does not answer, and with it whatever it started; the next launch starts another."""
+        self._process.kill()
+        self._lost = True
+
+    def launch(self, spec: dict[str, Any], should_stop: Callable[[], bool] = never) -> ForkedTrial:
+        """Starts one trial. Its log and scratch folder must exist.
+
+        A server that does not start it within LAUNCH_LIMIT_S is killed. Raises UnusableError where none can start,
+        StoppedError where it was stopped meanwhile.
+        """
+        if not self._lost:
+            self.wait_ready(should_stop)
+            self._pump(0)
+        if self._lost:
+            self.close()
+            self._ends[self._number] = self._process.returncode
+            self._start()
+            self.wait_ready(should_stop)
+        conversation = Conversation(spec, time.monotonic)
+        # A channel for each rank, so that an answer reaches the one that asked.
+        pairs = _pairs(spec["ranks"])
+        try:
+            self._order(spec, [theirs.fileno() for _, theirs in pairs])
+            for _, theirs in pairs:
+                theirs.close()
+            self._await_start(should_stop)
+        except BaseException:
+            for end in itertools.chain.from_iterable(pairs):
+                end.close()
+            raise
+        channels = [Channel(ours) for ours, _ in pairs]
+        return ForkedTrial(
+            self, self._number, self._started.pop(), channels, conversation, Path(spec["scratch"])
+        )
+
+    def _order(self, spec: dict[str, Any], files: Sequence[int]) -> None:
+        """Hands an order over. Raises UnusableError where it is too large; the server hears nothing of it then."""
+        try:
+            self._control.send({"run": spec}, files)
+        except TooLargeError as error:
+            # Names and paths are short: it is the lists of a user's own variant that have no end.
+            raise UnusableError(
+                f"the order to the trial's processes is too large ({error}); "
+                "shorten what its variant lists: fewer transforms, or shorter arguments"
+            ) from None
+        except OSError:
+            self._lost = True  # it died since it was looked at; `_await_start` tells
+
+    def _await_start(self, should_stop: Callable[[], bool]) -> None:
+        """Until the server has started what was ordered. Raises UnusableError, StoppedError."""
+        deadline = time.monotonic() + LAUNCH_LIMIT_S
+        while not self._started:
+            if not self._lost:
+                self._pump(LOOK_S)
+            if self._lost:
+                raise UnusableError(
+                    "the fork server died while it started a trial: does the host have memory left?"
+                )
+            if time.monotonic() > deadline and not self._started:
+                self._give_up()
+                raise UnusableError(
+                    f"the fork server did not start the trial within {LAUNCH_LIMIT_S:g} s, as if it had been "
+                    "stopped by a signal; it was killed, and the next trial gets a new one"
+                )
+            if should_stop():
+                self._give_up()
+                raise StoppedError
+
+    def ending(self, pid: int, number: int) -> tuple[str, int]:
+        """Who ended, `leader` or `server`, and how, once `has_exited`: an exit code, or less than 0 for a signal."""
+        if self.lost(number):
+            return "server", self._ends.get(number, 0) if number != self._number else self._died()
+        code, status = self._exited[pid]
+        return "leader", status if code == os.CLD_EXITED else -status
+
+    def _died(self) -> int:
+        """How the present server ended; 0 where it has not yet."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self._process.wait(TELL_LIMIT_S)
+        return 0
+
+    def has_exited(self, pid: int, number: int) -> bool:
+        """Whether the leader `pid` of server `number` is a zombie by now, or went with that server."""
+        if not self._lost:
+            self._pump(0)
+        return self.lost(number) or pid in self._exited
+
+    def lost(self, number: int) -> bool:
+        """Whether server `number` was killed, by the host when its memory ran out, for example.
+
+        Another may have taken its place since, to launch the next job of a group.
+        """
+        return self._lost or number != self._number
+
+    def await_exit(self, pid: int) -> None:
+        """Waits until the server tells that a killed leader has gone. One that does not is killed itself."""
+        deadline = time.monotonic() + TELL_LIMIT_S
+        while not self.has_exited(pid, self._number):
+            if time.monotonic() > deadline:
+                self._give_up()
+                return
+            self._pump(0.05)
+
+    def reap(self, pid: int, limit: float = 10.0) -> None:
+        """Waits for a killed leader of the present server and lets that one reap it."""
+        deadline = time.monotonic() + limit
+        while not self.has_exited(pid, self._number) and time.monotonic() < deadline:
+            self._pump(0.05)
+        if not self._lost and self._exited.pop(pid, None) is not None:
+            with contextlib.suppress(OSError):  # a server that has just died leaves nothing to reap
+                self._control.send({"reap": pid})
+
+    def close(self) -> None:
+        """Ends the server, and with it whatever it started."""
+        self._control.close()
+        # One that still imports torch has started nothing, and would hear of the end seconds later.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(5 if self._ready else 0)
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        if self._process.stderr:
+            self._process.stderr.close()
+
+
+class ForkedTrial:
+    """A `Running` trial of the fork server."""
+
+    def __init__(
+        self,
+        server: ForkServer,
+        number: int,
+        pid: int,
+        channels: list[Channel],
+        conversation: Conversation,
+        scratch: Path,
+    ) -> None:
+        self.pid = pid
+        self._conversation = conversation
+        self._scratch = scratch
+        self._is_end_told = False
+        self._is_garbled = False
+        self._leader = process(pid)
+        self._server = server
+        self._number = number
+        self._channels = channels
+        self._open = list(channels)
+        self._over = False
+
+    @property
+    def open_files(self) -> Sequence[int]:
+        return [channel.fileno() for channel in self._open]
+
+    def events(self, timeout: float) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        # Asked first: what was said before the end is then read below.
+        over = self.ended
+        if not self._open:
+            time.sleep(min(max(timeout, 0), 0.005))
+        heard = 0
+        while self._open and heard < MOST_EVENTS:
+            readable = _readable(self._open, 0 if found else max(timeout, 0))
+            if not readable:
+                break
+            heard += len(readable)
+            for channel in readable:
+                found += self._heard(channel)
+        if over and not self._is_end_told:
+            self._is_end_told = True
+            who, code = self._server.ending(self.pid, self._number)
+            found.append({"event": f"{who}-exit", "code": code})
+        return found
+
+    def _heard(self, channel: Channel) -> list[dict[str, Any]]:
+        """The event that waits in a channel, if it is one. After the first that is none no more are taken."""
+        rank = self._channels.index(channel)
+        try:
+            data = channel.receive_bytes()
+        except ConnectionError:
+            self._open.remove(channel)  # every process of the trial has closed its end
+            return []
+        if self._is_garbled:
+            return []
+        try:
+            return [self._conversation.take(rank, data)]
+        except UnreadableError as error:
+            self._is_garbled = True
+            return [{"event": "garbled", "rank": rank, "what": str(error)}]
+
+    def _discard(self, timeout: float) -> None:
+        """Reads what waits in the channels, up to `timeout` seconds for the first, and forgets it."""
+        if not self._open:
+            time.sleep(timeout)
+        for channel in _readable(self._open, timeout):
+            try:
+                channel.receive_bytes()
+            except ConnectionError:
+                self._open.remove(channel)
+
+    def reply(self, rank: int, message: dict[str, Any]) -> None:
+        with contextlib.suppress(OSError):  # a rank that died in the meantime needs no answer
+            self._channels[rank].send(message, wait=False)  # nor one that asks and does not listen
+
+    @property
+    def ended(self) -> bool:
+        return self._over or self._server.has_exited(self.pid, self._number)
+
+    def stacks(self) -> list[stacks.Stack]:
+        return stacks.ask(self._scratch, descendants(self._leader))
+
+    def end(self) -> None:
+        if self._over:
+            return
+        self._over = True
+        # The leader reaps what is killed below it and then ends by itself; its unreaped id keeps the group ours.
+        deadline = time.monotonic() + END_LIMIT_S
+        while not self._server.has_exited(self.pid, self._number) and time.monotonic() < deadline:
+            kill(descendants(self._leader))
+            self._discard(0.005)  # so that the leader is not held up by a channel that a rank has filled
+        if not self._server.has_exited(self.pid, self._number) and not descendants(self._leader):
+            # The leader was stopped, or the server does not tell of its end: killing the leader tells which.
+            kill_group(self._leader)
+            self._server.await_exit(self.pid)
+        if self._server.lost(self._number):
+            # The kernel kills whoever lived by the server. Ids may be anybody's by now, so we only wait: the
+            # channels close with the last process that holds them.
+            while self._open and time.monotonic() < deadline:
+                self._discard(0.05)
+        else:
+            strays = descendants(self._leader)
+            kill_group(self._leader)
+            kill(strays)
+            self._server.reap(self.pid)
+        for channel in self._channels:
+            channel.close()
+
+
+def _pairs(count: int) -> list[tuple[socket.socket, socket.socket]]:
+    """So many pairs of ends. Raises UnusableError where the process may not open as many files."""
+    made: list[tuple[socket.socket, socket.socket]] = []
+    try:
+        made.extend(pair() for _ in range(count))
+    except OSError as error:
+        for end in itertools.chain.from_iterable(made):
+            end.close()
+        raise UnusableError(
+            f"no connection to {count} ranks can be opened: {error.strerror} "
+            "(ulimit -n says how many files may be open)"
+        ) from None
+    return made
+
+
+def _readable(channels: Sequence[Channel], timeout: float) -> list[Channel]:
+    """Those of the channels that something can be read from, waiting so many seconds for the first."""
+    by_file = {channel.fileno(): channel for channel in channels}
+    looked = select.poll()  # select() knows no descriptor from 1024 on
+    for file in by_file:
+        looked.register(file, select.POLLIN)
+    return [by_file[file] for file, _ in looked.poll(1e3 * timeout)]

@@ -1,0 +1,146 @@
+"""A trial's leader: a session of its own, the ranks as children, orphans reaped, and a clean end.
+
+It holds no CUDA and does no work, so that a rank that dies in any way is seen and told.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import tempfile
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from gpubench.basics import linux
+from gpubench.node.launch import shared_memory
+from gpubench.node.launch.channel import UNHEARD, Channel
+from gpubench.node.launch.descendants import descendants, kill
+
+leave = os._exit
+"""Bound here, before a user's model is loaded in a rank, which may put another `os._exit` in its place."""
+GRACE_S = 5.0
+"""How long the other ranks get after one has failed, before they are killed."""
+
+
+def main(spec: dict[str, Any], channels: list[Channel], server: int) -> None:
+    """Forks `spec["ranks"]` ranks and waits for them. Never returns: ends by os._exit."""
+    os.setsid()
+    linux.die_with_parent(server)
+    linux.become_subreaper()
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(number, signal.SIG_DFL)
+    redirect(Path(spec["log"]))
+    keep_temporary_files(Path(spec["scratch"]))
+    shared_memory.note_forks(Path(spec["scratch"]))
+    if spec["cpu_ids"]:
+        os.sched_setaffinity(0, spec["cpu_ids"])
+    ranks = {fork_rank(spec, rank, channels): rank for rank in range(spec["ranks"])}
+    code = wait(ranks, channels)
+    clean_up()
+    leave(code)
+
+
+def redirect(log: Path) -> None:
+    """Sends what the trial's processes print to its log, and gives them no input."""
+    out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.dup2(out, 1)
+    os.dup2(out, 2)
+    os.close(out)
+    os.close(null)
+
+
+LONGEST_SOCKET = 107
+"""Characters of a socket's path at most; multiprocessing makes `pymp-xxxxxxxx/listener-xxxxxxxx` in its folder."""
+
+
+def keep_temporary_files(scratch: Path) -> None:
+    """Whatever the trial's processes leave in the folder for temporary files goes with the trial.
+
+    Ranks end without an interpreter's shutdown, so that loaders' sockets would stay there for ever.
+    """
+    if len(str(scratch)) + len("/pymp-12345678/listener-12345678") <= LONGEST_SOCKET:
+        os.environ["TMPDIR"] = str(scratch)
+        tempfile.tempdir = None
+
+
+def fork_rank(spec: dict[str, Any], rank: int, channels: list[Channel]) -> int:
+    """Forks one rank; returns its process id."""
+    parent = os.getpid()
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 70
+    try:
+        linux.die_with_parent(parent)
+        for other in channels[:rank] + channels[rank + 1 :]:
+            other.close()  # nobody but a rank itself can speak for it
+        from gpubench.train import worker
+
+        code = worker.main(spec, rank, channels[rank])
+    except OSError:
+        code = UNHEARD  # all else is reported by worker.main: it could not be
+        traceback.print_exc()
+    except BaseException:  # noqa: BLE001 - whatever it is, this process ends here and says so in the log
+        # worker.main reports its own errors; this is for what breaks around it, and the log is all that is left.
+        traceback.print_exc()
+    finally:
+        # No interpreter shutdown: the result is written, and teardown of CUDA and gloo can hang or abort.
+        leave(code)
+
+
+def wait(ranks: dict[int, int], channels: list[Channel]) -> int:
+    """Waits for all ranks, reaping orphans on the way. Returns 0 when every rank ended well.
+
+    When a rank fails the others get GRACE_S: they may be stuck in a collective that can never end.
+    """
+    left = dict(ranks)
+    failed = killed = False
+    deadline: float | None = None
+    while left:
+        if deadline is None:
+            pid, status = os.waitpid(-1, 0)
+        else:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                if time.monotonic() > deadline:
+                    killed = True
+                    for other in left:
+                        with contextlib.suppress(ProcessLookupError):
+                            os.kill(other, signal.SIGKILL)
+                time.sleep(0.02)
+                continue
+        rank = left.pop(pid, None)
+        if rank is None:
+            continue  # an orphan of a rank: reaped, its CPU time counted to this process
+        code = os.waitstatus_to_exitcode(status)
+        with contextlib.suppress(OSError):
+            channels[rank].send(
+                {"event": "rank-exit", "rank": rank, "code": code, "killed": killed, "at": time.monotonic()}
+            )
+        if code != 0:
+            failed = True
+            deadline = deadline or time.monotonic() + GRACE_S
+    return 1 if failed else 0
+
+
+def clean_up() -> None:
+    """Kills and reaps all that is left below this process: loader workers, daemons of a user's model.
+
+    Orphans are its children by now. Left to process 1 they would stay zombies where that one does not reap, as in many
+    containers.
+    """
+    pause = 0.002
+    while left := descendants(psutil.Process()):
+        kill(left)
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        time.sleep(pause)
+        pause = min(2 * pause, 0.5)  # one that the driver holds may take long, or for ever

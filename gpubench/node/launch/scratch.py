@@ -1,0 +1,59 @@
+"""A trial's temporary files: a private folder that goes with the trial; if this sweep is killed, with the next one.
+
+Whoever uses such a folder holds a lock on a file in it, which the kernel gives free when the process ends in any way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from gpubench.basics.errors import UnusableError
+from gpubench.node.launch import shared_memory
+
+PREFIX = "gpubench-"
+MARK = ".in-use"
+
+
+@contextlib.contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """A new folder that only this user can read, and that is removed at the end with all that is in it.
+
+    Raises UnusableError where none can be made.
+    """
+    folder: Path | None = None
+    try:
+        try:
+            folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+            mark = (folder / MARK).open("w")
+        except OSError as error:
+            raise UnusableError(
+                f"no folder for temporary files can be made: {error.strerror}; free some room there, or set TMPDIR to "
+                "another folder"
+            ) from None
+        with mark:
+            fcntl.flock(mark, fcntl.LOCK_EX)
+            yield folder
+    finally:
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_abandoned() -> None:
+    """Removes what sweeps of this user that were killed have left, and nothing that may be in use."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with contextlib.suppress(
+            OSError
+        ):  # another's, in use, gone meanwhile, or of a version that left no mark
+            if folder.is_symlink() or folder.lstat().st_uid != os.getuid():
+                continue
+            with (folder / MARK).open("r+") as mark:
+                fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                for notes in folder.glob(f"*/{shared_memory.NOTES}"):
+                    shared_memory.clear(notes.parent)
+                shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,1 @@
+"""What watches a trial from outside: NVML and the host's kernel; before it, a look around."""

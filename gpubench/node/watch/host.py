@@ -1,0 +1,260 @@
+"""What the host's kernel counts: CPU time of chosen CPUs and of a process tree, and the tree's memory.
+
+Read straight from /proc: with 64 loader workers every saved open() counts.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpubench.node.watch.missing import Unmeasured
+
+_TICK = os.sysconf("SC_CLK_TCK")
+_KIB_PER_MIB = 1024
+THREADS_EVERY = 5
+"""Walks of a process tree between two that look at every thread."""
+
+
+class HostError(Unmeasured):
+    """A figure that this kernel, container or permission does not give."""
+
+
+# ---------------------------------------------------------------- whole CPUs
+
+
+@dataclass(frozen=True, slots=True)
+class CpuTime:
+    """Seconds since boot, summed over some CPUs."""
+
+    busy: float
+    """User, nice, system and interrupt time: all but idle, waiting for I/O, and stolen."""
+    stolen: float
+    """Time in which the hypervisor ran somebody else. It is no work of this machine and was never this
+    machine's to use: whoever divides by wall time takes it off the denominator."""
+
+
+def cpu_time(cpu_ids: Iterable[int]) -> CpuTime:
+    """CPU time of these CPUs, from /proc/stat. Raises HostError where it is not told."""
+    wanted = {b"cpu%d" % i for i in cpu_ids}
+    busy = stolen = idle = 0
+    for line in _read("/proc/stat").split(b"\n"):
+        if not line.startswith(b"cpu"):
+            break  # the CPUs come first
+        name, *fields = line.split()
+        if name not in wanted:
+            continue
+        wanted.discard(name)
+        # user nice system idle iowait irq softirq steal; guest time is already in user and nice
+        times = [int(f) for f in fields[:8]] + [0] * (8 - len(fields))
+        busy += sum(times[:3]) + times[5] + times[6]
+        idle += times[3] + times[4]
+        stolen += times[7]
+    if wanted:
+        names = ", ".join(sorted(name.decode() for name in wanted))
+        raise HostError(f"/proc/stat has no line for {names}")
+    if not busy and not idle:
+        raise HostError("/proc/stat holds no CPU times here (a sandboxed kernel)")
+    return CpuTime(busy / _TICK, stolen / _TICK)
+
+
+def cgroup_cpu_s(path: str) -> float:
+    """CPU seconds of everything under a cgroup, from its `cpu.stat` (v2) or `cpuacct.usage` (v1).
+
+    Raises HostError where the file can't be read or holds no such figure.
+    """
+    text = _read(path)
+    if not path.endswith("cpu.stat"):
+        return int(text) / 1e9
+    for line in text.splitlines():
+        key, _, value = line.partition(b" ")
+        if key == b"usage_usec":
+            return int(value) / 1e6
+    raise HostError(f"{path} does not count CPU time")
+
+
+# ---------------------------------------------------------------- a process tree
+
+
+@dataclass(frozen=True, slots=True)
+class _Stat:
+    state: bytes
+    ppid: int
+    own: int
+    """Ticks of user and system time of the process, all its threads, those that have ended included."""
+    reaped: int
+    """Those of children that it has waited for, and of theirs."""
+
+
+class Tree:
+    """A process and all below it. The root should be a child subreaper, so that orphans stay below it."""
+
+    def __init__(self, root: int) -> None:
+        self.root = root
+        self._parents: set[int] = set()
+        self._known: list[int] = []
+        self._seen: set[int] = set()
+        self._walks = 0
+        self._forking: dict[int, list[int]] = {}
+        self._last = 0
+        self._lost = 0
+
+    def pids(self) -> list[int]:
+        """Live processes (zombies too), the root first. Raises HostError where the root is gone."""
+        return list(self._walk())
+
+    def known(self) -> list[int]:
+        """The same as `cpu_s` has just found them. A walk costs a millisecond or more. Raises as `pids` does."""
+        return self._known or self.pids()
+
+    def seen(self) -> set[int]:
+        """All that any walk has met, those that have ended included. Reads nothing itself."""
+        return set(self._seen)
+
+    def cpu_s(self) -> float:
+        """User and system CPU seconds of the tree since its start. Never falls; resolution 10 ms a process.
+
+        A process that has ended and been waited for is in its parent's count of reaped children, once. Since
+        /proc can't be read at one instant, a walk during which a parent reaped somebody is repeated. Where a
+        parent ignores its children's end the kernel forgets their time; then the last known total is kept.
+        Raises HostError where the root is gone.
+        """
+        self._known = []
+        for _ in range(3):
+            found = self._walk()
+            settled = all(
+                (again := _stat(pid)) is not None and again.reaped == found[pid].reaped
+                for pid in self._parents & found.keys()
+            )
+            if settled:
+                break
+        self._known = list(found)
+        total = sum(s.own + s.reaped for s in found.values()) + self._lost
+        if settled and total < self._last:
+            self._lost += self._last - total
+        self._last = max(self._last, total)
+        return self._last / _TICK
+
+    def pss_mib(self) -> float:
+        """Proportional resident memory in MiB: a page shared by n processes counts 1/n for each of them.
+
+        Pages shared with processes outside the tree (the server that forked it) count their part alone.
+        Costs up to 20 ms a process: call it while nothing is timed. Raises HostError where the kernel does
+        not tell; resident memory is no substitute, since it counts shared pages once a process.
+        """
+        return sum(_pss_kib(pid) for pid, stat in self._walk().items() if stat.state != b"Z") / _KIB_PER_MIB
+
+    def _walk(self) -> dict[int, _Stat]:
+        if self._walks % THREADS_EVERY == 0:
+            self._forking.clear()
+        self._walks += 1
+        children = self._children if _HAS_CHILDREN_FILES else _children_by_scan()
+        found: dict[int, _Stat] = {}
+        stack = [self.root]
+        while stack:
+            pid = stack.pop()
+            # A parent before its children: whoever is reaped meanwhile can be missed, never counted twice.
+            stat = _stat(pid)
+            if stat is None or stat.state in (b"X", b"x"):
+                continue  # gone, or being reaped: its time is its parent's already
+            found[pid] = stat
+            below = children(pid)
+            if below:
+                self._parents.add(pid)
+                stack += below
+        if not found:
+            raise HostError(f"process {self.root} is gone")
+        self._seen.update(found)
+        return found
+
+    def _children(self, pid: int) -> list[int]:
+        """Children of all its threads, since a child belongs to the thread that forked it.
+
+        A rank has hundreds of threads, and as good as always only its main thread forks: the others are looked at
+        in the first walk that meets the process, and in every few walks after it.
+        """
+        threads = self._forking.get(pid)
+        if threads is not None:
+            return [child for thread in threads for child in _children_of(pid, thread)]
+        try:
+            threads = [int(name) for name in os.listdir(f"/proc/{pid}/task")]  # noqa: PTH208 - ten times as fast
+        except (FileNotFoundError, ProcessLookupError):
+            return []  # ended meanwhile: its children are somebody else's now
+        found = {thread: _children_of(pid, thread) for thread in threads}
+        self._forking[pid] = [thread for thread, below in found.items() if below or thread == pid]
+        return [child for below in found.values() for child in below]
+
+
+def name_of(pid: int) -> str:
+    """The process's short name; `?` where it can't be seen (ended, or another pid namespace)."""
+    try:
+        return _read(f"/proc/{pid}/comm").decode(errors="replace").strip()
+    except HostError:
+        return "?"
+
+
+def _stat(pid: int) -> _Stat | None:
+    text = _glance(f"/proc/{pid}/stat")
+    if not text:
+        return None
+    f = text[text.rindex(b")") + 2 :].split(None, 15)  # the name may hold blanks and brackets
+    return _Stat(f[0], int(f[1]), int(f[11]) + int(f[12]), int(f[13]) + int(f[14]))
+
+
+def _children_of(pid: int, thread: int) -> list[int]:
+    """Children that one thread has forked; none where it has just ended."""
+    return [int(child) for child in _glance(f"/proc/{pid}/task/{thread}/children").split()]
+
+
+def _children_by_scan() -> Callable[[int], list[int]]:
+    """The same for kernels without `children` files: one pass over all processes of the host."""
+    below: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and (stat := _stat(int(entry.name))) is not None:
+            below.setdefault(stat.ppid, []).append(int(entry.name))
+    return lambda pid: below.get(pid, [])
+
+
+def _pss_kib(pid: int) -> int:
+    path = f"/proc/{pid}/smaps_rollup"
+    text = _glance(path)
+    for line in text.splitlines():
+        if line.startswith(b"Pss:"):
+            return int(line.split()[1])
+    if not text and Path(f"/proc/{pid}").exists() and not Path(path).exists():
+        raise HostError("this kernel has no smaps_rollup: proportional memory is not told")
+    return 0  # ended meanwhile, or on its way out: it has no memory map left
+
+
+def _read(path: str) -> bytes:
+    """The whole file. Raises HostError with the system's reason."""
+    try:
+        return _bytes(path)
+    except OSError as error:
+        raise HostError(f"{path}: {error.strerror}") from error
+
+
+def _glance(path: str) -> bytes:
+    """A file of some process; empty where that process, or thread, has just ended. Else like `_read`."""
+    try:
+        return _bytes(path)
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
+    except OSError as error:
+        raise HostError(f"{path}: {error.strerror}") from error
+
+
+def _bytes(path: str) -> bytes:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        parts = []
+        while part := os.read(fd, 1 << 16):  # a short read does not mean the end: /proc gives page by page
+            parts.append(part)
+        return b"".join(parts)
+    finally:
+        os.close(fd)
+
+
+_HAS_CHILDREN_FILES = Path(f"/proc/self/task/{os.getpid()}/children").exists()

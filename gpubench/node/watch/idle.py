@@ -1,0 +1,159 @@
+"""A look at GPUs before anything of ours runs on them: what they draw, how busy they are, who is there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+
+from gpubench.node.watch import host
+from gpubench.node.watch.missing import Unmeasured
+from gpubench.node.watch.nvml import Nvml
+from gpubench.node.watch.nvml_calls import DESKTOP, POWER, PROCESSES, UTILISATION, Call, Listed
+from gpubench.node.watch.pacing import Clock, Schedule
+
+PERIOD_S = 0.1
+LIMIT_S = 4.0
+"""How long a look may go on while power falls. Importing torch takes longer, and goes on meanwhile."""
+FALLING = 0.05
+"""A fall by more than this share within one look is no idle power yet."""
+_REACH_S = 0.2
+"""How far back a first sample may reach, to before the look."""
+_EDGE = 3
+"""Samples that are averaged at either end of a look, to tell whether power falls."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Process:
+    """Somebody's process on a GPU."""
+
+    pid: int
+    name: str
+    """`?` where it can't be seen: it has ended, or lives in another pid namespace."""
+    mib: float | None
+    """GPU memory; None: the driver does not say how much."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Look:
+    """One GPU. None: not told, and `missing` says why, by the field's name."""
+
+    power_w: float | None
+    """Mean of the look's last part, in which power did not fall any more."""
+    util_pct: float | None
+    """Mean share of the time in which a kernel ran."""
+    compute: tuple[Process, ...] | None
+    desktop: tuple[Process, ...] | None
+    readings: tuple[int, int] = (0, 0)
+    """How many `power_w` is the mean of, and how many failed."""
+    missing: Mapping[str, str] = field(default_factory=dict)
+
+
+def look_around(
+    nvml: Nvml,
+    uuids: Sequence[str],
+    seconds: float = 1.0,
+    *,
+    limit_s: float = LIMIT_S,
+    clock: Clock = time.monotonic,
+    wall: Clock = time.time,
+    sleep: Callable[[float], None] = time.sleep,
+) -> dict[str, Look]:
+    """Looks at these GPUs at 10 Hz for `seconds`: uuid -> what was seen.
+
+    Nothing of ours has run on them yet, but a sweep that ended moments ago may have: clocks and power take seconds
+    to come down. So the look goes on while power falls, up to `limit_s`, and the power is the mean over its last
+    `seconds`, unbiased, where a minimum would take noise for idleness. Power that falls to the end is none, with
+    that reason. A driver that holds power on a plateau for longer than a look can't be seen through: the figure
+    is what the GPU drew before the sweep, and at most that much too high.
+    """
+    began, began_wall = clock(), wall()
+    count = max(2, round(seconds / PERIOD_S))
+    watts: dict[str, list[float]] = {uuid: [] for uuid in uuids}
+    polls: dict[str, list[float]] = {uuid: [] for uuid in uuids}
+    missing: dict[str, dict[str, str]] = {uuid: {} for uuid in uuids}
+    failed = dict.fromkeys(uuids, 0)
+    schedule = Schedule({"look": PERIOD_S}, began)
+    while uuids:
+        sleep(max(0.0, schedule.next_deadline - clock()))
+        schedule.due(clock())
+        for uuid in uuids:
+            try:
+                watts[uuid].append(nvml.ask(POWER, uuid))
+            except Unmeasured as reason:
+                missing[uuid]["power_w"] = str(reason)
+                failed[uuid] += 1
+            try:
+                polls[uuid].append(nvml.ask(UTILISATION, uuid).gpu_pct)
+            except Unmeasured as reason:
+                missing[uuid]["util_pct"] = str(reason)
+        spent = clock() - began
+        if spent >= limit_s or (
+            spent >= seconds - PERIOD_S / 2 and not any(_falls(w[-count:]) for w in watts.values())
+        ):
+            break
+    return {
+        uuid: _look(nvml, uuid, watts[uuid][-count:], polls[uuid], began_wall, missing[uuid], failed[uuid])
+        for uuid in uuids
+    }
+
+
+def _falls(watts: Sequence[float]) -> bool:
+    if len(watts) < 2 * _EDGE:
+        return False
+    return fmean(watts[-_EDGE:]) < (1 - FALLING) * fmean(watts[:_EDGE])
+
+
+def _look(
+    nvml: Nvml,
+    uuid: str,
+    watts: Sequence[float],
+    polls: Sequence[float],
+    since: float,
+    missing: dict[str, str],
+    failed: int,
+) -> Look:
+    power = None
+    if watts and _falls(watts):
+        missing["power_w"] = (
+            f"power was still falling, from {watts[0]:.0f} to {watts[-1]:.0f} W within the last second: "
+            "something ran here moments ago"
+        )
+    elif watts and fmean(watts) <= 0:
+        missing["power_w"] = "the driver tells a power of 0 W"
+    elif watts:
+        power = fmean(watts)
+        missing.pop("power_w", None)  # one reading of many failed
+    util = _utilisation(nvml, uuid, polls, since)
+    if util is not None:
+        missing.pop("util_pct", None)
+    return Look(
+        power_w=power,
+        util_pct=util,
+        compute=_processes("compute", nvml, PROCESSES, uuid, missing),
+        desktop=_processes("desktop", nvml, DESKTOP, uuid, missing),
+        readings=(len(watts), failed),
+        missing=missing,
+    )
+
+
+def _utilisation(nvml: Nvml, uuid: str, polls: Sequence[float], since: float) -> float | None:
+    """From the driver's buffer, which misses nothing, where it has samples of the look; else of the polls."""
+    try:
+        samples = nvml.history(uuid, "gpu_util_pct", since + _REACH_S)
+    except Unmeasured:  # the polls stand in for it
+        samples = []
+    # A poll is the driver's own mean of up to a second: the first ones speak of the time before the look.
+    values = [value for _, value in samples] or polls[len(polls) // 2 :]
+    return fmean(values) if values else None
+
+
+def _processes(
+    what: str, nvml: Nvml, call: Call[Listed], uuid: str, missing: dict[str, str]
+) -> tuple[Process, ...] | None:
+    try:
+        return tuple(Process(pid=pid, name=host.name_of(pid), mib=mib) for pid, mib in nvml.ask(call, uuid))
+    except Unmeasured as reason:
+        missing[what] = str(reason)
+        return None

@@ -1,0 +1,252 @@
+"""The one seam to NVIDIA's management library. Everything else in gpubench sees `Nvml` alone.
+
+NVML must not be carried across a fork: open it in the process that watches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeVar
+
+import pynvml
+
+from gpubench.node.watch.missing import Unmeasured
+from gpubench.node.watch.nvml_calls import MIB, POWER, Call
+
+T = TypeVar("T")
+
+History = Literal["gpu_util_pct", "gpu_mem_util_pct", "power_w"]
+"""What the driver keeps a buffer of by itself."""
+
+_HISTORY: dict[str, tuple[int, float]] = {
+    "power_w": (pynvml.NVML_TOTAL_POWER_SAMPLES, 1e-3),
+    "gpu_util_pct": (pynvml.NVML_GPU_UTILIZATION_SAMPLES, 1.0),
+    "gpu_mem_util_pct": (pynvml.NVML_MEMORY_UTILIZATION_SAMPLES, 1.0),
+}
+"""The driver's kind of sample, and its unit in ours."""
+_NEVER = (
+    pynvml.NVML_ERROR_NOT_SUPPORTED, pynvml.NVML_ERROR_INVALID_ARGUMENT, pynvml.NVML_ERROR_FUNCTION_NOT_FOUND,
+    pynvml.NVML_ERROR_NO_PERMISSION, pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH,
+)  # fmt: skip
+"""Answers that will not change: an older driver or product, a container's rights. Others may pass."""
+Kind = Literal["lost", "unclear", "refused"]
+"""What a failed call says of its GPU: that it has fallen off the bus or must be reset, nothing that is of use, or
+that this one answer can't be had."""
+
+_KINDS: dict[int, Kind] = {
+    pynvml.NVML_ERROR_GPU_IS_LOST: "lost",
+    pynvml.NVML_ERROR_RESET_REQUIRED: "lost",
+    pynvml.NVML_ERROR_UNKNOWN: "unclear",
+}
+
+
+class NvmlError(Unmeasured):
+    """An NVML call that gave no figure; its text says which call and why."""
+
+    def __init__(self, text: str, kind: Kind = "refused") -> None:
+        super().__init__(text)
+        self.kind = kind
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Device:
+    """A GPU, or a MIG slice of one, as the driver lists it."""
+
+    index: int
+    """NVML's number, in order of PCI bus ids. A MIG slice has its parent's."""
+    uuid: str
+    name: str
+    memory_mib: int
+    pci_bus_id: str
+    parent: str | None = None
+    """uuid of the GPU that a MIG slice is cut from."""
+
+
+class Nvml(Protocol):
+    """Just what is needed. Each call raises NvmlError with the reason where it has no figure."""
+
+    @property
+    def devices(self) -> Sequence[Device]:
+        """All GPUs in NVML's order, each followed by its MIG slices. Read once, when NVML is opened."""
+
+    @property
+    def driver(self) -> str | None:
+        """Version of the driver; None: no driver."""
+
+    @property
+    def unreadable(self) -> Mapping[int, str]:
+        """NVML index -> why that GPU is left out of `devices` (fallen off the bus, no permission)."""
+
+    @property
+    def power_source(self) -> str:
+        """Which of the driver's readings POWER gives."""
+
+    def ask(self, call: Call[T], uuid: str) -> T:
+        """The answer of one device, now."""
+
+    def history(self, uuid: str, what: History, after_s: float) -> list[tuple[float, float]]:
+        """The driver's own samples after `after_s`: (seconds since 1970, value), oldest first; none: empty.
+
+        Each stands for the time since the one before. Seen on an H200: utilisation every 0.2 s and 14 s deep,
+        2 ms a call; power every 0.02 s and 2.4 s deep, 0.5 ms a call.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class NoNvml:
+    """Stands in where there is no driver: no devices, and every call says why."""
+
+    reason: str
+
+    @property
+    def devices(self) -> Sequence[Device]:
+        return ()
+
+    @property
+    def driver(self) -> str | None:
+        return None
+
+    @property
+    def unreadable(self) -> Mapping[int, str]:
+        return {}
+
+    @property
+    def power_source(self) -> str:
+        return self.reason
+
+    def ask(self, call: Call[T], uuid: str) -> T:  # noqa: ARG002
+        raise NvmlError(self.reason)
+
+    def history(self, uuid: str, what: History, after_s: float) -> list[tuple[float, float]]:  # noqa: ARG002
+        raise NvmlError(self.reason)
+
+
+class PynvmlNvml:
+    """The real library. Build it with `open_nvml`."""
+
+    def __init__(self) -> None:
+        """Raises NvmlError where there is no driver, or it does not answer."""
+        _call("NVML", pynvml.nvmlInit)
+        self._handles: dict[str, Any] = {}
+        self.driver: str | None = _text(_call("driver version", pynvml.nvmlSystemGetDriverVersion))
+        self.unreadable: dict[int, str] = {}
+        """NVML index -> why that GPU is left out (fallen off the bus, no permission)."""
+        self.devices: tuple[Device, ...] = tuple(self._list())
+        self._given_up: set[tuple[str, str, int]] = set()
+        """Call, GPU and number of the way that the driver does not know, and never will."""
+
+    def ask(self, call: Call[T], uuid: str) -> T:
+        handle = self._handle(uuid)
+        *better, last = call.ways
+        for number, way in enumerate(better):
+            if (call.name, uuid, number) in self._given_up:
+                continue
+            try:
+                return way(handle)
+            except pynvml.NVMLError as error:
+                if error.value in _NEVER:
+                    self._given_up.add((call.name, uuid, number))
+                elif not call.stands_in:
+                    raise _failed(call.said, error) from error
+        return _call(call.said, last, handle)
+
+    @property
+    def power_source(self) -> str:
+        is_mean = any(name == POWER.name for name, *_ in self._given_up)
+        kind = "power usage, on Ampere and later a mean of 1 s" if is_mean else "field 186, instant"
+        return f"NVML {kind}"
+
+    def history(self, uuid: str, what: History, after_s: float) -> list[tuple[float, float]]:
+        handle = self._handle(uuid)
+        kind, scale = _HISTORY[what]
+        try:
+            value_type, samples = pynvml.nvmlDeviceGetSamples(handle, kind, int(after_s * 1e6))
+        except pynvml.NVMLError_NotFound:
+            return []  # nothing new; or, where it never has anything, nothing at all
+        except pynvml.NVMLError as error:
+            raise _failed(f"buffer of {what}", error) from error
+        read = _VALUE.get(value_type)
+        if read is None:
+            raise NvmlError(f"buffer of {what}: values of unknown type {value_type}")
+        # A buffer that is not full yet has empty places, with no time on them.
+        found = [(s.timeStamp / 1e6, getattr(s.sampleValue, read) * scale) for s in samples if s.timeStamp]
+        return sorted(found)
+
+    def _handle(self, uuid: str) -> Any:
+        if uuid not in self._handles:
+            self._handles[uuid] = _call(f"GPU {uuid}", pynvml.nvmlDeviceGetHandleByUUID, uuid)
+        return self._handles[uuid]
+
+    def _list(self) -> list[Device]:
+        devices: list[Device] = []
+        for index in range(_call("device count", pynvml.nvmlDeviceGetCount)):
+            try:
+                handle = _call(f"GPU {index}", pynvml.nvmlDeviceGetHandleByIndex, index)
+                whole = self._device(handle, index, parent=None)
+            except NvmlError as error:
+                # A GPU that has fallen off the bus must not take its neighbours with it.
+                self.unreadable[index] = str(error)
+                continue
+            devices += [whole, *self._slices(handle, whole)]
+        return devices
+
+    def _device(self, handle: Any, index: int, parent: Device | None) -> Device:
+        uuid = _text(_call("uuid", pynvml.nvmlDeviceGetUUID, handle))
+        self._handles[uuid] = handle
+        bus = "" if parent else _text(_call("PCI", pynvml.nvmlDeviceGetPciInfo, handle).busId)
+        return Device(
+            index=index,
+            uuid=uuid,
+            name=_text(_call("name", pynvml.nvmlDeviceGetName, handle)),
+            memory_mib=_call("memory", pynvml.nvmlDeviceGetMemoryInfo, handle).total // MIB,
+            pci_bus_id=parent.pci_bus_id if parent else bus,
+            parent=parent.uuid if parent else None,
+        )
+
+    def _slices(self, handle: Any, whole: Device) -> list[Device]:
+        try:
+            most = _call("MIG", pynvml.nvmlDeviceGetMaxMigDeviceCount, handle)
+        except NvmlError:
+            return []  # a GPU that can't be cut
+        slices = []
+        for place in range(most):
+            try:
+                slice_handle = _call("MIG", pynvml.nvmlDeviceGetMigDeviceHandleByIndex, handle, place)
+                slices.append(self._device(slice_handle, whole.index, parent=whole))
+            except NvmlError:  # an empty place: NVML has no other way to say so
+                continue
+        return slices
+
+
+_VALUE = {
+    pynvml.NVML_VALUE_TYPE_DOUBLE: "dVal",
+    pynvml.NVML_VALUE_TYPE_UNSIGNED_INT: "uiVal",
+    pynvml.NVML_VALUE_TYPE_UNSIGNED_LONG: "ulVal",
+    pynvml.NVML_VALUE_TYPE_UNSIGNED_LONG_LONG: "ullVal",
+    pynvml.NVML_VALUE_TYPE_SIGNED_LONG_LONG: "sllVal",
+}
+"""Type of a sample's value -> which part of the union holds it."""
+
+
+def open_nvml() -> Nvml:
+    """The real NVML, or a `NoNvml` that carries the reason where there is no driver or library."""
+    try:
+        return PynvmlNvml()
+    except NvmlError as error:
+        return NoNvml(str(error))
+
+
+def _call(what: str, function: Callable[..., T], *args: Any) -> T:
+    try:
+        return function(*args)
+    except pynvml.NVMLError as error:
+        raise _failed(what, error) from error
+
+
+def _failed(what: str, error: pynvml.NVMLError) -> NvmlError:
+    return NvmlError(f"{what}: {error}", _KINDS.get(error.value, "refused"))
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)

@@ -1,0 +1,313 @@
+"""What the driver is asked of each GPU: a table of calls. A new reading is one entry in CALLS.
+
+The stand-in without a driver, the NVML that several watchers share, the tests' own and the readings of
+`gpubench doctor` follow from it. Units are in the names: `_w` watts, `_j` joules, `_mib` MiB, `_mhz` MHz, `_pct` per
+cent, `_c` °C.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypeVar
+
+import pynvml
+
+from gpubench.node.watch.missing import Unmeasured
+
+MIB = 1 << 20
+
+THROTTLE_REASONS: dict[str, int] = {
+    "power cap": 0x4,
+    "hardware slowdown": 0x8,
+    "sync boost": 0x10,
+    "heat": 0x20,
+    "heat (hardware)": 0x40,
+    "power brake": 0x80,
+}
+"""What lowers a busy GPU's clocks -> its bit in the driver's mask. Idle (0x1), clocks that somebody has set (0x2)
+and the display's (0x100) are settings, not accidents. Source: nvml.h, nvmlClocksEventReason*."""
+
+ComputeMode = Literal["shared", "exclusive", "prohibited"]
+"""Any number of processes, one at a time, none."""
+Listed = list[tuple[int, float | None]]
+"""Processes: pid and MiB. None: the driver does not say how much."""
+
+_COMPUTE_MODES: dict[int, ComputeMode] = {
+    pynvml.NVML_COMPUTEMODE_DEFAULT: "shared",
+    pynvml.NVML_COMPUTEMODE_EXCLUSIVE_THREAD: "exclusive",
+    pynvml.NVML_COMPUTEMODE_PROHIBITED: "prohibited",
+    pynvml.NVML_COMPUTEMODE_EXCLUSIVE_PROCESS: "exclusive",
+}
+_POWER_INSTANT = 186
+"""nvmlFieldValue of a power reading that is no average; the drivers' own number, since 530 or so."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Utilisation:
+    """Per cent of the driver's last sampling period (1/6 s to 1 s, by product)."""
+
+    gpu_pct: float
+    """Time in which at least one kernel ran."""
+    memory_pct: float
+    """Time in which device memory was read or written."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DeviceMemory:
+    """Memory of a device, whoever uses it."""
+
+    used_mib: float
+    """Without the driver's own reserve where the driver tells them apart."""
+    reserved_mib: float | None
+    """What the driver keeps for itself; None: an old driver that counts it as used."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reading(Generic[T]):
+    """How `gpubench doctor` tells of a call, and what hangs on it."""
+
+    name: str
+    shows: Callable[[T], str]
+    """An answer in words. Raises Unmeasured for one that is none."""
+    lost: str
+    """What it costs where nothing stands in for it."""
+    stand_ins: tuple[str, ...] = ()
+    """Names of readings of which any one stands in for it."""
+    instead: str = ""
+    """What it costs where one does."""
+    minor: bool = False
+    """Whether no column rests on it."""
+    counts: bool = False
+    """Whether it is a counter, of which two answers are compared: one that does not count is none."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Call(Generic[T]):
+    """One question about one GPU. Its answer holds for now."""
+
+    name: str
+    said: str
+    """How a message names it."""
+    ways: tuple[Callable[[Any], T], ...]
+    """From pynvml's handle of a GPU, the best first. A way that a driver does not know, and never will, is given up."""
+    idle: T
+    """What a GPU answers on which nothing runs: what tests' own NVML begins with."""
+    stands_in: bool = False
+    """Whether the next way may answer where this one fails only now."""
+    keeps: bool = True
+    """Whether an answer that is a moment old serves several watchers."""
+    reading: Reading[T] | None = None
+    """None: `gpubench doctor` tells it in another way."""
+
+
+# ---------------------------------------------------------------- how pynvml is asked
+
+
+def _utilisation(handle: Any) -> Utilisation:
+    rates = pynvml.nvmlDeviceGetUtilizationRates(handle)
+    return Utilisation(gpu_pct=float(rates.gpu), memory_pct=float(rates.memory))
+
+
+def _memory(handle: Any) -> DeviceMemory:
+    info = pynvml.nvmlDeviceGetMemoryInfo(handle, version=pynvml.nvmlMemory_v2)
+    return DeviceMemory(used_mib=info.used / MIB, reserved_mib=info.reserved / MIB)
+
+
+def _memory_before_510(handle: Any) -> DeviceMemory:
+    return DeviceMemory(used_mib=pynvml.nvmlDeviceGetMemoryInfo(handle).used / MIB, reserved_mib=None)
+
+
+def _listed(processes: Any) -> Listed:
+    return [(p.pid, None if p.usedGpuMemory is None else p.usedGpuMemory / MIB) for p in processes]
+
+
+def _instant_power(handle: Any) -> float:
+    field = pynvml.nvmlDeviceGetFieldValues(handle, [_POWER_INSTANT])[0]
+    if field.nvmlReturn != pynvml.NVML_SUCCESS:
+        raise pynvml.NVMLError(field.nvmlReturn)
+    return float(field.value.uiVal) / 1000
+
+
+def _compute_mode(handle: Any) -> ComputeMode:
+    mode = pynvml.nvmlDeviceGetComputeMode(handle)
+    if mode not in _COMPUTE_MODES:
+        raise Unmeasured(f"compute mode: {mode} is unknown")
+    return _COMPUTE_MODES[mode]
+
+
+# ---------------------------------------------------------------- how answers are shown
+
+
+def _shown_memory(memory: DeviceMemory) -> str:
+    apart = (
+        "the driver's reserve not told apart" if memory.reserved_mib is None else "the driver's reserve apart"
+    )
+    return f"{memory.used_mib:,.0f} MiB in use, {apart}"
+
+
+def _shown_power(watts: float) -> str:
+    if watts <= 0:
+        raise Unmeasured("the driver tells a power of 0 W")
+    return f"{watts:.0f} W"
+
+
+def _shown_throttling(mask: int) -> str:
+    return ", ".join(name for name, bit in THROTTLE_REASONS.items() if mask & bit) or "none now"
+
+
+# ---------------------------------------------------------------- the calls
+
+NO_UTILISATION = "gpu_util_pct, gpu_mem_util_pct and gpu_busy_s_per_epoch stay empty"
+NO_POWER = "power_w and energy_sampled_j stay empty"
+
+UTILISATION: Call[Utilisation] = Call(
+    name="utilisation",
+    said="utilisation",
+    ways=(_utilisation,),
+    idle=Utilisation(gpu_pct=0.0, memory_pct=0.0),
+    reading=Reading(
+        name="utilisation",
+        shows=lambda found: f"{found.gpu_pct:.0f} %, memory {found.memory_pct:.0f} %",
+        lost=NO_UTILISATION,
+        stand_ins=("utilisation buffer",),
+        instead="the driver's buffer stands in, except for windows under 0.5 s",
+    ),
+)
+MEMORY: Call[DeviceMemory] = Call(
+    name="memory",
+    said="memory",
+    ways=(_memory, _memory_before_510),
+    idle=DeviceMemory(used_mib=0.0, reserved_mib=600.0),
+    reading=Reading(
+        name="device memory",
+        shows=_shown_memory,
+        lost="where memory is not told by process either, gpu_mem_mib is what torch's allocator reserved",
+        minor=True,
+    ),
+)
+PROCESSES: Call[Listed] = Call(
+    name="processes",
+    said="compute processes",
+    ways=(lambda handle: _listed(pynvml.nvmlDeviceGetComputeRunningProcesses(handle)),),
+    idle=[],
+    reading=Reading(
+        name="processes",
+        shows=lambda found: f"{len(found)}",
+        lost="gpu_mem_mib is what torch's allocator reserved, and strangers can't be seen",
+        stand_ins=("device memory",),
+        instead="gpu_mem_mib is the growth of device memory, and strangers can't be seen",
+    ),
+)
+"""Pids are those of the driver's pid namespace, which inside a container may not be ours."""
+DESKTOP: Call[Listed] = Call(
+    name="desktop",
+    said="graphics processes",
+    ways=(lambda handle: _listed(pynvml.nvmlDeviceGetGraphicsRunningProcesses(handle)),),
+    idle=[],
+    keeps=False,
+    reading=Reading(
+        name="desktops",
+        shows=lambda found: f"{len(found)}",
+        lost="a desktop on the GPU goes unnoticed",
+        minor=True,
+    ),
+)
+POWER: Call[float] = Call(
+    name="power_w",
+    said="power",
+    ways=(_instant_power, lambda handle: float(pynvml.nvmlDeviceGetPowerUsage(handle)) / 1000),
+    idle=0.0,
+    stands_in=True,
+    reading=Reading(
+        name="power",
+        shows=_shown_power,
+        lost=f"{NO_POWER}, and idle_power_w",
+        stand_ins=("power buffer",),
+        instead="the driver's buffer stands in; idle_power_w stays empty",
+    ),
+)
+"""What is drawn now; by drivers that don't tell, the mean over the last second."""
+ENERGY: Call[float] = Call(
+    name="energy_j",
+    said="energy counter",
+    ways=(lambda handle: float(pynvml.nvmlDeviceGetTotalEnergyConsumption(handle)) / 1000,),
+    idle=0.0,
+    reading=Reading(
+        name="energy counter",
+        shows=lambda joules: f"{joules:.0f} J",
+        counts=True,
+        lost="energy_j stays empty",
+        stand_ins=("power buffer", "power"),
+        instead="energy_j is the integral of sampled power (energy_source says so)",
+    ),
+)
+"""Since the driver was loaded; counts on every 0.1 s. A call costs 4 to 6 ms of CPU time."""
+SM_CLOCK: Call[float] = Call(
+    name="sm_clock_mhz",
+    said="SM clock",
+    ways=(lambda handle: float(pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM)),),
+    idle=1980.0,
+    reading=Reading(
+        name="SM clock",
+        shows=lambda mhz: f"{mhz:.0f} MHz",
+        lost="sm_clock_mhz stays empty, and a slow clock goes unnoticed",
+    ),
+)
+"""Of the multiprocessors."""
+MAX_SM_CLOCK: Call[float] = Call(
+    name="max_sm_clock_mhz",
+    said="highest SM clock",
+    ways=(lambda handle: float(pynvml.nvmlDeviceGetMaxClockInfo(handle, pynvml.NVML_CLOCK_SM)),),
+    idle=1980.0,
+    keeps=False,
+    reading=Reading(
+        name="highest SM clock",
+        shows=lambda mhz: f"{mhz:.0f} MHz",
+        lost="a clock far below it goes unnoticed",
+        minor=True,
+    ),
+)
+"""That this product allows. About 2 ms a call."""
+THROTTLE: Call[int] = Call(
+    name="throttle_mask",
+    said="throttle reasons",
+    ways=(lambda handle: int(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)),),
+    idle=0,
+    reading=Reading(
+        name="throttle reasons",
+        shows=_shown_throttling,
+        lost="throttled_pct and throttle_reasons stay empty",
+    ),
+)
+"""What lowers the clocks now, as bits of THROTTLE_REASONS and others."""
+TEMPERATURE: Call[float] = Call(
+    name="temperature_c",
+    said="temperature",
+    ways=(lambda handle: float(pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU)),),
+    idle=40.0,
+    reading=Reading(
+        name="temperature",
+        shows=lambda celsius: f"{celsius:.0f} °C",
+        lost="temperature_c stays empty",
+    ),
+)
+"""Of the GPU's core."""
+COMPUTE_MODE: Call[ComputeMode] = Call(
+    name="compute_mode",
+    said="compute mode",
+    ways=(_compute_mode,),
+    idle="shared",
+    keeps=False,
+)
+"""Whom a GPU lets in."""
+
+CALLS: Mapping[str, Call[Any]] = {
+    call.name: call
+    for call in (
+        UTILISATION, MEMORY, PROCESSES, DESKTOP, POWER, ENERGY, SM_CLOCK, MAX_SM_CLOCK, THROTTLE, TEMPERATURE,
+        COMPUTE_MODE,
+    )
+}  # fmt: skip

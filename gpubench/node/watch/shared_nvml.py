@@ -1,0 +1,76 @@
+"""One NVML for several watchers of the same GPUs: what one of them was just told will do for the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar, cast
+
+from gpubench.node.watch.nvml import Device, History, Nvml, NvmlError
+from gpubench.node.watch.nvml_calls import Call
+from gpubench.node.watch.pacing import Clock
+
+T = TypeVar("T")
+
+MOMENT_S = 0.05
+"""An answer as young as this serves all that ask, half a period of the fastest: the watchers of jobs that start
+together ask at about the same time. The counter of energy moves every 0.1 s."""
+
+
+class SharedNvml:
+    """Remembers what it was told of a GPU for a moment, and why it was told nothing."""
+
+    def __init__(self, nvml: Nvml, clock: Clock, moment_s: float = MOMENT_S) -> None:
+        """`nvml`: the driver's own; `clock`: the watchers'."""
+        self.own = nvml
+        self._clock = clock
+        self._moment_s = moment_s
+        self._told: dict[tuple[str, str], tuple[float, Any]] = {}
+        """Call and uuid -> when it was asked, and the answer or NvmlError."""
+
+    def ask(self, call: Call[T], uuid: str) -> T:
+        if not call.keeps:
+            return self.own.ask(call, uuid)
+        now = self._clock()
+        told = self._told.get((call.name, uuid))
+        if told is None or now - told[0] >= self._moment_s:
+            told = now, _answer(self.own, call, uuid)
+            self._told[call.name, uuid] = told
+        answer = told[1]
+        if isinstance(answer, NvmlError):
+            # A new one: raised again and again, the same would gather its tracebacks.
+            raise NvmlError(str(answer), answer.kind)
+        # A list that one asker changes is not the next one's.
+        return cast("T", list(answer) if isinstance(answer, list) else answer)
+
+    @property
+    def devices(self) -> Sequence[Device]:
+        return self.own.devices
+
+    @property
+    def driver(self) -> str | None:
+        return self.own.driver
+
+    @property
+    def unreadable(self) -> Mapping[int, str]:
+        return self.own.unreadable
+
+    @property
+    def power_source(self) -> str:
+        return self.own.power_source
+
+    def history(self, uuid: str, what: History, after_s: float) -> list[tuple[float, float]]:
+        # Each watcher wants what came since its own last time. All three buffers together cost it less than a
+        # thousandth of a core's time: not worth remembering.
+        return self.own.history(uuid, what, after_s)
+
+
+def _answer(nvml: Nvml, call: Call[T], uuid: str) -> T | NvmlError:
+    try:
+        return nvml.ask(call, uuid)
+    except NvmlError as reason:
+        return reason
+
+
+def afresh(nvml: Nvml) -> Nvml:
+    """The driver's own NVML, for what must not be a moment old."""
+    return nvml.own if isinstance(nvml, SharedNvml) else nvml

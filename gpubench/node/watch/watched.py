@@ -1,0 +1,155 @@
+"""What columns are made of, and what a column's maker returns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from gpubench.node.watch import metrics
+from gpubench.node.watch.missing import Unmeasured
+from gpubench.node.watch.samples import Samples
+
+AT_ONCE_S = 0.1
+"""A pause between two epochs that no reading resolves."""
+
+
+STEADY_S = 0.5
+"""Of less than this neither the driver's samples nor its counter can be told from those of the fill before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """An epoch, or the steps measured instead of one, which are its beginning."""
+
+    t0: float
+    """Seconds on the host's monotonic clock, as the child read it."""
+    t1: float
+    epoch: int
+    measured: bool
+    """False: warm-up, left out of statistics."""
+    images: float = 1.0
+    """Of the epoch's, which part it has."""
+    steady: tuple[float, float] = (0.0, 0.0)
+    """When its steps came evenly."""
+    lacks_s: float = 0.0
+    """How much longer the epoch would be, all of it as these steps were."""
+
+    @property
+    def seconds(self) -> float:
+        return self.t1 - self.t0
+
+    @property
+    def epoch_s(self) -> float:
+        """Seconds of the epoch that it is or stands for."""
+        return self.seconds + self.lacks_s
+
+    def of_epoch(self, total: Callable[[Window], float]) -> float:
+        """What an epoch has of something that `total` tells of a window: its own, and what it lacks at the rate of the
+        steady steps, so that the fill is in it once. Raises Unmeasured where these are too short.
+        """
+        own = total(self)
+        if not self.lacks_s:
+            return own
+        even = Window(*self.steady, self.epoch, self.measured)
+        if even.seconds < STEADY_S:
+            raise Unmeasured(
+                f"{max(0.0, even.seconds):.2f} s of steady steps are too short to tell the rest of an epoch by"
+            )
+        return own + self.lacks_s / even.seconds * total(even)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Watched:
+    """All that figures are made of."""
+
+    samples: Samples
+    windows: Sequence[Window]
+    gpus: Sequence[str]
+    """The trial's GPUs, as the samples name them."""
+    baseline_mib: Mapping[str, float]
+    """Device memory in use before the trial."""
+    cpus: float
+    """CPUs' worth of time that the trial may use."""
+    cpu_metric: str = metrics.CPU_BUSY
+    """The samples that tell all work within that time."""
+    cpu_source: str = "/proc/stat over the trial's CPUs"
+    spare_cpus: float = 0.0
+    """CPUs that the trial may run on beyond that number: where it is positive, the trial has none in particular."""
+    power_source: str = "NVML power"
+    skipped: Mapping[float, Sequence[float]] = field(default_factory=dict)
+    """Period -> times of the slots that the watcher came too late for."""
+    trained_until: float = math.inf
+    """When training had ended, on the monotonic clock; what came after it was evaluation."""
+    passed_mib: Mapping[str, float] = field(default_factory=dict)
+    """By how much torch's allocator had held more, at its peak, than when training ended: the driver's polls may
+    have missed that peak."""
+    shared: Collection[str] = ()
+    """Those of its GPUs that other jobs used meanwhile: what the driver tells of a whole GPU is not the trial's."""
+    uuids: Mapping[str, str] = field(default_factory=dict)
+    """GPU, as the samples name it -> its UUID; one that is not told is named as there."""
+    strangers: Sequence[str] = ()
+    """Processes of others on the trial's GPUs, one sentence each."""
+    desktops: Sequence[str] = ()
+    """Graphics processes on them, likewise."""
+    max_sm_clock_mhz: float | None = None
+    """The highest that the trial's GPUs allow; None: not told."""
+
+    @property
+    def measured(self) -> list[Window]:
+        """The windows that count. Raises Unmeasured where there are none."""
+        windows = [window for window in self.windows if window.measured]
+        if not windows:
+            raise Unmeasured("the trial ended before a measured window had")
+        return windows
+
+    @property
+    def spans(self) -> list[Window]:
+        """Measured windows that follow each other at once, as one. Raises Unmeasured where there are none."""
+        merged: list[Window] = []
+        for window in sorted(self.measured, key=lambda w: w.t0):
+            if merged and window.t0 - merged[-1].t1 <= AT_ONCE_S:
+                merged[-1] = replace(merged[-1], t1=window.t1)
+            else:
+                merged.append(window)
+        return merged
+
+    @property
+    def measured_s(self) -> float:
+        """Seconds of the windows that count. Raises Unmeasured where there are none."""
+        return sum(window.seconds for window in self.measured)
+
+    @property
+    def epochs_s(self) -> float:
+        """Seconds of the epochs that they are or stand for. Raises Unmeasured where there are none."""
+        return sum(window.epoch_s for window in self.measured)
+
+    def by_uuid(self, by_gpu: Mapping[str, float]) -> dict[str, float]:
+        """The same figures with the GPUs' UUIDs for the samples' names."""
+        return {self.uuids.get(gpu, gpu): by_gpu[gpu] for gpu in self.gpus if gpu in by_gpu}
+
+    def missed(self, period_s: float | None) -> int:
+        """Slots inside the measured windows that the watcher came too late for."""
+        late = self.skipped.get(period_s, ()) if period_s else ()
+        return sum(window.t0 <= t <= window.t1 for t in late for window in self.windows if window.measured)
+
+    @property
+    def some_gpus(self) -> Sequence[str]:
+        """The trial's GPUs. Raises Unmeasured where it uses none."""
+        if not self.gpus:
+            raise Unmeasured("the trial uses no GPU")
+        return self.gpus
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One column's value and where it comes from."""
+
+    value: float | str
+    source: str
+    period_s: float | None
+    """None: read at certain moments."""
+    samples: int
+    gaps: int = 0
+    by_gpu: Mapping[str, float] = field(default_factory=dict)
+    """What it is the sum of, where it is one."""

@@ -1,0 +1,376 @@
+"""Watches one trial from outside. Single-threaded: the runner's event loop calls it when something is due.
+
+Of jobs side by side each has a watcher of its own; one loop calls them all.
+
+watcher = Watcher(nvml, machine, gpu_uuids, cpu_ids)
+watcher.before()                    # nothing of the trial runs yet
+watcher.start(leader_pid)
+while ...:                          # sleep until watcher.next_deadline() at the latest
+    watcher.tick()
+    watcher.edge(first=True)        # as soon as the child tells of a window's edge
+watcher.settle()                    # the child holds still
+watcher.after()                     # the child has ended
+watcher.watched(windows)            # of which record/figures.py makes columns
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ParamSpec, Protocol
+
+from gpubench.node.watch import host, metrics
+from gpubench.node.watch.buffers import DriverBuffers
+from gpubench.node.watch.missing import Unmeasured
+from gpubench.node.watch.neighbours import Neighbours
+from gpubench.node.watch.nvml import NoNvml, Nvml
+from gpubench.node.watch.nvml_calls import ENERGY, MAX_SM_CLOCK, MEMORY, PROCESSES
+from gpubench.node.watch.pacing import Clock, Schedule, Sparing
+from gpubench.node.watch.samples import HOST, SAMPLE_HEADER, Samples
+from gpubench.node.watch.shared_nvml import afresh
+from gpubench.node.watch.watched import Watched, Window
+
+__all__ = ["SAMPLE_HEADER", "Live", "Watcher"]
+
+P = ParamSpec("P")
+
+_NOT_OURS = "none of the trial's processes is among those that the driver lists (a pid namespace of its own?)"
+_NOT_TOLD = "the driver does not tell the memory of a process"
+
+
+class NumberedGpu(Protocol):
+    """A GPU and its number; `environment.Gpu` is one."""
+
+    @property
+    def index(self) -> int: ...
+    @property
+    def uuid(self) -> str: ...
+
+
+class Limits(Protocol):
+    """What is asked of the machine here; `environment.Machine` is one."""
+
+    @property
+    def gpus(self) -> Sequence[NumberedGpu]: ...
+    @property
+    def cpu_count(self) -> int: ...
+    @property
+    def cpu_quota(self) -> float | None: ...
+    @property
+    def cpu_usage_file(self) -> str | None: ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Live:
+    """The latest readings, for the live view. None: not known."""
+
+    gpu_mem_mib: float | None
+    """Of the trial on its fullest GPU; where the driver does not tell, the growth of device memory, unless other jobs
+    share it."""
+    gpu_util_pct: float | None
+    """Mean over the trial's GPUs."""
+    cpu_util_pct: float | None
+
+
+def nobody() -> Collection[int]:
+    """The friends of a trial that runs alone."""
+    return ()
+
+
+class Watcher:
+    """Samples of one trial. Nothing here raises for a figure that can't be had: it becomes a gap."""
+
+    def __init__(
+        self,
+        nvml: Nvml | None,
+        machine: Limits,
+        gpu_uuids: Sequence[str],
+        cpu_ids: Sequence[int],
+        clock: Clock = time.monotonic,
+        wall: Clock = time.time,
+        *,
+        friends: Callable[[], Collection[int]] = nobody,
+        shared_gpus: Collection[str] = (),
+    ) -> None:
+        """`gpu_uuids`: the trial's GPUs, none for a CPU trial; `cpu_ids`: the CPUs that it may run on.
+
+        `wall`: seconds since 1970, by which the driver dates its own samples. `friends`: the process ids of the jobs
+        beside it, as their watchers' `pids` tell them now; `shared_gpus`: those of its GPUs that they use too.
+        """
+        self._nvml: Nvml = nvml or NoNvml("NVML was not opened")
+        self._friends = friends
+        numbers = {gpu.uuid: str(gpu.index) for gpu in machine.gpus}
+        self._gpus = {uuid: numbers.get(uuid, uuid[:12]) for uuid in gpu_uuids}
+        self._shared = tuple(gpu for uuid, gpu in self._gpus.items() if uuid in shared_gpus)
+        self._cpu_ids = tuple(cpu_ids)
+        self._bound = len(self._cpu_ids) <= machine.cpu_count
+        self._cpus = len(self._cpu_ids) if self._bound else float(machine.cpu_quota or machine.cpu_count)
+        self._usage_file = machine.cpu_usage_file
+        self._clock = clock
+        self._samples = Samples()
+        self._buffers = DriverBuffers(self._nvml, self._gpus, self._samples, clock, wall)
+        self._neighbours = Neighbours(self._gpus)
+        self._tree: host.Tree | None = None
+        self._schedule: Schedule | None = None
+        self._baseline_mib: dict[str, float] = {}
+        self._trained_until = math.inf
+        self._sparing_totals = Sparing(metrics.EDGES_SHARE, metrics.EDGES_SAVED_S, metrics.TOTALS_FRESH_S)
+        self._sparing_energy = Sparing(metrics.EDGES_SHARE, metrics.EDGES_SAVED_S, metrics.ENERGY_FRESH_S)
+
+    # ------------------------------------------------------------ what the runner calls
+
+    def before(self) -> None:
+        """Device memory and processes before the trial starts: what is not the trial's."""
+        for uuid, gpu in self._gpus.items():
+            try:
+                self._baseline_mib[gpu] = self._nvml.ask(MEMORY, uuid).used_mib
+            except Unmeasured as reason:
+                self._samples.gap(metrics.DEVICE_MEMORY.name, str(reason), gpu)
+            try:
+                self._neighbours.before(uuid, self._nvml.ask(PROCESSES, uuid))
+            except Unmeasured as reason:
+                self._samples.gap(metrics.PROCESS_MEMORY, str(reason), gpu)
+            self._neighbours.draws(self._nvml, uuid)
+
+    def start(self, root_pid: int) -> None:
+        """Begins to watch the trial whose leader is `root_pid`, and takes the first samples."""
+        self._tree = host.Tree(root_pid)
+        periods = {"rates": metrics.RATES_S, "totals": metrics.TOTALS_S}
+        if self._gpus:
+            periods |= {"energy": metrics.ENERGY_S} | {b.name: b.period_s for b in metrics.BUFFERS}
+        self._schedule = Schedule(periods, self._clock())
+        self.tick()
+
+    def next_deadline(self) -> float:
+        """When `tick` has something to do next, on the clock given; infinity before `start`."""
+        return self._schedule.next_deadline if self._schedule else math.inf
+
+    def tick(self) -> None:
+        """Takes the samples that are due, if any."""
+        if self._schedule is None:
+            return
+        due = self._schedule.due(self._clock())
+        if "rates" in due:
+            self._rates()
+        if "totals" in due:
+            self._totals()
+            self._each_gpu(metrics.TOTALS)
+            self._process_memory(self._nvml)
+        for buffer in metrics.BUFFERS:
+            if buffer.name in due:
+                self._buffers.fetch(buffer)
+        now = self._clock()
+        if self._sparing_totals.owed(now):
+            self._totals()
+        if "energy" in due or self._sparing_energy.owed(now):
+            self._energy()
+
+    def edge(self, *, first: bool = False) -> None:
+        """Reads the counters now, at the edge of a window, out of turn. `first`: the first measured window begins."""
+        now = self._clock()
+        if self._sparing_totals.ask(now) or first:
+            self._totals()
+        if self._sparing_energy.ask(now) or first:
+            self._energy()
+
+    def settle(self) -> None:
+        """Reads memory once, after the measured window, while the child's processes hold still.
+
+        The host's part costs up to 20 ms a process. torch's allocator gives nothing back by itself, so the
+        GPU's part is the peak so far.
+        """
+        self._totals()
+        self._energy()
+        exact = afresh(self._nvml)
+        self._process_memory(exact)
+        for uuid, gpu in self._gpus.items():
+            self._read(metrics.DEVICE_MEMORY.name, gpu, metrics.DEVICE_MEMORY.read, exact, uuid)
+        self._trained_until = self._clock()
+        self.after()  # the teardown may last longer than a buffer is deep
+        self._read(metrics.TREE_MEMORY, HOST, self._tree_memory)
+
+    def after(self) -> None:
+        """Fetches what the driver has sampled since the last time: its last samples come late."""
+        for buffer in metrics.BUFFERS:
+            self._buffers.fetch(buffer)
+
+    def process_gpu_mib(self) -> dict[str, float] | None:
+        """The driver's figure for the trial's processes now: uuid -> MiB. None: it does not tell."""
+        # A rank that asks has just allocated: what another job's watcher was told a moment ago won't do.
+        return self._of_processes(afresh(self._nvml))
+
+    def pids(self) -> set[int]:
+        """The trial's processes as its CPU readings found them, those that have ended included. Reads nothing."""
+        return self._tree.seen() if self._tree else set()
+
+    def cpu_s(self, t0: float, t1: float) -> float | None:
+        """CPU seconds of the trial's process tree between two times on the clock given; None: not covered."""
+        try:
+            return self._samples.between(metrics.CPU_TREE, t0, t1, metrics.TOTALS_GAP_S)
+        except Unmeasured:  # whoever asks has a figure of his own, which says why it is missing
+            return None
+
+    def now(self) -> Live:
+        """The latest readings. Reads nothing itself."""
+        return Live(
+            gpu_mem_mib=self._fullest_now(),
+            gpu_util_pct=_mean(self._latest("gpu_util_pct")),
+            cpu_util_pct=self._cpu_now(),
+        )
+
+    def watched(self, windows: Sequence[Window], passed_mib: Mapping[str, float] | None = None) -> Watched:
+        """All that was seen of the trial, with the windows that its columns are cut to.
+
+        `passed_mib`: GPU uuid -> by how much torch's allocator had held more at its peak than at the end.
+        """
+        # Those, too, that the driver listed before their own watcher met them.
+        self._neighbours.know(self._friends())
+        skipped = self._schedule.skipped if self._schedule else {}
+        return Watched(
+            samples=self._samples,
+            windows=windows,
+            gpus=tuple(self._gpus.values()),
+            uuids={gpu: uuid for uuid, gpu in self._gpus.items()},
+            baseline_mib=self._baseline_mib,
+            cpus=self._cpus,
+            cpu_metric=metrics.CPU_BUSY if self._bound or self._usage_file else metrics.CPU_TREE,
+            cpu_source=self._cpu_source(),
+            spare_cpus=len(self._cpu_ids) - self._cpus,
+            trained_until=self._trained_until,
+            power_source=self._nvml.power_source,
+            passed_mib={self._gpus[uuid]: mib for uuid, mib in (passed_mib or {}).items()},
+            shared=self._shared,
+            skipped={metrics.RATES_S: skipped.get("rates", ()), metrics.TOTALS_S: skipped.get("totals", ())},
+            strangers=self._neighbours.strangers,
+            desktops=self._neighbours.desktops,
+            max_sm_clock_mhz=self._max_clock(),
+        )
+
+    def samples(self, launched: float) -> list[tuple[float, str, str, float]]:
+        """Everything that was read, as tidy rows under SAMPLE_HEADER. `launched`: the span's, on the clock given."""
+        return self._samples.rows(launched)
+
+    # ------------------------------------------------------------ readings
+
+    def _read(
+        self, metric: str, device: str, read: Callable[P, float], *args: P.args, **kw: P.kwargs
+    ) -> None:
+        t = self._clock()
+        try:
+            self._samples.add(t, metric, read(*args, **kw), device)
+        except Unmeasured as reason:
+            self._samples.gap(metric, str(reason), device)
+
+    def _rates(self) -> None:
+        self._each_gpu(metrics.RATES)
+
+    def _each_gpu(self, wanted: Sequence[metrics.GpuMetric]) -> None:
+        for uuid, gpu in self._gpus.items():
+            for metric in wanted:
+                self._read(metric.name, gpu, metric.read, self._nvml, uuid)
+
+    def _energy(self) -> None:
+        began = self._clock()
+        for uuid, gpu in self._gpus.items():
+            self._read(metrics.ENERGY, gpu, self._nvml.ask, ENERGY, uuid)
+        self._sparing_energy.done(began, self._clock())
+
+    def _cpu_source(self) -> str:
+        if self._bound:
+            return "/proc/stat over the trial's CPUs"
+        if self._usage_file is not None:
+            return "the cgroup's CPU time"
+        # A batch system may grant a number of CPUs and bind to none: nobody else's work is then "on them".
+        return f"the trial's processes alone: {self._cpus:g} of {len(self._cpu_ids)} CPUs, none in particular"
+
+    def _max_clock(self) -> float | None:
+        try:
+            return min((self._nvml.ask(MAX_SM_CLOCK, uuid) for uuid in self._gpus), default=None)
+        except Unmeasured:  # it serves a doubt alone
+            return None
+
+    def _totals(self) -> None:
+        t = self._clock()
+        try:
+            whole = host.cpu_time(self._cpu_ids)
+            self._samples.add(t, metrics.CPU_BUSY if self._bound else metrics.CPU_HOST, whole.busy)
+            if self._bound:
+                self._samples.add(t, metrics.CPU_STOLEN, whole.stolen)
+        except Unmeasured as reason:
+            self._samples.gap(metrics.CPU_BUSY if self._bound else metrics.CPU_HOST, str(reason))
+        if not self._bound and self._usage_file is not None:
+            self._read(metrics.CPU_BUSY, HOST, host.cgroup_cpu_s, self._usage_file)
+        self._read(metrics.CPU_TREE, HOST, self._tree_cpu_s)
+        self._sparing_totals.done(t, self._clock())
+
+    def _process_memory(self, nvml: Nvml) -> None:
+        t = self._clock()
+        for uuid, mib in (self._of_processes(nvml, known=True) or {}).items() if self._gpus else ():
+            self._samples.add(t, metrics.PROCESS_MEMORY, mib, self._gpus[uuid])
+
+    def _of_processes(self, nvml: Nvml, *, known: bool = False) -> dict[str, float] | None:
+        """uuid -> MiB. `known`: the trial's processes are those that the last reading of their CPU time found."""
+        try:
+            # Before the driver is asked: who comes between the two has no memory yet.
+            tree = self._living()
+            pids = set(tree.known() if known else tree.pids())
+            listed = {uuid: nvml.ask(PROCESSES, uuid) for uuid in self._gpus}
+        except Unmeasured as reason:
+            self._no_process_memory(str(reason), self._samples.gap)
+            return None
+        self._neighbours.meanwhile(listed, pids | set(self._friends()))
+        mine = {uuid: [mib for pid, mib in found if pid in pids] for uuid, found in listed.items()}
+        if not any(mine.values()):
+            self._no_process_memory(_NOT_OURS, self._samples.note)
+            return None
+        if any(None in amounts for amounts in mine.values()):
+            self._no_process_memory(_NOT_TOLD, self._samples.gap)
+            return None
+        return {uuid: sum(mib for mib in amounts if mib is not None) for uuid, amounts in mine.items()}
+
+    def _no_process_memory(self, reason: str, note: Callable[[str, str, str], None]) -> None:
+        for gpu in self._gpus.values():
+            note(metrics.PROCESS_MEMORY, reason, gpu)
+
+    def _tree_cpu_s(self) -> float:
+        return self._living().cpu_s()
+
+    def _tree_memory(self) -> float:
+        return self._living().pss_mib()
+
+    def _living(self) -> host.Tree:
+        if self._tree is None:
+            raise Unmeasured("watching has not started")
+        return self._tree
+
+    # ------------------------------------------------------------ the live view
+
+    def _latest(self, metric: str) -> list[float]:
+        series = [self._samples.series(metric, gpu) for gpu in self._gpus.values()]
+        return [one.values[-1] for one in series if one.values]
+
+    def _fullest_now(self) -> float | None:
+        if own := self._latest(metrics.PROCESS_MEMORY):
+            return max(own)
+        if self._shared:
+            return None  # what grew may be another job's
+        used = {
+            gpu: self._samples.series(metrics.DEVICE_MEMORY.name, gpu).values for gpu in self._baseline_mib
+        }
+        return max((u[-1] - self._baseline_mib[gpu] for gpu, u in used.items() if u), default=None)
+
+    def _cpu_now(self) -> float | None:
+        known = self._bound or self._usage_file
+        busy = self._samples.series(metrics.CPU_BUSY if known else metrics.CPU_TREE)
+        # Back to a sample at least half a period old: an edge's may have come just now.
+        for t, value in zip(reversed(busy.times), reversed(busy.values), strict=True):
+            if (wall := busy.times[-1] - t) >= metrics.TOTALS_S / 2:
+                return min(100 * (busy.values[-1] - value) / (wall * self._cpus), 100.0)
+        return None
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    found = list(values)
+    return sum(found) / len(found) if found else None

@@ -1,0 +1,241 @@
+"""Combinations that make no sense, each with its reason. A new rule is a function in RULES."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from gpubench.schema import catalog
+from gpubench.schema.trial import Trial
+
+
+class ImageFacts(Protocol):
+    """What a plan needs to know of the images."""
+
+    @property
+    def fingerprint(self) -> str: ...
+    @property
+    def train_images(self) -> int: ...
+    @property
+    def val_images(self) -> int: ...
+    @property
+    def num_classes(self) -> int: ...
+    @property
+    def size(self) -> int | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Combination:
+    """A trial and what its sense depends on."""
+
+    trial: Trial
+    variant: catalog.Variant
+    device: str
+    """cuda or cpu, resolved."""
+    facts: ImageFacts
+    together: int = 1
+    """Jobs that run at the same time, this one among them."""
+
+
+def _devices(case: Combination) -> str | None:
+    t = case.trial
+    if case.device == "cpu":
+        if t.gpus:
+            count = t.ranks or t.gpus
+            return (
+                f"a CPU trial uses no GPUs: for {count} process{'es' if count > 1 else ''} give ranks = {count} "
+                f"(--ranks {count}) in place of {'gpu_ids (--gpu-ids)' if t.gpu_ids else 'gpus (--gpus)'}"
+            )
+        return None
+    if t.ranks is not None:
+        return (
+            f"ranks counts the processes of a CPU trial: give gpus = {t.ranks} (--gpus {t.ranks}) in its place, "
+            "or device = cpu (--device cpu)"
+        )
+    if t.gpus == 0:
+        return "a GPU trial needs at least one GPU"
+    if t.gpu_ids is not None and (len(set(t.gpu_ids)) != len(t.gpu_ids) or len(t.gpu_ids) != t.gpus):
+        return f"gpu_ids {'+'.join(map(str, t.gpu_ids))} do not name {t.gpus} different GPUs"
+    return None
+
+
+def _strategy(case: Combination) -> str | None:
+    t = case.trial
+    known = catalog.STRATEGIES[t.strategy]
+    if known.needs_gpu and case.device == "cpu":
+        return f"strategy {t.strategy} needs GPUs"
+    unit = "process" if case.device == "cpu" else "GPU"
+    if t.devices < known.min_devices:
+        return f"strategy {t.strategy} needs at least {known.min_devices} {unit}s"
+    if known.max_devices is not None and t.devices > known.max_devices:
+        return f"strategy {t.strategy} uses one {unit}, not {t.devices}"
+    if known.process_per_device and t.devices > catalog.MOST_RANKS:
+        return f"a trial has {catalog.MOST_RANKS} processes at most, not {t.devices}"
+    if t.execution not in known.executions:
+        return f"execution {t.execution} does not work with strategy {t.strategy}"
+    return None
+
+
+def _batch(case: Combination) -> str | None:
+    t = case.trial
+    share = t.devices * t.accumulate
+    if t.batch_size % share:
+        parts = f"{t.devices} devices × {t.accumulate} micro-batches"
+        return f"a batch of {t.batch_size} can't be shared equally: {parts} take a multiple of {share}"
+    images = t.train_images or case.facts.train_images
+    if images > case.facts.train_images > 0 and case.variant.files != "none":
+        return f"the data have only {case.facts.train_images:,} training images"
+    if images and t.batch_size > images:
+        return f"a batch of {t.batch_size:,} is larger than the epoch of {images:,} image{'s' if images > 1 else ''}"
+    return None
+
+
+def _variant(case: Combination) -> str | None:
+    needs = case.variant.needs_gpu and case.device == "cpu"
+    return f"variant {case.trial.variant} needs a GPU" if needs else None
+
+
+def _precision(case: Combination) -> str | None:
+    t = case.trial
+    if case.device == "cpu" and t.precision in ("tf32", "fp16"):
+        return f"precision {t.precision} needs a GPU"
+    return None
+
+
+def _execution(case: Combination) -> str | None:
+    t = case.trial
+    if t.execution != "graph":
+        return None
+    if case.device == "cpu":
+        return "execution graph needs a GPU"
+    if not catalog.OPTIMIZERS[t.optimizer].capturable:
+        return f"a step of {t.optimizer} can't be captured into a CUDA graph"
+    return None
+
+
+def _model(case: Combination) -> str | None:
+    t = case.trial
+    if t.width != 1.0 and t.model not in catalog.WIDTH_MODELS and not catalog.is_user_model(t.model):
+        return f"{t.model} has no width to set"
+    return None
+
+
+def _cap(case: Combination) -> str | None:
+    t = case.trial
+    if t.gpu_mem_cap_mib is not None and case.device == "cpu":
+        return "a GPU memory cap needs a GPU"
+    return None
+
+
+def _loaders(case: Combination) -> str | None:
+    t = case.trial
+    ranks = t.devices if catalog.STRATEGIES[t.strategy].process_per_device else 1
+    if t.workers and t.workers % ranks:
+        return (
+            f"{t.workers} worker{'s' if t.workers > 1 else ''} can't be shared equally by {ranks} processes: "
+            f"take a multiple of {ranks}"
+        )
+    return None
+
+
+def _epochs(case: Combination) -> str | None:
+    t = case.trial
+    if t.steps is None and t.warmup_epochs >= t.epochs:
+        one = t.warmup_epochs == t.epochs == 1
+        warm = "the only epoch warms up" if one else f"{t.warmup_epochs} of {t.epochs} epochs warm up"
+        return (
+            f"{warm}, which leaves none to measure: write --epochs {t.warmup_epochs + 1} or more, or --set "
+            f"warmup_epochs={t.epochs - 1} (in a file the same fields under [run])"
+        )
+    return None
+
+
+def _target(case: Combination) -> str | None:
+    t = case.trial
+    if t.until_top1 is None:
+        return None
+    if t.steps is not None:
+        return "until_top1 (--until-top1) trains whole epochs, not steps (--steps): leave one of them out"
+    if case.variant.files == "none":
+        return f"until_top1 (--until-top1) needs a validation split, and variant {t.variant} reads no images"
+    if not case.facts.val_images:
+        return "until_top1 (--until-top1) needs a validation split, and the data have none"
+    return None
+
+
+def _breakdown(case: Combination) -> str | None:
+    if case.trial.breakdown and case.trial.execution == "graph":
+        return "a CUDA graph is one launch: breakdown finds no parts in it"
+    return None
+
+
+def _alone(case: Combination) -> str | None:
+    if case.together == 1 and case.trial.cpu_sharing != "shared":
+        return (
+            f"CPUs are {case.trial.cpu_sharing} only among jobs that run together: leave cpu_sharing (--cpu-sharing) "
+            "out, or give copies (--copies) or jobs (--job)"
+        )
+    return None
+
+
+def _together(case: Combination) -> str | None:
+    if case.together == 1:
+        return None
+    if case.trial.until_top1 is not None:
+        return "jobs that run together leave top-1 to the trial alone; use until_top1 (--until-top1) without them"
+    if case.trial.breakdown:
+        return "the parts of steps are timed alone; leave breakdown out where jobs run together"
+    return None
+
+
+RULES: tuple[Callable[[Combination], str | None], ...] = (
+    _devices,
+    _variant,
+    _strategy,
+    _batch,
+    _precision,
+    _execution,
+    _model,
+    _cap,
+    _loaders,
+    _epochs,
+    _target,
+    _breakdown,
+    _alone,
+    _together,
+)
+
+
+def why_senseless(
+    t: Trial, variant: catalog.Variant, device: str, facts: ImageFacts, *, together: int = 1
+) -> str | None:
+    """Why this trial can't be run anywhere of its kind; None where it can. `device`: cuda or cpu, resolved.
+
+    `together`: jobs that run at the same time, this one among them.
+    """
+    case = Combination(t, variant, device, facts, together)
+    for rule in RULES:
+        reason = rule(case)
+        if reason:
+            return reason
+    return None
+
+
+def why_not_together(trials: list[Trial]) -> str | None:
+    """Why these jobs can't run side by side; None where they can."""
+    if len({t.cpu_sharing for t in trials}) > 1:
+        return "jobs that run together have their CPUs all shared or all pinned"
+    if len({t.steps is None for t in trials}) > 1:
+        return "jobs that run together measure all steps or all epochs"
+    for place, t in enumerate(trials):
+        if t.gpu_mem_cap_mib is not None and any(
+            _gpus(t) & _gpus(o) for o in trials[:place] + trials[place + 1 :]
+        ):
+            return "a GPU memory cap holds for each job by itself; leave it out where jobs share a GPU"
+    return None
+
+
+def _gpus(t: Trial) -> set[int]:
+    """The GPUs of a trial by number; those of a trial that names none are the first."""
+    return set(t.gpu_ids) if t.gpu_ids is not None else set(range(t.gpus or 1))

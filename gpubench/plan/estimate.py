@@ -1,0 +1,124 @@
+"""How long trials should take: from results where there are any, else a rough guess, and it says which. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+from gpubench.plan.resolve import Resolved
+from gpubench.schema.trial import Trial
+
+START_S = {"cuda": 6.0, "cpu": 2.0}
+"""Process, context, first step, evaluation: seen on an H200 host and on two CPU cores."""
+LOADER_IMAGES_PER_CPU_S = 400.0
+"""Decoding and cropping full-size JPEGs on one core."""
+GPU_IMAGES_PER_S = 1500.0
+CPU_IMAGES_PER_CPU_S = 12.0
+"""A small network at 224×224 on one core; other sizes by their pixels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Seconds a trial should take."""
+
+    seconds: float
+    known: bool
+    """From results of the same model in this folder; otherwise a guess."""
+
+
+def estimates(trials: Sequence[tuple[Trial, Resolved]], rows: Sequence[Mapping[str, Any]]) -> list[Estimate]:
+    """The time of each trial: start-up, then images over a rate. `rows`: those of trials.csv that are ok."""
+    known = _Rates(rows)
+    return [_estimate(t, resolved, known) for t, resolved in trials]
+
+
+def estimate(t: Trial, resolved: Resolved, rows: Sequence[Mapping[str, Any]]) -> Estimate:
+    """The time of one trial. For many, `estimates` looks through the rows once."""
+    return _estimate(t, resolved, _Rates(rows))
+
+
+def _estimate(t: Trial, resolved: Resolved, known: _Rates) -> Estimate:
+    per_epoch = resolved.train_images // t.batch_size * t.batch_size
+    images = (
+        t.batch_size * (t.steps + max(10, resolved.workers * t.prefetch)) if t.steps else per_epoch * t.epochs
+    )
+    rate = known.nearest(t)
+    if rate is not None:
+        return Estimate(START_S[resolved.device] + images / rate, True)
+    cpus = max(1, resolved.cpus)
+    if resolved.device == "cpu":
+        compute = CPU_IMAGES_PER_CPU_S * cpus * (224 / resolved.input_size) ** 2
+    else:
+        compute = GPU_IMAGES_PER_S * max(1, len(resolved.gpu_ids))
+    loading = LOADER_IMAGES_PER_CPU_S * cpus if resolved.workers else float("inf")
+    return Estimate(START_S[resolved.device] + images / min(compute, loading), False)
+
+
+_KIND = ("variant", "strategy", "precision", "execution")
+
+
+class _Rates:
+    """Images a second of what was measured, by kind of trial and by batch size within each kind."""
+
+    def __init__(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        self._models: dict[str, dict[tuple[Any, ...], dict[int, float]]] = {}
+        for row in rows:
+            if row.get("images_per_s"):
+                kind = (row.get("input_size"), row.get("gpus"), *(row.get(name) for name in _KIND))
+                batches = self._models.setdefault(row["model"], {}).setdefault(kind, {})
+                batches[row["batch_size"]] = row["images_per_s"]
+
+    def nearest(self, t: Trial) -> float | None:
+        """The rate of the same model in the row that is most like this trial; None where there is none."""
+        wanted = [getattr(t, name) for name in _KIND]
+        found: list[tuple[float, float]] = []
+        for (size, gpus, *kind), batches in self._models.get(t.model, {}).items():
+            if t.input_size not in (None, size):
+                continue
+            unlike = sum(have != want for have, want in zip(kind, wanted, strict=True))
+            batch = (
+                t.batch_size if t.batch_size in batches else min(batches, key=lambda b: abs(b - t.batch_size))
+            )
+            far = 10.0 * unlike + 5.0 * (t.gpus not in (None, 0, gpus)) + abs(batch / t.batch_size - 1)
+            found.append((far, batches[batch]))
+        return min(found)[1] if found else None
+
+
+class Forecast:
+    """How long the units of a sweep should still take: estimated once, then at the pace of those that have run."""
+
+    def __init__(self, seconds: Sequence[float]) -> None:
+        """`seconds`: what each unit of the plan should take, in its order; 0 for one that is not to run."""
+        self._seconds = list(seconds)
+        self._after = [*accumulate(reversed(self._seconds), initial=0.0)][-2::-1]
+        self._ran_s = 0.0
+        self._foreseen_s = 0.0
+
+    def took(self, place: int, seconds: float) -> None:
+        """Notes how long the unit at this place (from 0) really took."""
+        if self._seconds[place]:
+            self._ran_s += seconds
+            self._foreseen_s += self._seconds[place]
+
+    @property
+    def _pace(self) -> float:
+        return self._ran_s / self._foreseen_s if self._foreseen_s else 1.0
+
+    def of(self, place: int) -> float:
+        """Seconds that the unit at this place should take in all."""
+        return self._pace * self._seconds[place]
+
+    def after(self, place: int) -> float:
+        """Seconds that the units after this place should take."""
+        return self._pace * self._after[place]
+
+
+def words(seconds: float) -> str:
+    """`40 s`, `3 min`, `2.5 h`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"

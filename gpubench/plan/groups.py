@@ -1,0 +1,189 @@
+"""Jobs that run side by side: what is asked for, and the jobs that it comes to for each combination of the axes."""
+
+from __future__ import annotations
+
+import itertools
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gpubench.basics.errors import UsageError
+from gpubench.basics.quoted import shown
+from gpubench.plan.values import RIVALS
+
+MOST_JOBS = 64
+"""More at once is a slip of the pen."""
+UNCHANGED = "base"
+"""Stands in names for a job that gives no field of its own."""
+
+BARE = ("model", "variant", "batch_size")
+"""Fields that need no `field=` in a job's name: everybody knows them by their values."""
+
+_CONTROL = frozenset({"Cc", "Zl", "Zp"})  # Unicode's classes of control codes and line ends
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Group:
+    """Jobs that run together, or by twos."""
+
+    name: str = ""
+    """May be empty: then it is named by its jobs."""
+    jobs: tuple[Mapping[str, Any], ...]
+    """Of each job the trial fields of its own: values. The experiment's fields stand for all others."""
+    pairs: bool = False
+    """Not all at once, but every two of them, on one GPU."""
+
+    @property
+    def size(self) -> int:
+        """Jobs of all its sets, copies counted once."""
+        jobs = len(self.jobs)
+        return jobs * (jobs - 1) if self.pairs else jobs
+
+    @property
+    def title(self) -> str:
+        """What it is called where it stands for all of its jobs."""
+        return self.name or _names(self.jobs)
+
+
+def sets_of_jobs(fields: Mapping[str, Any], group: Group | None) -> list[tuple[str, list[dict[str, Any]]]]:
+    """What runs together for one combination of the axes: names, and the fields of each job.
+
+    `group` None: the combination itself, as many times as its `copies` say. A job that runs alone has no name.
+    Raises UsageError for too many jobs, and for pairs that can't be on one GPU.
+    """
+    if group is None:
+        jobs = _copied([fields])
+        return [(f"{len(jobs)} copies" if len(jobs) > 1 else "", jobs)]
+    jobs = [_over(fields, own) for own in group.jobs]
+    if group.pairs:
+        _check_one_gpu(group, jobs)
+        return _pairs(group, jobs)
+    jobs = _copied(jobs)
+    return [(group.title if len(jobs) > 1 else "", jobs)]
+
+
+def job_name(place: int, count: int) -> str:
+    """`1 of 3` for the first (`place` 0) of three. With a stroke between, a spreadsheet would make a date of it."""
+    return f"{place + 1} of {count}"
+
+
+def check_group(group: Group, *, called: str, axes: Iterable[str], most_copies: int) -> None:
+    """Raises UsageError for what is wrong with a group whatever the values of the axes.
+
+    `called`: how its user knows it. `axes`: fields on axes. `most_copies`: of the experiment's own `copies`.
+    """
+    if not is_one_line(group.name):
+        raise UsageError(f"{called}: a name is one line of plain text")
+    if group.pairs and (most_copies > 1 or any("copies" in job for job in group.jobs)):
+        raise UsageError(
+            f"{called}: a pair is of two jobs, without copies; to pair a job with itself, give it twice"
+        )
+    if group.pairs and len(group.jobs) < 2:
+        raise UsageError(f"{called}: pairs need two jobs or more, not {len(group.jobs)}")
+    if sum(copies_of(job) or most_copies for job in group.jobs) < 2:
+        number = "one job" if group.jobs else "no job"
+        raise UsageError(
+            f"{called}: {number} runs beside none; give two or more, or copies of one (copies = 2, --copies 2)"
+        )
+    for field in axes:
+        settled = settled_by(group, field)
+        if settled:
+            raise UsageError(f"the axis {field} has no effect: every job of {called} gives {settled}")
+
+
+def check_titles(groups: Sequence[Group]) -> None:
+    """Raises UsageError for two groups of one name."""
+    seen: set[str] = set()
+    for group in groups:
+        if group.title in seen:
+            raise UsageError(f"two groups are named {shown(group.title)}; give each a name of its own")
+        seen.add(group.title)
+
+
+def settled_by(group: Group, field: str) -> str | None:
+    """Which fields settle `field` in every job, in words (`it` for itself); None where a job leaves it open."""
+    settled: list[str] = []
+    for job in group.jobs:
+        own = next((name for name in (field, *RIVALS.get(field, ())) if name in job), None)
+        if own is None:
+            return None
+        settled.append("it" if own == field else own)
+    return " or ".join(dict.fromkeys(settled)) or None
+
+
+def copies_of(fields: Mapping[str, Any]) -> int | None:
+    """How many equal jobs these fields ask for; None where they leave it open, or say what a trial won't take."""
+    copies = fields.get("copies")
+    return copies if isinstance(copies, int) and not isinstance(copies, bool) and copies > 0 else None
+
+
+def is_one_line(text: str) -> bool:
+    """Whether text has neither line ends nor control codes."""
+    return not any(unicodedata.category(sign) in _CONTROL for sign in text)
+
+
+def label(job: Mapping[str, Any]) -> str:
+    """A job by its own fields, in one line: `resnet34 16`, `32@0+1`, `64 workers=4`."""
+    words = [_said(job[name]) for name in BARE if name in job]
+    words += [f"{name}={_said(v)}" for name, v in job.items() if name not in (*BARE, "gpu_ids")]
+    text = " ".join(words) or UNCHANGED
+    if "gpu_ids" in job:
+        text += "@" + _said(job["gpu_ids"])
+    return "".join(sign if is_one_line(sign) else " " for sign in text)
+
+
+def _names(jobs: Iterable[Mapping[str, Any]]) -> str:
+    return " & ".join(label(job) for job in jobs)
+
+
+def _said(value: Any) -> str:
+    """A value as one would type it: 0+1, true, auto."""
+    if value is None:
+        return "auto"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)):
+        return "+".join(_said(v) for v in value)
+    return str(value)
+
+
+def _over(fields: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """A job's own fields over those of the experiment, in place of their rivals too."""
+    beaten = {rival for name in own for rival in RIVALS.get(name, ())}
+    return {name: value for name, value in fields.items() if name not in beaten} | dict(own)
+
+
+def _copied(jobs: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Each job as many times as its `copies` say. They keep that field, so that their rows tell it."""
+    counts = [(job, copies_of(job) or 1) for job in jobs]
+    together = sum(count for _, count in counts)
+    if together > MOST_JOBS:
+        raise UsageError(f"{together:,} jobs at once are too many; {MOST_JOBS} is the most")
+    return [dict(job) for job, count in counts for _ in range(count)]
+
+
+def _pairs(group: Group, jobs: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
+    """Every two of the jobs, once: of equal jobs one pair is enough."""
+    before = f"{group.name}: " if group.name else ""
+    keys = [frozenset(own.items()) for own in group.jobs]
+    found: dict[frozenset[frozenset[tuple[str, Any]]], tuple[str, list[dict[str, Any]]]] = {}
+    for one, other in itertools.combinations(range(len(jobs)), 2):
+        name = before + _names([group.jobs[one], group.jobs[other]])
+        found.setdefault(frozenset({keys[one], keys[other]}), (name, [dict(jobs[one]), dict(jobs[other])]))
+    return list(found.values())
+
+
+def _check_one_gpu(group: Group, jobs: Sequence[Mapping[str, Any]]) -> None:
+    """Raises UsageError where pairs would not be on one GPU."""
+    used: dict[int, None] = {}
+    for own, job in zip(group.jobs, jobs, strict=True):
+        ids, gpus = job.get("gpu_ids"), job.get("gpus")
+        count = len(ids) if isinstance(ids, tuple) else gpus if isinstance(gpus, int) else 1
+        if count > 1:
+            raise UsageError(f"pairs share one GPU; job {shown(label(own))} has {count}")
+        if count and job.get("device") != "cpu":
+            used[ids[0] if isinstance(ids, tuple) and ids else 0] = None  # without ids: the first GPU
+    if len(used) > 1:
+        named = " and ".join(str(number) for number in used)
+        raise UsageError(f"pairs share one GPU; these jobs are on GPUs {named}, so name one for all")

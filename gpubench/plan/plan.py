@@ -1,0 +1,326 @@
+"""An experiment -> the list of its units, with ids. What makes no sense is dropped and counted, with the reason."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import hashlib
+import itertools
+import math
+import random
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from pydantic import ValidationError
+
+from gpubench.basics.errors import UsageError, unknown
+from gpubench.basics.quoted import shown
+from gpubench.plan import values
+from gpubench.plan.checks import ImageFacts, why_not_together, why_senseless
+from gpubench.plan.experiment import Experiment
+from gpubench.plan.groups import job_name, sets_of_jobs
+from gpubench.plan.shares import alone, device_of, shares_of
+from gpubench.schema import catalog, trial
+from gpubench.schema.trial import Trial
+from gpubench.schema.validation import complaint
+
+EXCLUDED = "excluded"
+MOST_COMBINATIONS = 100_000
+"""More is a slip of the pen, or a stored plan that was damaged: to go through them would take hours."""
+_DEFAULT_VARIANT: str = Trial.model_fields["variant"].default
+
+
+class Sources(Protocol):
+    """What lies outside a plan but belongs to its trials' identity."""
+
+    def data(self, name: str) -> ImageFacts: ...
+
+    def model(self, name: str) -> str:
+        """Hash of a user's model file; empty for models by name."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Membership:
+    """Where a job stands among those that run together."""
+
+    group: str
+    """The group's name."""
+    group_id: str
+    number: int
+    """From 0."""
+    size: int
+    """Jobs of the group."""
+    solo: Job
+    """The same trial alone, with the workers and CPUs that it gets in the group."""
+
+    @property
+    def name(self) -> str:
+        """`1 of 3`."""
+        return job_name(self.number, self.size)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Job:
+    """A trial as planned: alone, or as one of several that run together."""
+
+    trial: Trial
+    trial_id: str
+    config_id: str
+    variant: catalog.Variant
+    place: Membership | None = None
+    """None: it runs alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What is run, stored and sharded as one: a trial, or a whole group."""
+
+    jobs: tuple[Job, ...]
+    baseline: bool = field(default=False, compare=False)
+    """Whether nobody asked for this trial: it is here for groups to be compared with."""
+
+    @property
+    def unit_id(self) -> str:
+        first = self.jobs[0]
+        return first.place.group_id if first.place else first.trial_id
+
+    @property
+    def group(self) -> str:
+        """The group's name; empty for a trial alone."""
+        first = self.jobs[0]
+        return first.place.group if first.place else ""
+
+    @property
+    def is_group(self) -> bool:
+        return self.jobs[0].place is not None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """The trials and groups of an experiment on one kind of device."""
+
+    experiment: Experiment
+    device: str
+    """What `device = auto` means here: cuda or cpu."""
+    units: tuple[Unit, ...]
+    """Each group after the trials that its jobs are compared with."""
+    dropped: Counter[str] = field(default_factory=Counter)
+    """Reason -> how many combinations it dropped."""
+
+    @property
+    def jobs(self) -> list[Job]:
+        """Every trial of every unit."""
+        return [job for unit in self.units for job in unit.jobs]
+
+
+def check_names(experiment: Experiment) -> None:
+    """Raises UsageError for a model, variant, strategy or optimizer that is not known."""
+    for name, value in _given(experiment):
+        if name == "model":
+            catalog.check_model(value)
+        elif name == "variant" and value not in experiment.variants:
+            if "/" in str(value) or Path(str(value)).exists():
+                raise UsageError(
+                    f"unknown variant {shown(value)}: it looks like a folder; did you mean --data {value}?"
+                )
+            raise unknown("variant", str(value), experiment.variants)
+        elif name == "strategy" and value not in catalog.STRATEGIES:
+            raise unknown("strategy", str(value), catalog.STRATEGIES)
+        elif name == "optimizer" and value not in catalog.OPTIMIZERS:
+            raise unknown("optimizer", str(value), catalog.OPTIMIZERS)
+
+
+def _given(experiment: Experiment) -> Iterator[tuple[str, Any]]:
+    yield from experiment.fixed.items()
+    for axis in experiment.axes:
+        for step in axis.values:
+            yield from zip(axis.fields, step, strict=True)
+    for exclude in experiment.excludes:
+        yield from exclude.items()
+    for group in experiment.groups:
+        for job in group.jobs:
+            yield from job.items()
+
+
+def expand(
+    experiment: Experiment, *, device: str, sources: Sources, order: str = "given", cpus: int = 1
+) -> Plan:
+    """All units of `experiment`, in the order given (the last axis varies fastest) or shuffled by the seed.
+
+    `cpus`: how many may be used; what a job of a group gets of them is what its trial alone gets, too.
+    Raises UsageError for an invalid value, for too many combinations, and where none makes sense.
+    """
+    check_names(experiment)
+    _check_size(experiment)
+    dropped: Counter[str] = Counter()
+    units: list[Unit] = []
+    seen: set[str] = set()
+    maker = _Maker(experiment, device, sources, cpus)
+    with _collector_paused():
+        for fields in _combinations(experiment):
+            for group in experiment.groups or (None,):
+                for name, members in sets_of_jobs(fields, group):
+                    unit, reason = maker.unit(name, members)
+                    if reason:
+                        dropped[reason] += 1
+                    elif unit is not None and unit.unit_id not in seen:
+                        seen.add(unit.unit_id)
+                        units.append(unit)
+    if not units:
+        ((reason, _),) = dropped.most_common(1)
+        raise UsageError(f"no trial is left: {reason}")
+    if order == "random":
+        random.Random(units[0].jobs[0].trial.seed).shuffle(units)
+    return Plan(experiment=experiment, device=device, units=tuple(_with_solos(units)), dropped=dropped)
+
+
+def _check_size(experiment: Experiment) -> None:
+    """Raises UsageError for more than anybody could run; what is left is expanded within seconds."""
+    combinations = experiment.repeats * math.prod(len(axis.values) for axis in experiment.axes)
+    jobs = combinations * max(experiment.most_copies, sum(group.size for group in experiment.groups))
+    for count, things in ((combinations, "combinations of values"), (jobs, "jobs in groups")):
+        if count > MOST_COMBINATIONS:
+            many = f"{count:,}" if count < 10**15 else "more than 10^15"
+            raise UsageError(f"{many} {things} are too many; {MOST_COMBINATIONS:,} is the most")
+
+
+def _with_solos(units: Sequence[Unit]) -> Iterator[Unit]:
+    """Each group after the trials alone that its jobs are compared with, each unit once."""
+    told: set[str] = set()
+    asked = {unit.unit_id for unit in units}
+    for unit in units:
+        solos = [
+            Unit((job.place.solo,), baseline=job.place.solo.trial_id not in asked)
+            for job in unit.jobs
+            if job.place
+        ]
+        for one in (*solos, unit):
+            if one.unit_id not in told:
+                told.add(one.unit_id)
+                yield one
+
+
+@contextlib.contextmanager
+def _collector_paused() -> Iterator[None]:
+    """A plan holds no cycles, but Python would look for some among all its trials, again and again."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _combinations(experiment: Experiment) -> Iterator[dict[str, Any]]:
+    axes = [[dict(zip(axis.fields, step, strict=True)) for step in axis.values] for axis in experiment.axes]
+    for repeat in range(experiment.repeats):
+        for steps in itertools.product(*axes):
+            fields = dict(experiment.fixed)
+            for step in steps:
+                fields.update(step)
+            if repeat:
+                fields["repeat"] = repeat
+            yield fields
+
+
+class _Identity:
+    """Ids, with what many trials share hashed once."""
+
+    def __init__(self, experiment: Experiment, sources: Sources) -> None:
+        self._variants = experiment.variants
+        self._sources = sources
+        self._definitions: dict[str, dict[str, Any]] = {}
+
+    def ids(self, t: Trial, facts: ImageFacts) -> tuple[str, str]:
+        definition = self._definitions.get(t.variant)
+        if definition is None:
+            definition = self._definitions[t.variant] = self._variants[t.variant].definition()
+        fingerprint = facts.fingerprint
+        if definition["files"] == "none":
+            # No image is read, but what the trial leaves open is still taken from the data.
+            fingerprint = f"none, {facts.train_images} images, {facts.num_classes} classes, size {facts.size}"
+        config = trial.config_id(t, definition, fingerprint, self._sources.model(t.model))
+        return config, trial.trial_id(config, t.seed, t.repeat)
+
+
+class _Maker:
+    """Makes units of fields, for one experiment on one machine."""
+
+    def __init__(self, experiment: Experiment, device: str, sources: Sources, cpus: int) -> None:
+        self._experiment = experiment
+        self._device = device
+        self._sources = sources
+        self._cpus = cpus
+        self._identity = _Identity(experiment, sources)
+
+    def unit(self, name: str, members: Sequence[dict[str, Any]]) -> tuple[Unit | None, str | None]:
+        """The unit of these jobs (one: a trial alone), or why it is dropped."""
+        jobs: list[Job] = []
+        for fields in members:
+            job, reason = self._job(fields, together=len(members))
+            if job is None:
+                return None, reason
+            jobs.append(job)
+        if len(jobs) == 1:
+            return Unit((jobs[0],)), None
+        if why := why_not_together([job.trial for job in jobs]):
+            return None, why
+        return self._group(name, jobs), None
+
+    def _job(self, fields: dict[str, Any], *, together: int) -> tuple[Job | None, str | None]:
+        per_gpu = fields.pop(values.BATCH_PER_GPU, None)
+        variant = self._experiment.variants[fields.get("variant", _DEFAULT_VARIANT)]
+        if variant.data is not None:
+            fields["data"] = variant.data
+        if per_gpu is not None:
+            ids = fields.get("gpu_ids")
+            fields["batch_size"] = per_gpu * (
+                len(ids) if ids else fields.get("gpus") or fields.get("ranks") or 1
+            )
+        try:
+            t = trial.make(fields)
+        except ValidationError as error:
+            raise UsageError(complaint(error.errors()[0], Trial, typed=self._experiment.typed)) from None
+        if any(_matches(t, per_gpu, exclude) for exclude in self._experiment.excludes):
+            return None, EXCLUDED
+        facts = self._sources.data(t.data)
+        reason = why_senseless(t, variant, device_of(t, self._device), facts, together=together)
+        if reason:
+            return None, reason
+        return self._made(t, variant), None
+
+    def _made(self, t: Trial, variant: catalog.Variant) -> Job:
+        config, tid = self._identity.ids(t, self._sources.data(t.data))
+        return Job(trial=t, trial_id=tid, config_id=config, variant=variant)
+
+    def _group(self, name: str, jobs: Sequence[Job]) -> Unit:
+        config, group_id = trial.group_ids(
+            [(job.config_id, job.trial.seed, job.trial.repeat) for job in jobs]
+        )
+        shares = shares_of(jobs, self._cpus, self._device)
+        placed = []
+        for number, (job, share) in enumerate(zip(jobs, shares, strict=True)):
+            solo = self._made(alone(job, share, self._cpus, self._device), job.variant)
+            own_config, own_id = trial.job_ids(config, group_id, number)
+            place = Membership(group=name, group_id=group_id, number=number, size=len(jobs), solo=solo)
+            placed.append(replace(job, trial_id=own_id, config_id=own_config, place=place))
+        return Unit(tuple(placed))
+
+
+def _matches(t: Trial, per_gpu: int | None, exclude: Mapping[str, Any]) -> bool:
+    """Whether the trial has all these values, given or by default."""
+    return all(
+        (per_gpu if name == values.BATCH_PER_GPU else getattr(t, name)) == value
+        for name, value in exclude.items()
+    )
+
+
+def plan_id(units: Sequence[Unit]) -> str:
+    """Eight hex digits that name a plan by its trials."""
+    ids = "".join(job.trial_id for unit in units for job in unit.jobs)
+    return hashlib.sha256(ids.encode()).hexdigest()[:8]

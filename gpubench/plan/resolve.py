@@ -1,0 +1,198 @@
+"""What a trial left to the machine, worked out; and the order that is sent to its processes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gpubench.datasets.facts import DataFacts
+from gpubench.node.environment import Machine
+from gpubench.plan.gpu_ids import gpu_ids
+from gpubench.plan.plan import Job, Unit
+from gpubench.plan.shares import Share, device_of, processes, shares_of
+
+DEFAULT_SIZE = 224
+CHANNELS = 3
+"""Of the images that a network sees: grey ones are made RGB."""
+MIN_WARMUP_STEPS = 10
+MAX_GPU_THREADS = 4
+"""Threads of a GPU rank's own process: it only launches kernels; its loaders are processes of their own."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Resolved:
+    """A trial's fields as this machine fills them."""
+
+    device: str
+    gpu_ids: tuple[int, ...]
+    gpu_uuids: tuple[str, ...]
+    processes: int
+    """Ranks of the trial."""
+    cpu_ids: tuple[int, ...]
+    cpus: int
+    """CPUs' worth of time: fewer than `cpu_ids` under a quota."""
+    workers: int
+    input_size: int
+    num_classes: int
+    train_images: int
+
+    def columns(self) -> dict[str, Any]:
+        """The same as columns of trials.csv."""
+        return {
+            "device": self.device,
+            "gpus": len(self.gpu_ids),
+            "gpu_ids": list(self.gpu_ids) if self.gpu_ids else None,
+            "ranks": self.processes if self.device == "cpu" else None,
+            "cpus": self.cpus,
+            "workers": self.workers,
+            "input_size": self.input_size,
+            "num_classes": self.num_classes,
+            "train_images": self.train_images,
+        }
+
+
+def resolve(job: Job, machine: Machine, facts: DataFacts, default_device: str) -> Resolved:
+    """Fills what a trial left open, alone, from the machine and the images."""
+    (resolved,) = resolve_unit(Unit((job,)), machine, lambda _: facts, default_device)
+    return resolved
+
+
+def resolve_unit(
+    unit: Unit,
+    machine: Machine,
+    facts: Callable[[Job], DataFacts],
+    default_device: str,
+    lost: Collection[int] = (),
+) -> list[Resolved]:
+    """The same for each job of a unit; jobs of a group share the machine's CPUs.
+
+    `lost`: GPUs of the machine that can't be used any more. They are among a job's only where the unit can't run.
+    """
+    shares = shares_of(unit.jobs, machine.cpu_count, default_device)
+    gpus = gpu_ids([job.trial for job in unit.jobs], machine.gpus, lost)
+    return [
+        _resolved(job, share, own, machine, facts(job), default_device)
+        for job, share, own in zip(unit.jobs, shares, gpus, strict=True)
+    ]
+
+
+def _resolved(
+    job: Job,
+    share: Share,
+    on_cuda: tuple[int, ...],
+    machine: Machine,
+    facts: DataFacts,
+    default_device: str,
+) -> Resolved:
+    t = job.trial
+    device = device_of(t, default_device)
+    own_gpus = on_cuda if device == "cuda" else ()
+    cpu_ids = machine.cpu_ids
+    if share.first is not None:
+        cpu_ids = machine.cpu_ids[share.first : share.first + share.cpus]
+    return Resolved(
+        device=device,
+        gpu_ids=own_gpus,
+        gpu_uuids=tuple(machine.gpus[i].uuid for i in own_gpus),
+        processes=processes(t),
+        cpu_ids=cpu_ids,
+        cpus=min(len(cpu_ids), machine.cpu_count),
+        workers=share.workers,
+        input_size=t.input_size or facts.size or DEFAULT_SIZE,
+        num_classes=t.num_classes or facts.num_classes,
+        train_images=t.train_images or facts.train_images,
+    )
+
+
+def warmup_steps(job: Job, resolved: Resolved) -> int:
+    """Unmeasured steps before `steps` measured ones: at least as many as the loaders hold ready.
+
+    So every worker has read something before, as it has after an epoch of warm-up.
+    """
+    if job.trial.warmup_epochs == 0:
+        return 0
+    queued = resolved.workers * job.trial.prefetch // max(1, resolved.processes)
+    return max(MIN_WARMUP_STEPS, queued)
+
+
+def data_spec(
+    job: Job, resolved: Resolved, facts: DataFacts, root: Path | None, left_out: Path | None = None
+) -> dict[str, Any]:
+    """What the child needs to know to read the images. `left_out`: a list of those at `root` that it leaves out."""
+    files = job.variant.files
+    kind = (
+        "none"
+        if files == "none"
+        else "named"
+        if facts.kind == "named"
+        else "decoded"
+        if files == "decoded"
+        else "folder"
+    )
+    definition = job.variant.definition()
+    return {
+        "kind": kind,
+        "root": str(root) if root else None,
+        "left_out": str(left_out) if left_out else None,
+        "name": facts.name if facts.kind == "named" else None,
+        "input_size": resolved.input_size,
+        "num_classes": resolved.num_classes,
+        "channels": CHANNELS,
+        "train_images": resolved.train_images,
+        "cpu": definition["cpu"],
+        "gpu": definition["gpu"],
+        "seed": job.trial.seed + job.trial.repeat,
+    }
+
+
+def spec(
+    job: Job,
+    resolved: Resolved,
+    *,
+    data: Mapping[str, Any],
+    log: Path,
+    scratch: Path,
+    known_gmacs: float | None,
+) -> dict[str, Any]:
+    """The whole order to the trial's processes, as JSON-able values."""
+    t = job.trial
+    share = max(1, resolved.cpus // resolved.processes)
+    cpu_ids: Sequence[int] = resolved.cpu_ids
+    return {
+        "model": t.model,
+        "width": t.width,
+        "input_size": resolved.input_size,
+        "num_classes": resolved.num_classes,
+        "channels": CHANNELS,
+        "batch_size": t.batch_size,
+        "strategy": t.strategy,
+        "jobs": job.place.size if job.place else 1,
+        "device": resolved.device,
+        "gpu_uuids": list(resolved.gpu_uuids),
+        "ranks": resolved.processes,
+        "precision": t.precision,
+        "memory_format": t.memory_format,
+        "execution": t.execution,
+        "cudnn_benchmark": t.cudnn_benchmark,
+        "optimizer": t.optimizer,
+        "lr": t.lr,
+        "accumulate": t.accumulate,
+        "workers": resolved.workers,
+        "prefetch": t.prefetch,
+        "cpu_ids": list(cpu_ids),
+        "threads_per_rank": share if resolved.device == "cpu" else min(MAX_GPU_THREADS, share),
+        "gpu_mem_cap_mib": t.gpu_mem_cap_mib,
+        "epochs": t.epochs,
+        "warmup_epochs": t.warmup_epochs,
+        "steps": t.steps,
+        "warmup_steps": warmup_steps(job, resolved),
+        "until_top1": t.until_top1,
+        "breakdown": t.breakdown,
+        "seed": t.seed + t.repeat,
+        "data_spec": dict(data),
+        "log": str(log),
+        "scratch": str(scratch),
+        "gmacs_per_image": known_gmacs,
+    }

@@ -1,0 +1,94 @@
+"""What each of several jobs gets of the machine's CPUs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from gpubench.schema import catalog
+from gpubench.schema.trial import Trial
+
+
+class PlannedTrial(Protocol):
+    """A trial and its variant; `plan.Job` is one."""
+
+    @property
+    def trial(self) -> Trial: ...
+    @property
+    def variant(self) -> catalog.Variant: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """One job's part."""
+
+    cpus: int
+    first: int | None
+    """The first of its CPUs among those that may be used; None: it is bound to none in particular."""
+    workers: int
+    """Loader processes of the whole job."""
+
+
+def device_of(t: Trial, default: str) -> str:
+    """cuda or cpu: as asked for, as the GPUs that were asked for say, or else as the machine has it."""
+    return t.device or ("cuda" if t.gpus else default)
+
+
+def shares_of(jobs: Sequence[PlannedTrial], cpus: int, default_device: str) -> list[Share]:
+    """The shares of jobs that run together (one: of a trial alone), of `cpus` CPUs that may be used.
+
+    Pinned jobs get CPUs of their own: as many as they ask for, or an equal part of what that leaves. Otherwise all
+    get the same ones, and loaders are divided among them where no number was asked for.
+    """
+    pinned = len(jobs) > 1 and jobs[0].trial.cpu_sharing == "pinned"
+    asked = [job.trial.cpus for job in jobs if job.trial.cpus is not None]
+    rest = max(1, (cpus - sum(asked)) // max(1, len(jobs) - len(asked))) if pinned else cpus
+    shares: list[Share] = []
+    first = 0
+    for job in jobs:
+        t = job.trial
+        own = t.cpus or rest
+        workers = t.workers
+        if workers is None:
+            loading = own if pinned else max(1, own // len(jobs))
+            reads = job.variant.files != "none"
+            workers = default_workers(loading, processes(t), device_of(t, default_device)) if reads else 0
+        bound = pinned or t.cpus is not None
+        shares.append(Share(own, first if bound else None, workers))
+        first += own if pinned else 0
+    return shares
+
+
+def alone(job: PlannedTrial, share: Share, cpus: int, default_device: str) -> Trial:
+    """The trial that a job of a group is compared with: by itself, with the same workers and as many CPUs.
+
+    What it would get by itself anyway stays open, so that it is the trial that others may have measured already.
+    """
+    t = job.trial.model_copy(update={"copies": 1, "cpu_sharing": "shared"})
+    if t.cpus is None and share.cpus != cpus:
+        t = t.model_copy(update={"cpus": share.cpus})
+    (by_itself,) = shares_of([_Planned(t, job.variant)], cpus, default_device)
+    if by_itself.workers != share.workers:
+        t = t.model_copy(update={"workers": share.workers})
+    return t
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    trial: Trial
+    variant: catalog.Variant
+
+
+def processes(t: Trial) -> int:
+    """Ranks of a trial."""
+    return t.devices if catalog.STRATEGIES[t.strategy].process_per_device else 1
+
+
+def default_workers(cpus: int, ranks: int, device: str) -> int:
+    """Loader workers of a trial that names no number: its CPUs, divided among its ranks.
+
+    On a CPU the training needs those CPUs itself: a quarter of them loads.
+    """
+    share = cpus // ranks if device == "cuda" else cpus // (4 * ranks)
+    return max(1, share) * ranks

@@ -1,0 +1,125 @@
+"""Which planned units need not run here: they want more than there is, or can't fit into memory. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpubench.plan.plan import Job, Unit
+from gpubench.plan.shares import device_of
+from gpubench.schema.trial import FIELDS, REPEAT_FIELDS, Trial
+
+NEEDS = "needs "
+"""How the reason begins for a trial that wants more than the machine has."""
+
+_CHAIN_FIELDS = tuple(
+    name for name in FIELDS if name not in ("batch_size", "lr", "copies", "cpu_sharing", *REPEAT_FIELDS)
+)
+
+Chain = tuple[Any, ...]
+
+
+def chain_key(t: Trial, definition: Mapping[str, Any]) -> Chain:
+    """What trials share that differ only in batch size, learning rate, seed and repeat: a chain of growing batches.
+
+    `definition`: of the trial's variant, which may mean something else in another experiment.
+    """
+    own = vars(t)
+    return (json.dumps(definition, sort_keys=True), *(own[name] for name in _CHAIN_FIELDS))
+
+
+def _chain(job: Job) -> Chain:
+    return chain_key(job.trial, job.variant.definition())
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How many GPUs and CPUs there are."""
+
+    gpus: int
+    cpus: int
+
+
+Fit = tuple[Chain, int]
+"""The chain and the batch size of a job."""
+
+
+@dataclass(slots=True)
+class OutOfMemory:
+    """What ran out of GPU memory on this machine."""
+
+    chains: dict[Chain, int] = field(default_factory=dict)
+    """Chain -> the smallest global batch that ran out of memory alone."""
+    groups: list[tuple[Fit, ...]] = field(default_factory=list)
+    """Jobs that did not fit together."""
+
+    def add_trial(self, chain: Chain, batch_size: int) -> None:
+        self.chains[chain] = min(batch_size, self.chains.get(chain, batch_size))
+
+    def add(self, unit: Unit) -> None:
+        """A unit that has run out of memory."""
+        if unit.is_group:
+            self.groups.append(tuple((_chain(job), job.trial.batch_size) for job in unit.jobs))
+        else:
+            self.add_trial(_chain(unit.jobs[0]), unit.jobs[0].trial.batch_size)
+
+    def reason(self, unit: Unit) -> str | None:
+        """Why this unit can't fit either; None where it may."""
+        if not unit.is_group:
+            (job,) = unit.jobs
+            smallest = self.chains.get(_chain(job)) if self.chains else None
+            if smallest is None or job.trial.batch_size <= smallest:
+                return None
+            return f"batch {smallest} of the same configuration was out of memory"
+        for job in unit.jobs:
+            assert job.place is not None
+            smallest = self.chains.get(_chain(job.place.solo))
+            if smallest is not None and job.trial.batch_size >= smallest:
+                return f"job {job.place.name}: batch {smallest} of the same configuration was out of memory alone"
+        mine = [(_chain(job), job.trial.batch_size) for job in unit.jobs]
+        for group in self.groups:
+            if _contains(mine, group) and sorted(mine, key=repr) != sorted(group, key=repr):
+                return f"{len(group)} jobs that need no more were out of memory together"
+        return None
+
+
+def _contains(jobs: Sequence[Fit], fewer: Sequence[Fit]) -> bool:
+    """Whether each of `fewer` has a job of its own among `jobs` that needs at least as much."""
+    left = sorted(jobs, key=lambda fit: fit[1])
+    for chain, batch in sorted(fewer, key=lambda fit: -fit[1]):
+        found = next((fit for fit in reversed(left) if fit[0] == chain and fit[1] >= batch), None)
+        if found is None:
+            return False
+        left.remove(found)
+    return True
+
+
+def skip_reason(unit: Unit, oom: OutOfMemory, room: Room | None, device: str) -> str | None:
+    """Why a planned unit need not run here.
+
+    `room`: None where it plays no part (reading a folder elsewhere). `device`: what `auto` means.
+    """
+    if reason := oom.reason(unit):
+        return reason
+    if room is None:
+        return None
+    for job in unit.jobs:
+        if lacks := _lacks(job.trial, room, device):
+            return lacks
+    first = unit.jobs[0].trial
+    wanted = sum(job.trial.cpus or 1 for job in unit.jobs)
+    if unit.is_group and first.cpu_sharing == "pinned" and wanted > room.cpus:
+        return f"{NEEDS}{wanted} CPUs for jobs pinned to their own, {room.cpus} may be used"
+    return None
+
+
+def _lacks(t: Trial, room: Room, device: str) -> str | None:
+    if device_of(t, device) == "cuda":
+        gpus = max(t.gpu_ids) + 1 if t.gpu_ids else t.gpus or 1
+        if gpus > room.gpus:
+            return f"{NEEDS}{gpus} GPU{'s' if gpus > 1 else ''}, this machine shows {room.gpus}"
+    if t.cpus is not None and t.cpus > room.cpus:
+        return f"{NEEDS}{t.cpus} CPUs, {room.cpus} may be used"
+    return None

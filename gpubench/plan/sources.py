@@ -1,0 +1,94 @@
+"""What belongs to a trial's identity but lies outside the plan: the images' facts, a user's model file."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from gpubench.basics.errors import UsageError
+from gpubench.datasets import bad_images, locate
+from gpubench.datasets.bad_images import BadImage
+from gpubench.datasets.facts import DataFacts
+from gpubench.datasets.pool import Progress
+from gpubench.schema import catalog
+
+NONE_SKIPPED = ("skipped_images", 0)
+"""Left out of a stored plan, so that earlier versions read it, too."""
+Shown = Callable[[Path], AbstractContextManager[Progress | None]]
+"""Tells how far somebody is who tries all images of a folder."""
+
+
+class Disk:
+    """Looks on the disk, once for each name, and remembers every answer.
+
+    `policy`: with `skip` all images of a user's folder are tried, and those that can't be used play no part.
+    """
+
+    def __init__(self, policy: catalog.BadImages = "fail", shown: Shown = lambda _: nullcontext()) -> None:
+        self.known_data: dict[str, DataFacts] = {}
+        self.known_models: dict[str, str] = {}
+        self.bad_images: dict[str, tuple[BadImage, ...]] = {}
+        """Of each data set that was asked for, what is left out."""
+        self._without: dict[str, frozenset[str]] = {}
+        self._policy = policy
+        self._shown = shown
+
+    def data(self, name: str) -> DataFacts:
+        if name not in self.known_data:
+            folder = locate.own_folder(name) if self._policy == "skip" else None
+            if folder is not None and folder.is_dir():  # what else is wrong with it `facts_of` says
+                with self._shown(folder) as progress:
+                    self.bad_images[name] = bad_images.look(folder, progress)
+            self._without[name] = frozenset(bad.path for bad in self.bad_images.get(name, ()))
+            self.known_data[name] = locate.facts_of(name, self._without[name])
+        return self.known_data[name]
+
+    def without(self, name: str) -> frozenset[str]:
+        """Paths, relative to the folder, of the images that are left out."""
+        self.data(name)
+        return self._without[name]
+
+    def model(self, name: str) -> str:
+        if name not in self.known_models:
+            self.known_models[name] = _model_fingerprint(name)
+        return self.known_models[name]
+
+    def stored(self) -> dict[str, Any]:
+        """All that a plan asked for, dropped combinations included, as `StoredSources` reads it back from TOML."""
+        data = {name: facts.as_dict() for name, facts in self.known_data.items()}
+        return {
+            "data": {
+                name: {
+                    k: v for k, v in facts.items() if v is not None and k != "root" and (k, v) != NONE_SKIPPED
+                }
+                for name, facts in data.items()
+            },
+            "models": {name: found for name, found in self.known_models.items() if found},
+        }
+
+
+class StoredSources:
+    """What a stored plan says, so that it can be expanded where its images do not lie."""
+
+    def __init__(self, data: Mapping[str, DataFacts], models: Mapping[str, str]) -> None:
+        self._data = data
+        self._models = models
+
+    def data(self, name: str) -> DataFacts:
+        return self._data[name]
+
+    def model(self, name: str) -> str:
+        return self._models.get(name, "")
+
+
+def _model_fingerprint(name: str) -> str:
+    """Hash of the file behind `path/to/file.py:function`, with the function; empty for a model by name."""
+    if not catalog.is_user_model(name):
+        return ""
+    path, _, function = name.rpartition(":")
+    if not Path(path).is_file():
+        raise UsageError(f"model {name!r}: there is no file {path}")
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16] + ":" + function

@@ -1,0 +1,139 @@
+"""Which units of a plan are done, which are to run, which are skipped. Worked out anew at every start. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from gpubench.plan.plan import Plan, Unit
+from gpubench.plan.skips import OutOfMemory, Room, chain_key, skip_reason
+from gpubench.schema.result import FINAL, Record, ending
+from gpubench.schema.trial import Trial
+
+State = Literal["done", "run", "skip", "failed"]
+STALE_BY = ("torch", "torchvision", "driver", "gpubench")
+"""What makes a record stale when it differs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A unit of the plan and what is to become of it."""
+
+    unit: Unit
+    state: State
+    why: str = ""
+    """The reason; of what is to run, why what is stored of it does not count."""
+    stale: bool = False
+    ended: str = ""
+    """Of what failed before: `failed` or `timeout`."""
+
+
+def out_of_memory(records: Iterable[Record]) -> OutOfMemory:
+    """What has run out of GPU memory, whichever plan ran it. `records`: the attempts that count, of one machine."""
+    found = OutOfMemory()
+    groups: dict[tuple[str, int], list[Record]] = {}
+    for record in records:
+        if record.group_id is not None:
+            groups.setdefault((record.group_id, record.attempt), []).append(record)
+        elif record.status == "oom" and record.group is None:
+            for chain, batch_size in _fits([record]):
+                found.add_trial(chain, batch_size)
+    for jobs in groups.values():
+        if ending([job.status for job in jobs]) == "oom" and len(fits := _fits(jobs)) == len(jobs):
+            found.groups.append(tuple(fits))
+    return found
+
+
+def _fits(records: Iterable[Record]) -> list[tuple[tuple[Any, ...], int]]:
+    """Chain and batch size of each; of a version with other fields none, for no trial of today is in its chain."""
+    found = []
+    for record in records:
+        try:
+            t = Trial.model_validate_json(json.dumps(record.trial))
+        except ValidationError:
+            continue
+        found.append((chain_key(t, record.variant_definition), t.batch_size))
+    return found
+
+
+def is_stale(record: Record, environment: Mapping[str, Any]) -> bool:
+    """Whether the record was made under other versions than these."""
+    return any(record.environment.get(name) != environment.get(name) for name in STALE_BY)
+
+
+def lacks_its_answer(unit: Unit, chosen: Mapping[str, Record]) -> bool:
+    """Whether a group was compared with other rows than those that count now: with none, older or other ones.
+
+    Only where all of those are there: else it would run again and again. `chosen`: trial id -> the attempt that counts.
+    """
+    solos = [chosen.get(job.place.solo.trial_id) for job in unit.jobs if job.place]
+    records = [chosen.get(job.trial_id) for job in unit.jobs]
+    if not solos or any(solo is None or solo.status != "ok" for solo in solos):
+        return False
+    if any(record is None or record.status != "ok" for record in records):
+        return False
+    then = next((record.together.get("solos") for record in records if record), None) or [None] * len(solos)
+    now = [{"trial_id": solo.trial_id, "attempt": solo.attempt} for solo in solos if solo]
+    return then != now
+
+
+def survey(
+    plan: Plan,
+    chosen: Mapping[str, Record],
+    *,
+    oom: OutOfMemory,
+    room: Room | None,
+    environment: Mapping[str, Any],
+    unlike: Mapping[str, str] = MappingProxyType({}),
+    retry: Collection[str] = (),
+    fresh: bool = False,
+) -> list[Planned]:
+    """One line a unit. `chosen`: trial id -> the attempt that counts on this machine.
+
+    `unlike`: trial id -> why what is stored of it does not count (see `allowance`). `retry`: statuses to run again,
+    `stale` among them. `fresh`: everything again.
+    """
+    if fresh or "oom" in retry:
+        oom = OutOfMemory()
+    found = []
+    for unit in plan.units:
+        records = [] if fresh else [chosen[j.trial_id] for j in unit.jobs if j.trial_id in chosen]
+        status = ending([r.status for r in records]) if len(records) == len(unit.jobs) else "missing"
+        solos = [
+            chosen[j.place.solo.trial_id] for j in unit.jobs if j.place and j.place.solo.trial_id in chosen
+        ]
+        stale = status != "missing" and any(is_stale(record, environment) for record in (*records, *solos))
+        again = (stale and "stale" in retry) or status in retry or lacks_its_answer(unit, chosen)
+        if status in FINAL and not again:
+            found.append(Planned(unit, "done", status, stale))
+            continue
+        skipped = skip_reason(unit, oom, room, plan.device)
+        if skipped:
+            found.append(Planned(unit, "skip", skipped))
+        elif status in ("failed", "timeout") and status not in retry:
+            why = next(record.reason for record in records if record.status == status)
+            found.append(Planned(unit, "failed", why, stale, ended=status))
+        else:
+            why = "" if fresh else next((unlike[j.trial_id] for j in unit.jobs if j.trial_id in unlike), "")
+            found.append(Planned(unit, "run", why, stale))
+    return [_needed(item, found) for item in found]
+
+
+def _needed(item: Planned, found: Iterable[Planned]) -> Planned:
+    """The same; a trial that is there for groups alone is skipped where all of them are."""
+    if not item.unit.baseline or item.state != "run":
+        return item
+    own = item.unit.unit_id
+    groups = [
+        other
+        for other in found
+        if any(job.place and job.place.solo.trial_id == own for job in other.unit.jobs)
+    ]
+    if all(group.state == "skip" for group in groups):
+        return Planned(item.unit, "skip", f"only {groups[0].unit.group} needs it: {groups[0].why}")
+    return item

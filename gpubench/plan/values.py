@@ -1,0 +1,187 @@
+"""Values as people write them: `16,32`, `16:64:16`, `16:512:x2`, `0+1,2+3`, `12GiB`, `10m`."""
+
+from __future__ import annotations
+
+import math
+import re
+import types
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from gpubench.basics.errors import UsageError, unknown
+from gpubench.basics.quoted import shown
+from gpubench.schema import trial
+
+LONGEST_RANGE = 100_000
+BATCH_PER_GPU = "batch_per_gpu"
+"""A field of plans only: sets batch_size to this times the devices."""
+
+# Fields of which one says what the other says: giving one takes the other's place.
+RIVALS: dict[str, tuple[str, ...]] = {
+    "gpus": ("gpu_ids",),
+    "gpu_ids": ("gpus",),
+    "batch_size": (BATCH_PER_GPU,),
+    BATCH_PER_GPU: ("batch_size",),
+}
+
+
+def _plain(annotation: Any) -> type:
+    """The plain Python type behind a field's annotation."""
+    origin = typing.get_origin(annotation)
+    if origin is typing.Annotated:
+        return _plain(typing.get_args(annotation)[0])
+    if origin in (typing.Union, types.UnionType):
+        return _plain(next(a for a in typing.get_args(annotation) if a is not type(None)))
+    if origin is Literal:
+        return str
+    return tuple if origin is tuple else annotation
+
+
+TYPES: dict[str, type] = {
+    name: _plain(typing.get_type_hints(trial.Trial, include_extras=True)[name]) for name in trial.FIELDS
+} | {BATCH_PER_GPU: int}
+OPTIONAL: frozenset[str] = frozenset(
+    name for name, info in trial.Trial.model_fields.items() if info.default is None
+)
+
+
+def check_field(name: str) -> str:
+    """`name` if it is a trial field; otherwise a UsageError that names the nearest."""
+    if name not in TYPES:
+        raise unknown("field", name, TYPES)
+    return name
+
+
+def _number(kind: type, text: str, field: str) -> Any:
+    try:
+        value = kind(text)
+        is_one = math.isfinite(value)
+    except (ValueError, OverflowError):  # the second: a whole number that is larger than every float
+        is_one = False
+    if not is_one:
+        raise UsageError(f"{field}: {shown(text)} is not {'a whole number' if kind is int else 'a number'}")
+    return value
+
+
+def as_float(number: int, field: str) -> float:
+    """The whole number as a float. Raises UsageError for one that is larger than every float."""
+    try:
+        return float(number)
+    except OverflowError:
+        raise UsageError(f"{field}: {shown(number)} is not a number") from None
+
+
+def _truth(text: str, field: str) -> bool:
+    known = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+    if text.lower() not in known:
+        raise UsageError(f"{field}: {shown(text)} is neither true nor false")
+    return known[text.lower()]
+
+
+_PARSERS: Mapping[type, Callable[[str, str], Any]] = {
+    int: lambda text, field: _number(int, text, field),
+    float: lambda text, field: _number(float, text, field),
+    bool: _truth,
+    str: lambda text, _: text,
+    tuple: lambda text, field: tuple(_number(int, part, field) for part in text.split("+")),
+}
+
+
+def parse_one(field: str, text: str, called: str | None = None) -> Any:
+    """One value of a trial field; `auto` leaves it to the machine. `called`: what its user calls the field."""
+    check_field(field)
+    called = called or field
+    text = text.strip()
+    if not text:
+        raise UsageError(f"{called}: a value is missing")
+    if text == "auto" and field in OPTIONAL:
+        return None
+    if field == "gpu_mem_cap_mib" and not text.isdigit():
+        return mebibytes(text, called)
+    return _PARSERS[TYPES[field]](text, called)
+
+
+def parse(field: str, text: str, called: str | None = None) -> list[Any]:
+    """A list of values: comma-separated single values and ranges. `called`: what its user calls the field."""
+    check_field(field)
+    ranges = TYPES[field] in (int, float)
+    found: list[Any] = []
+    for item in text.split(","):
+        if ranges and ":" in item:
+            found.extend(span(field, item.strip(), called))
+        else:
+            found.append(parse_one(field, item, called))
+    return list(dict.fromkeys(found))
+
+
+def span(field: str, text: str, called: str | None = None) -> list[Any]:
+    """`first:last:step` or `first:last:xfactor`, both ends included where the step meets them."""
+    called = called or field
+    parts = text.split(":")
+    if len(parts) != 3:
+        raise UsageError(
+            f"{called}: {shown(text)} is not first:last:step (16:64:16) or first:last:xfactor (16:512:x2)"
+        )
+    kind = TYPES[field]
+    first, last = (_number(kind, p.strip(), called) for p in parts[:2])
+    step_text = parts[2].strip()
+    geometric = step_text.startswith("x")
+    step = _number(float if geometric else kind, step_text.removeprefix("x"), called)
+    if last < first:
+        raise UsageError(f"{called}: {shown(text)} begins above its end; write smallest:largest:step")
+    if step <= (1 if geometric else 0) or (geometric and first <= 0):
+        raise UsageError(
+            f"{called}: {shown(text)} never ends; write a step above 0, or :x2 with a factor over 1"
+        )
+    values: list[Any] = []
+    value = first
+    while value <= last + 1e-9 * abs(last):
+        # Twelve digits: 0.1:0.3:0.1 means the same trials as 0.1,0.2,0.3.
+        values.append(round(value) if kind is int else float(f"{value:.12g}"))
+        value = value * step if geometric else first + step * len(values)
+        if len(values) > LONGEST_RANGE:
+            raise UsageError(f"{called}: {shown(text)} has more than {LONGEST_RANGE:,} values")
+    return values
+
+
+def assignments(text: str, what: str) -> dict[str, str]:
+    """`a=1,b=2` as a dict of texts."""
+    found: dict[str, str] = {}
+    for part in text.split(","):
+        name, equals, value = part.partition("=")
+        if not equals:
+            raise UsageError(f"{what}: {shown(part)} is not FIELD=VALUE")
+        field = check_field(name.strip().replace("-", "_"))
+        if field in found:
+            raise UsageError(f"{what}: {field} is given twice in {shown(text)}")
+        found[field] = value
+    return found
+
+
+_UNITS = {"": 1.0, "MIB": 1.0, "M": 1.0, "MB": 1e6 / 2**20, "GIB": 1024.0, "G": 1024.0, "GB": 1e9 / 2**20}
+
+
+def mebibytes(text: str, called: str = "memory size") -> int:
+    """`12GiB`, `12G`, `800MiB`, `16GB`, `12288` as whole MiB."""
+    match = re.fullmatch(r"([0-9.]+)\s*([A-Za-z]*)", text.strip())
+    if match is None or match[2].upper() not in _UNITS:
+        raise UsageError(f"{called}: {shown(text)} is not a memory size; write 12GiB or 800MiB")
+    size = _number(float, match[1], called) * _UNITS[match[2].upper()]
+    if math.isinf(size):
+        raise UsageError(f"{called}: {shown(text)} is not a number")
+    return int(size)
+
+
+_SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+
+def seconds(text: str | float, called: str = "timeout") -> float:
+    """`90`, `90s`, `10m`, `2h` as seconds."""
+    match = re.fullmatch(r"([0-9.]+)\s*([a-z]*)", str(text).strip())
+    if match is None or match[2] not in _SECONDS:
+        raise UsageError(f"{called}: {shown(text)} is not a time; write 90s, 10m or 2h")
+    value = float(_number(float, match[1], called)) * _SECONDS[match[2]]
+    if not 0 < value < math.inf:
+        raise UsageError(f"{called}: the time must be longer than 0 and have an end, not {shown(text)}")
+    return value

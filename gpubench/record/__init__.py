@@ -1,0 +1,1 @@
+"""Events and samples -> one record: windows, figures, doubts."""

@@ -1,0 +1,351 @@
+"""Doubts about a result: a code that stands in its row, and one sentence with advice that stands under the table.
+
+A new doubt is one function and one line in RULES.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from gpubench.analysis.slowdown import faster_together
+from gpubench.basics.words import many
+from gpubench.plan.plan import Job
+from gpubench.plan.resolve import Resolved
+from gpubench.record.figures import Figures
+from gpubench.record.outcome import Outcome
+from gpubench.schema.epoch_times import EXTRAPOLATED
+
+OTHER_LOAD_PCT = 10.0
+"""Points of CPU use beside the trial's own from which its times are doubtful."""
+SPREAD_PCT = 5.0
+"""Of epoch times, as interquartile range over median; of drifting steps; of two energy figures."""
+THROTTLED_PCT = 5.0
+LOW_CLOCK = 0.8
+"""Share of the highest clock."""
+BUSY_PCT = 50.0
+"""GPU utilisation from which its clocks should be up."""
+ENERGY_WINDOW_S = 10.0
+TIMED_S = 1.0
+"""Measured time below which a disturbance of 10 ms, or a tick of the kernel's CPU clock, is a per cent of it."""
+FULL = 0.95
+"""Share of the GPU's memory, or of the cap."""
+GAPS_PCT = 10.0
+FEWEST_GAPS = 3
+"""Gaps below which a share says nothing: a column that is read rarely may lose half of its samples by chance."""
+BEYOND_TURNS = 1.25
+"""How many times as long as one after the other jobs may take before they hinder each other."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OtherJobs:
+    """The other jobs of the group."""
+
+    on_gpus: int = 0
+    """GPUs of this job that others of them used, too."""
+    cpu_pct: float | None = 0.0
+    """Of this job's CPUs, what the others used in its measured windows; None: not known."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Evidence:
+    """A result and what its doubts rest on."""
+
+    job: Job
+    resolved: Resolved
+    ended: Outcome
+    seen: Figures
+    result: dict[str, Any]
+    """The columns, as stored."""
+    gpu_mib: int | None
+    """Memory of the smallest of its GPUs; None: it uses none."""
+    neighbours: OtherJobs = OtherJobs()
+    images: int = 0
+    """Images of its folder, those for validation and those left out among them."""
+    skipped_images: int = 0
+    """Those of them that were left out because they can't be decoded."""
+    stale_solo: bool = False
+    """Whether the same trial alone was measured under other versions."""
+
+    def number(self, column: str) -> float | None:
+        """A column's value, where it is a number."""
+        value = self.result.get(column)
+        return float(value) if isinstance(value, (int, float)) else None
+
+    @property
+    def measured_s(self) -> float:
+        return float(sum(e["epoch_time_s"] for e in self.ended.counted))
+
+
+def _stranger(case: Evidence) -> str | None:
+    if not case.seen.strangers:
+        return None
+    return f"another process used the GPU: {case.seen.strangers[0]}; run again when it is gone"
+
+
+def _desktop(case: Evidence) -> str | None:
+    if not case.seen.desktops:
+        return None
+    return (
+        f"a desktop draws on the GPU: {case.seen.desktops[0]}; figures are steadier on a GPU without a screen"
+    )
+
+
+def _throttled(case: Evidence) -> str | None:
+    share = case.number("throttled_pct")
+    if share is None or share <= THROTTLED_PCT:
+        return None
+    return (
+        f"the GPU's clocks were lowered for {share:.0f} % of the time by {case.result.get('throttle_reasons')}; "
+        "compare only with rows that say the same, or look at cooling and power limit "
+        "(nvidia-smi -q -d PERFORMANCE,POWER)"
+    )
+
+
+def _low_clock(case: Evidence) -> str | None:
+    clock, busy = case.number("sm_clock_mhz"), case.number("gpu_util_pct")
+    highest = case.seen.max_sm_clock_mhz
+    if clock is None or highest is None or busy is None or busy < BUSY_PCT or clock >= LOW_CLOCK * highest:
+        return None
+    return (
+        f"the GPU ran at {clock:.0f} of {highest:.0f} MHz; the reason may be heat, the power limit or locked clocks "
+        "(nvidia-smi -q -d CLOCK)"
+    )
+
+
+def _spread(case: Evidence) -> str | None:
+    spread, middle = case.number("epoch_time_iqr_s"), case.number("epoch_time_s")
+    if not spread or not middle or 100 * spread / middle <= SPREAD_PCT:
+        return None
+    return f"epoch times spread by {100 * spread / middle:.0f} % of their median; measure more epochs on a quieter host"
+
+
+def _short_epochs(case: Evidence) -> str | None:
+    if case.measured_s >= TIMED_S:
+        return None
+    more = "--steps" if case.job.trial.steps else "--epochs, or more images"
+    return f"times and CPU use were measured over only {case.measured_s:.2g} s; measure longer ({more})"
+
+
+def _short_steps(case: Evidence) -> str | None:
+    if case.result.get("epoch_time_source") != EXTRAPOLATED:
+        return None
+    pieces = [e for e in case.ended.epochs if not e["warmup"]]
+    whole = any(e["images"] == case.result["images_per_epoch"] for e in pieces)
+    if whole or any(e["steady_steps"] for e in pieces):
+        return None
+    own = case.resolved.workers // case.resolved.processes
+    enough = 2 * max(1, own) + own * case.job.trial.prefetch
+    return (
+        f"the epoch is extrapolated from {many(pieces[0]['steps'], 'step')}, too few to tell how long one takes "
+        f"once the loaders run evenly: use --steps {enough} or more, or whole epochs (--epochs)"
+    )
+
+
+def _short_window(case: Evidence) -> str | None:
+    if case.number("energy_j") is None or case.measured_s >= ENERGY_WINDOW_S:
+        return None
+    return (
+        f"energy was measured over {case.measured_s:.1f} s: the driver's counter moves every 0.1 s and its sensor "
+        "sees only part of the time; measure 10 s or more (--epochs)"
+    )
+
+
+def _energy(case: Evidence) -> str | None:
+    counted, sampled = case.number("energy_j"), case.number("energy_sampled_j")
+    if not counted or not sampled or abs(sampled / counted - 1) <= SPREAD_PCT / 100:
+        return None
+    return (
+        f"the energy counter says {counted:.0f} J, sampled power {sampled:.0f} J; the load changed faster than they "
+        "can follow, or one of them is wrong; measure longer epochs"
+    )
+
+
+def _near_limit(case: Evidence) -> str | None:
+    used, cap = case.number("gpu_mem_mib"), case.job.trial.gpu_mem_cap_mib
+    limit = cap or case.gpu_mib
+    if used is None or not limit or used < FULL * limit:
+        return None
+    return (
+        f"{used:.0f} of {limit} MiB were used: cuDNN may have had to take slower algorithms that need less; "
+        "compare with a smaller batch"
+    )
+
+
+def _retries(case: Evidence) -> str | None:
+    retries = case.number("gpu_alloc_retries")
+    if not retries:
+        return None
+    return (
+        f"the allocator ran out of memory and had to free some {many(round(retries), 'time')}, which takes time; "
+        "use a smaller batch"
+    )
+
+
+def _cpu_starved(case: Evidence) -> str | None:
+    workers, cpus = case.resolved.workers, case.resolved.cpus
+    if workers <= cpus:
+        return None
+    return f"{workers} loader workers share {many(cpus, 'CPU')}; use fewer workers or more CPUs"
+
+
+def _other_load(case: Evidence) -> str | None:
+    whole, own = case.number("cpu_util_pct"), case.number("cpu_util_trial_pct")
+    theirs, crowding = case.neighbours.cpu_pct, case.seen.crowding_pct
+    if own is None or theirs is None:
+        return None
+    if whole is not None and (used := whole - own - theirs) > OTHER_LOAD_PCT:
+        return f"other work used {used:.0f} % of the trial's CPUs meanwhile; run it again on a quiet host"
+    if crowding is not None and (taken := crowding - own - theirs) > OTHER_LOAD_PCT:
+        left = max(0.0, case.resolved.cpus * (1 - taken / 100))
+        return (
+            f"other work on the host left {left:.1f} of {many(case.resolved.cpus, 'CPU')} that the trial may use; run "
+            "it again on a quiet host, or on CPUs of its own (srun --cpu-bind=cores, or taskset -c)"
+        )
+    return None
+
+
+def _short_warmup(case: Evidence) -> str | None:
+    if not any(e["warmup"] for e in case.ended.epochs):
+        return "nothing was warmed up: the first steps prepare kernels and caches; use --set warmup_epochs=1"
+    drift = case.ended.drift_pct
+    if drift is None or drift <= SPREAD_PCT:
+        return None
+    # Before measured steps the warm-up's length is the loaders' doing.
+    more = "measure epochs" if case.job.trial.steps else "use --set warmup_epochs=2 with one epoch more"
+    return (
+        f"the first measured steps took {drift:.0f} % longer than the last: the warm-up was too short; {more}"
+    )
+
+
+def _gaps(case: Evidence) -> str | None:
+    def missed(part: dict[str, Any]) -> float:
+        return 100.0 * int(part["gaps"]) / max(1, int(part["gaps"]) + int(part["samples"]))
+
+    shares = {
+        column: missed(part) for column, part in case.seen.provenance.items() if part["gaps"] >= FEWEST_GAPS
+    }
+    worst = max(shares, key=shares.__getitem__, default=None)
+    if worst is None or shares[worst] <= GAPS_PCT:
+        return None
+    return f"{shares[worst]:.0f} % of the samples of {worst} are missing: the host was overloaded, or NVML failed"
+
+
+def _diverged(case: Evidence) -> str | None:
+    if "finite" not in case.ended.missing.get("loss", ""):
+        return None
+    return "training diverged: its speed is that of a network that learnt nothing; use a smaller --set lr"
+
+
+def _dp(case: Evidence) -> str | None:
+    if case.job.trial.strategy != "dp":
+        return None
+    return "DataParallel copies the model in every step, from one process; prefer ddp"
+
+
+def _dp_channels_last(case: Evidence) -> str | None:
+    t = case.job.trial
+    if t.strategy != "dp" or t.memory_format != "channels_last":
+        return None
+    # Seen on an H200: a step of mobilenet_v2 took seconds, all of it preparing kernels.
+    return (
+        "DataParallel's replicas drop channels-last, and its new threads make cuDNN prepare its kernels anew in "
+        "every step; use memory_format=contiguous or ddp"
+    )
+
+
+def _compile_cache(case: Evidence) -> str | None:
+    if case.job.trial.execution != "compile":
+        return None
+    return "the first steps compile the model, which takes less time where an earlier run filled the compiler's cache"
+
+
+def _shared_gpu(case: Evidence) -> str | None:
+    if not case.neighbours.on_gpus:
+        return None
+    return (
+        "GPU use, memory traffic, power, clocks and temperature are the GPU's, which other jobs of the group shared; "
+        "energy is an estimate: the GPU's, divided by the busy time that each job's work takes alone"
+    )
+
+
+def _faster_together(case: Evidence) -> str | None:
+    return faster_together(case.number("slowdown"))
+
+
+def _beyond_turns(case: Evidence) -> str | None:
+    slowdown, place = case.number("slowdown"), case.job.place
+    if slowdown is None or place is None or slowdown <= BEYOND_TURNS * place.size:
+        return None
+    cure = "" if case.job.trial.cpu_sharing == "pinned" else " (--cpu-sharing pinned keeps them apart)"
+    return (
+        f"it took {slowdown:.2f} times as long as alone, where {place.size} jobs one after the other would take "
+        f"{place.size}: they hinder each other, as threads of several jobs do that compete for the same CPUs{cure}"
+    )
+
+
+def _solo_stale(case: Evidence) -> str | None:
+    if not case.stale_solo:
+        return None
+    return (
+        "the same trial alone was measured under other versions of torch, driver or gpubench; "
+        "--retry stale measures it again"
+    )
+
+
+def _breakdown(case: Evidence) -> str | None:
+    if not case.job.trial.breakdown:
+        return None
+    return (
+        "one of every two steps was timed in parts, which adds what breakdown_cost_pct says (noise may hide it); "
+        "take times from a row without --breakdown"
+    )
+
+
+def _skipped_images(case: Evidence) -> str | None:
+    if not case.skipped_images:
+        return None
+    were = "was" if case.skipped_images == 1 else "were"
+    return (
+        f"{case.skipped_images:,} of {case.images:,} images could not be decoded and {were} left out; "
+        "compare only with rows that read the same images, or repair them"
+    )
+
+
+RULES: dict[str, Callable[[Evidence], str | None]] = {
+    "stranger": _stranger,
+    "desktop": _desktop,
+    "throttled": _throttled,
+    "low-clock": _low_clock,
+    "spread": _spread,
+    "short-epochs": _short_epochs,
+    "short-steps": _short_steps,
+    "short-window": _short_window,
+    "energy": _energy,
+    "near-limit": _near_limit,
+    "retries": _retries,
+    "cpu-starved": _cpu_starved,
+    "other-load": _other_load,
+    "short-warmup": _short_warmup,
+    "gaps": _gaps,
+    "diverged": _diverged,
+    "dp": _dp,
+    "dp-channels-last": _dp_channels_last,
+    "compile-cache": _compile_cache,
+    "breakdown": _breakdown,
+    "skipped-images": _skipped_images,
+    "shared-gpu": _shared_gpu,
+    "solo-stale": _solo_stale,
+    "beyond-turns": _beyond_turns,
+    "faster-together": _faster_together,
+}
+"""Code -> the sentence, or None where there is no such doubt."""
+ANY_ENDING = ("stranger", "desktop", "cpu-starved", "dp", "dp-channels-last")
+"""Doubts that speak of a trial that did not end `ok`, too: they may be why."""
+
+
+def doubts(case: Evidence) -> dict[str, str]:
+    """Code -> a sentence with advice, for every doubt about this result."""
+    rules = RULES if case.ended.status == "ok" else {code: RULES[code] for code in ANY_ENDING}
+    return {code: sentence for code, rule in rules.items() if (sentence := rule(case)) is not None}

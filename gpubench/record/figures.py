@@ -1,0 +1,107 @@
+"""From samples to columns: cuts what was read to the measured windows. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpubench.node.watch.missing import Unmeasured
+from gpubench.node.watch.watched import Figure, Watched
+from gpubench.record import energy_figures, gpu_figures, host_figures
+from gpubench.record.energy_figures import joules_by_epoch
+from gpubench.record.host_figures import cpu_s_by_epoch, crowding_pct
+
+COLUMNS: dict[str, Callable[[Watched], Figure]] = {
+    **gpu_figures.COLUMNS,
+    **energy_figures.COLUMNS,
+    **host_figures.COLUMNS,
+}
+"""Column of `result.MEASURED` -> what makes it."""
+OF_WHOLE_GPUS = frozenset({*gpu_figures.OF_WHOLE_GPUS, "power_w"})
+"""Columns that say, where jobs share a GPU, that they are of all of them."""
+SHARED_ENERGY = "the GPU was shared with other jobs of the group; see power_w, which is the whole GPU's"
+"""Why a job has no energy of its own."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Figures:
+    """What was seen of a trial from outside, as columns. Names GPUs by their UUIDs."""
+
+    result: dict[str, Any] = field(default_factory=dict)
+    """Column of `result.MEASURED` -> value."""
+    missing: dict[str, str] = field(default_factory=dict)
+    """Column -> why it has none."""
+    provenance: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Column -> source, period_s, samples, gaps."""
+    cpu_s_by_epoch: dict[int, float | None] = field(default_factory=dict)
+    energy_j_by_epoch: dict[int, float | None] = field(default_factory=dict)
+    strangers: list[str] = field(default_factory=list)
+    """Processes of others on the trial's GPUs, one sentence each."""
+    desktops: list[str] = field(default_factory=list)
+    """Graphics processes on them, likewise."""
+    max_sm_clock_mhz: float | None = None
+    """The highest that the trial's GPUs allow; None: not told."""
+
+    crowding_pct: float | None = None
+    """See `host_figures.crowding_pct`."""
+
+    # Of whole GPUs, whoever used them.
+    joules_by_gpu: dict[str, float] = field(default_factory=dict)
+    """GPU -> joules of a measured epoch, which `energy_j` is the sum of; empty: not told."""
+    sampled_joules_by_gpu: dict[str, float] = field(default_factory=dict)
+    """`energy_sampled_j` by GPU."""
+    joules_by_epoch: dict[int, dict[str, float]] = field(default_factory=dict)
+    """Energy of each epoch by GPU, in J."""
+    whole: dict[str, Any] = field(default_factory=dict)
+    """Column -> what `result` would hold, had the trial not shared its GPUs."""
+    whole_provenance: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+def figures(watched: Watched) -> Figures:
+    """Every column that is watched from outside: its value, or why it has none."""
+    joules = joules_by_epoch(watched)
+    made = Figures(
+        crowding_pct=crowding_pct(watched),
+        cpu_s_by_epoch=cpu_s_by_epoch(watched),
+        energy_j_by_epoch={
+            epoch: sum(by_gpu.values()) if by_gpu and not watched.shared else None
+            for epoch, by_gpu in joules.items()
+        },
+        joules_by_epoch={epoch: watched.by_uuid(by_gpu) for epoch, by_gpu in joules.items()},
+        strangers=list(watched.strangers),
+        desktops=list(watched.desktops),
+        max_sm_clock_mhz=watched.max_sm_clock_mhz,
+    )
+    parts = {"energy_j": made.joules_by_gpu, "energy_sampled_j": made.sampled_joules_by_gpu}
+    for column, make in COLUMNS.items():
+        gpus = 1 if column in host_figures.COLUMNS else len(watched.gpus)
+        try:
+            figure = make(watched)
+        except Unmeasured as reason:
+            made.result[column] = None
+            made.missing[column] = str(reason)
+            continue
+        parts.get(column, {}).update(watched.by_uuid(figure.by_gpu))
+        facts = {
+            "source": figure.source,
+            "period_s": figure.period_s,
+            "samples": figure.samples,
+            "gaps": figure.gaps + watched.missed(figure.period_s) * gpus,
+        }
+        if watched.shared and column in energy_figures.OF_ONE_JOB:
+            made.whole[column], made.whole_provenance[column] = figure.value, facts
+            made.result[column] = None
+            made.missing[column] = SHARED_ENERGY
+            continue
+        if watched.shared and column in OF_WHOLE_GPUS:
+            facts["source"] = f"{figure.source}; {_of_whole_gpus(watched)}"
+        made.result[column] = figure.value
+        made.provenance[column] = facts
+    return made
+
+
+def _of_whole_gpus(watched: Watched) -> str:
+    if len(watched.shared) < len(watched.gpus):
+        return f"of the whole GPUs, of which other jobs shared {'+'.join(watched.shared)}"
+    return f"of the whole GPU{'s' if len(watched.gpus) > 1 else ''}, which other jobs shared"

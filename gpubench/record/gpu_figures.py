@@ -1,0 +1,195 @@
+"""Columns of the GPUs: memory, utilisation, clocks. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from statistics import fmean
+
+from gpubench.node.watch import metrics
+from gpubench.node.watch.missing import Unmeasured
+from gpubench.node.watch.nvml_calls import THROTTLE_REASONS
+from gpubench.node.watch.samples import Series
+from gpubench.node.watch.watched import Figure, Watched, Window
+
+SETTLE_IN_S = 0.2
+"""What NVML tells stands for the time *before* it is read: at least 1/6 s of it. So the peak of a window leaves out
+what was read this soon after its start. A mean does not: it weighs each reading by the time since the one before it, as
+far as that lies in the window, and so is of the whole window, the wait for the first batch included. (Products with a
+period of one second leak up to a second of the epoch before; that is the same work, bar the pause between two epochs.)
+"""
+POLLED_GAP_S = 1.5
+"""Longest stretch without a polled reading that still counts as covered."""
+MIN_BUFFERED_S = 0.5
+"""The driver's samples stand for 0.2 s each: of less than this too few would be left."""
+
+
+# ---------------------------------------------------------------- utilisation, clocks, temperature
+
+
+def _column(column: metrics.GpuColumn) -> Callable[[Watched], Figure]:
+    """From the driver's own samples where it takes some, so that nothing between two polls is missed."""
+
+    def make(watched: Watched) -> Figure:
+        buffer = metrics.BUFFER.get(column.metric)
+        if buffer is None:
+            return _polled(column, watched)
+        try:
+            return _buffered(column, buffer, watched)
+        except Unmeasured as reason:
+            polled = _polled(column, watched)
+            return replace(polled, source=f"{polled.source}, polled ({reason})")
+
+    return make
+
+
+def _polled(column: metrics.GpuColumn, watched: Watched) -> Figure:
+    by_gpu: list[float] = []
+    samples = gaps = 0
+    for gpu in watched.some_gpus:
+        series = watched.samples.series(column.metric, gpu)
+        values = [v for w in watched.measured for v in _settled(series.between, w)]
+        if not values:
+            short = f"{watched.measured_s:.2f} s of measured windows is too short for a sample"
+            raise Unmeasured(series.reason or short)
+        is_mean = column.over_time is fmean
+        by_gpu.append(_mean(series, watched, POLLED_GAP_S) if is_mean else column.over_time(values))
+        samples += len(values)
+        gaps += series.gaps
+    return Figure(column.over_gpus(by_gpu), column.source, column.period_s, samples, gaps)
+
+
+def _settled(between: Callable[[float, float], list[float]], window: Window) -> list[float]:
+    """Readings of the window alone: the driver's first ones speak of what was before it, too."""
+    return between(window.t0 + SETTLE_IN_S, window.t1)
+
+
+def _buffered(column: metrics.GpuColumn, buffer: metrics.Buffer, watched: Watched) -> Figure:
+    if watched.measured_s < MIN_BUFFERED_S:
+        raise Unmeasured(f"{watched.measured_s:.2f} s are too short for the driver's buffer")
+    by_gpu: list[float] = []
+    samples = gaps = 0
+    for gpu in watched.some_gpus:
+        series = watched.samples.series(buffer.name, gpu)
+        if not series.values:
+            raise Unmeasured(series.reason or "the driver keeps no buffer of it")
+        inside = [v for w in watched.measured for v in _settled(series.between, w)]
+        if not inside:
+            raise Unmeasured(series.reason or "the driver's buffer has no sample within the windows")
+        # Asked for a peak too: the peak of a part of the windows is none.
+        mean = _mean(series, watched, buffer.max_gap_s)
+        by_gpu.append(mean if column.over_time is fmean else column.over_time(inside))
+        samples += len(inside)
+        gaps += series.gaps
+    return Figure(column.over_gpus(by_gpu), f"{column.source}, the driver's buffer", 0.2, samples, gaps)
+
+
+def _mean(series: Series, watched: Watched, max_gap_s: float) -> float:
+    """Mean over the time of all measured epochs.
+
+    Raises Unmeasured where a part of a window that is longer than `max_gap_s` has no reading.
+    """
+
+    def integral(window: Window) -> float:
+        return series.integral(window.t0, window.t1, max_gap_s)
+
+    return sum(w.of_epoch(integral) for w in watched.measured) / watched.epochs_s
+
+
+def _throttled(watched: Watched) -> Figure:
+    masks, gaps = _masks(watched)
+    share = 100 * sum(bool(mask & metrics.THROTTLED) for mask in masks) / len(masks)
+    return Figure(share, "NVML throttle reasons", metrics.RATES_S, len(masks), gaps)
+
+
+def _throttle_reasons(watched: Watched) -> Figure:
+    masks, gaps = _masks(watched)
+    counts = Counter(name for mask in masks for name, bit in THROTTLE_REASONS.items() if mask & bit)
+    if not counts:
+        raise Unmeasured("nothing lowered the clocks")
+    names = "+".join(name for name, _ in counts.most_common())
+    return Figure(names, "NVML throttle reasons", metrics.RATES_S, len(masks), gaps)
+
+
+def _masks(watched: Watched) -> tuple[list[int], int]:
+    masks: list[int] = []
+    gaps = 0
+    for gpu in watched.some_gpus:
+        series = watched.samples.series(metrics.THROTTLE, gpu)
+        found = [int(v) for w in watched.measured for v in series.between(w.t0, w.t1)]
+        if not found:
+            raise Unmeasured(series.reason or "no sample was taken within the measured windows")
+        masks += found
+        gaps += series.gaps
+    return masks, gaps
+
+
+# ---------------------------------------------------------------- memory
+
+
+def _memory(watched: Watched) -> Figure:
+    return _peak_memory(watched)[1]
+
+
+def _memory_source(watched: Watched) -> Figure:
+    name, memory = _peak_memory(watched)
+    return replace(memory, value=name)
+
+
+def _peak_memory(watched: Watched) -> tuple[str, Figure]:
+    """The peak over the training, warm-up included, on the fullest of its GPUs, and which of two ways it was had.
+
+    Evaluation is left out: it runs the plain network on one device and has nothing to do with the configuration.
+    """
+    peaks: list[float] = []
+    samples = gaps = 0
+    for gpu in watched.some_gpus:
+        series = watched.samples.series(metrics.PROCESS_MEMORY, gpu)
+        values = series.between(0, watched.trained_until)
+        if values:
+            peaks.append(_peak(values, gpu, watched))
+        samples += len(values)
+        gaps += series.gaps
+    if peaks:
+        source = "NVML, memory of the trial's own processes"
+        return "nvml-process", Figure(max(peaks), source, metrics.TOTALS_S, samples, gaps)
+    return "nvml-device-delta", _growth(watched)
+
+
+def _peak(polled: Sequence[float], gpu: str, watched: Watched) -> float:
+    """The highest that was polled, or what must have lain between two polls."""
+    return max(*polled, polled[-1] + watched.passed_mib.get(gpu, 0.0))
+
+
+def _growth(watched: Watched) -> Figure:
+    reasons = [watched.samples.series(metrics.PROCESS_MEMORY, gpu).reason for gpu in watched.gpus]
+    why = next(filter(None, reasons), "no sample was taken")
+    if watched.shared:
+        raise Unmeasured(f"{why}; device memory grew by other jobs' too, on GPU {'+'.join(watched.shared)}")
+    grown: list[float] = []
+    samples = gaps = 0
+    for gpu in watched.gpus:
+        used = watched.samples.series(metrics.DEVICE_MEMORY.name, gpu)
+        training = used.between(0, watched.trained_until)
+        if gpu not in watched.baseline_mib or not training:
+            raise Unmeasured(f"{why}; device memory: {used.reason or 'not read before the trial'}")
+        grown.append(_peak(training, gpu, watched) - watched.baseline_mib[gpu])
+        samples += len(training)
+        gaps += used.gaps
+    if max(grown) <= 0:
+        raise Unmeasured(f"{why}; device memory did not grow during the trial")
+    source = f"NVML, growth of device memory since before the trial ({why})"
+    return Figure(max(grown), source, metrics.RATES_S, samples, gaps)
+
+
+OF_WHOLE_GPUS = (*(column.name for column in metrics.GPU_COLUMNS), "throttled_pct", "throttle_reasons")
+"""Columns that can't be told apart by job."""
+
+COLUMNS: dict[str, Callable[[Watched], Figure]] = {
+    "gpu_mem_mib": _memory,
+    "gpu_mem_source": _memory_source,
+    **{column.name: _column(column) for column in metrics.GPU_COLUMNS},
+    "throttled_pct": _throttled,
+    "throttle_reasons": _throttle_reasons,
+}

@@ -1,0 +1,142 @@
+"""Columns of the host: CPU time of the trial's CPUs and of its process tree, and the tree's memory. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from statistics import median
+
+from gpubench.node.watch import metrics
+from gpubench.node.watch.missing import Unmeasured
+from gpubench.node.watch.watched import Figure, Watched
+
+_FULL = 1.1
+"""Share of the CPUs' time up to which it may be the ticks' noise that hides in 100 %."""
+_TREE_SOURCE = "/proc/PID/stat over the process tree, reaped children included"
+
+
+def _cpu_util(watched: Watched) -> Figure:
+    busy = sum(_spent(watched, watched.cpu_metric, w.t0, w.t1) for w in watched.measured)
+    usable = sum(_usable(watched, w.t0, w.t1) for w in watched.measured)
+    share = _percent(watched, busy / usable + _more(watched))
+    return _cpu_figure(watched, watched.cpu_metric, share, watched.cpu_source)
+
+
+def _cpu_util_max(watched: Watched) -> Figure:
+    """The busiest interval between two samples inside a window; at least its busiest window as a whole."""
+    series = watched.samples.series(watched.cpu_metric)
+    shares: list[float] = []
+    for window in watched.measured:
+        edges = [window.t0]
+        for t in [*(t for t in series.times if window.t0 < t < window.t1), window.t1]:
+            # Shorter ones (an edge's sample just after a regular one) would be noise of the 10 ms ticks.
+            if t - edges[-1] >= metrics.TOTALS_S / 2:
+                edges.append(t)
+        for t0, t1 in [(window.t0, window.t1), *pairwise(edges)]:
+            shares.append(_spent(watched, watched.cpu_metric, t0, t1) / _usable(watched, t0, t1))
+    _percent(watched, shares[0])
+    return _cpu_figure(watched, watched.cpu_metric, 100 * min(max(shares), 1.0), watched.cpu_source)
+
+
+def _cpu_util_trial(watched: Watched) -> Figure:
+    spent = sum(_spent(watched, metrics.CPU_TREE, w.t0, w.t1) for w in watched.measured)
+    usable = sum(_usable(watched, w.t0, w.t1) for w in watched.measured)
+    share = _percent(watched, spent / usable + _more(watched))
+    return _cpu_figure(watched, metrics.CPU_TREE, share, _TREE_SOURCE)
+
+
+def _more(watched: Watched) -> float:
+    """By how much the trial uses its CPUs more in an epoch than in the piece that stands for it; mostly below 0.
+
+    Its CPU seconds go with the images, which the loaders make ahead of the steps; others' go with the time. Raises
+    Unmeasured where these would be more than the CPUs have: starting up was most of them, and an epoch has that once.
+    """
+    total = 0.0
+    for w in watched.measured:
+        if w.lacks_s:
+            used = _spent(watched, metrics.CPU_TREE, w.t0, w.t1) / _usable(watched, w.t0, w.t1)
+            whole = used * w.seconds / w.epoch_s / w.images
+            if whole > max(_FULL, used):
+                raise Unmeasured(
+                    "most of the CPU time of so few steps was their start; measure more (--steps)"
+                )
+            total += whole - used
+    return total
+
+
+def crowding_pct(watched: Watched) -> float | None:
+    """How much of a number of CPUs is in use once all others of the affinity are; below 0 where more than it are idle.
+
+    All work counts, the trial's own too. None: the trial has CPUs of its own, or the kernel did not tell.
+    """
+    if watched.spare_cpus <= 0:
+        return None
+    try:
+        busy = sum(_spent(watched, metrics.CPU_HOST, w.t0, w.t1) for w in watched.measured)
+        return 100 * ((busy / watched.measured_s - watched.spare_cpus) / watched.cpus + _more(watched))
+    except Unmeasured:  # it serves a doubt alone
+        return None
+
+
+def _percent(watched: Watched, share: float) -> float:
+    """The share in per cent, 100 at most. Raises Unmeasured where that would hide more than the ticks' noise."""
+    if share > _FULL:
+        raise Unmeasured(
+            f"the trial used {share:.1f} times the CPU time of its {watched.cpus:g} CPUs: it ran elsewhere"
+        )
+    return 100 * min(share, 1.0)
+
+
+def _cpu_s_per_epoch(watched: Watched) -> Figure:
+    spent = [_spent(watched, metrics.CPU_TREE, w.t0, w.t1) / w.images for w in watched.measured]
+    _more(watched)  # for its reason, which is this figure's too
+    return _cpu_figure(watched, metrics.CPU_TREE, median(spent), _TREE_SOURCE)
+
+
+def cpu_s_by_epoch(watched: Watched) -> dict[int, float | None]:
+    by_epoch: dict[int, float | None] = {}
+    for window in watched.windows:
+        try:
+            by_epoch[window.epoch] = _spent(watched, metrics.CPU_TREE, window.t0, window.t1)
+        except Unmeasured:  # the reason stands beside cpu_s_per_epoch
+            by_epoch[window.epoch] = None
+    return by_epoch
+
+
+def _host_memory(watched: Watched) -> Figure:
+    series = watched.samples.series(metrics.TREE_MEMORY)
+    if not series.values:
+        raise Unmeasured(series.reason or "the trial ended before its memory was read")
+    return Figure(
+        series.values[-1], "smaps_rollup, proportional, over the process tree", None, 1, series.gaps
+    )
+
+
+def _spent(watched: Watched, metric: str, t0: float, t1: float) -> float:
+    """CPU seconds between two times."""
+    return watched.samples.between(metric, t0, t1, metrics.TOTALS_GAP_S)
+
+
+def _usable(watched: Watched, t0: float, t1: float) -> float:
+    """CPU seconds that the trial's CPUs had: wall time, less what the hypervisor took."""
+    usable = watched.cpus * (t1 - t0)
+    if watched.samples.series(metrics.CPU_STOLEN).values:
+        usable -= _spent(watched, metrics.CPU_STOLEN, t0, t1)
+    if usable <= 0:
+        raise Unmeasured("the measured window is empty")
+    return usable
+
+
+def _cpu_figure(watched: Watched, metric: str, value: float, source: str) -> Figure:
+    series = watched.samples.series(metric)
+    inside = sum(len(series.between(w.t0, w.t1)) for w in watched.measured)
+    return Figure(value, source, metrics.TOTALS_S, inside, series.gaps)
+
+
+COLUMNS: dict[str, Callable[[Watched], Figure]] = {
+    "cpu_util_pct": _cpu_util,
+    "cpu_util_max_pct": _cpu_util_max,
+    "cpu_util_trial_pct": _cpu_util_trial,
+    "cpu_s_per_epoch": _cpu_s_per_epoch,
+    "host_mem_mib": _host_memory,
+}

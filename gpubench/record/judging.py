@@ -1,0 +1,130 @@
+"""What the child told and what was seen from outside, put together: ending, columns, reasons for empty ones. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpubench.node.watch.idle import PERIOD_S
+from gpubench.record.figures import Figures
+from gpubench.record.outcome import Outcome
+from gpubench.schema.result import MEASURED, OF_GROUPS
+
+ALONE = dict.fromkeys(OF_GROUPS, "the trial ran alone")
+"""Columns of groups, and why a trial by itself has none."""
+RESERVED = "torch-reserved"
+"""The source of memory where torch's own count stands in for the driver's."""
+
+
+def judge(ended: Outcome, seen: Figures, cap_mib: int | None, lost: Sequence[str] = ()) -> tuple[Any, str]:
+    """The ending, once what was seen from outside is known too.
+
+    `lost`: of the trial's GPUs those that the driver has lost by now, a phrase each. They are the cause of what broke
+    or hung, whatever CUDA made of it; what went on to its result is none the worse.
+    """
+    if ended.status in ("failed", "timeout") and lost:
+        return ended.status, "; ".join([*lost, ended.reason])
+    memory = seen.result.get("gpu_mem_mib")
+    if ended.status == "ok" and cap_mib is not None and memory is not None and memory > cap_mib:
+        return "oom", f"{memory:.0f} MiB by the driver, over the cap of {cap_mib} MiB"
+    if ended.status == "oom" and seen.strangers and cap_mib is None:
+        return "failed", f"GPU memory ran out while others held some: {seen.strangers[0]}"
+    return ended.status, ended.reason
+
+
+def merge(
+    ended: Outcome,
+    seen: Figures,
+    status: str,
+    reason: str,
+    gpu_uuids: Sequence[str],
+    idle_power_w: Mapping[str, float],
+    no_idle_power: Mapping[str, str],
+    *,
+    alone: bool = True,
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """One value or one reason for every measured column.
+
+    `idle_power_w`: GPU uuid -> watts before the sweep, for the GPUs where that was measured; `no_idle_power`: GPU
+    uuid -> why it was not, for others. `alone`: no job of a group, whose columns are filled in later.
+    """
+    result = {k: v for k, v in (ended.result | seen.result).items() if v is not None}
+    missing = {**(ALONE if alone else {}), **seen.missing, **ended.missing}
+    if "gpu_util_pct" in result and "epoch_time_s" in result:
+        result["gpu_busy_s_per_epoch"] = (
+            result["gpu_util_pct"] / 100 * result["epoch_time_s"] * len(gpu_uuids)
+        )
+    elif "gpu_util_pct" in missing:
+        missing["gpu_busy_s_per_epoch"] = missing["gpu_util_pct"]
+    reserved = result.get("gpu_mem_reserved_mib")
+    if reserved is not None and _less(result, reserved):
+        result["gpu_mem_mib"], result["gpu_mem_source"] = reserved, RESERVED
+    if gpu_uuids and all(uuid in idle_power_w for uuid in gpu_uuids):
+        result["idle_power_w"] = sum(idle_power_w[uuid] for uuid in gpu_uuids)
+    else:
+        why_not = [no_idle_power[uuid] for uuid in gpu_uuids if uuid in no_idle_power]
+        missing["idle_power_w"] = "; ".join(why_not) or "power was not read before the sweep"
+    if "epochs_to_top1" in result:
+        joules = [seen.energy_j_by_epoch.get(e["epoch"]) for e in ended.epochs[: result["epochs_to_top1"]]]
+        known = [j for j in joules if j is not None]
+        if joules and len(known) == len(joules):
+            result["energy_to_top1_j"] = sum(known)
+        else:
+            missing["energy_to_top1_j"] = missing.get(
+                "energy_j", "the energy of an epoch on the way is not known"
+            )
+    if status != "ok":
+        # What an unfinished trial showed on the way is no figure of the configuration.
+        kept = {k: v for k, v in result.items() if k in ("params_m", "gmacs_per_image")}
+        return kept, {
+            c.name: f"{status}: {reason}"[:200] for c in MEASURED if c.name not in ("doubts", *kept)
+        }
+    names = [c.name for c in MEASURED if c.name != "doubts" and (alone or c.name not in OF_GROUPS)]
+    why = {**missing, **(dict.fromkeys(OF_GPUS, "the trial uses no GPU") if not gpu_uuids else {})}
+    return result, {n: why.get(n, "not reported") for n in names if result.get(n) is None}
+
+
+def _less(result: Mapping[str, Any], reserved_mib: float) -> bool:
+    """Whether the driver told nothing, or a growth that can't be: somebody else gave memory back meanwhile."""
+    if result.get("gpu_mem_source") == "nvml-device-delta":
+        return bool(result["gpu_mem_mib"] < reserved_mib)
+    return result.get("gpu_mem_mib") is None
+
+
+def provenance(
+    seen: Mapping[str, Mapping[str, Any]],
+    result: Mapping[str, Any],
+    why: str | None,
+    idle_readings: Sequence[tuple[int, int]] = (),
+) -> dict[str, Mapping[str, Any]]:
+    """Where the figures come from: `seen`, the look before the sweep, and memory that torch's allocator stands in for.
+
+    `why`: the reason that the driver's figure is missing; None where there was one that could not be.
+    `idle_readings`: of each GPU, taken and failed.
+    """
+    if result.get("idle_power_w") is not None:
+        look = {
+            "source": "NVML power before the sweep, the last second of a look",
+            "period_s": PERIOD_S,
+            "samples": sum(taken for taken, _ in idle_readings),
+            "gaps": sum(failed for _, failed in idle_readings),
+        }
+        seen = {**seen, "idle_power_w": look}
+    if result.get("gpu_mem_source") != RESERVED:
+        return dict(seen)
+    reason = why or "the device's memory grew by less than that: somebody else gave some back"
+    told = {
+        "source": f"torch's allocator, reserved at its peak ({reason})",
+        "period_s": None,
+        "samples": 1,
+        "gaps": 0,
+    }
+    return {**seen, "gpu_mem_mib": told, "gpu_mem_source": told}
+
+
+OF_GPUS: tuple[str, ...] = (
+    *(c.name for c in MEASURED if c.name.startswith("gpu_")),
+    "energy_j", "energy_source", "energy_sampled_j", "idle_power_w", "power_w", "sm_clock_mhz", "throttled_pct",
+    "throttle_reasons", "temperature_c", "energy_to_top1_j",
+)  # fmt: skip
+"""Columns that only a trial on GPUs can fill."""

@@ -1,0 +1,335 @@
+"""One attempt as its records, one a job: what the child told, what was seen from outside, what was known beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from gpubench.analysis.energy import divided
+from gpubench.datasets.facts import DataFacts
+from gpubench.node.environment import Machine
+from gpubench.node.launch.attempt import Attempt
+from gpubench.node.launch.trial_log import TrialLog
+from gpubench.node.watch.watched import Window
+from gpubench.node.watch.watcher import Watcher
+from gpubench.plan.plan import Job
+from gpubench.plan.resolve import Resolved
+from gpubench.plan.state import is_stale
+from gpubench.record.doubts import Evidence, OtherJobs, doubts
+from gpubench.record.epochs import lacks_s
+from gpubench.record.figures import Figures, figures
+from gpubench.record.judging import judge, merge, provenance
+from gpubench.record.outcome import Outcome, outcome
+from gpubench.record.together import ENERGY, Foreseen, Ran, compare, neighbours_on_gpus
+from gpubench.schema.result import Record
+
+DIVIDED = "the whole GPU's, divided by the busy time that each job's work takes alone: an estimate"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Known:
+    """What a sweep knows before its trials."""
+
+    experiment: str
+    machine: Machine
+    environment: Mapping[str, Any]
+    idle_power_w: Mapping[str, float]
+    """GPU uuid -> watts before the sweep."""
+    no_idle_power: Mapping[str, str]
+    """GPU uuid -> why it is not among them."""
+    idle_readings: Mapping[str, tuple[int, int]]
+    """GPU uuid -> readings behind its idle power, and those that failed."""
+    lost: Mapping[str, str]
+    """GPU uuid -> how it was lost, for those that were: after the trial, too."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EndedAttempt:
+    """One attempt at one job, ended."""
+
+    job: Job
+    resolved: Resolved
+    facts: DataFacts
+    machine_key: str
+    number: int
+    started_at: str
+    done: Attempt
+    log: Path
+    watcher: Watcher
+    """Has seen it to its end."""
+
+
+@dataclass(kw_only=True, slots=True)
+class _Judged:
+    """What one job's attempt amounts to."""
+
+    tried: EndedAttempt
+    ended: Outcome
+    seen: Figures
+    status: Any
+    reason: str
+    result: dict[str, Any]
+    missing: dict[str, str]
+
+
+def records_of(tried: Sequence[EndedAttempt], known: Known, foreseen: Foreseen) -> list[Record]:
+    """The attempt as it is stored: one record for each job of the unit. `foreseen`: before it ran."""
+    judged: dict[int, _Judged] = {}
+    # Those that were taken along last: their reason is another's.
+    for place, one in sorted(enumerate(tried), key=lambda item: item[1].done.cut_by is not None):
+        cause = one.done.cut_by
+        forced = one.done.forced if cause is None else ("skipped", _taken_along(judged[cause]))
+        judged[place] = _judge(one, known, forced)
+    jobs = [judged[place] for place in range(len(tried))]
+    over = next((one for one in jobs if one.status == "oom" and one.ended.status == "ok"), None)
+    if over is not None and len(jobs) > 1:  # over its cap, as the driver says now that all have ended
+        taken = ("skipped", _taken_along(over))
+        jobs = [_judge(one.tried, known, taken) if one.status == "ok" else one for one in jobs]
+    facts: dict[str, Any] = {}
+    if len(jobs) > 1:
+        facts = _compare(jobs, known, foreseen)
+    return [_record(_case(jobs, place, known, foreseen), one, known, facts) for place, one in enumerate(jobs)]
+
+
+def _taken_along(cause: _Judged) -> str:
+    assert cause.tried.job.place is not None
+    words = {"oom": "ran out of GPU memory", "timeout": "timed out"}.get(cause.status, cause.status)
+    return f"job {cause.tried.job.place.name} {words}: {cause.reason}"
+
+
+def _judge(tried: EndedAttempt, known: Known, forced: tuple[Any, str] | None) -> _Judged:
+    job, resolved = tried.job, tried.resolved
+    t = job.trial
+    ended = outcome(
+        tried.done.events,
+        ranks=resolved.processes,
+        batch_size=t.batch_size,
+        workers=resolved.workers,
+        prefetch=t.prefetch,
+        steps=t.steps,
+        no_quality=_no_quality(job),
+        forced=forced,
+        last_words=TrialLog(tried.log).last_words(),
+    )
+    seen = figures(tried.watcher.watched(windows_of(ended), _passed_mib(ended, resolved)))
+    lost = [known.lost[uuid] for uuid in resolved.gpu_uuids if uuid in known.lost]
+    status, reason = judge(ended, seen, t.gpu_mem_cap_mib, lost)
+    result, missing = merge(
+        ended,
+        seen,
+        status,
+        reason,
+        resolved.gpu_uuids,
+        known.idle_power_w,
+        known.no_idle_power,
+        alone=job.place is None,
+    )
+    return _Judged(
+        tried=tried, ended=ended, seen=seen, status=status, reason=reason, result=result, missing=missing
+    )
+
+
+def windows_of(ended: Outcome) -> list[Window]:
+    """The epochs, for who watched. Those that figures are not of count as little as a warm-up."""
+    own = {e["epoch"] for e in ended.counted}
+    per_epoch = ended.result.get("images_per_epoch")
+    return [
+        Window(
+            e["t0"], e["t1"], e["epoch"], True, e["images"] / per_epoch, e["steady"], lacks_s(e, per_epoch)
+        )
+        if e["epoch"] in own and per_epoch
+        else Window(e["t0"], e["t1"], e["epoch"], e["epoch"] in own)
+        for e in ended.epochs
+    ]
+
+
+def _no_quality(job: Job) -> str:
+    """Why there is no top-1, where there is none."""
+    if job.place is not None:
+        return f"left to the same trial alone, {job.place.solo.trial_id}"
+    if job.variant.files == "none":
+        return "synthetic images have no validation split"
+    return "the validation split is empty"
+
+
+def _compare(jobs: Sequence[_Judged], known: Known, foreseen: Foreseen) -> dict[str, Any]:
+    """Fills the group's columns in; returns the group's facts."""
+    places = [one.tried.job.place for one in jobs]
+    compared = compare(
+        [
+            Ran(
+                status=one.status,
+                reason=one.reason,
+                resolved=one.tried.resolved,
+                epochs=one.ended.epochs,
+                result=one.result,
+                missing=one.missing,
+                joules_by_gpu=_joules(one),
+                doubts=doubts(_case(jobs, place, known, foreseen)),
+            )
+            for place, one in enumerate(jobs)
+        ],
+        foreseen,
+        [_gpu_mib(one.tried.resolved, known.machine) for one in jobs],
+        places[0].group_id if places[0] else "",
+        [place.solo.trial_id for place in places if place],
+    )
+    for one, found, why in zip(jobs, compared.result, compared.missing, strict=True):
+        for column, value in found.items():
+            one.result.pop(column, None)
+            one.missing.pop(column, None)
+            if value is not None:
+                one.result[column] = value
+            else:
+                ending = f"{one.status}: {one.reason}"[:200]
+                one.missing[column] = why.get(column, ending if one.status != "ok" else "not reported")
+    for one, shares in zip(jobs, compared.shares, strict=True):
+        if shares:
+            _estimated(one, shares)
+    done = jobs[0].tried.done
+    return compared.facts | {"released": done.released, "stopped": done.stopped}
+
+
+def _joules(one: _Judged) -> dict[str, dict[str, float]]:
+    """Joules an epoch of each whole GPU."""
+    return {"energy_j": one.seen.joules_by_gpu, "energy_sampled_j": one.seen.sampled_joules_by_gpu}
+
+
+def _estimated(one: _Judged, shares: Mapping[str, float | None]) -> None:
+    """Says of figures that were divided among jobs that they were, and divides each epoch's energy likewise."""
+    provenance = dict(one.seen.provenance)
+    for column in (*ENERGY, "energy_source"):
+        if column in one.result and column in one.seen.whole_provenance:
+            whole = one.seen.whole_provenance[column]
+            provenance[column] = whole | {"source": f"{whole['source']}; {DIVIDED}"}
+    # While a job warms up its neighbours may not have begun, or wait for it: nobody knows its part then.
+    measured = {e["epoch"] for e in one.ended.epochs if not e["warmup"]}
+    by_epoch = {
+        epoch: divided(joules, shares) if joules and epoch in measured else None
+        for epoch, joules in one.seen.joules_by_epoch.items()
+    }
+    one.seen = replace(one.seen, provenance=provenance, energy_j_by_epoch=by_epoch)
+
+
+def _neighbours(jobs: Sequence[_Judged], place: int) -> OtherJobs:
+    """What the other jobs of the group did on this job's GPUs and CPUs meanwhile."""
+    mine = jobs[place]
+    others = [one for k, one in enumerate(jobs) if k != place]
+    resolved = [one.tried.resolved for one in jobs]
+    cpus = set(mine.tried.resolved.cpu_ids)
+    on_same = [one for one in others if set(one.tried.resolved.cpu_ids) & cpus]
+    # Of one whose CPUs reach beyond this job's nobody knows how much it did on these.
+    within = all(set(one.tried.resolved.cpu_ids) <= cpus for one in on_same)
+    measured = mine.ended.counted
+    spent = [one.tried.watcher.cpu_s(e["t0"], e["t1"]) for one in on_same for e in measured]
+    usable = mine.tried.resolved.cpus * sum(e["t1"] - e["t0"] for e in measured)
+    known = [one for one in spent if one is not None]
+    return OtherJobs(
+        on_gpus=len(neighbours_on_gpus(resolved, place)),
+        cpu_pct=100 * sum(known) / usable if usable and within and len(known) == len(spent) else None,
+    )
+
+
+def _gpu_mib(resolved: Resolved, machine: Machine) -> int | None:
+    return min((machine.gpus[i].memory_mib for i in resolved.gpu_ids), default=None)
+
+
+def _case(jobs: Sequence[_Judged], number: int, known: Known, foreseen: Foreseen) -> Evidence:
+    """What the doubts about one of these jobs rest on."""
+    one = jobs[number]
+    tried, place = one.tried, one.tried.job.place
+    reads = tried.job.variant.files != "none"
+    return Evidence(
+        job=tried.job,
+        resolved=tried.resolved,
+        ended=one.ended,
+        seen=one.seen,
+        result=one.result,
+        gpu_mib=_gpu_mib(tried.resolved, known.machine),
+        neighbours=_neighbours(jobs, number),
+        images=_images(tried.facts) if reads else 0,
+        skipped_images=tried.facts.skipped_images if reads else 0,
+        stale_solo=_stale(foreseen, place.number, known) if place else False,
+    )
+
+
+def _record(case: Evidence, one: _Judged, known: Known, facts: Mapping[str, Any]) -> Record:
+    tried, ended, seen, result = one.tried, one.ended, one.seen, one.result
+    job, resolved, done = tried.job, tried.resolved, tried.done
+    place = job.place
+    return Record(
+        trial_id=job.trial_id,
+        config_id=job.config_id,
+        attempt=tried.number,
+        experiment=known.experiment,
+        group=place.group if place else None,
+        job=place.name if place else None,
+        group_id=place.group_id if place else None,
+        status=one.status,
+        reason=one.reason,
+        machine_key=tried.machine_key,
+        trial=job.trial.model_dump(mode="json"),
+        variant_definition=job.variant.definition(),
+        data=tried.facts.as_dict() if job.variant.files != "none" else {"fingerprint": "none"},
+        resolved=resolved.columns()
+        | {"gpu_uuids": list(resolved.gpu_uuids), "cpu_ids": list(resolved.cpu_ids)},
+        result=result,
+        missing=one.missing,
+        provenance=provenance(
+            seen.provenance,
+            result,
+            seen.missing.get("gpu_mem_mib"),
+            [known.idle_readings[uuid] for uuid in resolved.gpu_uuids if uuid in known.idle_readings],
+        ),
+        epochs=[
+            {k: v for k, v in e.items() if k not in ("t0", "t1", "steady")}
+            | {
+                "cpu_s": seen.cpu_s_by_epoch.get(e["epoch"]),
+                "energy_j": seen.energy_j_by_epoch.get(e["epoch"]),
+            }
+            for e in ended.epochs
+        ],
+        windows=[{"epoch": e["epoch"], "t0": e["t0"], "t1": e["t1"]} for e in ended.epochs],
+        span={"launched": done.launched, "finished": done.finished},
+        phases=ended.phases | {"wall": done.finished - done.launched},
+        together=dict(facts),
+        doubts=doubts(case),
+        environment=dict(known.environment) | {"cuda": ended.cuda},
+        started_at=tried.started_at,
+    )
+
+
+def _images(facts: DataFacts) -> int:
+    return facts.train_images + facts.val_images + facts.skipped_images
+
+
+def _stale(foreseen: Foreseen, number: int, known: Known) -> bool:
+    solo = foreseen.solos[number]
+    return solo is not None and is_stale(solo, known.environment)
+
+
+def step_samples(events: Sequence[Mapping[str, Any]], launched: float) -> list[tuple[float, str, str, float]]:
+    """Rank 0's measured steps as sample rows: when each ended, in seconds since the launch, and how long it took."""
+    rows: list[tuple[float, str, str, float]] = []
+    ended_us: dict[int, list[int]] = {}
+    for event in (e for e in events if e.get("rank") == 0):
+        if event["event"] == "steps":
+            ended_us.setdefault(event["epoch"], []).extend(event["end_us"])
+        elif event["event"] == "end" and event["measured"]:
+            told = ended_us[event["epoch"]]
+            for before, end in pairwise([0, *told]):
+                # The device's clock may run ahead of the host's, on which the window ends.
+                at = min(event["t0"] + 1e-6 * end, event["t1"])
+                rows.append((round(at - launched, 6), "rank0", "step_time_ms", (end - before) / 1e3))
+    return rows
+
+
+def _passed_mib(ended: Outcome, resolved: Resolved) -> dict[str, float]:
+    """GPU uuid -> how much more torch's allocator held at its peak than when the driver was asked at the end."""
+    return {
+        resolved.gpu_uuids[int(place)]: max(0.0, held["peak"] - held["at_settle"])
+        for place, held in ended.reserved_mib.items()
+    }

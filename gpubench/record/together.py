@@ -1,0 +1,249 @@
+"""Jobs of a group against the same trials alone: what is foreseen before it runs, what it cost afterwards. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+from gpubench.analysis import slowdown
+from gpubench.analysis.energy import divided
+from gpubench.analysis.prediction import SLICING, Prediction, demand, predict
+from gpubench.analysis.sharing import evidence, full_cell, full_together, not_full
+from gpubench.plan.plan import Unit
+from gpubench.plan.resolve import Resolved
+from gpubench.results.rows import row_of
+from gpubench.schema.epoch_times import median_of
+from gpubench.schema.result import Record, row
+
+ESTIMATE = "estimate"
+"""The energy source of a job on a GPU that other jobs used, too."""
+ENERGY = ("energy_j", "energy_sampled_j")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Foreseen:
+    """What is known of a group before it runs."""
+
+    solos: tuple[Record | None, ...]
+    """Each job's trial alone, where that ended ok on this machine."""
+    prediction: Prediction | None
+    why_not: str | None
+    """Why there is no prediction."""
+
+
+ALONE = Foreseen(solos=(), prediction=None, why_not=None)
+"""Of a trial by itself."""
+
+
+def foresee(unit: Unit, resolved: Sequence[Resolved], alone: Mapping[str, Record]) -> Foreseen:
+    """What the rows of the same trials alone say of a group. `alone`: trial id -> the attempt that counts."""
+    if not unit.is_group:
+        return ALONE
+    solos = []
+    for job in unit.jobs:
+        assert job.place is not None
+        found = alone.get(job.place.solo.trial_id)
+        solos.append(found if found is not None and found.status == "ok" else None)
+    lacking = [job.place.name for job, solo in zip(unit.jobs, solos, strict=True) if job.place and not solo]
+    if lacking:
+        return Foreseen(
+            solos=tuple(solos), prediction=None, why_not=f"no figures of job {' and '.join(lacking)} alone"
+        )
+    made, why_not = predicted([row(solo) for solo in solos if solo], resolved)
+    return Foreseen(solos=tuple(solos), prediction=made, why_not=why_not)
+
+
+class Where(Protocol):
+    """The GPUs and CPUs of a job; `resolve.Resolved` is one."""
+
+    @property
+    def gpu_ids(self) -> Sequence[int]: ...
+    @property
+    def cpus(self) -> float: ...
+    @property
+    def cpu_ids(self) -> Sequence[int]: ...
+
+
+def predicted(
+    alone: Sequence[Mapping[str, Any]], resolved: Sequence[Where]
+) -> tuple[Prediction | None, str | None]:
+    """What rows of the trials alone say of them together, on these GPUs and CPUs; or why they say nothing."""
+    demands = [
+        demand(solo, gpus=one.gpu_ids, cpus=one.cpus, cpu_set=frozenset(one.cpu_ids))
+        for solo, one in zip(alone, resolved, strict=True)
+    ]
+    by_turns = any(solo.get("mps") != "on" for solo in alone)
+    made = predict(demands, slicing=SLICING if by_turns else 0.0)
+    if made is None:
+        return None, "an epoch time alone is not known"
+    if made.unknown:  # the rest of it would be taken for nothing
+        return None, f"not known of the trials alone: {', '.join(made.unknown)}"
+    return made, None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ran:
+    """One job of a group, with its figures."""
+
+    status: str
+    reason: str
+    resolved: Resolved
+    epochs: Sequence[Mapping[str, Any]]
+    """As in its record."""
+    result: dict[str, Any]
+    missing: dict[str, str]
+    joules_by_gpu: Mapping[str, Mapping[str, float]]
+    """Column of ENERGY -> GPU uuid -> joules a measured epoch, of the whole GPU."""
+    doubts: Collection[str] = ()
+    """Codes of those that need no comparison."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Compared:
+    """The group's columns, a dict a job."""
+
+    result: tuple[dict[str, Any], ...]
+    missing: tuple[dict[str, str], ...]
+    shares: tuple[dict[str, float | None], ...]
+    """Of each job: GPU uuid -> its part of that GPU's work, where others used it too; None: not known."""
+    facts: dict[str, Any]
+    """What stands in `Record.together`."""
+
+
+def compare(
+    jobs: Sequence[Ran],
+    foreseen: Foreseen,
+    gpu_mib: Sequence[float | None],
+    group_id: str,
+    solo_ids: Sequence[str],
+) -> Compared:
+    """Slowdowns, overlap, verdict with its evidence, and the division of energy, of a group that has run.
+
+    `gpu_mib`: memory of the smallest of each job's GPUs. Empty columns have their reason in `missing`.
+    """
+    together = [
+        {
+            **job.result,
+            **job.resolved.columns(),
+            "status": job.status,
+            "doubts": "+".join(job.doubts),
+            "epoch_times_s": median_of(job.epochs, job.result.get("epoch_time_source")),
+        }
+        for job in jobs
+    ]
+    alone = [row_of(solo) if solo else None for solo in foreseen.solos]
+    slowed = [
+        slowdown.slowdown(mine.get("epoch_time_s"), solo.get("epoch_time_s") if solo else None)
+        for mine, solo in zip(together, alone, strict=True)
+    ]
+    gain = slowdown.overlap_gain(slowed)
+    facts: dict[str, Any] = {"jobs": len(jobs), "no_prediction": foreseen.why_not}
+    facts["predicted"] = asdict(foreseen.prediction) if foreseen.prediction else None
+    facts["solos"] = [
+        {"trial_id": solo.trial_id, "attempt": solo.attempt} if solo else None for solo in foreseen.solos
+    ]
+    shared: dict[str, Any] = {"group_id": group_id, "overlap_gain": gain}
+    rows_alone = [one for one in alone if one]
+    nothing_full = ""
+    if gain is not None and len(rows_alone) == len(jobs):
+        resources = evidence(rows_alone, together, gpu_mib)
+        found_out = slowdown.judgement(gain, rows_alone, together)
+        facts["gain_range"], facts["undecidable"] = found_out.gain_range, found_out.why_not
+        facts["resources"] = [resource.as_dict() for resource in resources]
+        shared["sharing"] = found_out.cell
+        shared["full_together"] = full_cell(full_together(resources))
+        nothing_full = not_full(resources)
+    predicted = foreseen.prediction.slowdowns if foreseen.prediction else [None] * len(jobs)
+    shares = _shares(jobs, _work(alone, together))
+    results, reasons = [], []
+    for number, job in enumerate(jobs):
+        solo = alone[number]
+        found = {
+            **shared,
+            "solo_id": solo_ids[number],
+            "solo_epoch_time_s": solo.get("epoch_time_s") if solo else None,
+            "slowdown": slowed[number],
+            "predicted_slowdown": predicted[number],
+        }
+        why = _why_empty(found, jobs, foreseen, nothing_full)
+        if facts.get("undecidable"):
+            why["sharing"] = facts["undecidable"]
+        energy, no_energy = _energy(job, shares[number])
+        results.append({**found, **energy})
+        reasons.append({**why, **no_energy})
+    return Compared(result=tuple(results), missing=tuple(reasons), shares=tuple(shares), facts=facts)
+
+
+def _why_empty(
+    found: Mapping[str, Any], jobs: Sequence[Ran], foreseen: Foreseen, nothing_full: str
+) -> dict[str, str]:
+    no_solo = "the same trial alone has no figures here"
+    why = {}
+    if found["solo_epoch_time_s"] is None:
+        why["solo_epoch_time_s"] = why["slowdown"] = no_solo
+    lost = next(
+        (f"job {k} of {len(jobs)} {j.status}" for k, j in enumerate(jobs, 1) if j.status != "ok"), None
+    )
+    if found["overlap_gain"] is None:
+        text = f"not all jobs have a slowdown: {lost or no_solo}"
+        why |= dict.fromkeys(("overlap_gain", "sharing", "full_together"), text)
+    elif found.get("full_together") is None:
+        why["full_together"] = nothing_full
+    if found["predicted_slowdown"] is None:
+        why["predicted_slowdown"] = foreseen.why_not or "not predicted"
+    return why
+
+
+# ---------------------------------------------------------------- GPUs that several jobs use
+
+
+def neighbours_on_gpus(resolved: Sequence[Resolved], number: int) -> frozenset[str]:
+    """GPUs of job `number` that other jobs of the group use, too."""
+    others = {u for place, one in enumerate(resolved) if place != number for u in one.gpu_uuids}
+    return frozenset(others & set(resolved[number].gpu_uuids))
+
+
+def _work(
+    alone: Sequence[Mapping[str, Any] | None], together: Sequence[Mapping[str, Any]]
+) -> list[float | None]:
+    """Each job's work a second on each of its GPUs: busy seconds an epoch alone / epoch time together."""
+    found: list[float | None] = []
+    for solo, mine in zip(alone, together, strict=True):
+        busy, time = (solo or {}).get("gpu_busy_s_per_epoch"), mine.get("epoch_time_s")
+        gpus = mine.get("gpus") or 0
+        found.append(busy / gpus / time if busy is not None and time and gpus else None)
+    return found
+
+
+def _shares(jobs: Sequence[Ran], work: Sequence[float | None]) -> list[dict[str, float | None]]:
+    """Each job's part of the work of each of its shared GPUs. Empty for jobs that share none or did not end ok."""
+    resolved = [job.resolved for job in jobs]
+    found: list[dict[str, float | None]] = []
+    for number, job in enumerate(jobs):
+        shared = neighbours_on_gpus(resolved, number) if job.status == "ok" else frozenset()
+        shares: dict[str, float | None] = {}
+        for uuid in job.resolved.gpu_uuids if shared else ():
+            users = [work[k] for k, one in enumerate(resolved) if uuid in one.gpu_uuids]
+            known = [one for one in users if one is not None]
+            mine = work[number]
+            all_known = mine is not None and len(known) == len(users) and sum(known) > 0
+            shares[uuid] = mine / sum(known) if mine is not None and all_known else None
+        found.append(shares)
+    return found
+
+
+def _energy(job: Ran, shares: Mapping[str, float | None]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Of a job with shared GPUs: its part of their energy, by its part of their work."""
+    if not shares:
+        return {}, {}
+    why = "the GPU was shared, and how much of its work was this job's is not known"
+    found: dict[str, Any] = {"gpu_busy_s_per_epoch": None}
+    missing = {"gpu_busy_s_per_epoch": "the GPU was shared: whose its busy time was is not told"}
+    for column in ENERGY:
+        joules = job.joules_by_gpu.get(column)
+        found[column] = divided(joules, shares) if joules else None
+        missing[column] = why if joules else job.missing.get(column, why)
+    found["energy_source"] = ESTIMATE if found["energy_j"] is not None else None
+    missing["energy_source"] = missing["energy_j"]
+    return found, missing

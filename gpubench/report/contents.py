@@ -1,0 +1,160 @@
+"""Rows of a results folder: records, and the trials of its plans that have none. What tables are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpubench.analysis.repeats import with_spread
+from gpubench.analysis.stored_groups import judged
+from gpubench.analysis.varied import Row, solo
+from gpubench.basics.errors import UnusableError
+from gpubench.plan.plan import Job
+from gpubench.plan.skips import Room
+from gpubench.plan.state import out_of_memory, survey
+from gpubench.report import markdown, spreadsheet
+from gpubench.report.choice import SHOW, Choice
+from gpubench.report.table import Table, tables
+from gpubench.results.plans import stored_plans
+from gpubench.results.rows import row_of
+from gpubench.results.store import Counts, Results, counting, epochs_csv, newest, trials_csv
+from gpubench.schema.result import COLUMNS, Record
+
+
+@dataclass(kw_only=True, slots=True)
+class Contents:
+    """A results folder, read."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    """Plans that could not be read, one line each."""
+    superseded: set[str] = field(default_factory=set)
+    """Trials whose variant, model or images were edited since: in `rows`, in no table."""
+    planned: set[str] = field(default_factory=set)
+    """Experiments of which a plan is stored."""
+
+
+def contents(
+    results: Results,
+    records: Sequence[Record],
+    skips: Mapping[str, str] | None = None,
+    choice: Choice = SHOW,
+) -> Contents:
+    """Rows and tables: every record that counts, then planned trials without one as `skipped` or `missing`.
+
+    A trial that was measured under several allowances of CPUs has a row for each (`store.counting`): a sweep shows
+    those of its own, and the folder holds them beside the others, whichever came last.
+
+    `skips`: trial id -> why a sweep that is under way, or has just ended, skipped it. `choice`: of columns.
+    """
+    skips = skips or {}
+    chosen = counting(records)
+    rows = _measured_rows(chosen)
+    known_ids = {trial_id for trial_id, *_ in chosen}
+    axes: dict[str, list[tuple[str, ...]]] = {}
+    questions: dict[str, str] = {}
+    members: dict[str, dict[tuple[Any, ...], list[str]]] = {}
+    planned: set[str] = set()
+    plans, problems = stored_plans(results, records)
+    oom = out_of_memory(newest(records).values())
+    most_gpus = max((int(r.environment.get("gpu_count") or 0) for r in chosen.values()), default=0)
+    for stored in plans:
+        plan, room = stored.plan, stored.room
+        if room is not None:  # since the plan was stored, the folder may have been taken to a larger machine
+            room = Room(max(room.gpus, most_gpus), room.cpus)
+        surveyed = survey(plan, {}, oom=oom, room=room, environment={})
+        skipped = {item.unit.unit_id: item.why for item in surveyed if item.state == "skip"}
+        name = plan.experiment.name
+        questions[name] = plan.experiment.question or questions.get(name, "")
+        known = axes.setdefault(name, [])
+        known += [axis for axis in plan.experiment.varied if axis not in known]
+        mine = members.setdefault(name, {})
+        for unit in plan.units:
+            why_unit = skipped.get(unit.unit_id)
+            # The same fields under other ids: an edited variant, model or images. The latest plan counts.
+            fields = [tuple(vars(job.trial).values()) for job in unit.jobs]
+            mine[(unit.group, *fields)] = [job.trial_id for job in unit.jobs]
+            for job in unit.jobs:
+                planned.add(job.trial_id)
+                if job.trial_id not in known_ids:
+                    known_ids.add(job.trial_id)
+                    rows.append(_planned_row(job, name, skips.get(job.trial_id) or why_unit))
+    shown = {name: [one for ids in units.values() for one in ids] for name, units in members.items()}
+    superseded = planned - {trial_id for ids in shown.values() for trial_id in ids}
+    current = [row for row in rows if row["trial_id"] not in superseded]
+    made = tables(current, axes=axes, questions=questions, members=shown, choice=choice)
+    return Contents(rows=rows, tables=made, problems=problems, superseded=superseded, planned=set(members))
+
+
+def _measured_rows(chosen: Mapping[Counts, Record]) -> list[dict[str, Any]]:
+    """A row for each of these records, in their order, with the verdicts that follow from rows of trials alone."""
+    measured = [{**row_of(record), "allowance": key[-1]} for key, record in chosen.items()]
+    return judged(measured, solo(measured))
+
+
+def rows_among(records: Sequence[Record], held: Iterable[Record]) -> dict[str, Row]:
+    """Trial id -> the row of each of these attempts as trials.csv has it, doubts that follow from other rows included.
+
+    `records`: all jobs of any group, and of no trial two attempts. `held`: what else is stored.
+    """
+    # Of a thousand rows few bear on these: their repeats, and the trials alone that they are compared with.
+    configs = {record.config_id for record in records}
+    solos = {record.result.get("solo_id") for record in records}
+    chosen = counting(one for one in held if one.config_id in configs or one.trial_id in solos)
+    mine = counting(records)  # one that ended badly after a better one counts nowhere else
+    chosen |= mine
+    rows = zip(chosen, with_spread(_measured_rows(chosen)), strict=True)
+    return {row["trial_id"]: row for key, row in rows if key in mine}
+
+
+def _planned_row(job: Job, experiment: str, why: str | None) -> dict[str, Any]:
+    """The row of a planned trial that has no record. `why`: it is skipped."""
+    found: dict[str, Any] = dict.fromkeys(column.name for column in COLUMNS)
+    found.update(job.trial.model_dump(mode="json", exclude={"repeat"}))
+    found.update(
+        trial_id=job.trial_id,
+        config_id=job.config_id,
+        experiment=experiment,
+        repeat=job.trial.repeat,
+        status="skipped" if why else "missing",
+        reason=why,
+    )
+    if job.place is not None:
+        found.update(
+            group=job.place.group,
+            job=job.place.name,
+            group_id=job.place.group_id,
+            solo_id=job.place.solo.trial_id,
+        )
+    return found
+
+
+def write_tables(
+    results: Results, records: Sequence[Record], skips: Mapping[str, str] | None = None
+) -> Contents:
+    """Writes trials.csv, epochs.csv, table.csv and table.md anew; returns what stands in them."""
+    found = contents(results, records, skips)
+    write_contents(results, records, found)
+    return found
+
+
+def write_contents(results: Results, records: Sequence[Record], found: Contents) -> None:
+    """The same for what was found already. One that can't be written keeps no other from it; then UnusableError."""
+    rows = [row for row in with_spread(found.rows) if row["status"] != "missing"]
+    texts = {
+        "trials.csv": trials_csv(rows),
+        "epochs.csv": epochs_csv(counting(records).values()),
+        "table.csv": spreadsheet.text(found.tables),
+        "table.md": markdown.text(found.tables),
+    }
+    failed = []
+    for name, text in texts.items():
+        try:
+            results.write_table(name, text)
+        except UnusableError as error:
+            failed.append(str(error))
+    if failed:
+        more = f", nor can {len(failed) - 1} more" if len(failed) > 1 else ""
+        raise UnusableError(f"{failed[0]}{more}")

@@ -1,0 +1,35 @@
+"""Where results folders lie: what `--out` and GPUBENCH_OUT say, and which is the newest."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from gpubench.basics.errors import UnusableError
+from gpubench.plan.experiment import Experiment
+from gpubench.results.plans import last_use
+from gpubench.results.store import Results
+
+
+def results_folder(out: Path | None, experiment: Experiment) -> Path:
+    """--out, else a folder of the experiment's name under GPUBENCH_OUT or ./results."""
+    return out or results_home() / experiment.name
+
+
+def results_home() -> Path:
+    """The place where sweeps put their folders."""
+    return Path(os.environ.get("GPUBENCH_OUT", "results"))
+
+
+def all_results() -> list[Path]:
+    """Every results folder in the place where sweeps put theirs. Raises UnusableError where there is none."""
+    home = results_home()
+    found = {p.parent for pattern in ("*/trials.csv", "*/records") for p in home.glob(pattern)}
+    if not found:
+        raise UnusableError(f"no results in {home}; run gpubench sweep, or name a folder")
+    return sorted(found)
+
+
+def newest_results() -> Path:
+    """The results folder in which something was last begun. Raises UnusableError where there is none."""
+    return max(all_results(), key=lambda folder: (last_use(Results(folder)), folder.name))

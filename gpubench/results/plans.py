@@ -1,0 +1,205 @@
+"""Stored plans: when each was stored, in which order, and what it asked for. Times of files tell nothing."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field, ValidationError
+
+from gpubench.basics.errors import UsageError
+from gpubench.basics.quoted import shown
+from gpubench.basics.regular_file import read_regular
+from gpubench.datasets.facts import DataFacts
+from gpubench.plan import experiment as experiments
+from gpubench.plan.plan import Plan, expand
+from gpubench.plan.skips import Room
+from gpubench.plan.sources import StoredSources
+from gpubench.results.store import Results
+from gpubench.schema.result import Devices, Record
+from gpubench.schema.validation import complaint, first, toml_complaint
+
+MOST_PLANS = 1_000_000
+"""No folder holds more: a larger number has been damaged, and counts as none."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoredPlan:
+    """A plan as it was when it was stored."""
+
+    name: str
+    """Of its file."""
+    plan: Plan
+    room: Room | None
+    """What the machine had that it was stored on; None for plans that don't tell."""
+    stamp: Stamp
+
+    def place(self, first_start: Mapping[str, str]) -> tuple[int, str, str]:
+        """Sorts the plans of a folder as they were stored. `first_start`: trial id -> when it was first begun.
+
+        Those without a number are older than all that have one; among them the trials that were measured tell, then
+        names.
+        """
+        known = [first_start[job.trial_id] for job in self.plan.jobs if job.trial_id in first_start]
+        return self.stamp.number, self.stamp.stored_at or min(known, default=""), self.name
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stamp:
+    """When a plan was stored. Older plans have none: 0 and empty."""
+
+    stored_at: str = ""
+    """UTC, ISO 8601 with microseconds."""
+    number: int = 0
+    """Of the folder's plans, from 1. Clocks may be set back; numbers only go up."""
+
+    def local(self) -> str:
+        """`stored_at` as local time, written as records write theirs; empty where it is not known."""
+        try:
+            moment = datetime.datetime.fromisoformat(self.stored_at).astimezone()
+        except (ValueError, OverflowError):  # no time, or one beyond the calendar in this time zone
+            return ""
+        return moment.strftime("%Y-%m-%d %H:%M:%S")
+
+
+class _Facts(BaseModel):
+    """What a plan rests on besides its experiment; what older plans don't tell is as it was then."""
+
+    device: Literal["cuda", "cpu"] = "cuda"
+    cpus: Annotated[int, Field(ge=1, le=1 << 16)] = 1
+    gpus: Devices | None = None
+    data: dict[str, DataFacts] = {}
+    models: dict[str, str] = {}
+
+
+class _PlanFile(BaseModel):
+    """A plan's file, as far as it is looked at here."""
+
+    plan: _Facts = _Facts()
+
+
+def stamp_of(resolved: Mapping[str, Any]) -> Stamp:
+    """The stamp in a plan's [plan]; what is no stamp counts as none."""
+    stored_at, number = resolved.get("stored_at"), resolved.get("number")
+    return Stamp(
+        stored_at=stored_at if isinstance(stored_at, str) else "",
+        number=number if type(number) is int and 0 < number < MOST_PLANS else 0,
+    )
+
+
+def next_stamp(results: Results) -> Stamp:
+    """For a plan that is stored now."""
+    taken = max((stamp.number for stamp in _stamps(results).values()), default=0)
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="microseconds")
+    return Stamp(stored_at=now, number=taken + 1)
+
+
+def is_newest(results: Results, name: str, plan_id: str) -> bool:
+    """Whether a plan is stored, and no other of its experiment was stored later. What can't be read is not stored.
+
+    Of plans without numbers it is not known which was the last: none is.
+    """
+    stamps = _stamps(results)
+    own = stamps.pop(results.plan(name, plan_id), None)
+    others = [stamp for path, stamp in stamps.items() if path.stem.rpartition("-")[0] == name]
+    return own is not None and all(other.number < own.number for other in others)
+
+
+def last_use(results: Results) -> str:
+    """When a plan was last stored in a folder, or a trial last begun there: local time; empty where nothing tells."""
+    return max([results.last_start(), *(stamp.local() for stamp in _stamps(results).values())])
+
+
+def _stamps(results: Results) -> dict[Path, Stamp]:
+    """Of the plans that can be read; `stored_plans` says which can't."""
+    found = {}
+    for path in results.plans():
+        try:
+            found[path] = stamp_of(_resolved(_text(path)))
+        except (OSError, ValueError, TypeError):
+            continue
+    return found
+
+
+def _text(path: Path) -> str:
+    """Raises OSError, and ValueError for what is no text."""
+    try:
+        return read_regular(path).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"it is no text in UTF-8 from byte {error.start + 1} on") from None
+
+
+def _resolved(text: str) -> Mapping[str, Any]:
+    """What a plan's file says of itself. Raises TypeError where that is no table, ValueError for what is no TOML."""
+    try:
+        resolved = tomllib.loads(text).get("plan", {})
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"it is not TOML: {toml_complaint(error)}") from None
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except ValueError:  # which Python raises for a number of more than 4,300 digits
+        raise ValueError("it holds a number that is too long") from None
+    if not isinstance(resolved, dict):
+        raise TypeError("plan must be a table")
+    return resolved
+
+
+def stored_plans(results: Results, records: Iterable[Record]) -> tuple[list[StoredPlan], list[str]]:
+    """The folder's plans, expanded as they were when they were stored, oldest first; and why any can't be.
+
+    `records`: all of the folder's, by which plans of older versions are ordered.
+
+    A plan that can't be read (damaged, or of a version with other names) closes no folder: records are the truth.
+    """
+    found, problems = [], []
+    for path in results.plans():
+        try:
+            found.append(_read(path))
+        except KeyError as error:
+            problems.append(_left_out(path, f"it lacks the facts of {shown(error.args[0])}"))
+        except OSError as error:
+            problems.append(_left_out(path, f"it can't be read ({error.strerror})"))
+        except (UsageError, ValueError, TypeError) as error:
+            problems.append(_left_out(path, str(error)))
+    first_start = _first_start(records)
+    return sorted(found, key=lambda one: one.place(first_start)), problems
+
+
+def _left_out(path: Path, why: str) -> str:
+    return f"plan {path} is left out: {why}; the sweep that it is of stores it anew"
+
+
+def _read(path: Path) -> StoredPlan:
+    text = _text(path)
+    resolved = _resolved(text)
+    facts = _facts(resolved)
+    experiment = experiments.parse(text, "its experiment")
+    sources = StoredSources(facts.data, facts.models)
+    return StoredPlan(
+        name=path.name,
+        plan=expand(experiment, device=facts.device, sources=sources, cpus=facts.cpus),
+        room=Room(facts.gpus, facts.cpus) if facts.gpus is not None else None,
+        stamp=stamp_of(resolved),
+    )
+
+
+def _facts(resolved: Mapping[str, Any]) -> _Facts:
+    """Raises ValueError for what is none."""
+    try:
+        return _PlanFile.model_validate_json(json.dumps({"plan": resolved}, default=str), strict=True).plan
+    except ValidationError as error:
+        raise ValueError(complaint(first(error.errors(), _PlanFile), _PlanFile)) from None
+
+
+def _first_start(records: Iterable[Record]) -> Mapping[str, str]:
+    """Trial id -> when the first attempt at it began."""
+    found: dict[str, str] = {}
+    for record in records:
+        if record.started_at:
+            found[record.trial_id] = min(record.started_at, found.get(record.trial_id, record.started_at))
+    return found

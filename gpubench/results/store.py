@@ -1,0 +1,382 @@
+"""The results folder: write once, read back, rebuild the CSVs. One class owns every path."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gpubench.basics import litter
+from gpubench.basics.errors import UnusableError
+from gpubench.results.csv_text import csv_text
+from gpubench.results.folder_lock import FolderLock
+from gpubench.results.stored_record import MOST_ATTEMPTS, DamagedError, NewerError, bytes_of, read
+from gpubench.schema.result import COLUMNS, EPOCH_COLUMNS, FINAL, GroupRecord, Record, ending, given
+
+SAMPLE_DIGITS = 12
+"""Significant digits of samples: running totals and times must stay fine enough to be cut again."""
+
+
+def write_whole(path: Path, data: str) -> None:
+    """Writes beside `path`, syncs and renames: a reader sees the old file or the new one, never half of one.
+
+    Raises UnusableError where that can't be done, and leaves nothing behind.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("w", encoding="utf-8", newline="") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except (OSError, UnicodeEncodeError) as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        why = (
+            error.strerror
+            if isinstance(error, OSError)
+            else "it would hold the name of a file or folder that is no UTF-8; rename that one"
+        )
+        raise UnusableError(f"{path} can't be written: {why}") from None
+
+
+def finite(value: Any) -> Any:
+    """The value with null for every number that JSON can't say: the loss of a training that diverged, say."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {name: finite(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(part) for part in value]
+    return value
+
+
+Tell = Callable[[str], None]
+"""Gets one line on what is wrong with a folder."""
+
+
+def refuse(line: str) -> None:
+    """Takes nothing damaged: raises UnusableError."""
+    raise UnusableError(line)
+
+
+class Results:
+    """One results folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._lock: FolderLock | None = None
+
+    # ---- paths ----
+
+    def part(self, kind: str, unit_id: str, attempt: int, ending: str) -> Path:
+        """`records/xx/ID-ATTEMPT.json` and its like. xx: the two characters after the id's letter."""
+        return self.folder / kind / unit_id[1:3] / f"{unit_id}-{attempt}.{ending}"
+
+    def log(self, unit_id: str, attempt: int) -> Path:
+        return self.part("logs", unit_id, attempt, "log")
+
+    # ---- opening ----
+
+    def create(self) -> None:
+        """Makes the folder. Raises UnusableError where it is a file or can't be written."""
+        if self.folder.exists() and not self.folder.is_dir():
+            raise UnusableError(f"{self.folder} is a file; name a folder for the results with --out")
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            probe = self.folder / f".probe-{os.getpid()}"
+            probe.touch()
+            probe.unlink(missing_ok=True)
+        except OSError as error:
+            raise UnusableError(f"results folder {self.folder} can't be written: {error.strerror}") from None
+
+    @contextlib.contextmanager
+    def locked(self, *, wait: bool = False, say: Callable[[str], None] = lambda _: None) -> Iterator[None]:
+        """Holds the folder for one sweep. Raises UnusableError while another sweep writes into it.
+
+        `wait`: waits for that one's end instead. `say`: told what is waited for, and what was taken over.
+        """
+        lock = self.folder / ".lock"
+        self._lock = FolderLock(lock, say=say)
+        self._lock.take(wait=wait)
+        try:
+            with contextlib.suppress(OSError):  # whether the folder can be used is found out below
+                litter.remove_from_results(self.folder, lock)
+            yield
+        finally:
+            self._lock.release()
+            self._lock = None
+
+    def release(self) -> None:
+        """Gives the folder up, for a process that is about to end at once."""
+        if self._lock is not None:
+            self._lock.release()
+
+    def beat(self) -> None:
+        """Shows that the sweep that holds the folder is alive. Call it often; it acts every half minute."""
+        if self._lock is not None:
+            self._lock.beat()
+
+    def check(self) -> None:
+        """Raises UnusableError where the folder was removed, or taken over, since this sweep took it."""
+        if self._lock is not None:
+            self._lock.check()
+
+    # ---- records ----
+
+    def records(self, tell: Tell = refuse) -> list[Record]:
+        """Every attempt, in the order in which they began.
+
+        One that can't be used is left out, and `tell` gets one line for its file; by default that is a UnusableError.
+        """
+        found, damaged = [], []
+        for path in self._record_files(tell):
+            try:
+                found += read(path)
+            except DamagedError as error:
+                damaged.append((path, error))
+        for path, damage in damaged:  # only now it is known what there is in their place
+            tell(_left_out(path, damage, found))
+        return sorted(found, key=in_order)
+
+    def damaged(self, records: Iterable[Record]) -> set[Numbered]:
+        """The attempts whose files lie there and are none of these records, which are all that can be read."""
+        there = {name for path in self._record_files(lambda _: None) if (name := numbered(path))}
+        return there - {(unit_of(record), record.attempt) for record in records}
+
+    def _record_files(self, tell: Tell) -> list[Path]:
+        """All that is named like a record, links and folders too."""
+        return [
+            path
+            for folder in _listed(self.folder / "records", tell)
+            for path in _listed(folder, tell)
+            if path.suffix == ".json" and not path.name.startswith(".")
+        ]
+
+    def next_attempt(self, *ids: str) -> int:
+        """The number of the next attempt at a unit, counting from 1. `ids`: its own, and those of its jobs."""
+        taken = [0]
+        for kind in (
+            "records",
+            "logs",
+            "samples",
+        ):  # whatever lies there under a number, damaged or not, keeps it
+            for one in ids:
+                for path in (self.folder / kind / one[1:3]).glob(f"{one}-*"):
+                    number = path.stem.rpartition("-")[2]
+                    # A larger one is no attempt's: nobody could read a record with the number after it.
+                    if number.isdecimal() and int(number) < MOST_ATTEMPTS:
+                        taken.append(int(number))
+        return max(taken) + 1
+
+    def save(
+        self, records: Sequence[Record], samples: Sequence[Iterable[Sequence[Any]]], header: Sequence[str]
+    ) -> None:
+        """Stores one attempt at a unit: first the samples of each of its jobs, then the file that makes it count."""
+        first = records[0]
+        unit_path = self.part("records", first.group_id or first.trial_id, first.attempt, "json")
+        if unit_path.exists() or unit_path.is_symlink():
+            raise UnusableError(f"{unit_path} exists already: two sweeps write into {self.folder}")
+        for record, rows in zip(records, samples, strict=True):
+            path = self.part("samples", record.trial_id, record.attempt, "csv")
+            write_whole(path, csv_text(header, rows, SAMPLE_DIGITS))
+        unit: Record | GroupRecord = first
+        if first.group_id is not None:
+            unit = GroupRecord(group_id=first.group_id, attempt=first.attempt, jobs=list(records))
+        stored = finite(unit.model_dump())
+        write_whole(unit_path, json.dumps(stored, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+        self.check()  # after the record: what has just been measured is kept even where the rest is gone
+
+    # ---- plans ----
+
+    def plan(self, name: str, plan_id: str) -> Path:
+        return self.folder / "plans" / f"{name}-{plan_id}.toml"
+
+    def save_plan(self, name: str, plan_id: str, toml: str) -> None:
+        """Keeps a plan as resolved, in place of the same plan as it was stored before."""
+        write_whole(self.plan(name, plan_id), toml)
+
+    def plans(self) -> list[Path]:
+        """Stored plans, by name. When and in which order they were stored stands in them (`runner/plans.py`)."""
+        return sorted((self.folder / "plans").glob("*.toml"))
+
+    def last_start(self) -> str:
+        """When the last attempt of any trial began, in local time; empty where there is none. No record is parsed."""
+        found = (
+            began.decode(errors="replace")
+            for path in self._record_files(tell=lambda _: None)
+            for began in _STARTED_AT.findall(_bytes(path))
+        )
+        return max(found, default="")
+
+    # ---- tables ----
+
+    def write_table(self, name: str, text: str) -> None:
+        """Writes one of the folder's tables."""
+        write_whole(self.folder / name, text)
+
+
+Numbered = tuple[str, int]
+"""The id of a trial, a job or a group, and the number of an attempt at it."""
+
+
+def numbered(path: Path) -> Numbered | None:
+    """Whose file this is, by its name: `ID-NUMBER.json`; None where no attempt has such a name."""
+    own, dash, number = path.stem.rpartition("-")
+    if not dash or path.name.startswith(".") or not number.isdecimal():
+        return None
+    return (own, int(number)) if 0 < int(number) <= MOST_ATTEMPTS else None
+
+
+def unit_of(record: Record) -> str:
+    """The id of what was stored as one: the trial, or the group that it was a job of."""
+    return record.group_id or record.trial_id
+
+
+def _left_out(path: Path, damage: DamagedError, whole: Iterable[Record]) -> str:
+    """One line on a record that can't be used: why, what counts in its place, what to do."""
+    unit_id, number = numbered(path) or ("", 0)
+    what = "group" if unit_id.startswith("g") else "trial"
+    statuses: dict[int, list[str]] = {}
+    for record in whole:
+        if unit_of(record) == unit_id:
+            statuses.setdefault(record.attempt, []).append(record.status)
+    endings = {attempt: ending(found) for attempt, found in sorted(statuses.items())}
+    later = [attempt for attempt in endings if attempt > number]
+    is_newer = isinstance(damage, NewerError)
+    if later:
+        last = next((n for n in reversed(later) if endings[n] in FINAL), later[-1])
+        again = "measured again" if endings[last] in FINAL else f"tried again ({endings[last]})"
+        fate = (
+            ""
+            if is_newer
+            else "; leave the file there: without it an attempt would seem to have been taken away"
+        )
+        return f"record {path} is left out: it {damage}; its {what} was {again} as attempt {last}{fate}"
+    if endings and endings[max(endings)] in FINAL:
+        return f"record {path} is left out, and attempt {max(endings)} at its {what} counts: it {damage}"
+    remedy = "" if is_newer else "; the sweep that it is of measures it again"
+    return f"record {path} is left out, and its {what} counts as not measured: it {damage}{remedy}"
+
+
+_STARTED_AT = re.compile(rb'"started_at": "([^"]*)"')
+
+
+def _bytes(path: Path) -> bytes:
+    """The file; empty where it can't be read: whoever opens the folder is told so."""
+    try:
+        return bytes_of(path)
+    except OSError:
+        return b""
+
+
+def _listed(folder: Path, tell: Tell) -> list[Path]:
+    """What lies in a folder, by name; nothing where it is no folder. `tell`: of one that can't be read."""
+    try:
+        return sorted(folder.iterdir())
+    except NotADirectoryError:
+        return []
+    except OSError as error:
+        if folder.is_symlink() or not isinstance(error, FileNotFoundError):
+            tell(f"{folder} is left out: it can't be read ({error.strerror})")
+        return []
+
+
+def trials_csv(rows: Iterable[Mapping[str, Any]]) -> str:
+    """The text of trials.csv."""
+    names = [column.name for column in COLUMNS]
+    return csv_text(names, ([row.get(name) for name in names] for row in rows))
+
+
+def epochs_csv(records: Iterable[Record]) -> str:
+    """The text of epochs.csv."""
+    return csv_text([column.name for column in EPOCH_COLUMNS], _epoch_rows(records))
+
+
+def _epoch_rows(records: Iterable[Record]) -> Iterator[list[Any]]:
+    for record in records:
+        for epoch in record.epochs:
+            values = {"trial_id": record.trial_id, "attempt": record.attempt, **epoch}
+            yield [values.get(column.name) for column in EPOCH_COLUMNS]
+
+
+def in_order(record: Record) -> tuple[str, str, int]:
+    """Sorts attempts as they began; within one second, always in the same way."""
+    return record.started_at, record.trial_id, record.attempt
+
+
+Run = tuple[str, int, str, str, str]
+"""What tells one attempt at a unit from every other one: equal for the jobs of a group."""
+
+
+def run_of(record: Record) -> Run:
+    """The attempt that a record is of.
+
+    A folder into which several machines' results were put may hold several first attempts at one unit, which jobs of
+    one array may have begun in the same second: the host tells them apart, and the machine where no host is on record.
+    """
+    machine = "" if record.group_id else record.machine_key  # jobs of one group may be on unlike devices
+    host = str(record.environment.get("host") or "")
+    return unit_of(record), record.attempt, record.started_at, host, machine
+
+
+def by_run(records: Iterable[Record]) -> list[list[Record]]:
+    """The records of each attempt together, in the order in which the first of each comes."""
+    found: dict[Run, list[Record]] = {}
+    for record in records:
+        found.setdefault(run_of(record), []).append(record)
+    return list(found.values())
+
+
+Allowance = frozenset[tuple[str | None, tuple[Any, ...]]]
+"""What the machine gave the jobs of one attempt of what they left to it."""
+Counts = tuple[str, str, Allowance]
+"""Trial id, machine and allowance, of which one attempt counts."""
+
+
+def newest(records: Iterable[Record]) -> dict[tuple[str, str], Record]:
+    """(trial id, machine) -> the attempt that counts: the last final one, else the last one.
+
+    The jobs of a group come from one and the same attempt.
+    """
+    chosen = _last_of_each(records, lambda _: frozenset())
+    return {(job.trial_id, job.machine_key): job for jobs in chosen.values() for job in jobs}
+
+
+def counting(records: Iterable[Record]) -> dict[Counts, Record]:
+    """The same for each allowance of CPUs by itself: what a folder shows.
+
+    An attempt under another allowance is one at another configuration. It takes no row away, so that whichever
+    allowance the next sweep has, the folder shows all that the sweep shows.
+    """
+    chosen = _last_of_each(records, _allowance)
+    return {
+        (job.trial_id, job.machine_key, allowance): job
+        for (*_, allowance), jobs in chosen.items()
+        for job in jobs
+    }
+
+
+def _allowance(jobs: Sequence[Record]) -> Allowance:
+    return frozenset((job.job, tuple(given(job).values())) for job in jobs)
+
+
+def _last_of_each(
+    records: Iterable[Record], allowed: Callable[[Sequence[Record]], Allowance]
+) -> dict[tuple[str, tuple[str, ...], Allowance], list[Record]]:
+    """The attempt that counts at each unit, on each machine and under each allowance that `allowed` tells apart."""
+    chosen: dict[tuple[str, tuple[str, ...], Allowance], tuple[str, list[Record]]] = {}
+    # Clocks may be set back; numbers only go up.
+    for jobs in sorted(by_run(records), key=lambda jobs: jobs[0].attempt):
+        unit_id, *_ = run_of(jobs[0])
+        key = (unit_id, tuple(sorted(job.machine_key for job in jobs)), allowed(jobs))
+        status = ending([job.status for job in jobs])
+        if key not in chosen or status in FINAL or chosen[key][0] not in FINAL:
+            chosen[key] = status, jobs
+    return {key: jobs for key, (_, jobs) in chosen.items()}

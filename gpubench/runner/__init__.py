@@ -1,1 +1,0 @@
-"""Takes a plan, runs what is missing, keeps what was measured."""

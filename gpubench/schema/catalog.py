@@ -1,0 +1,244 @@
+"""What there is to choose from: literal tables of names and of facts that the plan needs. Imports no torch.
+
+A new strategy, variant or small model is one line here and one file (or function) under `train/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from gpubench.basics.errors import UsageError, unknown
+
+Files = Literal["full", "resized", "decoded", "memory", "none"]
+BadImages = Literal["fail", "skip"]
+BAD_IMAGES: tuple[BadImages, ...] = ("fail", "skip")
+"""What becomes of a trial whose images can't all be used: it fails, or those images are left out."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Strategy:
+    """How one trial uses its devices."""
+
+    target: str
+    """`module:class`, imported in the child only."""
+    min_devices: int = 1
+    max_devices: int | None = None
+    """None: any number."""
+    needs_gpu: bool = False
+    process_per_device: bool = False
+    """True: as many ranks as devices; False: one process drives them all."""
+    executions: tuple[str, ...] = ("eager", "compile")
+
+
+STRATEGIES: dict[str, Strategy] = {
+    "single": Strategy(
+        target="gpubench.train.strategies.single:Single",
+        max_devices=1,
+        executions=("eager", "compile", "graph"),
+    ),
+    "dp": Strategy(
+        target="gpubench.train.strategies.dp:DataParallel",
+        min_devices=2,
+        needs_gpu=True,
+        executions=("eager",),
+    ),
+    "ddp": Strategy(target="gpubench.train.strategies.ddp:DistributedDataParallel", process_per_device=True),
+}
+MOST_RANKS = 128
+"""Processes of one trial at most: each has a connection to the parent, and one message hands over all of them."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Variant:
+    """One way to feed the same images: where they lie, what the CPU does, what the GPU does.
+
+    A transform is a name, or a name with its arguments. `cpu` names are torchvision.transforms.v2 classes,
+    applied to one uint8 image; `gpu` names are those of `gpubench.train.data.on_device`, which draw per image.
+    Normalisation always runs on the device and is not listed.
+    """
+
+    files: Files
+    """`full`: as photographed; `resized`: cropped to the input size beforehand; `decoded`: the same, as uint8
+    in one memory map; `none`: one resident batch, no input pipeline at all."""
+    cpu: tuple[Mapping[str, Mapping[str, Any]], ...] = ()
+    gpu: tuple[Mapping[str, Mapping[str, Any]], ...] = ()
+    data: str | None = None
+    """A user's variant may name its own image folder."""
+    needs_gpu: bool = False
+    answers: str = ""
+    """The question that this variant answers, for `gpubench data list`. Not part of its identity."""
+
+    def definition(self) -> dict[str, Any]:
+        """What makes this variant this variant: part of a trial's identity (its data enter by content)."""
+        return {
+            "files": self.files,
+            "cpu": [{k: dict(v) for k, v in t.items()} for t in self.cpu],
+            "gpu": [{k: dict(v) for k, v in t.items()} for t in self.gpu],
+        }
+
+
+# "$input_size" is replaced by the trial's input size.
+VARIANTS: dict[str, Variant] = {
+    "crop-resize": Variant(
+        files="full",
+        cpu=({"RandomResizedCrop": {"size": "$input_size", "antialias": True}}, {"RandomHorizontalFlip": {}}),
+        answers="the usual recipe: decode, random crop, resize and flip on the CPU, in every epoch",
+    ),
+    "pre-resized": Variant(
+        files="resized",
+        cpu=({"RandomHorizontalFlip": {}},),
+        answers="what moving crop and resize out of the epoch saves",
+    ),
+    "gpu-augment": Variant(
+        files="resized",
+        gpu=({"RandomResizedCrop": {}}, {"RandomHorizontalFlip": {}}),
+        needs_gpu=True,
+        answers="what moving the augmentation to the GPU saves",
+    ),
+    "cached": Variant(
+        files="decoded",
+        cpu=({"RandomHorizontalFlip": {}},),
+        answers="no decoding at all: uint8 images in one shared memory map",
+    ),
+    "synthetic": Variant(files="none", answers="the GPU's own limit: one resident batch, no input pipeline"),
+}
+
+# Every transform of torchvision.transforms.v2, kept here because the plan must know them without importing
+# torchvision. A test compares the two lists.
+TORCHVISION_TRANSFORMS: tuple[str, ...] = (
+    "AugMix", "AutoAugment", "CenterCrop", "ClampBoundingBoxes", "ClampKeyPoints", "ColorJitter", "Compose",
+    "ConvertBoundingBoxFormat", "ConvertImageDtype", "CutMix", "ElasticTransform", "FiveCrop", "GaussianBlur",
+    "GaussianNoise", "Grayscale", "Identity", "JPEG", "Lambda", "LinearTransformation", "MixUp", "Normalize",
+    "PILToTensor", "Pad", "RGB", "RandAugment", "RandomAdjustSharpness", "RandomAffine", "RandomApply",
+    "RandomAutocontrast", "RandomChannelPermutation", "RandomChoice", "RandomCrop", "RandomEqualize",
+    "RandomErasing", "RandomGrayscale", "RandomHorizontalFlip", "RandomInvert", "RandomIoUCrop", "RandomOrder",
+    "RandomPerspective", "RandomPhotometricDistort", "RandomPosterize", "RandomResize", "RandomResizedCrop",
+    "RandomRotation", "RandomShortestSize", "RandomSolarize", "RandomVerticalFlip", "RandomZoomOut", "Resize",
+    "SanitizeBoundingBoxes", "SanitizeKeyPoints", "ScaleJitter", "SetClampingMode", "TenCrop", "ToDtype",
+    "ToImage", "ToPILImage", "ToPureTensor", "ToTensor", "TrivialAugmentWide", "UniformTemporalSubsample",
+)  # fmt: skip
+
+DEVICE_TRANSFORMS: dict[str, tuple[str, ...]] = {
+    "RandomCrop": ("size", "padding"),
+    "RandomHorizontalFlip": ("p",),
+    "RandomResizedCrop": ("size", "scale", "ratio"),
+}
+"""Transforms on the GPU, and the arguments of each: those of `gpubench.train.data.on_device`, as a test sees to."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NamedData:
+    """A torchvision data set that is known by name; its facts are those of its authors' pages."""
+
+    target: str
+    train_images: int
+    val_images: int
+    num_classes: int
+    size: int
+    """Side of its square images, in pixels."""
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+
+NAMED_DATA: dict[str, NamedData] = {
+    "cifar10": NamedData(
+        target="torchvision.datasets:CIFAR10", train_images=50_000, val_images=10_000, num_classes=10, size=32
+    ),
+    "cifar100": NamedData(
+        target="torchvision.datasets:CIFAR100",
+        train_images=50_000,
+        val_images=10_000,
+        num_classes=100,
+        size=32,
+    ),
+    "mnist": NamedData(
+        target="torchvision.datasets:MNIST", train_images=60_000, val_images=10_000, num_classes=10, size=28
+    ),
+    "fashion-mnist": NamedData(
+        target="torchvision.datasets:FashionMNIST",
+        train_images=60_000,
+        val_images=10_000,
+        num_classes=10,
+        size=28,
+    ),
+}
+
+PROCEDURAL = "procedural"
+"""The name of the built-in image folder, made by `gpubench data make`."""
+
+# Our own small models for MNIST-sized input. torchvision's are known by torchvision's names.
+SMALL_MODELS: dict[str, str] = {
+    "lenet": "gpubench.train.models:lenet",
+    "mlp": "gpubench.train.models:mlp",
+}
+
+# torchvision's classification models under its own names (`torchvision.models.list_models`), kept here
+# because the plan must know them without importing torchvision. A test compares the two lists.
+TORCHVISION_MODELS: tuple[str, ...] = (
+    "alexnet", "convnext_base", "convnext_large", "convnext_small", "convnext_tiny", "densenet121", "densenet161",
+    "densenet169", "densenet201", "efficientnet_b0", "efficientnet_b1", "efficientnet_b2", "efficientnet_b3",
+    "efficientnet_b4", "efficientnet_b5", "efficientnet_b6", "efficientnet_b7", "efficientnet_v2_l",
+    "efficientnet_v2_m", "efficientnet_v2_s", "googlenet", "inception_v3", "maxvit_t", "mnasnet0_5", "mnasnet0_75",
+    "mnasnet1_0", "mnasnet1_3", "mobilenet_v2", "mobilenet_v3_large", "mobilenet_v3_small", "regnet_x_16gf",
+    "regnet_x_1_6gf", "regnet_x_32gf", "regnet_x_3_2gf", "regnet_x_400mf", "regnet_x_800mf", "regnet_x_8gf",
+    "regnet_y_128gf", "regnet_y_16gf", "regnet_y_1_6gf", "regnet_y_32gf", "regnet_y_3_2gf", "regnet_y_400mf",
+    "regnet_y_800mf", "regnet_y_8gf", "resnet101", "resnet152", "resnet18", "resnet34", "resnet50",
+    "resnext101_32x8d", "resnext101_64x4d", "resnext50_32x4d", "shufflenet_v2_x0_5", "shufflenet_v2_x1_0",
+    "shufflenet_v2_x1_5", "shufflenet_v2_x2_0", "squeezenet1_0", "squeezenet1_1", "swin_b", "swin_s", "swin_t",
+    "swin_v2_b", "swin_v2_s", "swin_v2_t", "vgg11", "vgg11_bn", "vgg13", "vgg13_bn", "vgg16", "vgg16_bn", "vgg19",
+    "vgg19_bn", "vit_b_16", "vit_b_32", "vit_h_14", "vit_l_16", "vit_l_32", "wide_resnet101_2", "wide_resnet50_2",
+)  # fmt: skip
+
+# Models whose layers can be made wider or narrower by the field `width`.
+WIDTH_MODELS: tuple[str, ...] = (
+    "lenet", "mlp", "mobilenet_v2", "mobilenet_v3_large", "mobilenet_v3_small", "resnet50", "resnet101", "resnet152",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Optimizer:
+    """A torch optimizer under the name that users know it by."""
+
+    target: str
+    lr: float
+    """The default learning rate."""
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    capturable: bool = True
+    """Whether a step can be captured into a CUDA graph."""
+
+
+OPTIMIZERS: dict[str, Optimizer] = {
+    "sgd": Optimizer(target="torch.optim:SGD", lr=0.05),
+    "momentum": Optimizer(target="torch.optim:SGD", lr=0.02, kwargs={"momentum": 0.9}),
+    "nesterov": Optimizer(target="torch.optim:SGD", lr=0.02, kwargs={"momentum": 0.9, "nesterov": True}),
+    "adagrad": Optimizer(target="torch.optim:Adagrad", lr=0.01, capturable=False),
+    "rmsprop": Optimizer(target="torch.optim:RMSprop", lr=0.001),
+    "adam": Optimizer(target="torch.optim:Adam", lr=0.001),
+    "adamw": Optimizer(target="torch.optim:AdamW", lr=0.001),
+}
+
+
+def models() -> tuple[str, ...]:
+    """Every model name that can be asked for, besides a user's `path/to/file.py:function`."""
+    return (*SMALL_MODELS, *TORCHVISION_MODELS)
+
+
+def is_user_model(name: str) -> bool:
+    """Whether the name reads `path/to/file.py:function`."""
+    return ".py:" in name
+
+
+def check_model(name: str) -> None:
+    """Raises UsageError unless `name` is a known model or reads `path/to/file.py:function`."""
+    path, _, function = name.rpartition(":") if is_user_model(name) else (name, "", "")
+    if path.endswith(".py") and not function.isidentifier():
+        if not Path(path).is_file():
+            raise UsageError(
+                f"model {name!r}: there is no file {path}; a model of your own is FILE.py:FUNCTION"
+            )
+        raise UsageError(f"model {name!r} names no function: write FILE.py:FUNCTION, for example {path}:net")
+    if not is_user_model(name) and name not in SMALL_MODELS and name not in TORCHVISION_MODELS:
+        own = "/" in name or ":" in name
+        raise unknown("model", name, models(), "a model of your own is FILE.py:FUNCTION" if own else "")

@@ -1,0 +1,21 @@
+"""What an epoch time is: the median of measured epochs, or extrapolated from steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpubench.schema.result import FEWEST_TIMES
+
+MEASURED = "measured"
+EXTRAPOLATED = "extrapolated"
+NO_SPREAD = f"fewer than {FEWEST_TIMES} epochs were measured: they have no spread"
+"""Why there is no `epoch_time_iqr_s`."""
+
+
+def median_of(epochs: Sequence[Mapping[str, Any]], source: str | None) -> list[float]:
+    """The seconds of the epochs that an epoch time is the median of; empty where it is none.
+
+    `source`: the column `epoch_time_source`.
+    """
+    return [e["epoch_time_s"] for e in epochs if not e["warmup"]] if source == MEASURED else []

@@ -1,0 +1,133 @@
+"""What a sweep says before it starts: how much it will do, how long that takes, where results and images lie."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from gpubench.basics.errors import GpubenchError
+from gpubench.basics.words import many
+from gpubench.datasets import built, locate
+from gpubench.datasets.locate import MakingStep
+from gpubench.plan.estimate import words
+from gpubench.plan.plan import Plan
+from gpubench.plan.state import Planned
+from gpubench.schema.trial import Trial
+from gpubench.sweep.sweep import Sweep
+
+
+def announcement_lines(
+    work: Sweep, planned: Sequence[Planned], steps: Sequence[MakingStep] = ()
+) -> list[str]:
+    """What is said before a sweep starts: what is to run, with which images. `steps`: what is to be made of them."""
+    what = announcement(work, planned)
+    done = sum(item.state == "done" for item in planned)
+    skipped = sum(item.state == "skip" for item in planned)
+    others = [f"{done} done already"] * bool(done) + [f"{skipped} skipped"] * bool(skipped)
+    rest = f" ({', '.join(others)})" if others else ""
+    about = "at most" if what["most"] else "about" if what["known"] else "roughly"
+    needs = f"; first {', '.join(map(str, steps))}" if steps else ""
+    trials, folder = f"{counted(planned)} to run{rest}", work.bench.results.folder
+    return [
+        f"{work.plan.experiment.name}: {trials}, {about} {words(what['seconds'])}, results in {folder}",
+        f"images: {'; '.join(what['places'])}{needs}",
+    ]
+
+
+def making_line(steps: Sequence[MakingStep], cpus: int) -> str:
+    """How much the images take that are to be made, where, how long on so many CPUs, and what else one may do."""
+    times = [step.cpu_s for step in steps]
+    known = [seconds for seconds in times if seconds is not None]
+    lasts = (
+        f" and about {words(sum(known) / cpus)} on {many(cpus, 'CPU')}" if len(known) == len(times) else ""
+    )
+    size = built.amount(sum(step.need_bytes for step in steps))
+    instead = (
+        "To make fewer, give --data procedural:640; to use your own, give --data FOLDER. " if known else ""
+    )
+    return (
+        f"Making these images takes about {size} in {steps[0].place.parent}{lasts}; it is done once. "
+        f"{instead}GPUBENCH_DATA names another place."
+    )
+
+
+def steps_to_images(work: Sweep, planned: Sequence[Planned]) -> list[MakingStep]:
+    """What is to be made before the units that are to run can read their images. It looks at the disk.
+
+    Images that can't be made are left out: `prepare` says why, and so do the rows of their trials.
+    """
+    each = dict.fromkeys(
+        one for item in planned if item.state == "run" for one in work.bench.wanted(item.unit)
+    )
+    steps: dict[MakingStep, None] = {}
+    for wanted in each:
+        with contextlib.suppress(GpubenchError):
+            steps |= dict.fromkeys(locate.plan_of(*wanted))
+    return list(steps)
+
+
+def counted(planned: Sequence[Planned]) -> str:
+    """`4 trials and 2 groups` of those that are to run."""
+    groups = sum(item.unit.is_group for item in planned if item.state == "run")
+    trials = sum(item.state == "run" for item in planned) - groups
+    parts = [many(trials, "trial")] if trials or not groups else []
+    parts += [f"{many(groups, 'group')} of jobs"] if groups else []
+    return " and ".join(parts)
+
+
+def dropped_lines(plan: Plan) -> list[str]:
+    """One line for the combinations that a crossed plan dropped."""
+    if not plan.dropped:
+        return []
+    parts = [f"{count} × {reason}" for reason, count in plan.dropped.most_common(4)]
+    more = len(plan.dropped) - len(parts)
+    return [
+        f"{plan.dropped.total()} combination{'s' if plan.dropped.total() > 1 else ''} dropped: {'; '.join(parts)}"
+        + (f"; and {more} more reasons" if more > 0 else "")
+    ]
+
+
+def training_line(plan: Plan) -> str:
+    """`training: 3 epochs, 1 of them to warm up; sgd with lr 0.05`: what is asked of all trials, also by default."""
+    trials = [job.trial for job in plan.jobs]
+    lengths = _some(_length(t) for t in trials)
+    steps = _some(f"{t.optimizer} with lr {t.lr:g}" for t in trials)
+    return f"training: {lengths}; {steps}"
+
+
+def _length(t: Trial) -> str:
+    if t.steps:
+        return f"{many(t.steps, 'measured step')} in place of epochs"
+    warm_up = f", {t.warmup_epochs} of them to warm up" if t.warmup_epochs else ""
+    if t.until_top1 is not None:
+        return f"until top-1 {t.until_top1:g} %, at most {many(t.epochs, 'epoch')}{warm_up}"
+    return f"{many(t.epochs, 'epoch')}{warm_up}"
+
+
+def _some(words: Iterable[str], limit: int = 3) -> str:
+    """`a`, `a or b`, `a or b or c or 4 others`."""
+    each = list(dict.fromkeys(words))
+    rest = many(len(each) - limit, "other")
+    return " or ".join(each if len(each) <= limit else [*each[:limit], rest])
+
+
+def announcement(sweep: Sweep, planned: Sequence[Planned]) -> Mapping[str, Any]:
+    """What the two lines before a sweep say, as values."""
+    to_run = [item.unit for item in planned if item.state == "run"]
+    estimates = sweep.estimates(to_run)
+    places: dict[str, None] = {}
+    for job in (job for unit in to_run for job in unit.jobs):
+        if job.variant.files != "none":
+            facts = sweep.bench.facts(job)
+            where = facts.root or f"{facts.name} (torchvision)"
+            places[f"{facts.train_images:,} images + {facts.val_images:,} for validation in {where}"] = None
+        else:
+            places["a resident batch of synthetic images"] = None
+    return {
+        "seconds": sum(e.seconds for e in estimates),
+        "known": all(e.known for e in estimates),
+        # Training until an accuracy ends earlier; nobody knows how much.
+        "most": any(job.trial.until_top1 is not None for unit in to_run for job in unit.jobs),
+        "places": list(places),
+    }

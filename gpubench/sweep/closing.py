@@ -1,0 +1,99 @@
+"""What a sweep says when it has ended: its answer, and what there is left to do."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+from rich.console import Console
+
+from gpubench.analysis.varied import Row
+from gpubench.plan.state import Planned
+from gpubench.report import live, terminal
+from gpubench.report.contents import contents
+from gpubench.report.lost_terminal import outliving_output
+from gpubench.report.table import Table, tables
+from gpubench.results.rows import DETAILS
+from gpubench.sweep.sweep import Summary, Sweep
+
+Mode = Literal["plan", "table", "quiet", "json"]
+
+
+def emit(row: Row, mode: Mode) -> None:
+    """With --json, a line for each trial as it ends; the jobs of a group each have one."""
+    if mode == "json":
+        told = {k: v for k, v in row.items() if v is not None and k not in DETAILS}
+        with (
+            outliving_output()
+        ):  # nobody may read any more; the measuring goes on, and the records have it all
+            print(json.dumps(told, ensure_ascii=False), flush=True)
+
+
+def finish(work: Sweep, planned: Sequence[Planned], summary: Summary, view: live.View, mode: Mode) -> None:
+    """Prints the answer on stdout and what else there is to say on stderr."""
+    for problem in work.problems:
+        view.say(problem)
+    if mode == "quiet":
+        print(work.bench.results.folder)
+    elif mode == "table":
+        found = contents(work.bench.results, work.alike(), work.skips)
+        terminal.show(own_tables(work, found.rows), Console(highlight=False))
+    elif mode == "json":
+        for row in work.reused(planned):
+            emit(row, mode)
+    if summary.interrupted:
+        view.say(f"stopped; {goes_on(fresh=work.settings.fresh)}")
+    elif summary.ran == 0 and not summary.lost:
+        late = f", {summary.timed_out} timed out before" if summary.timed_out else ""
+        view.say(
+            f"nothing left to do: {summary.reused} done, {summary.skipped} skipped, "
+            f"{summary.failed} failed before{late}"
+        )
+    folder = work.bench.results.folder
+    where = (
+        f"below the table, logs in {folder / 'logs'}" if mode == "table" else f"below gpubench table {folder}"
+    )
+    if summary.failed:
+        again = "it" if summary.failed == 1 else "them"
+        view.say(f"{summary.failed} failed: the reasons are {where}; --retry failed runs {again} again")
+    if summary.timed_out:
+        they, again = ("it", "it") if summary.timed_out == 1 else ("they", "them")
+        limit_s = work.bench.timeout_s
+        view.say(
+            f"{summary.timed_out} timed out: where {they} stood at the deadline is {where}; the limit is now "
+            f"{limit_s:g} s a trial, and --retry timeout --timeout {twice(limit_s)} runs {again} again with twice that"
+        )
+    if summary.lost:
+        view.say(
+            f"{summary.lost} skipped because a GPU was lost: once it is back, the same command runs them"
+        )
+    if summary.stale:
+        view.say(f"{summary.stale} were measured under other versions; --retry stale measures them again")
+
+
+def twice(limit_s: float) -> str:
+    """Twice a time limit, as --timeout takes it: in whole minutes where it is some."""
+    doubled = math.ceil(2 * limit_s)
+    return f"{doubled // 60}m" if doubled % 60 == 0 else f"{doubled}s"
+
+
+def goes_on(*, fresh: bool) -> str:
+    """How a sweep that was stopped is gone on with."""
+    if fresh:  # the same command would begin anew, and without --fresh the older rows count
+        return "rows that were not reached are older ones; the same command measures all of them anew"
+    return "to continue, run the same command again"
+
+
+def own_tables(work: Sweep, rows: Sequence[Row]) -> list[Table]:
+    """The table of this sweep's own trials. The folder may hold more: `gpubench table` prints them all."""
+    experiment = work.plan.experiment
+    ids = [job.trial_id for job in work.plan.jobs]
+    mine = set(ids)
+    return tables(
+        [{**row, "experiment": experiment.name} for row in rows if row["trial_id"] in mine],
+        axes={experiment.name: experiment.varied},
+        questions={experiment.name: experiment.question},
+        members={experiment.name: ids},
+    )

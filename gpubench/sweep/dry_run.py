@@ -1,0 +1,41 @@
+"""`gpubench sweep -n`: what each unit of a plan will come to."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from gpubench.plan.estimate import words
+from gpubench.plan.state import Planned
+from gpubench.sweep.announcing import (
+    counted,
+    dropped_lines,
+    training_line,
+)
+from gpubench.sweep.sweep import Sweep
+
+
+def print_plan(work: Sweep, planned: Sequence[Planned]) -> None:
+    """`-n`: each trial's id, what becomes of it, and how long it should take. Plain text on stdout."""
+    estimates = iter(work.estimates([item.unit for item in planned if item.state == "run"]))
+    lines = []
+    total = 0.0
+    for item in planned:
+        if item.state == "run":
+            guess = next(estimates)
+            total += guess.seconds
+            most = item.unit.jobs[0].trial.until_top1 is not None
+            fate = f"{'at most' if most else 'about' if guess.known else 'roughly'} {words(guess.seconds)}"
+            fate += f" (what is stored is not reused: {item.why})" if item.why else ""
+        elif item.state == "done":
+            fate = f"done ({item.why}{', stale: other versions' if item.stale else ''})"
+        else:
+            before = "timed out" if item.ended == "timeout" else "failed"
+            fate = "skipped: " if item.state == "skip" else f"{before} before (--retry {item.ended}): "
+            fate += item.why
+        lines.append(f"{item.unit.unit_id}  {work.label(item.unit):<40}  {fate}")
+    lines += dropped_lines(work.plan)
+    lines.append(training_line(work.plan))
+    folder = work.bench.results.folder
+    lines.append(f"{counted(planned)} to run, of {len(planned)}; {words(total)}; results in {folder}")
+    sys.stdout.write("\n".join(lines) + "\n")

@@ -1,0 +1,105 @@
+"""Whether a sweep may start while somebody else is on its GPUs. Pure: what was seen in, what to do out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from gpubench.basics.errors import UnusableError
+from gpubench.node.watch.idle import Look, Process
+
+BUSY_PCT = 10.0
+"""Mean utilisation from which a GPU is busy. A desktop that shows a still picture stays below."""
+
+NAMED = 3
+"""Processes that one line names."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ruling:
+    """What the look means for a sweep."""
+
+    busy: tuple[str, ...]
+    """GPUs that a stranger keeps busy, a phrase each: their figures would be worth nothing."""
+    notes: tuple[str, ...]
+    """What does not stand in the way, a line each."""
+    unknown: tuple[str, ...]
+    """GPUs of which it can't be told whether they are busy, a line each."""
+    idle_power_w: Mapping[str, float]
+    """uuid -> watts, without GPUs that somebody keeps busy."""
+    no_idle_power: Mapping[str, str] = field(default_factory=dict)
+    """uuid -> why it is not among them."""
+    idle_readings: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """uuid -> readings behind its idle power, and those that failed."""
+
+    def enforce(self, *, allow_busy: bool) -> list[str]:
+        """The lines to tell. Raises UnusableError where a GPU is busy and that is not allowed."""
+        if self.busy and not allow_busy:
+            raise UnusableError(
+                f"{'; '.join(self.busy)}: "
+                "wait, take other GPUs with --gpu-ids, or measure all the same with --allow-busy"
+            )
+        return [*self.busy, *self.notes, *self.unknown]
+
+
+def rule(looks: Mapping[str, Look], numbers: Mapping[str, int]) -> Ruling:
+    """What to make of these GPUs. `numbers`: uuid -> as `--gpu-ids` takes it."""
+    busy: list[str] = []
+    notes: list[str] = []
+    unknown: list[str] = []
+    idle: dict[str, float] = {}
+    not_idle: dict[str, str] = {}
+    for uuid, look in looks.items():
+        gpu = f"GPU {numbers[uuid]}"
+        if look.util_pct is not None and look.util_pct >= BUSY_PCT:
+            not_idle[uuid] = f"{gpu} was {look.util_pct:.0f} % busy before the sweep"
+        elif look.power_w is None:
+            not_idle[uuid] = f"{gpu}: {look.missing.get('power_w', 'power was not sampled')}"
+        else:
+            idle[uuid] = look.power_w
+        if (stranger := _stranger(look)) is not None:
+            busy.append(f"{gpu} is {look.util_pct:.0f} % busy with somebody else's work: {stranger}")
+            continue
+        if look.compute:
+            at = "" if look.util_pct is None else f" ({look.util_pct:.0f} % busy)"
+            notes.append(
+                f"{gpu}{at}: {described(look.compute)} is somebody else's, and may begin to work at any time"
+            )
+        if look.desktop:
+            at = "" if look.util_pct is None else f" ({look.util_pct:.0f} % busy)"
+            notes.append(f"{gpu}{at} serves a desktop: {described(look.desktop)}")
+        if look.util_pct is None:
+            unknown.append(
+                f"{gpu}: whether it is busy is not known: {look.missing.get('util_pct', 'no sample')}"
+            )
+    return Ruling(
+        busy=tuple(busy),
+        notes=tuple(notes),
+        unknown=tuple(unknown),
+        idle_power_w=idle,
+        no_idle_power=not_idle,
+        idle_readings={uuid: looks[uuid].readings for uuid in idle},
+    )
+
+
+def _stranger(look: Look) -> str | None:
+    """Who keeps the GPU busy, in words; None: nobody, or a desktop alone."""
+    if look.util_pct is None or look.util_pct < BUSY_PCT:
+        return None
+    if look.compute:
+        return described(look.compute)
+    if look.desktop:
+        return None
+    why = look.missing.get("compute", "another container's, or another user's")
+    return f"no process can be seen ({why})"
+
+
+def described(processes: Iterable[Process]) -> str:
+    """`process 4711 (python, 1,234 MiB), process … and 5 more`."""
+    everyone = list(processes)
+    named = [
+        f"process {p.pid} ({p.name}, {'memory unknown' if p.mib is None else f'{p.mib:,.0f} MiB'})"
+        for p in everyone[:NAMED]
+    ]
+    more = len(everyone) - len(named)
+    return ", ".join(named) + (f" and {more} more" if more else "")

@@ -1,0 +1,35 @@
+"""What is said of a group before it runs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpubench.analysis.audit.fairness import HARMLESS
+from gpubench.analysis.doubted import codes
+from gpubench.analysis.varied import Row
+from gpubench.basics.words import number
+from gpubench.record.together import Foreseen
+from gpubench.report.prediction import foretold_verdict, waited_for
+
+
+def foretold(foreseen: Foreseen, solos: Sequence[Row]) -> str:
+    """One line: how many times as long each job should take, and why; or why that is not known.
+
+    `solos`: the rows of the trials alone, with the doubts that follow from their repeats.
+    """
+    prediction = foreseen.prediction
+    if prediction is None:
+        return f"not predicted: {foreseen.why_not}"
+    times = ", ".join(number(slowdown, 2) for slowdown in prediction.slowdowns)
+    why = f"; they would wait for {waited_for(prediction.limits) or 'nothing that they share'}"
+    most = "at most " if prediction.at_most else ""
+    return (
+        f"predicted {most}{times} times as long as alone: "
+        f"{foretold_verdict(prediction, solos)}{why}{doubted(solos)}"
+    )
+
+
+def doubted(solos: Sequence[Row]) -> str:
+    """What speaks against the trials alone that the prediction is made of."""
+    found = {code for solo in solos for code in codes(solo)} - HARMLESS
+    return f"; alone with doubts ({', '.join(sorted(found))})" if found else ""

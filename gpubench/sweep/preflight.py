@@ -1,0 +1,87 @@
+"""What must be so before a sweep runs: enough hardware, nobody else on it, and leave to make many images."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from gpubench.basics.errors import UsageError
+from gpubench.node import environment
+from gpubench.node.watch import host_load, idle
+from gpubench.node.watch.losses import lost_before
+from gpubench.node.watch.missing import Unmeasured
+from gpubench.plan.skips import NEEDS
+from gpubench.plan.state import Planned
+from gpubench.report import live
+from gpubench.sweep import consent, guard
+from gpubench.sweep.announcing import (
+    announcement_lines,
+    making_line,
+    steps_to_images,
+)
+from gpubench.sweep.sweep import Sweep
+
+HOST_LOOK_S = 0.3
+
+
+def check_hardware(planned: Sequence[Planned], machine: environment.Machine) -> None:
+    """Raises UsageError where every trial needs more GPUs or CPUs than there are."""
+    asked = [item for item in planned if not item.unit.baseline]
+    if all(item.state == "skip" and item.why.startswith(NEEDS) for item in asked):
+        hint = "" if machine.gpus else "; without --gpus, or with --device cpu, it runs on the CPU"
+        raise UsageError(f"no trial is left: {asked[0].why}{hint if 'GPU' in asked[0].why else ''}")
+
+
+def announced(work: Sweep, planned: Sequence[Planned], view: live.View, *, yes: bool) -> bool:
+    """Says what the sweep will do, and asks before it makes many images. False where the answer is no.
+
+    Where nobody can be asked it says so and goes on, for scripts rely on that.
+    """
+    steps = steps_to_images(work, planned)
+    for line in announcement_lines(work, planned, steps):
+        view.say(line)
+    if not consent.is_much(steps):
+        return True
+    asks = not yes and consent.can_ask()
+    alone = "" if yes or asks else " There is no terminal to ask on: they are made now."
+    view.say(making_line(steps, len(os.sched_getaffinity(0))) + alone)
+    return not asks or consent.agreed(steps, work.bench.results.beat)
+
+
+def tell_host_load(machine: environment.Machine, view: live.View) -> None:
+    """Says so where other work takes CPUs. Refuses nobody: it may be over before the first trial."""
+    try:
+        busy = host_load.busy_pct(machine, HOST_LOOK_S)
+    except Unmeasured:
+        return  # each row says that its CPU use is not known, and `gpubench doctor` why
+    if busy > host_load.BUSY_PCT:
+        view.say(
+            f"other work uses {busy:.0f} % of the CPUs, so times will be doubtful; "
+            "better start again when it has ended (top shows it)"
+        )
+
+
+def look_around(work: Sweep, planned: Sequence[Planned], view: live.View, *, allow_busy: bool) -> None:
+    """Tells who else is on the GPUs that the plan will use, which were lost, and notes the idle power of the others.
+
+    Raises UnusableError where somebody keeps one of them busy and that is not allowed, or none is left.
+    """
+    bench = work.bench
+    units = [item.unit for item in planned if item.state == "run"]
+    if bench.nvml is None or not any(map(bench.uses_gpus, units)):
+        return
+    for index, why in lost_before(bench.nvml).items():
+        view.say(
+            f"the driver's GPU {index} is left out ({why}), so the numbers of the GPUs after it are one lower; "
+            "to have it back, reset it or reboot"
+        )
+    work.look_at_gpus(planned, view)
+    gone = {loss.gpu.uuid for loss in bench.lost.values()}
+    used = {uuid for unit in units for one in bench.resolve(unit) for uuid in one.gpu_uuids} - gone
+    numbers = {gpu.uuid: gpu.index for gpu in bench.machine.gpus if gpu.uuid in used}
+    bench.looked_at = set(numbers.values())
+    ruling = guard.rule(idle.look_around(bench.nvml, list(numbers)), numbers)
+    for line in ruling.enforce(allow_busy=allow_busy):
+        view.say(line)
+    bench.idle_power_w, bench.no_idle_power = dict(ruling.idle_power_w), dict(ruling.no_idle_power)
+    bench.idle_readings = dict(ruling.idle_readings)

@@ -1,0 +1,61 @@
+"""Sees to it that the images of a plan lie on disk before its first trial, with a word on how far that is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from gpubench.basics.errors import UsageError
+from gpubench.datasets import locate
+from gpubench.plan.state import Planned
+from gpubench.report.live import LiveProgress, View
+from gpubench.sweep.folders import Wanted
+from gpubench.sweep.sweep import Sweep
+
+VIEW_PERIOD_S = 0.25
+
+
+class _StoppedError(Exception):
+    """The user stopped the making of images."""
+
+
+def prepare(sweep: Sweep, planned: Sequence[Planned], view: View, should_stop: Callable[[], bool]) -> bool:
+    """Makes, resizes or decodes what the trials to run need. False where it was stopped."""
+    wanted: dict[Wanted, None] = {}
+    for item in planned:
+        if item.state == "run":
+            wanted |= dict.fromkeys(sweep.bench.wanted(item.unit))
+    began = time.monotonic()
+    for one in wanted:
+        label = "; ".join(map(str, locate.plan_of(*one)))
+        shown = 0.0
+
+        def progress(done: int, total: int, label: str = label) -> None:
+            nonlocal shown
+            sweep.bench.results.beat()
+            if should_stop():
+                raise _StoppedError
+            now = time.monotonic()
+            if label and now - shown > VIEW_PERIOD_S:
+                shown = now
+                view.update(
+                    LiveProgress(
+                        done=0,
+                        total=len(planned),
+                        trial_label=f"images: {label}",
+                        step=done,
+                        steps=total,
+                        elapsed_s=now - began,
+                        note="making images",
+                    )
+                )
+
+        try:
+            sweep.bench.folders.ready(one, progress)
+        except _StoppedError:
+            return False
+        except UsageError as error:
+            # Something is wrong with these images: the trials that need them fail with that reason. What is wrong
+            # with the machine (a full disk) ends the sweep instead.
+            view.say(f"images: {error}")
+    return True

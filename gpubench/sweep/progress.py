@@ -1,0 +1,88 @@
+"""How far a sweep is, for the live view. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from gpubench.node.launch.attempt import JobProgress
+from gpubench.node.watch.watcher import Live
+from gpubench.plan.plan import Job, Unit
+from gpubench.report.live import LiveProgress
+
+TELLING = 0.1
+"""Part of its epochs from which a unit itself says best how long it will take."""
+
+
+def progress_of(
+    unit: Unit,
+    progress: Sequence[JobProgress],
+    live: Sequence[Live],
+    *,
+    label: str,
+    done: int,
+    total: int,
+    spent_s: float,
+    elapsed_s: float,
+    estimated_s: float,
+    after_s: float,
+) -> LiveProgress:
+    """What the live view shows while `unit` runs, `done` of `total` units being over.
+
+    Of a group's jobs it follows the one that is the least far. `progress` and `live`: of each job.
+    Seconds: `spent_s` on this unit, `elapsed_s` on the sweep; `estimated_s` that this unit should take in all,
+    `after_s` that those after it should take.
+    """
+    parts = [_part(job, own) for job, own in zip(unit.jobs, progress, strict=True)]
+    last = min(range(len(parts)), key=parts.__getitem__)
+    job, own, part = unit.jobs[last], progress[last], parts[last]
+    begun = own.steps > 0
+    own_s = spent_s * (1 - part) / part if part > TELLING else max(0.0, estimated_s - spent_s)
+    return LiveProgress(
+        done=done,
+        total=total,
+        trial_label=label,
+        epoch=own.epoch + 1 if begun and not job.trial.steps else None,
+        epochs=job.trial.epochs if not job.trial.steps else None,
+        step=own.step if begun else None,
+        steps=own.steps if begun else None,
+        gpu_mem_mib=_over(max, (one.gpu_mem_mib for one in live)),
+        gpu_util_pct=_over(max, (one.gpu_util_pct for one in live)),
+        cpu_util_pct=_over(max, (one.cpu_util_pct for one in live)),
+        elapsed_s=elapsed_s,
+        left_s=own_s + after_s,
+        judged=own.judged,
+        top1_pct=own.top1_pct,
+        top1_target=job.trial.until_top1,
+        note=_note(unit, job, progress, own),
+    )
+
+
+def _part(job: Job, progress: JobProgress) -> float:
+    """How much of its epochs, or of its measured steps, a job has behind it, from 0 to 1."""
+    if progress.filling:
+        return 1.0
+    if not progress.steps:
+        return 0.0
+    if job.trial.steps:
+        return (progress.before + progress.step) / job.trial.steps if progress.measured else 0.0
+    return (progress.epoch + progress.step / progress.steps) / max(1, job.trial.epochs)
+
+
+def _note(unit: Unit, job: Job, progress: Sequence[JobProgress], own: JobProgress) -> str:
+    """What the unit is doing, where that is not its measured steps."""
+    if not own.steps:
+        doing = "starting"
+    elif own.between and job.trial.until_top1 is not None:
+        doing = "evaluating"
+    else:
+        doing = "" if own.measured or own.filling else "warm-up"
+    if job.place is None:
+        return doing
+    waiting = sum(one.waiting or one.filling for one in progress)
+    words = [f"job {job.place.name}", doing, f"{waiting} wait for it" if waiting else ""]
+    return ", ".join(word for word in words if word) if len(unit.jobs) > 1 else doing
+
+
+def _over(of: Callable[[Iterable[float]], float], values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return of(known) if known else None

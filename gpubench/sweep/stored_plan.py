@@ -1,0 +1,34 @@
+"""A sweep's plan, kept with its results."""
+
+from __future__ import annotations
+
+from gpubench.plan import experiment as experiments
+from gpubench.plan.plan import plan_id
+from gpubench.results.plans import is_newest, next_stamp
+from gpubench.sweep.sweep import Sweep
+
+
+def store_plan(work: Sweep) -> None:
+    """Keeps the plan as resolved, with the facts that its trials' ids rest on.
+
+    One that is asked again after another of its experiment (an edit was taken back) is stored anew: the last one
+    says which trials of an edited model, variant or images stand in the tables.
+    """
+    plan, bench = work.plan, work.bench
+    name, own_id = plan.experiment.name, plan_id(plan.units)
+    if is_newest(bench.results, name, own_id):
+        return
+    for job in plan.jobs:  # for a plan that was expanded elsewhere
+        bench.sources.data(job.trial.data)
+        bench.sources.model(job.trial.model)
+    machine, stamp = bench.machine, next_stamp(bench.results)
+    facts = {
+        "stored_at": stamp.stored_at,
+        "number": stamp.number,
+        "device": plan.device,
+        "gpus": len(machine.gpus),
+        "cpus": machine.cpu_count,
+        **bench.sources.stored(),
+    }
+    toml = experiments.to_toml(plan.experiment, facts)
+    bench.results.save_plan(name, own_id, toml)

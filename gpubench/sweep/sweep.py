@@ -1,0 +1,409 @@
+"""The sweep: takes a plan, runs what is missing one unit after the other, stores each as it ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpubench.analysis.varied import Row
+from gpubench.basics.errors import UnusableError
+from gpubench.node.launch.attempt import JobProgress
+from gpubench.node.launch.client import Launcher
+from gpubench.node.watch.watcher import Watcher
+from gpubench.plan.estimate import Estimate, Forecast, estimates
+from gpubench.plan.plan import Plan, Unit
+from gpubench.plan.skips import OutOfMemory, Room, skip_reason
+from gpubench.plan.state import Planned, lacks_its_answer, out_of_memory, survey
+from gpubench.record.together import Foreseen, foresee
+from gpubench.report.contents import contents, rows_among, write_contents
+from gpubench.report.live import View
+from gpubench.results.allowance import Key, alike
+from gpubench.results.rows import row_of
+from gpubench.results.store import Tell, newest, refuse
+from gpubench.schema.result import Record, ending
+from gpubench.sweep.bench import Bench
+from gpubench.sweep.losses import none_left
+from gpubench.sweep.prediction_line import foretold
+from gpubench.sweep.progress import progress_of
+
+TABLES_PERIOD_S = 5.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settings:
+    """How to run a plan."""
+
+    retry: frozenset[str] = frozenset()
+    fresh: bool = False
+
+
+@dataclass(kw_only=True, slots=True)
+class Summary:
+    """What a sweep did, in units."""
+
+    ran: int = 0
+    reused: int = 0
+    skipped: int = 0
+    failed: int = 0
+    """Now or before."""
+    timed_out: int = 0
+    """Now or before; not among `failed`."""
+    interrupted: bool = False
+    stale: int = 0
+    lost: int = 0
+    """Skipped because a GPU that they need was lost while the sweep ran; among `skipped`."""
+
+    def add(self, status: str) -> None:
+        """Counts a unit that ended badly."""
+        self.failed += status == "failed"
+        self.timed_out += status == "timeout"
+
+
+@dataclass(kw_only=True, slots=True)
+class Sweep:
+    """One plan on one bench."""
+
+    plan: Plan
+    bench: Bench
+    settings: Settings = field(default_factory=Settings)
+    records: list[Record] = field(default_factory=list)
+    skips: dict[str, str] = field(default_factory=dict)
+    """Trial id -> why this sweep skipped it."""
+    measured: set[str] = field(default_factory=set)
+    """Ids of the trials of which this sweep has stored an attempt."""
+    ended: int = 0
+    """How many trials have ended in this sweep otherwise than by its being stopped."""
+    problems: list[str] = field(default_factory=list)
+    """Plans of the folder that could not be read when the tables were last made, one line each."""
+    unwritten: str = ""
+    """Why not all tables could be written when that was last tried."""
+    _told: set[int] = field(default_factory=set)
+    """GPUs whose loss has been said."""
+    _tables_due: float = 0.0
+    _given: dict[Key, Mapping[str, Any]] | None = None
+
+    # ---- before ----
+
+    def load(self, tell: Tell = refuse) -> None:
+        """Reads what the results folder holds already. `tell`: of each record that is left out."""
+        self.records = self.bench.results.records(tell)
+
+    def chosen(self) -> dict[str, Record]:
+        """Trial id -> the attempt that counts on this machine, of this plan's trials."""
+        here = newest(self.alike())
+        return {
+            job.trial_id: here[key]
+            for job in self.plan.jobs
+            if (key := (job.trial_id, self.bench.machine_key(job))) in here
+        }
+
+    def reused(self, planned: Sequence[Planned]) -> list[Row]:
+        """The rows of what was done already, in the plan's order, as the tables have them."""
+        here = self.chosen()
+        ids = [job.trial_id for item in planned if item.state == "done" for job in item.unit.jobs]
+        # A group may have been measured again all the same: that was told then.
+        records = [here[trial_id] for trial_id in ids if trial_id not in self.measured]
+        told = rows_among(records, self.alike())
+        return [told[record.trial_id] for record in records]
+
+    def alike(self) -> list[Record]:
+        """All attempts, without those at this plan's trials that got other CPUs or loaders than they would now."""
+        return alike(self.records, self._gets())[0]
+
+    def _gets(self) -> Mapping[Key, Mapping[str, Any]]:
+        """What this machine gives each trial of the plan that it has room for. Worked out once."""
+        if self._given is None:
+            self._given = {
+                (job.trial_id, self.bench.machine_key(job)): one.columns()
+                for unit in self.plan.units
+                if skip_reason(unit, OutOfMemory(), self._room(), self.plan.device) is None
+                for job, one in zip(unit.jobs, self.bench.resolve(unit), strict=True)
+            }
+        return self._given
+
+    def _room(self) -> Room:
+        return Room(len(self.bench.machine.gpus), self.bench.machine.cpu_count)
+
+    def survey(self) -> list[Planned]:
+        """What is to become of each unit of the plan."""
+        return survey(
+            self.plan,
+            self.chosen(),
+            oom=self._oom_here(),
+            room=self._room(),
+            environment=self.bench.environment,
+            unlike=alike(self.records, self._gets())[1],
+            retry=self.settings.retry,
+            fresh=self.settings.fresh,
+        )
+
+    def _oom_here(self) -> OutOfMemory:
+        keys = {self.bench.machine_key(job) for job in self.plan.jobs}
+        return out_of_memory(r for (_, machine), r in newest(self.records).items() if machine in keys)
+
+    def estimates(self, units: Sequence[Unit]) -> list[Estimate]:
+        """How long each should take. The jobs of a group count as if they ran one after the other."""
+        # Jobs of groups are no measure: their neighbours slowed them.
+        alone = [r for r in newest(self.records).values() if r.status == "ok" and r.group is None]
+        rows = [row_of(record) for record in alone]
+        jobs = [
+            (job.trial, one)
+            for unit in units
+            for job, one in zip(unit.jobs, self.bench.resolve(unit), strict=True)
+        ]
+        each = iter(estimates(jobs, rows))
+        found = []
+        for unit in units:
+            mine = [next(each) for _ in unit.jobs]
+            found.append(Estimate(sum(e.seconds for e in mine), all(e.known for e in mine)))
+        return found
+
+    def forecast(self, planned: Sequence[Planned]) -> Forecast:
+        """What is left at each unit, estimated for all at once: rows are looked through, and CPUs dealt out, once."""
+        to_run = [item.unit for item in planned if item.state == "run"]
+        each = iter(self.estimates(to_run))
+        return Forecast([next(each).seconds if item.state == "run" else 0.0 for item in planned])
+
+    # ---- the sweep ----
+
+    def run(
+        self,
+        launcher: Launcher,
+        view: View,
+        should_stop: Callable[[], bool],
+        emit: Callable[[Row], None],
+    ) -> Summary:
+        """Runs what is to be run. Every attempt is stored before the next one begins.
+
+        A table that can't be written ends nothing: `unwritten` says so in the end.
+        """
+        try:
+            summary = self._run(launcher, view, should_stop, emit)
+        except BaseException:
+            self.write_tables()  # the first error is the one to tell
+            raise
+        self.write_tables()
+        return summary
+
+    def abandon(self) -> None:
+        """What a process that is about to end at once still clears away."""
+        self.bench.abandon()
+        self.bench.results.release()
+
+    def _run(
+        self,
+        launcher: Launcher,
+        view: View,
+        should_stop: Callable[[], bool],
+        emit: Callable[[Row], None],
+    ) -> Summary:
+        planned = self.survey()
+        summary = Summary()
+        began = time.monotonic()
+        forecast = self.forecast(planned)
+        oom = OutOfMemory()
+        for number, item in enumerate(planned, start=1):
+            unit = item.unit
+            state, why = item.state, item.why
+            if state == "done" and unit.is_group and summary.ran and lacks_its_answer(unit, self.chosen()):
+                state = "run"  # a trial that its jobs are compared with has just been measured
+            if state == "run" and "oom" not in self.settings.retry:
+                # Looked at again: a smaller batch may have run out of memory since.
+                since = skip_reason(unit, oom, None, self.plan.device)
+                state, why = ("skip", since) if since else (state, why)
+            if state == "run" and self.bench.uses_gpus(unit):
+                self.look_at_gpus(planned[number - 1 :], view)
+                if lost := self.bench.lost_to(unit):
+                    state, why = "skip", "; ".join(loss.words for loss in lost)
+                    summary.lost += 1
+            if state == "done":
+                summary.reused += 1
+            elif state == "skip":
+                summary.skipped += 1
+                self.skips |= {job.trial_id: why for job in unit.jobs}
+                view.say(f"[{number}/{len(planned)}] {self.label(unit)}  skipped: {why}")
+            elif state == "failed":
+                summary.add(item.ended)
+            elif should_stop():
+                summary.interrupted = True
+                break
+            else:
+                status = self._run_unit(number, planned, launcher, view, should_stop, emit, began, forecast)
+                if status == "oom":
+                    oom.add(unit)
+                summary.ran += 1
+                summary.add(status)
+                self._write_tables_sometimes(view)
+                if status == "interrupted":
+                    summary.interrupted = True
+                    break
+        summary.stale = sum(item.stale for item in planned if item.state == "done")
+        if summary.lost and not self.bench.has_gpus_left:
+            raise none_left(self.bench.lost.values())
+        self._tell_losses(view)
+        return summary
+
+    def look_at_gpus(self, left: Sequence[Planned], view: View) -> None:
+        """Says which GPUs were lost since the last look. `left`: what is still to be done, in order.
+
+        Raises UnusableError where no GPU is left and all that is left to run needs one.
+        """
+        self.bench.look_for_losses()
+        on_cpu = (item.state == "run" and not self.bench.uses_gpus(item.unit) for item in left)
+        if not self.bench.has_gpus_left and not any(on_cpu):
+            raise none_left(self.bench.lost.values())
+        self._tell_losses(view)
+
+    def _tell_losses(self, view: View) -> None:
+        """Each once."""
+        for number in sorted(self.bench.lost.keys() - self._told):
+            self._told.add(number)
+            view.say(
+                f"{self.bench.lost[number].words}. Trials that need it are skipped, the others go on "
+                "with the GPUs that are left"
+            )
+
+    def _alone(self, foreseen: Foreseen) -> list[Row]:
+        """The rows of the trials alone that a group is compared with, with the doubts of their repeats."""
+        solos = {solo.trial_id: solo for solo in foreseen.solos if solo}
+        told = rows_among(list(solos.values()), self.records)
+        return [told[solo.trial_id] for solo in foreseen.solos if solo]
+
+    def _run_unit(
+        self,
+        number: int,
+        planned: Sequence[Planned],
+        launcher: Launcher,
+        view: View,
+        should_stop: Callable[[], bool],
+        emit: Callable[[Row], None],
+        began: float,
+        forecast: Forecast,
+    ) -> str:
+        """Runs one unit, tells of it before and after; returns how it ended."""
+        unit = planned[number - 1].unit
+        label = self.label(unit)
+        foreseen = self.foresee(unit)
+        if unit.is_group:
+            view.say(f"[{number}/{len(planned)}] {label}  {foretold(foreseen, self._alone(foreseen))}")
+        view.started(number, len(planned), label)
+        unit_began = time.monotonic()
+        look = self._look(view, number, planned, began, unit_began, forecast)
+        records = self.bench.run(unit, foreseen, launcher, should_stop, look)
+        self.records += records
+        self.measured |= {record.trial_id for record in records}
+        self.ended += sum(record.status != "interrupted" for record in records)
+        status = ending([record.status for record in records])
+        if status == "ok":  # one that broke off says nothing of the others
+            forecast.took(number - 1, time.monotonic() - unit_began)
+        told = rows_among(records, self.records)
+        rows = [told[record.trial_id] for record in records]
+        for row in rows:
+            emit(row)
+        # In tables the log's path is that in the folder; on a terminal it is for who stands outside.
+        rows = [{**row, "log": str(self.bench.results.folder / row["log"])} for row in rows]
+        if unit.is_group:
+            view.finished_group(number, len(planned), label, rows)
+        else:
+            view.finished(number, len(planned), label, rows[0])
+        return status
+
+    def foresee(self, unit: Unit) -> Foreseen:
+        """What the trials alone, as far as they were measured here, say of a group."""
+        return foresee(unit, self.bench.resolve(unit), self.chosen() if unit.is_group else {})
+
+    # ---- after ----
+
+    def _write_tables_sometimes(self, view: View) -> None:
+        if time.monotonic() >= self._tables_due:
+            self._tables_due = time.monotonic() + TABLES_PERIOD_S
+            before = self.unwritten
+            self.write_tables()
+            if self.unwritten and not before:
+                view.say(f"tables: {self.unwritten}; the sweep goes on, and what it measures is kept")
+
+    def write_tables(self) -> None:
+        """All CSVs and table.md, from what is held here, as far as they can be written."""
+        found = contents(self.bench.results, self.records, self.skips)
+        self.problems = found.problems
+        try:
+            write_contents(self.bench.results, self.records, found)
+        except UnusableError as error:
+            self.unwritten = str(error)
+        else:
+            self.unwritten = ""
+
+    # ---- helpers ----
+
+    def label(self, unit: Unit) -> str:
+        """The unit by its group and the varied fields, or by the usual ones where nothing varies."""
+        fields = [name for axis in self.plan.experiment.varied for name in axis]
+        if not fields and not unit.is_group:
+            fields = ["model", "batch_size"]
+        values = vars(unit.jobs[0].trial)
+        named = [f for f in fields if f in values] + (["repeat"] if self.plan.experiment.repeats > 1 else [])
+        if "batch_per_gpu" in fields:
+            named.append("batch_size")
+        if unit.is_group:  # what its jobs differ in is told by its name
+            named = [name for name in named if name != "copies"]
+        elif self.plan.experiment.groups:
+            named = list(dict.fromkeys([*_differing(self.plan), *named]))
+        if values["gpu_ids"] is not None:
+            named = [name for name in named if name != "gpus"]
+        parts = [f"{name}={_of_all(name, unit)}" for name in named if values[name] is not None]
+        return " ".join(filter(None, [unit.group, *parts]))
+
+    def _look(
+        self,
+        view: View,
+        number: int,
+        planned: Sequence[Planned],
+        began: float,
+        unit_began: float,
+        forecast: Forecast,
+    ) -> Callable[[Sequence[Watcher], Sequence[JobProgress]], None]:
+        unit = planned[number - 1].unit
+        estimated_s, after_s = forecast.of(number - 1), forecast.after(number - 1)
+
+        def look(watchers: Sequence[Watcher], progress: Sequence[JobProgress]) -> None:
+            now = time.monotonic()
+            view.update(
+                progress_of(
+                    unit,
+                    progress,
+                    [watcher.now() for watcher in watchers],
+                    label=self.label(unit),
+                    done=number - 1,
+                    total=len(planned),
+                    spent_s=now - unit_began,
+                    elapsed_s=now - began,
+                    estimated_s=estimated_s,
+                    after_s=after_s,
+                )
+            )
+
+        return look
+
+
+def _of_all(name: str, unit: Unit) -> str:
+    """A field's value; several where one job settles what is an axis for the others."""
+    return "/".join(dict.fromkeys(short(vars(job.trial)[name]) for job in unit.jobs))
+
+
+def short(value: Any) -> str:
+    """A field's value in a label."""
+    if isinstance(value, (list, tuple)):
+        return "+".join(str(v) for v in value)
+    return "auto" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _differing(plan: Plan) -> list[str]:
+    """The fields in which the jobs of a plan's groups were asked to differ."""
+    asked: dict[str, set[Any]] = {}
+    for group in plan.experiment.groups:
+        for job in group.jobs:
+            for name, value in job.items():
+                asked.setdefault(name, set()).add(value)
+    return [name for name in asked if name in vars(plan.jobs[0].trial)]

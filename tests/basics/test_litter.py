@@ -1,0 +1,125 @@
+"""What killed sweeps have left in a results folder goes with the next one; what others may need stays."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpubench.basics import litter
+from gpubench.results.store import Results, write_whole
+
+
+@pytest.fixture(scope="module")
+def gone() -> int:
+    """The number of a process that is gone."""
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Iterator[Results]:
+    """A folder with a record, a table and a log."""
+    made = Results(tmp_path / "results")
+    made.create()
+    for path in ("records/ab/tab-1.json", "trials.csv", "logs/ab/tab-1.log", "plans/x-1.toml"):
+        write_whole(made.folder / path, "kept\n")
+    return made
+
+
+def left(results: Results) -> set[str]:
+    return {str(p.relative_to(results.folder)) for p in results.folder.rglob("*") if not p.is_dir()}
+
+
+def put(results: Results, *names: str) -> None:
+    for name in names:
+        (results.folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (results.folder / name).write_text("left\n")
+
+
+def test_a_writer_that_is_killed_leaves_what_the_next_start_removes(results: Results) -> None:
+    before = left(results)
+    code = (
+        "import os, signal, sys\nfrom pathlib import Path\nfrom gpubench import store\n"
+        "os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "store.write_whole(Path(sys.argv[1]), 'half')"
+    )
+    for path in ("records/ab/tab-2.json", "trials.csv", "plans/y-1.toml"):
+        subprocess.run([sys.executable, "-c", code, str(results.folder / path)], check=False)
+    assert len(left(results) - before) == 3
+    with results.locked():
+        assert left(results) == before | {".lock"}
+
+
+def test_probes_and_files_of_dead_processes_go_and_those_of_living_ones_stay(
+    results: Results, gone: int
+) -> None:
+    before = left(results)
+    alive = os.getppid()
+    put(results, f".probe-{gone}", f".table.md.{gone}.tmp", f"samples/ab/.tab-1.csv.{gone}.tmp")
+    put(results, f".trials.csv.{os.getpid()}.tmp")  # in a container every sweep may have the same number
+    stays = {f".probe-{alive}", f"records/ab/.tab-3.json.{alive}.tmp"}
+    put(results, *stays)
+    with results.locked():
+        assert left(results) == before | stays | {".lock"}
+
+
+def test_what_is_not_a_sweep_s_own_stays(results: Results, gone: int) -> None:
+    stays = {
+        ".nfs0001",
+        ".hidden",
+        ".notes.tmp",
+        f"mine.{gone}.tmp",
+        f".probe-{gone}x",
+        f"a/b/c/.d.{gone}.tmp",
+    }
+    put(results, *stays)
+    (results.folder / f".probe-{gone}").mkdir()
+    (results.folder / f".link.{gone}.tmp").symlink_to(results.folder / "trials.csv")
+    before = left(results)
+    with results.locked():
+        assert left(results) == before | {".lock"}
+        assert (results.folder / f".probe-{gone}").is_dir()
+
+
+def test_what_killed_waiters_left_beside_the_lock_goes_once_it_is_old(results: Results) -> None:
+    old, new = ".lock.0123456789ab.now", ".lock.ba9876543210.new"
+    put(results, old, new)
+    long_ago = time.time() - litter.LONG_S - 10
+    os.utime(results.folder / old, (long_ago, long_ago))
+    before = left(results)
+    with results.locked():
+        assert left(results) == before - {old} | {".lock"}
+
+
+def test_a_probe_that_another_start_removed_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    touch = Path.touch
+
+    def touch_and_lose(self: Path) -> None:
+        touch(self)
+        self.unlink()
+
+    monkeypatch.setattr(Path, "touch", touch_and_lose)
+    Results(tmp_path / "results").create()
+
+
+def test_in_a_shared_home_only_old_files_of_this_host_go(tmp_path: Path, gone: int) -> None:
+    here = os.uname().nodename
+    old = {f".bad-images-1.json.{here}-{gone}.tmp"}
+    stays = {f".bad-images-2.json.other-host-{gone}.tmp", f".bad-images-3.json.{here}-{os.getppid()}.tmp"}
+    fresh = f".bad-images-4.json.{here}-{gone}.tmp"
+    long_ago = time.time() - litter.LONG_S - 10
+    for name in {*old, *stays}:
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (long_ago, long_ago))
+    (tmp_path / fresh).touch()
+    litter.remove_from_home(tmp_path, ".bad-images-")
+    assert {p.name for p in tmp_path.iterdir()} == stays | {fresh}

@@ -1,0 +1,182 @@
+"""A sweep over a folder with bad images: `fail` fails; `skip` leaves them out, everywhere the same, and says so."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from benches import sweep_of
+
+from gpubench.datasets import bad_images
+from gpubench.node.environment import machine
+from gpubench.node.launch.client import ForkServer
+from gpubench.plan.experiment import parse
+from gpubench.plan.plan import Plan, expand
+from gpubench.plan.sources import Disk
+from gpubench.report.live import QuietView
+from gpubench.results.plans import stored_plans
+from gpubench.schema.result import Record
+from gpubench.sweep.left_out import left_out_lines, store_left_out
+from gpubench.sweep.preparing import prepare
+from gpubench.sweep.stored_plan import store_plan
+from gpubench.train.data.folder_source import why_bad
+
+TEXT = """
+name = "bad"
+[fixed]
+device = "cpu"
+model = "lenet"
+input_size = 28
+workers = 2
+ranks = 2
+batch_size = 32
+data = "{}"
+[axes]
+variant = ["small", "pre-resized"]
+[variants.small]
+files = "full"
+[run]
+epochs = 2
+bad_images = "{}"
+"""
+BAD = "train/class0/0000.png"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Swept:
+    """Both policies over one folder, which share their results."""
+
+    root: Path
+    results: Path
+    skipped: list[Record]
+    failed: list[Record]
+    told: list[str]
+    plan: Plan
+
+
+@pytest.fixture(scope="module")
+def swept(server: ForkServer, colours: Path, tmp_path_factory: pytest.TempPathFactory) -> Swept:
+    place = tmp_path_factory.mktemp("bad")
+    root = place / "images"
+    shutil.copytree(colours, root)
+    whole = (root / BAD).read_bytes()
+    (root / BAD).write_bytes(whole[:-100])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GPUBENCH_DATA", str(place / "home"))
+        records: dict[str, list[Record]] = {}
+        for policy in ("fail", "skip"):
+            experiment = parse(TEXT.format(root, policy), "bad.toml")
+            sources = Disk(experiment.bad_images)
+            plan = expand(experiment, device="cpu", sources=sources)
+            work = sweep_of(plan, place / "results", machine(None), sources=sources)
+            work.bench.results.create()
+            work.load()
+            before = len(work.records)
+            store_plan(work)
+            store_left_out(sources, work.bench.results)
+            prepare(work, work.survey(), QuietView(), lambda: False)
+            work.run(server, QuietView(), lambda: False, lambda _: None)
+            records[policy] = work.records[before:]
+            told = left_out_lines(sources, work.bench.results)
+    return Swept(
+        root=root,
+        results=place / "results",
+        skipped=records["skip"],
+        failed=records["fail"],
+        told=told,
+        plan=plan,
+    )
+
+
+def test_by_default_a_bad_image_fails_its_trial_and_is_named(swept: Swept) -> None:
+    assert len(swept.failed) == 2
+    for record in swept.failed:
+        assert record.status == "failed"
+        assert f"{swept.root}/{BAD}" in record.reason
+        assert "--bad-images skip" in record.reason
+
+
+def test_a_damaged_png_that_crashes_a_loader_s_worker_is_named_as_skip_would_name_it(
+    train: Callable[..., Any], colours: Path, tmp_path: Path
+) -> None:
+    root = tmp_path / "images"
+    shutil.copytree(colours, root)
+    whole = bytearray((root / BAD).read_bytes())
+    whole[len(whole) // 2] ^= 0xFF
+    (root / BAD).write_bytes(whole)
+    ran = train(data=root, workers=2)
+    assert ran.status == "failed"
+    assert "Segmentation fault" in ran.log, (
+        "torchvision has learnt to refuse it? then this test is to find another file that crashes it"
+    )
+    assert ran.reason == (
+        f"broken image {root}/{BAD}: {why_bad(f'{root}/{BAD}')}; repair or remove it, or leave all such images "
+        "out with --bad-images skip"
+    )
+
+
+def test_with_skip_all_ranks_and_variants_read_the_same_other_images(swept: Swept) -> None:
+    first, copies = swept.skipped
+    for record in (first, copies):
+        assert (record.status, record.reason) == ("ok", "")
+        assert record.resolved["train_images"] == 255
+        assert [epoch["images"] for epoch in record.epochs] == [224, 224]
+        assert record.data["skipped_images"] == 1
+    assert first.data["fingerprint"] == copies.data["fingerprint"]
+
+
+def test_it_is_another_workload_than_all_images(swept: Swept) -> None:
+    ids = [{record.trial_id for record in records} for records in (swept.failed, swept.skipped)]
+    assert not ids[0] & ids[1]
+
+
+def test_row_doubt_file_and_plan_say_so(swept: Swept) -> None:
+    with (swept.results / "trials.csv").open(newline="") as file:
+        rows = {row["trial_id"]: row["skipped_images"] for row in csv.DictReader(file)}
+    assert rows == {
+        swept.failed[0].trial_id: "0",
+        swept.failed[1].trial_id: "0",
+        swept.skipped[0].trial_id: "1",
+        swept.skipped[1].trial_id: "1",
+    }
+    for record in swept.skipped:
+        assert record.doubts["skipped-images"].startswith(
+            "1 of 320 images could not be decoded and was left out"
+        )
+    assert "1 of 320 images could not be decoded" in (swept.results / "table.md").read_text()
+    names = swept.results / "left-out" / f"{swept.skipped[0].data['fingerprint']}.txt"
+    assert names.read_text().startswith(f"{BAD}\t")
+    assert (
+        swept.told[0] == f"1 of 320 images in {swept.root} can't be used and is left out (--bad-images skip):"
+    )
+    assert swept.told[1].startswith(f"  {BAD}: ")
+    plans, problems = stored_plans_of(swept)
+    assert problems == []
+    assert [job.trial_id for job in plans[-1].jobs] == [job.trial_id for job in swept.plan.jobs]
+
+
+def stored_plans_of(swept: Swept) -> tuple[list[Plan], list[str]]:
+    """The folder's plans, expanded from what they say themselves."""
+    from gpubench.results.store import Results
+
+    results = Results(swept.results)
+    found, problems = stored_plans(results, results.records())
+    return [one.plan for one in found], problems
+
+
+def test_what_gpubench_makes_itself_and_named_data_are_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bad_images, "look", None)
+    sources = Disk("skip")
+    for name in ("procedural", "procedural:64x96", "cifar10"):
+        assert sources.data(name) == Disk("fail").data(name)
+        assert sources.without(name) == frozenset()
+
+
+def test_a_policy_that_fails_tries_nothing(colours: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bad_images, "look", None)
+    assert Disk("fail").data(str(colours)).skipped_images == 0

@@ -1,0 +1,262 @@
+"""torch's part of the doctor: the child that tries it, its limits and its end, and what is made of its words."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import scripted
+from fake_nvml import FakeNvml, gpu
+
+from gpubench.doctor import remedies, torch_works
+from gpubench.doctor.finding import Finding
+from gpubench.doctor.probe import Probe
+from gpubench.doctor.scene import Scene, Told
+from gpubench.node import environment
+from gpubench.node.launch.faults import explained
+from gpubench.node.watch.nvml import Device, Nvml
+from gpubench.plan.command_line import read_experiment
+from gpubench.plan.experiment import Options
+from gpubench.train import probe as child
+
+PID = 4242
+IMPORTED = {"torch": "2.15.0", "torchvision": "0.29", "cuda": "13.2", "nccl": "2.30.7", "seconds": 3.0}
+FINE = Told(
+    pid=PID,
+    imported=IMPORTED,
+    numbering=["00", "11"],
+    ranks={
+        "gloo": {"ranks": "gloo", "world": 2, "error": None, "seconds": 0.1},
+        "nccl": {"ranks": "nccl", "world": 2, "error": None, "seconds": 2.5},
+    },
+    gpus={uuid: {"gpu": uuid, "error": None, "reserved_mib": 20.0} for uuid in ("GPU-00", "GPU-11")},
+    holding=True,
+)
+HELD: dict[str, list[tuple[int, float | None]]] = {"GPU-00": [(PID, 614.0)], "GPU-11": [(PID, 612.0)]}
+
+
+def findings(told: Told, nvml: Nvml | None = None) -> dict[str, Finding]:
+    """By name; the worst of those that share one."""
+    nvml = nvml or FakeNvml(answers={"processes": HELD})
+    machine = dataclasses.replace(scripted.computer(), gpus=environment.visible_gpus(nvml.devices, None))
+    here = Scene(
+        nvml=nvml,
+        machine=machine,
+        environ={},
+        experiment=read_experiment(None, Options(), has_gpu=True),
+        ask_torch=lambda: told,
+    )
+    checks = (torch_works.imports, torch_works.cuda, torch_works.numbering,
+              torch_works.process_memory, torch_works.ranks)  # fmt: skip
+    found = [finding for check in checks for finding in check(here)]
+    return {finding.name: finding for finding in sorted(found, key=lambda f: "ok doubt no".index(f.verdict))}
+
+
+def gpu_error(error: str, *uuids: str) -> Told:
+    answers = {u: {"gpu": u, "error": error if u in uuids else None, "reserved_mib": 1.0} for u in FINE.gpus}
+    return dataclasses.replace(FINE, gpus=answers)
+
+
+def test_all_is_well() -> None:
+    found = findings(FINE)
+    assert {finding.verdict for finding in found.values()} == {"ok"}
+    assert found["CUDA"].found.startswith("all GPUs:")
+    assert "614, 612 MiB" in found["process memory"].found
+    assert "2.30.7, an all-reduce over 2 GPUs in 2.5 s" in found["NCCL"].found
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "RuntimeError: CUDA error: no kernel image is available for execution on the device",
+        "RuntimeError: The NVIDIA driver on your system is too old (found version 12020).",
+        "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 802: system not yet initialized",
+        "AcceleratorError: CUDA error: CUDA-capable device(s) is/are busy or unavailable",
+    ],
+)
+def test_gpus_that_cuda_cannot_use(error: str) -> None:
+    one = findings(gpu_error(error, "GPU-11"))["CUDA"]
+    assert (one.verdict, one.forbids) == ("no", False), "the other one works"
+    assert one.found == f"GPU 1: {error}"
+    assert one.remedy in (explained(error), *remedies.TORCH.values())
+    both = findings(gpu_error(error, "GPU-00", "GPU-11"))["CUDA"]
+    assert both.forbids
+
+
+def test_a_torch_for_the_cpu_on_a_machine_with_gpus_forbids_a_sweep() -> None:
+    told = Told(pid=PID, imported=IMPORTED | {"cuda": None, "nccl": None}, ranks=FINE.ranks)
+    assert findings(told)["CUDA"].forbids
+
+
+def test_a_child_that_stops_talking_is_a_failure_of_what_it_left_out() -> None:
+    told = Told(pid=PID, imported=IMPORTED, trouble="nothing was heard of it for 120 s")
+    found = findings(told)
+    assert found["CUDA"].forbids
+    assert "nothing was heard" in found["CUDA"].found
+    assert "nothing was heard" in found["NCCL"].found
+    assert "process memory" not in found
+
+
+@pytest.mark.parametrize("numbering", [["11", "00"], ["00"], "RuntimeError: odd"])
+def test_another_order_in_torch_is_a_doubt(numbering: Any) -> None:
+    found = findings(dataclasses.replace(FINE, numbering=numbering))["numbering"]
+    assert found.verdict == "doubt"
+    assert found.remedy
+
+
+@pytest.mark.parametrize(
+    ("nvml", "words", "remedy"),
+    [
+        (
+            FakeNvml(answers={"processes": {"GPU-00": [(7, 614.0)], "GPU-11": [(7, 614.0)]}}),
+            "by that number: another pid namespace",
+            "--pid=host",
+        ),
+        (FakeNvml(), "pid namespace", "--pid=host"),
+        (
+            FakeNvml(answers={"processes": {"GPU-00": [(PID, None)], "GPU-11": [(PID, None)]}}),
+            "not its memory",
+            "MIG",
+        ),
+        (
+            FakeNvml(broken={"processes"}, error="Function Not Found"),
+            "Function Not Found",
+            "update the driver",
+        ),
+    ],
+)
+def test_memory_that_is_not_told_by_process_is_a_doubt(nvml: FakeNvml, words: str, remedy: str) -> None:
+    found = findings(FINE, nvml)["process memory"]
+    assert found.verdict == "doubt"
+    assert words in found.found
+    assert "nvml-device-delta" in found.found
+    assert remedy in found.remedy
+
+
+@pytest.mark.parametrize(("backend", "name"), [("gloo", "gloo"), ("nccl", "NCCL")])
+def test_ranks_that_cannot_talk(backend: str, name: str) -> None:
+    broken = {backend: {"ranks": backend, "world": 2, "error": "no answer within 60 s", "seconds": 60.0}}
+    found = findings(dataclasses.replace(FINE, ranks={**FINE.ranks, **broken}))[name]
+    assert found.verdict == "no"
+    assert not found.forbids, "one GPU still works"
+    assert found.remedy
+
+
+def test_of_several_slices_one_is_tried() -> None:
+    """CUDA shows a process one slice at most: that the others fail beside it says nothing of them."""
+    cut = [Device(index=k, uuid=f"MIG-{k}", name="MIG", memory_mib=9000, pci_bus_id="0", parent=f"GPU-{k}{k}")
+           for k in range(2)]  # fmt: skip
+    answer = {"MIG-0": {"gpu": "MIG-0", "error": None, "reserved_mib": 2.0}}
+    told = dataclasses.replace(FINE, gpus=answer, numbering=["x"], ranks={"gloo": FINE.ranks["gloo"]})
+    nvml = FakeNvml(
+        devices=[gpu(0), cut[0], gpu(1), cut[1]], answers={"processes": {"MIG-0": [(PID, 300.0)]}}
+    )
+    found = findings(told, nvml)
+    assert {finding.verdict for finding in found.values()} == {"ok"}
+    assert "not tried" in found["NCCL"].found
+
+
+def test_gpus_that_only_torch_sees() -> None:
+    found = findings(FINE, FakeNvml(devices=[]))["CUDA"]
+    assert found.verdict == "doubt"
+    assert "torch sees 2 GPUs" in found.found
+
+
+# ---- the child ----
+
+
+def fake_torch(folder: Path, body: str) -> dict[str, str]:
+    (folder / "torch.py").write_text(body + "\n")
+    return {**os.environ, "PYTHONPATH": str(folder)}
+
+
+def test_a_child_that_hangs_is_ended_in_time(tmp_path: Path) -> None:
+    began = time.monotonic()
+    environ = fake_torch(tmp_path, "import time; time.sleep(600)")
+    with Probe([], environ=environ, import_limit_s=0.5) as probe:
+        told = probe.told()
+        assert told.imported is None
+        assert "0.5 s" in told.trouble
+        assert probe.told() is told, "asked once"
+    assert not psutil.pid_exists(told.pid)
+    assert time.monotonic() - began < 10
+
+
+def test_what_is_printed_on_import_gets_nobody_off_the_track(tmp_path: Path) -> None:
+    environ = fake_torch(
+        tmp_path, "print('welcome'); import os; os.system('echo {}'); raise ImportError('no')"
+    )
+    with Probe([], environ=environ) as probe:
+        assert probe.told().trouble == "ImportError: no"
+
+
+def test_a_probe_that_was_never_asked_has_nothing_to_end() -> None:
+    with Probe([]):
+        pass
+
+
+def test_gpus_that_are_not_there_have_their_reason_and_hold_nothing_back() -> None:
+    """The whole course of the child, NCCL's ranks included, on a machine where CUDA can't start."""
+    environ = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+    with Probe(["GPU-nowhere", "GPU-elsewhere"], environ=environ) as probe:
+        told = probe.told()
+        assert told.imported is not None
+        assert told.trouble == ""
+        assert told.ranks["gloo"]["error"] is None
+        assert told.ranks["nccl"]["error"], "there is nothing to run on"
+        assert all(answer["error"] for answer in told.gpus.values())
+        assert told.holding
+        assert psutil.pid_exists(told.pid)
+    assert not psutil.pid_exists(told.pid)
+
+
+# ---- the child's own children ----
+
+
+def answers(*jobs: Callable[[], Any], limit_s: float = 5.0) -> list[Any]:
+    before = {p.pid for p in psutil.Process().children()}
+    found = child.in_children(jobs, limit_s)
+    assert {p.pid for p in psutil.Process().children()} <= before, "nobody is left"
+    return found
+
+
+def fails() -> None:
+    raise ValueError("on\npurpose")
+
+
+def hangs() -> None:
+    time.sleep(600)
+
+
+def dies() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_jobs_answer_from_children_of_their_own() -> None:
+    mine = os.getpid()
+    (pid,) = answers(os.getpid)
+    assert pid != mine
+
+
+def test_answers_longer_than_a_pipe_come_whole() -> None:
+    assert answers(lambda: ["x" * 300_000]) == [["x" * 300_000]]
+
+
+def test_whoever_fails_cuts_the_wait_of_the_others_short() -> None:
+    began = time.monotonic()
+    first, second = answers(hangs, fails, limit_s=600)
+    assert second == "ValueError: on purpose"
+    assert first.startswith(child.NO_ANSWER)
+    assert time.monotonic() - began < 10
+
+
+def test_a_child_that_dies_or_hangs_is_told() -> None:
+    assert answers(dies) == ["its process died"]
+    assert answers(hangs, limit_s=0.2) == ["no answer within 0.2 s"]

@@ -1,0 +1,189 @@
+"""What enters the parent from a rank: all that a rank tells, and nothing else, whatever else is written there."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from whole_conversations import HELD, MEMORY, NOW, PARTS, RICH, WHOLE, Event, heard, reckoned, spec, told
+
+from gpubench.node.launch.conversation import Conversation
+from gpubench.node.launch.events import UnreadableError
+
+
+@pytest.mark.parametrize("events", [WHOLE, RICH], ids=["plain", "rich"])
+def test_what_a_rank_tells_comes_through_as_it_was(events: list[Event]) -> None:
+    came = heard(spec(), events)
+    for event, same in zip(events, came, strict=True):
+        assert {
+            name: same[name] if name != "quality" else list(same[name] or []) or None for name in event
+        } == event
+
+
+def test_a_loss_that_is_no_number_comes_through() -> None:
+    order = spec()
+    events = [e | ({"train_loss": float("nan")} if e["event"] == "end" else {}) for e in told(order)]
+    assert all(math.isnan(e["train_loss"]) for e in heard(order, events) if e["event"] == "end")
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "0 bytes that are no message"),
+        (bytes(range(256)), "256 bytes that are no message"),
+        (b"x" * 200_001, "200,001 bytes that are no message (b'xxx"),
+        (b'{"event":"hello"', "16 bytes that are no message"),
+        (b'[{"event":"hello"}]', "no message"),
+        (b"[" * 100_000, "no message"),
+        (b'{"event":"\\ud800"}', "no message"),
+        (b'{"event":"bye","rank":0}', "no message"),
+        (b'{"event":"hello","rank":0,"pid":true,"cuda":null,"torch":"2"}', "'hello' with pid out of order"),
+        (
+            b'{"event":"hello","rank":0,"pid":1,"cuda":null,"torch":"2","more":1}',
+            "'hello' with more out of order",
+        ),
+        (b'{"event":"hello","rank":1,"pid":1,"cuda":null,"torch":"2"}', "'hello' of rank 1"),
+        (b'{"event":"ready","rank":0}', "'ready' out of turn"),
+    ],
+)
+def test_what_is_no_event_is_told_in_one_harmless_line(data: bytes, words: str) -> None:
+    with pytest.raises(UnreadableError) as caught:
+        Conversation(spec(), lambda: 0.0).take(0, data)
+    said = str(caught.value)
+    assert words in said
+    assert said.isprintable()
+    assert len(said) < 300
+
+
+def at(kind: str, number: int = 0) -> int:
+    return [k for k, event in enumerate(WHOLE) if event["event"] == kind][number]
+
+
+def changed(place: int, **fields: Any) -> list[Event]:
+    return [event | (fields if k == place else {}) for k, event in enumerate(WHOLE)]
+
+
+def without(place: int) -> list[Event]:
+    return WHOLE[:place] + WHOLE[place + 1 :]
+
+
+def twice(place: int) -> list[Event]:
+    return WHOLE[: place + 1] + WHOLE[place:]
+
+
+OUT_OF_ORDER = {
+    "no hello": without(at("hello")),
+    "hello twice": twice(at("hello")),
+    "no begin": without(at("begin")),
+    "begin twice": twice(at("begin")),
+    "steps twice": twice(at("steps")),
+    "no steps": without(at("steps")),
+    "no end": without(at("end")),
+    "end twice": twice(at("end")),
+    "end of the next": changed(at("end"), epoch=1),
+    "an epoch left out": without(at("begin", 1)),
+    "settle twice": twice(at("settle")),
+    "result twice": twice(at("result")),
+    "exit twice": twice(at("rank-exit")),
+    "result after the end": [*without(at("result")), WHOLE[at("result")]],
+    "more epochs than asked for": WHOLE[: at("settle")]
+    + [event | {"epoch": 3} for event in WHOLE[at("begin", 2) : at("settle")]],
+    "more steps than images": changed(at("begin"), steps=1 << 40),
+    "window that is none": changed(at("end"), t1=WHOLE[at("end")]["t0"]),
+    "window before the trial": changed(at("end", 1), t0=1.0, t1=2.0),
+    "window in the future": changed(at("end"), t1=NOW + 1),
+    "windows that overlap": changed(at("end", 1), t0=WHOLE[at("end")]["t1"] - 1e-7),
+    "no number": changed(at("end"), t1=float("nan")),
+    "endless": changed(at("end"), first_batch_s=float("inf")),
+    "negative": changed(at("end"), first_batch_s=-1.0),
+    "steps that go back": changed(at("steps"), end_us=WHOLE[at("steps")]["end_us"][::-1]),
+    "too large for its place": changed(at("steps"), end_us=[1 << 63] * 6),
+    "waits of other steps": changed(at("steps"), wait_us=[0]),
+    "result of other steps": changed(at("result"), steps_per_epoch=7),
+    "result of too few steps": changed(at("result"), steps_per_epoch=5),
+    "result of another target": changed(at("result"), until_top1=60.0),
+    "GPU that is not there": changed(at("result"), memory=MEMORY | {"devices": {"1": HELD}}),
+    "half an exchange": changed(at("result"), parts=PARTS | {"comm_hidden_ms": None}),
+    "parts of no time": changed(at("result"), parts=PARTS | {"step_ms": 0.0}),
+    "accuracy beyond all": changed(at("result"), quality=[101.0, 1.0]),
+    "result before it was measured": [*WHOLE[: at("begin", 1)], WHOLE[at("result")]],
+    "quality of another epoch": [*WHOLE[: at("settle")], {"event": "quality", "rank": 0, "epoch": 0, "top1_pct": 1.0}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("events", OUT_OF_ORDER.values(), ids=OUT_OF_ORDER)
+def test_what_does_not_follow_is_refused(events: list[Event]) -> None:
+    with pytest.raises(UnreadableError):
+        heard(spec(), events)
+
+
+def test_ranks_must_have_trained_alike() -> None:
+    order = spec(ranks=2, epochs=2)
+    events = [e for e in told(order) if e["event"] != "rank-exit"]
+    heard(order, events)
+    for event in events:
+        if event["rank"] == 1 and event["event"] in ("begin", "end"):
+            event["measured"] = True
+    with pytest.raises(UnreadableError, match="other epochs than other ranks"):
+        heard(order, events)
+
+
+def test_the_first_steps_of_an_epoch_stand_for_it() -> None:
+    order = spec(steps=6, warmup_steps=6, epochs=1, warmup_epochs=0)
+    events = [e | ({"steps_per_epoch": 9} if e["event"] == "result" else {}) for e in told(order)]
+    assert heard(order, events)
+
+
+HOSTILE = (None, True, -1, 0, 1, 2, 7, 1.5, -0.5, 1e300, 1 << 62, 1 << 70, float("nan"), float("-inf"), "", "x", "\x1b",
+           [], [1], [-5], [1 << 61] * 6, {}, {"0": 1}, "end", "result", "steps")  # fmt: skip
+
+
+def test_ranks_that_tell_epochs_of_unlike_length_are_not_heard() -> None:
+    """What reckons with steps looks at those of all ranks side by side."""
+    order = spec(ranks=2)
+    conversation = Conversation(order, lambda: NOW)
+    hello = next(event for event in WHOLE if event["event"] == "hello")
+    begin = next(event for event in WHOLE if event["event"] == "begin")
+    for rank in (0, 1):
+        conversation.take(rank, json.dumps(hello | {"rank": rank}).encode())
+    conversation.take(0, json.dumps(begin | {"rank": 0}).encode())
+    with pytest.raises(UnreadableError, match="more or fewer steps than another rank's"):
+        conversation.take(1, json.dumps(begin | {"rank": 1, "steps": begin["steps"] - 1}).encode())
+    conversation.take(1, json.dumps(begin | {"rank": 1}).encode())
+
+
+def spoiled(draw: random.Random) -> Iterator[list[Event]]:
+    """Conversations in which one thing is wrong: a field, an event left out, repeated, or out of its place."""
+    for events in (WHOLE, RICH):
+        for _ in range(1500):
+            made = [json.loads(json.dumps(event)) for event in events]
+            place = draw.randrange(len(made))
+            match draw.randrange(5):
+                case 0:
+                    made.insert(draw.randrange(len(made)), made[place])
+                case 1:
+                    del made[place]
+                case 2:
+                    made.insert(draw.randrange(len(made)), made.pop(place))
+                case _:
+                    made[place][draw.choice(sorted(made[place]))] = draw.choice(HOSTILE)
+            yield made
+
+
+def test_whatever_comes_through_can_be_reckoned_with() -> None:
+    """Nothing that the border lets through breaks what reads it."""
+    order = spec()
+    through = 0
+    for events in spoiled(random.Random(5)):
+        try:
+            came = heard(order, events)
+        except UnreadableError:
+            continue
+        through += 1
+        ended = reckoned(came)
+        assert ended.status in ("ok", "failed")
+    assert through > 100, "some changes do no harm"

@@ -1,0 +1,131 @@
+"""No signal to a process that is not ours, not even to one that has got the number of one that was."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import textwrap
+
+import psutil
+import pytest
+
+from gpubench.node.launch import descendants
+from gpubench.node.launch.descendants import kill, kill_group, process
+
+SLEEPS = [sys.executable, "-c", "import time; print(flush=True); time.sleep(600)"]
+REUSED = """
+import os, subprocess, sys, time
+from pathlib import Path
+import psutil
+from gpubench.node.launch import descendants
+
+def end(child):
+    os.killpg(child.pid, 9)
+    try:
+        while True:  # this is process 1 here: its orphans, too, or the group keeps the number
+            os.wait()
+    except ChildProcessError:
+        pass
+
+def started(number=None):
+    for _ in range(200):
+        if number is not None:
+            Path("/proc/sys/kernel/ns_last_pid").write_text(str(number - 1))
+        # With a child of its own.
+        child = subprocess.Popen(["sh", "-c", "sleep 600 & echo; wait"], stdout=subprocess.PIPE, process_group=0)
+        child.stdout.readline()
+        if number in (None, child.pid):
+            return child
+        end(child)
+    print("no number came back"); sys.exit()
+
+what = sys.argv[1]
+first = started()
+known = descendants.process(first.pid)
+end(first)
+time.sleep(0.05)  # beginnings are told in hundredths of a second
+other = started(first.pid)
+assert other.pid == first.pid
+if what == "kill":
+    descendants.kill([known])
+elif what == "kill_group":
+    descendants.kill_group(known)
+else:
+    print(descendants.descendants(known))
+time.sleep(0.05)
+print("lives" if other.poll() is None else "was killed")
+os.killpg(other.pid, 9)
+"""
+
+
+@pytest.mark.parametrize("old_kernel", [False, True], ids=["pidfd", "no-pidfd"])
+@pytest.mark.parametrize("what", ["kill", "kill_group", "descendants"])
+def test_who_has_got_a_dead_process_s_number_is_left_alone(what: str, old_kernel: bool) -> None:
+    refuse = (
+        "import os\ndef no(_): raise OSError(38, 'no such call')\nos.pidfd_open = no\n" if old_kernel else ""
+    )
+    inside = [sys.executable, "-c", refuse + textwrap.dedent(REUSED), what]
+    out = subprocess.run(
+        ["unshare", "-r", "-p", "-f", "--mount-proc", *inside], capture_output=True, text=True, timeout=60
+    )
+    if out.returncode != 0 and ("unshare" in out.stderr or "ns_last_pid" in out.stderr):
+        pytest.skip("this machine lets nobody choose a process's number")
+    if out.stdout == "no number came back\n":
+        pytest.skip("the kernel gave the number to nobody")
+    assert out.stdout == ("[]\n" if what == "descendants" else "") + "lives\n", out.stderr
+
+
+@pytest.mark.parametrize("lacks", ["nothing", "kernel", "python"])
+def test_all_below_a_process_are_found_and_killed(monkeypatch: pytest.MonkeyPatch, lacks: str) -> None:
+    if lacks == "kernel":
+        monkeypatch.setattr(os, "pidfd_open", _no_such_call)
+    if lacks == "python":  # conda's builds, among others
+        monkeypatch.delattr(os, "pidfd_open")
+        monkeypatch.delattr(signal, "pidfd_send_signal")
+    code = f"import subprocess; p = subprocess.Popen({SLEEPS!r}); p.wait()"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        parent.stdout.readline()
+        (child,) = descendants.descendants(process(parent.pid))
+        kill([child])
+        assert parent.wait(10) == 0
+        kill([child])  # twice is once
+    assert not child.is_running()
+    assert descendants.descendants(process(parent.pid)) == []
+
+
+@pytest.mark.parametrize("group_signals", [True, False], ids=["new", "old"])
+def test_a_group_ends_whose_leader_is_a_zombie(monkeypatch: pytest.MonkeyPatch, group_signals: bool) -> None:
+    if not group_signals:
+        monkeypatch.setattr(descendants, "_PROCESS_GROUP", 1 << 30)  # the kernel knows no such flag
+    code = f"import subprocess; subprocess.Popen({SLEEPS!r})"
+    leader = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, start_new_session=True)
+    assert leader.stdout is not None
+    known = process(leader.pid)
+    leader.stdout.readline()
+    (last,) = [p for p in psutil.process_iter() if p.pid != leader.pid and _group(p) == leader.pid]
+    os.waitid(os.P_PID, leader.pid, os.WEXITED | os.WNOWAIT)
+    assert known is not None
+    assert known.status() == psutil.STATUS_ZOMBIE
+    kill_group(known)
+    ready, _, _ = select.select([leader.stdout], [], [], 10)
+    last.kill()
+    assert ready, "the last one of the group has closed it"
+    assert leader.stdout.read() == b""
+    leader.wait()
+    kill_group(known)
+    kill_group(None)
+
+
+def _group(one: psutil.Process) -> int:
+    try:
+        return os.getpgid(one.pid)
+    except ProcessLookupError:
+        return 0
+
+
+def _no_such_call(_: int) -> int:
+    raise OSError(38, "no such call")

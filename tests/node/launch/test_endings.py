@@ -1,0 +1,306 @@
+"""Every way in which a trial can end, with real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+from family import Spy, family, left, line_of
+from scripted import SIGKILLED
+
+from gpubench.node.launch import client
+
+MODELS = "tests/train/user_models.py:"
+
+
+@pytest.fixture(autouse=True)
+def _nobody_left(server):
+    """Whatever a test did to its trial, none of the trial's processes outlives it, not even as a zombie."""
+    server.wait_ready()
+    yield
+    deadline = time.monotonic() + 2  # the server reaps the leader a moment after it was told to
+    while family(server) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert family(server) == []
+
+
+def test_a_good_trial_ends_well(train):
+    ran = train(model=MODELS + "tiny")
+    assert (ran.status, ran.reason) == ("ok", "")
+    assert ran.outcome.result["epoch_time_s"] > 0
+    assert ran.done.launched <= ran.done.started <= ran.done.finished
+
+
+def test_running_out_of_gpu_memory_is_a_result(train):
+    ran = train(model=MODELS + "runs_out_of_gpu_memory")
+    assert ran.status == "oom"
+    assert ran.reason == "OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
+
+
+def test_an_exception_gives_its_message_and_leaves_its_traceback_in_the_log(train):
+    ran = train(model=MODELS + "raises")
+    assert (ran.status, ran.reason) == ("failed", "ValueError: the moon is full")
+    assert "Traceback" in ran.log
+    assert "user_models.py" in ran.log
+
+
+def test_a_model_that_cannot_be_built(train):
+    ran = train(model=MODELS + "raises_when_built")
+    assert (ran.status, ran.reason) == ("failed", "ValueError: 4 classes are too many")
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        ("exits", "rank 0 ended with exit code 3"),
+        ("is_killed", f"rank 0 {SIGKILLED}"),
+        ("segfaults", "rank 0 was ended by SIGSEGV"),
+        ("aborts", "rank 0 was ended by SIGABRT"),
+    ],
+)
+def test_a_process_that_dies_leaves_how_and_its_last_words(train, model, words):
+    ran = train(model=MODELS + model)
+    assert ran.status == "failed"
+    assert ran.reason == f"{words}; last line of its output: step three begins"
+    assert ran.seconds < 20
+
+
+def test_a_script_that_calls_exit_is_a_failure(train):
+    ran = train(model=MODELS + "asks_to_exit")
+    assert ran.status == "failed"
+    assert "leaving early" in ran.reason
+
+
+def test_a_hang_ends_at_the_deadline(train):
+    ran = train(model=MODELS + "hangs", timeout_s=3)
+    assert (ran.status, ran.reason) == (
+        "timeout",
+        f"did not end within 3 s; rank 0 was in user_models.py:{line_of('_block', 2)} _block; "
+        "last line of its output: step three begins",
+    )
+    assert "gpubench asked rank 0 at the deadline where it is:\n" in ran.log
+    assert ran.log.count('user_models.py", line') > 1, "the whole stack"
+    assert 3 <= ran.seconds < 5
+    assert ran.outcome.result == {}
+
+
+def test_a_stop_ends_the_trial_at_once(train):
+    stop_at = time.monotonic() + 2
+    ran = train(model=MODELS + "hangs", should_stop=lambda: time.monotonic() > stop_at)
+    assert ran.status == "interrupted"
+    assert time.monotonic() - stop_at < 2
+
+
+def test_an_endless_line_in_the_log_does_not_grow_the_reason(train):
+    ran = train(model=MODELS + "talks_and_dies")
+    assert len(ran.log) > 1_000_000
+    assert ran.reason == "rank 0 ended with exit code 3; last line of its output: " + "x" * 300
+
+
+@pytest.mark.parametrize(
+    ("model", "status", "reason"),
+    [
+        ("second_rank_raises", "failed", "ValueError: only rank one (rank 1)"),
+        (
+            "second_rank_runs_out_of_gpu_memory",
+            "oom",
+            "OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. (rank 1)",
+        ),
+    ],
+)
+def test_the_first_rank_to_fail_gives_the_reason(train, model, status, reason):
+    ran = train(model=MODELS + model, ranks=2, cpus=2, workers=2)
+    assert (ran.status, ran.reason) == (status, reason)
+    assert ran.seconds < 20
+
+
+def test_a_rank_that_is_killed_gives_the_reason_not_the_rank_that_lost_it(train):
+    ran = train(model=MODELS + "second_rank_is_killed", ranks=2, cpus=2, workers=2)
+    assert ran.status == "failed"
+    assert ran.reason.startswith("rank 1 was ended by SIGKILL")
+    assert ran.seconds < 20
+
+
+@pytest.mark.parametrize(
+    ("model", "status"), [("leaves_a_daemon", "ok"), ("leaves_a_daemon_and_dies", "failed")]
+)
+def test_a_daemon_that_left_the_session_is_ended_too(train, model, status):
+    ran = train(model=MODELS + model)
+    assert ran.status == status
+    said = next(json.loads(line) for line in ran.log.splitlines() if line.startswith("{"))
+    assert not psutil.pid_exists(said["daemon"])
+
+
+def test_loader_workers_go_with_the_deadline(train, server):
+    spy = Spy(server, count=4)  # leader, rank, two workers
+    ran = train(model=MODELS + "hangs", workers=2, timeout_s=2, look=spy)
+    assert ran.status == "timeout"
+    assert len(spy.seen) == 4
+    _, left = psutil.wait_procs(spy.seen, timeout=0.5)  # the leader is reaped by the server, on our word
+    assert not left, "not even as zombies"
+
+
+def test_loader_workers_go_with_their_killed_rank(train, server):
+    def kill_the_rank(found):
+        next(p for p in found if p.ppid() != server.pid and p.children()).kill()
+
+    spy = Spy(server, count=4, act=kill_the_rank)
+    ran = train(model=MODELS + "hangs", workers=2, look=spy)
+    assert ran.reason.startswith("rank 0 was ended by SIGKILL")
+    _, left = psutil.wait_procs(spy.seen, timeout=0.5)  # the leader is reaped by the server, on our word
+    assert not left, "not even as zombies"
+    assert ran.seconds < 20
+
+
+def test_a_killed_loader_worker_fails_the_trial(train, server):
+    def kill_a_worker(found):
+        next(p for p in found if not p.children()).kill()
+
+    ran = train(model=MODELS + "slow_step", epochs=50, workers=2, look=Spy(server, 4, kill_a_worker))
+    assert ran.status == "failed"
+    assert "DataLoader worker" in ran.reason
+    assert "killed by signal" in ran.reason
+
+
+def test_a_killed_leader_fails_the_trial(train, server):
+    def kill_the_leader(found):
+        next(p for p in found if p.ppid() == server.pid).kill()
+
+    spy = Spy(server, count=4, act=kill_the_leader)
+    ran = train(model=MODELS + "hangs", workers=2, look=spy)
+    assert ran.status == "failed"
+    assert ran.reason.startswith(f"the process that leads the trial {SIGKILLED}; last line of its output: ")
+    assert left(spy.seen, within=1) == []
+
+
+def test_a_daemon_goes_with_its_killed_leader(train, server):
+    """The server takes it in: nobody else below the command could."""
+    spy = Spy(server, count=3, act=lambda found: next(p for p in found if p.ppid() == server.pid).kill())
+    ran = train(model=MODELS + "leaves_a_daemon_and_is_slow", data=None, epochs=100, look=spy)
+    assert ran.status == "failed"
+    said = next(json.loads(line) for line in ran.log.splitlines() if line.startswith("{"))
+    assert left([*spy.seen], within=1) == []
+    assert not psutil.pid_exists(said["daemon"])
+
+
+def test_a_killed_server_fails_its_trial_and_is_replaced(train, own_server):
+    first = own_server.pid
+    spy = Spy(own_server, count=4, act=lambda _: psutil.Process(first).kill())
+    ran = train(model=MODELS + "hangs", workers=2, look=spy, launcher=own_server)
+    assert ran.status == "failed"
+    assert ran.reason.startswith(f"the fork server {SIGKILLED}")
+    assert left(spy.seen, within=1) == []
+    assert train(model=MODELS + "tiny", launcher=own_server).status == "ok"
+    assert own_server.pid != first
+    assert not psutil.pid_exists(first)
+
+
+def test_a_server_that_a_model_has_stopped_is_replaced(train, own_server, monkeypatch):
+    for limit in ("LAUNCH_LIMIT_S", "END_LIMIT_S", "TELL_LIMIT_S"):
+        monkeypatch.setattr(client, limit, 1.0)
+    first = own_server.pid
+    ran = train(model=MODELS + "stops_the_server", launcher=own_server)
+    assert ran.status == "ok", "it reported its result"
+    assert train(model=MODELS + "tiny", launcher=own_server).status == "ok"
+    assert own_server.pid != first
+    assert not psutil.pid_exists(first)
+
+
+def test_a_server_that_does_not_start_a_trial_is_killed_and_its_trial_fails(train, own_server, monkeypatch):
+    monkeypatch.setattr(client, "LAUNCH_LIMIT_S", 1.0)
+    first = psutil.Process(own_server.pid)
+    first.suspend()
+    ran = train(model=MODELS + "tiny", launcher=own_server)
+    assert ran.status == "failed"
+    assert ran.reason.startswith("the fork server did not start the trial within 1 s")
+    assert ran.seconds < 10
+    assert train(model=MODELS + "tiny", launcher=own_server).status == "ok"
+    assert not first.is_running()
+
+
+def test_a_sweep_can_be_stopped_while_its_server_hangs(train, own_server):
+    psutil.Process(own_server.pid).suspend()
+    ran = train(model=MODELS + "tiny", launcher=own_server, should_stop=lambda: True)
+    assert (ran.status, ran.reason) == ("interrupted", "the sweep was stopped")
+    assert ran.seconds < 5
+
+
+class Altering:
+    """A launcher that changes the order on its way."""
+
+    def __init__(self, server, **changes):
+        self.server, self.changes = server, changes
+
+    def launch(self, spec, should_stop):
+        return self.server.launch({**spec, **self.changes}, should_stop)
+
+
+def test_a_trial_that_cannot_even_start_says_why(train, server):
+    ran = train(launcher=Altering(server, cpu_ids=[4000]))
+    assert ran.status == "failed"
+    assert ran.reason == "the trial could not be started: OSError: [Errno 22] Invalid argument"
+
+
+def test_an_order_that_no_message_holds_ends_as_one_row_and_leaves_no_file_open(train, server):
+    """A user's variant may list transforms without end."""
+    pid, before = server.pid, psutil.Process(os.getpid()).num_fds()
+    for ranks in (1, 2):
+        ran = train(model=MODELS + "tiny", ranks=ranks, cpu=({"RandomHorizontalFlip": {}},) * 9_000)
+        assert ran.status == "failed"
+        assert re.fullmatch(
+            r"the order to the trial's processes is too large \(2\d\d,\d{3} bytes, and at most 200,000 can be sent\); "
+            "shorten what its variant lists: fewer transforms, or shorter arguments",
+            ran.reason,
+        )
+    assert psutil.Process(os.getpid()).num_fds() == before
+    assert train(model=MODELS + "tiny").status == "ok"
+    assert server.pid == pid, "the same server"
+
+
+def test_a_parent_that_breaks_off_leaves_nobody_behind(train, server):
+    def break_off(_):
+        raise KeyboardInterrupt
+
+    spy = Spy(server, count=4, act=break_off)
+    with pytest.raises(KeyboardInterrupt):
+        train(model=MODELS + "hangs", workers=2, look=spy)
+    _, left = psutil.wait_procs(spy.seen, timeout=0.5)  # the leader is reaped by the server, on our word
+    assert not left, "not even as zombies"
+
+
+def test_a_stranger_is_left_alone(train):
+    stranger = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], process_group=0)
+    try:
+        train(model=MODELS + "is_killed")
+        train(model=MODELS + "hangs", timeout_s=1)
+        assert stranger.poll() is None
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+def test_the_server_survives_twenty_trials_and_stays_fit_for_forking(train, server):
+    process = psutil.Process(server.pid)
+    before = process.num_fds()
+    for number in range(20):
+        ran = train(
+            model=MODELS + ("is_killed" if number % 4 == 3 else "tiny"), data=None, epochs=1, train_images=128
+        )
+        assert ran.status == ("failed" if number % 4 == 3 else "ok")
+    assert process.num_threads() == 1
+    assert process.num_fds() == before
+    assert not [m.path for m in process.memory_maps(grouped=False) if "/dev/nvidia" in m.path]
+    assert process.children() == []
+
+
+def test_our_own_files_do_not_pile_up(train):
+    before = psutil.Process(os.getpid()).num_fds()
+    for _ in range(3):
+        train(model=MODELS + "tiny", data=None, epochs=1)
+    assert psutil.Process(os.getpid()).num_fds() == before

@@ -1,0 +1,121 @@
+"""Whatever a model does in its rank, its trial ends as one row with its reason, and the parent is none the worse."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+from family import nobody_left
+
+from gpubench.node.launch import attempt
+from gpubench.node.launch.client import ForkServer
+
+HOSTILE = "tests/train/hostile_models.py:"
+TOLD = "rank 0 told gpubench what none of its ranks tells: "
+
+ENDINGS = {
+    "writes_binary": ("failed", TOLD + "256 bytes that are no message"),
+    "writes_half_a_line": ("failed", TOLD + "26 bytes that are no message"),
+    "writes_another_shape": ("failed", TOLD + "23 bytes that are no message"),
+    "writes_an_end_of_no_number": ("failed", TOLD + "'end' with t0 out of order"),
+    "writes_a_result_too_early": ("failed", TOLD + "'result' in the middle of an epoch"),
+    "writes_of_another_rank": ("failed", TOLD + "'progress' of rank 1"),
+    "writes_a_hundred_megabytes": ("failed", TOLD + "100,000 bytes that are no message"),
+    "sends_an_empty_message": ("failed", TOLD + "0 bytes that are no message"),
+    "sends_open_files": ("ok", ""),
+    "never_stops_telling": ("timeout", "did not end within 2 s; rank 0 was in hostile_models.py:"),
+    "never_stops_asking": ("timeout", "did not end within 2 s; rank 0 was in hostile_models.py:"),
+    "patches_the_clocks": ("ok", ""),
+    "patches_modules_and_raises": ("failed", "ValueError: nobody prints this"),
+    "closes_all": ("failed", "rank 0 ended with exit code 71, as a rank does that can't reach gpubench any more"),
+    "hangs_up": ("failed", "nothing was heard of how its ranks ended"),
+    "changes_its_surroundings": ("ok", ""),
+    "spends_its_cpu_time": ("failed", "rank 0 was ended by SIG"),
+    "raises_the_unspeakable": ("failed", "UnspeakableError: (its message can't be had: str() of it raised RuntimeE"),
+    "raises_megabytes": ("failed", "ValueError: mmmm"),
+    "raises_in_colour": ("failed", "ValueError: red"),
+    "kills_its_leader": ("failed", "the process that leads the trial was ended by SIGKILL"),
+    "leaves_as_if_all_were_well": ("failed", "rank 0 ended with exit code 0 before it had a result"),
+    "stops_itself": ("timeout", "did not end within 2 s; rank 0 was stopped (SIGSTOP)"),
+    "dies_in_a_thread": ("failed", "rank 0 ended with exit code 9"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("model", "status", "words"), [(m, *ending) for m, ending in ENDINGS.items()])
+def test_each_ends_as_one_row_with_its_reason(
+    train, server: ForkServer, model: str, status: str, words: str
+) -> None:
+    server.wait_ready()
+    parent = psutil.Process(os.getpid())
+    rss, files = parent.memory_info().rss, parent.num_fds()
+    ran = train(
+        model=HOSTILE + model, data=None, train_images=128, timeout_s=2 if status == "timeout" else 60
+    )
+    assert (ran.status, ran.reason[: len(words)]) == (status, words)
+    assert ran.reason.isprintable()
+    assert len(ran.reason) <= 2000
+    assert parent.memory_info().rss - rss < 64 << 20
+    assert parent.num_fds() == files
+    assert status != "timeout" or ran.seconds < 6, "a channel that it has filled holds nobody up"
+    assert nobody_left(server)
+
+
+def test_a_clock_that_a_model_has_changed_changes_no_figure(train) -> None:
+    ran = train(model=HOSTILE + "patches_the_clocks", data=None, train_images=128)
+    assert 0 < ran.outcome.result["epoch_time_s"] < ran.seconds
+    assert len(ran.step_ms) == 4
+
+
+def test_a_rank_that_left_early_is_not_waited_for_until_the_deadline(
+    train, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attempt, "GRACE_S", 0.5)
+    ran = train(model="tests/train/user_models.py:second_rank_leaves", ranks=2, cpus=2, workers=2)
+    assert (ran.status, ran.reason.partition(";")[0]) == (
+        "failed",
+        "rank 1 ended with exit code 0 before it had a result",
+    )
+    assert ran.seconds < 30, "and not a minute"
+
+
+def test_a_rank_in_a_loader_says_which_of_its_workers_hangs(train) -> None:
+    ran = train(model="tests/train/user_models.py:images_never_come", workers=2, timeout_s=4)
+    assert ran.status == "timeout"
+    # The rank waits for a batch of its loader, or has begun its pass and starts the workers.
+    assert re.search(
+        r"; rank 0 was in \w+\.py:\d+ \w+; loader worker 0 .*user_models\.py:\d+ never", ran.reason
+    ), ran.reason
+    assert "gpubench asked loader worker 0 of rank 0 at the deadline where it is:" in ran.log
+    assert "most recent call first" in ran.log
+
+
+def test_a_sweep_goes_on_and_tells_each(tmp_path: Path) -> None:
+    """As users give them: the rows of one sweep in its table and its CSV, and one line each."""
+    models = ("raises_in_colour", "writes_binary", "hangs_up", "patches_the_clocks")
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "gpubench", "sweep", "--model", ",".join(HOSTILE + m for m in models)),
+            *("--device", "cpu", "--variant", "synthetic", "--batch-size", "16", "--set", "train_images=64"),
+            *("--set", "num_classes=4", "--set", "input_size=28", "--epochs", "2", "--cpus", "1"),
+            *("--out", str(tmp_path / "out")),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, "Traceback" in done.stderr) == (1, False), done.stderr
+    with (tmp_path / "out" / "trials.csv").open(newline="") as file:
+        rows = {row["model"].rpartition(":")[2]: row for row in csv.DictReader(file)}
+    for model in models:
+        status, words = ENDINGS[model]
+        assert rows[model]["status"] == status
+        assert words in rows[model]["reason"]
+        assert words in done.stdout + done.stderr
+    assert "\x1b" not in rows["raises_in_colour"]["reason"]

@@ -1,0 +1,68 @@
+"""When the parent is killed without a word, everything that it started goes too."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+from family import left
+
+DRIVER = """
+import json, sys
+from gpubench.node.launch.client import ForkServer
+from gpubench.node.launch.descendants import descendants, process
+spec = json.loads(sys.stdin.read())
+server = ForkServer()
+trial = server.launch(spec)
+while True:
+    for event in trial.events(1):
+        if event["event"] == "begin":
+            # The daemon, too: the leader has taken it in.
+            ours = [server.pid, trial.pid, *(p.pid for p in descendants(process(trial.pid)))]
+            print(json.dumps(ours), flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "server_stands_still"),
+    [(signal.SIGKILL, False), (signal.SIGSEGV, True)],
+    ids=["", "stopped server"],
+)
+def test_server_leader_ranks_loader_workers_and_daemons_go_with_the_parent(
+    train, tmp_path, number, server_stands_still
+):
+    # A spec of a trial that would go on for hours, made by running a short one.
+    spec = train(model="tests/train/user_models.py:tiny", ranks=2, cpus=2, workers=2).spec
+    (tmp_path / "scratch").mkdir()
+    spec |= {
+        "model": "tests/train/user_models.py:leaves_a_daemon_and_is_slow",
+        "epochs": 1000,
+        "log": str(tmp_path / "log"),
+        "scratch": str(tmp_path / "scratch"),
+    }
+    parent = subprocess.Popen(
+        [sys.executable, "-c", DRIVER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path.cwd(),
+    )
+    assert parent.stdin is not None
+    assert parent.stdout is not None
+    parent.stdin.write(json.dumps(spec))
+    parent.stdin.close()
+    # The trial's second epoch begins: both loader workers are there.
+    pids = [json.loads(parent.stdout.readline()) for _ in range(4)][-1]
+    processes = [psutil.Process(pid) for pid in pids]
+    assert len(processes) >= 8, "server, leader, two ranks, two loader workers, two daemons"
+    if server_stands_still:
+        processes[0].suspend()
+    parent.send_signal(number)
+    parent.wait()
+    assert left(processes, within=5) == []
+    parent.stdout.close()

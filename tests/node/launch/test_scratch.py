@@ -1,0 +1,121 @@
+"""Temporary files go with their trial; what a killed sweep leaves goes with the next one."""
+
+from __future__ import annotations
+
+import getpass
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from benches import sweep_of
+from fakes import Given
+
+from gpubench.basics.errors import UnusableError
+from gpubench.commands.sweep import nothing_to_run
+from gpubench.node import environment
+from gpubench.node.launch import scratch
+from gpubench.node.launch.client import ForkServer
+from gpubench.plan.experiment import Options, parse, with_options
+from gpubench.plan.plan import expand
+
+MODELS = "tests/train/user_models.py:"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def test_a_folder_is_private_and_goes_with_what_is_in_it(home: Path) -> None:
+    with scratch.scratch_folder() as folder:
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        (folder / "left").mkdir()
+        assert folder.parent == home
+    assert list(home.iterdir()) == []
+
+
+def test_where_none_can_be_made_that_is_one_line(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(home / "gone"))
+    with (
+        pytest.raises(
+            UnusableError, match=r"no folder for temporary files can be made: No such file .*TMPDIR"
+        ),
+        scratch.scratch_folder(),
+    ):
+        pass
+
+
+def test_what_a_killed_process_left_is_removed_and_what_is_in_use_stays(home: Path) -> None:
+    code = (
+        "import sys, tempfile; tempfile.tempdir = sys.argv[1]\n"
+        "from gpubench.node.launch.scratch import scratch_folder\n"
+        "with scratch_folder() as folder:\n    print(folder, flush=True); sys.stdin.read()"
+    )
+    other = subprocess.Popen(
+        [sys.executable, "-c", code, str(home)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert other.stdout is not None
+    folder = Path(other.stdout.readline().strip())
+    scratch.remove_abandoned()
+    assert folder.exists(), "its process lives"
+    other.send_signal(signal.SIGKILL)
+    other.wait()
+    (home / "gpubench-of-an-older-version").mkdir()
+    (home / "gpubench-file").touch()
+    (home / "gpubench-link").symlink_to(folder)
+    scratch.remove_abandoned()
+    assert sorted(p.name for p in home.iterdir()) == [
+        "gpubench-file",
+        "gpubench-link",
+        "gpubench-of-an-older-version",
+    ]
+    for pipe in (other.stdin, other.stdout):
+        assert pipe is not None
+        pipe.close()
+
+
+def test_a_start_with_nothing_left_to_run_removes_it_too(home: Path, tmp_path: Path) -> None:
+    """An earlier one may not have been able to: the disk was read-only then."""
+    (home / "gpubench-left").mkdir()
+    (home / "gpubench-left" / scratch.MARK).touch()
+    experiment = with_options(parse('name = "none"\n', "none"), Options(fields={"model": "lenet"}))
+    plan = expand(experiment, device="cpu", sources=Given(), cpus=1)
+    work = sweep_of(plan, tmp_path / "results", environment.machine(None))
+    assert nothing_to_run(work, []).ran == 0
+    assert not (home / "gpubench-left").exists()
+
+
+def test_what_a_trial_leaves_among_temporary_files_goes_with_it(train, monkeypatch) -> None:
+    """Loader workers open sockets; whether a killed one removes them is a matter of luck, so we look where they are."""
+    usual = Path(tempfile.mkdtemp(dir="/tmp"))
+    (usual / "own").mkdir()
+    monkeypatch.setenv("TMPDIR", str(usual))
+    seen: set[str] = set()
+    own = ForkServer()
+    try:
+        train(
+            model=MODELS + "slow_step",
+            workers=2,
+            launcher=own,
+            scratch_in=usual / "own",
+            look=lambda _: seen.update(path.parts[3] for path in usual.rglob("pymp-*")),
+        )
+    finally:
+        own.close()
+    left = {path.name for path in usual.iterdir()} - {f"torchinductor_{getpass.getuser()}"}
+    shutil.rmtree(usual)
+    assert seen == {"own"}
+    assert left == {"own"}, "but for torch's own cache, which is meant to stay"
+
+
+def test_a_loader_works_under_a_long_path(train, tmp_path: Path) -> None:
+    """The path of a socket has a limit: where the trial's own folder is too deep, the usual one serves."""
+    deep = tmp_path / ("d" * 100)
+    deep.mkdir()
+    assert train(workers=1, scratch_in=deep).status == "ok"

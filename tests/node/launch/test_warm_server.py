@@ -1,0 +1,73 @@
+"""The fork server starts with all imported and nothing touched, and forks from that."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+MODELS = "tests/train/user_models.py:"
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+WARMING = """
+import json, sys
+from gpubench.node.launch import server
+server.warm()
+cuda = sys.modules["torch"].cuda.is_initialized()
+print(json.dumps({"modules": sorted(sys.modules), "threads": server.threads(), "cuda": cuda}))
+"""
+WATCHED = ("torch", "torchvision", "gpubench", "numpy", "PIL", "triton")
+
+
+@pytest.fixture(scope="module")
+def warmed():
+    """What the server is once it is warm."""
+    environment = {**os.environ, **ONE_THREAD}
+    done = subprocess.run(
+        [sys.executable, "-c", WARMING], capture_output=True, text=True, check=True, env=environment
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_warming_starts_no_thread_and_leaves_cuda_alone(warmed):
+    assert warmed["threads"] == 1
+    assert warmed["cuda"] is False
+
+
+ON_CPU = (
+    {"optimizer": "momentum", "cpu": ({"RandomResizedCrop": {"size": 28}}, {"RandomHorizontalFlip": {}})},
+    {"optimizer": "adamw", "precision": "bf16"},
+    {"ranks": 2, "cpus": 2, "workers": 2, "optimizer": "adagrad"},
+    {"optimizer": "rmsprop", "accumulate": 2, "steps": 4},
+)
+ON_GPU = (
+    {"device": "cuda", "gpus": 1, "optimizer": "adam", "precision": "fp16"},
+    {"device": "cuda", "gpus": 1, "precision": "bf16", "execution": "graph"},
+)
+
+
+def check(train, warmed, asked):
+    late = set()
+    for fields in asked:
+        ran = train(model=MODELS + "tells_modules", **fields)
+        assert ran.status == "ok", ran.reason
+        said = next(line for line in ran.log.splitlines() if line.startswith('{"modules'))
+        late |= set(json.loads(said)["modules"]) - set(warmed["modules"])
+    assert {name for name in late if name.partition(".")[0] in WATCHED} == set()
+
+
+def test_ranks_import_nothing_that_the_server_could_have_had(train, warmed):
+    check(train, warmed, ON_CPU)
+
+
+@pytest.mark.gpu
+def test_ranks_on_a_gpu_import_nothing_that_the_server_could_have_had(train, warmed):
+    check(train, warmed, ON_GPU)
+
+
+def test_a_rank_starts_within_a_moment(train, server):
+    server.wait_ready()
+    ran = train(model=MODELS + "tiny", epochs=1, warmup_epochs=0)
+    assert ran.done.started - ran.done.launched < 1  # 10 ms on an idle machine; a fresh import takes seconds

@@ -1,0 +1,268 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpubench.basics.errors import UnusableError
+from gpubench.node import environment
+from gpubench.node.environment import Gpu, Machine, cgroup_quota, machine, machine_key, visible_gpus
+from gpubench.node.watch.nvml import Device
+from gpubench.schema import result
+
+
+def gpu(index: int, uuid: str, parent: str | None = None, name: str = "NVIDIA H200") -> Device:
+    return Device(
+        index=index, uuid=uuid, name=name, memory_mib=143771, pci_bus_id=f"0000:{index}", parent=parent
+    )
+
+
+FOUR = (gpu(0, "GPU-aa00"), gpu(1, "GPU-ab11"), gpu(2, "GPU-bb22"), gpu(3, "GPU-cc33"))
+CUT = (
+    gpu(0, "GPU-aa00"),
+    gpu(0, "MIG-0001", "GPU-aa00", "NVIDIA H200 MIG 1g.18gb"),
+    gpu(0, "MIG-0002", "GPU-aa00", "NVIDIA H200 MIG 1g.18gb"),
+    gpu(1, "GPU-ab11"),
+)
+
+
+class Inventory:
+    def __init__(self, devices: tuple[Device, ...]) -> None:
+        self.devices = devices
+        self.driver = "580.1"
+
+
+@pytest.mark.parametrize(
+    ("spec", "seen"),
+    [
+        (None, ["aa00", "ab11", "bb22", "cc33"]),
+        ("", []),
+        ("-1", []),
+        ("NoDevFiles", []),
+        ("2,0", ["bb22", "aa00"]),
+        (" 1 , 3 ", ["ab11", "cc33"]),
+        ("0,-1,1", ["aa00"]),
+        ("1,9,2", ["ab11"]),
+        ("0,x,1", ["aa00"]),
+        ("1,1", []),
+        ("GPU-bb22,GPU-aa00", ["bb22", "aa00"]),
+        ("GPU-b", ["bb22"]),
+        ("GPU-cc33,GPU-a,GPU-bb22", ["cc33"]),  # GPU-a could be two
+        ("GPU-zz,GPU-aa00", []),
+        ("bb22", []),
+    ],
+)
+def test_visible_devices_as_cuda_reads_them(spec: str | None, seen: list[str]) -> None:
+    gpus = visible_gpus(FOUR, spec)
+    assert [g.uuid.removeprefix("GPU-") for g in gpus] == seen
+    assert [g.index for g in gpus] == list(range(len(seen)))
+
+
+@pytest.mark.parametrize(
+    ("spec", "seen"),
+    [
+        (None, ["MIG-0001", "GPU-ab11"]),
+        ("0", ["MIG-0001"]),
+        ("1", ["GPU-ab11"]),
+        ("GPU-aa", ["MIG-0001"]),
+        ("MIG-0002", ["MIG-0002"]),
+        ("MIG-0002,MIG-0001", ["MIG-0002", "MIG-0001"]),
+    ],
+)
+def test_slices_stand_for_the_gpu_that_they_are_cut_from(spec: str | None, seen: list[str]) -> None:
+    assert [g.uuid for g in visible_gpus(CUT, spec)] == seen
+
+
+# ---------------------------------------------------------------- CPUs
+
+
+def cgroups(tmp_path: Path, membership: str, files: dict[str, str]) -> tuple[Path, Path]:
+    (tmp_path / "membership").write_text(membership)
+    for name, text in files.items():
+        path = tmp_path / "fs" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path / "membership", tmp_path / "fs"
+
+
+@pytest.mark.parametrize(
+    ("membership", "files", "cpus", "usage"),
+    [
+        ("0::/a/b\n", {"a/b/cpu.max": "max 100000\n"}, None, None),
+        ("0::/a/b\n", {"a/b/cpu.max": "250000 100000\n"}, 2.5, "a/b/cpu.stat"),
+        ("0::/a/b\n", {"a/b/cpu.max": "800000 100000", "a/cpu.max": "400000 100000"}, 4, "a/cpu.stat"),
+        ("0::/../not/here\n", {"cpu.max": "300000 100000"}, 3, "cpu.stat"),  # a container's own root
+        (
+            "3:cpu,cpuacct:/job\n0::/\n",
+            {
+                "cpu,cpuacct/job/cpu.cfs_quota_us": "150000",
+                "cpu,cpuacct/job/cpu.cfs_period_us": "100000",
+                "cpu,cpuacct/job/cpuacct.usage": "1",
+            },
+            1.5,
+            "cpu,cpuacct/job/cpuacct.usage",
+        ),
+        ("1:cpu:/\n", {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, None, None),
+        (
+            "2:cpuacct:/\n1:cpu:/gone\n",
+            {"cpu/cpu.cfs_quota_us": "200000", "cpu/cpu.cfs_period_us": "100000"},
+            2,
+            "cpuacct/cpuacct.usage",
+        ),
+    ],
+)
+def test_cpu_quotas(
+    tmp_path: Path, membership: str, files: dict[str, str], cpus: float | None, usage: str | None
+) -> None:
+    member, mount = cgroups(tmp_path, membership, files)
+    quota = cgroup_quota(member, mount)
+    assert (quota.cpus if quota else None) == cpus
+    assert (quota.usage_file if quota else None) == (str(mount / usage) if usage else None)
+
+
+def test_no_cgroups_at_all(tmp_path: Path) -> None:
+    assert cgroup_quota(tmp_path / "none", tmp_path) is None
+
+
+def _limits(monkeypatch: pytest.MonkeyPatch, quota: float | None, slurm: str | None) -> Machine:
+    found = None if quota is None else environment.Quota(cpus=quota, usage_file="/usage")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
+    monkeypatch.setattr(environment, "cgroup_quota", lambda: found)
+    return machine(None, {} if slurm is None else {"SLURM_CPUS_PER_TASK": slurm})
+
+
+def test_the_smallest_limit_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+    free = _limits(monkeypatch, None, None)
+    assert (free.cpu_count, free.cpu_ids, free.cpu_usage_file) == (8, tuple(range(8)), None)
+    quota = _limits(monkeypatch, 2.5, "4")
+    assert (quota.cpu_count, len(quota.cpu_ids), quota.cpu_usage_file) == (3, 8, "/usage")
+    slurm = _limits(monkeypatch, 6, "4")
+    assert (slurm.cpu_count, slurm.cpu_usage_file) == (4, None)
+    wide = _limits(monkeypatch, 64, "16")
+    assert (wide.cpu_count, wide.cpu_usage_file) == (8, None)
+    assert _limits(monkeypatch, None, "many").cpu_count == 8
+
+
+def test_the_real_affinity_is_what_counts() -> None:
+    allowed = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, {min(allowed)})
+        here = machine(None, {})
+    finally:
+        os.sched_setaffinity(0, allowed)
+    assert (here.cpu_ids, here.cpu_count) == ((min(allowed),), 1)
+
+
+# ---------------------------------------------------------------- facts
+
+
+def test_machine_key_names_what_a_result_depends_on() -> None:
+    here = machine(Inventory(FOUR), {"CUDA_VISIBLE_DEVICES": "1"})
+    assert here.gpus == (Gpu(index=0, uuid="GPU-ab11", name="NVIDIA H200", memory_mib=143771),)
+    assert machine_key(here, "cuda") == "NVIDIA H200, 143771 MiB"
+    assert machine_key(here, "cpu") == here.cpu_name != ""
+    with pytest.raises(UnusableError, match="no GPU"):
+        machine_key(machine(None, {}), "cuda")
+
+
+def test_facts_are_the_environment_columns_and_import_no_torch() -> None:
+    facts = environment.environment_facts(machine(Inventory(FOUR), {}))
+    wanted = {column.name for column in result.ENVIRONMENT} - {"cuda", "started_at"}
+    assert wanted <= facts.keys()
+    assert facts["gpu_name"] == "NVIDIA H200"
+    assert facts["gpu_count"] == 4
+    assert facts["driver"] == "580.1"
+    assert facts["torch"]
+    assert environment.environment_facts(machine(None, {}))["gpu_name"] is None
+
+
+def test_neither_environment_nor_monitor_imports_torch() -> None:
+    code = "import sys, gpubench.node.environment, gpubench.node.watch.watcher; print('torch' in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False"
+
+
+def test_cpu_names_of_several_kernels(tmp_path: Path) -> None:
+    info = tmp_path / "cpuinfo"
+    info.write_text("processor\t: 0\nmodel\t\t: 17\nmodel name\t: AMD EPYC  9654\t\nflags\t: a b\n")
+    assert environment.cpu_name(info) == "AMD EPYC 9654"
+    info.write_text("processor\t: 0\nCPU implementer\t: 0x41\n\nModel\t\t: Raspberry Pi 5\n")
+    assert environment.cpu_name(info) == "Raspberry Pi 5"
+    info.write_text("")
+    assert environment.cpu_name(info)
+    assert environment.cpu_name(tmp_path / "none")
+
+
+# ---------------------------------------------------------------- MPS
+
+
+FIRST, OTHER = "pid:[4026531836]", "pid:[4026532001]"
+
+
+def processes(folder: Path, namespace: str, **comm: str) -> Path:
+    """A /proc with these processes (`p1="init"`), as seen from a pid namespace."""
+    for pid, name in comm.items():
+        (folder / pid[1:]).mkdir(parents=True)
+        (folder / pid[1:] / "comm").write_text(f"{name}\n")
+    (folder / "self" / "ns").mkdir(parents=True)
+    (folder / "self" / "ns" / "pid").symlink_to(namespace)
+    return folder
+
+
+def pipes(folder: Path, pid: str | None) -> dict[str, str]:
+    """The environment of a process that looks in a folder as a daemon `pid` makes it; None: as it leaves it."""
+    folder.mkdir()
+    (folder / "control").touch()
+    if pid is not None:
+        (folder / "nvidia-cuda-mps-control.pid").write_text(pid)
+    return {"CUDA_MPS_PIPE_DIRECTORY": str(folder)}
+
+
+DAEMON = {"p1": "init", "p261": "nvidia-cuda-mps"}
+
+
+@pytest.mark.parametrize(
+    ("pid", "namespace", "comm", "said"),
+    [
+        ("261", FIRST, DAEMON, "on"),
+        ("261\n", OTHER, DAEMON, "on"),
+        (None, FIRST, {"p1": "init"}, "off"),
+        (None, OTHER, {"p1": "sh"}, "off"),  # the socket that it left behind
+        (None, FIRST, DAEMON, "off"),  # one that has a folder of its own
+        ("300", FIRST, DAEMON, "off"),  # killed, and its file stayed
+        ("261", FIRST, {"p1": "init", "p261": "bash"}, "off"),
+        ("261", OTHER, {"p1": "sh", "p261": "python"}, "perhaps"),  # a container's own process 261
+        ("261", OTHER, {"p1": "sh"}, "perhaps"),
+        ("261", FIRST, {}, "perhaps"),  # others' processes are hidden
+        ("", OTHER, {"p1": "sh"}, "off"),
+    ],
+)
+def test_mps_is_on_where_its_daemon_runs(
+    tmp_path: Path, pid: str | None, namespace: str, comm: dict[str, str], said: str
+) -> None:
+    proc = processes(tmp_path / "proc", namespace, **comm)
+    assert environment.mps(pipes(tmp_path / "pipes", pid), proc) == said
+
+
+def test_without_a_folder_there_is_no_mps(tmp_path: Path) -> None:
+    proc = processes(tmp_path / "proc", FIRST, **DAEMON)
+    assert environment.mps({"CUDA_MPS_PIPE_DIRECTORY": str(tmp_path / "none")}, proc) == "off"
+    environ = pipes(tmp_path / "pipes", "261")
+    (tmp_path / "pipes" / "control").unlink()
+    assert environment.mps(environ, proc) == "off"
+
+
+def test_the_default_folder_is_the_driver_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    proc = processes(tmp_path / "proc", FIRST, **DAEMON)
+    folder = pipes(tmp_path / "pipes", "261")["CUDA_MPS_PIPE_DIRECTORY"]
+    assert environment._MPS_FOLDER == "/tmp/nvidia-mps"
+    monkeypatch.setattr(environment, "_MPS_FOLDER", folder)
+    assert environment.mps({}, proc) == environment.mps({"CUDA_MPS_PIPE_DIRECTORY": ""}, proc) == "on"
+
+
+def test_mps_is_a_fact_of_machines_with_gpus(tmp_path: Path) -> None:
+    environ = {"CUDA_MPS_PIPE_DIRECTORY": str(tmp_path / "none")}
+    assert environment.environment_facts(machine(Inventory(FOUR), {}), environ)["mps"] == "off"
+    assert environment.environment_facts(machine(None, {}), environ)["mps"] is None

@@ -1,0 +1,148 @@
+"""The look before a sweep: power that has settled, utilisation without the past, who is there, reasons."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from fake_nvml import FakeNvml, gpu
+
+from gpubench.node.watch.idle import LIMIT_S, PERIOD_S, Look, look_around
+from gpubench.node.watch.nvml import History, NvmlError
+from gpubench.node.watch.nvml_calls import Utilisation
+
+UUID = gpu(0).uuid
+WALL_AHEAD = 1_700_000_000.0
+
+
+@dataclass
+class Moving(FakeNvml):
+    """Power and polled utilisation as functions of the seconds since the look began."""
+
+    now: float = 0.0
+    watts: Callable[[float], float] = lambda _: 75.0
+    polled: Callable[[float], float] = lambda _: 0.0
+    asked_after: list[float] = field(default_factory=list)
+
+    def answer(self, name: str, uuid: str) -> Any:
+        if name == "power_w":
+            return self.watts(self.now)
+        if name == "utilisation":
+            return Utilisation(gpu_pct=self.polled(self.now), memory_pct=0.0)
+        return super().answer(name, uuid)
+
+    def history(self, uuid: str, what: History, after_s: float) -> list[tuple[float, float]]:
+        self.asked_after.append(after_s)
+        return super().history(uuid, what, after_s)
+
+
+def look(nvml: Moving, seconds: float = 1.0) -> Look:
+    """On a clock of its own."""
+
+    def sleep(s: float) -> None:
+        nvml.now += s
+
+    found = look_around(
+        nvml, [UUID], seconds, clock=lambda: nvml.now, wall=lambda: WALL_AHEAD + nvml.now, sleep=sleep
+    )
+    return found[UUID]
+
+
+def test_steady_power_is_the_mean_of_one_second() -> None:
+    nvml = Moving(watts=lambda t: 75.0 + (0.5 if round(t * 10) % 2 else -0.5))
+    assert look(nvml).power_w == pytest.approx(75.0)
+    assert nvml.now == pytest.approx(1.0, abs=PERIOD_S), "no longer than asked"
+
+
+def test_the_readings_behind_it_are_counted() -> None:
+    taken, failed = look(Moving(watts=lambda _: 75.0)).readings
+    assert 9 <= taken <= 11
+    assert failed == 0
+
+
+def test_power_that_falls_is_waited_for() -> None:
+    nvml = Moving(watts=lambda t: max(75.0, 140.0 - 50.0 * t))
+    found = look(nvml)
+    assert 1.3 < nvml.now < LIMIT_S
+    assert found.power_w == pytest.approx(75.0, rel=0.05)
+
+
+def test_power_that_falls_to_the_end_is_no_idle_power() -> None:
+    nvml = Moving(watts=lambda t: 400.0 * 0.8**t)
+    found = look(nvml)
+    assert nvml.now == pytest.approx(LIMIT_S, abs=PERIOD_S)
+    assert found.power_w is None
+    assert "still falling, from " in found.missing["power_w"]
+
+
+def test_utilisation_comes_from_the_buffer_and_leaves_out_what_reaches_back() -> None:
+    # The sample at 0.1 s speaks of the time before the look: a sweep that has just ended.
+    times = [(WALL_AHEAD - 0.1, 100.0), (WALL_AHEAD + 0.1, 100.0)]
+    times += [(WALL_AHEAD + 0.1 + 0.2 * k, 30.0 if k % 2 else 0.0) for k in range(1, 5)]
+    nvml = Moving(buffers={(UUID, "gpu_util_pct"): times}, polled=lambda _: 99.0)
+    assert look(nvml).util_pct == 15.0
+    assert nvml.asked_after == [WALL_AHEAD + 0.2]
+
+
+@pytest.mark.parametrize("broken", [set(), {"history"}])
+def test_without_a_buffer_the_later_polls_count(broken: set[str]) -> None:
+    nvml = Moving(polled=lambda t: 100.0 if t < 0.45 else 0.0, broken=broken)
+    assert look(nvml).util_pct == 0.0, "the first ones speak of before the look"
+    nvml = Moving(polled=lambda t: 60.0 if t > 0.45 else 0.0, broken=broken)
+    assert look(nvml).util_pct == 60.0
+
+
+def test_processes_are_named() -> None:
+    nvml = Moving(
+        answers={
+            "processes": {UUID: [(os.getpid(), 614.0), (2**22 + 5, None)]},
+            "desktop": {UUID: [(1, 8.0)]},
+        }
+    )
+    found = look(nvml)
+    assert found.compute is not None
+    assert found.desktop is not None
+    assert [(p.pid, p.mib) for p in found.compute] == [(os.getpid(), 614.0), (2**22 + 5, None)]
+    assert "py" in found.compute[0].name
+    assert found.compute[1].name == "?"
+    assert found.desktop[0].mib == 8.0
+
+
+@pytest.mark.parametrize(
+    ("broken", "field_name"),
+    [("power_w", "power_w"), ("utilisation", "util_pct"), ("processes", "compute"), ("desktop", "desktop")],
+)
+def test_what_fails_is_none_with_its_reason(broken: str, field_name: str) -> None:
+    found = look(Moving(broken={broken}))
+    assert getattr(found, field_name) is None
+    assert found.missing == {field_name: f"{broken}: Not Supported"}
+
+
+def test_one_failed_reading_of_many_costs_nothing() -> None:
+    nvml = Moving()
+
+    def watts(t: float) -> float:
+        if 0.25 < t < 0.35:
+            raise NvmlError("power: Unknown Error")
+        return 80.0
+
+    nvml.watts = watts
+    found = look(nvml)
+    assert found.power_w == 80.0
+    assert not found.missing
+
+
+def test_0_w_is_no_figure() -> None:
+    found = look(Moving(watts=lambda _: 0.0))
+    assert found.power_w is None
+    assert "0 W" in found.missing["power_w"]
+
+
+def test_no_gpus_take_no_time() -> None:
+    def sleep(_: float) -> None:
+        raise AssertionError("nothing to wait for")
+
+    assert look_around(FakeNvml(), [], sleep=sleep) == {}

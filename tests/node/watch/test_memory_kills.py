@@ -1,0 +1,54 @@
+"""The kernel's count of what it killed for memory, as cgroups of both kinds and /proc tell it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpubench.node.watch.memory_kills import memory_kills
+
+V2 = "low 0\nhigh 3\nmax 7\noom 1\noom_kill {}\noom_group_kill 9\n"
+V1 = "oom_kill_disable 0\nunder_oom 0\noom_kill {}\n"
+
+
+@pytest.mark.parametrize(
+    ("membership", "file", "text", "where"),
+    [
+        ("0::/a/b\n", "sys/a/b/memory.events", V2, "this cgroup"),
+        ("0::/a/b\n", "sys/memory.events", V2, "this cgroup"),  # a container: its own is mounted as the root
+        ("0::/../x\n", "sys/memory.events", V2, "this cgroup"),
+        ("4:memory:/a\n0::/\n", "sys/memory/a/memory.oom_control", V1, "this cgroup"),
+        ("4:memory:/a\n0::/\n", "sys/memory/memory.oom_control", V1, "this cgroup"),
+        ("9:cpu:/a\n", "vmstat", "nr_free_pages 5\noom_kill {}\n", "this host"),
+    ],
+)
+def test_where_it_is_told(tmp_path: Path, membership: str, file: str, text: str, where: str) -> None:
+    (tmp_path / "cgroup").write_text(membership)
+    path = tmp_path / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text.format(4))
+    found = memory_kills(tmp_path / "cgroup", tmp_path / "sys", tmp_path / "vmstat")
+    assert found is not None
+    assert (found.count(), found.where) == (4, where)
+    path.write_text(text.format(6))
+    assert found.count() == 6
+    path.unlink()
+    assert found.count() == 0
+
+
+def test_the_nearest_counts(tmp_path: Path) -> None:
+    (tmp_path / "cgroup").write_text("0::/a\n")
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "memory.events").write_text(V2.format(1))
+    (tmp_path / "memory.events").write_text(V2.format(50))
+    found = memory_kills(tmp_path / "cgroup", tmp_path, tmp_path / "vmstat")
+    assert found is not None
+    assert found.count() == 1
+
+
+def test_a_kernel_that_tells_of_none(tmp_path: Path) -> None:
+    assert memory_kills(tmp_path / "cgroup", tmp_path / "sys", tmp_path / "vmstat") is None
+    (tmp_path / "cgroup").write_text("0::/\n")
+    (tmp_path / "memory.events").write_text("low 0\n")  # before Linux 4.13
+    assert memory_kills(tmp_path / "cgroup", tmp_path, tmp_path / "vmstat") is None

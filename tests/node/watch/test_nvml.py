@@ -1,0 +1,256 @@
+"""The seam's own behaviour, against the real pynvml with its calls replaced one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pynvml
+import pytest
+from fake_nvml import calls_of_the_seam, refused
+
+from gpubench.node.watch import nvml_calls
+from gpubench.node.watch.nvml import NoNvml, Nvml, NvmlError, PynvmlNvml, open_nvml
+from gpubench.node.watch.nvml_calls import MIB
+
+
+def _raise(code: int) -> Any:
+    def call(*_: Any, **__: Any) -> Any:
+        raise pynvml.NVMLError(code)
+
+    return call
+
+
+def field_of(milliwatts: int, status: int = pynvml.NVML_SUCCESS) -> SimpleNamespace:
+    return SimpleNamespace(nvmlReturn=status, value=SimpleNamespace(uiVal=milliwatts))
+
+
+def buffer_of(kind: int, after_us: int) -> tuple[int, list[SimpleNamespace]]:
+    """Two samples in no order, and a place that has not been filled yet. The union's other parts hold rubbish."""
+    value = 431_250 if kind == pynvml.NVML_TOTAL_POWER_SAMPLES else 97
+    times = [t for t in (1_000_200_000, 1_000_000_000) if t > after_us]
+    return pynvml.NVML_VALUE_TYPE_UNSIGNED_INT, [
+        SimpleNamespace(timeStamp=t, sampleValue=SimpleNamespace(uiVal=value, dVal=1e-300, ullVal=-1))
+        for t in [*times, 0]
+    ]
+
+
+@pytest.fixture
+def library(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Two healthy GPUs."""
+    calls: dict[str, Any] = {
+        "nvmlInit": lambda: None,
+        "nvmlSystemGetDriverVersion": lambda: "580.1",
+        "nvmlDeviceGetCount": lambda: 2,
+        "nvmlDeviceGetHandleByIndex": lambda index: index,
+        "nvmlDeviceGetHandleByUUID": lambda uuid: int(uuid[-1]),
+        "nvmlDeviceGetUUID": lambda handle: f"GPU-{handle}",
+        "nvmlDeviceGetName": lambda _: b"NVIDIA H200",
+        "nvmlDeviceGetPciInfo": lambda handle: SimpleNamespace(busId=f"0000:{handle}"),
+        "nvmlDeviceGetMemoryInfo": lambda _, version=None: SimpleNamespace(
+            total=143771 * MIB,
+            used=(1000 if version else 1615) * MIB,
+            reserved=615 * MIB,
+        ),
+        "nvmlDeviceGetMaxMigDeviceCount": _raise(pynvml.NVML_ERROR_NOT_SUPPORTED),
+        "nvmlDeviceGetUtilizationRates": lambda _: SimpleNamespace(gpu=97, memory=41),
+        "nvmlDeviceGetFieldValues": lambda _, fields: [field_of(431_250) for _ in fields],
+        "nvmlDeviceGetPowerUsage": lambda _: 412_500,
+        "nvmlDeviceGetTotalEnergyConsumption": lambda _: 98_765_432,
+        "nvmlDeviceGetClockInfo": lambda _, kind: 1755 if kind == pynvml.NVML_CLOCK_SM else 2619,
+        "nvmlDeviceGetMaxClockInfo": lambda _, kind: 1980 if kind == pynvml.NVML_CLOCK_SM else 2619,
+        "nvmlDeviceGetTemperature": lambda *_: 61,
+        "nvmlDeviceGetCurrentClocksThrottleReasons": lambda _: 0x24,
+        "nvmlDeviceGetComputeMode": lambda _: pynvml.NVML_COMPUTEMODE_EXCLUSIVE_PROCESS,
+        "nvmlDeviceGetSamples": lambda _, kind, after_us: buffer_of(kind, after_us),
+        "nvmlDeviceGetComputeRunningProcesses": lambda _: [
+            SimpleNamespace(pid=7, usedGpuMemory=614 * MIB),
+            SimpleNamespace(pid=8, usedGpuMemory=None),
+        ],
+        "nvmlDeviceGetGraphicsRunningProcesses": lambda _: [SimpleNamespace(pid=9, usedGpuMemory=8 * MIB)],
+    }
+    for name, call in calls.items():
+        monkeypatch.setattr(pynvml, name, call)
+    return monkeypatch
+
+
+@pytest.mark.usefixtures("library")
+def test_healthy_gpus_are_listed_and_read() -> None:
+    nvml = PynvmlNvml()
+    assert [(d.index, d.uuid, d.name, d.memory_mib) for d in nvml.devices] == [
+        (0, "GPU-0", "NVIDIA H200", 143771),
+        (1, "GPU-1", "NVIDIA H200", 143771),
+    ]
+    assert nvml.driver == "580.1"
+    assert nvml.ask(nvml_calls.UTILISATION, "GPU-1").gpu_pct == 97
+    assert nvml.ask(nvml_calls.MEMORY, "GPU-1").used_mib == 1000, "the driver's own reserve is not in use"
+    assert nvml.ask(nvml_calls.PROCESSES, "GPU-0") == [(7, 614.0), (8, None)]
+    assert nvml.ask(nvml_calls.DESKTOP, "GPU-0") == [(9, 8.0)]
+    assert nvml.ask(nvml_calls.POWER, "GPU-0") == 431.25
+    assert "instant" in nvml.power_source
+    assert nvml.ask(nvml_calls.ENERGY, "GPU-0") == 98_765.432
+    assert (nvml.ask(nvml_calls.SM_CLOCK, "GPU-0"), nvml.ask(nvml_calls.MAX_SM_CLOCK, "GPU-0")) == (
+        1755,
+        1980,
+    )
+    assert nvml.ask(nvml_calls.TEMPERATURE, "GPU-0") == 61
+    assert (
+        nvml.ask(nvml_calls.THROTTLE, "GPU-0")
+        == nvml_calls.THROTTLE_REASONS["power cap"] | nvml_calls.THROTTLE_REASONS["heat"]
+    )
+    assert nvml.ask(nvml_calls.COMPUTE_MODE, "GPU-0") == "exclusive"
+    assert nvml.history("GPU-0", "power_w", 0) == [(1000.0, 431.25), (1000.2, 431.25)], "in order, in watts"
+    assert nvml.history("GPU-0", "gpu_util_pct", 1000.1) == [(1000.2, 97.0)], "only what is new"
+
+
+READS: dict[str, tuple[tuple[str, ...], Callable[[Nvml], Any]]] = {
+    "utilisation": (("nvmlDeviceGetUtilizationRates",), lambda n: n.ask(nvml_calls.UTILISATION, "GPU-0")),
+    "memory": (("nvmlDeviceGetMemoryInfo",), lambda n: n.ask(nvml_calls.MEMORY, "GPU-0")),
+    "processes": (("nvmlDeviceGetComputeRunningProcesses",), lambda n: n.ask(nvml_calls.PROCESSES, "GPU-0")),
+    "desktop": (("nvmlDeviceGetGraphicsRunningProcesses",), lambda n: n.ask(nvml_calls.DESKTOP, "GPU-0")),
+    "power_w": (
+        ("nvmlDeviceGetFieldValues", "nvmlDeviceGetPowerUsage"),
+        lambda n: n.ask(nvml_calls.POWER, "GPU-0"),
+    ),
+    "energy_j": (("nvmlDeviceGetTotalEnergyConsumption",), lambda n: n.ask(nvml_calls.ENERGY, "GPU-0")),
+    "sm_clock_mhz": (("nvmlDeviceGetClockInfo",), lambda n: n.ask(nvml_calls.SM_CLOCK, "GPU-0")),
+    "max_sm_clock_mhz": (("nvmlDeviceGetMaxClockInfo",), lambda n: n.ask(nvml_calls.MAX_SM_CLOCK, "GPU-0")),
+    "temperature_c": (("nvmlDeviceGetTemperature",), lambda n: n.ask(nvml_calls.TEMPERATURE, "GPU-0")),
+    "throttle_mask": (
+        ("nvmlDeviceGetCurrentClocksThrottleReasons",),
+        lambda n: n.ask(nvml_calls.THROTTLE, "GPU-0"),
+    ),
+    "compute_mode": (("nvmlDeviceGetComputeMode",), lambda n: n.ask(nvml_calls.COMPUTE_MODE, "GPU-0")),
+    "history": (("nvmlDeviceGetSamples",), lambda n: n.history("GPU-0", "power_w", 0)),
+}
+"""Call of the seam -> the driver's functions that it asks, one after the other, and how to make it."""
+
+ERRORS = {
+    name.removeprefix("NVML_ERROR_"): code
+    for name, code in vars(pynvml).items()
+    if name.startswith("NVML_ERROR_") and isinstance(code, int)
+}
+"""Every error that the library knows."""
+
+
+def test_every_call_of_the_seam_is_tried_here() -> None:
+    assert set(READS) == calls_of_the_seam()
+    assert {"NOT_SUPPORTED", "NO_PERMISSION", "GPU_IS_LOST", "NOT_FOUND", "UNKNOWN"} <= set(ERRORS)
+
+
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("call", READS)
+def test_each_call_fails_with_its_reason(library: pytest.MonkeyPatch, call: str, error: str) -> None:
+    functions, read = READS[call]
+    nvml = PynvmlNvml()
+    for function in functions:
+        library.setattr(pynvml, function, _raise(ERRORS[error]))
+    if (call, error) == ("history", "NOT_FOUND"):
+        assert read(nvml) == [], "that is how the driver says that there is nothing new"
+        return
+    with pytest.raises(NvmlError) as caught:
+        read(nvml)
+    what, _, why = str(caught.value).partition(": ")
+    assert what
+    assert why == str(pynvml.NVMLError(ERRORS[error]))
+    assert caught.value.kind == refused(what, why).kind, "the tests' stand-in means what the seam means"
+
+
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("call", READS)
+def test_a_gpu_that_is_not_there_has_a_reason(library: pytest.MonkeyPatch, call: str, error: str) -> None:
+    _, read = READS[call]
+    nvml = PynvmlNvml()
+    nvml._handles.clear()  # as of a GPU that was never listed
+    library.setattr(pynvml, "nvmlDeviceGetHandleByUUID", _raise(ERRORS[error]))
+    with pytest.raises(NvmlError, match="GPU-0"):
+        read(nvml)
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_without_instant_power_the_older_call_answers(library: pytest.MonkeyPatch, error: str) -> None:
+    """Refused as a whole, or for this field alone."""
+    for refuses in (_raise(ERRORS[error]), lambda _, __: [field_of(0, ERRORS[error])]):
+        library.setattr(pynvml, "nvmlDeviceGetFieldValues", refuses)
+        nvml = PynvmlNvml()
+        assert nvml.ask(nvml_calls.POWER, "GPU-0") == 412.5, "a field that was not filled is no 0 W"
+        if error in ("NOT_SUPPORTED", "FUNCTION_NOT_FOUND"):
+            assert "mean of 1 s" in nvml.power_source
+
+
+def test_samples_of_an_unknown_type_are_no_figure(library: pytest.MonkeyPatch) -> None:
+    library.setattr(pynvml, "nvmlDeviceGetSamples", lambda *_: (99, []))
+    with pytest.raises(NvmlError, match="99"):
+        PynvmlNvml().history("GPU-0", "gpu_util_pct", 0)
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_an_nvml_that_fails_to_open_says_why(library: pytest.MonkeyPatch, error: str) -> None:
+    for function in ("nvmlInit", "nvmlSystemGetDriverVersion", "nvmlDeviceGetCount"):
+        with library.context() as here:
+            here.setattr(pynvml, function, _raise(ERRORS[error]))
+            nvml = open_nvml()
+        assert isinstance(nvml, NoNvml)
+        assert str(pynvml.NVMLError(ERRORS[error])) in nvml.reason
+
+
+def test_an_old_driver_without_the_second_memory_call(library: pytest.MonkeyPatch) -> None:
+    def v1_only(_: Any, version: Any = None) -> Any:
+        if version:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)
+        return SimpleNamespace(total=16 * MIB, used=9 * MIB)
+
+    library.setattr(pynvml, "nvmlDeviceGetMemoryInfo", v1_only)
+    memory = PynvmlNvml().ask(nvml_calls.MEMORY, "GPU-0")
+    assert (memory.used_mib, memory.reserved_mib) == (9, None)
+
+
+def test_an_error_in_passing_is_not_answered_in_another_way(library: pytest.MonkeyPatch) -> None:
+    """The older call counts the driver's reserve as used: a figure of another kind."""
+
+    def busy(_: Any, version: Any = None) -> Any:
+        if version:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_TIMEOUT)
+        return SimpleNamespace(total=16 * MIB, used=9 * MIB)
+
+    nvml = PynvmlNvml()
+    library.setattr(pynvml, "nvmlDeviceGetMemoryInfo", busy)
+    with pytest.raises(NvmlError, match="Timeout"):
+        nvml.ask(nvml_calls.MEMORY, "GPU-0")
+
+
+def test_a_lost_gpu_does_not_hide_its_neighbour(library: pytest.MonkeyPatch) -> None:
+    lost = _raise(pynvml.NVML_ERROR_GPU_IS_LOST)
+    library.setattr(pynvml, "nvmlDeviceGetHandleByIndex", lambda index: index or lost())
+    nvml = PynvmlNvml()
+    assert [d.index for d in nvml.devices] == [1]
+    assert "lost" in nvml.unreadable[0]
+
+
+def test_mig_slices_follow_their_gpu(library: pytest.MonkeyPatch) -> None:
+    def slice_at(handle: int, place: int) -> str:
+        if handle == 0 or place > 1:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_FOUND)
+        return f"slice{place}"
+
+    library.setattr(pynvml, "nvmlDeviceGetMaxMigDeviceCount", lambda _: 7)
+    library.setattr(pynvml, "nvmlDeviceGetMigDeviceHandleByIndex", slice_at)
+    library.setattr(
+        pynvml, "nvmlDeviceGetUUID", lambda h: f"MIG-{h}" if str(h).startswith("slice") else f"GPU-{h}"
+    )
+    devices = PynvmlNvml().devices
+    assert [d.uuid for d in devices] == ["GPU-0", "GPU-1", "MIG-slice0", "MIG-slice1"]
+    assert [d.parent for d in devices] == [None, None, "GPU-1", "GPU-1"]
+
+
+def test_no_driver_is_an_nvml_that_says_why(library: pytest.MonkeyPatch) -> None:
+    library.setattr(pynvml, "nvmlInit", _raise(pynvml.NVML_ERROR_DRIVER_NOT_LOADED))
+    nvml = open_nvml()
+    assert isinstance(nvml, NoNvml)
+    assert not nvml.devices
+    assert nvml.driver is None
+    for _, read in READS.values():
+        with pytest.raises(NvmlError, match="Driver Not Loaded"):
+            read(nvml)
+    assert "Driver Not Loaded" in nvml.power_source

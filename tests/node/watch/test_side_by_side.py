@@ -1,0 +1,341 @@
+"""Jobs that run together, each with a watcher of its own: whose processes, memory, CPU time and energy is what."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any
+
+import pytest
+from fake_nvml import Counted, FakeNvml, gpu, in_use, running
+
+from gpubench.node.environment import Gpu, Machine
+from gpubench.node.watch import host
+from gpubench.node.watch.neighbours import Neighbours
+from gpubench.node.watch.nvml import Nvml
+from gpubench.node.watch.nvml_calls import PROCESSES
+from gpubench.node.watch.shared_nvml import SharedNvml
+from gpubench.node.watch.watched import Window
+from gpubench.node.watch.watcher import Watcher
+from gpubench.record.figures import figures
+
+G0, G1, G2 = (gpu(i).uuid for i in range(3))
+ALLOWED = tuple(sorted(os.sched_getaffinity(0)))
+MACHINE = Machine(
+    host="h",
+    gpus=tuple(
+        Gpu(index=i, uuid=u, name="NVIDIA H200", memory_mib=143771) for i, u in enumerate((G0, G1, G2))
+    ),
+    driver="580.1",
+    cpu_name="c",
+    cpu_ids=ALLOWED,
+    cpu_count=len(ALLOWED),
+)
+STRANGER = 987654
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+Start = Callable[[], int]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Starts a process that sleeps and tells its pid."""
+    running: list[subprocess.Popen[bytes]] = []
+
+    def sleeper() -> int:
+        running.append(subprocess.Popen(["sleep", "100"]))
+        return running[-1].pid
+
+    yield sleeper
+    for process in running:
+        process.kill()
+        process.wait()
+
+
+def side_by_side(nvml: Nvml, clock: Clock, jobs: Sequence[Sequence[str]]) -> list[Watcher]:
+    """A watcher for each job, given the GPUs of each."""
+    watchers: list[Watcher] = []
+
+    def friends(of: int) -> Callable[[], Collection[int]]:
+        return lambda: set().union(*(w.pids() for place, w in enumerate(watchers) if place != of))
+
+    for place, gpus in enumerate(jobs):
+        others = {uuid for other, uuids in enumerate(jobs) if other != place for uuid in uuids}
+        watchers.append(
+            Watcher(
+                nvml,
+                MACHINE,
+                gpus,
+                ALLOWED,
+                clock,
+                friends=friends(place),
+                shared_gpus=others & set(gpus),
+            )
+        )
+    return watchers
+
+
+def watch(watchers: Sequence[Watcher], clock: Clock, seconds: float) -> None:
+    """Ticks all of them as one loop does, on a clock that jumps from deadline to deadline."""
+    end = clock.now + seconds
+    while (nearest := min(w.next_deadline() for w in watchers)) <= end + 1e-9:
+        clock.now = max(clock.now, nearest)
+        for watcher in watchers:
+            watcher.tick()
+    clock.now = end
+
+
+# ---------------------------------------------------------------- whose processes
+
+
+def test_friends_are_no_strangers_and_strangers_are_named_by_all(start: Start) -> None:
+    clock, nvml = Clock(), FakeNvml()
+    one, other = side_by_side(nvml, clock, [[G0], [G0]])
+    assert one.pids() == set()
+    for watcher in (one, other):
+        watcher.before()
+    a, b = start(), start()
+    one.start(a)
+    nvml.answers["processes"] = {G0: [(a, 5000), (b, 3000), (STRANGER, 100)]}
+    watch([one], clock, 1.5)  # the other's tree is not known yet
+    other.start(b)
+    watch([one, other], clock, 2)
+    assert (one.pids(), other.pids()) == ({a}, {b})
+    for watcher, mib in ((one, 5000), (other, 3000)):
+        got = figures(watcher.watched([]))
+        assert got.strangers == [f"process {STRANGER} (?) held 100 MiB on GPU 0"]
+        assert (got.result["gpu_mem_mib"], got.result["gpu_mem_source"]) == (mib, "nvml-process")
+        assert watcher.now().gpu_mem_mib == mib
+
+
+def test_a_friend_that_has_ended_was_none_either(start: Start) -> None:
+    clock, nvml = Clock(), FakeNvml()
+    friends = {start()}
+    nvml.answers["processes"] = {G0: [(pid, 3000) for pid in friends]}  # it began before
+    watcher = Watcher(nvml, MACHINE, [G0], ALLOWED, clock, friends=lambda: friends, shared_gpus=[G0])
+    watcher.before()
+    own = start()
+    watcher.start(own)
+    nvml.answers["processes"][G0].append((own, 5000))
+    watch([watcher], clock, 1)
+    friends.clear()
+    watch([watcher], clock, 1)
+    assert figures(watcher.watched([])).strangers == []
+
+
+def test_a_friend_that_the_driver_lists_first_is_remembered_as_one(start: Start) -> None:
+    clock, nvml, friends = Clock(), FakeNvml(), set[int]()
+    watcher = Watcher(nvml, MACHINE, [G0], ALLOWED, clock, friends=lambda: friends, shared_gpus=[G0])
+    own, friend = start(), start()
+    nvml.answers["processes"] = {G0: [(own, 5000), (friend, 3000)]}
+    watcher.start(own)
+    assert len(figures(watcher.watched([])).strangers) == 1
+    friends.add(friend)
+    assert figures(watcher.watched([])).strangers == []
+
+
+def test_all_processes_that_were_ever_seen_are_told() -> None:
+    code = (
+        "import os, sys\n"
+        "pid = os.fork()\n"
+        "if pid == 0: sys.stdin.readline(); os._exit(0)\n"
+        "print(pid, flush=True); os.waitpid(pid, 0); print('over', flush=True); sys.stdin.readline()"
+    )
+    clock = Clock()
+    watcher = Watcher(None, MACHINE, [], ALLOWED, clock)
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as leader:
+        assert leader.stdin
+        assert leader.stdout
+        worker = int(leader.stdout.readline())
+        watcher.start(leader.pid)
+        leader.stdin.write("\n")
+        leader.stdin.flush()
+        assert leader.stdout.readline() == "over\n"
+        watch([watcher], clock, 3)
+        assert watcher.pids() == {leader.pid, worker}
+        leader.communicate("\n")
+    watch([watcher], clock, 3)
+    assert watcher.pids() == {leader.pid, worker}
+
+
+# ---------------------------------------------------------------- memory
+
+
+@pytest.mark.parametrize("gpus", [[G0], [G0, G1]])
+def test_what_a_shared_gpu_s_memory_grew_by_is_nobody_s(start: Start, gpus: list[str]) -> None:
+    """The driver hides pids, as in a container."""
+    clock, nvml = Clock(), FakeNvml(answers={"memory": in_use({G0: 700, G1: 700, G2: 700})})
+    one, alone = side_by_side(nvml, clock, [gpus, [G0], [G2]])[::2]
+    for watcher in (one, alone):
+        watcher.before()
+        watcher.start(start())
+    nvml.answers["memory"] = in_use({G0: 9700, G1: 1700, G2: 4700})
+    watch([one, alone], clock, 2)
+    got = figures(one.watched([Window(1000.0, 1002.0, 0, True)]))
+    assert got.result["gpu_mem_mib"] is got.result["gpu_mem_source"] is None
+    assert got.missing["gpu_mem_mib"].endswith("device memory grew by other jobs' too, on GPU 0")
+    assert "none of the trial's processes" in got.missing["gpu_mem_mib"]
+    assert one.now().gpu_mem_mib is None
+    got = figures(alone.watched([Window(1000.0, 1002.0, 0, True)]))
+    assert (got.result["gpu_mem_mib"], alone.now().gpu_mem_mib) == (4000, 4000)
+
+
+# ---------------------------------------------------------------- the whole GPU's figures, and energy
+
+
+class Running(FakeNvml):
+    """Counts energy by a clock."""
+
+    clock_s: Clock
+
+    def answer(self, name: str, uuid: str) -> Any:
+        if name == "energy_j":
+            return 1e6 + self.answers["power_w"][uuid] * self.clock_s.now
+        return super().answer(name, uuid)
+
+
+def test_energy_of_a_shared_gpu_is_left_to_be_divided(start: Start) -> None:
+    clock = Clock()
+    nvml = Running(answers={"utilisation": running({G0: 90, G1: 70}), "power_w": {G0: 500, G1: 300, G2: 200}})
+    nvml.clock_s = clock
+    watchers = side_by_side(nvml, clock, [[G0, G1], [G0], [G2]])
+    for watcher in watchers:
+        watcher.before()
+    for watcher in watchers:
+        watcher.start(start())
+    windows = []
+    for epoch in range(3):
+        t0 = clock.now
+        for watcher in watchers:
+            watcher.edge(first=epoch == 1)
+        watch(watchers, clock, 4)
+        windows.append(Window(t0, clock.now, epoch, epoch > 0))
+        for watcher in watchers:
+            watcher.edge()
+    both, one, alone = (figures(watcher.watched(windows)) for watcher in watchers)
+    assert both.joules_by_gpu == pytest.approx({G0: 2000, G1: 1200})
+    assert both.sampled_joules_by_gpu == pytest.approx({G0: 2000, G1: 1200})
+    assert both.joules_by_epoch[2] == pytest.approx({G0: 2000, G1: 1200})
+    assert both.energy_j_by_epoch == {0: None, 1: None, 2: None}
+    for column in ("energy_j", "energy_source", "energy_sampled_j"):
+        assert both.result[column] is None
+        assert "shared with other jobs of the group" in both.missing[column]
+        assert column not in both.provenance
+    assert both.whole == {
+        "energy_j": pytest.approx(3200),
+        "energy_sampled_j": pytest.approx(3200),
+        "energy_source": "nvml-counter",
+    }
+    assert both.whole_provenance["energy_j"]["source"].startswith("NVML energy counter")
+    assert both.result["power_w"] == pytest.approx(800)
+    assert both.provenance["power_w"]["source"].endswith("; of the whole GPUs, of which other jobs shared 0")
+    assert one.provenance["gpu_util_pct"]["source"].endswith("; of the whole GPU, which other jobs shared")
+    assert one.provenance["throttled_pct"]["source"].endswith("; of the whole GPU, which other jobs shared")
+    assert "shared" not in one.provenance["cpu_util_pct"]["source"]
+    assert alone.result["energy_j"] == pytest.approx(800)
+    assert alone.energy_j_by_epoch == pytest.approx({0: 800, 1: 800, 2: 800})
+    assert (alone.whole, alone.whole_provenance) == ({}, {})
+    assert alone.joules_by_gpu == pytest.approx({G2: 800})
+    assert "shared" not in alone.provenance["power_w"]["source"]
+
+
+# ---------------------------------------------------------------- CPU time
+
+
+def test_cpu_seconds_between_two_times_are_each_job_s_own() -> None:
+    """One job burns a core, the other sleeps."""
+    one, other = (Watcher(None, MACHINE, [], ALLOWED) for _ in range(2))
+    burn = "import time\nprint(flush=True)\nwhile True: pass"
+    with (
+        subprocess.Popen([sys.executable, "-c", burn], stdout=subprocess.PIPE) as busy,
+        subprocess.Popen(["sleep", "100"]) as idle,
+    ):
+        try:
+            assert busy.stdout
+            busy.stdout.readline()
+            one.start(busy.pid)
+            other.start(idle.pid)
+            t0 = time.monotonic()
+            while time.monotonic() < t0 + 1.3:
+                time.sleep(0.02)
+                for watcher in (one, other):
+                    watcher.tick()
+            for watcher in (one, other):
+                watcher.edge(first=True)
+        finally:
+            busy.kill()
+            idle.kill()
+    spent, idled = one.cpu_s(t0, t0 + 1.2), other.cpu_s(t0, t0 + 1.2)
+    assert spent is not None
+    assert 0.1 < spent <= 1.25
+    assert idled == 0
+    assert one.cpu_s(t0 - 1, t0 + 1) is None, "before it was watched"
+    assert one.cpu_s(t0, t0 + 99) is None
+
+
+def test_what_was_not_watched_has_no_cpu_seconds() -> None:
+    assert Watcher(None, MACHINE, [], ALLOWED).cpu_s(0.0, 1.0) is None
+
+
+# ---------------------------------------------------------------- what watching together costs
+
+
+def test_three_watchers_of_one_gpu_ask_the_driver_as_often_as_one(start: Start) -> None:
+    made = []
+    for jobs in (1, 3):
+        clock, nvml = Clock(), Counted(FakeNvml())
+        watchers = side_by_side(SharedNvml(nvml, clock), clock, [[G0]] * jobs)
+        for watcher in watchers:
+            watcher.before()
+        for watcher in watchers:
+            watcher.start(start())
+            clock.now += 0.003
+        for _ in range(3):
+            for watcher in watchers:
+                watcher.edge(first=True)
+            watch(watchers, clock, 4)
+        made.append(nvml.made)
+    lone, three = made
+    for call in ("energy_j", "processes", "utilisation", "memory", "power_w", "throttle_mask"):
+        assert three[call] == pytest.approx(lone[call], abs=3), call
+    assert lone["utilisation"] > 100
+    assert three["history"] == 3 * lone["history"]
+
+
+def test_memory_that_a_rank_asks_for_is_no_moment_old(start: Start) -> None:
+    """It has just allocated; another job's watcher asked just before."""
+    clock, nvml = Clock(), FakeNvml()
+    pid = start()
+    shared = SharedNvml(nvml, clock)
+    watcher = Watcher(shared, MACHINE, [G0], ALLOWED, clock)
+    nvml.answers["processes"] = {G0: [(pid, 1000)]}
+    watcher.start(pid)
+    clock.now += 0.01
+    nvml.answers["processes"] = {G0: [(pid, 5000)]}
+    assert shared.ask(PROCESSES, G0) == [(pid, 1000)]
+    assert watcher.process_gpu_mib() == {G0: 5000}
+    watcher.settle()
+    assert watcher.now().gpu_mem_mib == 5000
+
+
+def test_the_server_of_mps_is_no_stranger(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It holds memory for its clients, the trial among them; another process beside it still is one."""
+    names = {7: "nvidia-cuda-mps", 8: "python"}
+    monkeypatch.setattr(host, "name_of", lambda pid: names.get(pid, "?"))
+    found = Neighbours({"GPU-00": "0"})
+    found.before("GPU-00", [(7, 30.0)])
+    found.meanwhile({"GPU-00": [(7, 900.0), (8, 614.0), (9, 700.0)]}, {9})
+    assert [said.split(" held")[0] for said in found.strangers] == ["process 8 (python)"]

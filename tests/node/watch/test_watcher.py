@@ -1,0 +1,582 @@
+from __future__ import annotations
+
+import math
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_nvml import FakeNvml, gpu, in_use, running
+
+from gpubench.node.environment import Gpu, Machine, machine
+from gpubench.node.watch import metrics
+from gpubench.node.watch.nvml import NoNvml, Nvml, open_nvml
+from gpubench.node.watch.watched import Window
+from gpubench.node.watch.watcher import Watcher
+from gpubench.record.figures import Figures, figures
+
+G0, G1 = gpu(0).uuid, gpu(1).uuid
+ALLOWED = tuple(sorted(os.sched_getaffinity(0)))
+
+
+def a_machine(cpu_count: int = len(ALLOWED), usage_file: str | None = None) -> Machine:
+    gpus = tuple(Gpu(index=i, uuid=u, name="NVIDIA H200", memory_mib=143771) for i, u in enumerate((G0, G1)))
+    return Machine(
+        host="h",
+        gpus=gpus,
+        driver="580.1",
+        cpu_name="c",
+        cpu_ids=ALLOWED,
+        cpu_count=cpu_count,
+        cpu_usage_file=usage_file,
+    )
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def child() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that sleeps."""
+    process = subprocess.Popen(["sleep", "100"])
+    yield process
+    process.kill()
+    process.wait()
+
+
+def watch(watcher: Watcher, clock: Clock, seconds: float) -> None:
+    """Ticks as the runner's loop does, on a clock that jumps from deadline to deadline."""
+    end = clock.now + seconds
+    while watcher.next_deadline() <= end + 1e-9:
+        clock.now = max(clock.now, watcher.next_deadline())
+        watcher.tick()
+    clock.now = end
+
+
+def healthy(pid: int) -> FakeNvml:
+    return FakeNvml(
+        answers={
+            "utilisation": running({G0: 90, G1: 70}, {G0: 40, G1: 20}),
+            "memory": in_use({G0: 700, G1: 700}),
+            "power_w": {G0: 500, G1: 300},
+            "processes": {G0: [(pid, 5000)], G1: [(pid, 4000)]},
+        }
+    )
+
+
+def test_a_whole_trial(child: subprocess.Popen[bytes]) -> None:
+    clock, nvml = Clock(), healthy(child.pid)
+    nvml.answers["processes"] = {}
+    watcher = Watcher(nvml, a_machine(), [G0, G1], ALLOWED, clock)
+    assert watcher.next_deadline() == math.inf
+    watcher.before()
+    watcher.start(child.pid)
+    watch(watcher, clock, 2)
+    nvml.answers["processes"] = healthy(child.pid).answers["processes"]
+    windows = []
+    for epoch in range(3):
+        t0 = clock.now
+        watcher.edge(first=True)
+        watch(watcher, clock, 3)
+        windows.append(Window(t0, clock.now, epoch, epoch > 0))
+        watcher.edge()
+    nvml.answers["processes"][G0] = [(child.pid, 5500)]
+    watcher.settle()
+    got = figures(watcher.watched(windows))
+    assert got.result["gpu_mem_mib"] == 5500
+    assert got.result["gpu_mem_source"] == "nvml-process"
+    assert got.result["gpu_util_pct"] == pytest.approx(80)
+    assert got.result["gpu_util_max_pct"] == 90
+    assert got.result["gpu_mem_util_pct"] == pytest.approx(30)
+    assert got.result["power_w"] == pytest.approx(800)
+    assert got.result["host_mem_mib"] > 0
+    assert got.result["cpu_s_per_epoch"] == 0.0, "a sleeping process: measured, and it is nothing"
+    assert got.provenance["gpu_mem_mib"]["gaps"] == 0, "before its context is there nothing is missed"
+    assert got.strangers == []
+    live = watcher.now()
+    assert (live.gpu_mem_mib, live.gpu_util_pct) == (5500, 80)
+    assert live.cpu_util_pct is not None
+    rows = watcher.samples(1000.0)
+    assert rows == sorted(rows)
+    util = [r for r in rows if r[1:3] == ("1", "gpu_util_pct")]
+    assert len(util) == 111, "11 s at 10 Hz, both ends"
+    assert [r[0] for r in util[:3]] == [0.0, 0.1, 0.2]
+    assert {r[2] for r in rows if r[1] == "host"} == {
+        "cpu_busy_s",
+        "cpu_stolen_s",
+        "cpu_tree_s",
+        "host_mem_mib",
+    }
+
+
+@pytest.mark.parametrize(
+    ("call", "columns"),
+    [
+        ("utilisation", ["gpu_util_pct", "gpu_util_max_pct", "gpu_mem_util_pct", "gpu_mem_util_max_pct"]),
+        ("power_w", ["power_w"]),
+        ("memory", []),
+        ("processes", []),
+    ],
+)
+def test_a_call_that_fails_empties_its_columns_alone(
+    child: subprocess.Popen[bytes], call: str, columns: list[str]
+) -> None:
+    clock, nvml = Clock(), healthy(child.pid)
+    watcher = Watcher(nvml, a_machine(), [G0, G1], ALLOWED, clock)
+    watcher.before()
+    nvml.answers["memory"] = in_use({G0: 3700, G1: 2700})
+    nvml.broken = {call}
+    watcher.start(child.pid)
+    watch(watcher, clock, 4)
+    watcher.settle()
+    got = figures(watcher.watched([Window(1000.5, 1003.0, 1, True)]))
+    for column in (c.name for c in metrics.GPU_COLUMNS):
+        if column in columns:
+            assert got.missing[column] == f"{call}: Not Supported"
+        else:
+            assert got.result[column] > 0
+    source = "nvml-device-delta" if call == "processes" else "nvml-process"
+    assert got.result["gpu_mem_source"] == source
+    assert got.result["gpu_mem_mib"] == (3000 if call == "processes" else 5000)
+
+
+def test_a_fault_in_passing_is_a_gap(child: subprocess.Popen[bytes]) -> None:
+    clock, nvml = Clock(), healthy(child.pid)
+    watcher = Watcher(nvml, a_machine(), [G0], ALLOWED, clock)
+    watcher.start(child.pid)
+    watch(watcher, clock, 1)
+    nvml.broken = {"utilisation"}
+    watch(watcher, clock, 1)
+    nvml.broken = set()
+    watch(watcher, clock, 2)
+    got = figures(watcher.watched([Window(1000.0, 1004.0, 1, True)]))
+    assert got.result["gpu_util_pct"] == 90
+    assert got.provenance["gpu_util_pct"]["gaps"] == 10
+
+
+def test_a_late_loop_counts_what_it_slept_through(child: subprocess.Popen[bytes]) -> None:
+    clock = Clock()
+    watcher = Watcher(healthy(child.pid), a_machine(), [G0], ALLOWED, clock)
+    watcher.start(child.pid)
+    clock.now += 0.55
+    watcher.tick()
+    watch(watcher, clock, 2)
+    got = figures(watcher.watched([Window(1000.0, 1002.0, 1, True)]))
+    assert got.provenance["gpu_util_pct"]["gaps"] == 4
+
+
+def test_a_pid_namespace_falls_back_to_the_device(child: subprocess.Popen[bytes]) -> None:
+    clock, nvml = Clock(), healthy(child.pid)
+    nvml.answers["processes"] = {}
+    watcher = Watcher(nvml, a_machine(), [G0, G1], ALLOWED, clock)
+    watcher.before()
+    nvml.answers["processes"] = {G0: [(987654, 6000)]}  # the trial, under the host's number
+    nvml.answers["memory"] = in_use({G0: 6700, G1: 700})
+    watcher.start(child.pid)
+    watch(watcher, clock, 2)
+    assert watcher.process_gpu_mib() is None
+    assert watcher.now().gpu_mem_mib == 6000
+    got = figures(watcher.watched([Window(1000.0, 1002.0, 1, True)]))
+    assert (got.result["gpu_mem_mib"], got.result["gpu_mem_source"]) == (6000, "nvml-device-delta")
+    assert got.strangers == [], "it may well be the trial itself"
+
+
+def test_a_driver_that_hides_amounts_falls_back_too(child: subprocess.Popen[bytes]) -> None:
+    clock, nvml = Clock(), healthy(child.pid)
+    watcher = Watcher(nvml, a_machine(), [G0], ALLOWED, clock)
+    watcher.before()
+    nvml.answers |= {"processes": {G0: [(child.pid, None)]}, "memory": in_use({G0: 1700})}
+    watcher.start(child.pid)
+    watch(watcher, clock, 1)
+    got = figures(watcher.watched([Window(1000.0, 1001.0, 1, True)]))
+    assert (got.result["gpu_mem_mib"], got.result["gpu_mem_source"]) == (1000, "nvml-device-delta")
+
+
+def test_several_processes_of_the_trial_add_up_and_strangers_are_named(
+    child: subprocess.Popen[bytes],
+) -> None:
+    clock, nvml = Clock(), FakeNvml(answers={"processes": {G0: [(1, 512)], G1: []}})
+    root = os.getpid()  # the sleeping child is below this process
+    watcher = Watcher(nvml, a_machine(), [G0, G1], ALLOWED, clock)
+    watcher.before()
+    nvml.answers["processes"] = {
+        G0: [(1, 512), (root, 1000), (child.pid, 2000)],
+        G1: [(child.pid, 500), (987654, 3000)],
+    }
+    watcher.start(root)
+    assert watcher.process_gpu_mib() == {G0: 3000, G1: 500}
+    watch(watcher, clock, 1)
+    strangers = figures(watcher.watched([])).strangers
+    assert len(strangers) == 2
+    assert strangers[0].startswith("process 1 (")
+    assert strangers[0].endswith("held 512 MiB on GPU 0")
+    assert strangers[1] == "process 987654 (?) held 3000 MiB on GPU 1"
+
+
+def test_a_trial_that_dies_leaves_gaps_and_keeps_its_peak(child: subprocess.Popen[bytes]) -> None:
+    clock, nvml = Clock(), healthy(child.pid)
+    watcher = Watcher(nvml, a_machine(), [G0], ALLOWED, clock)
+    watcher.start(child.pid)
+    watch(watcher, clock, 1)
+    child.kill()
+    child.wait()
+    watch(watcher, clock, 2)
+    watcher.settle()
+    got = figures(watcher.watched([Window(1000.5, 1002.5, 0, True)]))
+    assert got.result["gpu_mem_mib"] == 5000
+    assert "is gone" in got.missing["cpu_s_per_epoch"]
+    assert "is gone" in got.missing["host_mem_mib"]
+    assert watcher.process_gpu_mib() is None
+
+
+@pytest.mark.parametrize("nvml", [None, NoNvml("NVML: Driver Not Loaded"), FakeNvml()])
+def test_a_cpu_trial_watches_the_host_alone(nvml: Nvml | None, child: subprocess.Popen[bytes]) -> None:
+    clock = Clock()
+    watcher = Watcher(nvml, a_machine(), [], ALLOWED, clock)
+    watcher.before()
+    watcher.start(child.pid)
+    watch(watcher, clock, 2)
+    watcher.settle()
+    got = figures(watcher.watched([Window(1000.0, 1002.0, 1, True)]))
+    assert got.missing["gpu_util_pct"] == got.missing["gpu_mem_mib"] == "the trial uses no GPU"
+    assert watcher.now().gpu_util_pct is None
+    assert {row[1] for row in watcher.samples(0.0)} == {"host"}
+
+
+def test_without_a_driver_every_gpu_column_says_so(child: subprocess.Popen[bytes]) -> None:
+    clock = Clock()
+    watcher = Watcher(NoNvml("NVML: Driver Not Loaded"), a_machine(), [G0], ALLOWED, clock)
+    watcher.before()
+    watcher.start(child.pid)
+    watch(watcher, clock, 1)
+    got = figures(watcher.watched([Window(1000.0, 1001.0, 1, True)]))
+    assert got.missing["gpu_util_pct"] == "NVML: Driver Not Loaded"
+    assert "Driver Not Loaded" in got.missing["gpu_mem_mib"]
+
+
+def test_under_a_quota_the_cgroup_s_own_time_counts(tmp_path: Path, child: subprocess.Popen[bytes]) -> None:
+    usage, clock = tmp_path / "cpu.stat", Clock()
+    usage.write_text("usage_usec 0\n")
+    watcher = Watcher(None, a_machine(1, str(usage)), [], [*ALLOWED, 63], clock)
+    watcher.start(child.pid)
+    clock.now += 1
+    usage.write_text("usage_usec 500000\n")
+    watcher.tick()
+    got = figures(watcher.watched([Window(1000.0, 1001.0, 1, True)]))
+    assert got.result["cpu_util_pct"] == pytest.approx(50)
+    assert got.provenance["cpu_util_pct"]["source"] == "the cgroup's CPU time"
+
+
+def test_of_cpus_that_are_ours_by_number_only_the_trial_s_own_share_is_told() -> None:
+    """As SLURM grants them where it binds to none: one busy process fills one of one, whatever the host does."""
+    busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        watcher = Watcher(None, a_machine(1), [], [*ALLOWED, 63])
+        watcher.start(busy.pid)
+        t0 = time.monotonic()
+        while time.monotonic() < t0 + 2.5:
+            time.sleep(0.05)
+            watcher.tick()
+        got = figures(watcher.watched([Window(t0 + 0.2, t0 + 2.0, 1, True)]))
+    finally:
+        busy.kill()
+        busy.wait()
+    assert got.result["cpu_util_pct"] == got.result["cpu_util_trial_pct"] > 30
+    assert "none in particular" in got.provenance["cpu_util_pct"]["source"]
+
+
+def slept(seconds: float, cpu_count: int, others: int) -> Figures:
+    """What is seen of a trial that sleeps, beside so many busy processes of others on all CPUs."""
+    child = subprocess.Popen(["sleep", "100"])
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(others)]
+    try:
+        watcher = Watcher(None, a_machine(cpu_count), [], ALLOWED)
+        watcher.start(child.pid)
+        t0 = time.monotonic()
+        while time.monotonic() < t0 + seconds:
+            time.sleep(0.05)
+            watcher.tick()
+        t1 = time.monotonic()
+        watcher.edge(first=True)
+    finally:
+        for process in (child, *busy):
+            process.kill()
+            process.wait()
+    return figures(watcher.watched([Window(t0, t1, 1, True)]))
+
+
+@pytest.mark.skipif(len(ALLOWED) < 2, reason="one CPU can't be had by number")
+def test_other_work_shows_where_cpus_are_ours_by_number() -> None:
+    """The host is full: whatever the trial uses itself, none of its CPUs was left for it."""
+    got = slept(2.5, 1, len(ALLOWED) + 1)
+    assert got.result["cpu_util_pct"] < 10
+    assert got.crowding_pct == pytest.approx(100, abs=15)
+    assert slept(1.5, len(ALLOWED), 0).crowding_pct is None, "CPUs of its own"
+
+
+def test_a_quota_of_a_part_of_a_cpu_is_full_at_100(tmp_path: Path, child: subprocess.Popen[bytes]) -> None:
+    usage, clock = tmp_path / "cpu.stat", Clock()
+    usage.write_text("usage_usec 0\n")
+    here = replace(a_machine(3, str(usage)), cpu_quota=2.5)
+    watcher = Watcher(None, here, [], range(8), clock)
+    watcher.start(child.pid)
+    clock.now += 1
+    usage.write_text("usage_usec 2500000\n")
+    watcher.tick()
+    assert figures(watcher.watched([Window(1000.0, 1001.0, 1, True)])).result[
+        "cpu_util_pct"
+    ] == pytest.approx(100)
+
+
+def test_a_real_trial_of_known_load_is_read_back() -> None:
+    """One process of the tree burns a core, bound to it; loaders come, burn 0.2 s and go."""
+    core = ALLOWED[0]
+    code = (
+        f"import os, sys, time; os.sched_setaffinity(0, [{core}])\n"
+        "def burn(s):\n"
+        "    end = time.process_time() + s\n"
+        "    while time.process_time() < end: pass\n"
+        "t0 = time.monotonic(); print(t0, flush=True)\n"
+        "while time.monotonic() < t0 + 2.5:\n"
+        "    if (pid := os.fork()) == 0: burn(0.2); os._exit(0)\n"
+        "    os.waitpid(pid, 0)\n"
+        "print(time.monotonic(), flush=True); sys.stdin.readline()"
+    )
+    watcher = Watcher(None, a_machine(), [], [core])
+    watcher.before()
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout
+        watcher.start(child.pid)
+        t0 = float(child.stdout.readline())
+        watcher.edge(first=True)
+        while time.monotonic() < t0 + 2.4:
+            time.sleep(max(0.0, watcher.next_deadline() - time.monotonic()))
+            watcher.tick()
+        t1 = float(child.stdout.readline())
+        watcher.edge()
+        watcher.settle()
+        child.communicate("\n")
+    got = figures(watcher.watched([Window(t0, t1, 0, True)]))
+    assert got.result["cpu_util_pct"] == pytest.approx(100, abs=2)
+    # Whatever else this machine does on that core is no work of the tree.
+    assert 0 < got.result["cpu_util_trial_pct"] <= got.result["cpu_util_pct"] + 1
+    seconds = got.result["cpu_util_trial_pct"] / 100 * (t1 - t0)
+    assert got.result["cpu_s_per_epoch"] == pytest.approx(seconds, rel=0.1)
+    assert got.result["cpu_s_per_epoch"] > 0.6
+
+
+def test_watching_costs_under_two_per_cent_of_a_core() -> None:
+    """16 real loaders; the walk grows with their number, so 64 are counted as four times the cost."""
+    code = (
+        "import os, time\n"
+        "for _ in range(16):\n"
+        "    if os.fork() == 0: time.sleep(60)\n"
+        "print('up', flush=True); time.sleep(60)"
+    )
+    leader = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, start_new_session=True)
+    try:
+        assert leader.stdout
+        leader.stdout.readline()
+        time.sleep(0.2)
+        clock = Clock()
+        watcher = Watcher(healthy(leader.pid), a_machine(), [G0, G1], ALLOWED, clock)
+        watcher.start(leader.pid)
+        begin = time.process_time()
+        watch(watcher, clock, 30)
+        per_second = (time.process_time() - begin) / 30
+    finally:
+        os.killpg(leader.pid, 9)
+        leader.communicate()
+    print(f"{1e6 * per_second:.0f} µs of CPU a second")
+    assert 4 * per_second < 0.02
+
+
+# ---------------------------------------------------------------- on a GPU
+
+
+@pytest.mark.gpu
+def test_the_driver_s_figure_is_nvidia_smi_s() -> None:
+    code = (
+        "import sys, time, torch\n"
+        "for i in range(8): torch.ones(1 << 28, device='cuda').sum().item()\n"
+        "x = torch.ones(3 << 28, device='cuda'); x.sum().item()\n"
+        "print(time.monotonic(), flush=True)\n"
+        "end = time.monotonic() + 3\n"
+        "while time.monotonic() < end: y = x * 2\n"
+        "torch.cuda.synchronize(); print(time.monotonic(), flush=True); sys.stdin.readline()"
+    )
+    nvml = open_nvml()
+    here = machine(nvml)
+    uuid = here.gpus[0].uuid
+    watcher = Watcher(nvml, here, [uuid], here.cpu_ids)
+    watcher.before()
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"},
+    ) as child:
+        assert child.stdout
+        watcher.start(child.pid)
+        t0 = float(child.stdout.readline())
+        watcher.edge(first=True)
+        costs = []
+        while not select.select([child.stdout], [], [], max(0.0, watcher.next_deadline() - time.monotonic()))[
+            0
+        ]:
+            begin = time.perf_counter()
+            watcher.tick()
+            costs.append(time.perf_counter() - begin)
+        t1 = float(child.stdout.readline())
+        watcher.edge()
+        watcher.settle()
+        own = watcher.process_gpu_mib()
+        smi = subprocess.check_output(
+            ["nvidia-smi", "--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits"], text=True
+        )
+        child.communicate("\n")
+    listed = {int(p): float(m) for p, m in (row.split(",") for row in smi.splitlines() if "N/A" not in row)}
+    got = figures(watcher.watched([Window(t0, t1, 0, True)]))
+    print(f"tick: mean {1e6 * sum(costs) / len(costs):.0f} µs, max {1e6 * max(costs):.0f} µs")
+    print(got.result, got.provenance, got.strangers, listed, sep="\n")
+    assert got.result["gpu_util_pct"] > 80
+    assert got.result["power_w"] > 50
+    if child.pid in listed:
+        assert got.result["gpu_mem_source"] == "nvml-process"
+        assert own is not None
+        assert own[uuid] == pytest.approx(listed[child.pid], rel=0.01)
+        assert got.result["gpu_mem_mib"] == pytest.approx(listed[child.pid], rel=0.01)
+    else:  # a container whose pids the driver does not share
+        assert got.result["gpu_mem_source"] == "nvml-device-delta"
+    assert got.result["gpu_mem_mib"] > 3 * 1024, "3 GiB of tensors at the least"
+
+
+@pytest.mark.gpu
+def test_torch_numbers_the_gpus_as_the_machine_does() -> None:
+    code = (
+        "import torch\n"
+        "for i in range(torch.cuda.device_count()):\n"
+        "    p = torch.cuda.get_device_properties(i); print(p.uuid, p.name, sep=',')"
+    )
+    here = machine(open_nvml())
+    out = subprocess.check_output(
+        [sys.executable, "-c", code], text=True, env={**os.environ, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+    )
+    torch_sees = [tuple(row.removeprefix("GPU-").split(",")) for row in out.splitlines()]
+    assert torch_sees == [(g.uuid.removeprefix("GPU-"), g.name) for g in here.gpus]
+
+
+def test_the_driver_s_own_samples_are_dated_by_the_monotonic_clock(child: subprocess.Popen[bytes]) -> None:
+    clock, nvml = Clock(), healthy(child.pid)
+    watcher = Watcher(nvml, a_machine(), [G0], ALLOWED, clock, wall=lambda: clock.now + 1.7e9)
+    nvml.buffers[G0, "gpu_util_pct"] = [(1.7e9 + 999.9, 5.0)]
+    watcher.before()
+    watcher.start(child.pid)
+    nvml.buffers[G0, "gpu_util_pct"] += [(1.7e9 + 1000 + k / 5, 50.0) for k in range(1, 101)]
+    watch(watcher, clock, 20)
+    watcher.after()
+    got = figures(watcher.watched([Window(1002, 1018, 0, True)]))
+    assert got.result["gpu_util_pct"] == pytest.approx(50)
+    assert "buffer" in got.provenance["gpu_util_pct"]["source"]
+    rows = [r for r in watcher.samples(1000.0) if r[2] == "gpu_util_buffer_pct"]
+    assert len(rows) == 100, "each once, and none of the time before the trial"
+    assert rows[0][0] == pytest.approx(0.2, abs=1e-3)
+
+
+class Costly(FakeNvml):
+    """A counter that takes its time."""
+
+    def __init__(self, clock: Clock, cost_s: float, pid: int) -> None:
+        super().__init__(answers={"processes": {G0: [(pid, 5000)]}})
+        self.time, self.cost_s = clock, cost_s
+
+    def answer(self, name: str, uuid: str) -> Any:
+        if name != "energy_j":
+            return super().answer(name, uuid)
+        self.time.now += self.cost_s
+        return 400 * self.time.now
+
+
+def test_short_epochs_do_not_read_the_costly_counter_at_every_edge(child: subprocess.Popen[bytes]) -> None:
+    clock = Clock()
+    nvml = Costly(clock, 0.005, child.pid)
+    watcher = Watcher(nvml, a_machine(), [G0], ALLOWED, clock)
+    watcher.before()
+    watcher.start(child.pid)
+    windows = []
+    for epoch in range(301):
+        watcher.edge(first=epoch == 1)
+        t0 = clock.now
+        watch(watcher, clock, 0.1)
+        windows.append(Window(t0, clock.now, epoch, epoch > 0))
+        watcher.edge()
+    watcher.settle()
+    reads = [r for r in watcher.samples(0.0) if r[2] == metrics.ENERGY]
+    assert len(reads) <= 3 + (0.1 + 0.005 * 30) / 0.005 + 30 / metrics.ENERGY_S, "the allowance of 30 s"
+    got = figures(watcher.watched(windows))
+    assert got.result["energy_source"] == "nvml-counter"
+    assert got.result["energy_j"] == pytest.approx(40, rel=0.03)
+
+
+def test_the_counter_is_read_as_the_first_measured_window_begins(child: subprocess.Popen[bytes]) -> None:
+    """Whatever was spent before."""
+    clock = Clock()
+    watcher = Watcher(Costly(clock, 0.25, child.pid), a_machine(), [G0], ALLOWED, clock)
+    watcher.start(child.pid)
+    clock.now += 1
+    watcher.edge()
+    reads = [r for r in watcher.samples(0.0) if r[2] == metrics.ENERGY]
+    assert len(reads) == 1, "the allowance was used up as watching began"
+    watcher.edge(first=True)
+    assert len([r for r in watcher.samples(0.0) if r[2] == metrics.ENERGY]) == 2
+
+
+def test_what_the_driver_forgets_during_a_long_teardown_was_fetched_before(
+    child: subprocess.Popen[bytes],
+) -> None:
+    clock, nvml = Clock(), FakeNvml()
+    watcher = Watcher(nvml, a_machine(), [G0], ALLOWED, clock, lambda: 1.7e9 + clock.now)
+    watcher.before()
+    watcher.start(child.pid)
+    watch(watcher, clock, 5)
+    t0 = clock.now
+    watch(watcher, clock, 3)
+    nvml.buffers[G0, "power_w"] = [(1.7e9 + t0 + k / 50, 300.0) for k in range(150)]
+    window = Window(t0, clock.now, 0, True)
+    watcher.settle()
+    nvml.buffers = {}
+    clock.now += 9
+    watcher.after()
+    assert "buffer" in figures(watcher.watched([window])).provenance["power_w"]["source"]
+
+
+def test_what_was_not_polled_outside_the_windows_is_no_gap(child: subprocess.Popen[bytes]) -> None:
+    clock, nvml = Clock(), healthy(child.pid)
+    watcher = Watcher(nvml, a_machine(), [G0, G1], ALLOWED, clock)
+    watcher.before()
+    watcher.start(child.pid)
+    watch(watcher, clock, 1)
+    t0 = clock.now
+    watch(watcher, clock, 1)
+    clock.now += 0.35  # the host is overloaded
+    watch(watcher, clock, 1)
+    window = Window(t0, clock.now, 0, True)
+    clock.now += 2  # many processes' memory is read
+    watcher.tick()
+    assert figures(watcher.watched([window])).provenance["sm_clock_mhz"]["gaps"] == 2 * 2, (
+        "two slots of two GPUs"
+    )

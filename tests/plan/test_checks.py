@@ -1,0 +1,131 @@
+"""Every rule of what makes no sense, and what must be let through."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fakes import Images
+
+from gpubench.plan import checks
+from gpubench.schema import catalog
+from gpubench.schema.trial import make
+
+# (rule, fields, device, words of the reason)
+SENSELESS: list[tuple[str, dict[str, Any], str, str]] = [
+    ("_devices", {"gpus": 2}, "cpu", "for 2 processes give ranks = 2 (--ranks 2) in place of gpus (--gpus)"),
+    ("_devices", {"ranks": 2}, "cuda", "ranks counts the processes of a CPU trial"),
+    ("_devices", {"gpus": 0}, "cuda", "at least one GPU"),
+    ("_devices", {"gpus": 2, "gpu_ids": (1, 1)}, "cuda", "do not name 2 different GPUs"),
+    ("_devices", {"gpus": 3, "gpu_ids": (0, 1)}, "cuda", "do not name 3 different GPUs"),
+    ("_variant", {"variant": "gpu-augment"}, "cpu", "variant gpu-augment needs a GPU"),
+    ("_strategy", {"strategy": "dp", "ranks": 2}, "cpu", "strategy dp needs GPUs"),
+    ("_strategy", {"strategy": "dp", "gpus": 1}, "cuda", "needs at least 2 GPUs"),
+    ("_strategy", {"strategy": "single", "gpus": 2}, "cuda", "uses one GPU, not 2"),
+    ("_strategy", {"strategy": "single", "ranks": 2}, "cpu", "uses one process, not 2"),
+    ("_strategy", {"strategy": "ddp", "gpus": 2, "execution": "graph"}, "cuda", "execution graph does not work"),
+    ("_strategy", {"strategy": "dp", "gpus": 2, "execution": "compile"}, "cuda", "execution compile does not work"),
+    ("_strategy", {"ranks": 130, "batch_size": 130}, "cpu", "has 128 processes at most, not 130"),
+    ("_batch", {"batch_size": 65, "gpus": 2}, "cuda", "can't be shared equally: 2 devices × 1"),
+    ("_batch", {"batch_size": 4, "gpus": 2, "accumulate": 4}, "cuda", "× 4 micro-batches take a multiple of 8"),
+    ("_batch", {"batch_size": 10_241}, "cuda", "larger than the epoch of 10,240"),
+    ("_batch", {"batch_size": 64, "train_images": 63}, "cuda", "larger than the epoch of 63"),
+    ("_batch", {"train_images": 10_241}, "cuda", "only 10,240 training images"),
+    ("_precision", {"precision": "fp16"}, "cpu", "precision fp16 needs a GPU"),
+    ("_precision", {"precision": "tf32"}, "cpu", "precision tf32 needs a GPU"),
+    ("_execution", {"execution": "graph"}, "cpu", "execution graph needs a GPU"),
+    ("_execution", {"execution": "graph", "optimizer": "adagrad"}, "cuda", "adagrad can't be captured"),
+    ("_model", {"model": "resnet18", "width": 2.0}, "cuda", "resnet18 has no width"),
+    ("_cap", {"gpu_mem_cap_mib": 100}, "cpu", "a GPU memory cap needs a GPU"),
+    ("_loaders", {"gpus": 2, "workers": 3}, "cuda", "3 workers can't be shared equally by 2 processes"),
+    ("_epochs", {"epochs": 1}, "cpu", "write --epochs 2 or more, or --set warmup_epochs=0"),
+    ("_epochs", {"epochs": 2, "warmup_epochs": 2}, "cpu", "leaves none to measure"),
+    ("_target", {"until_top1": 60.0, "steps": 50}, "cuda", "until_top1 (--until-top1) trains whole epochs, not steps"),
+    ("_target", {"until_top1": 60.0, "variant": "synthetic"}, "cpu", "variant synthetic reads no images"),
+    ("_breakdown", {"breakdown": True, "execution": "graph"}, "cuda", "breakdown finds no parts"),
+    ("_alone", {"cpu_sharing": "pinned"}, "cuda", "only among jobs that run together"),
+]  # fmt: skip
+
+SENSIBLE: list[tuple[dict[str, Any], str]] = [
+    ({}, "cuda"),
+    ({}, "cpu"),
+    ({"batch_size": 10_240}, "cuda"),
+    ({"gpus": 4, "batch_size": 64, "workers": 8}, "cuda"),
+    ({"gpu_ids": (2, 3)}, "cuda"),
+    ({"strategy": "dp", "gpus": 2, "workers": 3}, "cuda"),
+    ({"ranks": 2, "device": "cpu"}, "cpu"),
+    ({"ranks": 128, "batch_size": 128, "device": "cpu"}, "cpu"),
+    ({"strategy": "ddp", "gpus": 1}, "cuda"),
+    ({"precision": "bf16"}, "cpu"),
+    ({"execution": "graph"}, "cuda"),
+    ({"execution": "compile"}, "cpu"),
+    ({"model": "nets.py:small", "width": 0.5}, "cpu"),
+    ({"model": "lenet", "width": 2.0}, "cpu"),
+    ({"epochs": 1, "warmup_epochs": 0}, "cpu"),
+    ({"epochs": 1, "steps": 20}, "cpu"),
+    ({"workers": 0, "gpus": 2}, "cuda"),
+    ({"accumulate": 4, "batch_size": 8, "gpus": 2}, "cuda"),
+    ({"train_images": 20_000, "variant": "synthetic"}, "cuda"),
+    ({"gpu_mem_cap_mib": 100}, "cuda"),
+    ({"until_top1": 60.0}, "cpu"),
+    ({"until_top1": 60.0, "execution": "graph"}, "cuda"),
+    ({"breakdown": True, "strategy": "dp", "gpus": 2}, "cuda"),
+    ({"breakdown": True, "execution": "compile", "steps": 20}, "cpu"),
+]
+
+
+def why(fields: dict[str, Any], device: str) -> str | None:
+    t = make(fields)
+    return checks.why_senseless(t, catalog.VARIANTS[t.variant], device, Images())
+
+
+@pytest.mark.parametrize(("rule", "fields", "device", "words"), SENSELESS)
+def test_senseless(rule: str, fields: dict[str, Any], device: str, words: str) -> None:
+    del rule
+    assert words in (why(fields, device) or "")
+
+
+@pytest.mark.parametrize(("fields", "device"), SENSIBLE)
+def test_sensible(fields: dict[str, Any], device: str) -> None:
+    assert why(fields, device) is None
+
+
+def test_an_accuracy_needs_images_to_judge_by() -> None:
+    t = make({"until_top1": 60.0})
+    reason = checks.why_senseless(t, catalog.VARIANTS[t.variant], "cpu", Images(val_images=0))
+    assert reason == "until_top1 (--until-top1) needs a validation split, and the data have none"
+
+
+def test_every_rule_is_tested() -> None:
+    of_groups = {"_together"}
+    assert {rule.__name__ for rule in checks.RULES} - of_groups == {rule for rule, *_ in SENSELESS}
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"until_top1": 60.0}, "leave top-1 to the trial alone"),
+        ({"breakdown": True}, "are timed alone"),
+        ({}, None),
+    ],
+)
+def test_jobs_that_run_together(fields: dict[str, Any], words: str | None) -> None:
+    t = make(fields)
+    reason = checks.why_senseless(t, catalog.VARIANTS[t.variant], "cuda", Images(), together=2)
+    assert (reason is None) if words is None else words in (reason or "")
+
+
+@pytest.mark.parametrize(
+    ("jobs", "words"),
+    [
+        ([{"gpu_mem_cap_mib": 12288, "gpus": 1}, {"gpus": 1}], "holds for each job by itself"),
+        ([{"gpu_ids": (0,)}, {"gpu_mem_cap_mib": 12288, "gpu_ids": (0, 1)}], "holds for each job by itself"),
+        ([{"gpu_mem_cap_mib": 12288, "gpu_ids": (0,)}, {"gpu_mem_cap_mib": 12288, "gpu_ids": (1,)}], None),
+        ([{"cpu_sharing": "pinned"}, {}], "all shared or all pinned"),
+        ([{"steps": 5}, {}], "all steps or all epochs"),
+        ([{"steps": 5}, {"steps": 9, "model": "lenet"}], None),
+    ],
+)
+def test_which_jobs_can_run_together(jobs: list[dict[str, Any]], words: str | None) -> None:
+    reason = checks.why_not_together([make(fields) for fields in jobs])
+    assert (reason is None) if words is None else words in (reason or "")

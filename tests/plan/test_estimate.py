@@ -1,0 +1,158 @@
+"""How long trials should take."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gpubench.plan.estimate import (
+    CPU_IMAGES_PER_CPU_S,
+    GPU_IMAGES_PER_S,
+    LOADER_IMAGES_PER_CPU_S,
+    START_S,
+    Forecast,
+    estimate,
+    estimates,
+    words,
+)
+from gpubench.plan.resolve import Resolved
+from gpubench.schema.trial import make
+
+HERE = Resolved(
+    device="cuda", gpu_ids=(0,), gpu_uuids=("GPU-00",), processes=1, cpu_ids=(0, 1), cpus=2, workers=2, input_size=224,
+    num_classes=16, train_images=10_240,
+)  # fmt: skip
+
+
+def row(**fields: Any) -> dict[str, Any]:
+    plain = {
+        "model": "mobilenet_v2", "input_size": 224, "variant": "crop-resize", "strategy": "single",
+        "precision": "fp32", "execution": "eager", "gpus": 1, "batch_size": 64, "images_per_s": 1024.0,
+    }  # fmt: skip
+    return plain | fields
+
+
+def seconds(rows: list[dict[str, Any]], **fields: Any) -> float:
+    return estimate(make({"batch_size": 64, **fields}), HERE, rows).seconds - START_S["cuda"]
+
+
+def test_without_results_it_is_a_guess() -> None:
+    guess = estimate(make({}), HERE, [])
+    assert guess.known is False
+    assert guess.seconds > START_S["cuda"]
+    assert not estimate(make({}), HERE, [row(model="resnet18")]).known
+    assert not estimate(make({}), HERE, [row(images_per_s=None)]).known
+
+
+def test_results_of_the_same_model_are_known() -> None:
+    assert estimate(make({}), HERE, [row()]).known
+    assert seconds([row()], epochs=3) == pytest.approx(30.0)
+    assert seconds([row()], steps=16) == pytest.approx((16 + 10) * 64 / 1024)
+
+
+@pytest.mark.parametrize(
+    ("near", "far"),
+    [
+        ({"batch_size": 128}, {"batch_size": 512}),
+        ({"batch_size": 32}, {"precision": "bf16"}),
+        ({"gpus": 2}, {"strategy": "ddp"}),
+        ({"variant": "cached"}, {"variant": "cached", "precision": "bf16"}),
+    ],
+)
+def test_the_most_similar_row_counts(near: dict[str, Any], far: dict[str, Any]) -> None:
+    rows = [row(images_per_s=10.0, **far), row(images_per_s=1024.0, **near)]
+    assert seconds(rows, gpus=1) == pytest.approx(30.0)
+    assert seconds(rows[::-1], gpus=1) == pytest.approx(30.0)
+
+
+def test_another_input_size_is_another_network() -> None:
+    assert not estimate(make({"input_size": 96}), HERE, [row()]).known
+    rows = [row(images_per_s=10.0), row(input_size=96, images_per_s=1024.0), row(images_per_s=10.0)]
+    assert seconds(rows, input_size=96, epochs=3) == pytest.approx(30.0)
+
+
+def test_of_the_same_kind_the_nearest_batch_counts() -> None:
+    """Of batches on both sides the nearer one, whichever that is."""
+    for right, wrong in ((128, 512), (100, 8), (48, 96), (40, 8), (64, 60)):
+        rows = [row(batch_size=wrong, images_per_s=10.0), row(batch_size=right, images_per_s=1024.0)]
+        assert seconds(rows) == pytest.approx(30.0), (right, wrong)
+
+
+def test_only_whole_batches_are_trained_on() -> None:
+    assert seconds([row()], batch_size=60, epochs=3) == pytest.approx(3 * 170 * 60 / 1024)
+
+
+def test_a_piece_is_warmed_up_by_what_the_loaders_hold_ready() -> None:
+    assert seconds([row()], steps=16, workers=2, prefetch=8) == pytest.approx((16 + 2 * 8) * 64 / 1024)
+
+
+def test_a_guess_on_cpus_goes_by_their_number_and_the_pixels() -> None:
+    def guess(**resolved: Any) -> float:
+        """Seconds of one epoch of a resident batch."""
+        here = replace(HERE, device="cpu", gpu_ids=(), gpu_uuids=(), workers=0, **resolved)
+        return estimate(make({"batch_size": 64, "epochs": 1}), here, []).seconds - START_S["cpu"]
+
+    assert guess(cpus=1) == pytest.approx(10_240 / CPU_IMAGES_PER_CPU_S)
+    assert guess(cpus=4) == pytest.approx(10_240 / CPU_IMAGES_PER_CPU_S / 4)
+    assert guess(cpus=1, input_size=448) == pytest.approx(10_240 / CPU_IMAGES_PER_CPU_S * 4)
+    assert guess(cpus=1, input_size=32) == pytest.approx(10_240 / CPU_IMAGES_PER_CPU_S / 49)
+
+
+def test_a_thousand_trials_are_looked_up_at_once() -> None:
+    """All trials of a sweep at once, before the first of them."""
+    rows = [row(batch_size=n) for n in range(1, 1001)]
+    trials = [(make({"batch_size": n}), HERE) for n in range(1, 1001)]
+    began = time.monotonic()
+    assert all(guess.known for guess in estimates(trials, rows))
+    assert time.monotonic() - began < 0.5
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [(4, "4 s"), (89, "89 s"), (90, "2 min"), (3600, "60 min"), (5400, "1.5 h"), (9000, "2.5 h")],
+)
+def test_words(given: float, said: str) -> None:
+    assert words(given) == said
+
+
+def test_a_guess_counts_on_every_gpu_and_on_the_loaders() -> None:
+    """Without results: images over the slower of all GPUs together and the CPUs that load."""
+
+    def guess(**resolved: Any) -> float:
+        """Seconds of one epoch."""
+        trial = make({"batch_size": 64, "epochs": 1})
+        return estimate(trial, replace(HERE, **resolved), []).seconds - START_S["cuda"]
+
+    images, four = 10_240, (0, 1, 2, 3)
+    assert guess(cpus=1000) == pytest.approx(images / GPU_IMAGES_PER_S)
+    assert guess(cpus=1000, gpu_ids=four) == pytest.approx(images / (4 * GPU_IMAGES_PER_S))
+    assert guess(cpus=2, gpu_ids=four) == pytest.approx(images / (2 * LOADER_IMAGES_PER_CPU_S))
+    resident = guess(cpus=2, gpu_ids=four, workers=0)
+    assert resident == pytest.approx(images / (4 * GPU_IMAGES_PER_S)), "a resident batch is not loaded"
+
+
+def test_the_same_number_of_gpus_is_nearer_than_the_same_batch() -> None:
+    """Another number of GPUs counts as much as a batch six times as large, and less than another precision."""
+    right, wrong = {"images_per_s": 1024.0}, {"images_per_s": 10.0}
+    pairs = [
+        (row(batch_size=64 * 5, **right), row(gpus=2, **wrong)),
+        (row(gpus=2, **right), row(batch_size=64 * 7, **wrong)),
+        (row(gpus=2, **right), row(precision="bf16", **wrong)),
+        (row(variant="cached", batch_size=48, **right), row(strategy="dp", batch_size=8, **wrong)),
+    ]
+    for rows in pairs:
+        assert seconds(list(rows), gpus=1) == pytest.approx(30.0), rows
+
+
+def test_what_is_left_goes_at_the_pace_of_what_has_run() -> None:
+    forecast = Forecast([10.0, 0.0, 30.0, 5.0])
+    assert [forecast.of(place) for place in range(4)] == [10.0, 0.0, 30.0, 5.0]
+    assert [forecast.after(place) for place in range(4)] == [35.0, 35.0, 5.0, 0.0]
+    forecast.took(0, 20.0)
+    assert (forecast.of(2), forecast.after(2)) == (60.0, 10.0)
+    forecast.took(2, 20.0)
+    assert (forecast.of(3), forecast.after(3)) == (5.0, 0.0)
+    assert Forecast([0.0, 0.0]).after(0) == 0.0

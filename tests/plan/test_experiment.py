@@ -1,0 +1,249 @@
+"""Experiment files and options: what is understood, what beats what, what is refused in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpubench.basics.errors import UsageError
+from gpubench.plan.experiment import Axis, Experiment, Options, load, parse, with_options
+from gpubench.schema import catalog, trial
+
+WHOLE = """
+name = "whole"
+question = "Does every table work?"
+[fixed]
+model = "lenet"
+lr = 1
+gpu_mem_cap_mib = "12GiB"
+workers = "auto"
+[axes]
+batch_size = [16, 32, 32]
+input_size = "28:112:x2"
+[[zip]]
+gpu_ids = [[0], "1+2"]
+strategy = ["single", "ddp"]
+[[exclude]]
+batch_size = 32
+input_size = 28
+[variants.mine]
+data = "data/birds"
+cpu = [ { RandomResizedCrop = { size = 28 } }, "RandomHorizontalFlip" ]
+[variants.crop-resize]
+files = "resized"
+[run]
+epochs = 5
+warmup_epochs = 2
+seed = 3
+repeats = 2
+timeout = "10m"
+"""
+
+
+def base(**tables: Any) -> Experiment:
+    return Experiment(name="base", variants=catalog.VARIANTS, **tables)
+
+
+def options(*, zips: Any = (), excludes: Any = (), **fields: str) -> Options:
+    return Options(fields=fields, zips=zips, excludes=excludes)
+
+
+# ---- files ----
+
+
+def test_a_whole_file() -> None:
+    found = parse(WHOLE, "whole.toml")
+    assert found.name == "whole"
+    assert found.fixed == {
+        "model": "lenet", "lr": 1.0, "gpu_mem_cap_mib": 12288, "workers": None,
+        "epochs": 5, "warmup_epochs": 2, "seed": 3,
+    }  # fmt: skip
+    assert isinstance(found.fixed["lr"], float)
+    assert found.axes == (
+        Axis(("batch_size",), ((16,), (32,))),
+        Axis(("input_size",), ((28,), (56,), (112,))),
+        Axis(("gpu_ids", "strategy"), (((0,), "single"), ((1, 2), "ddp"))),
+    )
+    assert found.varied == (("batch_size",), ("input_size",), ("gpu_ids", "strategy"))
+    assert found.excludes == ({"batch_size": 32, "input_size": 28},)
+    assert (found.repeats, found.timeout_s) == (2, 600.0)
+    mine = found.variants["mine"]
+    assert mine.data == "data/birds"
+    assert mine.cpu == ({"RandomResizedCrop": {"size": 28}}, {"RandomHorizontalFlip": {}})
+    assert found.variants["crop-resize"].files == "resized", (
+        "the file's own definition beats the built-in one"
+    )
+    assert found.variants["cached"] is catalog.VARIANTS["cached"]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("name = ", "is not TOML"),
+        ("", "name is missing"),
+        ("name = '../up'", "name must be letters, digits"),
+        ("nam = 'x'\nname = 'x'", "unknown key 'nam': did you mean name?"),
+        ("name = 'x'\n[run]\nepoch = 3", "unknown key 'epoch': did you mean epochs?"),
+        ("name = 'x'\n[variants.a]\ncpus = []", "unknown key 'cpus': did you mean cpu?"),
+        ("name = 'x'\n[variants.a]\nfiles = 'ful'", "unknown files of variant a: 'ful': did you mean full?"),
+        ("name = 'x'\n[fixed]\nbatchsize = 3", "unknown field 'batchsize': did you mean batch_size?"),
+        ("name = 'x'\n[axes]\nbatch = [3]", "unknown field 'batch'"),
+        ("name = 'x'\n[axes]\nbatch_size = []", "axis batch_size has no values"),
+        ("name = 'x'\n[axes]\nbatch_size = 3", "axes.batch_size"),
+        ("name = 'x'\n[axes]\nbatch_size = '16:x:2'", "not a whole number"),
+        ("name = 'x'\n[axes]\nbatch_size = [[16]]", "batch_size takes one value here"),
+        ("name = 'x'\n[fixed]\nbatch_size = [16, 32]", "put a list under [axes]"),
+        ("name = 'x'\n[fixed]\nmodel = 3", "model: 3 is not a text"),
+        ("name = 'x'\n[fixed]\nvariant = ['a']", "variant takes one value"),
+        ("name = 'x'\n[fixed]\nlr = 0.1\n[axes]\nlr = [0.1]", "lr is given twice"),
+        ("name = 'x'\n[fixed]\nepochs = 2\n[run]\nepochs = 3", "epochs is given twice"),
+        ("name = 'x'\n[fixed]\nbatch_size = 8\n[axes]\nbatch_per_gpu = [4]", "is given beside batch_size"),
+        ("name = 'x'\n[[zip]]\nlr = [0.1]\nbatch_size = [16, 32]", "lr has 1, batch_size has 2"),
+        ("name = 'x'\n[[zip]]\nlr = []\nbatch_size = []", "one at least"),
+        ("name = 'x'\n[[zip]]", "none is given"),
+        ("name = 'x'\n[[exclude]]", "an empty [[exclude]]"),
+        ("name = 'x'\n[[exclude]]\nstratgy = 'dp'", "did you mean strategy?"),
+        ("name = 'x'\n[run]\nrepeats = 0", "run.repeats"),
+        ("name = 'x'\n[run]\ntimeout = 'soon'", "'soon' is not a time"),
+    ],
+)  # fmt: skip
+def test_a_wrong_file_is_refused_in_one_line(text: str, says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse(text, "x.toml")
+    assert says in str(caught.value)
+    assert str(caught.value).startswith("x.toml")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_can_not_be_read(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"gone\.toml does not exist"):
+        load(tmp_path / "gone.toml")
+    with pytest.raises(UsageError, match=r"is a folder; name an experiment file \(it holds none\)$"):
+        load(tmp_path)
+    (tmp_path / "latin.toml").write_bytes(b"name = '\xe9'")
+    with pytest.raises(UsageError, match=r"latin\.toml is no text in UTF-8; save it as one$"):
+        load(tmp_path / "latin.toml")
+    with pytest.raises(UsageError, match=r"is a folder; name a file in it, such as .*/latin\.toml$"):
+        load(tmp_path)
+    with pytest.raises(UsageError, match=r"can't be read: Not a directory$"):
+        load(tmp_path / "latin.toml" / "below.toml")
+
+
+# ---- options ----
+
+
+def test_options_beat_the_file() -> None:
+    found = with_options(
+        parse(WHOLE, "x"), options(batch_size="8,4", model="mlp", epochs="2", input_size="28")
+    )
+    assert found.fixed["model"] == "mlp"
+    assert found.fixed["epochs"] == 2
+    assert found.fixed["input_size"] == 28
+    assert [axis.fields for axis in found.axes] == [("batch_size",), ("gpu_ids", "strategy")]
+    assert found.axes[0].values == ((8,), (4,)), "in the order given, at the place of the file's own axis"
+
+
+def test_other_options_beat_the_file_too() -> None:
+    given = Options(repeats=5, timeout="90s", excludes=("batch-size=16,workers=auto",))
+    found = with_options(parse(WHOLE, "x"), given)
+    assert (found.repeats, found.timeout_s) == (5, 90.0)
+    assert found.excludes == ({"batch_size": 32, "input_size": 28}, {"batch_size": 16, "workers": None})
+
+
+@pytest.mark.parametrize(
+    ("before", "given", "left"),
+    [
+        ({"gpus": 4}, {"gpu_ids": "0+1"}, {"gpu_ids": (0, 1)}),
+        ({"gpu_ids": (0, 1)}, {"gpus": "1"}, {"gpus": 1}),
+        ({"batch_size": 64}, {"batch_per_gpu": "16"}, {"batch_per_gpu": 16}),
+        ({"batch_per_gpu": 16}, {"batch_size": "64"}, {"batch_size": 64}),
+        ({"batch_size": 64}, {"lr": "0.1"}, {"batch_size": 64, "lr": 0.1}),
+    ],
+)
+def test_a_field_takes_its_rivals_place(
+    before: dict[str, Any], given: dict[str, str], left: dict[str, Any]
+) -> None:
+    assert with_options(base(fixed=before), options(**given)).fixed == left
+
+
+@pytest.mark.parametrize(
+    ("before", "given", "epochs"),
+    [
+        ({"epochs": 4}, options(until_top1="60"), None),  # what trial.make fills in
+        ({"epochs": 90}, options(until_top1="60"), 90),
+        ({"epochs": 4}, options(until_top1="60", epochs="6"), 6),
+        ({"epochs": 4}, options(zips=("until_top1,lr=60/0.1,70/0.2",)), None),
+        ({"epochs": 4}, options(lr="0.1"), 4),
+        ({"epochs": 4, "until_top1": 60.0}, options(lr="0.1"), 4),  # the file's own most
+        ({"epochs": 4, "until_top1": 60.0}, options(until_top1="70"), 4),
+        ({"epochs": 4, "until_top1": 60.0}, options(until_top1="auto"), 4),
+    ],
+)
+def test_a_file_that_times_a_few_epochs_does_not_end_the_way_to_an_accuracy(
+    before: dict[str, Any], given: Options, epochs: int | None
+) -> None:
+    assert with_options(base(fixed=before), given).fixed.get("epochs") == epochs
+
+
+def test_the_built_in_experiments_train_until_an_accuracy() -> None:
+    for path in (Path(catalog.__file__).parent / "builtin").glob("*.toml"):
+        found = with_options(load(path), options(until_top1="60"))
+        assert trial.make(found.fixed).epochs == trial.MOST_EPOCHS
+
+
+def test_a_file_may_ask_for_an_accuracy_and_for_the_parts_of_steps() -> None:
+    found = parse('name = "x"\n[run]\nuntil_top1 = 60\n[axes]\nbreakdown = [false, true]', "x")
+    assert found.fixed == {"until_top1": 60.0}
+    assert found.axes == (Axis(("breakdown",), ((False,), (True,))),)
+
+
+def test_an_option_takes_its_field_out_of_a_zip() -> None:
+    found = with_options(parse(WHOLE, "x"), options(gpus="2"))
+    assert found.fixed["gpus"] == 2
+    assert found.axes[-1] == Axis(("strategy",), (("single",), ("ddp",)))
+
+
+def test_a_zip_takes_the_place_of_axes_and_fixed_fields() -> None:
+    found = with_options(
+        base(fixed={"lr": 0.5}, axes=(Axis(("batch_size",), ((1,), (2,))),)),
+        options(zips=("batch-size, lr=16/0.1,32/0.2",)),
+    )
+    assert found.fixed == {}
+    assert found.axes == (Axis(("batch_size", "lr"), ((16, 0.1), (32, 0.2))),)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (options(zips=("batch_size=16,32",)), "batch_size is the only field, and it takes two or more"),
+        (options(zips=("batch_size,=16/32",)), "a field is missing in 'batch_size,'"),
+        (
+            options(zips=("batch_size,lr=16/0.1/3",)),
+            "'16/0.1/3' gives 3 values for 2 fields (batch_size, lr)",
+        ),
+        (options(zips=("batch_size,lr=16/x",)), "--zip lr: 'x' is not a number"),
+        (options(zips=("batch_size,lr=16,32",)), "'16' gives one value for 2 fields (batch_size, lr)"),
+        (options(zips=("batch_size,lr",)), "'batch_size,lr' has no values"),
+        (options(zips=("batch_size,rate=16/1",)), "unknown field 'rate'"),
+        (options(zips=("lr,lr=1/2",)), "lr is given twice"),
+        (options(zips=("batch_size,lr=16/1",), lr="2"), "lr is given twice"),
+        (options(batch_size="16", batch_per_gpu="8"), "batch_per_gpu is given beside batch_size"),
+        (options(gpus="2", gpu_ids="0+1"), "gpu_ids is given beside gpus"),
+        (options(excludes=("strategy",)), "--exclude: 'strategy' is not FIELD=VALUE"),
+        (options(excludes=("batch_size=big",)), "'big' is not a whole number"),
+        (Options(repeats=0), "--repeats: 0"),
+        (Options(repeats=-1), "--repeats: -1"),
+        (Options(timeout="0"), "longer than 0"),
+    ],
+)
+def test_wrong_options_are_refused(given: Options, says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        with_options(base(), given)
+    assert says in str(caught.value)
+
+
+def test_the_built_in_experiments_are_files_like_any_other() -> None:
+    folder = Path(catalog.__file__).parent / "builtin"
+    assert [load(path).name for path in sorted(folder.glob("*.toml"))]

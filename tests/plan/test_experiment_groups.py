@@ -1,0 +1,266 @@
+"""Jobs side by side in experiment files and options: what is understood, what beats what, what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpubench.basics.errors import UsageError
+from gpubench.plan.experiment import Axis, Experiment, Options, parse, to_toml, with_options
+from gpubench.plan.groups import Group
+from gpubench.schema import catalog
+
+FILE = """
+name = "log"
+[fixed]
+model = "mobilenet_v2"
+[axes]
+variant = ["crop-resize", "pre-resized"]
+[[group]]
+name = "three jobs, own GPUs"
+jobs = [
+    { batch_size = 32, gpu_ids = [0] },
+    { batch_size = 64, gpu_ids = "1" },
+    { batch_size = 128, gpu_ids = [2, 3] },
+]
+[[group]]
+[[group.jobs]]
+batch_size = 16
+workers = "auto"
+[[group.jobs]]
+batch_per_gpu = 32
+lr = 1
+gpu_mem_cap_mib = "12GiB"
+[[group]]
+name = "half a matrix"
+pairs = true
+jobs = [ { batch_size = 16 }, { batch_size = 32 }, {} ]
+"""
+GROUPS = (
+    Group(
+        name="three jobs, own GPUs",
+        jobs=(
+            {"batch_size": 32, "gpu_ids": (0,)},
+            {"batch_size": 64, "gpu_ids": (1,)},
+            {"batch_size": 128, "gpu_ids": (2, 3)},
+        ),
+    ),
+    Group(
+        jobs=(
+            {"batch_size": 16, "workers": None},
+            {"batch_per_gpu": 32, "lr": 1.0, "gpu_mem_cap_mib": 12288},
+        )
+    ),
+    Group(name="half a matrix", jobs=({"batch_size": 16}, {"batch_size": 32}, {}), pairs=True),
+)
+
+
+def base(**tables: Any) -> Experiment:
+    return Experiment(name="base", variants=catalog.VARIANTS, **tables)
+
+
+def asked(*jobs: str, pairs: bool = False, zips: Any = (), **fields: str) -> Options:
+    return Options(jobs=jobs, pairs=pairs, zips=zips, fields=fields)
+
+
+# ---- files ----
+
+
+def test_groups_of_a_file() -> None:
+    found = parse(FILE, "log.toml")
+    assert found.groups == GROUPS
+    assert found.varied == (("variant",),), "groups are no axis"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[[groups]]", "unknown key 'groups': did you mean group?"),
+        ("[[group]]\nnam = 'x'\njobs = [{}, {}]", "unknown key 'nam': did you mean name?"),
+        ("[[group]]\njobs = [{}, {}]\nparis = true", "unknown key 'paris': did you mean pairs?"),
+        ("[[group]]\njobs = [{ batchsize = 3 }, {}]", "unknown field 'batchsize': did you mean batch_size?"),
+        ("[[group]]\nname = 'x'", "group.0.jobs is missing"),
+        ("[[group]]\njobs = 3", "group.0.jobs must be a list, not 3"),
+        ("[[group]]\njobs = [3, 4]", "group.0.jobs.0 must be a table, not 3"),
+        ("[[group]]\nname = 3\njobs = [{}, {}]", "group.0.name must be a text in quotes, not 3"),
+        ("[[group]]\njobs = [{}, {}]\npairs = 'all'", "group.0.pairs must be true or false, not 'all'"),
+        ("[[group]]\njobs = []", "[[group]]: no job runs beside none; give two or more"),
+        ("[[group]]\njobs = [{lr = 1}]", "group 'lr=1.0': one job runs beside none; give two or more"),
+        ('[[group]]\nname = "a\\nb"\njobs = [{}, {}]', "a name is one line of plain text"),
+        ("[[group]]\njobs = [{ batch_size = [16, 32] }, {}]", "batch_size takes one value here, not [16, 32]"),
+        ("[[group]]\njobs = [{ gpu_ids = 0 }, {}]", 'gpu_ids: 0 is not a list; write [0], [0, 1] or "0+1"'),
+        ("[[group]]\njobs = [{ gpus = '2' }, {}]", "gpus: '2' is not a number; numbers stand without quotes"),
+        ("[[group]]\njobs = [{ lr = 0 }, {}]", "job 'lr=0.0' of group 'lr=0.0 & base': lr must be above 0, not 0"),
+        ("[[group]]\nname = 'x'\njobs = [{ copies = 0 }]", "job 'copies=0' of group 'x': copies must be at least 1"),
+        ("[[group]]\njobs = [{ gpus = 1, gpu_ids = [0] }, {}]", "gpu_ids is given beside gpus"),
+        ("[[group]]\njobs = [{}, { copies = 2 }]\npairs = true", "a pair is of two jobs, without copies"),
+        ("[fixed]\ncopies = 2\n[[group]]\njobs = [{}, {}]\npairs = true", "a pair is of two jobs, without copies"),
+        ("[axes]\ncopies = [1, 2]\n[[group]]\njobs = [{}, {}]\npairs = true", "a pair is of two jobs"),
+        (
+            "[axes]\nbatch_size = [8, 9]\n[[group]]\nname = 'y'\njobs = [{ batch_size = 1 }, { batch_size = 2 }]",
+            "the axis batch_size has no effect: every job of group 'y' gives it",
+        ),
+        (
+            "[[zip]]\ngpus = [1, 2]\nlr = [0.1, 0.2]\n[[group]]\njobs = [{ gpu_ids = [0] }, { gpu_ids = [1] }]",
+            "the axis gpus has no effect: every job of group 'base@0 & base@1' gives gpu_ids",
+        ),
+        (
+            "[[group]]\nname = 'y'\njobs = [{}, {}]\n[[group]]\nname = ' y '\njobs = [{}, {}, {}]",
+            "two groups are named 'y'; give each a name of its own",
+        ),
+    ],
+)  # fmt: skip
+def test_a_wrong_group_is_refused_in_one_line(text: str, says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse(f"name = 'x'\n{text}", "x.toml")
+    assert says in str(caught.value)
+    assert str(caught.value).startswith("x.toml")
+    assert "\n" not in str(caught.value)
+
+
+def test_one_job_with_copies_is_a_group() -> None:
+    own = parse("name = 'x'\n[[group]]\njobs = [{ copies = 2 }]", "x")
+    assert own.groups == (Group(jobs=({"copies": 2},)),)
+    inherited = parse("name = 'x'\n[axes]\ncopies = [1, 2]\n[[group]]\njobs = [{ lr = 0.1 }]", "x")
+    assert inherited.groups == (Group(jobs=({"lr": 0.1},)),)
+
+
+# ---- stored plans ----
+
+JOBS = st.fixed_dictionaries(
+    {},
+    optional={
+        "model": st.sampled_from(["lenet", "nets.py:small", "a b"]),
+        "batch_size": st.integers(1, 512),
+        "gpu_ids": st.lists(st.integers(0, 7), min_size=1, max_size=4, unique=True).map(tuple) | st.none(),
+        "workers": st.integers(0, 64) | st.none(),
+        "lr": st.floats(1e-6, 10),
+        "cudnn_benchmark": st.booleans(),
+        "cpu_sharing": st.sampled_from(["shared", "pinned"]),
+    },
+)
+NAMES = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), max_size=20).map(str.strip)
+ANY_GROUP = st.builds(
+    Group,
+    name=NAMES,
+    jobs=st.lists(JOBS, min_size=2, max_size=4).map(tuple),
+    pairs=st.booleans(),
+)
+
+
+@given(st.lists(ANY_GROUP, max_size=3, unique_by=lambda group: group.title))
+def test_a_stored_plan_has_the_same_groups(groups: list[Group]) -> None:
+    before = base(groups=tuple(groups), axes=(Axis(("seed",), ((1,), (2,))),))
+    stored = to_toml(before, {"device": "cuda"})
+    again = parse(stored, "stored")
+    assert again == before
+    assert to_toml(again, {"device": "cuda"}) == stored
+
+
+def test_a_whole_file_comes_back() -> None:
+    before = parse(FILE, "log.toml")
+    assert parse(to_toml(before, {}), "stored") == before
+
+
+# ---- options ----
+
+
+def test_jobs_of_the_command_line_take_the_place_of_the_files_groups() -> None:
+    given = asked("batch_size=32,gpu_ids=0", " batch-size = 64 , gpu-ids=2+3", "batch_per_gpu=8,workers=auto")
+    found = with_options(parse(FILE, "x"), given)
+    assert found.groups == (
+        Group(
+            jobs=(
+                {"batch_size": 32, "gpu_ids": (0,)},
+                {"batch_size": 64, "gpu_ids": (2, 3)},
+                {"batch_per_gpu": 8, "workers": None},
+            )
+        ),
+    )
+    assert found.varied == (("variant",),)
+    assert with_options(parse(FILE, "x"), asked()).groups == GROUPS
+
+
+def test_what_all_jobs_of_the_command_line_give_beats_the_files_axes() -> None:
+    before = base(
+        axes=(
+            Axis(("batch_size",), ((16,), (32,))),
+            Axis(("lr",), ((0.1,), (0.2,))),
+            Axis(("gpus", "strategy"), ((1, "single"), (2, "ddp"))),
+        )
+    )
+    found = with_options(before, asked("batch_size=8,gpu_ids=0", "batch_per_gpu=8,lr=0.5,gpu_ids=1"))
+    assert found.axes == (Axis(("lr",), ((0.1,), (0.2,))), Axis(("strategy",), (("single",), ("ddp",))))
+
+
+def test_fields_of_the_command_line_cross_with_its_jobs() -> None:
+    given = asked("batch_size=8", "batch_size=16,lr=0.5", variant="cached,synthetic", copies="1,2", lr="0.1")
+    found = with_options(base(), given)
+    assert found.varied == (("variant",), ("copies",))
+    assert found.fixed == {"lr": 0.1}
+    assert len(found.groups) == 1
+
+
+def test_pairs() -> None:
+    found = with_options(base(), asked("batch_size=8", "batch_size=16", pairs=True))
+    assert [group.pairs for group in found.groups] == [True]
+    own = with_options(parse(FILE.replace(", gpu_ids = [2, 3]", ""), "x"), asked(pairs=True))
+    assert [group.pairs for group in own.groups] == [True] * 3
+
+
+@pytest.mark.parametrize(
+    "given",
+    [asked("model=lenet,copies=2"), asked("model=lenet", copies="2"), asked("model=lenet", copies="1,2,3")],
+)
+def test_one_job_with_copies_runs_beside_another(given: Options) -> None:
+    assert len(with_options(base(), given).groups) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (asked("batch_size=32"), "--job: one job runs beside none; give two or more, or copies of one"),
+        (asked("batch_size=32", copies="1"), "--job: one job runs beside none"),
+        (asked("batch_size=32", pairs=True), "--job: pairs need two jobs or more"),
+        (asked("", "lr=1"), "--job: '' is not FIELD=VALUE"),
+        (asked("batch_size", "lr=1"), "--job: 'batch_size' is not FIELD=VALUE"),
+        (asked("batchsize=3", "lr=1"), "unknown field 'batchsize': did you mean batch_size?"),
+        (asked("batch_size=big", "lr=1"), "batch_size: 'big' is not a whole number"),
+        (asked("batch_size=0", "lr=1"), "--job 'batch_size=0': batch_size must be at least 1, not 0"),
+        (asked("batch_size=16:64:x2", "lr=1"), "'16:64:x2' is not a whole number"),
+        (asked("lr=1,lr=2", "lr=1"), "--job: lr is given twice"),
+        (asked("gpus=1,gpu_ids=0", "lr=1"), "gpu_ids is given beside gpus"),
+        (asked("copies=2", "lr=1", pairs=True), "--job: a pair is of two jobs, without copies"),
+        (asked("lr=2", "lr=1", pairs=True, copies="1,2"), "--job: a pair is of two jobs, without copies"),
+        (asked("lr=2", "lr=1", lr="3"), "lr has no effect beside --job: every job gives it"),
+        (asked("lr=2", "lr=1", zips=("lr,seed=1/2,3/4",)), "lr has no effect beside --job"),
+        (asked("gpu_ids=0", "gpu_ids=1", gpus="2"), "gpus has no effect beside --job: every job gives gpu_ids"),
+        (asked(pairs=True), "--pairs: there are no jobs to pair; give --job two or more times"),
+    ],
+)  # fmt: skip
+def test_wrong_jobs_are_refused(given: Options, says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        with_options(base(), given)
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (asked(batch_size="64"), "batch_size is given by the jobs of group 'three jobs, own GPUs'; change it"),
+        (asked(lr="0.1,0.2"), "lr is given by the jobs of group '16 workers=auto & batch_per_gpu=32 "),
+        (asked(zips=("seed,workers=1/2,3/4",)), "workers is given by the jobs of group '16 workers=auto"),
+        (asked(gpus="2"), "gpus is settled by gpu_ids, given by the jobs of group 'three jobs, own GPUs'"),
+        (asked(copies="2"), "group 'half a matrix': a pair is of two jobs, without copies"),
+    ],
+)  # fmt: skip
+def test_an_option_never_loses_silently_against_the_files_jobs(given: Options, says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        with_options(parse(FILE, "x"), given)
+    assert says in str(caught.value)
+    with_options(parse(FILE, "x"), replace(given, jobs=("model=lenet", "model=mlp")))

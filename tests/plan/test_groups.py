@@ -1,0 +1,249 @@
+"""Jobs side by side: which run together for a combination of the axes, what they are called, what is refused."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpubench.basics.errors import UsageError
+from gpubench.plan.groups import (
+    MOST_JOBS,
+    Group,
+    check_group,
+    check_titles,
+    job_name,
+    label,
+    sets_of_jobs,
+    settled_by,
+)
+
+
+def group(*jobs: dict[str, Any], name: str = "", pairs: bool = False) -> Group:
+    return Group(name=name, jobs=jobs, pairs=pairs)
+
+
+# ---- what runs together ----
+
+
+@pytest.mark.parametrize(
+    ("fields", "name", "jobs"),
+    [
+        ({}, "", 1),
+        ({"copies": 1, "model": "lenet"}, "", 1),
+        ({"copies": 3, "model": "lenet"}, "3 copies", 3),
+        ({"copies": 0}, "", 1),  # the trial says what is wrong with it
+        ({"copies": "3"}, "", 1),
+    ],
+)
+def test_a_plain_trial_and_its_copies(fields: dict[str, Any], name: str, jobs: int) -> None:
+    assert sets_of_jobs(fields, None) == [(name, [fields] * jobs)]
+
+
+def test_jobs_are_dicts_of_their_own() -> None:
+    """The plan takes fields out of them."""
+    fields = {"copies": 2, "batch_per_gpu": 8}
+    for asked in (None, group({}, {"lr": 0.1}), group({}, {})):
+        ((_, jobs),) = sets_of_jobs(fields, asked)
+        jobs[0].clear()
+        assert all("batch_per_gpu" in job for job in jobs[1:])
+    assert fields == {"copies": 2, "batch_per_gpu": 8}
+
+
+def test_a_group_over_the_fields_of_the_experiment() -> None:
+    fields = {"model": "mobilenet_v2", "variant": "pre-resized", "batch_size": 16, "gpus": 4}
+    asked = group(
+        {"batch_size": 32, "gpu_ids": (0,)}, {"batch_per_gpu": 64}, {"model": "lenet"}, name="three"
+    )
+    assert sets_of_jobs(fields, asked) == [
+        (
+            "three",
+            [
+                {"model": "mobilenet_v2", "variant": "pre-resized", "batch_size": 32, "gpu_ids": (0,)},
+                {"model": "mobilenet_v2", "variant": "pre-resized", "batch_per_gpu": 64, "gpus": 4},
+                {"model": "lenet", "variant": "pre-resized", "batch_size": 16, "gpus": 4},
+            ],
+        )
+    ]
+
+
+def test_copies_inside_a_group() -> None:
+    asked = group({"model": "lenet", "copies": 2}, {"model": "mlp"})
+    small, large = {"model": "lenet", "copies": 2}, {"model": "mlp"}
+    assert sets_of_jobs({}, asked) == [("lenet copies=2 & mlp", [small, small, large])]
+    ((_, jobs),) = sets_of_jobs({"copies": 3}, asked)
+    assert [(job["model"], job["copies"]) for job in jobs] == [("lenet", 2)] * 2 + [("mlp", 3)] * 3
+
+
+def test_one_job_of_a_group_with_an_axis_of_copies_is_a_plain_trial_where_it_is_alone() -> None:
+    asked = group({"model": "lenet"}, name="more and more")
+    names = [sets_of_jobs({"copies": n}, asked)[0][0] for n in (1, 2)]
+    assert names == ["", "more and more"]
+
+
+@pytest.mark.parametrize(("fields", "asked"), [({"copies": 65}, None), ({"copies": 33}, group({}, {}))])
+def test_too_many_jobs_are_refused_before_they_are_made(fields: dict[str, Any], asked: Group | None) -> None:
+    with pytest.raises(UsageError, match=f"6[56] jobs at once are too many; {MOST_JOBS} is the most"):
+        sets_of_jobs(fields, asked)
+    with pytest.raises(UsageError, match="too many"):
+        sets_of_jobs({"copies": 10**15}, asked)
+
+
+# ---- pairs ----
+
+
+def test_every_two_of_the_jobs() -> None:
+    asked = group({"batch_size": 16}, {"batch_size": 32}, {"model": "lenet"}, pairs=True)
+    assert sets_of_jobs({"batch_size": 8}, asked) == [
+        ("16 & 32", [{"batch_size": 16}, {"batch_size": 32}]),
+        ("16 & lenet", [{"batch_size": 16}, {"batch_size": 8, "model": "lenet"}]),
+        ("32 & lenet", [{"batch_size": 32}, {"batch_size": 8, "model": "lenet"}]),
+    ]
+
+
+def test_pairs_of_a_named_group_and_of_a_job_with_itself() -> None:
+    asked = group({"batch_size": 32}, {"batch_size": 64}, {"batch_size": 32}, name="half", pairs=True)
+    assert [name for name, _ in sets_of_jobs({}, asked)] == ["half: 32 & 64", "half: 32 & 32"]
+
+
+@given(st.lists(st.integers(1, 9), min_size=2, max_size=8))
+def test_each_pair_is_measured_once(batches: list[int]) -> None:
+    found = sets_of_jobs({}, group(*({"batch_size": b} for b in batches), pairs=True))
+    pairs = [tuple(sorted(job["batch_size"] for job in jobs)) for _, jobs in found]
+    assert len(pairs) == len(set(pairs))
+    assert set(pairs) == {tuple(sorted(two)) for two in itertools.combinations(batches, 2)}
+
+
+@pytest.mark.parametrize(
+    ("fields", "jobs", "says"),
+    [
+        ({"gpus": 2}, [{"batch_size": 8}, {"batch_size": 9}], "job '8' has 2"),
+        ({}, [{"gpu_ids": (0, 1)}, {"batch_size": 9}], "job 'base@0+1' has 2"),
+        ({}, [{"lr": 0.1}, {"gpus": 4}], "job 'gpus=4' has 4"),
+        ({}, [{"gpu_ids": (0,)}, {"gpu_ids": (1,)}], "these jobs are on GPUs 0 and 1"),
+        ({}, [{"gpu_ids": (2,)}, {"lr": 0.1}], "these jobs are on GPUs 2 and 0"),
+    ],
+)
+def test_pairs_that_would_not_be_on_one_gpu(fields: Any, jobs: Any, says: str) -> None:
+    with pytest.raises(UsageError, match="pairs share one GPU") as caught:
+        sets_of_jobs(fields, group(*jobs, pairs=True))
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("fields", "jobs"),
+    [
+        ({"gpu_ids": (2,)}, [{"lr": 0.1}, {"lr": 0.2}]),
+        ({"gpu_ids": (2, 3)}, [{"gpus": 1}, {"gpu_ids": (0,)}]),
+        ({"device": "cpu", "ranks": 2}, [{"lr": 0.1}, {"lr": 0.2}]),
+        ({"gpus": 0}, [{"lr": 0.1}, {"lr": 0.2}]),
+        ({"gpus": "many"}, [{"lr": 0.1}, {"lr": 0.2}]),  # the trial says what is wrong with it
+    ],
+)
+def test_pairs_that_are_on_one_gpu_or_on_none(fields: Any, jobs: Any) -> None:
+    assert len(sets_of_jobs(fields, group(*jobs, pairs=True))) == 1
+
+
+# ---- names ----
+
+
+@pytest.mark.parametrize(
+    ("jobs", "title"),
+    [
+        (
+            [
+                {"batch_size": 32, "gpu_ids": (0,)},
+                {"batch_size": 64, "gpu_ids": (1,)},
+                {"gpu_ids": (2, 3), "batch_size": 128},
+            ],
+            "32@0 & 64@1 & 128@2+3",
+        ),
+        (
+            [{"batch_size": 16, "model": "resnet34"}, {"model": "mobilenet_v2", "batch_size": 32}],
+            "resnet34 16 & mobilenet_v2 32",
+        ),
+        ([{"variant": "cached", "model": "mlp"}, {"workers": 4, "lr": 0.1}], "mlp cached & workers=4 lr=0.1"),
+        ([{}, {"gpu_ids": (1,)}], "base & base@1"),
+        ([{"workers": None, "gpu_ids": None}, {"cudnn_benchmark": True}], "workers=auto@auto & cudnn_benchmark=true"),
+        ([{"data": "a\nb\x1b\u2028c"}, {"batch_per_gpu": 8}], "data=a b  c & batch_per_gpu=8"),
+    ],
+)  # fmt: skip
+def test_a_group_without_a_name_is_named_by_its_jobs(jobs: list[dict[str, Any]], title: str) -> None:
+    assert group(*jobs).title == title
+    assert sets_of_jobs({}, group(*jobs))[0][0] == title
+
+
+def test_a_label_tells_jobs_apart() -> None:
+    assert label({"lr": 0.1}) != label({"lr": 0.1000000001})
+
+
+def test_names_of_jobs() -> None:
+    assert [job_name(place, 3) for place in range(3)] == ["1 of 3", "2 of 3", "3 of 3"]
+
+
+# ---- what is refused ----
+
+
+@pytest.mark.parametrize(
+    ("asked", "axes", "copies", "says"),
+    [
+        (group(), [], 1, "X: no job runs beside none; give two or more"),
+        (group({"lr": 0.1}), [], 1, "X: one job runs beside none; give two or more, or copies of one"),
+        (group({"copies": 1}), [], 3, "X: one job runs beside none"),
+        (group({}, name="a\nb"), [], 1, "X: a name is one line of plain text"),
+        (group({}, {}, name="a\x1b[1m"), [], 1, "X: a name is one line of plain text"),
+        (group({}, pairs=True), [], 1, "X: pairs need two jobs or more, not 1"),
+        (group({}, {"copies": 2}, pairs=True), [], 1, "X: a pair is of two jobs, without copies"),
+        (group({}, {}, pairs=True), [], 2, "X: a pair is of two jobs, without copies"),
+        (
+            group({"batch_size": 1}, {"batch_size": 2}), ["lr", "batch_size"], 1,
+            "the axis batch_size has no effect: every job of X gives it",
+        ),
+        (
+            group({"batch_size": 1}, {"batch_per_gpu": 2}), ["batch_size"], 1,
+            "the axis batch_size has no effect: every job of X gives it or batch_per_gpu",
+        ),
+        (
+            group({"gpu_ids": (0,)}, {"gpu_ids": (1,)}), ["gpus"], 1,
+            "the axis gpus has no effect: every job of X gives gpu_ids",
+        ),
+    ],
+)  # fmt: skip
+def test_a_group_that_makes_no_sense(asked: Group, axes: list[str], copies: int, says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        check_group(asked, called="X", axes=axes, most_copies=copies)
+    assert str(caught.value).startswith(says)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("asked", "axes", "copies"),
+    [
+        (group({}, {}), ["batch_size"], 1),
+        (group({"copies": 2}), [], 1),
+        (group({"lr": 0.1}), ["copies"], 3),
+        (group({"batch_size": 8}, {}), ["batch_size"], 1),
+        (group({}, {}, name="ünïcode, \"quoted\" & 'all' = 🧪👩‍🔬"), [], 1),
+        (group({}, {}, pairs=True), ["copies"], 1),
+    ],
+)
+def test_a_group_that_makes_sense(asked: Group, axes: list[str], copies: int) -> None:
+    check_group(asked, called="X", axes=axes, most_copies=copies)
+
+
+def test_two_groups_of_one_name() -> None:
+    named, unnamed = group({"lr": 0.1}, {}, name="16 & 32"), group({"batch_size": 16}, {"batch_size": 32})
+    check_titles([named, group({"lr": 0.2}, {}), group({"lr": 0.3}, {})])
+    for twice in ([named, named], [named, unnamed], [unnamed, unnamed]):
+        with pytest.raises(UsageError, match="two groups are named '16 & 32'"):
+            check_titles(twice)
+
+
+def test_a_field_that_some_jobs_leave_open_is_not_settled() -> None:
+    asked = group({"gpus": 2, "lr": 0.1}, {"gpu_ids": (0, 1)})
+    assert settled_by(asked, "gpus") == "it or gpu_ids"
+    assert settled_by(asked, "lr") is None
+    assert settled_by(group(), "lr") is None

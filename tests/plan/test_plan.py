@@ -1,0 +1,360 @@
+"""From an experiment to trials with ids."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import tomllib
+from typing import Any
+
+import pytest
+from fakes import Given, Images
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpubench.basics.errors import UsageError
+from gpubench.plan.experiment import Axis, Experiment, Options, parse, to_toml, with_options
+from gpubench.plan.plan import MOST_COMBINATIONS, Plan, expand, plan_id
+from gpubench.plan.skips import OutOfMemory, Room, skip_reason
+from gpubench.schema import catalog
+
+PLAIN = Given()
+
+
+def experiment(
+    fixed: dict[str, Any] | None = None,
+    excludes: tuple[dict[str, Any], ...] = (),
+    repeats: int = 1,
+    **axes: Any,
+) -> Experiment:
+    """Axes by name, their values as lists."""
+    return Experiment(
+        name="test",
+        fixed={"model": "lenet", **(fixed or {})},
+        axes=tuple(Axis((name,), tuple((v,) for v in given)) for name, given in axes.items()),
+        excludes=excludes,
+        variants=catalog.VARIANTS,
+        repeats=repeats,
+    )
+
+
+def plan(asked: Experiment, device: str = "cuda", sources: Given = PLAIN, order: str = "given") -> Plan:
+    return expand(asked, device=device, sources=sources, order=order)
+
+
+def batches(made: Plan) -> list[int]:
+    return [unit.trial.batch_size for unit in made.jobs]
+
+
+def ids(made: Plan) -> list[str]:
+    return [unit.trial_id for unit in made.jobs]
+
+
+# ---- crossing ----
+
+
+def test_axes_are_crossed_and_the_last_varies_fastest() -> None:
+    made = plan(experiment(workers=[2, 4], batch_size=[16, 32]))
+    assert [(u.trial.workers, u.trial.batch_size) for u in made.jobs] == [(2, 16), (2, 32), (4, 16), (4, 32)]
+    assert len({u.trial_id for u in made.jobs}) == len({u.config_id for u in made.jobs}) == 4
+
+
+@pytest.mark.parametrize("repeats", [MOST_COMBINATIONS // 6 + 1, 10**15])
+def test_more_combinations_than_anybody_runs_are_refused_at_once(repeats: int) -> None:
+    asked = experiment(repeats=repeats, workers=[2, 4], batch_size=[16, 32, 64])
+    with pytest.raises(UsageError, match=r"combinations of values are too many; 100,000 is the most"):
+        plan(asked)
+
+
+def test_zipped_fields_move_together() -> None:
+    asked = with_options(experiment(workers=[2, 4]), Options(zips=("batch_size,lr=16/0.1,32/0.2",)))
+    found = [(u.trial.workers, u.trial.batch_size, u.trial.lr) for u in plan(asked).jobs]
+    assert found == [(2, 16, 0.1), (2, 32, 0.2), (4, 16, 0.1), (4, 32, 0.2)]
+
+
+def test_a_batch_for_each_gpu_is_the_global_batch() -> None:
+    made = plan(experiment({"batch_per_gpu": 8}, gpus=[1, 2, 4]))
+    assert batches(made) == [8, 16, 32]
+    same = plan(experiment({"batch_size": 32, "gpus": 4}))
+    assert made.jobs[-1].trial_id == same.jobs[0].trial_id, "asked for in another way, the same trial"
+    assert batches(plan(experiment({"batch_per_gpu": 8}, gpu_ids=[(0,), (1, 3)]))) == [8, 16]
+    assert batches(plan(experiment({"batch_per_gpu": 8}, ranks=[1, 2]), "cpu")) == [8, 16]
+
+
+def test_the_same_trial_is_planned_once() -> None:
+    assert len(plan(experiment(batch_size=[16, 16, 32])).units) == 2
+
+
+def test_repeats_are_trials_of_one_configuration() -> None:
+    made = plan(experiment(batch_size=[16, 32], repeats=3))
+    assert [(u.trial.batch_size, u.trial.repeat) for u in made.jobs] == [
+        (16, 0), (32, 0), (16, 1), (32, 1), (16, 2), (32, 2)
+    ]  # fmt: skip
+    assert len(set(ids(made))) == 6
+    assert len({u.config_id for u in made.jobs}) == 2
+    assert ids(plan(experiment(batch_size=[16, 32]))) == ids(made)[:2], "the first of several is the only one"
+
+
+def test_random_order_is_drawn_from_the_seed() -> None:
+    asked = experiment(batch_size=[8, 16, 32, 64], repeats=3)
+    ordered, shuffled = plan(asked), plan(asked, order="random")
+    assert ids(shuffled) != ids(ordered)
+    assert sorted(ids(shuffled)) == sorted(ids(ordered))
+    assert ids(shuffled) == ids(plan(asked, order="random"))
+    other = plan(experiment({"seed": 1}, batch_size=[8, 16, 32, 64], repeats=3), order="random")
+    assert [(u.trial.batch_size, u.trial.repeat) for u in other.jobs] != [
+        (u.trial.batch_size, u.trial.repeat) for u in shuffled.jobs
+    ]
+
+
+# ---- leaving out ----
+
+
+def test_excludes_are_counted() -> None:
+    made = plan(experiment(excludes=({"batch_size": 16, "workers": 2},), workers=[2, 4], batch_size=[16, 32]))
+    assert [(u.trial.workers, u.trial.batch_size) for u in made.jobs] == [(2, 32), (4, 16), (4, 32)]
+    assert made.dropped == {"excluded": 1}
+
+
+def test_excludes_see_values_that_were_not_given() -> None:
+    made = plan(
+        experiment(excludes=({"strategy": "single"}, {"lr": 0.001}), gpus=[1, 2], optimizer=["sgd", "adam"])
+    )
+    assert [(u.trial.strategy, u.trial.optimizer) for u in made.jobs] == [("ddp", "sgd")]
+    made = plan(experiment({"batch_per_gpu": 8}, excludes=({"batch_size": 16},), gpus=[1, 2, 4]))
+    assert batches(made) == [8, 32]
+    made = plan(experiment(excludes=({"batch_per_gpu": 8},), batch_per_gpu=[4, 8]))
+    assert batches(made) == [4]
+
+
+def test_senseless_combinations_are_dropped_and_counted_by_reason() -> None:
+    made = plan(experiment(strategy=["single", "dp", "ddp"], gpus=[1, 2], batch_size=[3, 4]))
+    found = [(u.trial.strategy, u.trial.gpus, u.trial.batch_size) for u in made.jobs]
+    assert found == [
+        ("single", 1, 3), ("single", 1, 4), ("dp", 2, 4), ("ddp", 1, 3), ("ddp", 1, 4), ("ddp", 2, 4)
+    ]  # fmt: skip
+    assert made.dropped == {
+        "strategy single uses one GPU, not 2": 2,
+        "strategy dp needs at least 2 GPUs": 2,
+        "a batch of 3 can't be shared equally: 2 devices × 1 micro-batches take a multiple of 2": 2,
+    }
+    assert made.dropped.total() + len(made.units) == 12
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        (experiment({"strategy": "dp", "gpus": 1}), "no trial is left: strategy dp needs at least 2 GPUs"),
+        (experiment(excludes=({"model": "lenet"},)), "no trial is left: excluded"),
+        (experiment({"batch_size": 0}), "batch_size must be at least 1, not 0"),
+        (experiment({"batch_per_gpu": 0}), "batch_size"),
+        (experiment(batch_size=[16, 0]), "batch_size"),
+        (experiment({"precision": "fp8"}), "precision"),
+        (experiment({"model": "resnet35"}), "unknown model 'resnet35': did you mean resnet"),
+        (experiment({"variant": "crop"}), "unknown variant 'crop'"),
+        (experiment({"variant": "pre-resize"}), "did you mean pre-resized?"),
+        (experiment({"variant": "data/birds"}), "did you mean --data data/birds?"),
+        (experiment(strategy=["single", "dpd"]), "unknown strategy 'dpd'"),
+        (experiment({"optimizer": "adamm"}), "did you mean adam"),
+        (experiment(excludes=({"strategy": "dpp"},)), "unknown strategy 'dpp'"),
+    ],
+)
+def test_what_can_not_be_is_refused(asked: Experiment, says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        plan(asked)
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+# ---- identity ----
+
+
+def test_data_go_by_content() -> None:
+    sources = Given(images={"b": Images(), "c": Images(fingerprint="images-2")})
+    a, b, c = (plan(experiment({"data": name}), sources=sources) for name in "abc")
+    assert ids(a) == ids(b)
+    assert ids(a) != ids(c)
+
+
+def test_a_variants_own_data_count() -> None:
+    own = {**catalog.VARIANTS, "mine": catalog.Variant(files="full", data="elsewhere")}
+    asked = dataclasses.replace(experiment({"variant": "mine"}), variants=own)
+    (unit,) = plan(asked).jobs
+    assert unit.trial.data == "elsewhere"
+    other = plan(asked, sources=Given(images={"elsewhere": Images(fingerprint="images-2")}))
+    assert ids(other) != [unit.trial_id]
+
+
+def test_synthetic_images_take_their_shape_from_the_data() -> None:
+    """They read no image, but sizes and classes that are left open come from the data all the same."""
+    shapes = {"same": Images(fingerprint="other"), "small": Images(size=32), "few": Images(num_classes=10)}
+    asked = {name: experiment({"variant": "synthetic", "data": name}) for name in ("plain", *shapes)}
+    found = {name: ids(plan(each, sources=Given(images=shapes)))[0] for name, each in asked.items()}
+    assert found["plain"] == found["same"]
+    assert len(set(found.values())) == 3
+
+
+def test_a_users_model_goes_by_its_file() -> None:
+    asked = experiment({"model": "nets.py:small"})
+    one, two = (
+        ids(plan(asked, sources=Given(models={"nets.py:small": h}))) for h in ("h1:small", "h2:small")
+    )
+    assert one != two
+
+
+def outcome(asked: Experiment) -> list[str] | str:
+    """The ids of its trials, or why it has none."""
+    try:
+        return ids(plan(asked))
+    except UsageError as error:
+        return str(error)
+
+
+AXES = st.fixed_dictionaries(
+    {},
+    optional={
+        "batch_size": st.lists(st.integers(1, 64), min_size=1, max_size=4, unique=True),
+        "gpus": st.lists(st.integers(1, 4), min_size=1, max_size=3, unique=True),
+        "workers": st.lists(st.none() | st.integers(0, 8), min_size=1, max_size=3, unique=True),
+        "lr": st.lists(st.floats(1e-6, 1.0), min_size=1, max_size=3, unique=True),
+        "precision": st.lists(
+            st.sampled_from(["fp32", "tf32", "bf16", "fp16"]), min_size=1, max_size=3, unique=True
+        ),
+        "variant": st.lists(st.sampled_from(sorted(catalog.VARIANTS)), min_size=1, max_size=3, unique=True),
+        "cudnn_benchmark": st.lists(st.booleans(), min_size=1, max_size=2, unique=True),
+    },
+)
+
+
+@given(AXES, st.integers(1, 2))
+def test_nothing_is_lost_without_a_reason(axes: Any, repeats: int) -> None:
+    asked = experiment(repeats=repeats, **axes)
+    wanted = repeats * len(list(itertools.product(*axes.values())))
+    try:
+        made = plan(asked)
+    except UsageError:
+        return
+    assert len(made.units) + made.dropped.total() == wanted
+    assert len(set(ids(made))) == len(made.units)
+
+
+@given(AXES, st.booleans())
+def test_a_stored_plan_has_the_same_trials(axes: Any, zipped: bool) -> None:
+    zips = ("optimizer,epochs=sgd/3,adam/4",) if zipped else ()
+    asked = with_options(
+        experiment(**axes), Options(zips=zips, excludes=("batch_size=7", "workers=auto,gpus=2"))
+    )
+    again = parse(to_toml(asked, {"device": "cuda"}), "stored")
+    assert outcome(again) == outcome(asked)
+
+
+def test_a_stored_plan_keeps_everything() -> None:
+    text = """
+    name = "whole"
+    question = "“Quoted”, with ü and\\nlines?"
+    [fixed]
+    gpu_ids = [1, 0]
+    workers = "auto"
+    [axes]
+    gpu_mem_cap_mib = ["auto", "12GiB"]
+    [[zip]]
+    batch_size = [16, 32]
+    lr = [0.1, 0.2]
+    [[exclude]]
+    batch_size = 32
+    gpu_mem_cap_mib = "auto"
+    [variants.mine]
+    files = "resized"
+    data = "birds"
+    cpu = [ { RandomResizedCrop = { size = 28, antialias = true } }, "RandomHorizontalFlip" ]
+    [run]
+    repeats = 2
+    timeout = "10m"
+    steps = 7
+    """
+    asked = with_options(parse(text, "x"), Options(fields={"variant": "mine,cached", "model": "lenet"}))
+    resolved = {"device": "cuda", "data": {"birds": {"fingerprint": "f"}}}
+    stored = to_toml(asked, resolved)
+    again = parse(stored, "stored")
+    assert again.fixed == asked.fixed
+    assert again.axes == asked.axes
+    assert again.excludes == asked.excludes
+    assert (again.repeats, again.timeout_s, again.question) == (2, 600.0, asked.question)
+    assert {n: v.definition() for n, v in again.variants.items()} == {
+        n: v.definition() for n, v in asked.variants.items()
+    }
+    assert again.variants["mine"].data == "birds"
+    assert tomllib.loads(stored)["plan"] == resolved
+    assert ids(plan(again)) == ids(plan(asked))
+    assert to_toml(again, resolved) == stored
+
+
+def test_a_plan_is_named_by_its_trials() -> None:
+    one, same, other = (plan(experiment(batch_size=b)) for b in ([16, 32], [16, 32], [16, 33]))
+    assert plan_id(one.units) == plan_id(same.units) != plan_id(other.units)
+
+
+# ---- skipping ----
+
+
+ROOM = Room(gpus=1, cpus=2)
+
+
+def test_larger_batches_of_a_chain_are_skipped() -> None:
+    small, large = plan(experiment(batch_size=[32, 64])).units
+    oom = OutOfMemory()
+    oom.add(small)
+    assert skip_reason(small, oom, ROOM, "cuda") is None
+    assert skip_reason(large, oom, ROOM, "cuda") == "batch 32 of the same configuration was out of memory"
+    others: list[dict[str, Any]] = [{"precision": "bf16"}, {"gpus": 2}, {"model": "mlp"}, {"input_size": 64}]
+    for field in others:
+        (unlike,) = plan(experiment({"batch_size": 64, **field})).units
+        assert skip_reason(unlike, oom, Room(gpus=4, cpus=2), "cuda") is None, field
+    same: list[dict[str, Any]] = [{"seed": 5}, {"repeat": 2}, {"lr": 0.5}]
+    for field in same:
+        (alike,) = plan(experiment({"batch_size": 64, **field})).units
+        assert skip_reason(alike, oom, ROOM, "cuda"), field
+
+
+def test_trials_for_more_gpus_than_there_are_are_skipped() -> None:
+    one, two, third = plan(experiment(gpu_ids=[(0,), (0, 1), (2,)])).units
+    assert [skip_reason(u, OutOfMemory(), Room(gpus=2, cpus=2), "cuda") for u in (one, two)] == [None, None]
+    assert (
+        skip_reason(third, OutOfMemory(), Room(gpus=2, cpus=2), "cuda")
+        == "needs 3 GPUs, this machine shows 2"
+    )
+    assert skip_reason(third, OutOfMemory(), None, "cuda") is None
+    (cpu,) = plan(experiment({"device": "cpu"})).units
+    assert skip_reason(cpu, OutOfMemory(), Room(gpus=0, cpus=2), "cuda") is None
+
+
+def test_more_cpus_than_there_are() -> None:
+    (wide,) = plan(experiment({"cpus": 16, "device": "cpu"})).units
+    assert skip_reason(wide, OutOfMemory(), ROOM, "cpu") == "needs 16 CPUs, 2 may be used"
+    assert skip_reason(wide, OutOfMemory(), Room(gpus=0, cpus=16), "cpu") is None
+
+
+def test_jobs_by_pairs_are_bounded_as_the_values_of_axes_are() -> None:
+    jobs = "[" + ", ".join(f"{{ seed = {number} }}" for number in range(64)) + "]"
+    text = f'name = "x"\n[axes]\nbatch_size = "1:1000:1"\n[[group]]\npairs = true\njobs = {jobs}\n'
+    with pytest.raises(UsageError, match=r"^4,032,000 jobs in groups are too many; 100,000 is the most"):
+        expand(parse(text, "x.toml"), device="cpu", sources=Given(), cpus=8)
+
+
+def test_copies_are_bounded_as_well() -> None:
+    with pytest.raises(UsageError, match=r"^640,000 jobs in groups are too many; 100,000 is the most"):
+        expand(parse('name = "x"\n[fixed]\ncopies = 64\n[axes]\nbatch_size = "1:10000:1"\n', "x"),
+               device="cpu", sources=Given())  # fmt: skip
+
+
+def test_a_number_of_repeats_without_end_is_not_written_out() -> None:
+    with pytest.raises(UsageError, match=r"^more than 10\^15 combinations"):
+        expand(parse(f'name = "x"\n[run]\nrepeats = {"9" * 4000}\n', "x"), device="cpu", sources=Given())
+
+
+def test_the_names_that_a_message_lists_are_cut() -> None:
+    long = "v" * 5000
+    text = f'name = "x"\n[axes]\nvariant = ["other"]\n[variants.{long}]\nfiles = "full"\n'
+    with pytest.raises(UsageError) as caught:
+        expand(parse(text, "x"), device="cpu", sources=Given())
+    assert len(str(caught.value)) < 500

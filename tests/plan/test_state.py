@@ -1,0 +1,252 @@
+"""What is to become of each trial: done, to run, skipped, or failed before."""
+
+from __future__ import annotations
+
+import pytest
+from fakes import Given, record
+
+from gpubench.plan.experiment import Axis, Experiment
+from gpubench.plan.plan import Plan, expand
+from gpubench.plan.skips import OutOfMemory, Room
+from gpubench.plan.state import STALE_BY, is_stale, out_of_memory, survey
+from gpubench.schema import catalog
+from gpubench.schema.result import Record, Status
+
+HERE = dict.fromkeys(STALE_BY, "1.0")
+ROOM = Room(gpus=1, cpus=2)
+
+
+@pytest.fixture
+def plan() -> Plan:
+    batches = Axis(("batch_size",), ((16,), (32,), (64,)))
+    asked = Experiment(name="t", fixed={"model": "lenet"}, axes=(batches,), variants=catalog.VARIANTS)
+    return expand(asked, device="cuda", sources=Given())
+
+
+def stored(plan: Plan, *statuses: Status | None, torch: str = "1.0") -> dict[str, Record]:
+    """The attempts that count, in the plan's order."""
+    return {
+        job.trial_id: record(
+            trial_id=job.trial_id,
+            status=status,
+            reason="why",
+            environment=HERE | {"torch": torch},
+            trial=job.trial.model_dump(mode="json"),
+            variant_definition=job.variant.definition(),
+        )
+        for job, status in zip(plan.jobs, statuses, strict=False)
+        if status
+    }
+
+
+@pytest.mark.parametrize(
+    ("statuses", "retry", "fresh", "states"),
+    [
+        ((), "", False, ["run", "run", "run"]),
+        (("ok", "oom"), "", False, ["done", "done", "skip"]),
+        (("ok", "oom"), "oom", False, ["done", "run", "run"]),
+        (("ok", "oom", "ok"), "", False, ["done", "done", "done"]),
+        (("oom", "failed", "interrupted"), "", False, ["done", "skip", "skip"]),
+        (("failed", "timeout", "interrupted"), "", False, ["failed", "failed", "run"]),
+        (("failed", "timeout", "ok"), "failed", False, ["run", "failed", "done"]),
+        (("failed", "timeout", "ok"), "timeout", False, ["failed", "run", "done"]),
+        (("ok", "oom", "failed"), "", True, ["run", "run", "run"]),
+    ],
+)
+def test_survey(plan: Plan, statuses: tuple[Status, ...], retry: str, fresh: bool, states: list[str]) -> None:
+    chosen = stored(plan, *statuses)
+    found = survey(
+        plan,
+        chosen,
+        oom=out_of_memory(chosen.values()),
+        room=ROOM,
+        environment=HERE,
+        retry={retry} - {""},
+        fresh=fresh,
+    )
+    assert [item.state for item in found] == states
+    assert all(item.why for item in found if item.state != "run"), "always with the reason"
+
+
+def test_stale(plan: Plan) -> None:
+    chosen = stored(plan, "ok", "failed", torch="0.9")
+    kept = survey(plan, chosen, oom=OutOfMemory(), room=ROOM, environment=HERE)
+    assert [(item.state, item.stale) for item in kept] == [("done", True), ("failed", True), ("run", False)]
+    again = survey(plan, chosen, oom=OutOfMemory(), room=ROOM, environment=HERE, retry={"stale"})
+    assert [item.state for item in again] == ["run", "failed", "run"]
+
+
+@pytest.mark.parametrize("name", STALE_BY)
+def test_each_version_counts(name: str) -> None:
+    assert not is_stale(record(environment=HERE | {"host": "elsewhere"}), HERE)
+    assert is_stale(record(environment=HERE | {name: "2.0"}), HERE)
+
+
+def test_too_few_gpus(plan: Plan) -> None:
+    assert [
+        item.state for item in survey(plan, {}, oom=OutOfMemory(), room=Room(0, 2), environment=HERE)
+    ] == ["skip"] * 3
+    done = survey(plan, stored(plan, "ok"), oom=OutOfMemory(), room=Room(0, 2), environment=HERE)
+    assert [item.state for item in done] == ["done", "skip", "skip"], "what is measured stays"
+
+
+def test_what_another_plan_found_out_of_memory_is_skipped_here_too(plan: Plan) -> None:
+    found = stored(plan, "oom")
+    (smallest,) = found.values()
+    elsewhere = {"batch": smallest.model_copy(update={"trial_id": "t-of-another-plan"})}
+    oom = out_of_memory(elsewhere.values())
+    skipped = survey(plan, {}, oom=oom, room=ROOM, environment=HERE)
+    assert [item.state for item in skipped] == ["run", "skip", "skip"]
+    other = smallest.model_copy(update={"variant_definition": {"files": "none", "cpu": [], "gpu": []}})
+    assert [i.state for i in survey(plan, {}, oom=out_of_memory([other]), room=ROOM, environment=HERE)] == [
+        "run"
+    ] * 3
+    odd = smallest.model_copy(update={"trial": {"a_field_of": "the future"}})
+    assert out_of_memory([odd]) == OutOfMemory()
+
+
+# ---- groups ----
+
+
+@pytest.fixture
+def groups() -> Plan:
+    """Two and three equal jobs; alone first, which is the same trial for both."""
+    asked = Experiment(
+        name="t",
+        fixed={"model": "lenet", "variant": "synthetic"},
+        axes=(Axis(("copies",), ((2,), (3,))),),
+        variants=catalog.VARIANTS,
+    )
+    return expand(asked, device="cuda", sources=Given())
+
+
+def tried(plan: Plan, *endings: tuple[Status, ...]) -> dict[str, Record]:
+    """The attempts that count, by unit and job, in the plan's order."""
+    found = {}
+    for unit, statuses in zip(plan.units, endings, strict=False):
+        for job, status in zip(unit.jobs, statuses, strict=False):
+            found[job.trial_id] = record(
+                trial_id=job.trial_id,
+                group=job.place.group if job.place else None,
+                group_id=job.place.group_id if job.place else None,
+                status=status,
+                reason=f"why {status}",
+                together={
+                    "solos": [{"trial_id": j.place.solo.trial_id, "attempt": 1} for j in unit.jobs if j.place]
+                }
+                if job.place
+                else {},
+                environment=HERE,
+                trial=job.trial.model_dump(mode="json"),
+                variant_definition=job.variant.definition(),
+            )
+    return found
+
+
+OK: tuple[Status, ...] = ("ok",)
+
+
+def test_a_group_that_ran_before_its_baselines_runs_again_once_they_are_there(groups: Plan) -> None:
+    chosen = tried(groups, OK, OK * 2, OK * 3)
+    last = groups.units[2].jobs[1].trial_id
+    for one in groups.units[2].jobs:
+        chosen[one.trial_id] = chosen[last].model_copy(update={"together": {"solos": [None] * 3}})
+    baseline = groups.units[0].jobs[0].trial_id
+    lost = chosen | {baseline: chosen[baseline].model_copy(update={"status": "failed"})}
+    newer = chosen | {baseline: chosen[baseline].model_copy(update={"attempt": 2})}
+    cases = (
+        (chosen, ["done", "done", "run"]),
+        (lost, ["failed", "done", "done"]),
+        (newer, ["done", "run", "run"]),  # measured again since
+    )
+    for known, states in cases:
+        found = survey(groups, known, oom=OutOfMemory(), room=ROOM, environment=HERE)
+        assert [item.state for item in found] == states
+
+
+@pytest.mark.parametrize(
+    ("endings", "retry", "states"),
+    [
+        ((), "", ["run", "run", "run"]),
+        ((OK, OK * 2, OK * 3), "", ["done", "done", "done"]),
+        ((OK, OK, OK * 2), "", ["done", "run", "run"]),  # a job is missing: all run again
+        ((OK, ("oom", "skipped")), "", ["done", "done", "skip"]),
+        ((OK, ("skipped", "oom"), OK * 3), "", ["done", "done", "done"]),  # what is measured stays
+        ((OK, ("oom", "skipped")), "oom", ["done", "run", "run"]),
+        ((OK, OK * 2, ("skipped", "skipped", "oom")), "", ["done", "done", "done"]),
+        ((OK, (), ("skipped", "skipped", "oom")), "", ["done", "run", "done"]),  # fewer may fit
+        ((("oom",),), "", ["done", "skip", "skip"]),
+        ((("oom",),), "oom", ["run", "run", "run"]),
+        ((OK, ("failed", "skipped"), ("skipped", "timeout", "skipped")), "", ["done", "failed", "failed"]),
+        ((OK, ("failed", "skipped"), ("skipped", "timeout", "skipped")), "failed", ["done", "run", "failed"]),
+        ((OK, ("failed", "skipped"), ("skipped", "timeout", "skipped")), "timeout", ["done", "failed", "run"]),
+        ((OK, ("interrupted", "interrupted")), "", ["done", "run", "run"]),
+        ((("failed",), ("ok", "ok")), "", ["failed", "done", "run"]),
+        ((OK, ("oom", "failed")), "", ["done", "failed", "run"]),  # not known to have run out of memory
+    ],
+)  # fmt: skip
+def test_survey_of_groups(
+    groups: Plan, endings: tuple[tuple[Status, ...], ...], retry: str, states: list[str]
+) -> None:
+    chosen = tried(groups, *endings)
+    found = survey(
+        groups,
+        chosen,
+        oom=out_of_memory(chosen.values()),
+        room=ROOM,
+        environment=HERE,
+        retry={retry} - {""},
+    )
+    assert [item.state for item in found] == states
+    assert all(item.why for item in found if item.state != "run"), "always with the reason"
+
+
+def test_a_failed_group_is_told_with_the_reason_of_the_job_that_failed(groups: Plan) -> None:
+    chosen = tried(groups, OK, ("skipped", "failed"))
+    found = survey(groups, chosen, oom=OutOfMemory(), room=ROOM, environment=HERE)
+    assert found[1].why == "why failed"
+
+
+def test_one_stale_job_makes_the_group_stale(groups: Plan) -> None:
+    chosen = tried(groups, OK, OK * 2)
+    last = groups.units[1].jobs[1].trial_id
+    chosen[last] = chosen[last].model_copy(update={"environment": HERE | {"torch": "0.9"}})
+    kept = survey(groups, chosen, oom=OutOfMemory(), room=ROOM, environment=HERE)
+    assert [(item.state, item.stale) for item in kept[:2]] == [("done", False), ("done", True)]
+    again = survey(groups, chosen, oom=OutOfMemory(), room=ROOM, environment=HERE, retry={"stale"})
+    assert [item.state for item in again[:2]] == ["done", "run"]
+
+
+def test_jobs_that_were_taken_along_ran_out_of_nothing(groups: Plan) -> None:
+    chosen = tried(groups, OK, ("oom", "skipped"))
+    found = out_of_memory(chosen.values())
+    assert not found.chains, "alone each of them may fit"
+    assert [len(fits) for fits in found.groups] == [2]
+    odd = [r.model_copy(update={"trial": {"a_field_of": "the future"}}) for r in chosen.values()]
+    assert out_of_memory(odd) == OutOfMemory()
+
+
+def test_a_stale_trial_alone_makes_the_groups_stale_that_are_compared_with_it(groups: Plan) -> None:
+    chosen = tried(groups, OK, OK * 2)
+    baseline = groups.units[0].jobs[0].trial_id
+    chosen[baseline] = chosen[baseline].model_copy(update={"environment": HERE | {"torch": "0.9"}})
+    kept = survey(groups, chosen, oom=OutOfMemory(), room=ROOM, environment=HERE)
+    assert [(item.state, item.stale) for item in kept[:2]] == [("done", True), ("done", True)]
+    again = survey(groups, chosen, oom=OutOfMemory(), room=ROOM, environment=HERE, retry={"stale"})
+    assert [item.state for item in again[:2]] == ["run", "run"]
+
+
+def test_what_is_stored_under_another_allowance_runs_again_and_says_why(plan: Plan) -> None:
+    first, second, _ = (job.trial_id for job in plan.jobs)
+    found = survey(
+        plan, {}, oom=OutOfMemory(), room=ROOM, environment=HERE, unlike={first: "measured on 1 CPU"}
+    )
+    assert [(item.state, item.why) for item in found] == [
+        ("run", "measured on 1 CPU"),
+        ("run", ""),
+        ("run", ""),
+    ]
+    fresh = survey(
+        plan, {}, oom=OutOfMemory(), room=ROOM, environment=HERE, unlike={second: "so"}, fresh=True
+    )
+    assert [item.why for item in fresh] == ["", "", ""], "asked for"

@@ -1,0 +1,149 @@
+"""Text of the command line -> values of trial fields."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpubench.basics.errors import UsageError
+from gpubench.plan import values
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "found"),
+    [
+        ("batch_size", "16", [16]),
+        ("batch_size", "16,32, 64", [16, 32, 64]),
+        ("batch_size", "16:64:16", [16, 32, 48, 64]),
+        ("batch_size", "16:60:16", [16, 32, 48]),
+        ("batch_size", "16:512:x2", [16, 32, 64, 128, 256, 512]),
+        ("batch_size", "16:500:x2", [16, 32, 64, 128, 256]),
+        ("batch_size", "10:30:x1.5", [10, 15, 22]),
+        ("batch_size", "3:5:1", [3, 4, 5]),
+        ("batch_size", "8:8:1", [8]),
+        ("batch_size", "8,4:16:x2,16", [8, 4, 16]),
+        ("seed", "-2:0:1", [-2, -1, 0]),
+        ("lr", "0.1:0.3:0.1", [0.1, 0.2, 0.3]),
+        ("lr", "0.001:1:x10", [0.001, 0.01, 0.1, 1.0]),
+        ("lr", "1", [1.0]),
+        ("gpu_ids", "0+1,2+3", [(0, 1), (2, 3)]),
+        ("workers", "auto,4", [None, 4]),
+        ("cudnn_benchmark", "true,false", [True, False]),
+        ("cudnn_benchmark", "yes", [True]),
+        ("breakdown", "true,false", [True, False]),
+        ("until_top1", "60,70:80:5,auto", [60.0, 70.0, 75.0, 80.0, None]),
+        ("gpu_mem_cap_mib", "12GiB,800MiB,4096", [12288, 800, 4096]),
+        ("model", "lenet,nets.py:small", ["lenet", "nets.py:small"]),
+        ("data", "procedural:64x32", ["procedural:64x32"]),
+        ("batch_per_gpu", "64", [64]),
+    ],
+)
+def test_parse(field: str, text: str, found: list[object]) -> None:
+    assert values.parse(field, text) == found
+    assert [type(v) for v in values.parse(field, text)] == [type(v) for v in found]
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "says"),
+    [
+        ("batchsize", "16", "did you mean batch_size"),
+        ("batch_size", "", "a value is missing"),
+        ("batch_size", "16,,32", "a value is missing"),
+        ("batch_size", "sixteen", "'sixteen' is not a whole number"),
+        ("batch_size", "16.5", "not a whole number"),
+        ("batch_size", "16:64:16:2", "first:last"),
+        ("batch_size", "16:512", "16:512:x2"),
+        ("batch_size", "64:16:1", "begins above its end"),
+        ("batch_size", "16:64:0", "never ends"),
+        ("batch_size", "16:64:-8", "never ends"),
+        ("batch_size", "16:64:x1", "never ends"),
+        ("batch_size", "0:64:x2", "never ends"),
+        ("batch_size", "16:64:xnan", "is not a number"),
+        ("batch_size", "1:1000000:1", "more than 100,000 values"),
+        ("lr", "nan", "is not a number"),
+        ("lr", "0.1:inf:x2", "is not a number"),
+        ("cudnn_benchmark", "maybe", "neither true nor false"),
+        ("gpu_ids", "0,a", "not a whole number"),
+        ("gpu_mem_cap_mib", "12 parsecs", "not a memory size"),
+        ("gpu_mem_cap_mib", "1.2.3GiB", "is not a number"),
+        ("strategy", " ", "a value is missing"),
+    ],
+)
+def test_wrong_text_is_refused_in_one_line(field: str, text: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says) as caught:
+        values.parse(field, text)
+    assert "\n" not in str(caught.value)
+
+
+@given(st.integers(1, 500), st.integers(0, 500), st.integers(1, 50))
+def test_a_range_includes_both_ends_where_its_step_meets_them(first: int, length: int, step: int) -> None:
+    last = first + length
+    assert values.span("batch_size", f"{first}:{last}:{step}") == list(range(first, last + 1, step))
+
+
+@given(st.integers(1, 64), st.integers(0, 8), st.integers(2, 5))
+def test_a_geometric_range_includes_its_last_power(first: int, powers: int, factor: int) -> None:
+    wanted = [first * factor**n for n in range(powers + 1)]
+    assert values.span("batch_size", f"{first}:{wanted[-1]}:x{factor}") == wanted
+
+
+@given(st.text(max_size=20), st.sampled_from(sorted(values.TYPES)))
+def test_any_text_gives_values_or_one_line(text: str, field: str) -> None:
+    try:
+        found = values.parse(field, text)
+    except UsageError:
+        return
+    assert found
+    assert len(found) == len(set(found))
+
+
+@pytest.mark.parametrize(
+    ("text", "mib"),
+    [("12GiB", 12288), ("12 G", 12288), ("16GB", 15258), ("800mib", 800), ("5", 5), ("0.5GiB", 512)],
+)
+def test_mebibytes(text: str, mib: int) -> None:
+    assert values.mebibytes(text) == mib
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90", 90), ("90s", 90), ("10m", 600), ("10 min", 600), ("2h", 7200), ("0.5s", 0.5), (30.0, 30)],
+)
+def test_seconds(text: str | float, seconds: float) -> None:
+    assert values.seconds(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["0", "-5", "ten", "5d", "", "1.2.3s"])
+def test_wrong_times_are_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        values.seconds(text)
+
+
+def test_assignments() -> None:
+    assert values.assignments("strategy=dp, batch-size=16", "--exclude") == {
+        "strategy": "dp",
+        "batch_size": "16",
+    }
+    with pytest.raises(UsageError, match="--exclude: 'dp' is not FIELD=VALUE"):
+        values.assignments("dp", "--exclude")
+    with pytest.raises(UsageError, match="--job: batch_size is given twice in 'batch_size=1, batch-size =2'"):
+        values.assignments("batch_size=1, batch-size =2", "--job")
+    with pytest.raises(UsageError, match="did you mean strategy"):
+        values.assignments("stratgy=dp", "--exclude")
+
+
+@pytest.mark.parametrize("text", ["9" * 308 + "GiB", "9" * 400])
+def test_a_size_that_is_larger_than_every_number_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match=r"memory size: .*… is not a number"):
+        values.mebibytes(text)
+
+
+def test_a_time_without_end_is_refused() -> None:
+    with pytest.raises(UsageError, match="the time must be longer than 0"):
+        values.seconds("9" * 308 + "h")
+
+
+def test_a_whole_number_that_is_larger_than_every_float_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"ranks: '9+… is not a whole number"):
+        values.parse("ranks", "9" * 400)

@@ -1,0 +1,239 @@
+"""Each doubt: where it is raised, where it is not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import scripted
+
+from gpubench.plan import resolve
+from gpubench.plan.experiment import parse
+from gpubench.plan.plan import Membership, expand
+from gpubench.plan.sources import Disk
+from gpubench.record.doubts import ANY_ENDING, RULES, Evidence, OtherJobs, doubts
+from gpubench.record.figures import Figures
+from gpubench.record.outcome import Outcome
+
+QUIET: dict[str, Any] = {
+    "epoch_time_s": 10.0,
+    "epoch_time_iqr_s": 0.1,
+    "energy_j": 4000.0,
+    "energy_sampled_j": 4010.0,
+    "gpu_mem_mib": 9000.0,
+    "gpu_alloc_retries": 0,
+    "gpu_util_pct": 95.0,
+    "sm_clock_mhz": 1900.0,
+    "throttled_pct": 1.0,
+    "cpu_util_pct": 60.0,
+    "cpu_util_trial_pct": 55.0,
+}
+
+
+def case(
+    fields: str = "",
+    result: dict[str, Any] | None = None,
+    seen: Figures | None = None,
+    status: Any = "ok",
+    **told: Any,
+) -> Evidence:
+    """A blameless result, but for what is given."""
+    text = f'name = "t"\n[fixed]\nvariant = "synthetic"\ninput_size = 32\n{fields}\n[run]\nepochs = 3\n'
+    (job,) = expand(parse(text, "t"), device="cuda", sources=Disk()).jobs
+    facts = Disk().data(job.trial.data)
+    epochs = [{"epoch": i, "warmup": i == 0, "epoch_time_s": 10.0} for i in range(3)]
+    machine = scripted.computer(4, "NVIDIA H200")
+    return Evidence(
+        job=job,
+        resolved=resolve.resolve(job, machine, facts, "cuda"),
+        ended=Outcome(**{"status": status, "epochs": epochs, "drift_pct": 0.5, **told}),
+        seen=seen or Figures(max_sm_clock_mhz=1980.0),
+        result=QUIET | (result or {}),
+        gpu_mib=143_771,
+    )
+
+
+def in_a_group(size: int) -> Evidence:
+    """The same as one of several jobs."""
+    blameless = case()
+    solo = blameless.job
+    place = Membership(group="g", group_id="g1", number=0, size=size, solo=solo)
+    return replace(blameless, job=replace(solo, place=place))
+
+
+def test_a_blameless_result_has_none() -> None:
+    assert doubts(case()) == {}
+
+
+OF_STEPS = {"epoch_time_source": "extrapolated", "images_per_epoch": 64 * 160}
+
+
+def piece(steps: int, *, steady: int) -> list[dict[str, Any]]:
+    """A warm-up and so many measured steps of 64 images, `steady` of them once the loaders ran evenly."""
+    fields = {"steps": steps, "images": 64 * steps, "steady_steps": steady}
+    return [{"epoch": i, "warmup": i == 0, "epoch_time_s": 20.0, **fields} for i in range(2)]
+
+
+CASES: dict[str, tuple[Evidence, str]] = {
+    "stranger": (case(seen=Figures(strangers=["process 7 (python) held 614 MiB on GPU 0"])), "process 7"),
+    "desktop": (case(seen=Figures(desktops=["process 8 (Xorg) held 90 MiB on GPU 0"])), "Xorg"),
+    "throttled": (case(result={"throttled_pct": 43.0, "throttle_reasons": "power cap"}), "43 % of the time"),
+    "low-clock": (case(result={"sm_clock_mhz": 1200.0}), "1200 of 1980 MHz"),
+    "spread": (case(result={"epoch_time_iqr_s": 0.9}), "9 %"),
+    "short-epochs": (
+        case(epochs=[{"epoch": i, "warmup": i == 0, "epoch_time_s": 0.2} for i in range(3)],
+             result={"energy_j": None}),
+        "over only 0.4 s; measure longer (--epochs, or more images)",
+    ),
+    "short-steps": (
+        case("workers = 2\nsteps = 3", epochs=piece(3, steady=0), result=OF_STEPS),
+        "extrapolated from 3 steps, too few to tell how long one takes once the loaders run evenly: use --steps 8 or "
+        "more, or whole epochs (--epochs)",
+    ),
+    "short-window": (
+        case(epochs=[{"epoch": i, "warmup": i == 0, "epoch_time_s": 2.0} for i in range(2)]),
+        "2.0 s",
+    ),
+    "energy": (case(result={"energy_sampled_j": 4300.0}), "4300 J"),
+    "near-limit": (case(result={"gpu_mem_mib": 140_000.0}), "of 143771 MiB"),
+    "retries": (case(result={"gpu_alloc_retries": 3}), "3 times"),
+    "cpu-starved": (case("workers = 512"), "512 loader workers"),
+    "other-load": (case(result={"cpu_util_pct": 90.0}), "35 %"),
+    "short-warmup": (case(drift_pct=12.0), "12 % longer"),
+    "gaps": (
+        case(seen=Figures(provenance={"power_w": {"samples": 80, "gaps": 20, "source": "", "period_s": 0.1}})),
+        "20 % of the samples of power_w",
+    ),
+    "diverged": (case(missing={"loss": "the loss is not a finite number: training diverged"}), "diverged"),
+    "dp": (case('strategy = "dp"\ngpus = 2\nmemory_format = "contiguous"'), "prefer ddp"),
+    "dp-channels-last": (case('strategy = "dp"\ngpus = 2'), "contiguous"),
+    "compile-cache": (case('execution = "compile"'), "compile the model"),
+    "breakdown": (case("breakdown = true", result={"breakdown_cost_pct": 1.25}), "breakdown_cost_pct"),
+    "skipped-images": (
+        replace(case(), images=1_281_167, skipped_images=37),
+        "37 of 1,281,167 images could not be decoded and were left out"),
+    "shared-gpu": (replace(case(), neighbours=OtherJobs(on_gpus=1)), "divided by the busy time"),
+    "faster-together": (case(result={"slowdown": 0.9}), "0.90 times as long as alone"),
+    "beyond-turns": (
+        replace(in_a_group(2), result=QUIET | {"slowdown": 3.9}), "2 jobs one after the other would take 2"),
+    "solo-stale": (replace(case(), stale_solo=True), "--retry stale"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("code", RULES)
+def test_each_is_raised_with_its_figure(code: str) -> None:
+    doubted, words = CASES[code]
+    found = doubts(doubted)
+    assert words in found[code]
+    assert "\n" not in found[code]
+    assert set(found) - {code} <= {"dp"}, "and no other"
+
+
+def test_a_cap_stands_for_the_card() -> None:
+    near = case("gpu_mem_cap_mib = 12288", result={"gpu_mem_mib": 12000.0})
+    assert "of 12288 MiB" in doubts(near)["near-limit"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "worst"),
+    [
+        ({"a": (1, 2), "b": (100, 60)}, "38 % of the samples of b "),
+        ({"a": (1, 2)}, None),
+        ({"b": (100, 3), "c": (3, 3), "d": (1, 1)}, "50 % of the samples of c "),
+        ({"b": (27, 3)}, None),
+    ],
+)
+def test_a_column_with_too_few_gaps_to_count_hides_no_other(
+    columns: dict[str, tuple[int, int]], worst: str | None
+) -> None:
+    """`columns`: samples and gaps of each."""
+    told = {
+        name: {"samples": samples, "gaps": gaps, "source": "", "period_s": 0.1}
+        for name, (samples, gaps) in columns.items()
+    }
+    said = doubts(case(seen=Figures(provenance=told, max_sm_clock_mhz=1980.0))).get("gaps")
+    assert said is None if worst is None else said is not None and said.startswith(worst)
+
+
+def test_a_trial_without_warm_up_says_so() -> None:
+    epochs = [{"epoch": 0, "warmup": False, "epoch_time_s": 20.0}]
+    assert "nothing was warmed up" in doubts(case(epochs=epochs))["short-warmup"]
+
+
+def test_a_longer_warm_up_is_not_advised_where_it_changes_nothing() -> None:
+    for_steps = doubts(case("steps = 50", drift_pct=12.0))["short-warmup"]
+    assert "warmup_epochs" not in for_steps
+    assert "measure epochs" in for_steps
+
+
+def test_a_second_of_measured_time_is_enough() -> None:
+    epochs = [{"epoch": i, "warmup": i == 0, "epoch_time_s": 0.5} for i in range(3)]
+    assert doubts(case(epochs=epochs, result={"energy_j": None})) == {}
+
+
+def test_few_steps_are_told_to_be_more() -> None:
+    epochs = [{"epoch": i, "warmup": i == 0, "epoch_time_s": 0.25} for i in range(2)]
+    assert "0.25 s; measure longer (--steps)" in doubts(case("steps = 5", epochs=epochs))["short-epochs"]
+
+
+@pytest.mark.parametrize(("steps", "steady"), [(4, 2), (160, 0)], ids=["two waves", "a whole epoch"])
+def test_steps_that_tell_of_an_epoch_are_not_too_few(steps: int, steady: int) -> None:
+    told = piece(steps, steady=steady)
+    assert doubts(case(f"workers = 2\nsteps = {steps}", epochs=told, result=OF_STEPS)) == {}
+
+
+@pytest.mark.parametrize(("seconds", "doubted"), [(9.0, True), (9.9, True), (10.0, False), (11.0, False)])
+def test_energy_wants_ten_seconds(seconds: float, doubted: bool) -> None:
+    epochs = [{"epoch": i, "warmup": i == 0, "epoch_time_s": seconds / 2} for i in range(3)]
+    assert ("short-window" in doubts(case(epochs=epochs))) is doubted
+
+
+def test_an_idle_gpu_s_low_clock_is_no_doubt() -> None:
+    assert doubts(case(result={"sm_clock_mhz": 345.0, "gpu_util_pct": 10.0})) == {}
+
+
+def test_a_trial_that_failed_is_doubted_for_what_may_be_why_alone() -> None:
+    strange = Figures(strangers=["process 7 (python) held 614 MiB on GPU 0"])
+    failed = replace(case(seen=strange, status="failed", drift_pct=50.0), result={})
+    assert set(doubts(failed)) == {"stranger"} <= set(ANY_ENDING)
+
+
+@pytest.mark.parametrize(("theirs", "doubted"), [(None, False), (40.0, False), (25.0, True), (0.0, True)])
+def test_what_the_other_jobs_of_a_group_do_is_no_other_load(theirs: float | None, doubted: bool) -> None:
+    busy = case(result={"cpu_util_pct": 98.0, "cpu_util_trial_pct": 55.0})
+    found = doubts(replace(busy, neighbours=OtherJobs(cpu_pct=theirs)))
+    assert ("other-load" in found) == doubted
+
+
+@pytest.mark.parametrize(
+    ("crowding", "own", "theirs", "left"),
+    [
+        (None, 50.0, 0.0, None),
+        (-200.0, 50.0, 0.0, None),
+        (60.0, 50.0, 0.0, None),
+        (61.0, 50.0, 0.0, "14.2"),
+        (100.0, 50.0, 0.0, "8.0"),
+        (100.0, 50.0, 45.0, None),
+        (100.0, 50.0, None, None),
+        (100.0, 0.0, 0.0, "0.0"),
+    ],
+)
+def test_other_load_where_cpus_are_a_number_is_judged_by_the_host(
+    crowding: float | None, own: float, theirs: float | None, left: str | None
+) -> None:
+    """As SLURM grants them where it binds to none: `cpu_util_pct` is then the trial's own use."""
+    seen = Figures(crowding_pct=crowding, max_sm_clock_mhz=1980.0)
+    one = case(result={"cpu_util_pct": own, "cpu_util_trial_pct": own}, seen=seen)
+    one = replace(one, neighbours=OtherJobs(cpu_pct=theirs), resolved=replace(one.resolved, cpus=16))
+    said = doubts(one).get("other-load")
+    if left is None:
+        assert said is None
+    else:
+        assert said is not None
+        assert f"left {left} of 16 CPUs that the trial may use" in said
+
+
+def test_jobs_that_take_turns_do_not_hinder_each_other() -> None:
+    three = replace(in_a_group(3), result=QUIET | {"slowdown": 3.32})
+    assert "beyond-turns" not in doubts(three)

@@ -1,0 +1,189 @@
+"""What a trial's events amount to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import scripted
+
+from gpubench.node.launch.trial_log import TrialLog
+from gpubench.record.epochs import timing
+from gpubench.record.outcome import Outcome, ending, outcome
+
+Event = dict[str, Any]
+
+
+def error(rank: int, reason: str, kind: str = "failed", at: float = 1.0) -> Event:
+    return {"event": "error", "rank": rank, "kind": kind, "reason": reason, "at": at}
+
+
+def died(rank: int, code: int, **more: Any) -> Event:
+    return {"event": "rank-exit", "rank": rank, "code": code, **more}
+
+
+def kills(count: int) -> Event:
+    return {"event": "memory-kills", "count": count, "where": "this cgroup"}
+
+
+def ended(who: str, code: int) -> Event:
+    return {"event": f"{who}-exit", "code": code}
+
+
+OOM = error(0, "OutOfMemoryError: CUDA out of memory", "oom")
+HELP = "; last line of its output: help"
+DONE: Event = {"event": "result", "rank": 0}
+
+
+@pytest.mark.parametrize(
+    ("events", "ranks", "status", "reason"),
+    [
+        ([DONE], 1, "ok", ""),
+        ([DONE, died(0, -6)], 1, "ok", ""),  # gloo may abort while it is torn down: the result counts
+        ([OOM, died(0, 1)], 1, "oom", "OutOfMemoryError: CUDA out of memory"),
+        ([error(0, "ValueError: no"), died(0, 1)], 1, "failed", "ValueError: no"),
+        ([error(1, "late", at=2.0), error(0, "first", at=1.0)], 2, "failed", "first (rank 0)"),
+        ([DONE, error(1, "ValueError: no")], 2, "failed", "ValueError: no (rank 1)"),
+        # A rank that loses its peer often says so before the peer's own end is seen.
+        ([error(1, "RuntimeError: gloo: Connection closed by peer"), OOM], 2, "oom", f"{OOM['reason']} (rank 0)"),
+        ([error(1, "Connection reset by peer"), died(0, -11)], 2, "failed", "rank 0 was ended by SIGSEGV" + HELP),
+        ([died(0, -9)], 1, "failed", "rank 0 was ended by SIGKILL (the host may have run out of memory)" + HELP),
+        ([died(0, -7)], 1, "failed", "rank 0 was ended by SIGBUS (shared memory, /dev/shm, may be full)" + HELP),
+        ([died(0, 3)], 1, "failed", "rank 0 ended with exit code 3" + HELP),
+        ([died(0, 0)], 1, "failed", "rank 0 ended with exit code 0 before it had a result" + HELP),
+        ([DONE, died(0, 0), died(1, 0)], 2, "failed", "rank 1 ended with exit code 0 before it had a result" + HELP),
+        ([DONE, died(1, 0), died(0, -9)], 2, "failed", "rank 1 ended with exit code 0 before it had a result" + HELP),
+        ([died(0, 71)], 1, "failed", "rank 0 ended with exit code 71, as a rank does that can't reach gpubench any "
+         "more (does the model close open files that it has not opened itself?)" + HELP),
+        ([died(0, -24)], 1, "failed", "rank 0 was ended by SIGXCPU (a limit of CPU time, ulimit -t, was met)" + HELP),
+        ([died(0, -9), kills(0)], 1, "failed", "rank 0 was ended by SIGKILL (not by the kernel for memory: it counts "
+         "no such kill in this cgroup)" + HELP),
+        ([died(0, -9), kills(1)], 1, "failed", "rank 0 was ended by SIGKILL (the kernel killed a process of this "
+         "cgroup for memory meanwhile)" + HELP),
+        ([error(0, "RuntimeError: DataLoader worker (pid 7) is killed by signal: Killed."), kills(2)], 1, "failed",
+         "RuntimeError: DataLoader worker (pid 7) is killed by signal: Killed.; the kernel killed 2 processes of this "
+         "cgroup for memory meanwhile"),
+        ([error(0, "no"), kills(0)], 1, "failed", "no"),
+        ([OOM, kills(1)], 1, "oom", OOM["reason"]),
+        ([ended("leader", -9), kills(0)], 1, "failed", "the process that leads the trial was ended by SIGKILL (not by "
+         "the kernel for memory: it counts no such kill in this cgroup)" + HELP),
+        ([ended("leader", 70)], 1, "failed", "the process that leads the trial ended with exit code 70" + HELP),
+        ([ended("leader", 1)], 1, "failed", "nothing was heard of how its ranks ended" + HELP + "; does the model shut "
+         "down sockets that it has not opened itself?"),
+        ([ended("server", 0)], 1, "failed", "the fork server has gone, and the trial's processes with it" + HELP),
+        ([ended("server", -11)], 1, "failed", "the fork server was ended by SIGSEGV" + HELP),
+        ([died(0, -6), ended("leader", 1)], 1, "failed", "rank 0 was ended by SIGABRT" + HELP),
+        ([], 1, "failed", "its processes ended without a result" + HELP),
+    ],
+)  # fmt: skip
+def test_endings(events: list[Event], ranks: int, status: str, reason: str) -> None:
+    assert ending(events, ranks, "help") == (status, reason)
+
+
+def test_an_unknown_signal_is_named_by_number() -> None:
+    _, reason = ending([died(0, -99)], 1, "")
+    assert reason == "rank 0 was ended by signal 99"
+
+
+def spec(ranks: int = 1, epochs: int = 3, batch_size: int = 16) -> dict[str, Any]:
+    return {
+        "ranks": ranks, "epochs": epochs, "warmup_epochs": 1, "batch_size": batch_size,
+        "data_spec": {"train_images": 100},
+    }  # fmt: skip
+
+
+def told(
+    events: list[Event], forced: Any = None, ranks: int = 1, workers: int = 0, steps: int | None = None
+) -> Outcome:
+    return outcome(
+        events,
+        ranks=ranks,
+        batch_size=16,
+        workers=workers,
+        prefetch=2,
+        steps=steps,
+        no_quality="no images",
+        forced=forced,
+        last_words="help",
+    )
+
+
+def test_a_whole_trial() -> None:
+    found = told(list(scripted.trains(spec())))
+    assert found.status == "ok"
+    assert [(e["epoch"], e["warmup"], e["steps"], e["images"]) for e in found.epochs] == [
+        (0, True, 6, 96), (1, False, 6, 96), (2, False, 6, 96)
+    ]  # fmt: skip
+    assert found.result["epoch_time_s"] == pytest.approx(scripted.EPOCH_S)
+    assert found.result["images_per_epoch"] == 96
+    assert found.result["images_per_s"] == pytest.approx(96 / scripted.EPOCH_S)
+    assert found.result["data_wait_pct"] == pytest.approx(20.0, rel=1e-4)
+    assert found.result["epochs_measured"] == 2
+    assert "top1_pct" in found.missing
+    assert found.phases == {"start": 0.1}
+
+
+def test_the_slowest_rank_is_the_epochs_time() -> None:
+    events = list(scripted.trains(spec(ranks=2)))
+    for event in events:
+        if event["event"] == "end" and event["rank"] == 1:
+            event["t1"] += 0.25
+    found = told(events, ranks=2)
+    assert found.result["epoch_time_s"] == pytest.approx(scripted.EPOCH_S + 0.25)
+
+
+def test_an_epoch_that_one_rank_did_not_finish_is_none() -> None:
+    events = [
+        e
+        for e in scripted.trains(spec(ranks=2))
+        if not (e["event"] == "end" and e["rank"] == 1 and e["epoch"] == 2)
+    ]
+    assert [e["epoch"] for e in told(events, ranks=2).epochs] == [0, 1]
+
+
+def test_an_epochs_accuracy_stands_in_its_row() -> None:
+    events = list(scripted.trains(spec()))
+    events.insert(-2, {"event": "quality", "rank": 0, "epoch": 1, "top1_pct": 61.5})
+    assert [e["top1_pct"] for e in told(events).epochs] == [None, 61.5, None]
+    events[-1]["until_top1"] = 60.0
+    found = told(events)
+    assert found.result["epochs_to_top1"] == 2
+    assert found.result["time_to_top1_s"] == pytest.approx(2 * scripted.EPOCH_S)
+
+
+def test_what_each_gpus_allocator_held_and_the_drift_of_steps() -> None:
+    events = list(scripted.trains(spec(ranks=2)))
+    held = [{"peak": 30.0, "at_settle": 20.0, "allocated_peak": 9.0}, {"peak": 40.0, "at_settle": 40.0}]
+    for event in events:
+        if event["event"] == "result":
+            rank = event["rank"]
+            event["step_drift_pct"] = 7.0 if rank == 0 else 99.0
+            event["memory"] = {
+                "allocated_mib": 9.0, "reserved_mib": 30.0 + rank, "retries": 1, "devices": {str(rank): held[rank]},
+            }  # fmt: skip
+    found = told(events, ranks=2)
+    assert found.reserved_mib == {"0": held[0], "1": held[1]}
+    assert found.result["gpu_mem_reserved_mib"] == 31.0
+    assert found.result["gpu_alloc_retries"] == 2
+    assert found.drift_pct == 7.0
+    bare = told(list(scripted.trains(spec())))
+    assert (bare.reserved_mib, bare.drift_pct) == ({}, None)
+
+
+def test_what_the_parent_forced_beats_what_the_child_said() -> None:
+    found = told([OOM], forced=("timeout", "did not end within 1 s"))
+    assert (found.status, found.reason, found.result) == ("timeout", "did not end within 1 s", {})
+
+
+def test_nothing_measured_gives_no_figures() -> None:
+    assert timing([{"warmup": True}], steps=None, steps_per_epoch=1, batch_size=1) == {}
+
+
+def test_last_words(tmp_path: Path) -> None:
+    log = tmp_path / "x.log"
+    assert TrialLog(log).last_words() == ""
+    log.write_bytes(b"x" * 9000 + b"\nfirst\n  the last \xff one  \n\n \n")
+    assert TrialLog(log).last_words() == "the last \N{REPLACEMENT CHARACTER} one"
+    log.write_text("long " * 200)
+    assert len(TrialLog(log).last_words()) <= 300

@@ -1,0 +1,102 @@
+"""Samples are cut again by anybody: their times count from `span.launched`, on the clock of the record's windows."""
+
+from __future__ import annotations
+
+import csv
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from benches import sweep_of
+
+from gpubench.node import environment
+from gpubench.node.launch.client import ForkServer, Launcher, Running, never
+from gpubench.plan.experiment import Options, parse, with_options
+from gpubench.plan.plan import expand
+from gpubench.plan.sources import Disk
+from gpubench.report.live import QuietView
+from gpubench.schema.result import Record
+
+FIELDS = {
+    "model": "mlp",
+    "variant": "synthetic",
+    "train_images": "4096",
+    "batch_size": "16",
+    "num_classes": "4",
+    "input_size": "28",
+    "cpus": "1",
+}
+TICK_S = 0.01
+"""Of the kernel's CPU clock."""
+ROUNDED_S = 1e-4
+"""By what a time in the samples may be rounded, at most."""
+
+
+def stored(
+    folder: Path, server: Launcher, **fields: str
+) -> tuple[Record, dict[tuple[str, str], np.ndarray[Any, Any]]]:
+    """A trial's record, and its samples: (device, metric) -> times on the windows' clock, values."""
+    experiment = with_options(
+        parse('name = "test"\n[run]\nepochs = 3\n', "test"), Options(fields=FIELDS | fields, timeout="60s")
+    )
+    machine, sources = environment.machine(None), Disk()
+    plan = expand(experiment, device="cpu", sources=sources, cpus=machine.cpu_count)
+    sweep = sweep_of(plan, folder, machine, sources=sources)
+    sweep.bench.results.create()
+    sweep.run(server, QuietView(), lambda: False, lambda _: None)
+    (record,) = sweep.bench.results.records()
+    assert record.status == "ok", record.reason
+    (path,) = (folder / "samples").rglob("*.csv")
+    series: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    with path.open() as file:
+        for row in csv.DictReader(file):
+            at = float(row["t_s"]) + record.span["launched"]
+            series.setdefault((row["device"], row["metric"]), []).append((at, float(row["value"])))
+    return record, {key: np.array(rows).T for key, rows in series.items()}
+
+
+LAUNCH_S = 0.3
+
+
+class Slow:
+    """A launcher that takes its time, as one on another machine would: watching starts later."""
+
+    def __init__(self, server: ForkServer) -> None:
+        self.server = server
+
+    def launch(self, spec: dict[str, Any], should_stop: Callable[[], bool] = never) -> Running:
+        time.sleep(LAUNCH_S)
+        return self.server.launch(spec, should_stop)
+
+    def close(self) -> None:
+        self.server.close()
+
+
+@pytest.mark.parametrize("fields", [{}, {"steps": "300"}], ids=["epochs", "steps"])
+def test_steps_and_cpu_time_are_found_again(
+    tmp_path: Path, server: ForkServer, fields: dict[str, str]
+) -> None:
+    record, samples = stored(tmp_path / "r", Slow(server), **fields)
+    ends, step_ms = samples["rank0", "step_time_ms"]
+    at, spent = samples["host", "cpu_tree_s"]
+    measured = [e for e in record.epochs if not e["warmup"]]
+    assert len(ends) == sum(e["steps"] for e in measured), "each in one of the windows"
+    windows = {w["epoch"]: w for w in record.windows}
+    assert at[0] >= record.span["launched"] + LAUNCH_S
+    for epoch in measured:
+        t0, t1 = (windows[epoch["epoch"]][edge] for edge in ("t0", "t1"))
+        inside = (ends > t0) & (ends <= t1 + ROUNDED_S)
+        assert inside.sum() == epoch["steps"]
+        assert step_ms[inside].sum() == pytest.approx(1e3 * epoch["epoch_time_s"], rel=0.01)
+        last = ends[inside][-1]
+        assert last == pytest.approx(t1, abs=0.005), "the epoch ends with its last step"
+        cpu_s = np.interp(t1, at, spent) - np.interp(t0, at, spent)
+        assert cpu_s == pytest.approx(epoch["cpu_s"], abs=0.002)
+        assert epoch["cpu_s"] > 5 * TICK_S, "there was something to find"
+    whole = [e for e in measured if e["images"] == record.result["images_per_epoch"]]
+    assert record.result["cpu_util_trial_pct"] == pytest.approx(
+        100 * sum(e["cpu_s"] for e in whole) / sum(e["epoch_time_s"] for e in whole), rel=0.05
+    )

@@ -1,0 +1,412 @@
+"""Jobs of a group against the same trials alone: made-up epochs, what is not known, whose energy is whose."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from fakes import Given, record
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpubench.plan.experiment import Experiment
+from gpubench.plan.groups import Group
+from gpubench.plan.plan import Unit, expand
+from gpubench.plan.resolve import Resolved
+from gpubench.record.together import (
+    ALONE,
+    ENERGY,
+    Compared,
+    Foreseen,
+    Ran,
+    compare,
+    foresee,
+    neighbours_on_gpus,
+)
+from gpubench.results.rows import row_of
+from gpubench.schema import catalog
+from gpubench.schema.result import OF_GROUPS, Record
+from gpubench.sweep.prediction_line import doubted
+
+COLUMNS = (*OF_GROUPS, *ENERGY, "energy_source", "gpu_busy_s_per_epoch")
+
+
+def resolved(*gpus: int, cpu_ids: Sequence[int] = (0, 1), device: str = "cuda") -> Resolved:
+    return Resolved(
+        device=device,
+        gpu_ids=gpus,
+        gpu_uuids=tuple(f"GPU-{number}" for number in gpus),
+        processes=max(1, len(gpus)),
+        cpu_ids=tuple(cpu_ids),
+        cpus=len(cpu_ids),
+        workers=1,
+        input_size=28,
+        num_classes=4,
+        train_images=100,
+    )
+
+
+def ran(
+    time: float | None,
+    *gpus: int,
+    joules: dict[int, float] | None = None,
+    status: str = "ok",
+    times: Sequence[float] = (),
+    **figures: Any,
+) -> Ran:
+    """A job of so many seconds an epoch; `joules`: an epoch's, of each whole GPU; `times`: of its measured epochs."""
+    by_gpu = {f"GPU-{number}": value for number, value in (joules or {}).items()}
+    return Ran(
+        status=status,
+        reason="" if status == "ok" else "why",
+        resolved=resolved(*gpus) if gpus else resolved(device="cpu"),
+        epochs=epochs(*times),
+        result={} if time is None else {"epoch_time_s": time, **figures},
+        missing={},
+        joules_by_gpu={"energy_j": by_gpu, "energy_sampled_j": {k: 1.1 * v for k, v in by_gpu.items()}},
+    )
+
+
+def epochs(*times: float) -> list[dict[str, Any]]:
+    return [{"epoch_time_s": time, "warmup": False} for time in times]
+
+
+def solo(time: float | None, times: Sequence[float] = (), **figures: Any) -> Record:
+    found = {"epoch_time_s": time, **figures}
+    known = {k: v for k, v in found.items() if v is not None}
+    return record(result=known, trial_id="t" + 12 * "0", epochs=epochs(*times))
+
+
+def known(*alone: Record | None) -> Foreseen:
+    return Foreseen(solos=alone, prediction=None, why_not="nobody asked")
+
+
+def compared(jobs: Sequence[Ran], alone: Sequence[Record | None], mib: float | None = 1000.0) -> Compared:
+    found = compare(jobs, known(*alone), [mib] * len(jobs), "g1", [f"t{n}" for n, _ in enumerate(jobs)])
+    for mine, why in zip(found.result, found.missing, strict=True):
+        lacking = [column for column in mine if mine[column] is None and not why.get(column)]
+        assert lacking == [] or any(job.status != "ok" for job in jobs), "empty without a reason"
+    return found
+
+
+# ---- slowdowns ----
+
+
+def test_made_up_epochs() -> None:
+    found = compared([ran(4.0, 0), ran(3.0, 0)], [solo(2.0), solo(2.0)])
+    for number, (mine, slow) in enumerate(zip(found.result, (2.0, 1.5), strict=True)):
+        assert mine["slowdown"] == slow
+        assert mine["solo_epoch_time_s"] == 2.0
+        assert mine["overlap_gain"] == pytest.approx(1 / 2 + 1 / 1.5 - 1)
+        assert mine["sharing"] == "perhaps partly parallel", "of one epoch"
+        assert (mine["group_id"], mine["solo_id"]) == ("g1", f"t{number}")
+    assert found.facts["jobs"] == 2
+    assert found.facts["gain_range"] is None, "of one epoch nobody knows the spread"
+    assert found.facts["solos"] == [{"trial_id": "t000000000000", "attempt": 1}] * 2
+
+
+@pytest.mark.parametrize(
+    ("times", "alone", "gain", "word"),
+    [
+        ((2.0, 2.0), (2.0, 2.0), 1.0, "parallel"),
+        ((4.0, 4.0), (2.0, 2.0), 0.0, "merely concurrent"),
+        ((6.0, 6.0, 6.0), (2.0, 2.0, 2.0), 0.0, "merely concurrent"),
+        ((51.0, 28.0, 22.5), (19.6, 12.8, 11.3), 0.17, "partly parallel"),
+        ((28.5, 28.5, 28.5), (16.2, 15.4, 11.3), 0.25, "partly parallel"),
+        ((32.5, 23.1), (21.5, 13.6), 0.25, "partly parallel"),
+    ],
+)
+def test_figures_of_the_log(
+    times: tuple[float, ...], alone: tuple[float, ...], gain: float, word: str
+) -> None:
+    """As single figures, which leave the word unsure, and as those of three epochs that did not differ."""
+    for figures, said in (({}, f"perhaps {word}"), ({"epoch_time_iqr_s": 0.0, "epochs_measured": 3}, word)):
+        jobs = [ran(time, **figures) for time in times]
+        found = compared(jobs, [solo(time, **figures) for time in alone])
+        assert [round(mine["overlap_gain"], 2) for mine in found.result] == [gain] * len(times)
+        assert {mine["sharing"] for mine in found.result} == {said}
+
+
+def test_the_stored_word_is_that_of_the_range() -> None:
+    """Alone 2 s, together 3.6 s give or take: a gain of 0.11, and with it two words."""
+
+    def both(spread: float, epochs: int) -> Compared:
+        figures = {"epoch_time_iqr_s": spread, "epochs_measured": epochs}
+        alone = solo(2.0, epoch_time_iqr_s=0.0, epochs_measured=epochs)
+        return compared([ran(3.6, **figures), ran(3.6, **figures)], [alone, alone])
+
+    words = [both(*one).result[0]["sharing"] for one in ((0.0, 3), (0.6, 3), (0.6, 2))]
+    between = "between merely concurrent and partly parallel"
+    assert words == ["partly parallel", between, "perhaps partly parallel"]
+    assert both(0.6, 2).facts["gain_range"] is None, "two epochs have no spread"
+
+
+@pytest.mark.parametrize("side", ["alone", "together"])
+def test_the_stored_word_is_a_perhaps_where_somebody_else_worked_meanwhile(side: str) -> None:
+    """As it is read back: the line of the sweep, its tables and the record agree."""
+    figures = {"epoch_time_iqr_s": 0.0, "epochs_measured": 3}
+    alone, jobs = [solo(2.0, **figures)] * 2, [ran(3.2, **figures)] * 2
+    if side == "alone":
+        alone[1] = alone[1].model_copy(update={"doubts": {"other-load": "Busy."}})
+    else:
+        jobs[1] = dataclasses.replace(jobs[1], doubts=["dp", "other-load"])
+    found = compared(jobs, alone)
+    assert {mine["sharing"] for mine in found.result} == {"perhaps partly parallel"}
+    assert found.facts["gain_range"] == (0.25, 0.25)
+
+
+@pytest.mark.parametrize("side", ["alone", "together"])
+def test_two_epochs_far_apart_allow_no_verdict(side: str) -> None:
+    """Records of two epochs tell no spread: the epochs themselves do."""
+    figures = {"epochs_measured": 2, "epoch_time_source": "measured"}
+    wide = {"times": (5.0, 15.0), **figures}
+    even = {"times": (10.0, 10.0), **figures}
+    job, alone = (wide, even) if side == "together" else (even, wide)
+    found = compared([ran(10.0, **even), ran(10.0, **job)], [solo(10.0, **even), solo(10.0, **alone)])
+    assert {mine["sharing"] for mine in found.result} == {None}
+    assert found.facts["undecidable"].startswith("epoch times spread by as much as they last")
+    assert found.missing[0]["sharing"] == found.facts["undecidable"]
+    fine = compared([ran(10.0, **even)] * 2, [solo(10.0, **even)] * 2)
+    assert fine.result[0]["sharing"] == "perhaps parallel"
+
+
+def test_what_was_full_is_named() -> None:
+    jobs = [
+        ran(4.0, 0, cpu_util_pct=97.0, gpu_util_pct=99.0),
+        ran(4.0, 0, cpu_util_pct=97.0, gpu_util_pct=99.0),
+    ]
+    found = compared(jobs, [solo(2.0, cpu_util_pct=60.0), solo(2.0, cpu_util_pct=61.0)])
+    assert found.result[0]["full_together"] == "cpu", (
+        "that a kernel always ran tells nothing of how full the GPU was"
+    )
+    (cpu,) = [one for one in found.facts["resources"] if one["name"] == "cpu"]
+    assert (cpu["alone"], cpu["together"]) == ((60.0, 61.0), (97.0, 97.0))
+    nothing = compared([ran(4.0), ran(4.0)], [solo(2.0), solo(2.0)])
+    assert nothing.result[0]["full_together"] is None
+    assert nothing.missing[0]["full_together"] == "none of the watched resources was full"
+
+
+def test_names_of_two_words_stay_one_word_in_the_cell() -> None:
+    jobs = [ran(4.0, 0, gpu_mem_mib=480.0), ran(4.0, 0, gpu_mem_mib=490.0)]
+    found = compared(jobs, [solo(2.0, gpu_mem_mib=480.0), solo(2.0, gpu_mem_mib=490.0)])
+    assert found.result[0]["full_together"] == "gpu-memory"
+
+
+# ---- what is not known ----
+
+
+def test_a_job_without_its_trial_alone() -> None:
+    found = compared([ran(4.0), ran(3.0)], [solo(2.0), None])
+    assert found.result[0]["slowdown"] == 2.0
+    for column in ("slowdown", "solo_epoch_time_s"):
+        assert found.result[1][column] is None
+        assert found.missing[1][column] == "the same trial alone has no figures here"
+    for mine, why in zip(found.result, found.missing, strict=True):
+        assert mine["overlap_gain"] is None
+        assert why["overlap_gain"] == why["sharing"] == why["full_together"]
+        assert why["overlap_gain"] == (
+            "not all jobs have a slowdown: the same trial alone has no figures here"
+        )
+        assert why["predicted_slowdown"] == "nobody asked"
+    assert "resources" not in found.facts
+
+
+@pytest.mark.parametrize("status", ["oom", "failed", "skipped", "timeout"])
+def test_a_job_that_did_not_end_well_leaves_no_verdict(status: str) -> None:
+    found = compared([ran(4.0), ran(None, status=status)], [solo(2.0), solo(2.0)])
+    assert found.result[0]["slowdown"] == 2.0, "it had measured its own"
+    assert found.result[1]["slowdown"] is None
+    assert found.result[1]["solo_epoch_time_s"] == 2.0
+    assert found.missing[0]["overlap_gain"] == f"not all jobs have a slowdown: job 2 of 2 {status}"
+
+
+# ---- foreseen ----
+
+
+def unit(*jobs: dict[str, Any], **fixed: Any) -> Unit:
+    asked = Experiment(
+        name="t",
+        fixed={"model": "lenet", "variant": "synthetic", **fixed},
+        groups=(Group(jobs=jobs),) if jobs else (),
+        variants=catalog.VARIANTS,
+    )
+    return expand(asked, device="cuda", sources=Given(), cpus=2).units[-1]
+
+
+def solos_of(group: Unit, *stored: Record) -> dict[str, Record]:
+    return {job.place.solo.trial_id: one for job, one in zip(group.jobs, stored, strict=False) if job.place}
+
+
+TWO = ({"batch_size": 16}, {"batch_size": 32})
+
+
+def test_a_trial_alone_has_nothing_to_foresee() -> None:
+    assert foresee(unit(), [resolved(0)], {}) is ALONE
+
+
+def test_the_prediction_rests_on_the_stored_rows() -> None:
+    group = unit(*TWO)
+    full = [solo(2.0, cpu_s_per_epoch=4.0, gpu_busy_s_per_epoch=0.0)] * 2  # both CPUs all the time
+    found = foresee(group, [resolved(0), resolved(1)], solos_of(group, *full))
+    assert found.solos == tuple(full)
+    assert found.why_not is None
+    assert found.prediction
+    assert found.prediction.slowdowns == pytest.approx((2.0, 2.0))
+    assert (found.prediction.verdict, found.prediction.limits) == ("merely concurrent", ("cpu",))
+    pinned = foresee(
+        group, [resolved(0, cpu_ids=(0,)), resolved(1, cpu_ids=(1,))], solos_of(group, *full)
+    ).prediction
+    assert pinned
+    assert pinned.verdict == "parallel"
+
+
+def test_jobs_whose_cpus_overlap_through_anothers_share_them() -> None:
+    group = unit({"batch_size": 16}, {"batch_size": 32}, {"batch_size": 64})
+    busy = [solo(2.0, cpu_s_per_epoch=2.0)] * 3
+    places = [resolved(0, cpu_ids=(0,)), resolved(1, cpu_ids=(1,)), resolved(2, cpu_ids=(0, 1))]
+    found = foresee(group, places, solos_of(group, *busy)).prediction
+    assert found
+    assert set(found.rounds) == {"cpu"}
+    assert max(found.slowdowns) > 1
+
+
+def test_what_nobody_measured_alone_is_not_predicted() -> None:
+    group = unit(*TWO)
+    places = [resolved(0), resolved(0)]
+    fine = solo(2.0, cpu_s_per_epoch=1.0, gpu_busy_s_per_epoch=1.0)
+    lacking = foresee(group, places, solos_of(group, fine))
+    assert (lacking.solos, lacking.prediction) == ((fine, None), None)
+    assert lacking.why_not == "no figures of job 2 of 2 alone"
+    failed = fine.model_copy(update={"status": "failed"})
+    assert foresee(group, places, solos_of(group, failed, fine)).solos == (None, fine)
+    assert foresee(group, places, {}).why_not == "no figures of job 1 of 2 and 2 of 2 alone"
+
+
+@pytest.mark.parametrize(
+    ("figures", "why"),
+    [
+        ({}, "not known of the trials alone: CPU seconds an epoch, GPU seconds an epoch"),
+        ({"cpu_s_per_epoch": 1.0}, "not known of the trials alone: GPU seconds an epoch"),
+        ({"gpu_busy_s_per_epoch": 1.0}, "not known of the trials alone: CPU seconds an epoch"),
+    ],
+)
+def test_half_a_prediction_is_none(figures: dict[str, float], why: str) -> None:
+    """What is not known would be taken for nothing."""
+    group = unit(*TWO)
+    found = foresee(group, [resolved(0), resolved(0)], solos_of(group, *[solo(2.0, **figures)] * 2))
+    assert (found.prediction, found.why_not) == (None, why)
+
+
+def test_without_an_epoch_time_alone() -> None:
+    group = unit(*TWO)
+    found = foresee(
+        group, [resolved(0), resolved(0)], solos_of(group, *[solo(None, cpu_s_per_epoch=1.0)] * 2)
+    )
+    assert (found.prediction, found.why_not) == (None, "an epoch time alone is not known")
+
+
+# ---- shared GPUs ----
+
+
+def test_which_gpus_are_shared() -> None:
+    places = [resolved(0, 1), resolved(1, 2), resolved(3)]
+    found = [neighbours_on_gpus(places, number) for number in range(3)]
+    assert found == [frozenset({"GPU-1"}), frozenset({"GPU-1"}), frozenset()]
+    assert neighbours_on_gpus([resolved(device="cpu")] * 2, 0) == frozenset()
+
+
+def test_energy_goes_by_the_busy_time_of_each_jobs_work() -> None:
+    """Alone, A is busy for 1 s and B for 3 s an epoch. Together, epochs of 4 and 6 s: a quarter to a half."""
+    jobs = [ran(4.0, 0, joules={0: 400.0}), ran(6.0, 0, joules={0: 600.0})]
+    found = compared(jobs, [solo(2.0, gpu_busy_s_per_epoch=1.0), solo(3.5, gpu_busy_s_per_epoch=3.0)])
+    assert [shares["GPU-0"] for shares in found.shares] == pytest.approx([1 / 3, 2 / 3])
+    a, b = found.result
+    assert (a["energy_j"], b["energy_j"]) == (pytest.approx(400 / 3), pytest.approx(400))
+    assert a["energy_sampled_j"] == pytest.approx(1.1 * a["energy_j"])
+    assert a["energy_j"] / 4 + b["energy_j"] / 6 == pytest.approx(100), "the GPU's 100 W"
+    assert {a["energy_source"], b["energy_source"]} == {"estimate"}
+    assert a["gpu_busy_s_per_epoch"] is None
+    assert "whose its busy time was" in found.missing[0]["gpu_busy_s_per_epoch"]
+
+
+def test_a_gpu_of_its_own_is_its_own() -> None:
+    """B shares one of its two GPUs: all of the other one's energy is its."""
+    jobs = [ran(4.0, 0, joules={0: 400.0}), ran(4.0, 0, 1, joules={0: 400.0, 1: 800.0})]
+    alone = [solo(2.0, gpu_busy_s_per_epoch=1.0), solo(2.0, gpu_busy_s_per_epoch=2.0)]
+    found = compared(jobs, alone)
+    assert found.shares[1] == {"GPU-0": pytest.approx(0.5), "GPU-1": pytest.approx(1.0)}
+    assert found.result[1]["energy_j"] == pytest.approx(200 + 800)
+
+
+def test_jobs_that_share_no_gpu_keep_what_was_measured() -> None:
+    jobs = [ran(4.0, 0, joules={0: 400.0}), ran(4.0, 1, joules={1: 400.0})]
+    found = compared(jobs, [solo(2.0, gpu_busy_s_per_epoch=1.0)] * 2)
+    assert found.shares == ({}, {})
+    assert not {"energy_j", "energy_source", "gpu_busy_s_per_epoch"} & set(found.result[0])
+
+
+@pytest.mark.parametrize("lacking", [None, solo(2.0)])
+def test_where_one_jobs_work_is_not_known_nobodys_energy_is(lacking: Record | None) -> None:
+    jobs = [ran(4.0, 0, joules={0: 400.0}), ran(4.0, 0, joules={0: 400.0})]
+    found = compared(jobs, [solo(2.0, gpu_busy_s_per_epoch=1.0), lacking])
+    for mine, why in zip(found.result, found.missing, strict=True):
+        for column in (*ENERGY, "energy_source"):
+            assert mine[column] is None
+            assert why[column] == "the GPU was shared, and how much of its work was this job's is not known"
+
+
+def test_a_job_that_keeps_its_gpu_idle_leaves_all_energy_to_the_other() -> None:
+    jobs = [ran(4.0, 0, joules={0: 400.0}), ran(4.0, 0, joules={0: 400.0})]
+    found = compared(jobs, [solo(2.0, gpu_busy_s_per_epoch=1.0), solo(2.0, gpu_busy_s_per_epoch=0.0)])
+    assert [shares["GPU-0"] for shares in found.shares] == [1.0, 0.0]
+    assert found.result[0]["energy_j"] == 400.0
+
+
+def test_where_no_joules_are_known_the_first_reason_stays() -> None:
+    jobs = [ran(4.0, 0), ran(4.0, 0)]
+    jobs[0].missing["energy_j"] = "no sensor"
+    found = compared(jobs, [solo(2.0, gpu_busy_s_per_epoch=1.0)] * 2)
+    assert found.result[0]["energy_j"] is None
+    assert found.missing[0]["energy_j"] == found.missing[0]["energy_source"] == "no sensor"
+
+
+def test_of_a_job_that_did_not_end_well_no_energy_is_told_and_the_others_is_not_known() -> None:
+    jobs = [ran(4.0, 0, joules={0: 400.0}), ran(None, 0, status="oom")]
+    found = compared(jobs, [solo(2.0, gpu_busy_s_per_epoch=1.0)] * 2)
+    assert found.shares[1] == {}
+    assert "energy_j" not in found.result[1]
+    assert found.result[0]["energy_j"] is None
+
+
+SECONDS = st.floats(0.1, 100)
+GPUS = st.sets(st.integers(0, 2), min_size=1)
+
+
+@given(st.lists(st.tuples(SECONDS, SECONDS, SECONDS, GPUS), min_size=2, max_size=4), st.floats(50, 700))
+def test_the_parts_of_all_jobs_add_up_to_the_gpus_energy(
+    drawn: list[tuple[float, float, float, set[int]]], watts: float
+) -> None:
+    """Over one window, whatever the jobs and their GPUs: each GPU draws the same power all the time."""
+    jobs = [ran(time, *sorted(gpus), joules=dict.fromkeys(gpus, watts * time)) for time, _, _, gpus in drawn]
+    alone = [solo(before, gpu_busy_s_per_epoch=busy) for _, before, busy, _ in drawn]
+    found = compared(jobs, alone)
+    used = set().union(*(gpus for _, _, _, gpus in drawn))
+    own = [
+        mine["energy_j"] if "energy_j" in mine else sum(job.joules_by_gpu["energy_j"].values())
+        for job, mine in zip(jobs, found.result, strict=True)
+    ]
+    total = sum(joules / time for joules, (time, *_) in zip(own, drawn, strict=True))
+    assert total == pytest.approx(watts * len(used))
+    for shares in found.shares:
+        assert all(share is not None and 0 < share <= 1 + 1e-9 for share in shares.values())
+
+
+def test_what_speaks_against_a_prediction_is_what_tables_say_of_its_rows() -> None:
+    """An earlier version called two epochs doubtful for how far they lie apart."""
+    told = {"spread": "9 %", "other-load": "busy", "shared-gpu": "harmless"}
+    three, two = ({"epoch_time_iqr_s": 0.5, "epochs_measured": epochs} for epochs in (3, 2))
+    few, many = (solo(2.0, **one).model_copy(update={"doubts": told}) for one in (two, three))
+    assert doubted([row_of(few), row_of(few)]) == "; alone with doubts (other-load)"
+    assert doubted([row_of(few), row_of(many)]) == "; alone with doubts (other-load, spread)"

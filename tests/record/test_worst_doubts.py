@@ -1,0 +1,163 @@
+"""Of two rows with the same doubt the worse one is named, and its figure stands first: every sentence of the rules."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from test_doubts import CASES, OF_STEPS, QUIET, case, in_a_group, piece
+
+from gpubench.record.doubts import RULES, Evidence, doubts
+from gpubench.record.figures import Figures
+from gpubench.report.doubts import FIGURE
+from gpubench.report.doubts import doubts as told
+
+
+def took(seconds: float) -> Evidence:
+    """One measured epoch of so many seconds."""
+    return case(epochs=[{"epoch": i, "warmup": i == 0, "epoch_time_s": seconds} for i in range(2)])
+
+
+def of(**result: Any) -> Evidence:
+    return case(result=result)
+
+
+def stepped(steps: int, workers: int = 32) -> Evidence:
+    return case(f"workers = {workers}\nsteps = {steps}", epochs=piece(steps, steady=0), result=OF_STEPS)
+
+
+def on(cpus: int, doubted: Evidence) -> Evidence:
+    return replace(doubted, resolved=replace(doubted.resolved, cpus=cpus))
+
+
+def crowded(pct: float, cpus: int = 4) -> Evidence:
+    """As SLURM grants CPUs where it binds to none."""
+    seen = Figures(crowding_pct=pct, max_sm_clock_mhz=1980.0)
+    return on(cpus, case(result={"cpu_util_pct": 0.0, "cpu_util_trial_pct": 0.0}, seen=seen))
+
+
+def left_out(skipped: int, images: int) -> Evidence:
+    return replace(case(), images=images, skipped_images=skipped)
+
+
+def clocked(mhz: float, highest: float = 1980.0) -> Evidence:
+    return case(result={"sm_clock_mhz": mhz}, seen=Figures(max_sm_clock_mhz=highest))
+
+
+def filled(mib: float, cap: int = 12288) -> Evidence:
+    return case(f"gpu_mem_cap_mib = {cap}", result={"gpu_mem_mib": mib})
+
+
+def holding(mib: int) -> list[str]:
+    return [f"process 7 (python) held {mib} MiB on GPU 0"]
+
+
+def gaps(missed: int) -> Evidence:
+    part = {"samples": 100 - missed, "gaps": missed, "source": "", "period_s": 0.1}
+    return case(seen=Figures(provenance={"power_w": part}))
+
+
+def together(slowdown: float, jobs: int) -> Evidence:
+    return replace(in_a_group(jobs), result=QUIET | {"slowdown": slowdown})
+
+
+PAIRS: dict[str, list[tuple[Evidence, Evidence, str]]] = {
+    "stranger": [(
+        case(seen=Figures(strangers=holding(90))), case(seen=Figures(strangers=holding(614))),
+        "up to 614 MiB, at least 90 MiB",
+    )],
+    "desktop": [(
+        case(seen=Figures(desktops=holding(90))), case(seen=Figures(desktops=holding(614))),
+        "up to 614 MiB, at least 90 MiB",
+    )],
+    "throttled": [(of(throttled_pct=6.0), of(throttled_pct=43.0), "up to 43 %, at least 6 %")],
+    "low-clock": [
+        (clocked(1500), clocked(345), "345 to 1500 of 1980 MHz"),
+        (clocked(1000), clocked(1000, 3000), "1000 of up to 3000, at least 1980 MHz"),
+        (clocked(1000, 1400), clocked(1200, 3000), "1200 of 3000 MHz"),
+    ],
+    "spread": [(of(epoch_time_iqr_s=0.6), of(epoch_time_iqr_s=1.6), "up to 16 %, at least 6 %")],
+    "short-epochs": [(took(0.9), took(0.015), "0.015 to 0.9 s"), (took(0.5), took(0.00001), "1e-05 to 0.5 s")],
+    "short-steps": [
+        (stepped(20), stepped(2), "2 to 20 steps"),
+        (stepped(20), stepped(1), "1 to 20 steps"),
+        (stepped(3, 2), stepped(9, 32), "from 9 steps"),
+    ],
+    "short-window": [(took(9.1), took(2.0), "2.0 to 9.1 s")],
+    "energy": [
+        (of(energy_sampled_j=4400.0), of(energy_sampled_j=2000.0), "power 2000 to 4400 J"),
+        (of(energy_sampled_j=3700.0), of(energy_sampled_j=6000.0), "power up to 6000 J, at least 3700 J"),
+        (of(energy_j=9000.0, energy_sampled_j=9900.0), of(energy_j=1000.0, energy_sampled_j=1500.0), "says 1000 J"),
+        (of(energy_j=1000.0, energy_sampled_j=1100.0), of(energy_j=4000.0, energy_sampled_j=2000.0), "says 4000 J"),
+    ],
+    "near-limit": [
+        (filled(11_700), filled(12_280), "up to 12280, at least 11700 of 12288 MiB"),
+        (filled(11_700), filled(7_999, 8_000), "7999 of 8000 MiB"),
+    ],
+    "retries": [(of(gpu_alloc_retries=1), of(gpu_alloc_retries=30), "up to 30, at least 1 time")],
+    "cpu-starved": [
+        (on(4, case("workers = 8")), on(4, case("workers = 512")), "up to 512, at least 8 loader workers"),
+        (on(4, case("workers = 32")), on(2, case("workers = 32")), "32 loader workers share 2 to 4 CPUs"),
+        (on(4, case("workers = 32")), on(1, case("workers = 32")), "32 loader workers share 1 to 4 CPUs"),
+        (on(30, case("workers = 32")), on(4, case("workers = 16")), "16 loader workers share 4 CPUs"),
+    ],
+    "other-load": [
+        (of(cpu_util_pct=67.0), of(cpu_util_pct=95.0), "up to 40 %, at least 12 %"),
+        (crowded(12.5), crowded(95.0), "left 0.2 to 3.5 of 4 CPUs"),
+        (crowded(50.0, 2), crowded(75.0, 8), "left 2.0 of 8 CPUs"),
+    ],
+    "short-warmup": [(case(drift_pct=6.0), case(drift_pct=50.0), "up to 50 %, at least 6 %")],
+    "gaps": [(gaps(12), gaps(60), "up to 60 %, at least 12 %")],
+    "beyond-turns": [
+        (together(2.8, 2), together(4.9, 2), "up to 4.90 times, at least 2.80 times"),
+        (together(6.0, 4), together(5.2, 2), "took 5.20 times as long as alone, where 2 jobs"),
+    ],
+    "skipped-images": [
+        (left_out(3, 1000), left_out(37, 1000), "up to 37, at least 3 of 1,000 images"),
+        (left_out(5, 2000), left_out(4, 100), "4 of 100 images"),
+    ],
+    "faster-together": [(of(slowdown=0.94), of(slowdown=0.41), "0.41 to 0.94 times")],
+}  # fmt: skip
+"""Code -> a mild case, a severe one, and what is said of the two."""
+
+
+@pytest.mark.parametrize("severe_first", [False, True])
+@pytest.mark.parametrize(
+    ("code", "mild", "severe", "said"),
+    [pytest.param(code, *pair, id=f"{code}-{n}") for code, some in PAIRS.items() for n, pair in enumerate(some)],
+)  # fmt: skip
+def test_the_severe_row_is_named_the_worst(
+    code: str, mild: Evidence, severe: Evidence, said: str, severe_first: bool
+) -> None:
+    rows = [
+        {"batch_size": batch, "doubts": code, "doubt_texts": {code: (doubts(one)[code],)}}
+        for batch, one in ((16, mild), (32, severe))
+    ]
+    _, note = told(rows[::-1] if severe_first else rows, ["batch_size"])
+    assert said in note
+    assert "worst" in note
+    assert note.endswith(": batch_size=32)")
+
+
+@pytest.mark.parametrize("code", RULES)
+def test_every_rule_with_a_figure_is_among_them(code: str) -> None:
+    assert (code in PAIRS) == bool(FIGURE.search(doubts(CASES[code][0])[code]))
+
+
+def test_a_number_of_one_has_no_plural() -> None:
+    assert "extrapolated from 1 step, too few" in doubts(stepped(1))["short-steps"]
+    assert "free some 1 time, which" in doubts(of(gpu_alloc_retries=1))["retries"]
+
+
+@pytest.mark.parametrize(
+    ("code", "mild", "severe"), [("low-clock", 1500, 345), ("near-limit", 90, 99), ("energy", 5, 20)]
+)
+def test_another_version_s_sentence_may_have_one_figure(code: str, mild: int, severe: int) -> None:
+    rows = [
+        {"batch_size": batch, "doubts": code, "doubt_texts": {code: (f"doubtful: {figure}",)}}
+        for batch, figure in ((16, mild), (32, severe))
+    ]
+    note = told(rows, ["batch_size"])[-1]
+    said = f"{severe} to {mild}" if severe < mild else f"up to {severe}, at least {mild}"
+    assert note == f"Doubt {code}: doubtful: {said} (all rows; worst: batch_size=32)"

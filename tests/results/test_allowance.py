@@ -1,0 +1,373 @@
+"""Stored results of trials that left CPUs or loaders to the machine, once it gives them others."""
+
+from __future__ import annotations
+
+import csv
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import scripted
+from benches import Heard, sweep_of
+from fakes import record
+from scripted import Scripted
+
+from gpubench.commands.audit import facts_of
+from gpubench.node.environment import environment_facts
+from gpubench.plan.command_line import make_plan
+from gpubench.plan.experiment import Options, parse, with_options
+from gpubench.plan.sources import Disk
+from gpubench.predict.alone import Alone, alone_rows, find
+from gpubench.predict.stored import stored_of
+from gpubench.report.contents import contents
+from gpubench.results.allowance import again_lines, alike, unlike
+from gpubench.schema.result import Record
+from gpubench.sweep.closing import own_tables
+from gpubench.sweep.dry_run import print_plan
+from gpubench.sweep.stored_plan import store_plan
+from gpubench.sweep.sweep import Sweep
+
+BASE = """
+name = "test"
+[fixed]
+model = "lenet"
+input_size = 28
+data = "procedural"
+[run]
+epochs = 2
+"""
+NOW = {"cpus": 2, "workers": 1, "gpus": 0}
+
+
+def stored(cpus: int = 2, workers: int = 1, **others: Any) -> Record:
+    asked = {"batch_size": 16, "cpus": None, "workers": None} | others.pop("asked", {})
+    return record(trial=asked, resolved={"cpus": cpus, "workers": workers}, **others)
+
+
+@pytest.mark.parametrize(
+    ("attempt", "why"),
+    [
+        (stored(), None),
+        (stored(cpus=1), "measured on 1 CPU, here 2 may be used"),
+        (stored(cpus=16, workers=4), "measured on 16 CPUs, here 2 may be used"),
+        (stored(workers=4), "measured with 4 loader workers, here it gets 1"),
+        (stored(cpus=1, status="failed"), "measured on 1 CPU, here 2 may be used"),
+        (stored(cpus=1, asked={"cpus": 1}), None),
+        (stored(workers=4, asked={"workers": 4}), None),
+        (stored(cpus=1, status="oom"), None),
+        (record(), None),  # of a log, which does not tell
+    ],
+)
+def test_unlike(attempt: Record, why: str | None) -> None:
+    assert unlike([attempt], {(attempt.trial_id, attempt.machine_key): NOW}) == why
+
+
+def test_what_the_machine_gives_is_gone_through_once_however_many_attempts_there_are() -> None:
+    class Counted(dict[Any, Any]):
+        gone_through = 0
+
+        def keys(self) -> Any:
+            self.gone_through += 1
+            return super().keys()
+
+    records = [stored(cpus=1, trial_id=f"t{n}") for n in range(20)]
+    now = Counted({(one.trial_id, one.machine_key): NOW for one in records})
+    kept, lost = alike(records, now)
+    assert (kept, len(lost)) == ([], 20)
+    assert now.gone_through <= 1
+
+
+def test_an_earlier_attempt_that_is_alike_counts_and_foreign_ones_stay() -> None:
+    own, later = stored(attempt=1), stored(cpus=1, attempt=2, started_at="2026-11-20 10:00:00")
+    elsewhere = stored(cpus=1, machine_key="another", started_at="2026-11-20 11:00:00")
+    now = {(own.trial_id, own.machine_key): NOW}
+    assert alike([own, later, elsewhere], now) == ([own, elsewhere], {})
+    kept, lost = alike([later, elsewhere], now)
+    assert (kept, lost) == ([elsewhere], {own.trial_id: "measured on 1 CPU, here 2 may be used"})
+    assert alike([own, later], {}) == ([own, later], {})
+
+
+def test_one_job_takes_its_neighbours_along() -> None:
+    jobs = [
+        stored(cpus=cpus, trial_id=f"t{place:012}", group="g", group_id="g0123456789ab")
+        for place, cpus in enumerate((2, 1))
+    ]
+    kept, lost = alike(jobs, {(job.trial_id, job.machine_key): NOW for job in jobs})
+    assert kept == []
+    assert list(lost) == [job.trial_id for job in jobs]
+
+
+@pytest.mark.parametrize(
+    ("endings", "stays"),
+    [
+        (("oom", "skipped"), True),
+        (("skipped", "oom"), True),
+        (("ok", "oom"), True),
+        (("ok", "skipped"), False),
+        (("failed", "oom"), False),
+        (("failed", "skipped"), False),
+    ],
+)
+def test_a_group_that_ran_out_of_memory_would_do_so_with_other_cpus_too(
+    endings: tuple[str, str], stays: bool
+) -> None:
+    """What ended it decides, not how its neighbours, whom it took along, are called."""
+    jobs = [
+        stored(cpus=1, trial_id=f"t{place:012}", group="g", group_id="g0123456789ab", status=status)
+        for place, status in enumerate(endings)
+    ]
+    kept, lost = alike(jobs, {(job.trial_id, job.machine_key): NOW for job in jobs})
+    assert kept == (jobs if stays else [])
+    assert list(lost) == ([] if stays else [job.trial_id for job in jobs])
+
+
+OF_A_GROUP = {"group": "g", "group_id": "g0123456789ab"}
+
+
+@pytest.mark.parametrize("unit", [{}, OF_A_GROUP], ids=["alone", "group"])
+@pytest.mark.parametrize(
+    ("here", "there"),
+    [
+        ({"machine_key": "A40"}, {"machine_key": "H200"}),
+        ({"environment": {"host": "node1"}}, {"environment": {"host": "node2"}}),
+    ],
+    ids=["machines", "hosts"],
+)
+def test_two_hosts_that_begin_in_the_same_second_take_no_row_from_each_other(
+    unit: dict[str, Any], here: dict[str, Any], there: dict[str, Any]
+) -> None:
+    if unit and "environment" not in here:
+        here, there = (one | {"environment": {"host": one["machine_key"]}} for one in (here, there))
+    mine, theirs = stored(cpus=2, **here, **unit), stored(cpus=1, **there, **unit)
+    now = {(one.trial_id, one.machine_key): NOW for one in (mine, theirs)}
+    for records in ([mine, theirs], [theirs, mine]):
+        assert alike(records, now)[0] == [mine]
+
+
+# ---- sweeps, with scripted trials ----
+
+
+def work(folder: Path, cpus: int, *jobs: str, gpus: int = 0, repeats: int = 1, **fields: str) -> Sweep:
+    experiment = with_options(
+        parse(BASE, "test"), Options(fields={"variant": "synthetic"} | fields, jobs=jobs, repeats=repeats)
+    )
+    machine = scripted.computer(gpus, cpus=cpus)
+    plan = make_plan(experiment, machine, Disk(), "given")
+    made = sweep_of(plan, folder, machine)
+    made.load()
+    return made
+
+
+def sweep(
+    folder: Path, cpus: int, *jobs: str, seconds: float = 0.5, gpus: int = 0, repeats: int = 1, **fields: str
+) -> Sweep:
+    made = work(folder, cpus, *jobs, gpus=gpus, repeats=repeats, **fields)
+    made.bench.results.create()
+    store_plan(made)
+    launcher = Scripted(lambda _: scripted.trains_for(seconds))
+    made.run(launcher, Heard(), lambda: False, lambda _: None)
+    launcher.close()
+    return made
+
+
+def states(made: Sweep) -> list[tuple[str, str]]:
+    return [(item.state, item.why) for item in made.survey()]
+
+
+def test_rows_of_other_cpus_run_again_and_those_of_these_are_found_again(tmp_path: Path) -> None:
+    sweep(tmp_path, 1, seconds=4.0, batch_size="16,32")
+    other = work(tmp_path, 2, batch_size="16,32,64")
+    why = "measured on 1 CPU, here 2 may be used"
+    assert states(other) == [("run", why), ("run", why), ("run", "")]
+    assert again_lines(other.survey()) == [f"2 stored results are not reused: {why}"]
+    sweep(tmp_path, 2, seconds=1.0, batch_size="16,32,64")
+    assert [state for state, _ in states(work(tmp_path, 2, batch_size="16,32,64"))] == ["done"] * 3
+    back = work(tmp_path, 1, batch_size="16,32")
+    assert [state for state, _ in states(back)] == ["done"] * 2, "the earlier attempts count here"
+    assert {r.attempt for r in back.chosen().values()} == {1}
+    (own,) = own_tables(back, contents(back.bench.results, back.alike()).rows)
+    assert [(row["cpus"], row["epoch_time_s"]) for row in own.rows] == [(1, 4.0)] * 2
+
+
+def test_the_plan_says_why_it_measures_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sweep(tmp_path, 1, batch_size="16")
+    made = work(tmp_path, 2, batch_size="16")
+    print_plan(made, made.survey())
+    assert "not reused: measured on 1 CPU, here 2 may be used" in capsys.readouterr().out
+
+
+def test_a_table_never_compares_across_them_and_shows_them(tmp_path: Path) -> None:
+    sweep(tmp_path, 1, seconds=4.0, batch_size="16,32")
+    made = sweep(tmp_path, 2, seconds=1.0, batch_size="64,128")
+    (table,) = contents(made.bench.results, made.records).tables
+    assert "CPUs" in table.headings
+    found = [(r["cpus"], r["batch_size"], r["epoch_time_growth_pct"] is None) for r in table.rows]
+    assert found == [(1, 16, True), (1, 32, False), (2, 64, True), (2, 128, False)]
+    assert [note.partition(":")[0] for note in table.notes[:2]] == ["cpus=1", "cpus=2"]
+
+
+def test_a_folder_shows_what_the_sweep_shows_whichever_allowance_came_last(tmp_path: Path) -> None:
+    """Also of trials that were measured again since, under other CPUs."""
+    sweep(tmp_path, 1, seconds=4.0, batch_size="16,32")
+    sweep(tmp_path, 2, seconds=1.0, batch_size="16,32")
+    made = sweep(tmp_path, 1, seconds=4.0, batch_size="16,32,64")
+    found = contents(made.bench.results, made.alike())
+    (own,) = own_tables(made, found.rows)
+    assert [(r["cpus"], r["batch_size"], r["epoch_time_s"]) for r in own.rows] == [
+        (1, 16, 4.0), (1, 32, 4.0), (1, 64, 4.0),
+    ]  # fmt: skip
+    (table,) = contents(made.bench.results, made.records).tables
+    shown = [(r["cpus"], r["batch_size"], r["epoch_time_s"], r["repeats"]) for r in table.rows]
+    others = [(2, 16, 1.0, 1), (2, 32, 1.0, 1)]
+    assert shown == [(1, 16, 4.0, 1), (1, 32, 4.0, 1), (1, 64, 4.0, 1), *others]
+    assert "CPUs" in table.headings
+    with (tmp_path / "trials.csv").open() as file:
+        written = [(int(r["cpus"]), int(r["batch_size"])) for r in csv.DictReader(file)]
+    assert sorted(written) == sorted(row[:2] for row in shown)
+    facts, _ = facts_of(made.bench.results, made.records)
+    assert (len(facts.rows), len(facts.attempts)) == (5, 5)
+
+
+def test_predict_takes_the_rows_of_its_own_cpus_whichever_came_last(tmp_path: Path) -> None:
+    jobs = ("batch_size=16", "batch_size=32")
+    for cpus in (2, 4):
+        sweep(tmp_path, cpus, *jobs, seconds=float(cpus), gpus=1)
+    for cpus in (2, 4):
+        made = work(tmp_path, cpus, *jobs, gpus=1)
+        group, facts = made.plan.units[-1], made.bench.sources.data
+        rows = alone_rows(stored_of([made.records], made.bench.machine).records)
+        for job, one in zip(group.jobs, made.bench.resolve(group), strict=True):
+            found = find(job, one, facts(job.trial.data).fingerprint, rows)
+            assert isinstance(found, Alone)
+            assert (found.row["cpus"], found.row["epoch_time_s"]) == (cpus, cpus)
+
+
+def test_repeats_stay_repeats_of_one_allowance(tmp_path: Path) -> None:
+    sweep(tmp_path, 1, seconds=4.0, repeats=2, batch_size="16")
+    sweep(tmp_path, 2, seconds=1.0, repeats=2, batch_size="16")
+    made = sweep(tmp_path, 1, repeats=2, batch_size="16")
+    (table,) = contents(made.bench.results, made.records).tables
+    assert [(r["cpus"], r["repeats"], r["epoch_time_s"]) for r in table.rows] == [(1, 2, 4.0), (2, 2, 1.0)]
+
+
+@pytest.mark.parametrize("given", [{}, {"cpus": "1", "workers": "0"}])
+def test_a_group_under_two_allowances_is_shown_as_two(tmp_path: Path, given: dict[str, str]) -> None:
+    """Also where one of its jobs got the same both times: it was beside another."""
+    first = ",".join(["batch_size=16", *(f"{name}={value}" for name, value in given.items())])
+    jobs = (first, "batch_size=32")
+    sweep(tmp_path, 2, *jobs, seconds=1.0, gpus=1)
+    sweep(tmp_path, 4, *jobs, seconds=3.0, gpus=1)
+    made = sweep(tmp_path, 2, *jobs, gpus=1)
+    (table,) = contents(made.bench.results, made.records).tables
+    together = [row for row in table.rows if row["group"]]
+    assert [(r["job"][0], r["epoch_time_s"], r["repeats"]) for r in together] == [
+        (job, seconds, 1) for seconds in (1.0, 3.0) for job in "12"
+    ]
+    assert [r["cpus"] for r in together if r["job"][0] == "2"] == [2, 4]
+    assert any("4 jobs of 2 groups" in line for line in table.heading)
+    (own,) = own_tables(made, contents(made.bench.results, made.alike()).rows)
+    assert [r["epoch_time_s"] for r in own.rows if r["group"]] == [1.0, 1.0]
+    if not given:
+        labels = [note.partition(": ")[0] for note in table.answers]
+        assert [label.endswith(f"(cpus={n})") for label, n in zip(labels, (2, 4), strict=True)] == [
+            True,
+            True,
+        ]
+
+
+def test_repeats_of_other_cpus_are_no_repeats(tmp_path: Path) -> None:
+    sweep(tmp_path, 1, seconds=4.0, batch_size="16", seed="7")
+    made = sweep(tmp_path, 2, seconds=1.0, batch_size="16", seed="8")
+    (table,) = contents(made.bench.results, made.records).tables
+    assert [(r["cpus"], r["repeats"], r["epoch_time_s"]) for r in table.rows] == [(1, 1, 4.0), (2, 1, 1.0)]
+
+
+def test_a_trial_alone_with_other_cpus_is_no_baseline(tmp_path: Path) -> None:
+    jobs = ("batch_size=16", "batch_size=32")
+    sweep(tmp_path, 2, *jobs, gpus=1)
+    made = work(tmp_path, 4, *jobs, gpus=1)
+    group = made.plan.units[-1]
+    assert [item.state for item in made.survey()] == ["run"] * 3
+    assert made.foresee(group).solos == (None, None)
+    assert sweep(tmp_path, 4, *jobs, gpus=1).foresee(group).solos != (None, None)
+    again = work(tmp_path, 2, *jobs, gpus=1)
+    assert [item.state for item in again.survey()] == ["done"] * 3
+    assert [solo.resolved["cpus"] for solo in again.foresee(again.plan.units[-1]).solos if solo] == [2, 2]
+
+
+def test_what_the_machine_has_no_room_for_is_not_asked_what_it_would_get(tmp_path: Path) -> None:
+    fields = {"gpus": "2", "batch_size": "16"}
+    experiment = with_options(parse(BASE, "test"), Options(fields={"variant": "synthetic"} | fields))
+    for gpus in (2, 1):
+        machine = scripted.computer(gpus, cpus=gpus)
+        made = sweep_of(make_plan(experiment, machine, Disk(), "given"), tmp_path, machine)
+        made.load()
+        if gpus == 2:
+            made.bench.results.create()
+            launcher = Scripted()
+            made.run(launcher, Heard(), lambda: False, lambda _: None)
+            launcher.close()
+        assert [item.state for item in made.survey()] == ["done"], "what is measured stays"
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
+def test_through_real_processes(tmp_path: Path) -> None:
+    every = sorted(os.sched_getaffinity(0))
+
+    def gpubench(cpus: list[int], *more: str) -> str:
+        options = ["--device", "cpu", "--variant", "synthetic", "--model", "lenet", "--batch-size", "16"]
+        options += ["--set", "input_size=28", "--set", "train_images=64", "--epochs", "2", *more]
+        ran = subprocess.run(
+            [sys.executable, "-m", "gpubench", "sweep", *options],
+            env=os.environ | {"GPUBENCH_OUT": str(tmp_path)},
+            preexec_fn=lambda: os.sched_setaffinity(0, cpus),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return ran.stdout + ran.stderr
+
+    gpubench(every[:1])
+    assert "1 trial to run, of 1" in (told := gpubench(every[:2], "-n"))
+    assert "measured on 1 CPU, here 2 may be used" in told
+    assert "1 stored result is not reused: measured on 1 CPU, here 2 may be used" in gpubench(every[:2])
+    assert "nothing left to do: 1 done" in gpubench(every[:2])
+    back = gpubench(every[:1])
+    assert "nothing left to do: 1 done" in back
+    assert ", 1 CPU, " in back, "its table shows the rows that count here"
+
+
+def test_a_thousand_trials_that_are_done_are_looked_through_in_no_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = work(tmp_path, 2, batch_size="1:1000:1")
+    here = environment_facts(made.bench.machine)
+    made.records = [
+        record(
+            trial_id=job.trial_id,
+            machine_key=made.bench.machine_key(job),
+            trial=job.trial.model_dump(mode="json"),
+            resolved=one.columns(),
+            environment=here,
+        )
+        for unit in made.plan.units
+        for job, one in zip(unit.jobs, made.bench.resolve(unit), strict=True)
+    ]
+    looked = 0
+    own = type(made.bench).resolve
+
+    def counted(bench: Any, unit: Any) -> Any:
+        nonlocal looked
+        looked += 1
+        return own(bench, unit)
+
+    monkeypatch.setattr(type(made.bench), "resolve", counted)
+    began = time.perf_counter()
+    for _ in range(3):
+        assert {item.state for item in made.survey()} == {"done"}
+    assert looked == 1000, "each is resolved once, however often it is looked at"
+    assert time.perf_counter() - began < 2

@@ -1,0 +1,618 @@
+"""Damaged files in a results folder: each is named once and left out, and every command goes on with the rest."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import json
+import re
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from benches import Heard, sweep_of
+from damaged import FILES, PLANS, RECORDS, Damage, changed
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scripted import Scripted
+
+from gpubench import cli
+from gpubench.basics.errors import UnusableError
+from gpubench.node import environment
+from gpubench.node.launch.client import ForkServer
+from gpubench.plan.command_line import make_plan
+from gpubench.plan.experiment import load
+from gpubench.plan.sources import Disk
+from gpubench.results.plans import last_use
+from gpubench.results.store import Results
+from gpubench.sweep.stored_plan import store_plan
+from gpubench.sweep.sweep import Sweep
+
+GOOD = """name = "good"
+[fixed]
+model = "lenet"
+variant = "synthetic"
+device = "cpu"
+input_size = 28
+train_images = 256
+[axes]
+batch_size = [16, 32]
+[run]
+epochs = 2
+"""
+OTHER = """name = "other"
+[fixed]
+model = "lenet"
+variant = "synthetic"
+device = "cpu"
+input_size = 28
+train_images = 256
+[[group]]
+jobs = [{ batch_size = 64 }, { batch_size = 128 }]
+[run]
+epochs = 2
+"""
+
+
+@dataclass(frozen=True)
+class Answer:
+    code: int
+    out: str
+    err: str
+
+
+def gpubench(*arguments: object) -> Answer:
+    """The command line in this process. An exception that users would see as a traceback is one of the test."""
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["gpubench", *map(str, arguments)])
+        patch.setenv("COLUMNS", "300")
+        streams = contextlib.redirect_stdout(out), contextlib.redirect_stderr(err)
+        with streams[0], streams[1], pytest.raises(SystemExit) as ended:
+            cli.main()
+    assert isinstance(ended.value.code, int)
+    return Answer(ended.value.code, out.getvalue(), err.getvalue())
+
+
+def work_on(folder: Path, experiment: Path) -> Sweep:
+    machine = environment.machine(None)
+    asked = load(experiment)
+    return sweep_of(make_plan(asked, machine, Disk(), None), folder, machine)
+
+
+def swept(folder: Path, experiment: Path) -> tuple[Sweep, Scripted, list[str]]:
+    """`gpubench sweep EXPERIMENT --out FOLDER` with scripted trials; what it said."""
+    work = work_on(folder, experiment)
+    heard, launcher = Heard(), Scripted()
+    work.load(heard.say)
+    store_plan(work)
+    work.run(launcher, heard, lambda: False, lambda _: None)
+    launcher.close()
+    return work, launcher, heard.lines
+
+
+@dataclass(frozen=True)
+class Home:
+    """Two experiments, both measured into one folder: `good`, which stays whole, and `other`, with a group."""
+
+    home: Path
+
+    @property
+    def folder(self) -> Path:
+        return self.home / "results"
+
+    @property
+    def good(self) -> Path:
+        return self.home / "good.toml"
+
+    @property
+    def other(self) -> Path:
+        return self.home / "other.toml"
+
+    def record(self, batch_size: int) -> Path:
+        """The file of the trial alone with this batch."""
+        for path in (self.folder / "records").glob("*/t*.json"):
+            if json.loads(path.read_text())["trial"]["batch_size"] == batch_size:
+                return path
+        raise AssertionError(batch_size)
+
+    def group(self) -> Path:
+        (path,) = (self.folder / "records").glob("*/g*.json")
+        return path
+
+    def plan(self, name: str) -> Path:
+        (path,) = (self.folder / "plans").glob(f"{name}-*.toml")
+        return path
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    home = Home(tmp_path_factory.mktemp("damaged"))
+    home.good.write_text(GOOD)
+    home.other.write_text(OTHER)
+    swept(home.folder, home.good)
+    swept(home.folder, home.other)
+    for path in (home.folder / "records").glob("*/t*.json"):  # what scripts don't use, and a prediction needs
+        text = changed(path.read_text(), "result.cpu_s_per_epoch", "0.4")
+        path.write_text(text)
+    return home
+
+
+@pytest.fixture
+def place(measured: Home, tmp_path: Path) -> Home:
+    """A copy to damage."""
+    shutil.copytree(measured.home, tmp_path / "home", symlinks=True)
+    return Home(tmp_path / "home")
+
+
+def damage(path: Path, how: Damage) -> None:
+    text = path.read_text()
+    path.unlink()
+    how(path, text)
+
+
+# ---- every kind of damage under every command that reads ----
+
+TWINS = {kind: f"t{number:012x}" for number, kind in enumerate(RECORDS)}
+"""Kind of damage -> the trial that has it."""
+
+COMMANDS: dict[str, Callable[[Home], tuple[object, ...]]] = {
+    "table": lambda home: ("table", home.folder),
+    "markdown": lambda home: ("table", home.folder, "--markdown"),
+    "columns": lambda home: ("table", home.folder, "--columns", "energy_j,slowdown,loss,images_per_joule"),
+    "sources": lambda home: ("table", home.folder, "--sources"),
+    "audit": lambda home: ("audit", home.folder),
+    "audit of rules": lambda home: ("audit", home.folder, "--json"),
+    "predict": lambda home: ("predict", home.folder),
+    "predict jobs": lambda home: ("predict", home.folder, "--experiment", home.other),
+    "plan": lambda home: ("sweep", home.good, "--out", home.folder, "-n"),
+    "sweep": lambda home: ("sweep", home.good, "--out", home.folder),
+    "sweep in lines": lambda home: ("sweep", home.good, "--out", home.folder, "--json"),
+}  # fmt: skip
+READS_NO_PLANS = ("predict", "predict jobs", "plan")
+
+
+@pytest.fixture(scope="module")
+def ruined(measured: Home, tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """Beside what is whole, one file with each kind of damage: records of other trials, of groups, and plans."""
+    home = Home(tmp_path_factory.mktemp("ruined") / "home")
+    shutil.copytree(measured.home, home.home)
+    record = json.loads(home.record(16).read_text())
+    for kind, trial in TWINS.items():
+        path = home.folder / "records" / trial[1:3] / f"{trial}-1.json"
+        path.parent.mkdir(exist_ok=True)
+        RECORDS[kind](path, json.dumps(record | {"trial_id": trial}))
+    group = home.group()
+    text = group.read_text()
+    for number, kind in enumerate(FILES):
+        if kind != "deep-inside":
+            RECORDS[kind](group.with_name(f"g{number:012x}-1.json"), text)
+    plan = home.plan("good").read_text().replace("number = 1", "number = 0")
+    for number, kind in enumerate(PLANS):
+        PLANS[kind](home.folder / "plans" / f"good-{number:08x}.toml", plan)
+    return home
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_damaged_file_is_named_once_and_the_rest_goes_on(
+    ruined: Home, measured: Home, name: str
+) -> None:
+    whole, found = gpubench(*COMMANDS[name](measured)), gpubench(*COMMANDS[name](ruined))
+    assert found.code == whole.code == 0
+    damaged = [f"{trial}-1.json" for trial in TWINS.values()]
+    damaged += [f"g{number:012x}-1.json" for number, kind in enumerate(FILES) if kind != "deep-inside"]
+    if name not in READS_NO_PLANS:
+        damaged += [f"good-{number:08x}.toml" for number in range(len(PLANS))]
+    lines = [line for line in found.err.splitlines() if "is left out" in line]
+    named = [re.split(r" is left out", line)[0].rpartition("/")[2] for line in lines]
+    assert sorted(named) == sorted(damaged)
+    if not name.startswith("audit"):  # it says besides that attempts began of which no record can be read
+        assert found.out == whole.out.replace(str(measured.home), str(ruined.home))
+
+
+def test_the_tables_hold_what_is_whole(ruined: Home, measured: Home) -> None:
+    for home in (ruined, measured):
+        assert gpubench("sweep", home.good, "--out", home.folder, "-q").code == 0
+    for name in ("trials.csv", "epochs.csv", "table.csv", "table.md"):
+        assert (ruined.folder / name).read_text() == (measured.folder / name).read_text()
+
+
+def audited(home: Home) -> dict[int, dict[str, str]]:
+    """The rules by number."""
+    found = gpubench("audit", home.folder, "--json")
+    assert found.code == 0
+    return {row["number"]: row for row in map(json.loads, found.out.splitlines())}
+
+
+def test_the_audit_says_that_attempts_can_not_be_read(ruined: Home) -> None:
+    rules = audited(ruined)
+    assert rules[3]["verdict"] == "not decidable"
+    assert rules[3]["finding"].startswith("records can't be read: ")
+
+
+def test_the_newest_folder_is_found_among_damaged_ones(ruined: Home, measured: Home) -> None:
+    assert last_use(Results(ruined.folder)) >= last_use(Results(measured.folder)) > "2"
+
+
+@pytest.mark.parametrize("kind", ["number", "stored_at"])
+def test_a_plans_stamp_beyond_all_bounds_counts_as_none(place: Home, kind: str) -> None:
+    path = place.plan("other")
+    new = {"number": "9" * 400, "stored_at": '"0001-01-01T00:00:00+10:00"'}[kind]
+    path.write_text(re.sub(rf"{kind} = .*", f"{kind} = {new}", path.read_text()))
+    assert last_use(Results(place.folder)) > "2"
+    assert gpubench("table", place.folder).err == ""
+    swept(place.folder, edited(place))
+    (again,) = (place.folder / "plans").glob("more-*.toml")
+    assert re.search(r"number = [1-9]$", again.read_text(), re.MULTILINE)
+
+
+def edited(place: Home) -> Path:
+    path = place.home / "more.toml"
+    path.write_text(GOOD.replace('"good"', '"more"'))
+    return path
+
+
+def test_a_folder_of_nothing_but_damaged_records_holds_none(place: Home) -> None:
+    for path in (place.folder / "records").glob("*/*.json"):
+        damage(path, FILES["half"])
+    for name in ("table", "audit", "predict"):
+        found = gpubench(name, place.folder)
+        assert found.code == 4
+        assert found.err.splitlines()[-1] == f"gpubench: {place.folder} holds no record that can be read"
+        assert found.err.count("is left out") == 5
+
+
+@pytest.mark.parametrize("kind", ["fifo", "link-to-itself", "dangling-link", "half", "folder"])
+def test_what_stands_in_place_of_a_folder_of_records_hides_no_other(place: Home, kind: str) -> None:
+    stray = place.folder / "records" / "zz"
+    FILES[kind](stray, "text")
+    found = gpubench("table", place.folder)
+    assert found.code == 0
+    assert "good" in found.out
+    assert found.err.count("zz is left out") == (kind in ("link-to-itself", "dangling-link"))
+
+
+def test_a_record_of_a_newer_version_is_left_out_with_the_advice(place: Home) -> None:
+    path = place.record(64)
+    path.write_text(changed(path.read_text(), "schema_version", "2"))
+    found = gpubench("table", place.folder)
+    assert found.code == 0
+    (line,) = found.err.splitlines()
+    assert line == (
+        f"gpubench: record {path} is left out, and its trial counts as not measured: "
+        "it was written by a newer gpubench (schema_version 2); update gpubench to read it"
+    )
+
+
+# ---- a sweep into it ----
+
+
+def contents_of(folder: Path) -> dict[str, bytes]:
+    """Every record and file of samples that can be read as one."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for kind in ("records", "samples")
+        for path in (folder / kind).glob("*/*")
+        if path.is_file()
+    }
+
+
+@pytest.mark.parametrize(
+    "kind", ["half", "fifo", "dangling-link", "folder", "newer", "attempt 2", "attempt 1000000000"]
+)
+def test_a_damaged_attempt_is_measured_again_under_the_next_number(place: Home, kind: str) -> None:
+    path = place.record(16)
+    damage(path, RECORDS[kind])
+    before = contents_of(place.folder)
+    work, launcher, said = swept(place.folder, place.good)
+    assert [spec["batch_size"] for spec in launcher.launched] == [16]
+    assert len([line for line in said if path.name in line]) == 1
+    (again,) = [record for record in work.records if record.trial["batch_size"] == 16 and not record.group]
+    assert again.attempt == 2
+    after = contents_of(place.folder)
+    assert before.items() <= after.items(), "nothing that was there is written over"
+    assert len(after) == len(before) + 2
+    assert path.is_fifo() or path.is_symlink() or path.exists()
+    _, launcher, _ = swept(place.folder, place.good)
+    assert not launcher.launched, "it is measured now"
+
+
+# ---- once it has been measured again ----
+
+
+def told_of(place: Home, path: Path) -> str:
+    """The one line on a damaged record that a command prints."""
+    found = gpubench("table", place.folder)
+    assert found.code == 0
+    (line,) = found.err.splitlines()
+    return line.removeprefix(f"gpubench: record {path} is left out")
+
+
+@pytest.mark.parametrize("kind", ["half", "trial.batch_size 0", "fifo"])
+def test_once_it_has_been_measured_again_the_line_says_so_and_the_audit_decides(
+    place: Home, kind: str
+) -> None:
+    path = place.record(16)
+    name = path.stem
+    damage(path, RECORDS[kind])
+    assert told_of(place, path).startswith(", and its trial counts as not measured: it ")
+    assert told_of(place, path).endswith("; the sweep that it is of measures it again")
+    rule = audited(place)[3]
+    assert (rule["verdict"], name in rule["finding"]) == ("not decidable", True)
+    swept(place.folder, place.good)
+    assert told_of(place, path).startswith(": it ")
+    assert told_of(place, path).endswith(
+        "; its trial was measured again as attempt 2; leave the file there: "
+        "without it an attempt would seem to have been taken away"
+    )
+    rule = audited(place)[3]
+    assert rule["verdict"] == "not decidable", "what the file held nobody knows"
+    assert f"records can't be read: {name}; what these held is not known" in rule["finding"]
+    path.unlink()
+    assert gpubench("table", place.folder).err == ""
+    rule = audited(place)[3]
+    assert rule["verdict"] == "not decidable", "anything may have been deleted"
+    assert f"attempts began of which there is no record: {name} (" in rule["finding"]
+
+
+def test_the_same_of_a_group(place: Home) -> None:
+    path = place.group()
+    damage(path, FILES["half"])
+    assert told_of(place, path).startswith(", and its group counts as not measured: it is not JSON")
+    rule = audited(place)[3]
+    assert rule["finding"].startswith(f"records can't be read: {path.stem}; ")
+    assert "attempts began" not in rule["finding"], "the logs of its jobs are told by its name"
+    swept(place.folder, place.other)
+    assert "its group was measured again as attempt 2; leave the file there" in told_of(place, path)
+    rule = audited(place)[3]
+    assert rule["verdict"] == "not decidable"
+    assert f"records can't be read: {path.stem}; what these held" in rule["finding"]
+
+
+def test_an_attempt_that_failed_took_no_ones_place(place: Home) -> None:
+    path = place.record(16)
+    again = changed(path.read_text(), "attempt", "2").replace('"status": "ok"', '"status": "failed"')
+    path.with_name(path.name.replace("-1.", "-2.")).write_text(again)
+    damage(path, FILES["half"])
+    assert "; its trial was tried again (failed) as attempt 2; leave the file there" in told_of(place, path)
+
+
+def test_an_earlier_attempt_counts_in_place_of_a_damaged_one(place: Home) -> None:
+    path = place.record(16)
+    later = path.with_name(path.name.replace("-1.", "-2."))
+    later.write_text("{")
+    assert told_of(place, later) == ", and attempt 1 at its trial counts: it is not JSON (half written?)"
+
+
+def test_an_earlier_attempt_that_was_interrupted_does_not_count(place: Home) -> None:
+    path = place.record(16)
+    path.write_text(path.read_text().replace('"status": "ok"', '"status": "interrupted"', 1))
+    later = path.with_name(path.name.replace("-1.", "-2."))
+    later.write_text("{")
+    assert told_of(place, later).startswith(", and its trial counts as not measured: it is not JSON")
+
+
+def test_a_newer_record_that_was_measured_again_here_is_not_to_be_deleted(place: Home) -> None:
+    path = place.record(16)
+    damage(path, RECORDS["newer"])
+    swept(place.folder, place.good)
+    assert told_of(place, path).endswith(
+        "update gpubench to read it; its trial was measured again as attempt 2"
+    )
+
+
+def test_a_stray_log_with_a_high_number_accuses_nobody(place: Home) -> None:
+    name = place.record(16).stem.rpartition("-")[0]
+    (place.folder / "logs" / name[1:3] / f"{name}-999.log").touch()
+    rule = audited(place)[3]
+    assert rule["verdict"] == "not decidable"
+    assert f"attempts began of which there is no record: {name}-999 (" in rule["finding"]
+
+
+def test_a_damaged_group_is_measured_again_as_a_whole(place: Home) -> None:
+    path = place.group()
+    damage(path, FILES["half"])
+    _, launcher, _ = swept(place.folder, place.other)
+    assert [spec["batch_size"] for spec in launcher.launched] == [64, 128]
+    assert {one.name for one in path.parent.glob("g*")} == {path.name, path.name.replace("-1.", "-2.")}
+
+
+def test_samples_without_a_record_keep_their_number(place: Home) -> None:
+    path = place.record(16)
+    trial = path.stem.rpartition("-")[0]
+    samples = place.folder / "samples" / trial[1:3] / f"{trial}-1.csv"
+    path.unlink()
+    (place.folder / "logs" / trial[1:3] / f"{trial}-1.log").unlink()
+    before = samples.read_bytes()
+    swept(place.folder, place.good)
+    assert samples.read_bytes() == before
+    assert path.with_name(f"{trial}-2.json").exists()
+
+
+def test_a_dangling_link_is_no_place_for_a_record(place: Home) -> None:
+    results = Results(place.folder)
+    (record,) = [one for one in results.records() if one.trial["batch_size"] == 16 and not one.group]
+    path = place.record(16)
+    samples = results.part("samples", record.trial_id, 1, "csv")
+    damage(path, FILES["dangling-link"])
+    before = samples.read_bytes()
+    with pytest.raises(UnusableError, match="exists already"):
+        results.save([record], [[]], ["t"])
+    assert path.is_symlink()
+    assert samples.read_bytes() == before, "looked at before anything is written"
+
+
+def test_a_real_sweep_among_damaged_files_measures_what_they_left_open(
+    place: Home, server: ForkServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpubench.commands.sweep.ForkServer", lambda: server)
+    monkeypatch.setattr(server, "close", lambda: None)  # other tests go on with it
+    path, plan = place.record(16), place.plan("other")
+    damage(path, FILES["fifo"])
+    damage(plan, FILES["not-utf8"])
+    damage(place.group(), RECORDS["newer"])
+    (place.folder / "table.csv").unlink()
+    (place.folder / "table.csv").mkdir()
+    ended = gpubench("sweep", place.good, "--out", place.folder)
+    assert ended.code == 4, ended.err
+    for name in (path.name, plan.name, place.group().name):
+        assert ended.err.count(f"{name} is left out") == 1
+    assert ended.err.splitlines()[-1].startswith(f"gpubench: {place.folder / 'table.csv'} can't be written")
+    assert "[1/2]" in ended.err
+    assert "[2/2]" not in ended.err, "the other one is done"
+    records = Results(place.folder).records(lambda _: None)
+    assert [r.attempt for r in records if r.trial["batch_size"] == 16] == [2]
+    with (place.folder / "trials.csv").open() as file:
+        rows = {
+            row["batch_size"]: row["status"] for row in csv.DictReader(file) if row["experiment"] == "good"
+        }
+    assert rows == {"16": "ok", "32": "ok"}
+
+
+# ---- tables that can't be written ----
+
+TABLES = ("trials.csv", "epochs.csv", "table.csv", "table.md")
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_that_can_not_be_written_ends_no_sweep(
+    place: Home, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpubench.sweep.sweep.TABLES_PERIOD_S", 0.0)
+    for table in TABLES:
+        (place.folder / table).unlink()
+    (place.folder / name).mkdir()
+    shutil.rmtree(place.folder / "records")
+    work, launcher, said = swept(place.folder, place.good)
+    assert len(launcher.launched) == 2
+    assert len(work.records) == 2
+    assert [line for line in said if "can't be written" in line] == [
+        f"tables: {place.folder / name} can't be written: Is a directory; "
+        "the sweep goes on, and what it measures is kept"
+    ]
+    assert f"{name} can't be written" in work.unwritten
+    assert {table for table in TABLES if (place.folder / table).is_file()} == set(TABLES) - {name}
+    (place.folder / name).rmdir()
+    work.write_tables()
+    assert work.unwritten == ""
+
+
+def test_tables_that_can_not_be_written_are_told_by_the_exit_code_after_the_answer(place: Home) -> None:
+    for name in ("trials.csv", "table.md"):
+        (place.folder / name).unlink()
+        (place.folder / name).mkdir()
+    found = gpubench("sweep", place.good, "--out", place.folder)
+    assert found.code == 4
+    assert "lenet" in found.out
+    assert found.err.splitlines()[-1] == (
+        f"gpubench: {place.folder / 'trials.csv'} can't be written: Is a directory, nor can 1 more; "
+        "what was measured is kept, and the same command writes the tables"
+    )
+
+
+# ---- numbers that a file gives ----
+
+
+def test_no_command_counts_up_to_a_number_from_a_file(place: Home) -> None:
+    path = place.record(64)
+    trial = path.stem.rpartition("-")[0]
+    (place.folder / "logs" / trial[1:3] / f"{trial}-{10**40}.log").touch()
+    (place.folder / "logs" / trial[1:3] / f"{trial}-{10**6}.log").touch()
+    (place.folder / "logs" / trial[1:3] / f"{trial}-².log").touch()
+    path.with_name(f"{trial}-1000000.json").write_text(
+        changed(path.read_text(), "attempt", "1000000").replace('"status": "ok"', '"status": "failed"')
+    )
+    finding = audited(place)[3]["finding"]
+    assert finding.endswith(f"taken away: {trial}-2 to {trial}-999999"), "the log of 10**40 is nobody's"
+    assert Results(place.folder).next_attempt(trial) == 2, "no record could follow on the others"
+
+
+def test_a_group_that_does_not_say_where_it_ran_is_not_foretold_anew(place: Home) -> None:
+    path = place.group()
+    stored = json.loads(path.read_text())
+    stored["jobs"][0]["resolved"] = {}
+    path.write_text(json.dumps(stored))
+    assert gpubench("predict", place.folder).code == 0
+
+
+def test_a_resource_that_only_a_newer_version_watches_is_left_out(place: Home) -> None:
+    path = place.group()
+    stored = json.loads(path.read_text())
+    known = {"column": "x", "unit": "%", "alone": [1, 2], "together": [3, 4], "full_alone": [False, False]}
+    for job in stored["jobs"]:
+        job["result"]["overlap_gain"] = 0.5
+        job["together"]["resources"] = [
+            {"name": "moonlight", "full_together": True, **known},
+            {"name": "cpu", "full_together": True, "since": "a later version", **known},
+        ]
+    path.write_text(json.dumps(stored))
+    found = gpubench("table", place.folder, "--columns", "full_together")
+    assert (found.code, found.err) == (0, "")
+    assert "moonlight" not in found.out
+    assert "The CPUs were full together" in found.out
+
+
+# ---- what is read can be told ----
+
+FIGURES = st.sampled_from([None, 0, 1, 3, 64, 10**9, 10**15, 1e-9, 0.5, 1e12, -1.0, True, False])
+WORDS = st.sampled_from(
+    [
+        "",
+        "x",
+        "oom",
+        "failed",
+        "skipped",
+        "timeout",
+        "+",
+        "=1",
+        "a\nb",
+        "\x1b[31m",
+        "cuda",
+        "ddp",
+        "dp",
+        "\u202e",
+        None,
+    ]
+)
+PARTS = st.sampled_from([[], [None], {}, {"a": 1}, None, 0, "x"])
+
+
+def places(held: Any, way: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The way to every value in a record."""
+    inside = held.items() if isinstance(held, dict) else enumerate(held[:3]) if isinstance(held, list) else ()
+    return [way] * bool(way) + [one for key, value in inside for one in places(value, (*way, key))]
+
+
+@given(data=st.data(), of_group=st.booleans())
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_the_reader_lets_through_can_be_told(
+    place: Home, data: st.DataObject, of_group: bool
+) -> None:
+    """Other values of the same kind, two places at once: no table, no audit and no prediction breaks off."""
+    path = place.group() if of_group else place.record(64)
+    text = path.read_text()
+    stored = json.loads(text)
+    for _ in range(2):
+        *way, last = data.draw(st.sampled_from(places(stored)))
+        held = stored
+        for key in way:
+            held = held[key]
+        kind = (
+            FIGURES
+            if isinstance(held[last], (int, float))
+            else WORDS
+            if isinstance(held[last], str)
+            else PARTS
+        )
+        held[last] = data.draw(kind)
+    try:
+        path.write_text(json.dumps(stored))
+        for name in ("markdown", "audit of rules", "predict", "sources"):
+            assert gpubench(*COMMANDS[name](place)).code == 0
+    finally:
+        path.write_text(text)

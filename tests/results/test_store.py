@@ -1,0 +1,506 @@
+"""The results folder: whole files only, every attempt kept, one writer, tables for spreadsheets."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from fakes import record
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpubench.basics.errors import UnusableError
+from gpubench.results import store
+from gpubench.results.csv_text import csv_text
+from gpubench.results.store import Results, counting, epochs_csv, newest, trials_csv, write_whole
+from gpubench.schema.result import COLUMNS, EPOCH_COLUMNS, Record, row
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Results:
+    made = Results(tmp_path / "results")
+    made.create()
+    return made
+
+
+def rows_of(records: list[Record]) -> list[dict[str, Any]]:
+    return [row(record) for record in counting(records).values()]
+
+
+def files(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+# ---- whole files ----
+
+
+def test_a_reader_never_sees_half_a_file(tmp_path: Path) -> None:
+    """A writer in another process, killed at any moment, leaves the old text or the new one."""
+    path = tmp_path / "x.txt"
+    texts = {letter * 200_000 for letter in "ab"}
+    code = (
+        "import sys, pathlib; from gpubench.results.store import write_whole\n"
+        "path = pathlib.Path(sys.argv[1]); print('on', flush=True)\n"
+        "while True:\n    [write_whole(path, letter * 200_000) for letter in 'ab']"
+    )
+    for pause in (0.03, 0.05, 0.08):
+        writer = subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE)
+        assert writer.stdout
+        writer.stdout.readline()
+        end = time.monotonic() + pause
+        while time.monotonic() < end:
+            assert not path.exists() or path.read_text() in texts
+        writer.kill()
+        writer.communicate()
+        assert path.read_text() in texts
+
+
+def test_a_file_that_can_not_be_written_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "child").touch()
+    with pytest.raises(UnusableError, match="taken can't be written"):
+        write_whole(tmp_path / "taken", "text")
+    (tmp_path / "file").touch()
+    with pytest.raises(UnusableError, match="can't be written"):
+        write_whole(tmp_path / "file" / "below", "text")
+    assert files(tmp_path) == {"taken/child", "file"}
+
+
+def test_a_full_disk_is_one_clear_line() -> None:
+    with pytest.raises(UnusableError, match=r"/dev/full/x can't be written"):
+        write_whole(Path("/dev/full/x"), "text")
+
+
+def test_a_folder_that_can_not_be_used(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UnusableError, match="is a file; name a folder"):
+        Results(tmp_path / "file").create()
+    with pytest.raises(UnusableError, match="can't be written"):
+        Results(tmp_path / "file" / "below").create()
+    with pytest.raises(UnusableError, match="can't be written"):
+        Results(Path("/proc/no-such-place")).create()
+
+
+# ---- attempts ----
+
+
+def test_every_attempt_is_kept(results: Results) -> None:
+    for number, status in enumerate(("failed", "interrupted", "ok"), start=1):
+        assert results.next_attempt("t0123456789a") == number
+        results.save([record(attempt=number, status=status)], [[]], ("t_s",))
+    assert [r.status for r in results.records()] == ["failed", "interrupted", "ok"]
+    kinds = (("records", "json"), ("samples", "csv"))
+    assert files(results.folder) == {
+        f"{kind}/01/t0123456789a-{n}.{end}" for n in (1, 2, 3) for kind, end in kinds
+    }
+
+
+def test_a_stored_attempt_is_never_overwritten(results: Results) -> None:
+    results.save([record(status="ok")], [[]], ("t_s",))
+    with pytest.raises(UnusableError, match="exists already"):
+        results.save([record(status="failed")], [[]], ("t_s",))
+    assert [r.status for r in results.records()] == ["ok"]
+
+
+def test_an_attempt_that_left_only_a_log_keeps_its_number(results: Results) -> None:
+    """The sweep was killed during the trial: the log of attempt 1 must not be written over."""
+    log = results.log("t0123456789a", 1)
+    log.parent.mkdir(parents=True)
+    log.write_text("its last words")
+    assert results.next_attempt("t0123456789a") == 2
+    assert results.next_attempt("t0123456789") == 1, "another trial whose id begins alike"
+
+
+def test_a_record_comes_back_as_it_was(results: Results) -> None:
+    before = record(
+        reason="“ü” 日本\nline", result={"epoch_time_s": 1 / 3, "top1_pct": None}, doubts={"stranger": "one"},
+        trial={"gpu_ids": [0, 1], "lr": 0.1}, epochs=[{"epoch": 0, "warmup": True, "epoch_time_s": 1.5}],
+    )  # fmt: skip
+    results.save([before], [[(0.1, "gpu0", "x", 1.5)]], ("t_s", "where", "metric", "value"))
+    assert results.records() == [before]
+    assert (
+        results.part("samples", before.trial_id, 1, "csv").read_text()
+        == "t_s,where,metric,value\n0.1,gpu0,x,1.5\n"
+    )
+
+
+def test_a_loss_that_is_no_number_does_not_lose_the_attempt(results: Results) -> None:
+    """Training that diverges reports NaN; JSON knows none."""
+    diverged = record(
+        epochs=[{"epoch": 0, "warmup": True, "epoch_time_s": 1.5, "train_loss": float("nan")}],
+        result={"loss": float("inf"), "top1_pct": 1.0},
+    )
+    results.save([diverged], [[(0.0, float("nan"))]], ("t_s", "value"))
+    (back,) = results.records()
+    assert back.epochs == [{"epoch": 0, "warmup": True, "epoch_time_s": 1.5, "train_loss": None}]
+    assert back.result == {"loss": None, "top1_pct": 1.0}
+
+
+def test_a_record_that_can_not_be_read_is_named(results: Results) -> None:
+    results.save([record()], [[]], ("t_s",))
+    path = results.part("records", "t0123456789a", 1, "json")
+    whole = path.read_text()
+    for broken, says in (
+        ("", r"is not JSON \(half written\?\)"),
+        (whole[:100], r"is not JSON \(half written\?\)"),
+        ("{}", r"is damaged: trial_id is missing"),
+        (
+            whole.replace('"status": "ok"', '"status": "well"'),
+            r"is damaged: status must be ok, oom, failed, .* or missing, not 'well'",
+        ),
+        ("null", r"is damaged: it must be an object in braces, not null"),
+    ):
+        path.write_text(broken)
+        with pytest.raises(UnusableError, match=rf"t0123456789a-1\.json is left out.*: it {says}") as caught:
+            results.records()
+        assert "\n" not in str(caught.value)
+
+
+def test_half_written_files_are_no_records(results: Results) -> None:
+    results.save([record()], [[]], ("t_s",))
+    folder = results.folder / "records" / "01"
+    (folder / ".t0123456789a-2.json.77.tmp").write_text("{")
+    (folder / ".t0123456789a-3.json").write_text("{")
+    assert len(results.records()) == 1
+    assert results.next_attempt("t0123456789a") == 2
+
+
+def test_attempts_are_read_in_their_order(results: Results) -> None:
+    """Twelve within one second: text order would put 10 before 2."""
+    for number in range(1, 13):
+        results.save([record(attempt=number, status="failed")], [[]], ("t_s",))
+    assert [r.attempt for r in results.records()] == list(range(1, 13))
+
+
+def test_an_empty_folder_has_no_records(tmp_path: Path) -> None:
+    assert Results(tmp_path / "nowhere").records() == []
+    assert Results(tmp_path / "nowhere").plans() == []
+
+
+# ---- which attempt counts ----
+
+
+@pytest.mark.parametrize(
+    ("statuses", "counts"),
+    [
+        (["failed", "ok"], 2),
+        (["ok", "failed"], 1),
+        (["ok", "interrupted", "timeout"], 1),
+        (["ok", "oom"], 2),
+        (["failed", "timeout"], 2),
+        (["oom", "ok", "failed"], 2),
+        (["interrupted"], 1),
+    ],
+)
+def test_the_last_final_attempt_counts(statuses: list[Any], counts: int) -> None:
+    made = [record(attempt=n, status=status) for n, status in enumerate(statuses, start=1)]
+    (chosen,) = newest(made).values()
+    assert chosen.attempt == counts
+
+
+def test_every_machine_has_its_own_row() -> None:
+    made = [record(machine_key="A"), record(machine_key="B", status="oom")]
+    assert [row["status"] for row in rows_of(made)] == ["ok", "oom"]
+
+
+# ---- groups ----
+
+
+def jobs(*statuses: Any, attempt: int = 1, group_id: str = "g0123456789a", **fields: Any) -> list[Record]:
+    """One attempt at a group, whose jobs ended like this."""
+    return [
+        record(
+            trial_id=f"j{number}{group_id[2:]}", group="two", job=f"{number} of {len(statuses)}", group_id=group_id,
+            attempt=attempt, status=status, **fields,
+        )
+        for number, status in enumerate(statuses, start=1)
+    ]  # fmt: skip
+
+
+def save_group(results: Results, made: list[Record]) -> None:
+    results.save(made, [[(0.1 * n, n)] for n, _ in enumerate(made, start=1)], ("t_s", "value"))
+
+
+def test_a_group_is_one_file_and_its_jobs_come_back(results: Results) -> None:
+    made = jobs("oom", "skipped", reason="why")
+    save_group(results, made)
+    assert files(results.folder) == {
+        "records/01/g0123456789a-1.json",
+        "samples/11/j1123456789a-1.csv",
+        "samples/21/j2123456789a-1.csv",
+    }
+    assert results.records() == made
+    assert results.part("samples", "j2123456789a", 1, "csv").read_text() == "t_s,value\n0.2,2\n"
+    assert [row["job"] for row in rows_of(results.records())] == ["1 of 2", "2 of 2"]
+
+
+def test_a_groups_attempt_is_never_overwritten(results: Results) -> None:
+    save_group(results, jobs("ok", "ok"))
+    with pytest.raises(UnusableError, match=r"g0123456789a-1\.json exists already"):
+        save_group(results, jobs("failed", "skipped"))
+    assert [r.status for r in results.records()] == ["ok", "ok"]
+
+
+def test_an_attempt_at_a_group_that_is_half_written_does_not_count(
+    results: Results, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed between any two of its files: all of its jobs are there, or none."""
+    whole = len(("samples", "samples", "record"))
+    for number in range(1, whole + 1):
+        made = jobs("ok", "ok", attempt=number)
+        written = 0
+
+        def dies(path: Path, data: str, last: int = number) -> None:
+            nonlocal written
+            written += 1
+            if written >= last:
+                raise KeyboardInterrupt
+            write_whole(path, data)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(store, "write_whole", dies)
+            with pytest.raises(KeyboardInterrupt):
+                save_group(results, made)
+        assert results.records() == []
+    save_group(results, jobs("ok", "ok", attempt=whole + 1))
+    assert [r.attempt for r in results.records()] == [whole + 1] * 2
+
+
+def test_a_group_record_that_can_not_be_read_is_named(results: Results) -> None:
+    save_group(results, jobs("ok", "ok"))
+    path = results.part("records", "g0123456789a", 1, "json")
+    whole = path.read_text()
+    for broken in (whole[:-20], "{}", whole.replace('"status": "ok"', '"status": "well"', 1)):
+        path.write_text(broken)
+        with pytest.raises(UnusableError, match=r"g0123456789a-1\.json is left out"):
+            results.records()
+
+
+def test_the_next_attempt_at_a_group_writes_over_no_log_of_its_jobs(results: Results) -> None:
+    ids = ("g0123456789a", "j1123456789a", "j2123456789a")
+    assert results.next_attempt(*ids) == 1
+    save_group(results, jobs("ok", "ok"))
+    assert results.next_attempt(*ids) == 2
+    log = results.log(ids[2], 4)
+    log.parent.mkdir(parents=True)
+    log.write_text("its last words")
+    assert results.next_attempt(*ids) == 5, "the sweep was killed while attempt 4 ran"
+    assert results.next_attempt("g0123456789b", "j1123456789b", "j2123456789b") == 1
+
+
+@pytest.mark.parametrize(
+    ("attempts", "counts"),
+    [
+        ([("ok", "ok")], 1),
+        ([("failed", "skipped"), ("ok", "ok")], 2),
+        ([("ok", "ok"), ("skipped", "failed")], 1),
+        ([("ok", "ok"), ("oom", "skipped")], 2),
+        ([("oom", "skipped"), ("interrupted", "interrupted")], 1),
+        ([("oom", "skipped"), ("skipped", "oom")], 2),
+        ([("oom", "failed"), ("timeout", "skipped")], 2),  # none of the two is final
+        ([("oom", "skipped"), ("oom", "failed")], 1),  # one that failed by itself leaves the group open
+        ([("ok", "oom"), ("timeout", "timeout")], 1),  # over a cap, though all of them ended
+        ([("skipped", "timeout"), ("interrupted", "interrupted")], 2),
+    ],
+)
+def test_all_jobs_of_a_group_come_from_the_attempt_that_counts(
+    attempts: list[tuple[Any, ...]], counts: int
+) -> None:
+    made = [jobs(*statuses, attempt=n) for n, statuses in enumerate(attempts, start=1)]
+    chosen = newest(one for attempt in made for one in reversed(attempt))
+    assert list(chosen.values()) == made[counts - 1][::-1]
+
+
+def test_each_machine_has_its_own_attempts_at_a_group() -> None:
+    """Two machines' folders put together: both have a first attempt."""
+    here = jobs("ok", "ok", machine_key="A", started_at="2026-11-20 09:53:00")
+    there = jobs("oom", "skipped", machine_key="B", started_at="2026-11-20 10:53:00")
+    failed = jobs("failed", "skipped", attempt=2, machine_key="B", started_at="2026-11-20 11:53:00")
+    chosen = newest([*here, *there, *failed])
+    assert {(key[1], one.status) for key, one in chosen.items()} == {
+        ("A", "ok"), ("B", "oom"), ("B", "skipped"),
+    }  # fmt: skip
+    assert len(chosen) == 4
+
+
+def test_jobs_on_different_devices_are_one_attempt() -> None:
+    """A CPU's and a GPU's: their machine keys differ, and one of them alone would keep what it had."""
+    mixed = [
+        [one.model_copy(update={"machine_key": key}) for one, key in zip(attempt, "AB", strict=True)]
+        for attempt in (jobs("ok", "ok"), jobs("skipped", "oom", attempt=2))
+    ]
+    assert list(newest([*mixed[0], *mixed[1]]).values()) == mixed[1]
+
+
+# ---- one writer ----
+
+
+def test_a_second_sweep_is_refused_and_the_holder_named(results: Results) -> None:
+    with results.locked():
+        with pytest.raises(UnusableError, match=f"process {os.getpid()} on {socket.gethostname()}") as caught:
+            Results(results.folder).locked().__enter__()
+        assert caught.value.exit_code == 4
+        assert (results.folder / ".lock").exists()
+    assert not (results.folder / ".lock").exists()
+    with results.locked():
+        pass
+
+
+def test_of_many_at_once_one_gets_the_folder(results: Results) -> None:
+    code = (
+        "import sys, pathlib\nfrom gpubench.results.store import Results\n"
+        "from gpubench.basics.errors import UnusableError\n"
+        "sys.stdin.readline()\n"
+        "held = Results(pathlib.Path(sys.argv[1])).locked()\n"
+        "try:\n    held.__enter__(); print('got', flush=True)\n"
+        "except UnusableError: print('refused', flush=True)\n"
+        "sys.stdin.readline()"
+    )
+    racers = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(results.folder)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
+        )
+        for _ in range(5)
+    ]  # fmt: skip
+    pipes = [(racer.stdin, racer.stdout) for racer in racers]
+    for into, _ in pipes:
+        assert into
+        into.write("go\n")
+    said = [out.readline().strip() for _, out in pipes if out]
+    for racer in racers:
+        racer.communicate("end\n")
+    assert sorted(said) == ["got", *["refused"] * 4]
+
+
+def test_the_lock_of_a_dead_process_is_taken_over(results: Results) -> None:
+    code = (
+        "import sys, os, pathlib; from gpubench.results.store import Results\n"
+        "held = Results(pathlib.Path(sys.argv[1])).locked(); held.__enter__(); os._exit(0)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(results.folder)], check=True)
+    assert (results.folder / ".lock").exists()
+    with results.locked():
+        held = json.loads((results.folder / ".lock").read_text())
+        assert held["pid"] == os.getpid()
+
+
+def test_a_folder_that_is_removed_while_a_sweep_writes_into_it_is_told(results: Results) -> None:
+    with results.locked():
+        shutil.rmtree(results.folder)
+        with pytest.raises(UnusableError, match="was removed"):
+            results.save([record()], [[]], ("t_s",))
+        assert len(results.records()) == 1, "what has just been measured is kept all the same"
+
+
+# ---- plans ----
+
+
+def test_a_plan_takes_the_place_of_the_same_one(results: Results) -> None:
+    results.save_plan("a", "1234", "first")
+    results.save_plan("a", "1234", "second")
+    results.save_plan("b", "1234", "third")
+    assert [path.read_text() for path in results.plans()] == ["second", "third"]
+
+
+# ---- tables ----
+
+
+def written(results: Results, records: list[Any]) -> pd.DataFrame:
+    results.write_table("trials.csv", trials_csv(rows_of(records)))
+    return pd.read_csv(results.folder / "trials.csv", dtype={"gpu_ids": str})
+
+
+def test_the_header_is_one_for_ever() -> None:
+    assert trials_csv([]) == ",".join(c.name for c in COLUMNS) + "\n"
+    assert epochs_csv([]) == ",".join(c.name for c in EPOCH_COLUMNS) + "\n"
+
+
+def test_rows_read_back(results: Results) -> None:
+    measured = {
+        "epoch_time_s": 1.23456789,
+        "images_per_s": 829.4,
+        "images_per_epoch": 1024,
+        "gpu_mem_mib": None,
+    }
+    trial = {
+        "model": "lenet",
+        "gpu_ids": [0, 1],
+        "cudnn_benchmark": True,
+        "lr": 0.05,
+        "workers": None,
+        "repeat": 0,
+    }
+    frame = written(results, [record(result=measured, trial=trial, resolved={"workers": 4})])
+    (row,) = frame.to_dict("records")
+    assert row["gpu_ids"] == "0+1"
+    assert row["cudnn_benchmark"] == 1
+    assert row["workers"] == 4, "what the machine filled in"
+    assert pd.isna(row["gpu_mem_mib"]), "unknown is empty, never 0"
+    assert row["epoch_time_s"] == pytest.approx(1.23456789, rel=1e-5)
+    assert row["images_per_s"] * row["epoch_time_s"] == pytest.approx(row["images_per_epoch"], rel=1e-4)
+    assert row["started_at"] == "2026-11-20 09:53:00"
+
+
+def test_epochs_have_a_row_each() -> None:
+    epochs = [
+        {"epoch": 0, "warmup": True, "epoch_time_s": 2.0},
+        {"epoch": 1, "warmup": False, "epoch_time_s": 1.0},
+    ]
+    frame = pd.read_csv(io.StringIO(epochs_csv([record(epochs=epochs, attempt=2)])))
+    assert list(frame.warmup) == [1, 0]
+    assert list(frame.attempt) == [2, 2]
+    assert list(frame.trial_id) == ["t0123456789a"] * 2
+
+
+FORMULAS = ["=1+1", "+1", "-1+2", "@SUM(A1)", "\t=1", "\r=1", "=cmd|' /C calc'!A0"]
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_text_that_a_spreadsheet_would_run_is_made_harmless(results: Results, text: str) -> None:
+    written(results, [record(reason=text, status="failed", trial={"model": text, "lr": -0.5})])
+    with (results.folder / "trials.csv").open(newline="", encoding="utf-8") as file:
+        (row,) = csv.DictReader(file)
+    assert row["reason"] == row["model"] == "'" + text.replace("\r", " ")
+    assert row["lr"] == "-0.5", "a negative number stays a number"
+
+
+@given(st.lists(st.text(alphabet=st.characters(exclude_categories=["Cs"])), min_size=1, max_size=4))
+def test_any_text_stays_in_its_cell(texts: list[str]) -> None:
+    out = csv_text(["a"] * len(texts), [texts])
+    rows = list(csv.reader(io.StringIO(out, newline="")))
+    assert len(rows) == 2
+    for cell, text in zip(rows[1], texts, strict=True):
+        assert cell in (said := text.replace("\r", " "), "'" + said)
+
+
+def test_records_can_not_be_changed() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        record().status = "oom"  # type: ignore[misc]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        COLUMNS[0].name = "other"  # type: ignore[misc]
+
+
+def test_a_number_that_no_record_could_follow_is_no_attempt_s(results: Results) -> None:
+    log = results.part("logs", "t0123456789a", 1_000_000, "log")
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.touch()
+    assert results.next_attempt("t0123456789a") == 1
+
+
+def test_a_name_that_is_no_utf_8_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(UnusableError, match="it would hold the name of a file or folder that is no UTF-8"):
+        write_whole(tmp_path / "plan.toml", 'data = "b\udcffrds"')
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,267 @@
+"""Stored records read back: what is damaged is refused with a reason, at once, whatever it is."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import committed
+import pytest
+from damaged import RECORDS, changed
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from whole_records import EPOCHS, FULL, GROUP, JOBS, TEXT
+
+from gpubench.basics.regular_file import LARGEST
+from gpubench.plan.groups import MOST_JOBS
+from gpubench.results.stored_record import DamagedError, read
+from gpubench.schema.result import COLUMNS, EPOCH_COLUMNS, Record
+
+PROGRAMMERS = re.compile(
+    r"Input|should be|valid (string|integer|number|dict|list)|Field required|Value error|permitted"
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "t0123456789a-1.json"
+
+
+def why(path: Path) -> str:
+    with pytest.raises(DamagedError) as caught:
+        read(path)
+    return str(caught.value)
+
+
+def test_what_is_whole_is_read(path: Path) -> None:
+    path.write_text(TEXT)
+    assert read(path) == [FULL]
+    group = path.with_name("g0123456789a-1.json")
+    group.write_text(GROUP)
+    assert read(group) == JOBS
+
+
+@pytest.mark.parametrize("kind", RECORDS)
+def test_what_is_damaged_is_refused_at_once_in_one_line(path: Path, kind: str) -> None:
+    RECORDS[kind](path, TEXT)
+    began = time.monotonic()
+    said = why(path)
+    assert time.monotonic() - began < 2
+    assert "\n" not in said
+    assert len(said) < 300
+    assert not PROGRAMMERS.search(said), "the reader's own words"
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "says"),
+    [
+        ("result.epoch_time_s", '"1.5"', "is damaged: result.epoch_time_s must be a number, not '1.5'"),
+        ("result.epoch_time_s", "NaN", "result.epoch_time_s must be at least 1e-09 and at most 1e+15, not nan"),
+        ("result.power_w", "null, \"power_w\": []", "result.power_w must be a number, not []"),
+        ("environment.gpu_count", "1000000000",
+         "environment.gpu_count must be at least 0 and at most 65536, not 1000000000"),
+        ("trial.batch_size", "0", "is damaged: trial.batch_size must be at least 1, not 0"),
+        ("trial.batch_size", "1" + "0" * 400, "trial.batch_size must be at most 1,000,000,000"),
+        ("trial.gpu_ids", "[0, -1]", "trial.gpu_ids.1 must be at least 0, not -1"),
+        ("trial.precision", '"fp7"', "trial.precision must be fp32, tf32, bf16 or fp16, not 'fp7'"),
+        ("provenance", '{"power_w": 3}', "provenance.power_w must be a text in quotes or an object in braces, not 3"),
+        ("provenance", '{"power_w": {"samples": "x"}}', "provenance.power_w.samples must be a whole number, not 'x'"),
+        ("epochs", "[3]", "epochs.0 must be an object in braces, not 3"),
+        ("together", '{"gain_range": [1]}', "together.gain_range.1 is missing"),
+        ("result", "null", "result must be an object in braces, not null"),
+        ("surprise", "1", "surprise is no known name"),
+        ("attempt", "2", "says that it is t0123456789a-2.json"),
+        ("trial_id", '"t00000000ffff"', "says that it is t00000000ffff-1.json"),
+        ("schema_version", "2", "was written by a newer gpubench (schema_version 2); update gpubench to read it"),
+    ],
+)  # fmt: skip
+def test_the_reason_names_the_place(path: Path, place: str, value: str, says: str) -> None:
+    path.write_text(changed(TEXT, place, value))
+    assert says in why(path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [
+        ("half", "is not JSON (half written?)"),
+        ("fifo", "can't be read (no regular file)"),
+        ("link-to-a-device", "can't be read (no regular file)"),
+        ("folder", "can't be read (Is a directory)"),
+        ("dangling-link", "can't be read (a link to a file that is not there)"),
+        ("link-to-itself", "can't be read (Too many levels of symbolic links)"),
+        ("all-holes", "can't be read (larger than 128 MiB)"),
+    ],
+)
+def test_what_is_no_file_of_text_says_what_it_is(path: Path, kind: str, says: str) -> None:
+    RECORDS[kind](path, TEXT)
+    assert why(path) == says
+
+
+def test_an_all_but_endless_group_is_refused_by_its_size(path: Path) -> None:
+    group = path.with_name("g0123456789a-1.json")
+    RECORDS["all-holes"](group, GROUP)
+    assert why(group) == "can't be read (larger than 128 MiB)"
+
+
+def test_the_largest_attempts_that_can_be_asked_for_are_far_from_the_bounds() -> None:
+    """1,000 epochs of 8 ranks, with figures as long as they get; 64 jobs of that."""
+    draw = random.Random(0)
+    numbers = {column.name: 1e6 * draw.random() for column in EPOCH_COLUMNS[2:]}
+    epoch = EPOCHS[0] | numbers | {"steady_wait_s": draw.random(), "data_wait_s_by_rank": [draw.random()] * 8}
+    window = {"epoch": 1000, "t0": 1e6 * draw.random(), "t1": 1e6 * draw.random()}
+    job = FULL.model_dump() | {"epochs": [epoch] * 1000, "windows": [window] * 1000}
+    size = len(json.dumps(job, indent=1))
+    assert 10 * size < LARGEST
+    assert 2 * MOST_JOBS * size < LARGEST
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "says"),
+    [
+        ("missing", json.dumps({f"{n:x}": 3 for n in range(30_000)}), "is damaged in 30,000 places"),
+        ("epochs", json.dumps([3] * 30_000), "is damaged: epochs.0 must be an object in braces, not 3"),
+        ("windows", json.dumps([3] * 30_000), "is damaged: windows.0 must be an object in braces, not 3"),
+    ],
+)
+def test_what_is_wrong_everywhere_is_not_gone_through(path: Path, place: str, value: str, says: str) -> None:
+    """A kilobyte for each place would take the memory of the machine."""
+    path.write_text(changed(TEXT, place, value))
+    assert why(path) == says
+
+
+def test_a_newer_version_is_named_whatever_else_is_new(path: Path) -> None:
+    newer = json.loads(TEXT) | {"schema_version": 3, "surprise": 1, "status": "melted", "trial": None}
+    path.write_text(json.dumps(newer))
+    assert why(path) == "was written by a newer gpubench (schema_version 3); update gpubench to read it"
+    group = path.with_name("g0123456789a-1.json")
+    group.write_text(json.dumps(json.loads(GROUP) | {"schema_version": 2, "jobs": [newer]}))
+    assert why(group) == "was written by a newer gpubench (schema_version 2); update gpubench to read it"
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("result.dreams", '{"of": "a later version"}'),
+        ("environment.moon", '"full"'),
+        ("result.epoch_time_s", "null"),
+        ("trial.batch_size", "null"),
+        ("environment.torch", "null"),
+        ("result.loss", "3e38"),
+        ("result.overlap_gain", "-0.5"),
+        ("provenance.power_w", '"published log"'),
+    ],
+)
+def test_what_another_version_may_say_is_read(path: Path, place: str, value: str) -> None:
+    path.write_text(changed(TEXT, place, value))
+    (found,) = read(path)
+    held: Any = found.model_dump()
+    for key in place.split("."):
+        held = held[key]
+    assert held == json.loads(value), "as it was written"
+
+
+def test_of_a_key_that_stands_twice_the_last_one_counts(path: Path) -> None:
+    path.write_text(TEXT.replace('"status": "ok"', '"status": "failed", "status": "ok"'))
+    assert read(path) == [FULL]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"jobs": []}, "jobs has too few parts"),
+        ({"group_id": "g0123456789b"}, "is damaged: its jobs are not all of this attempt at this group"),
+        ({"attempt": 2}, "its jobs are not all of this attempt at this group"),
+        ({"jobs": [json.loads(TEXT)]}, "its jobs are not all of this attempt at this group"),
+        ({"jobs": [JOBS[0].model_dump() | {"group": None}]}, "a job has no name"),
+        ({"jobs": [JOBS[0].model_dump() | {"job": None}]}, "a job has no name"),
+        ({"jobs": [JOBS[0].model_dump() | {"environment": {"cpu_count": "8"}}]},
+         "jobs.0.environment.cpu_count must be a whole number, not '8'"),
+    ],
+)  # fmt: skip
+def test_a_group_whose_jobs_are_not_of_one_attempt_is_refused(
+    path: Path, change: dict[str, Any], says: str
+) -> None:
+    group = path.with_name("g0123456789a-1.json")
+    group.write_text(json.dumps(json.loads(GROUP) | change))
+    assert says in why(group)
+
+
+def test_every_column_has_a_kind_by_its_own_definition(path: Path) -> None:
+    """What no column holds, in place of each: a new column is checked without another word."""
+    for column in COLUMNS:
+        path.write_text(changed(TEXT, f"result.{column.name}", "[[]]"))
+        assert f"result.{column.name}" in why(path)
+    for column in EPOCH_COLUMNS[2:]:
+        path.write_text(json.dumps(json.loads(TEXT) | {"epochs": [EPOCHS[0] | {column.name: {"a": 1}}]}))
+        assert f"epochs.0.{column.name}" in why(path)
+
+
+def test_what_every_version_committed_is_read() -> None:
+    files = [path for folder in committed.folders() for path in (folder / "records").glob("*/*.json")]
+    if not files:
+        pytest.skip("no stored results: they were deleted from this clone")
+    for path in files:
+        assert all(isinstance(job, Record) for job in read(path))
+
+
+# ---- anything anywhere ----
+
+PLAIN = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.integers(min_value=10**15, max_value=10**400)
+    | st.floats()
+    | st.text(max_size=20)
+    | st.sampled_from(["1.5", "NaN", "0+1", "2026-11-20 09:53:00", "ok", "fp32"])
+)
+ANYTHING = st.recursive(
+    PLAIN, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)  # fmt: skip
+
+
+def places(held: Any, way: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The way to every value in a record."""
+    inside = held.items() if isinstance(held, dict) else enumerate(held) if isinstance(held, list) else ()
+    return [way] * bool(way) + [one for key, value in inside for one in places(value, (*way, key))]
+
+
+@given(data=st.data(), text=st.sampled_from([TEXT, GROUP]))
+@settings(max_examples=200, deadline=1000, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_anything_at_any_place_is_read_or_refused(tmp_path: Path, data: st.DataObject, text: str) -> None:
+    """Never another exception, never without end, and what is read is told as it was written."""
+    stored = json.loads(text)
+    *way, last = data.draw(st.sampled_from(places(stored)))
+    held = stored
+    for key in way:
+        held = held[key]
+    held[last] = data.draw(ANYTHING)
+    path = tmp_path / ("g0123456789a-1.json" if text is GROUP else "t0123456789a-1.json")
+    path.write_text(json.dumps(stored))
+    found, said = None, ""
+    try:
+        found = read(path)
+    except DamagedError as damage:
+        said = str(damage)
+    assert "\n" not in said
+    if found is not None:
+        jobs = stored["jobs"] if text is GROUP else [stored]
+        # As text, in which NaN, which no reckoning looks at where it may stand, is equal to itself.
+        as_text = [
+            [json.dumps(job.model_dump()) for job in some]
+            for some in (found, [Record(**one) for one in jobs])
+        ]
+        assert as_text[0] == as_text[1]
+
+
+@given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_bytes_are_refused(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "t0123456789a-1.json"
+    path.write_bytes(data)
+    assert why(path)

@@ -1,0 +1,390 @@
+"""What must hold in every stored result, whatever was measured: of the folders in `results/`, and of a fresh sweep."""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import committed
+import pytest
+from benches import sweep_of
+
+from gpubench.analysis.slowdown import PERHAPS, WORDS, verdict
+from gpubench.node.environment import machine
+from gpubench.node.launch.client import ForkServer
+from gpubench.plan.experiment import Options, parse, with_options
+from gpubench.plan.plan import expand
+from gpubench.plan.sources import Disk
+from gpubench.report import spreadsheet
+from gpubench.report.contents import contents
+from gpubench.report.live import QuietView
+from gpubench.results.csv_text import csv_cell
+from gpubench.results.store import Results, newest
+from gpubench.schema.result import COLUMNS, MEASURED, OF_GROUPS, Record, row
+from gpubench.sweep.stored_plan import store_plan
+
+SHARES = [c.name for c in COLUMNS if c.name.endswith(("util_pct", "util_max_pct", "util_trial_pct"))]
+SHARES += ["data_wait_pct", "comm_pct", "throttled_pct", "top1_pct"]
+NEVER_ZERO = (
+    "epoch_time_s", "images_per_s", "gpu_mem_mib", "gpu_mem_allocated_mib", "gpu_mem_reserved_mib", "host_mem_mib",
+    "energy_j", "energy_sampled_j", "power_w", "idle_power_w", "sm_clock_mhz", "temperature_c",
+)  # fmt: skip
+"""No trial that was measured has nothing of these. (CPU time comes in ticks of 10 ms: a tiny epoch may have none.)"""
+
+CAME_LATER = (
+    "copy_ms", "forward_ms", "backward_ms", "comm_ms", "comm_hidden_ms", "optimizer_ms", "comm_pct",
+    "comm_mib_per_step", "slowest_rank", "breakdown_cost_pct", "energy_sampled_j", "idle_power_w",
+    "throttle_reasons", "epochs_to_top1", "time_to_top1_s", "energy_to_top1_j",
+)  # fmt: skip
+"""Columns on which records without `span`, which are older, are silent."""
+
+
+NONE = [
+    pytest.param(
+        None, marks=pytest.mark.skip(reason="no stored results: they were deleted from this clone"), id="none"
+    )
+]
+
+
+def measured() -> Iterator[tuple[Path, Record]]:
+    """Every stored record that was measured, and its folder."""
+    for folder in committed.folders():
+        for record in Results(folder).records():
+            if record.source == "measured":
+                yield folder, record
+
+
+def stored() -> list[Any]:
+    """The same as parameters, by their ids."""
+    return [pytest.param(r, id=f"{folder.name}/{r.trial_id}-{r.attempt}") for folder, r in measured()] or NONE
+
+
+def folders() -> list[Any]:
+    """Every folder that has tables."""
+    return [
+        pytest.param(f, id=f.name) for f in committed.folders("trials.csv") if (f / "records").is_dir()
+    ] or NONE
+
+
+def one_of(wanted: Callable[[Record], object]) -> Record:
+    """The first stored record of this kind; without one the test is skipped."""
+    found = next((record for _, record in measured() if wanted(record)), None)
+    if found is None:
+        pytest.skip("no stored result to break: they were deleted from this clone")
+    return found
+
+
+def test_the_committed_folders_are_named() -> None:
+    """Where git can't be asked, the names stand in for it."""
+    known = committed.tracked()
+    if known is None:
+        pytest.skip("git does not know this folder")
+    assert known == committed.NAMES
+
+
+# ---------------------------------------------------------------- what must hold
+
+
+def broken(record: Record) -> list[str]:
+    """The rules that a record breaks, each with its figures."""
+    r = record.result
+    return [
+        *_time(record),
+        *_memory(record),
+        *(f"{c} = {r[c]}" for c in SHARES if r.get(c) is not None and not 0 <= r[c] <= 100),
+        *(f"{c} = {v}" for c, v in r.items() if isinstance(v, float) and (not math.isfinite(v) or v < 0)
+          and c not in ("loss", "breakdown_cost_pct", "overlap_gain")),
+        *(f"{c} is 0" for c in NEVER_ZERO if r.get(c) == 0),
+        *_pairs(r),
+        *_part_of_the_cpus(record),
+        *_windows(record),
+        *_group(record),
+        *_reasons(record),
+    ]  # fmt: skip
+
+
+def _time(record: Record) -> list[str]:
+    r = record.result
+    if record.status != "ok":
+        return []
+    needed = ("epoch_time_s", "images_per_s", "images_per_epoch", "epoch_time_source")
+    if wrong := [f"ok without {column}" for column in needed if r.get(column) is None]:
+        return wrong
+    images = r["images_per_s"] * r["epoch_time_s"]
+    if images != pytest.approx(r["images_per_epoch"], rel=1e-6):
+        wrong.append(f"images_per_s × epoch_time_s = {images}, not {r['images_per_epoch']}")
+    if r["images_per_epoch"] % record.trial["batch_size"]:
+        wrong.append("an epoch of other than full batches")
+    return wrong
+
+
+def _memory(record: Record) -> list[str]:
+    names = ("gpu_mem_allocated_mib", "gpu_mem_reserved_mib", "gpu_mem_mib")
+    known = [(name, record.result[name]) for name in names if record.result.get(name) is not None]
+    return [f"{a} {x} > {b} {y}" for (a, x), (b, y) in pairwise(known) if x > y]
+
+
+def _pairs(r: dict[str, Any]) -> list[str]:
+    """A mean is at most its peak, a part at most its whole."""
+    ordered = [
+        ("step_time_ms_p50", "step_time_ms_p95"),
+        ("gpu_util_pct", "gpu_util_max_pct"),
+        ("gpu_mem_util_pct", "gpu_mem_util_max_pct"),
+        ("cpu_util_pct", "cpu_util_max_pct"),
+    ]
+    return [
+        f"{a} {r[a]} > {b} {r[b]}"
+        for a, b in ordered
+        if r.get(a) is not None and r.get(b) is not None and r[a] > r[b] * (1 + 1e-9)
+    ]
+
+
+def _part_of_the_cpus(record: Record) -> list[str]:
+    """The trial's own share is within that of all work, but for the kernel's ticks of 10 ms at either edge."""
+    whole, own = (record.result.get(c) for c in ("cpu_util_pct", "cpu_util_trial_pct"))
+    warmup = {epoch["epoch"] for epoch in record.epochs if epoch["warmup"]}
+    seconds = sum(w["t1"] - w["t0"] for w in record.windows if w["epoch"] not in warmup)
+    if whole is None or own is None or seconds <= 0:
+        return []
+    ticks = 100 * 0.02 * len(record.windows) / seconds
+    return (
+        []
+        if own <= whole + 2 + ticks
+        else [f"cpu_util_trial_pct {own} > cpu_util_pct {whole} over {seconds:.2f} s"]
+    )
+
+
+def _windows(record: Record) -> list[str]:
+    windows, wrong = record.windows, []
+    wrong += [f"window {w} is empty" for w in windows if not w["t1"] > w["t0"]]
+    wrong += [f"windows {a} and {b} overlap" for a, b in pairwise(windows) if b["t0"] < a["t1"]]
+    wrong += [
+        f"epochs {a} and {b} are out of order" for a, b in pairwise(windows) if b["epoch"] <= a["epoch"]
+    ]
+    if [w["epoch"] for w in windows] != [e["epoch"] for e in record.epochs]:
+        wrong.append("windows and epochs differ")
+    for window, epoch in zip(windows, record.epochs, strict=False):
+        length = window["t1"] - window["t0"]
+        # With several ranks the window spans them all, the epoch is the slowest one's.
+        if epoch["epoch_time_s"] > length * (1 + 1e-9) + 1e-6:
+            wrong.append(f"epoch {epoch['epoch']} of {epoch['epoch_time_s']} s in a window of {length} s")
+    if record.span:
+        launched, finished = record.span["launched"], record.span["finished"]
+        wrong += [
+            f"{w} lies outside {record.span}"
+            for w in windows
+            if not launched <= w["t0"] < w["t1"] <= finished
+        ]
+    total = sum(w["t1"] - w["t0"] for w in windows)
+    if windows and total > record.phases["wall"]:
+        wrong.append(f"windows of {total} s in a trial of {record.phases['wall']} s")
+    return wrong
+
+
+def _group(record: Record) -> list[str]:
+    """A job's slowdown is its own, the verdict is that on the gain, and it measured while all jobs trained."""
+    if record.group_id is None or record.status != "ok" or "released" not in record.together:
+        return []
+    r, told, wrong = record.result, record.together, []
+    if r.get("slowdown") != pytest.approx(r["epoch_time_s"] / r["solo_epoch_time_s"]):
+        wrong.append(
+            f"slowdown {r.get('slowdown')} of {r['epoch_time_s']} s against {r['solo_epoch_time_s']} s"
+        )
+    gain, ends, said = r.get("overlap_gain"), told.get("gain_range"), r.get("sharing")
+    if gain is not None and said not in _words(gain, ends, told.get("undecidable")):
+        wrong.append(f"{said} at a gain of {gain}")
+    counted = {epoch["epoch"] for epoch in record.epochs if not epoch["warmup"]}
+    for window in record.windows:
+        inside = told["released"] <= window["t0"] < window["t1"] <= told["stopped"]
+        if inside != (window["epoch"] in counted):
+            wrong.append(
+                f"{window} and the span in which all trained, {told['released']} to {told['stopped']}"
+            )
+    return wrong
+
+
+def _words(gain: float, ends: list[float] | None, why_not: str | None) -> list[str | None]:
+    """What a record may say of a gain: the word for it, as earlier versions did, or that for its range."""
+    if why_not:
+        return [None, verdict(gain)]
+    if ends is None:
+        return [verdict(gain), f"{PERHAPS}{verdict(gain)}"]
+    low, high = map(verdict, ends)
+    assert WORDS.index(low) <= WORDS.index(verdict(gain)) <= WORDS.index(high)
+    return [verdict(gain), low if low == high else f"between {low} and {high}"]
+
+
+def _reasons(record: Record) -> list[str]:
+    """A value or a reason, never both, never neither."""
+    wrong = []
+    for column in (c.name for c in MEASURED if c.name != "doubts"):
+        if column in CAME_LATER and not record.span:
+            continue
+        if column in OF_GROUPS and record.group_id is None and column not in record.missing:
+            continue  # stored before there were groups, or taken from a log
+        has_value, has_reason = record.result.get(column) is not None, bool(record.missing.get(column))
+        if has_value == has_reason:
+            wrong.append(f"{column}: {'both' if has_value else 'neither'} value and reason")
+    return wrong
+
+
+# ---------------------------------------------------------------- of what is stored
+
+
+@pytest.mark.parametrize("record", stored())
+def test_a_stored_record_holds_together(record: Record) -> None:
+    assert broken(record) == []
+
+
+@pytest.mark.parametrize("folder", folders())
+def test_the_csv_says_what_the_records_say(folder: Path) -> None:
+    agree(folder)
+
+
+ANEW = ("sharing", "full_together", "epoch_time_iqr_s", "doubts")
+
+
+def agree(folder: Path) -> None:
+    """trials.csv against the records that count. Older files may lack columns that came later."""
+    lines = list(csv.DictReader((folder / "trials.csv").open(encoding="utf-8", newline="")))
+    results = Results(folder)
+    records = results.records()
+    counting = newest(records).values()
+    # Records of earlier versions hold other words on groups, a spread of two epochs, and fewer doubts, which are worked
+    # out anew by whoever reads them.
+    read = {one["trial_id"]: one for one in contents(results, records).rows}
+    by_id = {record.trial_id: record for record in counting}
+    ran = {line["trial_id"] for line in lines if line["status"] not in ("skipped", "missing")}
+    taken_along = {trial_id for trial_id, record in by_id.items() if record.status == "skipped"}
+    assert ran == set(by_id) - taken_along
+    assert taken_along <= {line["trial_id"] for line in lines}
+    for line in lines:
+        if line["trial_id"] not in by_id:
+            continue
+        stored = row(by_id[line["trial_id"]])
+        anew = {column: read[line["trial_id"]][column] for column in ANEW}
+        for column, value in {**stored, **anew}.items():
+            if column in line:
+                said = csv_cell(value).replace("\r", " ")
+                same = line[column] == said or (
+                    line[column] and isinstance(value, float) and float(line[column]) == float(said)
+                )
+                assert same, f"{line['trial_id']}: {column} reads {line[column]}, not {said}"
+
+
+THREE_DECIMALS = re.compile(r"^-?\d+\.\d{3}(e[+-]\d+)?$")
+VERSIONS = {"driver", "cuda", "torch", "gpubench"}
+"""Text, whatever it looks like."""
+
+
+@pytest.mark.parametrize("folder", folders())
+def test_no_figure_of_a_table_can_pass_for_thousands(folder: Path) -> None:
+    readable_with_commas(folder, "trials.csv", "epochs.csv", "table.csv")
+
+
+def readable_with_commas(folder: Path, *patterns: str) -> None:
+    """No figure of these CSVs has exactly three decimals."""
+    for path in (found for pattern in patterns for found in folder.glob(pattern)):
+        with path.open(encoding="utf-8", newline="") as file:
+            for line in csv.DictReader(file):
+                wrong = [f"{c} {line[c]}" for c in line.keys() - VERSIONS if THREE_DECIMALS.search(line[c])]
+                assert not wrong, f"{path}: {', '.join(wrong)}"
+
+
+@pytest.mark.parametrize("folder", folders())
+def test_table_csv_has_every_column_that_is_printed(folder: Path) -> None:
+    results = Results(folder)
+    shown = contents(results, results.records()).tables
+    header = spreadsheet.text(shown).splitlines()[0].split(",")
+    assert {column.name for table in shown for column in table.columns} <= set(header)
+    assert len(header) == len(set(header))
+
+
+# ---------------------------------------------------------------- the rules themselves
+
+
+def test_a_broken_record_is_seen() -> None:
+    """Each rule can fail: a record with a fault for each of them."""
+    sound = one_of(lambda r: r.status == "ok" and r.result.get("top1_pct") and r.group_id is None)
+    result, windows = sound.result, sound.windows
+    faults: list[dict[str, Any]] = [
+        {"result": result | {"images_per_s": result["images_per_s"] * 1.00001}},
+        {"result": result | {"gpu_mem_allocated_mib": result["gpu_mem_reserved_mib"] + 1}},
+        {"result": result | {"gpu_mem_reserved_mib": result["gpu_mem_mib"] + 1}},
+        {"result": result | {"cpu_util_pct": 100.5}},
+        {"result": result | {"cpu_util_pct": result["cpu_util_trial_pct"] - 10}},
+        {"result": result | {"step_time_ms_p50": result["step_time_ms_p95"] * 2}},
+        {"result": result | {"power_w": 0.0}},
+        {"result": {k: v for k, v in result.items() if k != "top1_pct"}},
+        {"missing": sound.missing | {"top1_pct": "lost"}},
+        {"windows": [windows[0] | {"t1": windows[0]["t0"]}, *windows[1:]]},
+        {"windows": windows[::-1]},
+        {"windows": windows[:-1]},
+        {"windows": [windows[0] | {"t1": windows[1]["t0"] + 0.1}, *windows[1:]]},
+        {"span": {"launched": windows[0]["t0"] + 0.01, "finished": windows[-1]["t1"] + 1}},
+        {"span": {"launched": windows[0]["t0"] - 1, "finished": windows[-1]["t1"] - 0.01}},
+        {"phases": {"wall": 0.01}},
+    ]
+    for fault in faults:
+        assert broken(sound.model_copy(update=fault)), fault
+
+
+def test_a_broken_group_is_seen() -> None:
+    job = one_of(lambda r: r.result.get("sharing") == "merely concurrent" and r.together)
+    result, together, first = job.result, job.together, job.windows[-1]
+    faults: list[dict[str, Any]] = [
+        {"result": result | {"slowdown": 1.01 * result["slowdown"]}},
+        {"result": result | {"sharing": "parallel"}},
+        {"together": together | {"released": first["t0"] + 0.1}},
+        {"together": together | {"stopped": first["t1"] - 0.1}},
+        {"together": together | {"released": 0.0}},
+    ]
+    for fault in faults:
+        assert broken(job.model_copy(update=fault)), fault
+
+
+# ---------------------------------------------------------------- of a fresh sweep
+
+FRESH = """
+name = "fresh"
+[fixed]
+device = "cpu"
+variant = "synthetic"
+input_size = 28
+num_classes = 4
+train_images = 512
+workers = 0
+[axes]
+model = ["lenet", "mlp"]
+batch_size = [32, 64]
+[run]
+epochs = 3
+"""
+
+
+@pytest.mark.parametrize("ranks", ["1", "2"])
+def test_a_fresh_sweep_holds_together(server: ForkServer, tmp_path: Path, ranks: str) -> None:
+    """Real processes: single, and two ranks of ddp."""
+    experiment = with_options(parse(FRESH, "fresh"), Options(fields={"ranks": ranks}))
+    plan = expand(experiment, device="cpu", sources=Disk(), order="given")
+    work = sweep_of(plan, tmp_path / "results", machine(None))
+    work.load()
+    work.bench.results.create()
+    store_plan(work)
+    work.run(server, QuietView(), lambda: False, lambda _: None)
+    records = Results(tmp_path / "results").records()
+    assert [r.status for r in records] == ["ok"] * 4
+    for record in records:
+        assert broken(record) == []
+        assert record.span, "a fresh record says when the trial began and ended"
+        assert len(record.windows) == 3
+        assert record.span["finished"] - record.span["launched"] == pytest.approx(
+            record.phases["wall"], abs=0.01
+        )
+    agree(tmp_path / "results")
+    readable_with_commas(tmp_path / "results", "*.csv", "samples/*/*.csv")

@@ -1,0 +1,184 @@
+"""Columns and cells: the words that users' scripts and spreadsheets lean on."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from fakes import record
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpubench.results.csv_text import csv_cell, csv_text
+from gpubench.schema import trial
+from gpubench.schema.result import (
+    BY_NAME,
+    COLUMNS,
+    DERIVED,
+    ENVIRONMENT,
+    EPOCH_COLUMNS,
+    FIELD_COLUMNS,
+    IDENTITY,
+    IMAGES,
+    MEASURED,
+    TRIAL,
+    cell,
+    row,
+)
+
+FOR_EVER = {
+    "identity": """
+trial_id config_id experiment group job repeat status reason
+""",
+    "trial": """
+model width input_size num_classes variant data train_images batch_size gpus gpu_ids ranks strategy
+precision memory_format execution cudnn_benchmark workers prefetch optimizer lr accumulate device
+cpus cpu_sharing copies gpu_mem_cap_mib epochs warmup_epochs steps until_top1 breakdown seed
+params_m gmacs_per_image
+""",
+    "measured": """
+epoch_time_s epoch_time_iqr_s epochs_measured epoch_time_source images_per_s images_per_epoch
+step_time_ms_p50 step_time_ms_p95 first_batch_s data_wait_pct copy_ms forward_ms backward_ms comm_ms
+comm_hidden_ms optimizer_ms comm_pct comm_mib_per_step slowest_rank breakdown_cost_pct gpu_mem_mib
+gpu_mem_source gpu_mem_allocated_mib gpu_mem_reserved_mib gpu_alloc_retries gpu_util_pct
+gpu_util_max_pct gpu_mem_util_pct gpu_mem_util_max_pct cpu_util_pct cpu_util_max_pct
+cpu_util_trial_pct cpu_s_per_epoch gpu_busy_s_per_epoch host_mem_mib energy_j power_w energy_source
+energy_sampled_j idle_power_w sm_clock_mhz throttled_pct throttle_reasons temperature_c top1_pct
+loss epochs_to_top1 time_to_top1_s energy_to_top1_j solo_epoch_time_s slowdown overlap_gain
+predicted_slowdown sharing full_together group_id solo_id doubts
+""",
+    "environment": """
+host gpu_name gpu_count driver cuda torch cpu_name cpu_count gpubench started_at mps
+""",
+    "images": """
+skipped_images
+""",
+}
+"""All columns of trials.csv, in their order. A column is added at the end of its part; none is renamed, moved or taken
+away."""
+EPOCHS_FOR_EVER = """
+trial_id attempt epoch warmup epoch_time_s steps images data_wait_s first_batch_s train_loss cpu_s
+energy_j top1_pct steady_step_s steady_steps tail_s
+"""
+
+
+def test_the_columns_are_these_for_ever() -> None:
+    parts = {
+        "identity": IDENTITY,
+        "trial": TRIAL,
+        "measured": MEASURED,
+        "environment": ENVIRONMENT,
+        "images": IMAGES,
+    }
+    for part, names in FOR_EVER.items():
+        assert [column.name for column in parts[part]] == names.split(), part
+    names = [column.name for column in COLUMNS]
+    assert names == " ".join(FOR_EVER.values()).split()
+    assert [column.name for column in EPOCH_COLUMNS] == EPOCHS_FOR_EVER.split()
+    assert len(names) == len(set(names)) == len(BY_NAME)
+    assert not {c.name for c in DERIVED} & set(names), "derived columns belong to tables"
+
+
+def test_units_stand_in_the_names() -> None:
+    units = {"_s": "s", "_mib": "MiB", "_pct": "%", "_mhz": "MHz", "_c": "°C", "_j": "J", "_w": "W"}
+    for column in (*MEASURED, *EPOCH_COLUMNS):
+        ending = re.search(r"(_s|_mib|_pct|_mhz|_c|_j|_w)$", column.name)
+        if ending and column.name != "images_per_s":
+            assert column.unit == units[ending[1]], column.name
+        assert column.meaning
+
+
+def test_every_trial_field_is_a_column() -> None:
+    assert set(trial.FIELDS) - set(FIELD_COLUMNS) == {"repeat"}
+    assert "repeat" in {column.name for column in IDENTITY}
+
+
+def test_a_row_has_every_column_and_nothing_else() -> None:
+    found = row(record(environment={"host": "here", "kernel": "6.1"}, result={"top1_pct": 50.0}))
+    assert list(found) == [column.name for column in COLUMNS]
+    assert (found["host"], found["top1_pct"], found["epoch_time_s"]) == ("here", 50.0, None)
+
+
+def test_a_row_says_what_the_machine_filled_in() -> None:
+    asked = {"workers": None, "gpus": 2, "batch_size": 16}
+    found = row(record(trial=asked, resolved={"workers": 8, "gpus": None}))
+    assert (found["workers"], found["gpus"], found["batch_size"]) == (8, 2, 16)
+
+
+def test_doubts_are_codes_in_order() -> None:
+    assert row(record(doubts={"stranger": "…", "dp": "…"}))["doubts"] == "dp+stranger"
+    assert row(record())["doubts"] is None
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, ""),
+        (float("nan"), ""),
+        (True, "1"),
+        (False, "0"),
+        (0, "0"),
+        (0.1, "0.1"),
+        (1 / 3, "0.333333"),
+        (-1.5, "-1.5"),
+        ([0, 1], "0+1"),
+        ((2,), "2"),
+        ([], ""),
+        ("plain", "plain"),
+        ("=1+1", "'=1+1"),
+        ("+1", "'+1"),
+        ("-1", "'-1"),
+        ("@SUM(A1)", "'@SUM(A1)"),
+        ("\t=1", "'\t=1"),
+        ("a=1", "a=1"),
+    ],
+)
+def test_cell(value: object, text: str) -> None:
+    assert cell(value) == text
+
+
+# ---- figures in CSVs ----
+
+THREE_DECIMALS = re.compile(r"[.,]\d{3}(?!\d)")
+FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+SHORT = st.builds(lambda whole, digits: whole / 10**digits, st.integers(-(10**7), 10**7), st.integers(0, 9))
+"""Figures of few digits, many of them with three decimals."""
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (18.457, "18.4570"),
+        (-18.457, "-18.4570"),
+        (0.001, "0.0010"),
+        (0.123, "0.1230"),
+        (1.234e-05, "1.2340e-05"),
+        (1e-05, "1e-05"),
+        (1.234e22, "1.2340e+22"),
+        (123.4567, "123.4570"),
+        (1234.567, "1234.57"),
+        (1024.0, "1024"),
+        (1024, "1024"),
+        (1.5, "1.5"),
+        (0.1234, "0.1234"),
+        ((0.125, 2), "0.1250+2"),
+        ("2.110", "2.110"),
+        (None, ""),
+        (True, "1"),
+    ],
+)
+def test_a_figure_of_three_decimals_has_a_fourth(value: object, text: str) -> None:
+    assert csv_cell(value) == text
+
+
+@given(st.one_of(FLOATS, SHORT, st.integers()))
+def test_no_figure_in_a_csv_can_pass_for_thousands(value: float) -> None:
+    text = csv_cell(value)
+    assert not THREE_DECIMALS.search(text)
+    same = float(text) == float(f"{value:.6g}") if isinstance(value, float) else int(text) == value
+    assert same, "the same value"
+
+
+def test_a_carriage_return_in_a_cell_ends_no_row() -> None:
+    text = csv_text(["name", "seconds"], [["a\rb", 18.457], ['c, "d"\n', None]])
+    assert text == 'name,seconds\na b,18.4570\n"c, ""d""\n",\n'

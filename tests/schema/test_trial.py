@@ -1,0 +1,202 @@
+"""Identity: what makes two trials the same one, whoever asks and wherever."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from gpubench.schema import catalog, trial
+from gpubench.schema.trial import FIELDS, REPEAT_FIELDS, Trial, config_id, make, trial_id
+
+VARIANT = catalog.VARIANTS["crop-resize"].definition()
+
+# One other value for every field, so that a field that is forgotten in the hash is caught.
+OTHER: dict[str, Any] = {
+    "model": "resnet18", "width": 0.5, "input_size": 64, "num_classes": 7, "variant": "cached", "data": "birds",
+    "train_images": 640, "batch_size": 65, "gpus": 2, "gpu_ids": (0, 2), "ranks": 2, "strategy": "ddp",
+    "device": "cpu", "precision": "bf16", "memory_format": "contiguous", "execution": "compile",
+    "cudnn_benchmark": True, "optimizer": "adam", "lr": 0.051, "accumulate": 2, "workers": 0, "prefetch": 3,
+    "cpus": 2, "cpu_sharing": "pinned", "copies": 2, "gpu_mem_cap_mib": 12288, "epochs": 4, "warmup_epochs": 0,
+    "steps": 50, "until_top1": 60.0, "breakdown": True, "seed": 1, "repeat": 1,
+}  # fmt: skip
+BY_CONTENT = ("variant", "data")
+"""Fields whose name says nothing: their content enters the hash."""
+
+
+def ids(fields: dict[str, Any], fingerprint: str = "images-1", model: str = "") -> tuple[str, str]:
+    t = Trial.model_validate(fields)
+    config = config_id(t, VARIANT, fingerprint, model)
+    return config, trial_id(config, t.seed, t.repeat)
+
+
+def test_golden_ids() -> None:
+    """Identity is for ever: where these change, every stored result is lost. Raise trial.SCHEMA instead."""
+    assert ids({}) == ("cf2809eff6afc", "tb1d6f68a29e0")
+    several = {
+        "model": "resnet50",
+        "gpus": 2,
+        "gpu_ids": (0, 2),
+        "lr": 0.1,
+        "width": 0.5,
+        "seed": 7,
+        "repeat": 1,
+    }
+    assert ids(several) == ("caa0e50b19e65", "t5e3ed89a9fb2")
+
+
+def test_every_field_has_another_value() -> None:
+    assert set(OTHER) == set(FIELDS)
+
+
+@pytest.mark.parametrize("name", trial._ADDED)
+def test_a_field_that_came_later_changes_no_earlier_id(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Left at its default it hashes as if there were no such field; set, it makes another configuration."""
+    default = Trial.model_fields[name].default
+    assert trial._ADDED[name] == default
+    assert ids({name: default}) == ids({})
+    assert ids({name: OTHER[name]}) != ids({})
+    monkeypatch.setattr(trial, "_ADDED", {})
+    assert ids({}) != ids({name: OTHER[name]})
+
+
+def test_a_new_schema_makes_new_ids(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = ids({})
+    monkeypatch.setattr(trial, "SCHEMA", trial.SCHEMA + 1)
+    assert ids({}) != before
+
+
+@pytest.mark.parametrize("name", [name for name in FIELDS if name not in (*REPEAT_FIELDS, *BY_CONTENT)])
+def test_another_value_is_another_configuration(name: str) -> None:
+    assert ids({name: OTHER[name]})[0] != ids({})[0]
+
+
+@pytest.mark.parametrize("name", REPEAT_FIELDS)
+def test_seed_and_repeat_are_other_trials_of_one_configuration(name: str) -> None:
+    (config, one), (same, other) = ids({}), ids({name: OTHER[name]})
+    assert config == same
+    assert one != other
+
+
+def test_seed_and_repeat_are_not_mixed_up() -> None:
+    assert len({ids({"seed": s, "repeat": r})[1] for s in range(12) for r in range(12)}) == 144
+
+
+@pytest.mark.parametrize("name", BY_CONTENT)
+def test_variant_and_data_go_by_content(name: str) -> None:
+    assert ids({name: OTHER[name]}) == ids({})
+    assert ids({}, fingerprint="images-2") != ids({})
+    t = make({})
+    assert config_id(t, {**VARIANT, "cpu": []}, "images-1") != config_id(t, VARIANT, "images-1")
+
+
+def test_a_users_model_goes_by_its_file() -> None:
+    here, there = {"model": "here/nets.py:small"}, {"model": "/there/nets.py:small"}
+    assert ids(here, model="hash:small") == ids(there, model="hash:small")
+    assert ids(here, model="hash:small") != ids(here, model="other:small")
+    assert ids(here, model="hash:small") != ids(here, model="hash:large")
+
+
+@pytest.mark.parametrize("name", [n for n, info in Trial.model_fields.items() if info.default is None])
+def test_auto_is_not_the_value_that_it_may_get(name: str) -> None:
+    """What the machine fills in stands in the record; the id says that it was left open."""
+    assert ids({name: None}) == ids({})
+    assert ids({name: OTHER[name]}) != ids({})
+
+
+@given(st.randoms(use_true_random=False))
+def test_order_of_fields_does_not_matter(chance: random.Random) -> None:
+    names = list(OTHER)
+    chance.shuffle(names)
+    assert ids({name: OTHER[name] for name in names}) == ids(OTHER)
+
+
+def test_another_process_finds_the_same_ids() -> None:
+    code = (
+        "from gpubench import catalog; from gpubench.schema.trial import *; "
+        "print(config_id(make({}), catalog.VARIANTS['crop-resize'].definition(), 'images-1'))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code], env={"PYTHONHASHSEED": "7"}, capture_output=True, text=True, check=True
+    )
+    assert run.stdout.strip() == ids({})[0]
+
+
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "batch_size": st.integers(1, 1 << 20),
+            "lr": st.floats(1e-9, 10),
+            "workers": st.none() | st.integers(0, 64),
+            "gpu_ids": st.none() | st.lists(st.integers(0, 15), min_size=1, max_size=8).map(tuple),
+            "precision": st.sampled_from(["fp32", "tf32", "bf16", "fp16"]),
+        },
+    )
+)
+def test_a_trial_read_back_from_json_is_the_same_trial(fields: dict[str, Any]) -> None:
+    t = make(fields)
+    again = Trial.model_validate_json(t.model_dump_json())
+    assert config_id(again, VARIANT, "x") == config_id(t, VARIANT, "x")
+
+
+# ---- defaults that follow from other fields ----
+
+
+@pytest.mark.parametrize(
+    ("fields", "filled"),
+    [
+        ({}, {"strategy": "single", "lr": 0.05}),
+        ({"gpus": 2}, {"strategy": "ddp"}),
+        ({"ranks": 2, "device": "cpu"}, {"strategy": "ddp", "gpus": 0}),
+        ({"gpu_ids": (1, 3)}, {"gpus": 2, "strategy": "ddp"}),
+        ({"device": "cpu"}, {"gpus": 0, "strategy": "single"}),
+        ({"optimizer": "adam"}, {"lr": 0.001}),
+        ({"optimizer": "adam", "lr": 0.2}, {"lr": 0.2}),
+        ({"until_top1": 60.0}, {"epochs": 50}),
+        ({"until_top1": 60.0, "epochs": 7}, {"epochs": 7}),
+        ({"until_top1": None}, {"epochs": 3}),
+    ],
+)
+def test_what_follows_from_other_fields(fields: dict[str, Any], filled: dict[str, Any]) -> None:
+    t = make(fields)
+    assert {name: getattr(t, name) for name in filled} == filled
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"batch_size": 0}, {"batch_size": -1}, {"batch_size": 1.5}, {"batch_size": True}, {"batch_size": "16"},
+        {"lr": 0.0}, {"lr": float("nan")}, {"lr": float("inf")}, {"width": 17.0}, {"precision": "fp8"},
+        {"gpus": -1}, {"device": "tpu"}, {"batchsize": 16}, {"workers": -1},
+        {"seed": -1}, {"seed": 1 << 32}, {"until_top1": 0.0}, {"until_top1": 100.0}, {"until_top1": float("nan")},
+        {"breakdown": 1},
+    ],
+)  # fmt: skip
+def test_wrong_values_are_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        make(fields)
+
+
+def test_devices() -> None:
+    assert [make(f).devices for f in ({}, {"gpus": 4}, {"device": "cpu"}, {"device": "cpu", "ranks": 3})] == [
+        1,
+        4,
+        1,
+        3,
+    ]
+
+
+@pytest.mark.parametrize(
+    "fields", [{"prefetch": 10**16}, {"epochs": 100_001}, {"gpu_ids": (10**10,)}, {"lr": 1e16}]
+)
+def test_what_no_record_could_hold_is_refused(fields: dict[str, Any]) -> None:
+    """A row that was stored could not be read back."""
+    with pytest.raises(ValidationError, match="must be at most"):
+        make(fields)

@@ -1,0 +1,30 @@
+"""What a plan says of the training that it asks for."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpubench.plan.experiment import parse
+from gpubench.plan.plan import expand
+from gpubench.plan.sources import Disk
+from gpubench.sweep.announcing import training_line
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("", "3 epochs, 1 of them to warm up; sgd with lr 0.05"),
+        ("[fixed]\nlr = 0.1\noptimizer = 'adam'\n[run]\nepochs = 1\nwarmup_epochs = 0", "1 epoch; adam with lr 0.1"),
+        ("[axes]\noptimizer = ['sgd', 'adam']",
+         "3 epochs, 1 of them to warm up; sgd with lr 0.05 or adam with lr 0.001"),
+        ("[run]\nsteps = 5", "5 measured steps in place of epochs; sgd with lr 0.05"),
+        ("[run]\nuntil_top1 = 60", "until top-1 60 %, at most 50 epochs, 1 of them to warm up; sgd with lr 0.05"),
+        ("[axes]\nlr = [1.0, 2.0, 3.0, 4.0]",
+         "3 epochs, 1 of them to warm up; sgd with lr 1 or sgd with lr 2 or sgd with lr 3 or 1 other"),
+        ("[axes]\nlr = [1.0, 2.0, 3.0, 4.0, 5.0]",
+         "3 epochs, 1 of them to warm up; sgd with lr 1 or sgd with lr 2 or sgd with lr 3 or 2 others"),
+    ],
+)  # fmt: skip
+def test_learning_rate_and_epochs_are_told_whether_given_or_not(text: str, line: str) -> None:
+    plan = expand(parse(f'name = "t"\n{text}\n', "t"), device="cpu", sources=Disk())
+    assert training_line(plan) == f"training: {line}"
