@@ -17,7 +17,7 @@ from warm_command import WarmCommand
 from gpubench.datasets import folder
 from gpubench.datasets.facts import DataFacts
 from gpubench.node import environment
-from gpubench.node.launch.attempt import Attempt, JobProgress, Order, attempt
+from gpubench.node.launch.attempt import Attempt, JobProgress, Task, attempt
 from gpubench.node.launch.client import ForkServer, Launcher
 from gpubench.node.launch.trial_log import TrialLog
 from gpubench.node.watch.nvml import open_nvml
@@ -28,6 +28,7 @@ from gpubench.plan.resolve import Resolved
 from gpubench.record.outcome import Outcome, outcome
 from gpubench.record.recording import step_samples
 from gpubench.schema import catalog
+from gpubench.schema.order import TrialOrder
 from gpubench.schema.result import Ended
 from gpubench.schema.trial import make
 
@@ -81,7 +82,7 @@ class Ran:
     done: Attempt
     outcome: Outcome
     log: str
-    spec: dict[str, Any]
+    order: TrialOrder
     watcher: Watcher
     step_ms: list[float]
     """Of each measured step, as stored."""
@@ -111,11 +112,11 @@ class Asked:
     facts: DataFacts
     data: Path | None
 
-    def spec(self, resolved: Resolved, scratch: Path, known_gmacs: float | None) -> dict[str, Any]:
+    def order(self, resolved: Resolved, scratch: Path, known_gmacs: float | None) -> TrialOrder:
         """The order to its processes, whose log and files lie in `scratch`."""
         log = scratch / "trial.log"
         log.touch()
-        return resolving.spec(
+        return resolving.order(
             self.job,
             resolved,
             data=resolving.data_spec(self.job, resolved, self.facts, self.data),
@@ -124,9 +125,9 @@ class Asked:
             known_gmacs=known_gmacs,
         )
 
-    def ran(self, resolved: Resolved, spec: dict[str, Any], watcher: Watcher, done: Attempt) -> Ran:
+    def ran(self, resolved: Resolved, order: TrialOrder, watcher: Watcher, done: Attempt) -> Ran:
         """What came of it."""
-        log, trial = Path(spec["log"]), self.job.trial
+        log, trial = order.log, self.job.trial
         taken_along: tuple[Ended, str] | None = None
         if done.cut_by is not None:
             taken_along = ("skipped", f"job {done.cut_by} of the group has ended")
@@ -148,7 +149,7 @@ class Asked:
             done=done,
             outcome=ended,
             log=log.read_text(),
-            spec=spec,
+            order=order,
             watcher=watcher,
             step_ms=[ms for *_, ms in steps],
         )
@@ -202,16 +203,16 @@ def train(server: ForkServer, colours: Path, tmp_path: Path) -> Train:
         machine = environment.machine(nvml)
         resolved = resolving.resolve(one.job, machine, one.facts, "cpu")
         with tempfile.TemporaryDirectory(dir=scratch_in) as scratch:
-            spec = one.spec(resolved, Path(scratch), known_gmacs)
+            order = one.order(resolved, Path(scratch), known_gmacs)
             watcher = Watcher(nvml, machine, resolved.gpu_uuids, resolved.cpu_ids)
             (done,) = attempt(
-                [Order(spec=spec, watcher=watcher)],
+                [Task(order=order, watcher=watcher)],
                 launcher,
                 timeout_s=timeout_s,
                 should_stop=should_stop,
                 look=lambda progress: look(*progress),
             )
-            return one.ran(resolved, spec, watcher, done)
+            return one.ran(resolved, order, watcher, done)
 
     return run
 
@@ -239,15 +240,15 @@ def train_together(server: ForkServer, colours: Path, tmp_path: Path) -> TrainTo
         unit = Unit(tuple(one.job for one in group))
         resolved = resolving.resolve_unit(unit, machine, lambda job: facts[id(job)], "cpu")
         with tempfile.TemporaryDirectory(dir=tmp_path) as folder:
-            specs = []
+            orders = []
             for k, (one, mine) in enumerate(zip(group, resolved, strict=True)):
                 scratch = Path(folder) / str(k)
                 scratch.mkdir()
-                specs.append(one.spec(mine, scratch, 0.0))
+                orders.append(one.order(mine, scratch, 0.0))
             watchers = [Watcher(nvml, machine, mine.gpu_uuids, mine.cpu_ids) for mine in resolved]
-            orders = [Order(spec=s, watcher=w) for s, w in zip(specs, watchers, strict=True)]
-            done = attempt(orders, launcher, timeout_s=timeout_s, should_stop=should_stop, look=look)
-            over = zip(group, resolved, specs, watchers, done, strict=True)
+            tasks = [Task(order=o, watcher=w) for o, w in zip(orders, watchers, strict=True)]
+            done = attempt(tasks, launcher, timeout_s=timeout_s, should_stop=should_stop, look=look)
+            over = zip(group, resolved, orders, watchers, done, strict=True)
             return [one.ran(mine, spec, watcher, end) for one, mine, spec, watcher, end in over]
 
     return run

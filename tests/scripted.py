@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import cycle
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -16,11 +17,40 @@ from gpubench.node.launch.client import never
 from gpubench.node.watch.memory_kills import memory_kills
 from gpubench.node.watch.nvml import NoNvml
 from gpubench.node.watch.nvml_calls import PROCESSES, Call
+from gpubench.schema.events import (
+    Answer,
+    Begin,
+    End,
+    Error,
+    Event,
+    Filling,
+    GoOn,
+    Hello,
+    RankExit,
+    Result,
+    Settle,
+    Steps,
+    StepTimes,
+    StopFilling,
+    Warm,
+)  # fmt: skip
+from gpubench.schema.order import DataSpec, TrialOrder
 
 T = TypeVar("T")
-Spec = dict[str, Any]
-Event = dict[str, Any]
-Script = Callable[[Spec], Iterator[Event]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Until:
+    """Says nothing more before all of this has come."""
+
+    told: type[Answer] | None = None
+    """That every rank (of StopFilling: the first) is answered this."""
+    at: float = 0.0
+    """This monotonic second."""
+
+
+Line = Event | Until
+Script = Callable[[TrialOrder], Iterator[Line]]
 """What a trial's processes say, one event after the other. It may write to the log in between."""
 
 _kills = memory_kills()
@@ -31,70 +61,90 @@ SIGKILLED = "was ended by SIGKILL " + (
 )
 """How a reason tells on this machine of a process that somebody killed."""
 EPOCH_S = 0.5
-HANG: Event = {"event": "hang"}
+HANG = Until(at=math.inf)
 """Says nothing more and does not end."""
 
 
-def told(word: str) -> Event:
-    """Says nothing more until every rank (of `stop`: the first) has been told this: `go` or `stop`."""
-    return {"event": "until", "told": word}
+def order(**fields: Any) -> TrialOrder:
+    """A small order on the CPU, with any field by name; `train_images` is its data's."""
+    images = fields.pop("train_images", 100)
+    values: dict[str, Any] = {
+        "model": "lenet", "width": 1.0, "input_size": 28, "num_classes": 4, "channels": 3, "batch_size": 16,
+        "strategy": "single", "jobs": 1, "device": "cpu", "gpu_uuids": (), "ranks": 1, "precision": "fp32",
+        "memory_format": "contiguous", "execution": "eager", "cudnn_benchmark": False, "optimizer": "sgd", "lr": 0.01,
+        "accumulate": 1, "workers": 0, "prefetch": 2, "cpu_ids": (0,), "threads_per_rank": 1, "gpu_mem_cap_mib": None,
+        "epochs": 3, "warmup_epochs": 1, "steps": None, "warmup_steps": 0, "until_top1": None, "breakdown": False,
+        "seed": 0, "log": Path(os.devnull), "scratch": Path(os.devnull), "gmacs_per_image": None,
+        "data": DataSpec(kind="none", input_size=28, num_classes=4, train_images=images),
+    }  # fmt: skip
+    return TrialOrder(**values | fields)
 
 
-def at(moment: float) -> Event:
+def at(moment: float) -> Until:
     """Says nothing more before this monotonic second."""
-    return {"event": "until", "at": moment}
+    return Until(at=moment)
 
 
-def hello(spec: Spec) -> Iterator[Event]:
-    for rank in range(spec["ranks"]):
-        yield {"event": "hello", "rank": rank, "pid": os.getpid(), "cuda": None, "torch": "2.0"}
+def steps_per_epoch(order: TrialOrder) -> int:
+    assert order.data.train_images is not None
+    return order.data.train_images // order.batch_size
 
 
-def epoch(spec: Spec, number: int, train_loss: float = 1.0, seconds: float | None = None) -> Iterator[Event]:
+def hello(order: TrialOrder) -> Iterator[Line]:
+    for rank in range(order.ranks):
+        yield Hello(rank=rank, pid=os.getpid(), cuda=None, torch="2.0")
+
+
+def epoch(
+    order: TrialOrder, number: int, train_loss: float = 1.0, seconds: float | None = None
+) -> Iterator[Line]:
     """One epoch of so many seconds (EPOCH_S) by its own account; it passes at once."""
-    per_epoch = spec["data_spec"]["train_images"] // spec["batch_size"]
+    per_epoch, measured = steps_per_epoch(order), number >= order.warmup_epochs
     t0 = time.monotonic()
-    window = {"epoch": number, "measured": number >= spec["warmup_epochs"], "steps": per_epoch}
-    for rank in range(spec["ranks"]):
-        yield {"event": "begin", "rank": rank, **window}
-    for rank in range(spec["ranks"]):
+    for rank in range(order.ranks):
+        yield Begin(rank=rank, epoch=number, measured=measured, steps=per_epoch)
+    for rank in range(order.ranks):
         t1 = t0 + (EPOCH_S if seconds is None else seconds)
         yield steps(rank, number, per_epoch, t1 - t0, wait_s=0.1)
-        figures = {"t0": t0, "t1": t1, "first_batch_s": 0.01, "train_loss": train_loss}
-        yield {"event": "end", "rank": rank, **window, **figures}
+        yield End(
+            rank=rank, epoch=number, measured=measured, steps=per_epoch, t0=t0, t1=t1, first_batch_s=0.01,
+            train_loss=train_loss,
+        )  # fmt: skip
 
 
-def steps(rank: int, number: int, count: int, seconds: float, *, wait_s: float = 0.0) -> Event:
+def steps(rank: int, number: int, count: int, seconds: float, *, wait_s: float = 0.0) -> Steps:
     """The steps of one rank's epoch: equally long, and each with its part of the waits."""
     ended = [int(1e6 * seconds * (k + 1) / count) for k in range(count)]
     waits = [round(1e6 * wait_s / count)] * count
-    return {"event": "steps", "rank": rank, "epoch": number, "end_us": ended, "wait_us": waits}
+    return Steps(rank=rank, epoch=number, end_us=ended, wait_us=waits)
 
 
-def result(spec: Spec) -> Iterator[Event]:
-    yield {"event": "settle", "rank": 0}
-    for rank in range(spec["ranks"]):
-        yield {
-            "event": "result", "rank": rank, "at": time.monotonic(),
-            "steps_per_epoch": spec["data_spec"]["train_images"] // spec["batch_size"],
-            "step_ms": {"p50": 5.0, "p95": 9.0}, "quality": None, "memory": {}, "phases": {"start": 0.1},
-            "params_m": 0.06, "gmacs_per_image": 0.001,
-        }  # fmt: skip
+RESULT = Result(
+    rank=0, steps_per_epoch=6, step_ms=StepTimes(p50=5.0, p95=9.0), step_drift_pct=None, parts=None, no_exchange=None,
+    exchange_mib=None, until_top1=None, quality=None, memory=None, phases={"start": 0.1}, at=1.0, params_m=0.06,
+    gmacs_per_image=0.001,
+)  # fmt: skip
 
 
-def trains(spec: Spec) -> Iterator[Event]:
-    return trains_for(EPOCH_S)(spec)
+def result(order: TrialOrder) -> Iterator[Line]:
+    yield Settle(rank=0)
+    for rank in range(order.ranks):
+        yield replace(RESULT, rank=rank, at=time.monotonic(), steps_per_epoch=steps_per_epoch(order))
+
+
+def trains(order: TrialOrder) -> Iterator[Line]:
+    return trains_for(EPOCH_S)(order)
 
 
 def trains_for(*seconds: float) -> Script:
     """Trains with epochs of so many seconds, by turns; as a job of a group it waits for the others, and fills."""
 
-    def script(spec: Spec) -> Iterator[Event]:
-        yield from warms_up(spec, seconds[0])
-        for number, took in zip(range(spec["warmup_epochs"], spec["epochs"]), cycle(seconds), strict=False):
-            yield from epoch(spec, number, seconds=took)
-        yield from fills(spec)
-        yield from result(spec)
+    def script(order: TrialOrder) -> Iterator[Line]:
+        yield from warms_up(order, seconds[0])
+        for number, took in zip(range(order.warmup_epochs, order.epochs), cycle(seconds), strict=False):
+            yield from epoch(order, number, seconds=took)
+        yield from fills(order)
+        yield from result(order)
 
     return script
 
@@ -102,111 +152,110 @@ def trains_for(*seconds: float) -> Script:
 def lasts(seconds: float, warmup_s: float = 0.0) -> Script:
     """Trains one measured epoch that really takes so many seconds, as each epoch of its warm-up does."""
 
-    def script(spec: Spec) -> Iterator[Event]:
-        yield from warms_up(spec, warmup_s, really=True)
-        number, count = spec["warmup_epochs"], spec["data_spec"]["train_images"] // spec["batch_size"]
-        window = {"rank": 0, "epoch": number, "measured": True, "steps": count}
+    def script(order: TrialOrder) -> Iterator[Line]:
+        yield from warms_up(order, warmup_s, really=True)
+        number, count = order.warmup_epochs, steps_per_epoch(order)
         t0 = time.monotonic()
-        yield {"event": "begin", **window}
+        yield Begin(rank=0, epoch=number, measured=True, steps=count)
         yield at(t0 + seconds)
         t1 = time.monotonic()
         yield steps(0, number, count, t1 - t0)
-        yield {"event": "end", "t0": t0, "t1": t1, **window, "first_batch_s": 0.0, "train_loss": 1.0}
-        yield from fills(spec)
-        yield from result(spec)
+        yield End(
+            rank=0, epoch=number, measured=True, steps=count, t0=t0, t1=t1, first_batch_s=0.0, train_loss=1.0
+        )
+        yield from fills(order)
+        yield from result(order)
 
     return script
 
 
-def warms_up(spec: Spec, seconds: float | None = None, *, really: bool = False) -> Iterator[Event]:
+def warms_up(order: TrialOrder, seconds: float | None = None, *, really: bool = False) -> Iterator[Line]:
     """Until every job of the group is warm, where there are several. `really`: an epoch passes before the next."""
-    yield from hello(spec)
-    for number in range(spec["warmup_epochs"]):
-        yield from epoch(spec, number, seconds=seconds)
+    yield from hello(order)
+    for number in range(order.warmup_epochs):
+        yield from epoch(order, number, seconds=seconds)
         if really and seconds:
             yield at(time.monotonic() + seconds)
-    if spec.get("jobs", 1) > 1:
-        for rank in range(spec["ranks"]):
-            yield {"event": "ready", "rank": rank}
-        yield told("go")
+    if order.jobs > 1:
+        for rank in range(order.ranks):
+            yield Warm(rank=rank)
+        yield Until(told=GoOn)
 
 
-def fills(spec: Spec) -> Iterator[Event]:
+def fills(order: TrialOrder) -> Iterator[Line]:
     """Trains on until every job of the group has measured its epochs, where there are several."""
-    if spec.get("jobs", 1) > 1:
-        yield {"event": "filling", "rank": 0, "at": time.monotonic()}
-        yield told("stop")
+    if order.jobs > 1:
+        yield Filling(rank=0, at=time.monotonic())
+        yield Until(told=StopFilling)
 
 
-def diverges(spec: Spec) -> Iterator[Event]:
-    yield from hello(spec)
-    for number in range(spec["epochs"]):
-        yield from epoch(spec, number, train_loss=float("nan"))
-    yield from result(spec)
+def diverges(order: TrialOrder) -> Iterator[Line]:
+    yield from hello(order)
+    for number in range(order.epochs):
+        yield from epoch(order, number, train_loss=float("nan"))
+    yield from result(order)
 
 
-def runs_out_of_gpu_memory(spec: Spec) -> Iterator[Event]:
-    yield from hello(spec)
+def runs_out_of_gpu_memory(order: TrialOrder) -> Iterator[Line]:
+    yield from hello(order)
     yield from out_of_memory()
 
 
-def runs_out_when_measured(spec: Spec) -> Iterator[Event]:
+def runs_out_when_measured(order: TrialOrder) -> Iterator[Line]:
     """Fits while it warms up, and no longer once all train."""
-    yield from warms_up(spec)
+    yield from warms_up(order)
     yield from out_of_memory()
 
 
-def out_of_memory() -> Iterator[Event]:
-    yield {
-        "event": "error",
-        "rank": 0,
-        "kind": "oom",
-        "reason": "OutOfMemoryError: CUDA out of memory",
-        "at": 1.0,
-    }
-    yield {"event": "rank-exit", "rank": 0, "code": 1}
+def out_of_memory() -> Iterator[Line]:
+    yield Error(rank=0, kind="oom", reason="OutOfMemoryError: CUDA out of memory", at=1.0)
+    yield exits(1)
 
 
-def raises(spec: Spec) -> Iterator[Event]:
-    yield from hello(spec)
-    yield {"event": "error", "rank": 0, "kind": "failed", "reason": "ValueError: no such layer", "at": 1.0}
-    yield {"event": "rank-exit", "rank": 0, "code": 1}
+def exits(code: int, rank: int = 0) -> RankExit:
+    return RankExit(rank=rank, code=code, killed=False, at=1.0)
 
 
-def is_killed(spec: Spec) -> Iterator[Event]:
-    yield from hello(spec)
-    with Path(spec["log"]).open("a") as log:
+def raises(order: TrialOrder) -> Iterator[Line]:
+    yield from hello(order)
+    yield Error(rank=0, kind="failed", reason="ValueError: no such layer", at=1.0)
+    yield exits(1)
+
+
+def is_killed(order: TrialOrder) -> Iterator[Line]:
+    yield from hello(order)
+    with order.log.open("a") as log:
         log.write("loading\nthe kernel was not amused\n\n")
-    yield {"event": "rank-exit", "rank": 0, "code": -9}
+    yield exits(-9)
 
 
-def vanishes(spec: Spec) -> Iterator[Event]:
-    yield from hello(spec)
+def vanishes(order: TrialOrder) -> Iterator[Line]:
+    yield from hello(order)
 
 
-def hangs(spec: Spec) -> Iterator[Event]:
-    yield from hello(spec)
-    yield from epoch(spec, 0)
+def hangs(order: TrialOrder) -> Iterator[Line]:
+    yield from hello(order)
+    yield from epoch(order, 0)
     yield HANG
 
 
 class Scripted:
     """A `Launcher`: `choose` gives each trial its script, by its order."""
 
-    def __init__(self, choose: Callable[[Spec], Script] = lambda _: trains) -> None:
+    def __init__(self, choose: Callable[[TrialOrder], Script] = lambda _: trains) -> None:
         self.choose = choose
-        self.launched: list[Spec] = []
+        self.launched: list[TrialOrder] = []
         self.left = 0
         """Trials that have been started and not ended."""
 
     @property
     def batches(self) -> list[int]:
-        return [spec["batch_size"] for spec in self.launched]
+        return [order.batch_size for order in self.launched]
 
-    def launch(self, spec: Spec, should_stop: Callable[[], bool] = never) -> ScriptedTrial:  # noqa: ARG002
-        self.launched.append(spec)
+    def launch(self, order: TrialOrder, should_stop: Callable[[], bool] = never) -> ScriptedTrial:  # noqa: ARG002
+        self.launched.append(order)
         self.left += 1
-        return ScriptedTrial(self, spec, self.choose(spec)(spec))
+        return ScriptedTrial(self, order, self.choose(order)(order))
 
     def close(self) -> None:
         assert self.left == 0, "a trial was not ended"
@@ -220,44 +269,40 @@ class ScriptedTrial:
     open_files: Sequence[int] = ()
     """None: a script is never waited for."""
 
-    def __init__(self, launcher: Scripted, spec: Spec, script: Iterator[Event]) -> None:
+    def __init__(self, launcher: Scripted, order: TrialOrder, script: Iterator[Line]) -> None:
         self._launcher = launcher
-        self._ranks: int = spec["ranks"]
+        self._ranks = order.ranks
         self._script = script
-        self._said: set[str] = set()
-        self._replies: list[tuple[int, str]] = []
-        """To which rank, and each word of it."""
-        self._until: Event = {"event": "until"}
-        self._hanging = False
+        self._said: set[type[Event]] = set()
+        self._replies: set[tuple[int, type[Answer]]] = set()
+        self._until = Until()
         self._over = False
         self._is_ended = False
 
     def events(self, timeout: float) -> list[Event]:
-        if self._hanging or not self._goes_on():
+        if not self._goes_on():
             time.sleep(min(max(timeout, 0), 0.01))
             return []
-        event = next(self._script, None)
-        if event is HANG:
-            self._hanging = True
+        line = next(self._script, None)
+        if isinstance(line, Until):
+            self._until = line
             return []
-        if event is not None and event.get("event") == "until":
-            self._until = event
-            return []
-        self._over = event is None
-        self._said |= {event["event"]} if event else set()
-        return [event] if event else []
+        self._over = line is None
+        self._said |= {type(line)} if line else set()
+        return [line] if line else []
 
-    def reply(self, rank: int, message: dict[str, Any]) -> None:
-        assert "stop" not in message or "filling" in self._said, "it is told to stop while it measures"
-        assert "go" not in message or {"ready", "settle"} & self._said, "it is let go before it is warm"
-        self._replies += [(rank, word) for word in message]
+    def reply(self, rank: int, answer: Answer) -> None:
+        told = type(answer)
+        assert told is not StopFilling or Filling in self._said, "it is told to stop while it measures"
+        assert told is not GoOn or {Warm, Settle} & self._said, "it is let go before it is warm"
+        self._replies.add((rank, told))
 
     def _goes_on(self) -> bool:
         """Whether what the script waits for last has come."""
-        word = self._until.get("told")
-        ranks = range(1 if word == "stop" else self._ranks)
-        heard = word is None or all((rank, word) in self._replies for rank in ranks)
-        return heard and time.monotonic() >= self._until.get("at", 0)
+        told = self._until.told
+        ranks = range(1 if told is StopFilling else self._ranks)
+        heard = told is None or all((rank, told) in self._replies for rank in ranks)
+        return heard and time.monotonic() >= self._until.at
 
     @property
     def ended(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from gpubench.node.environment import Machine
 from gpubench.plan.gpu_ids import gpu_ids
 from gpubench.plan.plan import Job, Unit
 from gpubench.plan.shares import Share, device_of, processes, shares_of
+from gpubench.schema.order import DataSpec, Kind, TrialOrder, transforms
 
 DEFAULT_SIZE = 224
 CHANNELS = 3
@@ -119,10 +120,10 @@ def warmup_steps(job: Job, resolved: Resolved) -> int:
 
 def data_spec(
     job: Job, resolved: Resolved, facts: DataFacts, root: Path | None, left_out: Path | None = None
-) -> dict[str, Any]:
+) -> DataSpec:
     """What the child needs to know to read the images. `left_out`: a list of those at `root` that it leaves out."""
     files = job.variant.files
-    kind = (
+    kind: Kind = (
         "none"
         if files == "none"
         else "named"
@@ -132,67 +133,66 @@ def data_spec(
         else "folder"
     )
     definition = job.variant.definition()
-    return {
-        "kind": kind,
-        "root": str(root) if root else None,
-        "left_out": str(left_out) if left_out else None,
-        "name": facts.name if facts.kind == "named" else None,
-        "input_size": resolved.input_size,
-        "num_classes": resolved.num_classes,
-        "channels": CHANNELS,
-        "train_images": resolved.train_images,
-        "cpu": definition["cpu"],
-        "gpu": definition["gpu"],
-        "seed": job.trial.seed + job.trial.repeat,
-    }
+    return DataSpec(
+        kind=kind,
+        root=str(root) if root else None,
+        left_out=str(left_out) if left_out else None,
+        name=facts.name if facts.kind == "named" else None,
+        input_size=resolved.input_size,
+        num_classes=resolved.num_classes,
+        channels=CHANNELS,
+        train_images=resolved.train_images,
+        cpu=transforms(definition["cpu"], resolved.input_size),
+        gpu=transforms(definition["gpu"], resolved.input_size),
+        seed=job.trial.seed + job.trial.repeat,
+    )
 
 
-def spec(
+def order(
     job: Job,
     resolved: Resolved,
     *,
-    data: Mapping[str, Any],
+    data: DataSpec,
     log: Path,
     scratch: Path,
     known_gmacs: float | None,
-) -> dict[str, Any]:
-    """The whole order to the trial's processes, as JSON-able values."""
+) -> TrialOrder:
+    """The whole order to the trial's processes."""
     t = job.trial
     share = max(1, resolved.cpus // resolved.processes)
-    cpu_ids: Sequence[int] = resolved.cpu_ids
-    return {
-        "model": t.model,
-        "width": t.width,
-        "input_size": resolved.input_size,
-        "num_classes": resolved.num_classes,
-        "channels": CHANNELS,
-        "batch_size": t.batch_size,
-        "strategy": t.strategy,
-        "jobs": job.place.size if job.place else 1,
-        "device": resolved.device,
-        "gpu_uuids": list(resolved.gpu_uuids),
-        "ranks": resolved.processes,
-        "precision": t.precision,
-        "memory_format": t.memory_format,
-        "execution": t.execution,
-        "cudnn_benchmark": t.cudnn_benchmark,
-        "optimizer": t.optimizer,
-        "lr": t.lr,
-        "accumulate": t.accumulate,
-        "workers": resolved.workers,
-        "prefetch": t.prefetch,
-        "cpu_ids": list(cpu_ids),
-        "threads_per_rank": share if resolved.device == "cpu" else min(MAX_GPU_THREADS, share),
-        "gpu_mem_cap_mib": t.gpu_mem_cap_mib,
-        "epochs": t.epochs,
-        "warmup_epochs": t.warmup_epochs,
-        "steps": t.steps,
-        "warmup_steps": warmup_steps(job, resolved),
-        "until_top1": t.until_top1,
-        "breakdown": t.breakdown,
-        "seed": t.seed + t.repeat,
-        "data_spec": dict(data),
-        "log": str(log),
-        "scratch": str(scratch),
-        "gmacs_per_image": known_gmacs,
-    }
+    return TrialOrder(
+        model=t.model,
+        width=t.width,
+        input_size=resolved.input_size,
+        num_classes=resolved.num_classes,
+        channels=CHANNELS,
+        batch_size=t.batch_size,
+        strategy=t.strategy,
+        jobs=job.place.size if job.place else 1,
+        device=resolved.device,
+        gpu_uuids=resolved.gpu_uuids,
+        ranks=resolved.processes,
+        precision=t.precision,
+        memory_format=t.memory_format,
+        execution=t.execution,
+        cudnn_benchmark=t.cudnn_benchmark,
+        optimizer=t.optimizer,
+        lr=t.lr,
+        accumulate=t.accumulate,
+        workers=resolved.workers,
+        prefetch=t.prefetch,
+        cpu_ids=resolved.cpu_ids,
+        threads_per_rank=share if resolved.device == "cpu" else min(MAX_GPU_THREADS, share),
+        gpu_mem_cap_mib=t.gpu_mem_cap_mib,
+        epochs=t.epochs,
+        warmup_epochs=t.warmup_epochs,
+        steps=t.steps,
+        warmup_steps=warmup_steps(job, resolved),
+        until_top1=t.until_top1,
+        breakdown=t.breakdown,
+        seed=t.seed + t.repeat,
+        data=data,
+        log=log,
+        scratch=scratch,
+        gmacs_per_image=known_gmacs,
+    )

@@ -75,7 +75,7 @@ class Evidence:
 
     @property
     def measured_s(self) -> float:
-        return float(sum(e["epoch_time_s"] for e in self.ended.counted))
+        return float(sum(e.epoch_time_s for e in self.ended.counted))
 
 
 def _stranger(case: Evidence) -> str | None:
@@ -131,14 +131,14 @@ def _short_epochs(case: Evidence) -> str | None:
 def _short_steps(case: Evidence) -> str | None:
     if case.result.get("epoch_time_source") != EXTRAPOLATED:
         return None
-    pieces = [e for e in case.ended.epochs if not e["warmup"]]
-    whole = any(e["images"] == case.result["images_per_epoch"] for e in pieces)
-    if whole or any(e["steady_steps"] for e in pieces):
+    pieces = [e for e in case.ended.epochs if not e.warmup]
+    whole = any(e.images == case.result["images_per_epoch"] for e in pieces)
+    if whole or any(e.steady_steps for e in pieces):
         return None
     own = case.resolved.workers // case.resolved.processes
     enough = 2 * max(1, own) + own * case.job.trial.prefetch
     return (
-        f"the epoch is extrapolated from {many(pieces[0]['steps'], 'step')}, too few to tell how long one takes "
+        f"the epoch is extrapolated from {many(pieces[0].steps, 'step')}, too few to tell how long one takes "
         f"once the loaders run evenly: use --steps {enough} or more, or whole epochs (--epochs)"
     )
 
@@ -207,7 +207,7 @@ def _other_load(case: Evidence) -> str | None:
 
 
 def _short_warmup(case: Evidence) -> str | None:
-    if not any(e["warmup"] for e in case.ended.epochs):
+    if not any(e.warmup for e in case.ended.epochs):
         return "nothing was warmed up: the first steps prepare kernels and caches; use --set warmup_epochs=1"
     drift = case.ended.drift_pct
     if drift is None or drift <= SPREAD_PCT:

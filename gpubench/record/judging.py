@@ -65,7 +65,7 @@ def merge(
         why_not = [no_idle_power[uuid] for uuid in gpu_uuids if uuid in no_idle_power]
         missing["idle_power_w"] = "; ".join(why_not) or "power was not read before the sweep"
     if "epochs_to_top1" in result:
-        joules = [seen.energy_j_by_epoch.get(e["epoch"]) for e in ended.epochs[: result["epochs_to_top1"]]]
+        joules = [seen.energy_j_by_epoch.get(e.epoch) for e in ended.epochs[: result["epochs_to_top1"]]]
         known = [j for j in joules if j is not None]
         if joules and len(known) == len(joules):
             result["energy_to_top1_j"] = sum(known)

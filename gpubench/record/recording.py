@@ -24,6 +24,7 @@ from gpubench.record.figures import Figures, figures
 from gpubench.record.judging import judge, merge, provenance
 from gpubench.record.outcome import Outcome, outcome
 from gpubench.record.together import ENERGY, Foreseen, Ran, compare, neighbours_on_gpus
+from gpubench.schema.events import End, Event, Steps
 from gpubench.schema.result import Record
 
 DIVIDED = "the whole GPU's, divided by the busy time that each job's work takes alone: an estimate"
@@ -134,14 +135,12 @@ def _judge(tried: EndedAttempt, known: Known, forced: tuple[Any, str] | None) ->
 
 def windows_of(ended: Outcome) -> list[Window]:
     """The epochs, for who watched. Those that figures are not of count as little as a warm-up."""
-    own = {e["epoch"] for e in ended.counted}
+    own = {e.epoch for e in ended.counted}
     per_epoch = ended.result.get("images_per_epoch")
     return [
-        Window(
-            e["t0"], e["t1"], e["epoch"], True, e["images"] / per_epoch, e["steady"], lacks_s(e, per_epoch)
-        )
-        if e["epoch"] in own and per_epoch
-        else Window(e["t0"], e["t1"], e["epoch"], e["epoch"] in own)
+        Window(e.t0, e.t1, e.epoch, True, e.images / per_epoch, e.steady, lacks_s(e, per_epoch))
+        if e.epoch in own and per_epoch
+        else Window(e.t0, e.t1, e.epoch, e.epoch in own)
         for e in ended.epochs
     ]
 
@@ -164,7 +163,7 @@ def _compare(jobs: Sequence[_Judged], known: Known, foreseen: Foreseen) -> dict[
                 status=one.status,
                 reason=one.reason,
                 resolved=one.tried.resolved,
-                epochs=one.ended.epochs,
+                epoch_times_s=[e.epoch_time_s for e in one.ended.epochs if not e.warmup],
                 result=one.result,
                 missing=one.missing,
                 joules_by_gpu=_joules(one),
@@ -206,7 +205,7 @@ def _estimated(one: _Judged, shares: Mapping[str, float | None]) -> None:
             whole = one.seen.whole_provenance[column]
             provenance[column] = whole | {"source": f"{whole['source']}; {DIVIDED}"}
     # While a job warms up its neighbours may not have begun, or wait for it: nobody knows its part then.
-    measured = {e["epoch"] for e in one.ended.epochs if not e["warmup"]}
+    measured = {e.epoch for e in one.ended.epochs if not e.warmup}
     by_epoch = {
         epoch: divided(joules, shares) if joules and epoch in measured else None
         for epoch, joules in one.seen.joules_by_epoch.items()
@@ -224,8 +223,8 @@ def _neighbours(jobs: Sequence[_Judged], place: int) -> OtherJobs:
     # Of one whose CPUs reach beyond this job's nobody knows how much it did on these.
     within = all(set(one.tried.resolved.cpu_ids) <= cpus for one in on_same)
     measured = mine.ended.counted
-    spent = [one.tried.watcher.cpu_s(e["t0"], e["t1"]) for one in on_same for e in measured]
-    usable = mine.tried.resolved.cpus * sum(e["t1"] - e["t0"] for e in measured)
+    spent = [one.tried.watcher.cpu_s(e.t0, e.t1) for one in on_same for e in measured]
+    usable = mine.tried.resolved.cpus * sum(e.t1 - e.t0 for e in measured)
     known = [one for one in spent if one is not None]
     return OtherJobs(
         on_gpus=len(neighbours_on_gpus(resolved, place)),
@@ -285,14 +284,14 @@ def _record(case: Evidence, one: _Judged, known: Known, facts: Mapping[str, Any]
             [known.idle_readings[uuid] for uuid in resolved.gpu_uuids if uuid in known.idle_readings],
         ),
         epochs=[
-            {k: v for k, v in e.items() if k not in ("t0", "t1", "steady")}
+            e.stored()
             | {
-                "cpu_s": seen.cpu_s_by_epoch.get(e["epoch"]),
-                "energy_j": seen.energy_j_by_epoch.get(e["epoch"]),
+                "cpu_s": seen.cpu_s_by_epoch.get(e.epoch),
+                "energy_j": seen.energy_j_by_epoch.get(e.epoch),
             }
             for e in ended.epochs
         ],
-        windows=[{"epoch": e["epoch"], "t0": e["t0"], "t1": e["t1"]} for e in ended.epochs],
+        windows=[{"epoch": e.epoch, "t0": e.t0, "t1": e.t1} for e in ended.epochs],
         span={"launched": done.launched, "finished": done.finished},
         phases=ended.phases | {"wall": done.finished - done.launched},
         together=dict(facts),
@@ -311,25 +310,25 @@ def _stale(foreseen: Foreseen, number: int, known: Known) -> bool:
     return solo is not None and is_stale(solo, known.environment)
 
 
-def step_samples(events: Sequence[Mapping[str, Any]], launched: float) -> list[tuple[float, str, str, float]]:
+def step_samples(events: Sequence[Event], launched: float) -> list[tuple[float, str, str, float]]:
     """Rank 0's measured steps as sample rows: when each ended, in seconds since the launch, and how long it took."""
     rows: list[tuple[float, str, str, float]] = []
     ended_us: dict[int, list[int]] = {}
-    for event in (e for e in events if e.get("rank") == 0):
-        if event["event"] == "steps":
-            ended_us.setdefault(event["epoch"], []).extend(event["end_us"])
-        elif event["event"] == "end" and event["measured"]:
-            told = ended_us[event["epoch"]]
-            for before, end in pairwise([0, *told]):
-                # The device's clock may run ahead of the host's, on which the window ends.
-                at = min(event["t0"] + 1e-6 * end, event["t1"])
-                rows.append((round(at - launched, 6), "rank0", "step_time_ms", (end - before) / 1e3))
+    for event in events:
+        match event:
+            case Steps(rank=0):
+                ended_us.setdefault(event.epoch, []).extend(event.end_us)
+            case End(rank=0, measured=True):
+                for before, end in pairwise([0, *ended_us[event.epoch]]):
+                    # The device's clock may run ahead of the host's, on which the window ends.
+                    at = min(event.t0 + 1e-6 * end, event.t1)
+                    rows.append((round(at - launched, 6), "rank0", "step_time_ms", (end - before) / 1e3))
     return rows
 
 
 def _passed_mib(ended: Outcome, resolved: Resolved) -> dict[str, float]:
     """GPU uuid -> how much more torch's allocator held at its peak than when the driver was asked at the end."""
     return {
-        resolved.gpu_uuids[int(place)]: max(0.0, held["peak"] - held["at_settle"])
-        for place, held in ended.reserved_mib.items()
+        resolved.gpu_uuids[int(place)]: max(0.0, held.peak - held.at_settle)
+        for place, held in ended.held.items()
     }

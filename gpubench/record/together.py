@@ -89,8 +89,8 @@ class Ran:
     status: str
     reason: str
     resolved: Resolved
-    epochs: Sequence[Mapping[str, Any]]
-    """As in its record."""
+    epoch_times_s: Sequence[float]
+    """Of its measured epochs."""
     result: dict[str, Any]
     missing: dict[str, str]
     joules_by_gpu: Mapping[str, Mapping[str, float]]
@@ -128,7 +128,7 @@ def compare(
             **job.resolved.columns(),
             "status": job.status,
             "doubts": "+".join(job.doubts),
-            "epoch_times_s": median_of(job.epochs, job.result.get("epoch_time_source")),
+            "epoch_times_s": median_of(job.epoch_times_s, job.result.get("epoch_time_source")),
         }
         for job in jobs
     ]

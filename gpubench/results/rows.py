@@ -44,6 +44,7 @@ def row_of(record: Record) -> dict[str, Any]:
         doubts.pop("spread", None)
     if measured and (faster := faster_together(found["slowdown"])):
         doubts.setdefault("faster-together", faster)
+    measured_s = [e["epoch_time_s"] for e in record.epochs if not e["warmup"]]
     found["doubts"] = "+".join(sorted(doubts)) or None
     return {
         **found,
@@ -55,5 +56,5 @@ def row_of(record: Record) -> dict[str, Any]:
         "asked": dict(record.trial),
         "facts": {**record.data, "files": record.variant_definition.get("files")},
         "log": Results(Path()).log(record.trial_id, record.attempt).as_posix() if measured else None,
-        "epoch_times_s": median_of(record.epochs, record.result.get("epoch_time_source")),
+        "epoch_times_s": median_of(measured_s, record.result.get("epoch_time_source")),
     }

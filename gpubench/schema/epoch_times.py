@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from gpubench.schema.result import FEWEST_TIMES
 
@@ -13,9 +12,9 @@ NO_SPREAD = f"fewer than {FEWEST_TIMES} epochs were measured: they have no sprea
 """Why there is no `epoch_time_iqr_s`."""
 
 
-def median_of(epochs: Sequence[Mapping[str, Any]], source: str | None) -> list[float]:
+def median_of(measured_s: Sequence[float], source: str | None) -> list[float]:
     """The seconds of the epochs that an epoch time is the median of; empty where it is none.
 
-    `source`: the column `epoch_time_source`.
+    `measured_s`: of each measured epoch. `source`: the column `epoch_time_source`.
     """
-    return [e["epoch_time_s"] for e in epochs if not e["warmup"]] if source == MEASURED else []
+    return list(measured_s) if source == MEASURED else []

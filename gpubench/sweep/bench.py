@@ -14,7 +14,7 @@ from typing import Any
 from gpubench.basics.errors import GpubenchError
 from gpubench.datasets.facts import DataFacts
 from gpubench.node.environment import Machine, environment_facts, machine_key
-from gpubench.node.launch.attempt import Attempt, JobProgress, Order, attempt
+from gpubench.node.launch.attempt import Attempt, JobProgress, Task, attempt
 from gpubench.node.launch.client import Launcher
 from gpubench.node.launch.scratch import scratch_folder
 from gpubench.node.watch.nvml import Nvml
@@ -29,6 +29,7 @@ from gpubench.plan.sources import Disk
 from gpubench.record.recording import EndedAttempt, Known, records_of, step_samples
 from gpubench.record.together import Foreseen, neighbours_on_gpus
 from gpubench.results.store import Results, write_whole
+from gpubench.schema.order import TrialOrder
 from gpubench.schema.result import Ended, Record
 from gpubench.sweep import losses
 from gpubench.sweep.folders import Folders, Wanted
@@ -135,14 +136,14 @@ class Bench:
             for place in places:
                 place.mkdir()
             try:
-                specs = [self._spec(*each) for each in zip(unit.jobs, resolved, logs, places, strict=True)]
+                orders = [self._order(*each) for each in zip(unit.jobs, resolved, logs, places, strict=True)]
             except GpubenchError as error:  # its images can't be had; other trials may use others
                 now = time.monotonic()
                 failed: tuple[Ended, str] = ("failed", str(error))
                 done = [Attempt(forced=failed, launched=now, finished=now) for _ in unit.jobs]
             else:
                 done = attempt(
-                    [Order(spec=s, watcher=w) for s, w in zip(specs, watchers, strict=True)],
+                    [Task(order=o, watcher=w) for o, w in zip(orders, watchers, strict=True)],
                     launcher,
                     timeout_s=self.timeout_s,
                     should_stop=self.beating(should_stop),
@@ -218,14 +219,14 @@ class Bench:
 
         return ask
 
-    def _spec(self, job: Job, resolved: Resolved, log: Path, scratch: Path) -> dict[str, Any]:
+    def _order(self, job: Job, resolved: Resolved, log: Path, scratch: Path) -> TrialOrder:
         facts = self.facts(job)
         root = self.folders.ready(self._images(job, resolved))
         left_out = None
         if facts.skipped_images and str(root) == facts.root:  # a copy lacks them anyway
             left_out = scratch / LEFT_OUT
             write_whole(left_out, json.dumps(sorted(self.sources.without(job.trial.data))))
-        return resolving.spec(
+        return resolving.order(
             job,
             resolved,
             data=resolving.data_spec(job, resolved, facts, root, left_out),

@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from gpubench.schema.events import Begin, End, Steps, StepsDone, Told
 from gpubench.train.breakdown import Breakdown
 from gpubench.train.data import Data
 from gpubench.train.data.opened import OnDevice
@@ -66,7 +67,7 @@ def pieces(measured: int, warmup: int, steps_per_epoch: int) -> Segments:
     return made[: len(warm)], made[len(warm) :]
 
 
-Report = Callable[[dict[str, Any]], None]
+Report = Callable[[Told], None]
 
 
 class Loop:
@@ -99,11 +100,10 @@ class Loop:
         """Trains one segment."""
         data, step, clock, report = self._data, self._step, self._clock, self._report
         to_device, breakdown = self._to_device, self._breakdown
+        rank, epoch = self._strategy.place.rank, segment.number
         step.loss_sum.zero_()
         self._strategy.barrier()
-        report(
-            {"event": "begin", "epoch": segment.number, "steps": segment.steps, "measured": segment.measured}
-        )
+        report(Begin(rank=rank, epoch=epoch, steps=segment.steps, measured=segment.measured))
         next_report = monotonic() + PROGRESS_PERIOD_S
         if breakdown is not None:
             breakdown.begin()
@@ -119,7 +119,7 @@ class Loop:
             if self._after_first_step is not None:
                 self._first_step()
             if monotonic() >= next_report:
-                report({"event": "progress", "epoch": segment.number, "step": done + 1})
+                report(StepsDone(rank=rank, epoch=epoch, step=done + 1))
                 next_report = monotonic() + PROGRESS_PERIOD_S
         window = clock.end()
         # ---- the window ends ----
@@ -131,19 +131,19 @@ class Loop:
             self.later_step_s.extend(window.step_s[1:])
         self.phases["measured" if segment.measured else "warm_up"] += window.seconds
         loss = self._strategy.sum(step.loss_sum.clone()).item() / self._strategy.place.world
-        for message in step_messages(window):
-            report({"event": "steps", "epoch": segment.number, **message})
+        for message in step_messages(window, rank, epoch):
+            report(message)
         report(
-            {
-                "event": "end",
-                "epoch": segment.number,
-                "measured": segment.measured,
-                "t0": window.t0,
-                "t1": window.t1,
-                "steps": segment.steps,
-                "first_batch_s": window.first_batch_s,
-                "train_loss": loss / segment.steps,
-            }
+            End(
+                rank=rank,
+                epoch=epoch,
+                measured=segment.measured,
+                t0=window.t0,
+                t1=window.t1,
+                steps=segment.steps,
+                first_batch_s=window.first_batch_s,
+                train_loss=loss / segment.steps,
+            )
         )
         return window
 
@@ -178,7 +178,7 @@ class Loop:
         self._after_first_step = None
 
 
-def step_messages(window: TimedWindow) -> Iterator[dict[str, list[int]]]:
+def step_messages(window: TimedWindow, rank: int, epoch: int) -> Iterator[Steps]:
     """The window's steps in microseconds: when each ended, counted from t0, and how long it had waited for its batch.
 
     In parts, none of which is too large for one message.
@@ -187,7 +187,7 @@ def step_messages(window: TimedWindow) -> Iterator[dict[str, list[int]]]:
     waits = [round(1e6 * wait) for wait in window.wait_s]
     for first in range(0, len(ends), STEPS_A_MESSAGE):
         part = slice(first, first + STEPS_A_MESSAGE)
-        yield {"end_us": ends[part], "wait_us": waits[part]}
+        yield Steps(rank=rank, epoch=epoch, end_us=ends[part], wait_us=waits[part])
 
 
 @torch.no_grad()

@@ -22,6 +22,7 @@ from typing import Any
 
 from gpubench.basics import linux
 from gpubench.basics.errors import GpubenchError, UsageError
+from gpubench.schema.order import transforms
 
 
 def main(parent: int, limit_s: int) -> None:
@@ -62,10 +63,10 @@ def try_transforms(*, cpu: Sequence[Any], gpu: Sequence[Any], input_size: int) -
     """Raises UsageError for an unknown transform or a wrong argument. Those of the GPU are run, on black squares."""
     import torch
 
-    from gpubench.train.data import on_cpu, on_device, spec
+    from gpubench.train.data import on_cpu, on_device
 
-    on_cpu.chain(spec.transforms(cpu, input_size))
-    named = spec.transforms(gpu, input_size)
+    on_cpu.chain(transforms(cpu, input_size))
+    named = transforms(gpu, input_size)
     images = torch.zeros(2, 3, input_size, input_size, dtype=torch.uint8)
     for (name, _), step in zip(named, on_device.chain(named), strict=True):
         try:

@@ -1,8 +1,6 @@
-"""A rank of a trial: a resolved trial in, events out. Runs in a process of its own, forked from the warm server.
+"""A rank of a trial: an order in, events out. Runs in a process of its own, forked from the warm server.
 
-Events (JSON, on the rank's own channel): `hello`, `begin`, `progress`, `steps`, `end`, `quality`, `ask-memory`,
-`settle`, `result`, `error`; in a group `ready` and `filling` besides. The parent answers `ask-memory`, `settle` and
-`ready`, and tells rank 0 to `stop` filling.
+What it tells on its own channel, and what it is answered there, stands in `schema/events.py`.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ import random
 import statistics
 import traceback
 from collections.abc import Callable
-from pathlib import Path
+from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Protocol
 
@@ -24,11 +22,32 @@ import torch
 from torch import nn
 
 from gpubench.basics import stacks
+from gpubench.basics.checked import reader
 from gpubench.basics.errors import UsageError
 from gpubench.schema import catalog
+from gpubench.schema.events import (
+    AllocatorMemory,
+    Answer,
+    AskMemory,
+    DriverMemory,
+    Error,
+    Evaluated,
+    Filling,
+    GoOn,
+    Held,
+    Hello,
+    Parts,
+    Result,
+    Settle,
+    StepTimes,
+    StopFilling,
+    Told,
+    Warm,
+)
+from gpubench.schema.order import TrialOrder
 from gpubench.train import loop, models, step
 from gpubench.train.breakdown import Breakdown, BrokenDownStep
-from gpubench.train.data import Data, DataSpec, open_data
+from gpubench.train.data import Data, open_data
 from gpubench.train.failure import classify
 from gpubench.train.memory_cap import MIB, MemoryCap
 from gpubench.train.place import Place
@@ -50,27 +69,30 @@ DRIFT_STEPS = 10
 class ParentChannel(Protocol):
     """What a rank needs of its channel to the parent."""
 
-    def send(self, message: dict[str, Any]) -> None: ...
+    def send(self, message: Told) -> None: ...
 
-    def ask(self, message: dict[str, Any], timeout: float) -> dict[str, Any]: ...
+    def ask(self, message: Told, timeout: float) -> Any: ...
 
-    def receive(self, timeout: float | None = None) -> dict[str, Any] | None: ...
+    def receive(self, timeout: float | None = None) -> Any: ...
 
 
-def main(spec: dict[str, Any], rank: int, channel: ParentChannel) -> int:
+read_answer: Callable[[Any], Answer] = reader(DriverMemory, GoOn, StopFilling)
+
+
+def main(order: TrialOrder, rank: int, channel: ParentChannel) -> int:
     """Runs one rank to its end. Returns 0 after a reported result, 1 after a reported error.
 
     Raises OSError where it can't report any more.
     """
     try:
         with contextlib.suppress(OSError):  # no room for a file: a hang will lack its place, and nothing else
-            stacks.listen(Path(spec["scratch"]), f"rank_{rank}")
-        Rank(spec, rank, channel).run()
+            stacks.listen(order.scratch, f"rank_{rank}")
+        Rank(order, rank, channel).run()
     except BaseException as error:  # noqa: BLE001 - every failure of a trial becomes a row with its reason
         at = monotonic()  # before anything else: it tells which rank failed first
         kind, reason = classify(error)
         log_traceback(error)
-        channel.send({"event": "error", "rank": rank, "kind": kind, "reason": reason, "at": at})
+        channel.send(Error(rank=rank, kind=kind, reason=reason, at=at))
         return 1
     return 0
 
@@ -81,11 +103,20 @@ def log_traceback(error: BaseException) -> None:
         _write(2, "".join(traceback.format_exception(error)).encode(errors="backslashreplace"))
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelFacts:
+    """What is counted of a model, or why its multiply-adds are not."""
+
+    params_m: float | None = None
+    gmacs_per_image: float | None = None
+    gmacs_missing: str | None = None
+
+
 class Rank:
     """One rank of one trial."""
 
-    def __init__(self, spec: dict[str, Any], rank: int, channel: ParentChannel) -> None:
-        self.spec = spec
+    def __init__(self, order: TrialOrder, rank: int, channel: ParentChannel) -> None:
+        self.order = order
         self.rank = rank
         self.channel = channel
         self.phases: dict[str, float] = {}
@@ -95,24 +126,24 @@ class Rank:
 
     def run(self) -> None:
         """Sets up, trains, evaluates, reports."""
-        spec = self.spec
-        self.report(
-            {"event": "hello", "pid": os.getpid(), "cuda": torch.version.cuda, "torch": torch.__version__}
+        order = self.order
+        self.channel.send(
+            Hello(rank=self.rank, pid=os.getpid(), cuda=torch.version.cuda, torch=str(torch.__version__))
         )
         place = self.settle_in()
-        self.cap = MemoryCap(spec["gpu_mem_cap_mib"], place, spec["gpu_uuids"], self.driver_mib)
+        self.cap = MemoryCap(order.gpu_mem_cap_mib, place, order.gpu_uuids, self.driver_mib)
         self.phase("start")
         self.create_context(place)
         self.phase("context")
 
-        module, _, cls = catalog.STRATEGIES[spec["strategy"]].target.partition(":")
+        module, _, cls = catalog.STRATEGIES[order.strategy].target.partition(":")
         strategy: Single = getattr(importlib.import_module(module), cls)(place)
         strategy.open()
         self.phase("rendezvous")
-        breakdown = Breakdown(place) if spec["breakdown"] else None
+        breakdown = Breakdown(place) if order.breakdown else None
         model, trained = self.build(strategy, breakdown)
-        dtype = step.AUTOCAST.get(spec["precision"])
-        self.cap.rehearse(trained, spec["input_size"], spec["channels"], dtype)
+        dtype = step.AUTOCAST.get(order.precision)
+        self.cap.rehearse(trained, order.input_size, order.channels, dtype)
         training_step = self.build_step(trained, strategy, breakdown)
         self.phase("build")
         data = self.open_data(place)
@@ -123,18 +154,18 @@ class Rank:
             training_step,
             strategy,
             step_clock(place),
-            self.report,
+            self.channel.send,
             lambda: self.after_first_step(place),
             breakdown,
         )
         per_epoch = data.steps_per_epoch
         warmups, measured = (
-            loop.pieces(spec["steps"], spec["warmup_steps"], per_epoch)
-            if spec["steps"]
-            else loop.epochs(spec["epochs"], spec["warmup_epochs"], per_epoch)
+            loop.pieces(order.steps, order.warmup_steps, per_epoch)
+            if order.steps
+            else loop.epochs(order.epochs, order.warmup_epochs, per_epoch)
         )
         evaluate = functools.partial(self.evaluate, model, data, strategy, dtype)
-        target: float | None = spec["until_top1"]
+        target = order.until_top1
         quality: Quality | None = None
         self._training_began = monotonic()
         model.train()
@@ -143,59 +174,62 @@ class Rank:
         else:
             for segment in warmups:
                 training.run(segment)
-            if spec["jobs"] > 1:
+            if order.jobs > 1:
                 self.wait_for_the_others()
             for segment in measured:
                 training.run(segment)
-            if spec["jobs"] > 1:
+            if order.jobs > 1:
                 self.fill(strategy, training, measured[-1].number + 1, per_epoch)
         memory = self.settle(strategy)
-        if target is None and spec["jobs"] == 1:
+        if target is None and order.jobs == 1:
             quality = evaluate()
         self._mark = monotonic()
-        facts = self.model_facts(model) if self.rank == 0 else {}
+        facts = self.model_facts(model) if self.rank == 0 else ModelFacts()
         self.phase("count")
         self.phases.update(training.phases)
         self.phases["warm_up"] = max(0.0, training.phases["warm_up"] - self.phases["first_step"])
-        self.report(
-            {
-                "event": "result",
-                "steps_per_epoch": per_epoch,
-                "step_ms": percentiles(training.measured_step_s),
-                "step_drift_pct": drift_pct(training.later_step_s),
-                "parts": breakdown and breakdown.figures(),
-                "no_exchange": strategy.no_exchange,
-                "exchange_mib": self.exchanged_bytes / MIB if self.exchanged_bytes else None,
-                "until_top1": target,
-                "quality": None if quality is None else [finite(value) for value in quality],
-                "memory": memory or None,
-                "phases": self.phases,
-                "at": monotonic(),
-                **facts,
-            }
+        self.channel.send(
+            Result(
+                rank=self.rank,
+                steps_per_epoch=per_epoch,
+                step_ms=percentiles(training.measured_step_s),
+                step_drift_pct=drift_pct(training.later_step_s),
+                parts=Parts(**breakdown.figures()) if breakdown else None,
+                no_exchange=strategy.no_exchange,
+                exchange_mib=self.exchanged_bytes / MIB if self.exchanged_bytes else None,
+                until_top1=target,
+                quality=None if quality is None else (quality[0], finite(quality[1])),
+                memory=memory,
+                phases=self.phases,
+                at=monotonic(),
+                params_m=facts.params_m,
+                gmacs_per_image=facts.gmacs_per_image,
+                gmacs_missing=facts.gmacs_missing,
+            )
         )
 
     # ---- the parts ----
 
     def settle_in(self) -> Place:
         """Threads, visible devices, seeds: before CUDA starts."""
-        spec = self.spec
-        torch.set_num_threads(spec["threads_per_rank"])
+        order = self.order
+        torch.set_num_threads(order.threads_per_rank)
         os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
-        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(spec["gpu_uuids"])
-        random.seed(spec["seed"])
-        torch.manual_seed(spec["seed"])
-        step.set_precision(spec["precision"])
-        torch.backends.cudnn.benchmark = spec["cudnn_benchmark"]
-        scratch = Path(spec["scratch"])
-        count = len(spec["gpu_uuids"])
-        if spec["device"] == "cpu":
+        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(order.gpu_uuids)
+        random.seed(order.seed)
+        torch.manual_seed(order.seed)
+        step.set_precision(order.precision)
+        torch.backends.cudnn.benchmark = order.cudnn_benchmark
+        count = len(order.gpu_uuids)
+        if order.device == "cpu":
             devices: tuple[torch.device, ...] = (torch.device("cpu"),)
-        elif spec["ranks"] > 1:
+        elif order.ranks > 1:
             devices = (torch.device("cuda", self.rank),)
         else:
             devices = tuple(torch.device("cuda", i) for i in range(count))
-        return Place(rank=self.rank, world=spec["ranks"], devices=devices, rendezvous=scratch / "rendezvous")
+        return Place(
+            rank=self.rank, world=order.ranks, devices=devices, rendezvous=order.scratch / "rendezvous"
+        )
 
     def create_context(self, place: Place) -> None:
         """Starts CUDA on each of the rank's devices, under the memory cap where one is set."""
@@ -209,52 +243,52 @@ class Rank:
 
     def build(self, strategy: Single, breakdown: Breakdown | None) -> tuple[nn.Module, nn.Module]:
         """The plain module on its device, and the same as it is trained."""
-        spec = self.spec
+        order = self.order
         place = strategy.place
         model = models.build(
-            spec["model"],
-            num_classes=spec["num_classes"],
-            input_size=spec["input_size"],
-            channels=spec["channels"],
-            width=spec["width"],
+            order.model,
+            num_classes=order.num_classes,
+            input_size=order.input_size,
+            channels=order.channels,
+            width=order.width,
         )
         model.to(place.device)
-        model.to(memory_format=MEMORY_FORMAT[spec["memory_format"]])
+        model.to(memory_format=MEMORY_FORMAT[order.memory_format])
         trained = strategy.wrap(model)
         self.exchanged_bytes = strategy.exchanged_bytes(trained)
         if breakdown is not None:
             strategy.watch_exchange(trained, breakdown.bucket)
-        if spec["execution"] == "compile":
+        if order.execution == "compile":
             trained = torch.compile(trained, dynamic=False)  # type: ignore[assignment]
         # From here on each rank draws for itself: dropout must differ between ranks.
-        torch.manual_seed(spec["seed"] * 1000 + self.rank)
+        torch.manual_seed(order.seed * 1000 + self.rank)
         return model, trained
 
     def build_step(self, trained: nn.Module, strategy: Single, breakdown: Breakdown | None) -> step.Step:
         """The optimizer step of this trial."""
-        spec = self.spec
-        graph = spec["execution"] == "graph"
-        optimizer = step.make_optimizer(spec["optimizer"], spec["lr"], trained, graph=graph)
-        how: dict[str, Any] = {"precision": spec["precision"], "accumulate": spec["accumulate"]}
+        order = self.order
+        graph = order.execution == "graph"
+        optimizer = step.make_optimizer(order.optimizer, order.lr, trained, graph=graph)
+        how: dict[str, Any] = {"precision": order.precision, "accumulate": order.accumulate}
         if breakdown is not None:
             return BrokenDownStep(trained, optimizer, strategy, breakdown=breakdown, **how)
         return (step.GraphStep if graph else step.Step)(trained, optimizer, strategy, **how)
 
     def open_data(self, place: Place) -> Data:
         """This rank's share of the images."""
-        spec = self.spec
+        order = self.order
         return open_data(
-            DataSpec.from_dict(spec["data_spec"]),
+            order.data,
             device=place.device,
             rank=place.rank,
             world=place.world,
-            batch_size=spec["batch_size"] // place.world,
-            val_batch_size=max(1, spec["batch_size"] // (place.world * len(place.devices))),
-            workers=spec["workers"] // place.world,
-            prefetch=spec["prefetch"],
+            batch_size=order.batch_size // place.world,
+            val_batch_size=max(1, order.batch_size // (place.world * len(place.devices))),
+            workers=order.workers // place.world,
+            prefetch=order.prefetch,
             dtype=torch.float32,
-            memory_format=MEMORY_FORMAT[spec["memory_format"]],
-            seed=spec["seed"],
+            memory_format=MEMORY_FORMAT[order.memory_format],
+            seed=order.seed,
         )
 
     def train_until(
@@ -277,7 +311,7 @@ class Rank:
             if quality is None:
                 raise UsageError("until_top1 needs a validation split, and the images have none")
             if self.rank == 0:
-                self.report({"event": "quality", "epoch": segment.number, "top1_pct": quality[0]})
+                self.channel.send(Evaluated(rank=0, epoch=segment.number, top1_pct=quality[0]))
             lost = finite(quality[1]) is None  # a network of no numbers learns nothing more
             reached = reached or (quality[0] >= target and not lost)
             if (reached or lost) and segment.measured:
@@ -287,7 +321,7 @@ class Rank:
     def wait_for_the_others(self) -> None:
         """Returns when every job of the group is warm. Each rank asks: a collective would keep its GPU busy."""
         began = monotonic()
-        self.channel.ask({"event": "ready", "rank": self.rank}, FOR_EVER_S)
+        self.channel.ask(Warm(rank=self.rank), FOR_EVER_S)
         waited = monotonic() - began
         self.phases["wait_for_jobs"] = waited
         self._training_began += waited  # without a warm-up the first step is still to come
@@ -296,7 +330,7 @@ class Rank:
         """Trains on, uncounted, while other jobs of the group still measure; its ranks end after the same step."""
         began = monotonic()
         if self.rank == 0:
-            self.report({"event": "filling", "at": began})
+            self.channel.send(Filling(rank=0, at=began))
         place = strategy.place
         every = 1
         if place.world > 1:
@@ -315,13 +349,13 @@ class Rank:
         training.fill(number, per_epoch, over=over)
         self.phases["fill"] = monotonic() - began
 
-    def settle(self, strategy: Single) -> dict[str, Any]:
+    def settle(self, strategy: Single) -> AllocatorMemory | None:
         """All ranks hold still while the parent reads their memory. Returns the allocator's figures of that moment."""
         self._mark = monotonic()
         strategy.barrier()
         memory = self.allocator(strategy.place)
         if self.rank == 0:
-            self.channel.ask({"event": "settle", "rank": 0}, ANSWER_LIMIT_S)
+            self.channel.ask(Settle(rank=0), ANSWER_LIMIT_S)
         strategy.barrier()
         self.phase("settle")
         return memory
@@ -345,54 +379,45 @@ class Rank:
 
     def driver_mib(self) -> dict[str, float] | None:
         """The driver's figure for the trial's processes on each GPU, as the parent reads it."""
-        answer = self.channel.ask({"event": "ask-memory", "rank": self.rank}, ANSWER_LIMIT_S)
-        told: dict[str, float] | None = answer.get("driver_mib")
-        return told
+        answer = read_answer(self.channel.ask(AskMemory(rank=self.rank), ANSWER_LIMIT_S))
+        return answer.driver_mib if isinstance(answer, DriverMemory) else None
 
-    def allocator(self, place: Place) -> dict[str, Any]:
-        """The allocator's peaks in MiB on the fullest device, its retries over all of them, and each one's account.
-
-        `devices`: position in the trial's `gpu_uuids` -> MiB reserved at the peak and now, and allocated at the peak.
-        """
+    def allocator(self, place: Place) -> AllocatorMemory | None:
+        """The allocator's account of this moment; None on a CPU."""
         if not place.is_cuda:
-            return {}
+            return None
         stats = {device.index or 0: torch.cuda.memory_stats(device) for device in place.devices}
         devices = {
-            str(position): {
-                "peak": s.get("reserved_bytes.all.peak", 0) / MIB,
-                "at_settle": s.get("reserved_bytes.all.current", 0) / MIB,
-                "allocated_peak": s.get("allocated_bytes.all.peak", 0) / MIB,
-            }
+            str(position): Held(
+                peak=s.get("reserved_bytes.all.peak", 0) / MIB,
+                at_settle=s.get("reserved_bytes.all.current", 0) / MIB,
+                allocated_peak=s.get("allocated_bytes.all.peak", 0) / MIB,
+            )
             for position, s in stats.items()
         }
-        return {
-            "allocated_mib": max(d["allocated_peak"] for d in devices.values()),
-            "reserved_mib": max(d["peak"] for d in devices.values()),
-            "retries": sum(s.get("num_alloc_retries", 0) for s in stats.values()),
-            "devices": devices,
-        }
+        return AllocatorMemory(
+            allocated_mib=max(held.allocated_peak for held in devices.values()),
+            reserved_mib=max(held.peak for held in devices.values()),
+            retries=sum(s.get("num_alloc_retries", 0) for s in stats.values()),
+            devices=devices,
+        )
 
-    def model_facts(self, model: nn.Module) -> dict[str, Any]:
+    def model_facts(self, model: nn.Module) -> ModelFacts:
         """Parameters and multiply-adds; the latter once a sweep, because counting takes a forward pass."""
-        spec = self.spec
-        facts: dict[str, Any] = {"params_m": models.parameters_m(model)}
-        known = spec.get("gmacs_per_image")
+        params_m = models.parameters_m(model)
+        known = self.order.gmacs_per_image
         if known is not None:
-            return {**facts, "gmacs_per_image": known}
+            return ModelFacts(params_m=params_m, gmacs_per_image=known)
         try:
-            facts["gmacs_per_image"] = models.gmacs_per_image(
-                model, input_size=spec["input_size"], channels=spec["channels"]
+            counted = models.gmacs_per_image(
+                model, input_size=self.order.input_size, channels=self.order.channels
             )
         except Exception as error:  # noqa: BLE001 - a user's model may not run on the meta device; the reason is kept
-            facts["gmacs_missing"] = (
-                f"the model can't be counted without data: {type(error).__name__}: {error}"[:300]
-            )
-        return facts
+            why = f"the model can't be counted without data: {type(error).__name__}: {error}"[:300]
+            return ModelFacts(params_m=params_m, gmacs_missing=why)
+        return ModelFacts(params_m=params_m, gmacs_per_image=counted)
 
     # ---- small helpers ----
-
-    def report(self, message: dict[str, Any]) -> None:
-        self.channel.send({"rank": self.rank, **message})
 
     def phase(self, name: str) -> None:
         """Books the wall time since the last mark under `name`."""
@@ -404,13 +429,13 @@ class Rank:
 MEMORY_FORMAT = {"channels_last": torch.channels_last, "contiguous": torch.contiguous_format}
 
 
-def percentiles(seconds: list[float]) -> dict[str, float] | None:
+def percentiles(seconds: list[float]) -> StepTimes | None:
     """Median and 95th percentile in milliseconds; None for no steps."""
     if not seconds:
         return None
     ordered = sorted(seconds)
     p95 = ordered[math.ceil(0.95 * len(ordered)) - 1]
-    return {"p50": 1e3 * statistics.median(ordered), "p95": 1e3 * p95}
+    return StepTimes(p50=1e3 * statistics.median(ordered), p95=1e3 * p95)
 
 
 def drift_pct(seconds: list[float]) -> float | None:

@@ -28,7 +28,8 @@ from torchvision.io import ImageReadMode, decode_jpeg, read_file
 
 from gpubench.datasets import folder, make
 from gpubench.schema import catalog
-from gpubench.train.data import DataSpec, loaders, on_cpu
+from gpubench.schema.order import DataSpec, transforms
+from gpubench.train.data import loaders, on_cpu
 from gpubench.train.data.folder_source import FolderSource
 
 SIZE = 224
@@ -111,10 +112,8 @@ def image_folder(given: Path | None) -> Iterator[str]:
 
 def crop_resize(root: str) -> DataSpec:
     classes = len(folder.classes(root))
-    cpu = catalog.VARIANTS["crop-resize"].definition()["cpu"]
-    return DataSpec.from_dict(
-        {"kind": "folder", "root": root, "input_size": SIZE, "num_classes": classes, "cpu": cpu}
-    )
+    cpu = transforms(catalog.VARIANTS["crop-resize"].cpu, SIZE)
+    return DataSpec(kind="folder", root=root, input_size=SIZE, num_classes=classes, cpu=cpu)
 
 
 def bare_loops(

@@ -151,8 +151,9 @@ def gpubench_loop(options: argparse.Namespace, batch: int, precision: str, devic
     """gpubench's own loop, as a rank of a trial runs it: its step, its clock, its data, its events."""
     import torch
 
+    from gpubench.schema.order import DataSpec
     from gpubench.train import models, step
-    from gpubench.train.data import DataSpec, open_data
+    from gpubench.train.data import open_data
     from gpubench.train.loop import Loop, Segment
     from gpubench.train.place import Place
     from gpubench.train.strategies.single import Single
@@ -164,16 +165,8 @@ def gpubench_loop(options: argparse.Namespace, batch: int, precision: str, devic
     model = model.to(memory_format=torch.channels_last).train()
     optimizer = step.make_optimizer("sgd", 0.05, model, graph=False)
     training_step = step.Step(model, optimizer, strategy, precision=precision, accumulate=1)
-    spec = {
-        "kind": "none",
-        "input_size": options.size,
-        "num_classes": 16,
-        "channels": 3,
-        "train_images": 10**9,
-        "seed": 0,
-    }
     data = open_data(
-        DataSpec.from_dict({"root": None, "name": None, "cpu": [], "gpu": [], **spec}),
+        DataSpec(kind="none", input_size=options.size, num_classes=16, train_images=10**9),
         device=device,
         rank=0,
         world=1,

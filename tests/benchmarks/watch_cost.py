@@ -257,8 +257,9 @@ def training(
     """gpubench's own loop, as a rank of a trial runs it: its step, its clock, its data, its events."""
     import torch
 
+    from gpubench.schema.order import DataSpec
     from gpubench.train import models, step
-    from gpubench.train.data import DataSpec, open_data
+    from gpubench.train.data import open_data
     from gpubench.train.loop import Loop, Segment
     from gpubench.train.place import Place
     from gpubench.train.strategies.ddp import DistributedDataParallel
@@ -279,10 +280,8 @@ def training(
     trained = strategy.wrap(model.to(memory_format=torch.channels_last).train())
     optimizer = step.make_optimizer("sgd", 0.05, trained, graph=False)
     training_step = step.Step(trained, optimizer, strategy, precision=precision, accumulate=1)
-    none = {"kind": "none", "root": None, "name": None, "cpu": [], "gpu": []}
-    shape = {"input_size": options.size, "num_classes": 16, "channels": 3, "train_images": 10**9, "seed": 0}
     data = open_data(
-        DataSpec.from_dict({**none, **shape}),
+        DataSpec(kind="none", input_size=options.size, num_classes=16, train_images=10**9),
         device=device,
         rank=rank,
         world=options.gpus,

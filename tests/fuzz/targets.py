@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fakes import Given
-from whole_conversations import LAUNCHED, NOW, RICH, WHOLE, reckoned, spec
+from whole_conversations import LAUNCHED, NOW, RICH, WHOLE, order, reckoned
 from whole_records import GROUP, TEXT
 
 from gpubench.basics.errors import UsageError
 from gpubench.node.launch.conversation import Conversation
-from gpubench.node.launch.events import UnreadableError
+from gpubench.node.launch.incoming import UnreadableError
 from gpubench.plan import experiment as experiments
 from gpubench.plan.experiment import Experiment, Options
 from gpubench.plan.plan import expand
@@ -105,7 +105,7 @@ def _options(text: bytes, _: Path) -> None:
 def _conversation(text: bytes, _: Path) -> None:
     """A line a message, all of one rank."""
     clock = iter([LAUNCHED])
-    conversation = Conversation(spec(), lambda: next(clock, NOW))
+    conversation = Conversation(order(), lambda: next(clock, NOW))
     try:
         came = [conversation.take(0, line) for line in text.split(b"\n")]
     except UnreadableError as error:

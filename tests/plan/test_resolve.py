@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 import scripted
 
+from gpubench.basics.checked import plain, reader
 from gpubench.datasets.facts import DataFacts
 from gpubench.plan.plan import Job
-from gpubench.plan.resolve import MIN_WARMUP_STEPS, Resolved, data_spec, resolve, spec, warmup_steps
+from gpubench.plan.resolve import MIN_WARMUP_STEPS, Resolved, data_spec, order, resolve, warmup_steps
 from gpubench.schema import catalog
+from gpubench.schema.order import TrialOrder
 from gpubench.schema.trial import make
 
 BIRDS = DataFacts(
@@ -74,17 +76,16 @@ def test_steps_are_measured_after_what_was_loaded_ahead() -> None:
     assert warmup_steps(none, resolve(none, MACHINE, BIRDS, "cuda")) == 0
 
 
-def test_the_order_is_plain_json_and_complete() -> None:
+def test_the_order_comes_through_a_message_as_it_was() -> None:
     asked = job(gpus=2, seed=3, repeat=2, variant="cached", until_top1=60.0, breakdown=True)
     found = resolve(asked, MACHINE, BIRDS, "cuda")
     data = data_spec(asked, found, BIRDS, Path("/decoded"))
-    order = spec(asked, found, data=data, log=Path("/x.log"), scratch=Path("/tmp/x"), known_gmacs=None)
-    assert json.loads(json.dumps(order)) == order
-    assert (order["seed"], order["data_spec"]["seed"]) == (5, 5), "seed + repeat"
-    assert order["data_spec"]["kind"] == "decoded"
-    assert order["threads_per_rank"] == 3
-    assert {"lr", "optimizer", "precision", "execution", "prefetch", "steps", "width"} <= set(order)
-    assert (order["until_top1"], order["breakdown"]) == (60.0, True)
+    made = order(asked, found, data=data, log=Path("/x.log"), scratch=Path("/tmp/x"), known_gmacs=None)
+    assert reader(TrialOrder)(json.loads(json.dumps(made, default=plain))) == made
+    assert (made.seed, made.data.seed) == (5, 5), "seed + repeat"
+    assert made.data.kind == "decoded"
+    assert made.threads_per_rank == 3
+    assert (made.until_top1, made.breakdown) == (60.0, True)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +100,7 @@ def test_the_order_is_plain_json_and_complete() -> None:
 )
 def test_where_the_images_come_from(variant: str, facts: DataFacts, kind: str) -> None:
     asked = job(variant=variant)
-    assert data_spec(asked, resolve(asked, MACHINE, facts, "cuda"), facts, None)["kind"] == kind
+    assert data_spec(asked, resolve(asked, MACHINE, facts, "cuda"), facts, None).kind == kind
 
 
 def test_a_quota_counts_for_threads_workers_and_the_column() -> None:

@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 import scripted
+from whole_epochs import epoch_row, epoch_rows_of
 
 from gpubench.plan import resolve
 from gpubench.plan.experiment import parse
 from gpubench.plan.plan import Membership, expand
 from gpubench.plan.sources import Disk
 from gpubench.record.doubts import ANY_ENDING, RULES, Evidence, OtherJobs, doubts
+from gpubench.record.epochs import EpochRow
 from gpubench.record.figures import Figures
 from gpubench.record.outcome import Outcome
 
@@ -42,7 +44,7 @@ def case(
     text = f'name = "t"\n[fixed]\nvariant = "synthetic"\ninput_size = 32\n{fields}\n[run]\nepochs = 3\n'
     (job,) = expand(parse(text, "t"), device="cuda", sources=Disk()).jobs
     facts = Disk().data(job.trial.data)
-    epochs = [{"epoch": i, "warmup": i == 0, "epoch_time_s": 10.0} for i in range(3)]
+    epochs = epoch_rows_of(3)
     machine = scripted.computer(4, "NVIDIA H200")
     return Evidence(
         job=job,
@@ -69,10 +71,9 @@ def test_a_blameless_result_has_none() -> None:
 OF_STEPS = {"epoch_time_source": "extrapolated", "images_per_epoch": 64 * 160}
 
 
-def piece(steps: int, *, steady: int) -> list[dict[str, Any]]:
+def piece(steps: int, *, steady: int) -> list[EpochRow]:
     """A warm-up and so many measured steps of 64 images, `steady` of them once the loaders ran evenly."""
-    fields = {"steps": steps, "images": 64 * steps, "steady_steps": steady}
-    return [{"epoch": i, "warmup": i == 0, "epoch_time_s": 20.0, **fields} for i in range(2)]
+    return epoch_rows_of(2, epoch_time_s=20.0, steps=steps, images=64 * steps, steady_steps=steady)
 
 
 CASES: dict[str, tuple[Evidence, str]] = {
@@ -82,8 +83,7 @@ CASES: dict[str, tuple[Evidence, str]] = {
     "low-clock": (case(result={"sm_clock_mhz": 1200.0}), "1200 of 1980 MHz"),
     "spread": (case(result={"epoch_time_iqr_s": 0.9}), "9 %"),
     "short-epochs": (
-        case(epochs=[{"epoch": i, "warmup": i == 0, "epoch_time_s": 0.2} for i in range(3)],
-             result={"energy_j": None}),
+        case(epochs=epoch_rows_of(3, epoch_time_s=0.2), result={"energy_j": None}),
         "over only 0.4 s; measure longer (--epochs, or more images)",
     ),
     "short-steps": (
@@ -92,7 +92,7 @@ CASES: dict[str, tuple[Evidence, str]] = {
         "more, or whole epochs (--epochs)",
     ),
     "short-window": (
-        case(epochs=[{"epoch": i, "warmup": i == 0, "epoch_time_s": 2.0} for i in range(2)]),
+        case(epochs=epoch_rows_of(2, epoch_time_s=2.0)),
         "2.0 s",
     ),
     "energy": (case(result={"energy_sampled_j": 4300.0}), "4300 J"),
@@ -157,7 +157,7 @@ def test_a_column_with_too_few_gaps_to_count_hides_no_other(
 
 
 def test_a_trial_without_warm_up_says_so() -> None:
-    epochs = [{"epoch": 0, "warmup": False, "epoch_time_s": 20.0}]
+    epochs = [epoch_row(epoch_time_s=20.0)]
     assert "nothing was warmed up" in doubts(case(epochs=epochs))["short-warmup"]
 
 
@@ -168,12 +168,12 @@ def test_a_longer_warm_up_is_not_advised_where_it_changes_nothing() -> None:
 
 
 def test_a_second_of_measured_time_is_enough() -> None:
-    epochs = [{"epoch": i, "warmup": i == 0, "epoch_time_s": 0.5} for i in range(3)]
+    epochs = epoch_rows_of(3, epoch_time_s=0.5)
     assert doubts(case(epochs=epochs, result={"energy_j": None})) == {}
 
 
 def test_few_steps_are_told_to_be_more() -> None:
-    epochs = [{"epoch": i, "warmup": i == 0, "epoch_time_s": 0.25} for i in range(2)]
+    epochs = epoch_rows_of(2, epoch_time_s=0.25)
     assert "0.25 s; measure longer (--steps)" in doubts(case("steps = 5", epochs=epochs))["short-epochs"]
 
 
@@ -185,7 +185,7 @@ def test_steps_that_tell_of_an_epoch_are_not_too_few(steps: int, steady: int) ->
 
 @pytest.mark.parametrize(("seconds", "doubted"), [(9.0, True), (9.9, True), (10.0, False), (11.0, False)])
 def test_energy_wants_ten_seconds(seconds: float, doubted: bool) -> None:
-    epochs = [{"epoch": i, "warmup": i == 0, "epoch_time_s": seconds / 2} for i in range(3)]
+    epochs = epoch_rows_of(3, epoch_time_s=seconds / 2)
     assert ("short-window" in doubts(case(epochs=epochs))) is doubted
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpubench.record.epochs import epoch_rows, steady_steps, timing
+from gpubench.record.epochs import EpochRow, epoch_rows, steady_steps, timing
+from gpubench.schema.events import End, Evaluated, Event, Steps
 
-Event = dict[str, Any]
 BATCH = 16
 
 
@@ -28,31 +29,25 @@ def told(
     """What a rank says of one measured window: its steps in several messages, then its end."""
     ends, waits = ([round(1e6 * t) for t in times] for times in (ends_s, waits_s))
     steps = [
-        {
-            "event": "steps",
-            "rank": rank,
-            "epoch": epoch,
-            "end_us": ends[k : k + chunk],
-            "wait_us": waits[k : k + chunk],
-        }
+        Steps(rank=rank, epoch=epoch, end_us=ends[k : k + chunk], wait_us=waits[k : k + chunk])
         for k in range(0, len(ends), chunk)
     ]
     t0 = 100.0 + 50 * epoch
-    end = {
-        "event": "end", "rank": rank, "epoch": epoch, "measured": True, "steps": len(ends), "t0": t0,
-        "t1": t0 + ends_s[-1] + after_s, "first_batch_s": waits_s[0], "train_loss": 1.0,
-    }  # fmt: skip
+    end = End(
+        rank=rank, epoch=epoch, measured=True, steps=len(ends), t0=t0, t1=t0 + ends_s[-1] + after_s,
+        first_batch_s=waits_s[0], train_loss=1.0,
+    )  # fmt: skip
     return [*steps, end]
 
 
-def rows(*ranks: list[Event], wave: int = 1, ahead: int = 0) -> list[dict[str, Any]]:
+def rows(*ranks: list[Event], wave: int = 1, ahead: int = 0) -> list[EpochRow]:
     # As they come: a message of each rank in turn.
     mixed = [e for turn in itertools.zip_longest(*ranks) for e in turn if e]
     return epoch_rows(mixed, ranks=len(ranks), batch_size=BATCH, wave=wave, ahead=ahead)
 
 
-def extrapolated(row: dict[str, Any], steps_per_epoch: int) -> dict[str, Any]:
-    return timing([row], steps=row["steps"], steps_per_epoch=steps_per_epoch, batch_size=BATCH)
+def extrapolated(row: EpochRow, steps_per_epoch: int) -> dict[str, Any]:
+    return timing([row], steps=row.steps, steps_per_epoch=steps_per_epoch, batch_size=BATCH)
 
 
 # ---------------------------------------------------------------- data wait over ranks
@@ -62,24 +57,24 @@ def test_each_step_waits_for_the_rank_that_starves_longest() -> None:
     ends = [0.2 * (k + 1) for k in range(10)]
     starving, fed = [0.15] * 10, [0.01] * 10
     (row,) = rows(told(0, ends, fed), told(1, ends, starving))
-    assert row["data_wait_s"] == pytest.approx(1.5)
-    assert row["data_wait_s_by_rank"] == pytest.approx([0.1, 1.5])
+    assert row.data_wait_s == pytest.approx(1.5)
+    assert row.data_wait_s_by_rank == pytest.approx([0.1, 1.5])
 
 
 def test_ranks_that_starve_in_turn_stall_all_of_the_time() -> None:
     ends = [0.2 * (k + 1) for k in range(10)]
     even, odd = ([0.15 if k % 2 == turn else 0.0 for k in range(10)] for turn in (0, 1))
     (row,) = rows(told(0, ends, even), told(1, ends, odd))
-    assert row["data_wait_s"] == pytest.approx(1.5)
-    assert row["data_wait_s_by_rank"] == pytest.approx([0.75, 0.75])
+    assert row.data_wait_s == pytest.approx(1.5)
+    assert row.data_wait_s_by_rank == pytest.approx([0.75, 0.75])
     found = timing([row], steps=None, steps_per_epoch=10, batch_size=BATCH)
     assert found["data_wait_pct"] == pytest.approx(75)
 
 
 def test_of_one_rank_its_waits_are_told_once() -> None:
     (row,) = rows(told(0, [1.0, 2.0], [0.5, 0.25]))
-    assert row["data_wait_s"] == pytest.approx(0.75)
-    assert "data_wait_s_by_rank" not in row
+    assert row.data_wait_s == pytest.approx(0.75)
+    assert "data_wait_s_by_rank" not in row.stored()
 
 
 # ---------------------------------------------------------------- fill, steady steps, tail
@@ -123,47 +118,49 @@ def on_the_loaders_cpus(count: int) -> list[Event]:
 @pytest.mark.parametrize("steps", [8, 12, 20])
 def test_steps_at_the_end_which_loaders_leave_alone_stand_for_no_others(steps: int) -> None:
     (piece,), (whole,) = (rows(on_the_loaders_cpus(n), wave=2, ahead=4) for n in (steps, 40))
-    assert piece["steady_step_s"] == pytest.approx(BESIDE_LOADERS / 1000)
-    assert extrapolated(piece, 40)["epoch_time_s"] == pytest.approx(whole["epoch_time_s"], rel=1e-6)
+    assert piece.steady_step_s == pytest.approx(BESIDE_LOADERS / 1000)
+    assert extrapolated(piece, 40)["epoch_time_s"] == pytest.approx(whole.epoch_time_s, rel=1e-6)
 
 
 def test_a_piece_too_short_for_that_takes_what_waves_there_are() -> None:
     (piece,) = rows(on_the_loaders_cpus(6), wave=2, ahead=4)
-    assert piece["steady_steps"] == 0
-    assert piece["steady_step_s"] == pytest.approx(ALONE / 1000)
+    assert piece.steady_steps == 0
+    assert piece.steady_step_s == pytest.approx(ALONE / 1000)
 
 
 def test_a_window_is_its_fill_its_steady_steps_and_its_tail() -> None:
     ends = [1.5, 1.6, 2.0, 2.4, 2.8, 3.2]  # a wave of two, then a step each 0.4 s
     (row,) = rows(told(0, ends, [1.3, 0, 0, 0, 0, 0], after_s=0.3), wave=2)
-    assert row["steady_step_s"] == pytest.approx(0.4)
-    assert row["steady_steps"] == 4
-    assert row["first_batch_s"] == pytest.approx(1.3)
-    assert row["tail_s"] == pytest.approx(3.5 - 1.3 - 6 * 0.4)
-    assert extrapolated(row, 100)["epoch_time_s"] == pytest.approx(1.3 + 100 * 0.4 + row["tail_s"])
+    assert row.steady_step_s == pytest.approx(0.4)
+    assert row.steady_steps == 4
+    assert row.first_batch_s == pytest.approx(1.3)
+    assert row.tail_s == pytest.approx(3.5 - 1.3 - 6 * 0.4)
+    assert extrapolated(row, 100)["epoch_time_s"] == pytest.approx(1.3 + 100 * 0.4 + row.tail_s)
 
 
 def test_of_several_ranks_the_slowest_counts() -> None:
     fast, slow = [0.5, 1.0, 1.5], [0.6, 1.2, 1.8]
     (row,) = rows(told(0, fast, [0.4, 0, 0]), told(1, slow, [0.1, 0, 0]))
-    assert (row["epoch_time_s"], row["first_batch_s"]) == (pytest.approx(1.8), pytest.approx(0.4))
-    assert row["steady_step_s"] == pytest.approx(0.6)
-    assert row["tail_s"] == pytest.approx(1.8 - 0.4 - 3 * 0.6)
+    assert (row.epoch_time_s, row.first_batch_s) == (pytest.approx(1.8), pytest.approx(0.4))
+    assert row.steady_step_s == pytest.approx(0.6)
+    assert row.tail_s == pytest.approx(1.8 - 0.4 - 3 * 0.6)
 
 
 @pytest.mark.parametrize(("ends", "step_s"), [([1.5, 1.6, 1.8], 0.15), ([1.5], 0.2)])
 def test_too_few_steps_have_the_mean_of_those_after_the_first(ends: list[float], step_s: float) -> None:
     (row,) = rows(told(0, ends, [1.3, *([0] * (len(ends) - 1))]), wave=4)
-    assert row["steady_steps"] == 0
-    assert row["steady_step_s"] == pytest.approx(step_s)
-    parts = row["first_batch_s"] + row["steps"] * row["steady_step_s"] + row["tail_s"]
-    assert parts == pytest.approx(row["epoch_time_s"])
+    assert row.steady_steps == 0
+    assert row.steady_step_s == pytest.approx(step_s)
+    parts = row.first_batch_s + row.steps * row.steady_step_s + row.tail_s
+    assert parts == pytest.approx(row.epoch_time_s)
 
 
 # ---------------------------------------------------------------- an epoch from steps
 
 
-def trained(count: int, *, workers: int, load_s: float, step_s: float, prefetch: int = 2) -> list[Event]:
+def trained(
+    count: int, *, workers: int, load_s: float, step_s: float, prefetch: int = 2, epoch: int = 0
+) -> list[Event]:
     """A window of `count` steps by a simulated clock: each worker makes every `workers`-th batch, one after the other.
 
     As torch's loader does it: a worker holds `prefetch` batches at most, and none is made beyond the last.
@@ -182,7 +179,7 @@ def trained(count: int, *, workers: int, load_s: float, step_s: float, prefetch:
         now = taken[k] + step_s
         ends.append(now)
     waits = [t - before for t, before in zip(taken, [0.0, *ends], strict=False)]
-    return told(0, ends, waits)
+    return told(0, ends, waits, epoch=epoch)
 
 
 def measured(per_epoch: int, **how: Any) -> dict[str, Any]:
@@ -221,8 +218,8 @@ def test_whatever_the_loader_does_no_wait_is_longer_than_the_epoch(
     workers: int, waves: int, load_s: float, step_s: float, more: int
 ) -> None:
     (piece,) = rows(trained(workers * waves, workers=workers, load_s=load_s, step_s=step_s), wave=workers)
-    found = extrapolated(piece, piece["steps"] + more)
-    assert found["epoch_time_s"] > piece["epoch_time_s"]
+    found = extrapolated(piece, piece.steps + more)
+    assert found["epoch_time_s"] > piece.epoch_time_s
     assert 0 < found["data_wait_pct"] <= 100.01
 
 
@@ -230,22 +227,20 @@ def test_whole_epochs_among_the_pieces_count_and_the_rest_does_not() -> None:
     how = {"workers": 4, "load_s": 0.4, "step_s": 0.1}
     pieces: list[Event] = []
     for number, (count, slower) in enumerate([(20, 1.0), (20, 1.1), (20, 1.4), (10, 9.0)]):
-        window = trained(count, **how | {"step_s": 0.1 * slower})
-        pieces += [event | {"epoch": number} for event in window]
+        pieces += trained(count, **how | {"step_s": 0.1 * slower}, epoch=number)
     found = timing(rows(pieces, wave=4), steps=70, steps_per_epoch=20, batch_size=BATCH)
     assert found["epoch_time_s"] == pytest.approx(0.4 + 20 * 0.11)
     assert found["first_batch_s"] == pytest.approx(0.4)
 
 
-def windows(first_batch_s: Sequence[float], make: Callable[..., list[Event]] = told) -> list[dict[str, Any]]:
+def windows(first_batch_s: Sequence[float], make: Callable[..., list[Event]] = told) -> list[EpochRow]:
     made = (make(0, [s + 1.0, s + 2.0], [s, 0.0], epoch=k) for k, s in enumerate(first_batch_s))
     return rows([event for window in made for event in window])
 
 
 def test_the_first_batch_is_that_of_measured_epochs() -> None:
-    epochs = windows([9.0, 0.2, 0.4, 0.3])
-    epochs[0]["warmup"] = True
-    found = timing(epochs, steps=None, steps_per_epoch=2, batch_size=BATCH)
+    first, *others = windows([9.0, 0.2, 0.4, 0.3])
+    found = timing([replace(first, warmup=True), *others], steps=None, steps_per_epoch=2, batch_size=BATCH)
     assert found["first_batch_s"] == pytest.approx(0.3), "their median; starting the workers is the warm-up's"
 
 
@@ -256,29 +251,31 @@ def test_a_row_says_all_that_is_known_of_its_epoch() -> None:
     """Two ranks, of which the second begins later and ends later; and what the epoch was judged."""
     ends = [1.0, 1.5, 2.0]
     first, second = told(0, ends, [0.5, 0, 0], epoch=3), told(1, ends, [0.25, 0, 0], epoch=3)
-    second[-1] |= {"t0": 250.5, "t1": 252.75}
-    judged = {"event": "quality", "epoch": 3, "top1_pct": 71.5}
+    (*steps, end) = second
+    assert isinstance(end, End)
+    second = [*steps, replace(end, t0=250.5, t1=252.75)]
+    judged = Evaluated(rank=0, epoch=3, top1_pct=71.5)
     found = epoch_rows([*first, *second, judged], ranks=2, batch_size=BATCH, wave=1, ahead=0)
     assert found == [
-        {
-            "epoch": 3,
-            "warmup": False,
-            "t0": 250.0,
-            "t1": 252.75,
-            "steady": pytest.approx((251.0, 252.0)),
-            "epoch_time_s": 2.25,
-            "steps": 3,
-            "images": 3 * BATCH,
-            "data_wait_s": pytest.approx(0.5),
-            "data_wait_s_by_rank": pytest.approx([0.5, 0.25]),
-            "first_batch_s": 0.5,
-            "steady_step_s": pytest.approx(0.5),
-            "steady_steps": 2,
-            "steady_wait_s": 0.0,
-            "tail_s": pytest.approx(2.25 - 0.5 - 3 * 0.5),
-            "train_loss": 1.0,
-            "top1_pct": 71.5,
-        }
+        EpochRow(
+            epoch=3,
+            warmup=False,
+            t0=250.0,
+            t1=252.75,
+            steady=pytest.approx((251.0, 252.0)),
+            epoch_time_s=2.25,
+            steps=3,
+            images=3 * BATCH,
+            data_wait_s=pytest.approx(0.5),
+            data_wait_s_by_rank=pytest.approx([0.5, 0.25]),
+            first_batch_s=0.5,
+            steady_step_s=pytest.approx(0.5),
+            steady_steps=2,
+            steady_wait_s=0.0,
+            tail_s=pytest.approx(2.25 - 0.5 - 3 * 0.5),
+            train_loss=1.0,
+            top1_pct=71.5,
+        )
     ]
 
 
@@ -287,12 +284,12 @@ def test_only_epochs_that_every_rank_finished_have_a_row() -> None:
     begun = told(0, ends, waits, epoch=0)
     done = [event for rank in (0, 1) for event in told(rank, ends, waits, epoch=1)]
     (row,) = epoch_rows([*begun, *done], ranks=2, batch_size=BATCH, wave=1, ahead=0)
-    assert (row["epoch"], row["top1_pct"]) == (1, None)
+    assert (row.epoch, row.top1_pct) == (1, None)
 
 
 def test_one_step_has_no_steady_wait() -> None:
     (row,) = rows(told(0, [1.5], [1.3]))
-    assert row["steady_wait_s"] == 0.0
+    assert row.steady_wait_s == 0.0
 
 
 def test_ranks_of_unlike_length_are_an_error() -> None:
@@ -300,7 +297,7 @@ def test_ranks_of_unlike_length_are_an_error() -> None:
         rows(told(0, [1.0, 2.0], [0.5, 0.0]), told(1, [1.0], [0.5]))
 
 
-def lasting(*seconds: float) -> list[dict[str, Any]]:
+def lasting(*seconds: float) -> list[EpochRow]:
     """An epoch of four steps each."""
     made = (told(0, [s / 4, s / 2, 3 * s / 4, s], [0.1, 0, 0, 0], epoch=k) for k, s in enumerate(seconds))
     return rows([event for window in made for event in window])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from whole_epochs import epoch_rows_of
 
 from gpubench.record.figures import Figures
 from gpubench.record.judging import judge, merge, provenance
@@ -16,8 +17,7 @@ IDLE = {"GPU-00": 75.0, "GPU-11": 80.0}
 
 
 def told(**result: Any) -> Outcome:
-    epochs = [{"epoch": i, "warmup": i == 0, "epoch_time_s": 10.0} for i in range(4)]
-    return Outcome(status="ok", epochs=epochs, result={"epoch_time_s": 10.0, **result})
+    return Outcome(status="ok", epochs=epoch_rows_of(4), result={"epoch_time_s": 10.0, **result})
 
 
 def test_every_column_has_a_value_or_a_reason() -> None:

@@ -2,38 +2,48 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import scripted
+from whole_epochs import epoch_row
 
 from gpubench.node.launch.trial_log import TrialLog
 from gpubench.record.epochs import timing
 from gpubench.record.outcome import Outcome, ending, outcome
+from gpubench.schema.events import (
+    AllocatorMemory,
+    End,
+    Error,
+    Evaluated,
+    Event,
+    Held,
+    KilledForMemory,
+    LeaderExit,
+    RankExit,
+    Result,
+    ServerExit,
+)  # fmt: skip
+from gpubench.schema.order import TrialOrder
 
-Event = dict[str, Any]
+
+def error(rank: int, reason: str, kind: Literal["failed", "oom"] = "failed", at: float = 1.0) -> Error:
+    return Error(rank=rank, kind=kind, reason=reason, at=at)
 
 
-def error(rank: int, reason: str, kind: str = "failed", at: float = 1.0) -> Event:
-    return {"event": "error", "rank": rank, "kind": kind, "reason": reason, "at": at}
+def died(rank: int, code: int) -> RankExit:
+    return RankExit(rank=rank, code=code, killed=False, at=0.0)
 
 
-def died(rank: int, code: int, **more: Any) -> Event:
-    return {"event": "rank-exit", "rank": rank, "code": code, **more}
-
-
-def kills(count: int) -> Event:
-    return {"event": "memory-kills", "count": count, "where": "this cgroup"}
-
-
-def ended(who: str, code: int) -> Event:
-    return {"event": f"{who}-exit", "code": code}
+def kills(count: int) -> KilledForMemory:
+    return KilledForMemory(count, "this cgroup")
 
 
 OOM = error(0, "OutOfMemoryError: CUDA out of memory", "oom")
 HELP = "; last line of its output: help"
-DONE: Event = {"event": "result", "rank": 0}
+DONE = scripted.RESULT
 
 
 @pytest.mark.parametrize(
@@ -46,7 +56,7 @@ DONE: Event = {"event": "result", "rank": 0}
         ([error(1, "late", at=2.0), error(0, "first", at=1.0)], 2, "failed", "first (rank 0)"),
         ([DONE, error(1, "ValueError: no")], 2, "failed", "ValueError: no (rank 1)"),
         # A rank that loses its peer often says so before the peer's own end is seen.
-        ([error(1, "RuntimeError: gloo: Connection closed by peer"), OOM], 2, "oom", f"{OOM['reason']} (rank 0)"),
+        ([error(1, "RuntimeError: gloo: Connection closed by peer"), OOM], 2, "oom", f"{OOM.reason} (rank 0)"),
         ([error(1, "Connection reset by peer"), died(0, -11)], 2, "failed", "rank 0 was ended by SIGSEGV" + HELP),
         ([died(0, -9)], 1, "failed", "rank 0 was ended by SIGKILL (the host may have run out of memory)" + HELP),
         ([died(0, -7)], 1, "failed", "rank 0 was ended by SIGBUS (shared memory, /dev/shm, may be full)" + HELP),
@@ -65,15 +75,15 @@ DONE: Event = {"event": "result", "rank": 0}
          "RuntimeError: DataLoader worker (pid 7) is killed by signal: Killed.; the kernel killed 2 processes of this "
          "cgroup for memory meanwhile"),
         ([error(0, "no"), kills(0)], 1, "failed", "no"),
-        ([OOM, kills(1)], 1, "oom", OOM["reason"]),
-        ([ended("leader", -9), kills(0)], 1, "failed", "the process that leads the trial was ended by SIGKILL (not by "
+        ([OOM, kills(1)], 1, "oom", OOM.reason),
+        ([LeaderExit(-9), kills(0)], 1, "failed", "the process that leads the trial was ended by SIGKILL (not by "
          "the kernel for memory: it counts no such kill in this cgroup)" + HELP),
-        ([ended("leader", 70)], 1, "failed", "the process that leads the trial ended with exit code 70" + HELP),
-        ([ended("leader", 1)], 1, "failed", "nothing was heard of how its ranks ended" + HELP + "; does the model shut "
+        ([LeaderExit(70)], 1, "failed", "the process that leads the trial ended with exit code 70" + HELP),
+        ([LeaderExit(1)], 1, "failed", "nothing was heard of how its ranks ended" + HELP + "; does the model shut "
          "down sockets that it has not opened itself?"),
-        ([ended("server", 0)], 1, "failed", "the fork server has gone, and the trial's processes with it" + HELP),
-        ([ended("server", -11)], 1, "failed", "the fork server was ended by SIGSEGV" + HELP),
-        ([died(0, -6), ended("leader", 1)], 1, "failed", "rank 0 was ended by SIGABRT" + HELP),
+        ([ServerExit(0)], 1, "failed", "the fork server has gone, and the trial's processes with it" + HELP),
+        ([ServerExit(-11)], 1, "failed", "the fork server was ended by SIGSEGV" + HELP),
+        ([died(0, -6), LeaderExit(1)], 1, "failed", "rank 0 was ended by SIGABRT" + HELP),
         ([], 1, "failed", "its processes ended without a result" + HELP),
     ],
 )  # fmt: skip
@@ -86,11 +96,9 @@ def test_an_unknown_signal_is_named_by_number() -> None:
     assert reason == "rank 0 was ended by signal 99"
 
 
-def spec(ranks: int = 1, epochs: int = 3, batch_size: int = 16) -> dict[str, Any]:
-    return {
-        "ranks": ranks, "epochs": epochs, "warmup_epochs": 1, "batch_size": batch_size,
-        "data_spec": {"train_images": 100},
-    }  # fmt: skip
+def told_by(order: TrialOrder) -> list[Event]:
+    """What a trial tells that trains well."""
+    return [line for line in scripted.trains(order) if not isinstance(line, scripted.Until)]
 
 
 def told(
@@ -110,9 +118,9 @@ def told(
 
 
 def test_a_whole_trial() -> None:
-    found = told(list(scripted.trains(spec())))
+    found = told(told_by(scripted.order()))
     assert found.status == "ok"
-    assert [(e["epoch"], e["warmup"], e["steps"], e["images"]) for e in found.epochs] == [
+    assert [(e.epoch, e.warmup, e.steps, e.images) for e in found.epochs] == [
         (0, True, 6, 96), (1, False, 6, 96), (2, False, 6, 96)
     ]  # fmt: skip
     assert found.result["epoch_time_s"] == pytest.approx(scripted.EPOCH_S)
@@ -125,10 +133,10 @@ def test_a_whole_trial() -> None:
 
 
 def test_the_slowest_rank_is_the_epochs_time() -> None:
-    events = list(scripted.trains(spec(ranks=2)))
-    for event in events:
-        if event["event"] == "end" and event["rank"] == 1:
-            event["t1"] += 0.25
+    events = [
+        replace(e, t1=e.t1 + 0.25) if isinstance(e, End) and e.rank == 1 else e
+        for e in told_by(scripted.order(ranks=2))
+    ]
     found = told(events, ranks=2)
     assert found.result["epoch_time_s"] == pytest.approx(scripted.EPOCH_S + 0.25)
 
@@ -136,39 +144,44 @@ def test_the_slowest_rank_is_the_epochs_time() -> None:
 def test_an_epoch_that_one_rank_did_not_finish_is_none() -> None:
     events = [
         e
-        for e in scripted.trains(spec(ranks=2))
-        if not (e["event"] == "end" and e["rank"] == 1 and e["epoch"] == 2)
+        for e in told_by(scripted.order(ranks=2))
+        if not (isinstance(e, End) and e.rank == 1 and e.epoch == 2)
     ]
-    assert [e["epoch"] for e in told(events, ranks=2).epochs] == [0, 1]
+    assert [e.epoch for e in told(events, ranks=2).epochs] == [0, 1]
 
 
 def test_an_epochs_accuracy_stands_in_its_row() -> None:
-    events = list(scripted.trains(spec()))
-    events.insert(-2, {"event": "quality", "rank": 0, "epoch": 1, "top1_pct": 61.5})
-    assert [e["top1_pct"] for e in told(events).epochs] == [None, 61.5, None]
-    events[-1]["until_top1"] = 60.0
-    found = told(events)
+    (*events, settle, result) = told_by(scripted.order())
+    assert isinstance(result, Result)
+    events.append(Evaluated(rank=0, epoch=1, top1_pct=61.5))
+    assert [e.top1_pct for e in told([*events, settle, result]).epochs] == [None, 61.5, None]
+    found = told([*events, settle, replace(result, until_top1=60.0)])
     assert found.result["epochs_to_top1"] == 2
     assert found.result["time_to_top1_s"] == pytest.approx(2 * scripted.EPOCH_S)
 
 
 def test_what_each_gpus_allocator_held_and_the_drift_of_steps() -> None:
-    events = list(scripted.trains(spec(ranks=2)))
-    held = [{"peak": 30.0, "at_settle": 20.0, "allocated_peak": 9.0}, {"peak": 40.0, "at_settle": 40.0}]
-    for event in events:
-        if event["event"] == "result":
-            rank = event["rank"]
-            event["step_drift_pct"] = 7.0 if rank == 0 else 99.0
-            event["memory"] = {
-                "allocated_mib": 9.0, "reserved_mib": 30.0 + rank, "retries": 1, "devices": {str(rank): held[rank]},
-            }  # fmt: skip
+    held = [
+        Held(peak=30.0, at_settle=20.0, allocated_peak=9.0), Held(peak=40.0, at_settle=40.0, allocated_peak=9.0)
+    ]  # fmt: skip
+
+    def on_a_gpu(event: Event) -> Event:
+        if not isinstance(event, Result):
+            return event
+        rank = event.rank
+        memory = AllocatorMemory(
+            allocated_mib=9.0, reserved_mib=30.0 + rank, retries=1, devices={str(rank): held[rank]}
+        )
+        return replace(event, step_drift_pct=7.0 if rank == 0 else 99.0, memory=memory)
+
+    events = [on_a_gpu(event) for event in told_by(scripted.order(ranks=2))]
     found = told(events, ranks=2)
-    assert found.reserved_mib == {"0": held[0], "1": held[1]}
+    assert found.held == {"0": held[0], "1": held[1]}
     assert found.result["gpu_mem_reserved_mib"] == 31.0
     assert found.result["gpu_alloc_retries"] == 2
     assert found.drift_pct == 7.0
-    bare = told(list(scripted.trains(spec())))
-    assert (bare.reserved_mib, bare.drift_pct) == ({}, None)
+    bare = told(told_by(scripted.order()))
+    assert (bare.held, bare.drift_pct) == ({}, None)
 
 
 def test_what_the_parent_forced_beats_what_the_child_said() -> None:
@@ -177,7 +190,7 @@ def test_what_the_parent_forced_beats_what_the_child_said() -> None:
 
 
 def test_nothing_measured_gives_no_figures() -> None:
-    assert timing([{"warmup": True}], steps=None, steps_per_epoch=1, batch_size=1) == {}
+    assert timing([epoch_row(warmup=True)], steps=None, steps_per_epoch=1, batch_size=1) == {}
 
 
 def test_last_words(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from gpubench.record.figures import Figures, figures
 from gpubench.record.judging import merge
 from gpubench.record.outcome import Outcome
 from gpubench.record.recording import windows_of
+from gpubench.schema.events import End, Steps
 
 FILL_S, STEP_S, STEPS, AN_EPOCH = 2.0, 0.05, 50, 640
 EPOCH_S = FILL_S + AN_EPOCH * STEP_S
@@ -27,11 +28,13 @@ IMAGE_S, OTHERS = 0.002, 0.1
 
 def told(epoch: int, steps: int, t0: float, *, measured: bool = True, step_s: float = STEP_S) -> list[Any]:
     ends = [round(1e6 * (FILL_S + step_s * (k + 1))) for k in range(steps)]
-    span = {"t0": t0, "t1": t0 + 1e-6 * ends[-1], "first_batch_s": FILL_S, "train_loss": 1.0}
     return [
-        {"event": "steps", "rank": 0, "epoch": epoch, "end_us": ends, "wait_us": [0] * steps},
-        {"event": "end", "rank": 0, "epoch": epoch, "measured": measured, "steps": steps, **span},
-    ]
+        Steps(rank=0, epoch=epoch, end_us=ends, wait_us=[0] * steps),
+        End(
+            rank=0, epoch=epoch, measured=measured, steps=steps, t0=t0, t1=t0 + 1e-6 * ends[-1], first_batch_s=FILL_S,
+            train_loss=1.0,
+        ),
+    ]  # fmt: skip
 
 
 def ended(*events: Any, steps: int = STEPS, per_epoch: int = AN_EPOCH) -> Outcome:

@@ -18,6 +18,7 @@ from gpubench.plan.experiment import Options, parse, with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
 from gpubench.report.live import QuietView
+from gpubench.schema.order import TrialOrder
 from gpubench.schema.result import Record
 
 FIELDS = {
@@ -67,9 +68,9 @@ class Slow:
     def __init__(self, server: ForkServer) -> None:
         self.server = server
 
-    def launch(self, spec: dict[str, Any], should_stop: Callable[[], bool] = never) -> Running:
+    def launch(self, order: TrialOrder, should_stop: Callable[[], bool] = never) -> Running:
         time.sleep(LAUNCH_S)
-        return self.server.launch(spec, should_stop)
+        return self.server.launch(order, should_stop)
 
     def close(self) -> None:
         self.server.close()

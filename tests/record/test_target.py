@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
+from whole_epochs import epoch_row
+
+from gpubench.record.epochs import EpochRow
 from gpubench.record.target import COLUMNS, until_top1
 
 
-def epochs(*top1: float | None) -> list[dict[str, Any]]:
-    return [{"top1_pct": value, "epoch_time_s": 10.0**-k} for k, value in enumerate(top1)]
+def epochs(*top1: float | None) -> list[EpochRow]:
+    return [epoch_row(top1_pct=value, epoch_time_s=10.0**-k) for k, value in enumerate(top1)]
 
 
 def test_epochs_are_counted_and_summed_up_to_the_first_that_reaches_it() -> None:
@@ -24,9 +27,8 @@ def test_never_reached() -> None:
 
 
 def test_diverged() -> None:
-    rows = epochs(20.0, 6.25)
-    rows[-1]["train_loss"] = float("nan")
-    _, missing = until_top1(rows, 60.0)
+    first, last = epochs(20.0, 6.25)
+    _, missing = until_top1([first, replace(last, train_loss=float("nan"))], 60.0)
     assert missing["time_to_top1_s"] == "training diverged: top-1 was 6.3 % after 2 epochs, not 60 %"
 
 

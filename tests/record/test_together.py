@@ -62,7 +62,7 @@ def ran(
         status=status,
         reason="" if status == "ok" else "why",
         resolved=resolved(*gpus) if gpus else resolved(device="cpu"),
-        epochs=epochs(*times),
+        epoch_times_s=times,
         result={} if time is None else {"epoch_time_s": time, **figures},
         missing={},
         joules_by_gpu={"energy_j": by_gpu, "energy_sampled_j": {k: 1.1 * v for k, v in by_gpu.items()}},

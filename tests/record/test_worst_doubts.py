@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from test_doubts import CASES, OF_STEPS, QUIET, case, in_a_group, piece
+from whole_epochs import epoch_rows_of
 
 from gpubench.record.doubts import RULES, Evidence, doubts
 from gpubench.record.figures import Figures
@@ -16,7 +17,7 @@ from gpubench.report.doubts import doubts as told
 
 def took(seconds: float) -> Evidence:
     """One measured epoch of so many seconds."""
-    return case(epochs=[{"epoch": i, "warmup": i == 0, "epoch_time_s": seconds} for i in range(2)])
+    return case(epochs=epoch_rows_of(2, epoch_time_s=seconds))
 
 
 def of(**result: Any) -> Evidence:

@@ -16,7 +16,7 @@ import pytest
 import scripted
 from benches import Heard, sweep_of
 from fake_nvml import FakeNvml, gpu, running
-from scripted import Scripted, Spec, trains_for
+from scripted import Scripted, trains_for
 
 from gpubench.analysis.varied import Row
 from gpubench.basics.errors import UnusableError, UsageError
@@ -32,6 +32,8 @@ from gpubench.record import recording
 from gpubench.report.contents import contents
 from gpubench.results.csv_text import csv_cell
 from gpubench.results.store import Results, newest
+from gpubench.schema.events import RankExit
+from gpubench.schema.order import TrialOrder
 from gpubench.schema.result import MEASURED, OF_GROUPS, Record
 from gpubench.sweep.closing import emit, finish
 from gpubench.sweep.preflight import check_hardware
@@ -129,17 +131,15 @@ def counts(summary: Summary) -> dict[str, Any]:
 def times(alone: dict[int, float], together: dict[int, float]) -> Scripted:
     """Epoch times by batch size."""
 
-    def choose(spec: Spec) -> scripted.Script:
-        return trains_for((together if spec["jobs"] > 1 else alone)[spec["batch_size"]])
+    def choose(order: TrialOrder) -> scripted.Script:
+        return trains_for((together if order.jobs > 1 else alone)[order.batch_size])
 
     return Scripted(choose)
 
 
 def in_a_group(script: scripted.Script, batch: int) -> Scripted:
     """This script for the job of that batch, only where others run beside it."""
-    return Scripted(
-        lambda spec: script if spec["jobs"] > 1 and spec["batch_size"] == batch else scripted.trains
-    )
+    return Scripted(lambda order: script if order.jobs > 1 and order.batch_size == batch else scripted.trains)
 
 
 TWO = ("batch_size=16", "batch_size=32")
@@ -151,7 +151,7 @@ TWO = ("batch_size=16", "batch_size=32")
 def test_two_jobs_and_their_baselines(desk: Desk) -> None:
     by = times(alone={16: 2.0, 32: 1.0}, together={16: 3.0, 32: 2.0})
     assert counts(desk.sweep(*TWO, by=by)) == {"ran": 3}
-    assert [(spec["batch_size"], spec["jobs"]) for spec in by.launched] == [
+    assert [(order.batch_size, order.jobs) for order in by.launched] == [
         (16, 1),
         (32, 1),
         (16, 2),
@@ -290,7 +290,7 @@ def test_the_audit_copes_with_groups(desk: Desk, capsys: pytest.CaptureFixture[s
 
 
 def test_every_pair(desk: Desk) -> None:
-    by = Scripted(lambda spec: trains_for(1.0 if spec["jobs"] == 1 else 1.0 + spec["batch_size"] / 100))
+    by = Scripted(lambda order: trains_for(1.0 if order.jobs == 1 else 1.0 + order.batch_size / 100))
     desk.sweep("batch_size=10", "batch_size=20", "batch_size=40", by=by, pairs=True)
     assert len(by.launched) == 3 + 2 * 3, "each job alone once"
     text = (desk.folder / "table.md").read_text(encoding="utf-8")
@@ -328,7 +328,7 @@ def test_the_logs_figures_through_the_whole_path(desk: Desk, name: str) -> None:
 
 def test_two_epochs_of_5_and_15_s_leave_a_group_without_a_verdict(desk: Desk) -> None:
     """What is stored of them, and what whoever reads that says."""
-    desk.sweep(*TWO, by=Scripted(lambda spec: trains_for(*((5.0, 15.0) if spec["jobs"] > 1 else (10.0,)))))
+    desk.sweep(*TWO, by=Scripted(lambda order: trains_for(*((5.0, 15.0) if order.jobs > 1 else (10.0,)))))
     for record in desk.jobs():
         assert record.result["overlap_gain"] == pytest.approx(1.0)
         assert "sharing" not in record.result
@@ -383,7 +383,7 @@ def test_without_figures_of_the_cpus_nothing_is_predicted(desk: Desk) -> None:
 def test_what_is_foretold_weighs_how_far_repeats_alone_lie_apart(desk: Desk) -> None:
     """As `gpubench predict` does: one process's epochs tell nothing of the next one's."""
     desk.cpus = 1
-    by_seed = Scripted(lambda spec: scripted.trains_for(0.5 * (1 + spec["seed"])))
+    by_seed = Scripted(lambda order: scripted.trains_for(0.5 * (1 + order.seed)))
     desk.sweep(by=by_seed, batch_size="16,32", repeats=2)
     alone = {"gpu_busy_s_per_epoch": 0.2, "cpu_s_per_epoch": 0.3, "data_wait_pct": None}
     desk.measured_alone({16: alone, 32: alone})
@@ -399,7 +399,7 @@ def test_what_is_foretold_weighs_how_far_repeats_alone_lie_apart(desk: Desk) -> 
 
 def test_a_baseline_that_failed_leaves_the_slowdown_empty_and_the_group_runs(desk: Desk) -> None:
     by = Scripted(
-        lambda spec: scripted.raises if spec["jobs"] == 1 and spec["batch_size"] == 32 else scripted.trains
+        lambda order: scripted.raises if order.jobs == 1 and order.batch_size == 32 else scripted.trains
     )
     assert counts(desk.sweep(*TWO, by=by)) == {"ran": 3, "failed": 1}
     one, other = desk.jobs()
@@ -417,7 +417,7 @@ def test_a_baseline_that_failed_leaves_the_slowdown_empty_and_the_group_runs(des
 
 def test_a_baseline_that_ran_out_of_memory_skips_its_groups(desk: Desk) -> None:
     by = Scripted(
-        lambda spec: scripted.runs_out_of_gpu_memory if spec["batch_size"] >= 32 else scripted.trains
+        lambda order: scripted.runs_out_of_gpu_memory if order.batch_size >= 32 else scripted.trains
     )
     assert counts(desk.sweep(*TWO, by=by)) == {"ran": 2, "skipped": 1}
     why = "job 2 of 2: batch 32 of the same configuration was out of memory alone"
@@ -450,8 +450,8 @@ def test_jobs_that_do_not_fit_together_are_a_result(desk: Desk, script: scripted
 
 
 def test_groups_that_need_more_are_skipped_and_smaller_ones_are_not(desk: Desk) -> None:
-    def choose(spec: Spec) -> scripted.Script:
-        return scripted.runs_out_when_measured if spec["jobs"] * spec["batch_size"] >= 64 else scripted.trains
+    def choose(order: TrialOrder) -> scripted.Script:
+        return scripted.runs_out_when_measured if order.jobs * order.batch_size >= 64 else scripted.trains
 
     by = Scripted(choose)
     summary = desk.sweep(by=by, batch_size="16,32", copies="1,2,3,4,5")
@@ -517,7 +517,7 @@ def test_an_interrupted_group_runs_again_unasked(desk: Desk) -> None:
     assert [(r.status, r.reason) for r in desk.jobs()] == [("interrupted", "the sweep was stopped")] * 2
     again = Scripted()
     assert counts(desk.sweep(*TWO, by=again, seed="0,1")) == {"ran": 4, "reused": 2}
-    assert [spec["jobs"] for spec in again.launched] == [2, 2, 1, 1, 2, 2]
+    assert [order.jobs for order in again.launched] == [2, 2, 1, 1, 2, 2]
     assert {r.status for r in desk.jobs()} == {"ok"}
 
 
@@ -586,7 +586,7 @@ def test_pinned_jobs_get_cpus_of_their_own_and_shared_ones_the_same(desk: Desk) 
     desk.cpus = 4
     by = Scripted()
     desk.sweep(by=by, copies="2", cpu_sharing="shared,pinned", variant="synthetic")
-    cpus = [spec["cpu_ids"] for spec in by.launched]
+    cpus = [order.cpu_ids for order in by.launched]
     assert cpus == [[0, 1, 2, 3]] * 3 + [[0, 1]] + [[0, 1], [2, 3]]
     assert [r.resolved["cpus"] for r in desk.jobs()] == [4, 2, 4, 2]
 
@@ -599,7 +599,7 @@ def test_energy_of_a_shared_gpu_is_divided_and_adds_up(desk: Desk) -> None:
     )
     desk.nvml, desk.cpus = nvml, None
     seconds = {(16, 1): 0.3, (32, 1): 0.3, (16, 2): 0.3, (32, 2): 0.6}
-    by = Scripted(lambda spec: scripted.lasts(seconds[spec["batch_size"], spec["jobs"]], warmup_s=0.3))
+    by = Scripted(lambda order: scripted.lasts(seconds[order.batch_size, order.jobs], warmup_s=0.3))
     desk.sweep(*TWO, by=by, epochs="2")
     one, other = desk.jobs()
     for solo in desk.solos():
@@ -651,7 +651,7 @@ def test_the_view_follows_the_job_that_is_the_least_far(desk: Desk) -> None:
 
     work = desk.work(*TWO, epochs="2")
     work.bench.results.create()
-    by = Scripted(lambda spec: scripted.lasts(0.6 if spec["jobs"] > 1 and spec["batch_size"] == 16 else 0.05))
+    by = Scripted(lambda order: scripted.lasts(0.6 if order.jobs > 1 and order.batch_size == 16 else 0.05))
     work.run(by, Watching(), lambda: False, lambda _: None)
     notes = {progress.note for progress in seen if progress.trial_label.startswith("16 & 32")}
     assert "job 1 of 2, 1 wait for it" in notes
@@ -722,12 +722,12 @@ def test_an_edited_group_takes_no_half_of_the_old_one_away(desk: Desk) -> None:
 
 def test_a_baseline_that_succeeds_at_last_runs_its_group_again_in_the_same_sweep(desk: Desk) -> None:
     failing = Scripted(
-        lambda spec: scripted.raises if spec["jobs"] == 1 and spec["batch_size"] == 32 else scripted.trains
+        lambda order: scripted.raises if order.jobs == 1 and order.batch_size == 32 else scripted.trains
     )
     desk.sweep(*TWO, by=failing)
     again = Scripted()
     desk.sweep(*TWO, by=again, retry="failed")
-    assert [spec["jobs"] for spec in again.launched] == [1, 2, 2]
+    assert [order.jobs for order in again.launched] == [1, 2, 2]
     assert all("slowdown" in record.result for record in desk.jobs())
     assert counts(desk.sweep(*TWO)) == {"reused": 3}
 
@@ -737,25 +737,25 @@ def test_another_allowance_of_cpus_is_another_answer(tmp_path: Path) -> None:
         desk = Desk(folder=tmp_path / "r", cpus=cpus)
         by = Scripted()
         desk.sweep(*TWO, cpu_sharing="pinned", by=by)
-        assert [(spec["jobs"], len(spec["cpu_ids"])) for spec in by.launched] == [
+        assert [(order.jobs, len(order.cpu_ids)) for order in by.launched] == [
             (1, cpus // 2), (1, cpus // 2), (2, cpus // 2), (2, cpus // 2)
         ]  # fmt: skip
 
 
 def test_a_job_that_aborts_after_its_result_is_not_to_blame(desk: Desk) -> None:
-    def aborts(spec: Spec) -> Iterator[scripted.Event]:
-        yield from scripted.trains(spec)
-        yield {"event": "rank-exit", "rank": 0, "code": -6}
+    def aborts(order: TrialOrder) -> Iterator[scripted.Event]:
+        yield from scripted.trains(order)
+        yield RankExit(rank=0, code=-6, killed=False, at=1.0)
 
-    def hangs(spec: Spec) -> Iterator[scripted.Event]:
-        yield from scripted.warms_up(spec)
-        for number in range(spec["warmup_epochs"], spec["epochs"]):
-            yield from scripted.epoch(spec, number)
-        yield from scripted.fills(spec)
+    def hangs(order: TrialOrder) -> Iterator[scripted.Event]:
+        yield from scripted.warms_up(order)
+        for number in range(order.warmup_epochs, order.epochs):
+            yield from scripted.epoch(order, number)
+        yield from scripted.fills(order)
         yield scripted.HANG
 
-    def choose(spec: Spec) -> scripted.Script:
-        return scripted.trains if spec["jobs"] == 1 else aborts if spec["batch_size"] == 16 else hangs
+    def choose(order: TrialOrder) -> scripted.Script:
+        return scripted.trains if order.jobs == 1 else aborts if order.batch_size == 16 else hangs
 
     assert counts(desk.sweep(*TWO, by=Scripted(choose), timeout="2")) == {"ran": 3, "timed_out": 1}
     one, other = desk.jobs()
@@ -803,7 +803,7 @@ def test_a_neighbour_whose_cpus_reach_further_hides_what_another_one_spent(
 
 
 def test_slowed_jobs_are_no_measure_of_how_long_a_trial_takes(desk: Desk) -> None:
-    slow = Scripted(lambda spec: scripted.trains if spec["jobs"] == 1 else trains_for(spec["batch_size"]))
+    slow = Scripted(lambda order: scripted.trains if order.jobs == 1 else trains_for(order.batch_size))
     desk.sweep(*TWO, by=slow)
     work = desk.work(*TWO)
     work.load()
@@ -821,8 +821,8 @@ def test_a_baseline_of_a_group_that_can_not_run_is_not_trained(desk: Desk) -> No
 
 
 def test_a_job_that_was_faster_beside_others_leaves_no_verdict(desk: Desk) -> None:
-    def choose(spec: Spec) -> scripted.Script:
-        return trains_for(8.0) if spec["jobs"] == 1 and spec["batch_size"] == 16 else trains_for(1.0)
+    def choose(order: TrialOrder) -> scripted.Script:
+        return trains_for(8.0) if order.jobs == 1 and order.batch_size == 16 else trains_for(1.0)
 
     desk.sweep(*TWO, by=Scripted(choose))
     for record in desk.jobs():
@@ -868,7 +868,7 @@ def test_json_lines_of_what_was_done_already_say_what_the_tables_say(
     desk: Desk, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Doubts about repeats and verdicts follow from other rows, and so stand in no record."""
-    by_seed = Scripted(lambda spec: scripted.trains_for(0.5 * (1 + spec["seed"])))
+    by_seed = Scripted(lambda order: scripted.trains_for(0.5 * (1 + order.seed)))
     desk.sweep(*TWO, by=by_seed, repeats=2)
     for path in (desk.folder / "records").glob(
         "*/g*.json"
@@ -892,5 +892,5 @@ def test_json_lines_of_what_was_done_already_say_what_the_tables_say(
 
 
 def test_the_line_of_the_last_repeat_knows_the_others(desk: Desk) -> None:
-    desk.sweep(by=Scripted(lambda spec: scripted.trains_for(0.5 * (1 + spec["seed"]))), repeats=2)
+    desk.sweep(by=Scripted(lambda order: scripted.trains_for(0.5 * (1 + order.seed))), repeats=2)
     assert ["spread" in (row["doubts"] or "") for row in desk.emitted] == [False, True]

@@ -13,7 +13,7 @@ import pytest
 import scripted
 from benches import Heard, sweep_of
 from fake_nvml import FakeNvml, gpu, refused
-from scripted import Script, Scripted, Spec
+from scripted import Script, Scripted
 
 from gpubench.basics.errors import UnusableError
 from gpubench.node.environment import Gpu
@@ -22,6 +22,7 @@ from gpubench.plan.gpu_ids import gpu_ids
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
 from gpubench.results.store import Results
+from gpubench.schema.order import TrialOrder
 from gpubench.schema.result import Record
 from gpubench.schema.trial import make
 from gpubench.sweep.preflight import look_around
@@ -95,8 +96,8 @@ def desk(tmp_path: Path) -> Desk:
 def losing(desk: Desk, uuid: str, script: Script, said: str = "GPU is lost") -> Script:
     """Plays the script, and loses a GPU after its first words."""
 
-    def play(spec: Spec) -> Iterator[scripted.Event]:
-        for number, event in enumerate(script(spec)):
+    def play(order: TrialOrder) -> Iterator[scripted.Event]:
+        for number, event in enumerate(script(order)):
             if number == 2:
                 desk.nvml.lost[uuid] = said
             yield event
@@ -105,17 +106,17 @@ def losing(desk: Desk, uuid: str, script: Script, said: str = "GPU is lost") -> 
 
 
 def first_then_well(first: Script) -> Scripted:
-    played: list[Spec] = []
+    played: list[TrialOrder] = []
 
-    def choose(spec: Spec) -> Script:
-        played.append(spec)
+    def choose(order: TrialOrder) -> Script:
+        played.append(order)
         return first if len(played) == 1 else scripted.trains
 
     return Scripted(choose)
 
 
 def uuids(launcher: Scripted) -> list[tuple[str, ...]]:
-    return [tuple(spec["gpu_uuids"]) for spec in launcher.launched]
+    return [tuple(order.gpu_uuids) for order in launcher.launched]
 
 
 @pytest.mark.parametrize("said", ["GPU is lost", "GPU requires restart", "Unknown Error"])
@@ -216,7 +217,7 @@ def test_what_needs_no_gpu_still_runs_and_then_the_sweep_ends(desk: Desk) -> Non
     launcher = Scripted()
     with pytest.raises(UnusableError, match="no GPU is left"):
         desk.sweep(launcher, device="cuda,cpu", batch_size="64")
-    assert [spec["device"] for spec in launcher.launched] == ["cpu"]
+    assert [order.device for order in launcher.launched] == ["cpu"]
 
 
 def test_one_call_that_fails_loses_no_gpu(desk: Desk) -> None:

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 import scripted
 from benches import Heard, sweep_of
-from scripted import Driver, Script, Scripted, Spec
+from scripted import Driver, Script, Scripted
 
 from gpubench.basics.errors import UnusableError
 from gpubench.node import environment
@@ -24,6 +24,8 @@ from gpubench.plan.plan import Unit, expand
 from gpubench.plan.sources import Disk
 from gpubench.report.live import LiveProgress
 from gpubench.results.store import Results
+from gpubench.schema.events import Evaluated
+from gpubench.schema.order import TrialOrder
 from gpubench.schema.result import MEASURED, Record
 from gpubench.sweep.stored_plan import store_plan
 from gpubench.sweep.sweep import Settings, Summary, Sweep
@@ -102,7 +104,7 @@ def gpu_desk(tmp_path: Path) -> Desk:
 
 def from_batch(batch: int, script: Script) -> Scripted:
     """This script for batches of this size and above."""
-    return Scripted(lambda spec: script if spec["batch_size"] >= batch else scripted.trains)
+    return Scripted(lambda order: script if order.batch_size >= batch else scripted.trains)
 
 
 def always(script: Script) -> Scripted:
@@ -177,14 +179,14 @@ def test_a_training_that_diverges_is_kept(desk: Desk) -> None:
 def test_on_the_way_to_an_accuracy_it_is_shown(desk: Desk) -> None:
     look_s = 0.3  # longer than the view's period
 
-    def learns(spec: Spec) -> Iterator[Any]:
-        yield from scripted.hello(spec)
+    def learns(order: TrialOrder) -> Iterator[Any]:
+        yield from scripted.hello(order)
         for number, top1 in enumerate((12.0, 34.1)):
-            judged = {"event": "quality", "rank": 0, "epoch": number, "top1_pct": top1}
-            for event in (*scripted.epoch(spec, number), judged):
+            judged = Evaluated(rank=0, epoch=number, top1_pct=top1)
+            for event in (*scripted.epoch(order, number), judged):
                 time.sleep(look_s)  # so that the view looks after each
                 yield event
-        yield from scripted.result(spec)
+        yield from scripted.result(order)
 
     options = Options(fields={"batch_size": "8"})
     job = desk.job(retry="", fresh=False, order="given", options=options)
@@ -224,14 +226,14 @@ def test_out_of_memory_is_final(gpu_desk: Desk) -> None:
 
 def test_other_configurations_are_not_skipped(gpu_desk: Desk) -> None:
     launcher = Scripted(
-        lambda spec: (
+        lambda order: (
             scripted.runs_out_of_gpu_memory
-            if spec["precision"] == "fp32" and spec["batch_size"] >= 32
+            if order.precision == "fp32" and order.batch_size >= 32
             else scripted.trains
         )
     )
     gpu_desk.sweep(launcher, precision="fp32,bf16", batch_size="16,32,64")
-    ran = [(spec["precision"], spec["batch_size"]) for spec in launcher.launched]
+    ran = [(order.precision, order.batch_size) for order in launcher.launched]
     assert ran == [("fp32", 16), ("fp32", 32), ("bf16", 16), ("bf16", 32), ("bf16", 64)]
 
 
@@ -255,7 +257,7 @@ def test_a_chain_in_any_order(gpu_desk: Desk) -> None:
 def test_a_trial_that_dies_leaves_a_row_and_the_sweep_goes_on(
     desk: Desk, script: Script, reason: str
 ) -> None:
-    launcher = Scripted(lambda spec: script if spec["batch_size"] == 16 else scripted.trains)
+    launcher = Scripted(lambda order: script if order.batch_size == 16 else scripted.trains)
     assert counts(desk.sweep(launcher, batch_size="16,32")) == {"ran": 2, "failed": 1}
     table = desk.table()
     assert list(table["status"]) == ["failed", "ok"]
@@ -263,7 +265,7 @@ def test_a_trial_that_dies_leaves_a_row_and_the_sweep_goes_on(
 
 
 def test_a_deadline(desk: Desk) -> None:
-    launcher = Scripted(lambda spec: scripted.hangs if spec["batch_size"] == 16 else scripted.trains)
+    launcher = Scripted(lambda order: scripted.hangs if order.batch_size == 16 else scripted.trains)
     assert counts(desk.sweep(launcher, batch_size="16,32", timeout="0.2s")) == {"ran": 2, "timed_out": 1}
     assert desk.statuses() == {16: "timeout", 32: "ok"}
     assert desk.table().loc[16, "reason"] == "did not end within 0.2 s"
@@ -295,10 +297,10 @@ def test_an_interrupt_between_two_trials(desk: Desk) -> None:
 
 def test_a_trial_that_cannot_be_launched_is_a_failed_row(desk: Desk) -> None:
     class Broken(Scripted):
-        def launch(self, spec: Spec, *more: object) -> scripted.ScriptedTrial:  # noqa: ARG002
-            if spec["batch_size"] == 32:
+        def launch(self, order: TrialOrder, *more: object) -> scripted.ScriptedTrial:  # noqa: ARG002
+            if order.batch_size == 32:
                 raise UnusableError("the fork server died")
-            return super().launch(spec)
+            return super().launch(order)
 
     desk.sweep(Broken(), batch_size="16,32,64")
     assert desk.statuses() == {16: "ok", 32: "failed", 64: "ok"}
@@ -343,7 +345,7 @@ def test_a_stranger_is_a_doubt(gpu_desk: Desk) -> None:
 def test_trials_for_more_gpus_than_there_are_are_skipped(gpu_desk: Desk) -> None:
     launcher = Scripted()
     assert counts(gpu_desk.sweep(launcher, batch_size="64", gpus="1,2,4")) == {"ran": 2, "skipped": 1}
-    assert [len(spec["gpu_uuids"]) for spec in launcher.launched] == [1, 2]
+    assert [len(order.gpu_uuids) for order in launcher.launched] == [1, 2]
     assert gpu_desk.said == ["[3/3] gpus=4  skipped: needs 4 GPUs, this machine shows 2"]
 
 
@@ -364,7 +366,7 @@ def test_another_question_reuses_the_same_trials(desk: Desk) -> None:
     desk.sweep(batch_size="16,32")
     launcher = Scripted()
     desk.sweep(launcher, batch_size="32", optimizer="sgd,adam")
-    assert [spec["optimizer"] for spec in launcher.launched] == ["adam"]
+    assert [order.optimizer for order in launcher.launched] == ["adam"]
 
 
 def test_failures_run_again_when_asked(desk: Desk) -> None:
@@ -431,7 +433,7 @@ def test_repeats_run_in_a_random_order_drawn_from_the_seed(desk: Desk, tmp_path:
     Desk(folder=tmp_path / "same").sweep(same, repeats=3, order="random", batch_size=batches)
     Desk(folder=tmp_path / "other").sweep(other, repeats=3, order="random", seed="1", batch_size=batches)
     runs = [
-        [(spec["batch_size"], spec["seed"]) for spec in launcher.launched] for launcher in (one, same, other)
+        [(order.batch_size, order.seed) for order in launcher.launched] for launcher in (one, same, other)
     ]
     assert len(set(runs[0])) == 12
     assert {seed for _, seed in runs[0]} == {0, 1, 2}, "each repeat has a seed of its own"
@@ -444,7 +446,7 @@ def test_more_repeats_add_to_those_there_are(desk: Desk) -> None:
     desk.sweep(batch_size="16,32")
     launcher = Scripted()
     assert counts(desk.sweep(launcher, batch_size="16,32", repeats=2)) == {"ran": 2, "reused": 2}
-    assert [spec["seed"] for spec in launcher.launched] == [1, 1]
+    assert [order.seed for order in launcher.launched] == [1, 1]
 
 
 def test_the_time_left_is_estimated_once(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,8 @@ import pytest
 import torch
 from PIL import Image
 
-from gpubench.train.data import Data, DataSpec, open_data
+from gpubench.schema.order import DataSpec, transforms
+from gpubench.train.data import Data, open_data
 
 
 def _write(root: Path, counts: dict[str, int], size: tuple[int, int] = (60, 45)) -> Path:
@@ -54,7 +55,13 @@ def opened() -> Iterator[Callable[..., Data]]:
     def open_(root: Path | None, *, kind: str = "folder", cpu: Any = (), gpu: Any = (), **share: Any) -> Data:
         keys = ("train_images", "channels", "name", "num_classes", "input_size")
         fields = {key: share.pop(key) for key in keys if key in share}
-        values = {"kind": kind, "root": root and str(root), "input_size": 32, "num_classes": 3, **fields}
+        values: dict[str, Any] = {
+            "kind": kind,
+            "root": root and str(root),
+            "input_size": 32,
+            "num_classes": 3,
+            **fields,
+        }
         defaults: dict[str, Any] = {
             "device": torch.device("cpu"),
             "rank": 0,
@@ -66,7 +73,10 @@ def opened() -> Iterator[Callable[..., Data]]:
             "memory_format": torch.channels_last,
             "seed": 7,
         }
-        data = open_data(DataSpec.from_dict({**values, "cpu": cpu, "gpu": gpu}), **{**defaults, **share})
+        lists = {
+            name: transforms(given, values["input_size"]) for name, given in (("cpu", cpu), ("gpu", gpu))
+        }
+        data = open_data(DataSpec(**values, **lists), **{**defaults, **share})
         held.append(data)
         return data
 

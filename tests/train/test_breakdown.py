@@ -198,7 +198,7 @@ def test_the_hook_averages_as_ddp_does(train):
     fields = {"model": MODELS + "tiny", "ranks": 2, "cpus": 2, "workers": 2, "accumulate": 2}
     plain, watched = (train(breakdown=on, **fields) for on in (False, True))
     assert watched.status == "ok", watched.reason
-    first, second = ([e["train_loss"] for e in ran.outcome.epochs] for ran in (plain, watched))
+    first, second = ([e.train_loss for e in ran.outcome.epochs] for ran in (plain, watched))
     assert first == pytest.approx(second, rel=1e-5)
     # Without a breakdown nobody waits to be timed, but what is exchanged is known.
     assert plain.outcome.result["comm_mib_per_step"] == watched.outcome.result["comm_mib_per_step"] > 0
@@ -267,11 +267,8 @@ def test_data_parallel_has_parts_and_no_communication_of_its_own(train):
 @pytest.mark.multigpu
 def test_every_ranks_allocator_is_told_by_the_gpus_place(train):
     ran = train(model=MODELS + "tiny", data=None, **TWO_GPUS)
-    assert ran.outcome.reserved_mib.keys() == {"0", "1"}
-    for held in ran.outcome.reserved_mib.values():
-        assert held["peak"] >= held["at_settle"] > 0
-        assert held["peak"] >= held["allocated_peak"] > 0
-    assert (
-        max(d["peak"] for d in ran.outcome.reserved_mib.values())
-        == ran.outcome.result["gpu_mem_reserved_mib"]
-    )
+    assert ran.outcome.held.keys() == {"0", "1"}
+    for held in ran.outcome.held.values():
+        assert held.peak >= held.at_settle > 0
+        assert held.peak >= held.allocated_peak > 0
+    assert max(d.peak for d in ran.outcome.held.values()) == ran.outcome.result["gpu_mem_reserved_mib"]

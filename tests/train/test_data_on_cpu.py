@@ -7,8 +7,8 @@ import torch
 from torchvision.transforms import v2
 
 from gpubench.basics.errors import UsageError
+from gpubench.schema.order import transforms
 from gpubench.train.data import on_cpu
-from gpubench.train.data.spec import DataSpec, transforms
 
 DECODED = torch.randint(
     0, 256, (75, 100, 3), dtype=torch.uint8, generator=torch.Generator().manual_seed(0)
@@ -41,18 +41,9 @@ def test_wrong_arguments_name_their_transform(name: str, arguments: dict[str, ob
         on_cpu.chain(((name, arguments),))
 
 
-def test_specs_are_names_or_names_with_arguments() -> None:
-    spec = DataSpec.from_dict(
-        {
-            "kind": "folder",
-            "input_size": 48,
-            "num_classes": 2,
-            "cpu": ["RandomHorizontalFlip", {"Resize": {"size": ["$input_size", "$input_size"]}}],
-        }
-    )
-    assert spec.cpu == (("RandomHorizontalFlip", {}), ("Resize", {"size": [48, 48]}))
+def test_transforms_are_names_or_names_with_arguments() -> None:
+    found = transforms(["RandomHorizontalFlip", {"Resize": {"size": ["$input_size", "$input_size"]}}], 48)
+    assert found == (("RandomHorizontalFlip", {}), ("Resize", {"size": [48, 48]}))
     for wrong in (3, {"A": {}, "B": {}}, {"A": 3}):
         with pytest.raises(UsageError, match="a transform reads"):
             transforms([wrong], 48)
-    with pytest.raises(UsageError, match="no sise"):
-        DataSpec.from_dict({"kind": "none", "input_size": 4, "num_classes": 2, "sise": 3})

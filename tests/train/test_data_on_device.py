@@ -11,8 +11,8 @@ from torchvision.transforms import v2
 from torchvision.transforms.v2 import functional as F
 
 from gpubench.basics.errors import UsageError
+from gpubench.schema.order import transforms
 from gpubench.train.data import on_device
-from gpubench.train.data.spec import transforms
 
 DEVICES = [torch.device("cpu"), pytest.param(torch.device("cuda"), marks=pytest.mark.gpu)]
 pytestmark = pytest.mark.parametrize("device", DEVICES, ids=str)

@@ -12,6 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpubench.schema.events import Told
 from gpubench.train.data.opened import OnDevice
 from gpubench.train.loop import Loop, Segment, pieces
 from gpubench.train.place import Place
@@ -56,7 +57,7 @@ class Bench:
 
     def __init__(self, steps_per_epoch: int) -> None:
         self.data, self.step = Numbered(steps_per_epoch), Noting()
-        self.told: list[dict[str, Any]] = []
+        self.told: list[Told] = []
         self.firsts: list[int] = []
         self.loop = Loop(
             self.data,

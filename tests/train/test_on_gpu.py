@@ -14,11 +14,11 @@ GPU = {"device": "cuda", "gpus": 1, "workers": 2, "cpus": 2, "epochs": 4}
 
 
 def losses(ran):
-    return [epoch["train_loss"] for epoch in ran.outcome.epochs]
+    return [epoch.train_loss for epoch in ran.outcome.epochs]
 
 
 def driver_mib(ran):
-    windows = [Window(e["t0"], e["t1"], e["epoch"], not e["warmup"]) for e in ran.outcome.epochs]
+    windows = [Window(e.t0, e.t1, e.epoch, not e.warmup) for e in ran.outcome.epochs]
     return figures(ran.watcher.watched(windows)).result.get("gpu_mem_mib")
 
 

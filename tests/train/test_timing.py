@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from gpubench.basics.checked import plain
 from gpubench.node.launch.channel import LARGEST
 from gpubench.train.loop import step_messages
 from gpubench.train.place import Place
@@ -46,12 +47,12 @@ def test_the_steps_of_a_long_epoch_fit_into_messages():
     long = TimedWindow(
         t0=0.0, t1=5.0 * count, step_s=[5.0] * count, wait_s=[4.123456789] * count, first_batch_s=4.123456789
     )
-    messages = list(step_messages(long))
+    messages = list(step_messages(long, 63, 89))
     for message in messages:
-        sent = json.dumps({"event": "steps", "rank": 63, "epoch": 89, **message}, separators=(",", ":"))
+        sent = json.dumps(message, separators=(",", ":"), default=plain)
         assert len(sent) <= LARGEST
-    ends = [end for message in messages for end in message["end_us"]]
-    waits = [wait for message in messages for wait in message["wait_us"]]
+    ends = [end for message in messages for end in message.end_us]
+    waits = [wait for message in messages for wait in message.wait_us]
     assert ends == [5_000_000 * (k + 1) for k in range(count)]
     assert waits == [4_123_457] * count
 

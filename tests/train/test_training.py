@@ -8,6 +8,8 @@ import statistics
 
 import pytest
 
+from gpubench.schema.events import End
+
 MODELS = "tests/train/user_models.py:"
 SLOW_STEP_S = 0.1
 SLOW_IMAGE_S = 0.03
@@ -15,11 +17,11 @@ AUGMENTED = ({"RandomResizedCrop": {"size": 28}}, {"RandomHorizontalFlip": {}})
 
 
 def losses(ran):
-    return [epoch["train_loss"] for epoch in ran.outcome.epochs]
+    return [epoch.train_loss for epoch in ran.outcome.epochs]
 
 
-def events(ran, name):
-    return [event for event in ran.done.events if event["event"] == name]
+def events(ran, kind):
+    return [event for event in ran.done.events if isinstance(event, kind)]
 
 
 # ---------------------------------------------------------------- it learns, and says how well
@@ -119,15 +121,15 @@ def test_the_gradient_of_several_is_that_of_one(train, spread, shared):
 def test_epochs_add_up(train):
     ran = train(model=MODELS + "tiny", epochs=4, warmup_epochs=1, batch_size=48)
     epochs, result = ran.outcome.epochs, ran.outcome.result
-    assert [e["warmup"] for e in epochs] == [True, False, False, False]
-    assert {e["steps"] for e in epochs} == {256 // 48}
-    times = [e["epoch_time_s"] for e in epochs if not e["warmup"]]
+    assert [e.warmup for e in epochs] == [True, False, False, False]
+    assert {e.steps for e in epochs} == {256 // 48}
+    times = [e.epoch_time_s for e in epochs if not e.warmup]
     assert result["epoch_time_s"] == statistics.median(times)
     assert (result["epochs_measured"], result["epoch_time_source"]) == (3, "measured")
     assert result["images_per_epoch"] == 256 // 48 * 48
     assert result["images_per_s"] * result["epoch_time_s"] == pytest.approx(result["images_per_epoch"])
     for before, after in itertools.pairwise(epochs):
-        assert before["t0"] < before["t1"] <= after["t0"]
+        assert before.t0 < before.t1 <= after.t0
     assert sum(times) <= ran.seconds
 
 
@@ -142,17 +144,17 @@ def test_evaluation_is_outside_the_window(train):
     ran = train(model=MODELS + "slow_evaluation", batch_size=8, train_images=64)
     evaluated = 64 / 8 * SLOW_STEP_S
     assert ran.outcome.phases["evaluation"] >= evaluated
-    assert sum(e["epoch_time_s"] for e in ran.outcome.epochs) < evaluated
-    assert max(e["t1"] for e in ran.outcome.epochs) < ran.done.finished - evaluated
+    assert sum(e.epoch_time_s for e in ran.outcome.epochs) < evaluated
+    assert max(e.t1 for e in ran.outcome.epochs) < ran.done.finished - evaluated
 
 
 def test_an_epoch_takes_as_long_as_its_slowest_rank(train):
     ran = train(model=MODELS + "slow_second_rank", ranks=2, cpus=2, workers=2, train_images=128)
-    ends = events(ran, "end")
-    assert sorted(e["rank"] for e in ends) == [0, 0, 1, 1]
+    ends = events(ran, End)
+    assert sorted(e.rank for e in ends) == [0, 0, 1, 1]
     for row in ran.outcome.epochs:
-        spans = [e["t1"] - e["t0"] for e in ends if e["epoch"] == row["epoch"]]
-        assert row["epoch_time_s"] == max(spans) >= 4 * SLOW_STEP_S
+        spans = [e.t1 - e.t0 for e in ends if e.epoch == row.epoch]
+        assert row.epoch_time_s == max(spans) >= 4 * SLOW_STEP_S
 
 
 def test_phases_account_for_the_time_of_a_trial(train):
@@ -173,12 +175,12 @@ def test_parameters_and_multiply_adds_are_counted(train):
 
 def test_steps_are_measured_after_a_warm_up_in_pieces_of_epochs(train):
     ran = train(model=MODELS + "tiny", steps=20)  # 8 an epoch
-    assert [(e["warmup"], e["steps"]) for e in ran.outcome.epochs] == [
+    assert [(e.warmup, e.steps) for e in ran.outcome.epochs] == [
         (True, 8), (True, 2), (False, 8), (False, 8), (False, 4)
     ]  # fmt: skip
     result = ran.outcome.result
     assert result["epoch_time_source"] == "extrapolated"
-    whole = [e["epoch_time_s"] for e in ran.outcome.epochs[2:4]]
+    whole = [e.epoch_time_s for e in ran.outcome.epochs[2:4]]
     assert result["epoch_time_s"] == statistics.median(whole), "the piece of four steps is no epoch"
     assert result["images_per_s"] * result["epoch_time_s"] == pytest.approx(result["images_per_epoch"])
     assert "epochs_measured" not in result
@@ -187,7 +189,7 @@ def test_steps_are_measured_after_a_warm_up_in_pieces_of_epochs(train):
 
 def test_steps_without_a_warm_up(train):
     (only,) = train(model=MODELS + "tiny", steps=5, warmup_epochs=0).outcome.epochs
-    assert (only["warmup"], only["steps"]) == (False, 5)
+    assert (only.warmup, only.steps) == (False, 5)
 
 
 SLOW_TO_LOAD = {"model": MODELS + "slow_images", "batch_size": 8, "workers": 2, "cpus": 2}
@@ -207,29 +209,27 @@ def test_an_epoch_extrapolated_from_steps_takes_as_long_as_one_that_is_measured(
     """The loaders' start is a large part of a piece, and a small one of the epoch."""
     # A busy host only ever adds time, to one of the two or to both: it gets three chances to leave them alone.
     for _ in range(3):
-        (whole,) = [e for e in train(epochs=2, train_images=192, **fields).outcome.epochs if not e["warmup"]]
+        (whole,) = [e for e in train(epochs=2, train_images=192, **fields).outcome.epochs if not e.warmup]
         piece = train(steps=steps, train_images=192, **fields)
         assert piece.status == "ok", piece.reason
         result = piece.outcome.result
-        if result["epoch_time_s"] == pytest.approx(whole["epoch_time_s"], rel=0.08):
+        if result["epoch_time_s"] == pytest.approx(whole.epoch_time_s, rel=0.08):
             break
     # Without the start the compute-bound one would take a sixth less.
-    assert result["epoch_time_s"] == pytest.approx(whole["epoch_time_s"], rel=0.08)
-    assert result["first_batch_s"] == pytest.approx(whole["first_batch_s"], rel=0.3)
-    (one,) = [e for e in piece.outcome.epochs if not e["warmup"]]
-    assert one["steady_steps"] > 0
-    assert one["first_batch_s"] + steps * one["steady_step_s"] + one["tail_s"] == pytest.approx(
-        one["epoch_time_s"]
-    )
+    assert result["epoch_time_s"] == pytest.approx(whole.epoch_time_s, rel=0.08)
+    assert result["first_batch_s"] == pytest.approx(whole.first_batch_s, rel=0.3)
+    (one,) = [e for e in piece.outcome.epochs if not e.warmup]
+    assert one.steady_steps > 0
+    assert one.first_batch_s + steps * one.steady_step_s + one.tail_s == pytest.approx(one.epoch_time_s)
 
 
 def test_no_piece_finds_batches_that_another_has_left(train):
     """Workers that have loaded ahead would hand over the first batch at once, or be drained first."""
     ran = train(**SLOW_TO_LOAD, steps=10, train_images=96, prefetch=4)
     batch_s = 8 * SLOW_IMAGE_S
-    assert [e["steps"] for e in ran.outcome.epochs] == [12, 10]
+    assert [e.steps for e in ran.outcome.epochs] == [12, 10]
     for epoch in ran.outcome.epochs[1:]:
-        assert batch_s <= epoch["first_batch_s"] < 1.4 * batch_s
+        assert batch_s <= epoch.first_batch_s < 1.4 * batch_s
 
 
 # ---------------------------------------------------------------- data wait
@@ -242,13 +242,13 @@ def starved(ran, ranks, *, least):
         64 / 2 * SLOW_IMAGE_S
     )  # half the images are the second rank's, and its one worker sleeps for each
     for epoch in ran.outcome.epochs:
-        own = epoch["data_wait_s_by_rank"]
+        own = epoch.data_wait_s_by_rank
         assert len(own) == ranks
         assert own[0] < 0.5 * own[1], "the first rank's images are there: it waits for the other's gradients"
-        assert max(own) <= epoch["data_wait_s"] <= sum(own)
-        assert least * slow_s < epoch["data_wait_s"] <= epoch["epoch_time_s"]
+        assert max(own) <= epoch.data_wait_s <= sum(own)
+        assert least * slow_s < epoch.data_wait_s <= epoch.epoch_time_s
     measured = ran.outcome.epochs[1]
-    share = 100 * measured["data_wait_s"] / measured["epoch_time_s"]
+    share = 100 * measured.data_wait_s / measured.epoch_time_s
     assert ran.outcome.result["data_wait_pct"] == pytest.approx(share)
     assert share > 100 * least - 10
 

@@ -6,6 +6,8 @@ import itertools
 
 import pytest
 
+from gpubench.schema.events import Evaluated, Settle
+
 MODELS = "tests/train/user_models.py:"
 TWO = {"ranks": 2, "cpus": 2, "workers": 2}
 COLUMNS = ("epochs_to_top1", "time_to_top1_s", "energy_to_top1_j")
@@ -17,11 +19,11 @@ NEVER = {"model": MODELS + "tiny", "lr": 1e-6}
 
 
 def top1(ran):
-    return [epoch["top1_pct"] for epoch in ran.outcome.epochs]
+    return [epoch.top1_pct for epoch in ran.outcome.epochs]
 
 
-def events(ran, name):
-    return [event for event in ran.done.events if event["event"] == name]
+def events(ran, kind):
+    return [event for event in ran.done.events if isinstance(event, kind)]
 
 
 @pytest.mark.parametrize(
@@ -41,29 +43,29 @@ def test_it_stops_when_the_target_is_reached(train, where):
     assert ran.status == "ok", ran.reason
     result, epochs = ran.outcome.result, ran.outcome.epochs
     assert result["epochs_to_top1"] == len(epochs) == 3
-    assert result["time_to_top1_s"] == pytest.approx(sum(e["epoch_time_s"] for e in epochs))
+    assert result["time_to_top1_s"] == pytest.approx(sum(e.epoch_time_s for e in epochs))
     assert result["top1_pct"] == top1(ran)[-1]
     assert "energy_to_top1_j" not in ran.outcome.missing
-    assert len(events(ran, "quality")) == len(epochs), "every epoch is judged once, the last one too"
-    assert len(events(ran, "settle")) == 1
+    assert len(events(ran, Evaluated)) == len(epochs), "every epoch is judged once, the last one too"
+    assert len(events(ran, Settle)) == 1
 
 
 def test_judging_every_epoch_changes_nothing_that_is_trained(train):
     fields = {"model": "lenet", "epochs": 3, "cpu": ({"RandomHorizontalFlip": {}},)}
     plain, judged = train(**fields), train(until_top1=99.99, **fields)
-    assert [e["train_loss"] for e in plain.outcome.epochs[:2]] == [
-        e["train_loss"] for e in judged.outcome.epochs[:2]
+    assert [e.train_loss for e in plain.outcome.epochs[:2]] == [
+        e.train_loss for e in judged.outcome.epochs[:2]
     ]
     assert top1(plain) == [None] * 3
 
 
 def test_a_target_that_the_warm_up_reaches_waits_for_a_measured_epoch(train):
     ran = train(until_top1=70.0, epochs=9, **AT_ONCE)
-    assert [e["warmup"] for e in ran.outcome.epochs] == [True, False]
+    assert [e.warmup for e in ran.outcome.epochs] == [True, False]
     assert top1(ran)[0] >= 70
     result = ran.outcome.result
     assert result["epochs_to_top1"] == 1
-    assert result["time_to_top1_s"] == ran.outcome.epochs[0]["epoch_time_s"]
+    assert result["time_to_top1_s"] == ran.outcome.epochs[0].epoch_time_s
     assert result["epochs_measured"] == 1
     assert result["top1_pct"] == top1(ran)[-1]
 
@@ -90,8 +92,8 @@ def test_evaluation_is_in_no_window(train):
     evaluated = 2 * 0.1  # two batches of validation images, a tenth of a second each
     assert ran.outcome.phases["evaluation"] >= 3 * evaluated
     epochs = ran.outcome.epochs
-    assert all(b["t0"] - a["t1"] >= evaluated for a, b in itertools.pairwise(epochs))
-    assert max(e["epoch_time_s"] for e in epochs[1:]) < evaluated
+    assert all(b.t0 - a.t1 >= evaluated for a, b in itertools.pairwise(epochs))
+    assert max(e.epoch_time_s for e in epochs[1:]) < evaluated
 
 
 def test_where_nobody_asked_it_says_so(train):

@@ -5,18 +5,38 @@ from __future__ import annotations
 import time
 from array import array
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.stacks import told
 from gpubench.node.launch import shared_memory
 from gpubench.node.launch.client import Launcher, Running, StoppedError, events
-from gpubench.node.launch.events import garbled
+from gpubench.node.launch.incoming import garbled
 from gpubench.node.launch.trial_log import TrialLog
 from gpubench.node.watch.memory_kills import MemoryKills, memory_kills
 from gpubench.node.watch.watcher import Watcher
+from gpubench.schema.events import (
+    AskMemory,
+    Begin,
+    DriverMemory,
+    End,
+    Error,
+    Evaluated,
+    Event,
+    Filling,
+    Garbled,
+    GoOn,
+    Hello,
+    KilledForMemory,
+    RankExit,
+    Result,
+    Settle,
+    Steps,
+    StepsDone,
+    StopFilling,
+    Warm,
+)
+from gpubench.schema.order import TrialOrder
 from gpubench.schema.result import Ended
 
 VIEW_PERIOD_S = 0.25
@@ -32,7 +52,7 @@ INTERRUPTED: tuple[Ended, str] = ("interrupted", "the sweep was stopped")
 class Attempt:
     """What happened to one job, as it happened."""
 
-    events: list[dict[str, Any]] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
     forced: tuple[Ended, str] | None = None
     """The ending that the parent gave: timeout or interrupted."""
     cut_by: int | None = None
@@ -72,15 +92,15 @@ class JobProgress:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Order:
+class Task:
     """What one job is to run, and who watches it."""
 
-    spec: dict[str, Any]
+    order: TrialOrder
     watcher: Watcher
 
 
 def attempt(
-    orders: Sequence[Order],
+    tasks: Sequence[Task],
     launcher: Launcher,
     *,
     timeout_s: float,
@@ -89,11 +109,11 @@ def attempt(
 ) -> list[Attempt]:
     """Runs one unit to its end, whatever that is; afterwards none of its processes is left.
 
-    Several orders are jobs of a group: they warm up, begin what is measured at one moment, and train on until the
+    Several tasks are jobs of a group: they warm up, begin what is measured at one moment, and train on until the
     last of them has measured. What ends one of them ends all.
     """
     kills = memory_kills()
-    jobs = [_Job(order, kills) for order in orders]
+    jobs = [_Job(task, kills) for task in tasks]
     for job in jobs:
         job.watcher.before()
 
@@ -185,12 +205,12 @@ def _watch(
 
 def _release(jobs: Sequence[_Job]) -> None:
     """The barrier: once every rank of every job is warm, all begin what is measured."""
-    if jobs[0].done.released is None and all(len(job.ready) == job.spec["ranks"] for job in jobs):
+    if jobs[0].done.released is None and all(len(job.ready) == job.order.ranks for job in jobs):
         now = time.monotonic()
-        for rank in range(max(job.spec["ranks"] for job in jobs)):
+        for rank in range(max(job.order.ranks for job in jobs)):
             for job in jobs:
-                if rank < job.spec["ranks"]:
-                    job.running.reply(rank, {"go": True})
+                if rank < job.order.ranks:
+                    job.running.reply(rank, GoOn())
         for job in jobs:
             job.done.released = now
             job.progress.waiting = False
@@ -202,7 +222,7 @@ def _stop(jobs: Sequence[_Job]) -> None:
         now = time.monotonic()
         for job in jobs:
             job.done.stopped = now
-            job.running.reply(0, {"stop": True})
+            job.running.reply(0, StopFilling())
 
 
 def _too_late(jobs: Sequence[_Job], timeout_s: float) -> None:
@@ -231,10 +251,10 @@ def _cut(jobs: Sequence[_Job], causes: Sequence[int]) -> None:
 class _Job:
     """One job under way."""
 
-    def __init__(self, order: Order, kills: MemoryKills | None) -> None:
-        self.spec = order.spec
-        self.watcher = order.watcher
-        self.log = TrialLog(Path(order.spec["log"]))
+    def __init__(self, task: Task, kills: MemoryKills | None) -> None:
+        self.order = task.order
+        self.watcher = task.watcher
+        self.log = TrialLog(task.order.log)
         self.running: Running
         self.done = Attempt()
         self.progress = JobProgress()
@@ -251,7 +271,7 @@ class _Job:
 
     def launch(self, launcher: Launcher, should_stop: Callable[[], bool]) -> None:
         self.done.launched = time.monotonic()
-        self.running = launcher.launch(self.spec, should_stop)
+        self.running = launcher.launch(self.order, should_stop)
         self.is_launched = True
         self.watcher.start(self.running.pid)
 
@@ -262,7 +282,7 @@ class _Job:
             parts = [
                 self._note_kills,
                 self.running.end,
-                lambda: shared_memory.clear(Path(self.spec["scratch"])),
+                lambda: shared_memory.clear(self.order.scratch),
                 self.watcher.after,
                 self.log.close,
             ]
@@ -271,7 +291,7 @@ class _Job:
     def _note_kills(self) -> None:
         if self._kills and not self.complete:
             count = self._kills.count() - self._killed_before
-            self.done.events.append({"event": "memory-kills", "count": count, "where": self._kills.where})
+            self.done.events.append(KilledForMemory(count, self._kills.where))
 
     def _note_end(self) -> None:
         self.done.finished = time.monotonic()
@@ -280,7 +300,7 @@ class _Job:
     @property
     def complete(self) -> bool:
         """Whether every rank has reported its result."""
-        return len(self._with_result) == int(self.spec["ranks"])
+        return len(self._with_result) == self.order.ranks
 
     @property
     def has_waited_enough(self) -> bool:
@@ -314,52 +334,49 @@ class _Job:
             self.complete + self.progress.filling + (self.progress.waiting or self.done.released is not None)
         )
 
-    def take(self, event: dict[str, Any]) -> None:
+    def take(self, event: Event) -> None:
         """Notes one event, and answers a rank that waits."""
-        if event["event"] not in (
-            "progress",
-            "ask-memory",
-        ):  # many, for hours, and nothing is made of them later
+        if isinstance(event, Steps):  # of every step: kept in a quarter of the room
+            event = replace(event, end_us=array("q", event.end_us), wait_us=array("q", event.wait_us))
+        if not isinstance(event, StepsDone | AskMemory):  # many, for hours, and nothing is made of them later
             self.done.events.append(event)
         progress, watcher = self.progress, self.watcher
-        match event["event"]:
-            case "hello":
+        match event:
+            case Hello():
                 self.done.started = self.done.started or time.monotonic()
-            case "begin" if event["rank"] == 0:  # all ranks stand at the same edge: once is enough
+            case Begin(rank=0):  # all ranks stand at the same edge: once is enough
                 progress.before += progress.steps if progress.measured else 0
-                progress.epoch, progress.step, progress.steps = event["epoch"], 0, event["steps"]
-                first = event["measured"] and not progress.measured
-                progress.measured = event["measured"]
+                progress.epoch, progress.step, progress.steps = event.epoch, 0, event.steps
+                first = event.measured and not progress.measured
+                progress.measured = event.measured
                 progress.between = False
                 watcher.edge(first=first)
-            case "steps":  # of every step: kept in a quarter of the room
-                event |= {name: array("q", event[name]) for name in ("end_us", "wait_us")}
-            case "progress":
-                progress.step = event["step"]
-            case "end" if event["rank"] == 0:
+            case StepsDone():
+                progress.step = event.step
+            case End(rank=0):
                 progress.between = True
                 watcher.edge()
-            case "quality":
-                progress.judged, progress.top1_pct = event["epoch"] + 1, event["top1_pct"]
+            case Evaluated():
+                progress.judged, progress.top1_pct = event.epoch + 1, event.top1_pct
                 progress.between = False
-            case "ready":
-                self.ready.add(event["rank"])
-                progress.waiting = len(self.ready) == self.spec["ranks"]
-            case "filling":
+            case Warm():
+                self.ready.add(event.rank)
+                progress.waiting = len(self.ready) == self.order.ranks
+            case Filling():
                 progress.filling = True
-            case "ask-memory":
-                self.running.reply(event["rank"], {"driver_mib": watcher.process_gpu_mib()})
-            case "settle":
+            case AskMemory():
+                self.running.reply(event.rank, DriverMemory(driver_mib=watcher.process_gpu_mib()))
+            case Settle():
                 watcher.settle()
-                self.running.reply(event["rank"], {"go": True})
-            case "result":
-                self._with_result.add(event["rank"])
-            case "error":
+                self.running.reply(event.rank, GoOn())
+            case Result():
+                self._with_result.add(event.rank)
+            case Error():
                 self.failed_at = self.failed_at or time.monotonic()
-            case "rank-exit" if event["code"] != 0:
+            case RankExit() if event.code != 0:
                 self.failed_at = self.failed_at or time.monotonic()
-            case "rank-exit" if event["rank"] not in self._with_result:
+            case RankExit() if event.rank not in self._with_result:
                 self._left_early = self._left_early or time.monotonic()
-            case "garbled" if not self.complete:  # what is said after the results changes nothing
+            case Garbled() if not self.complete:  # what is said after the results changes nothing
                 self.failed_at = self.failed_at or time.monotonic()
-                self.done.forced = ("failed", garbled(event["rank"], event["what"]))
+                self.done.forced = ("failed", garbled(event.rank, event.what))

@@ -1,4 +1,7 @@
-"""JSON messages over a SOCK_SEQPACKET socket: one `send` is one message, whoever else writes to it."""
+"""Messages over a SOCK_SEQPACKET socket: one `send` is one message, whoever else writes to it.
+
+A dataclass goes out as JSON; what comes in is JSON's plain values, which the receiver makes its own dataclass of.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,14 @@ import socket
 from collections.abc import Sequence
 from typing import Any
 
+from gpubench.basics.checked import plain
 from gpubench.schema.catalog import MOST_RANKS
 
 LARGEST = 200_000
 """Bytes of one message at most; the kernel's default buffer holds a little more."""
 UNHEARD = 71
 """Exit code of a rank that can't speak to the parent any more."""
-_encoded = json.JSONEncoder(separators=(",", ":")).encode
+_encoded = json.JSONEncoder(separators=(",", ":"), default=plain).encode
 """Bound here, before a user's model is loaded beside it, which may put another `json.dumps` in its place."""
 
 
@@ -36,7 +40,7 @@ class Channel:
     def fileno(self) -> int:
         return self.sock.fileno()
 
-    def send(self, message: dict[str, Any], fds: Sequence[int] = (), *, wait: bool = True) -> None:
+    def send(self, message: Any, fds: Sequence[int] = (), *, wait: bool = True) -> None:
         """Sends one message, with open files where the other process needs them.
 
         `wait=False`: raises BlockingIOError where the other end has not read what was sent before. Raises
@@ -51,17 +55,16 @@ class Channel:
         else:
             self.sock.send(data, flags)
 
-    def receive(self, timeout: float | None = None) -> dict[str, Any] | None:
+    def receive(self, timeout: float | None = None) -> Any:
         """The next message; None when `timeout` seconds pass without one.
 
         Raises ConnectionError at the end of the conversation.
         """
         if timeout is not None and not select.select([self.sock], [], [], timeout)[0]:
             return None
-        message: dict[str, Any] = json.loads(self.receive_bytes())
-        return message
+        return json.loads(self.receive_bytes())
 
-    def receive_files(self) -> tuple[dict[str, Any], list[int]]:
+    def receive_files(self) -> tuple[Any, list[int]]:
         """The next message and the open files that came with it. Raises as `receive`."""
         data, fds, _, _ = socket.recv_fds(self.sock, LARGEST, MOST_RANKS)
         if not data:
@@ -83,12 +86,12 @@ class Channel:
         looked.register(self.sock, 0)
         return any(what & select.POLLHUP for _, what in looked.poll(0))
 
-    def ask(self, message: dict[str, Any], timeout: float) -> dict[str, Any]:
+    def ask(self, message: Any, timeout: float) -> Any:
         """Sends a question and waits for its answer. Raises TimeoutError, ConnectionError."""
         self.send(message)
         answer = self.receive(timeout)
         if answer is None:
-            raise TimeoutError(f"no answer to {message.get('event')!r} within {timeout:g} s")
+            raise TimeoutError(f"no answer to {message} within {timeout:g} s")
         return answer
 
     def close(self) -> None:

@@ -15,14 +15,27 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from gpubench.basics import stacks
+from gpubench.basics.checked import MismatchError
 from gpubench.basics.errors import UnusableError
 from gpubench.node.launch.channel import Channel, TooLargeError, pair
+from gpubench.node.launch.control import (
+    CantImport,
+    Exited,
+    Reap,
+    Refused,
+    Run,
+    ServerReady,
+    Started,
+    read_news,
+)
 from gpubench.node.launch.conversation import Conversation
 from gpubench.node.launch.descendants import descendants, kill, kill_group, process
-from gpubench.node.launch.events import UnreadableError
+from gpubench.node.launch.incoming import UnreadableError
+from gpubench.schema.events import Answer, Event, Garbled, LeaderExit, ServerExit
+from gpubench.schema.order import TrialOrder
 
 START_LIMIT_S = 300.0
 """A cold network file system can take minutes to import torch."""
@@ -53,7 +66,7 @@ class Running(Protocol):
     pid: int
     """The leader's process id: root of the trial's process tree."""
 
-    def events(self, timeout: float) -> list[dict[str, Any]]:
+    def events(self, timeout: float) -> list[Event]:
         """What its processes said, waiting up to `timeout` seconds for the first."""
         ...
 
@@ -62,7 +75,7 @@ class Running(Protocol):
         """What becomes readable when there is something in `events`; none where nobody can say more."""
         ...
 
-    def reply(self, rank: int, message: dict[str, Any]) -> None:
+    def reply(self, rank: int, answer: Answer) -> None:
         """Answers a rank that waits."""
         ...
 
@@ -83,7 +96,7 @@ class Running(Protocol):
 class Launcher(Protocol):
     """Starts trials."""
 
-    def launch(self, spec: dict[str, Any], should_stop: Callable[[], bool] = never) -> Running:
+    def launch(self, order: TrialOrder, should_stop: Callable[[], bool] = never) -> Running:
         """Starts one trial. `should_stop` is asked while it waits, several times a second.
 
         Raises UnusableError where none can start, StoppedError where it was stopped.
@@ -109,7 +122,7 @@ def child_environment(environ: Mapping[str, str]) -> dict[str, str]:
     return made
 
 
-def events(trials: Sequence[Running], timeout: float) -> list[list[dict[str, Any]]]:
+def events(trials: Sequence[Running], timeout: float) -> list[list[Event]]:
     """What the processes of each trial said, waiting up to `timeout` seconds for the first word of any."""
     if len(trials) == 1:
         return [trials[0].events(timeout)]
@@ -155,7 +168,7 @@ class ForkServer:
         self._control = Channel(ours)
         self._ready = False
         self._lost = False
-        self._exited: dict[int, tuple[int, int]] = {}
+        self._exited: dict[int, Exited] = {}
         self._started: list[int] = []
 
     @property
@@ -173,15 +186,24 @@ class ForkServer:
             return
         if received is None:
             return
-        message = received
-        if "failed" in message:
-            raise UnusableError(f"torch can't be imported: {message['failed']}")
-        if "ready" in message:
-            self._ready = True
-        elif "started" in message:
-            self._started.append(message["started"])
-        elif "exited" in message:
-            self._exited[message["exited"]] = (message["code"], message["status"])
+        try:
+            news = read_news(received)
+        except MismatchError as error:
+            news = Refused(reason=f"its answer: {error}")
+        match news:
+            case CantImport(reason=reason):
+                raise UnusableError(f"torch can't be imported: {reason}")
+            case ServerReady():
+                self._ready = True
+            case Started(pid=pid):
+                self._started.append(pid)
+            case Refused(reason=reason):
+                raise UnusableError(
+                    f"this process and its fork server do not understand each other ({reason}); was gpubench changed "
+                    "while it ran? start the sweep again"
+                )
+            case Exited():
+                self._exited[news.pid] = news
 
     def _last_words(self) -> str:
         self._process.kill()
@@ -206,7 +228,7 @@ class ForkServer:
         self._process.kill()
         self._lost = True
 
-    def launch(self, spec: dict[str, Any], should_stop: Callable[[], bool] = never) -> ForkedTrial:
+    def launch(self, order: TrialOrder, should_stop: Callable[[], bool] = never) -> ForkedTrial:
         """Starts one trial. Its log and scratch folder must exist.
 
         A server that does not start it within LAUNCH_LIMIT_S is killed. Raises UnusableError where none can start,
@@ -220,11 +242,11 @@ class ForkServer:
             self._ends[self._number] = self._process.returncode
             self._start()
             self.wait_ready(should_stop)
-        conversation = Conversation(spec, time.monotonic)
+        conversation = Conversation(order, time.monotonic)
         # A channel for each rank, so that an answer reaches the one that asked.
-        pairs = _pairs(spec["ranks"])
+        pairs = _pairs(order.ranks)
         try:
-            self._order(spec, [theirs.fileno() for _, theirs in pairs])
+            self._hand_over(order, [theirs.fileno() for _, theirs in pairs])
             for _, theirs in pairs:
                 theirs.close()
             self._await_start(should_stop)
@@ -233,14 +255,12 @@ class ForkServer:
                 end.close()
             raise
         channels = [Channel(ours) for ours, _ in pairs]
-        return ForkedTrial(
-            self, self._number, self._started.pop(), channels, conversation, Path(spec["scratch"])
-        )
+        return ForkedTrial(self, self._number, self._started.pop(), channels, conversation, order.scratch)
 
-    def _order(self, spec: dict[str, Any], files: Sequence[int]) -> None:
+    def _hand_over(self, order: TrialOrder, files: Sequence[int]) -> None:
         """Hands an order over. Raises UnusableError where it is too large; the server hears nothing of it then."""
         try:
-            self._control.send({"run": spec}, files)
+            self._control.send(Run(order=order), files)
         except TooLargeError as error:
             # Names and paths are short: it is the lists of a user's own variant that have no end.
             raise UnusableError(
@@ -270,12 +290,12 @@ class ForkServer:
                 self._give_up()
                 raise StoppedError
 
-    def ending(self, pid: int, number: int) -> tuple[str, int]:
-        """Who ended, `leader` or `server`, and how, once `has_exited`: an exit code, or less than 0 for a signal."""
+    def ending(self, pid: int, number: int) -> LeaderExit | ServerExit:
+        """Who ended and how, once `has_exited`."""
         if self.lost(number):
-            return "server", self._ends.get(number, 0) if number != self._number else self._died()
-        code, status = self._exited[pid]
-        return "leader", status if code == os.CLD_EXITED else -status
+            return ServerExit(self._ends.get(number, 0) if number != self._number else self._died())
+        ended = self._exited[pid]
+        return LeaderExit(ended.status if ended.code == os.CLD_EXITED else -ended.status)
 
     def _died(self) -> int:
         """How the present server ended; 0 where it has not yet."""
@@ -312,7 +332,7 @@ class ForkServer:
             self._pump(0.05)
         if not self._lost and self._exited.pop(pid, None) is not None:
             with contextlib.suppress(OSError):  # a server that has just died leaves nothing to reap
-                self._control.send({"reap": pid})
+                self._control.send(Reap(pid=pid))
 
     def close(self) -> None:
         """Ends the server, and with it whatever it started."""
@@ -355,8 +375,8 @@ class ForkedTrial:
     def open_files(self) -> Sequence[int]:
         return [channel.fileno() for channel in self._open]
 
-    def events(self, timeout: float) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
+    def events(self, timeout: float) -> list[Event]:
+        found: list[Event] = []
         # Asked first: what was said before the end is then read below.
         over = self.ended
         if not self._open:
@@ -371,11 +391,10 @@ class ForkedTrial:
                 found += self._heard(channel)
         if over and not self._is_end_told:
             self._is_end_told = True
-            who, code = self._server.ending(self.pid, self._number)
-            found.append({"event": f"{who}-exit", "code": code})
+            found.append(self._server.ending(self.pid, self._number))
         return found
 
-    def _heard(self, channel: Channel) -> list[dict[str, Any]]:
+    def _heard(self, channel: Channel) -> list[Event]:
         """The event that waits in a channel, if it is one. After the first that is none no more are taken."""
         rank = self._channels.index(channel)
         try:
@@ -389,7 +408,7 @@ class ForkedTrial:
             return [self._conversation.take(rank, data)]
         except UnreadableError as error:
             self._is_garbled = True
-            return [{"event": "garbled", "rank": rank, "what": str(error)}]
+            return [Garbled(rank, str(error))]
 
     def _discard(self, timeout: float) -> None:
         """Reads what waits in the channels, up to `timeout` seconds for the first, and forgets it."""
@@ -401,9 +420,9 @@ class ForkedTrial:
             except ConnectionError:
                 self._open.remove(channel)
 
-    def reply(self, rank: int, message: dict[str, Any]) -> None:
+    def reply(self, rank: int, answer: Answer) -> None:
         with contextlib.suppress(OSError):  # a rank that died in the meantime needs no answer
-            self._channels[rank].send(message, wait=False)  # nor one that asks and does not listen
+            self._channels[rank].send(answer, wait=False)  # nor one that asks and does not listen
 
     @property
     def ended(self) -> bool:

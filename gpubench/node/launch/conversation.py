@@ -5,26 +5,26 @@ So whatever reckons with a trial's events may rely on them, and what a trial tel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
-from gpubench.node.launch.events import (
+from gpubench.node.launch.incoming import UnreadableError, read
+from gpubench.schema.events import (
+    AskMemory,
     Begin,
     End,
     Error,
-    Event,
+    Evaluated,
     Filling,
     Hello,
-    ProgressEvent,
-    Quality,
-    Question,
     RankExit,
     Result,
+    Settle,
     Steps,
-    UnreadableError,
-    plain,
-    read,
+    StepsDone,
+    Told,
+    Warm,
 )
+from gpubench.schema.order import TrialOrder
 
 Window = tuple[int, int, bool]
 """Number of the epoch, steps, whether it counts."""
@@ -33,14 +33,14 @@ Window = tuple[int, int, bool]
 class Conversation:
     """The ranks of one trial."""
 
-    def __init__(self, spec: Mapping[str, Any], clock: Callable[[], float]) -> None:
-        """`spec`: the order that the trial was given, now. `clock`: monotonic seconds, as the ranks read them."""
-        self._ranks = [_Rank(spec, rank, clock) for rank in range(spec["ranks"])]
-        self._lacking = spec["ranks"]
+    def __init__(self, order: TrialOrder, clock: Callable[[], float]) -> None:
+        """`order`: what the trial was given, now. `clock`: monotonic seconds, as the ranks read them."""
+        self._ranks = [_Rank(order, rank, clock) for rank in range(order.ranks)]
+        self._lacking = order.ranks
         self._lengths: dict[int, int] = {}
         """Epoch -> its steps, as the first rank that began it told."""
 
-    def take(self, rank: int, data: bytes) -> dict[str, Any]:
+    def take(self, rank: int, data: bytes) -> Told:
         """The event in a message that came from `rank`. Raises UnreadableError."""
         event = read(data)
         if event.rank != rank:
@@ -53,24 +53,22 @@ class Conversation:
             self._lacking -= 1
             if not self._lacking and any(one.windows != self._ranks[0].windows for one in self._ranks):
                 raise UnreadableError("'result' after other epochs than other ranks")
-        return plain(event)
+        return event
 
 
 class _Rank:
     """One of them."""
 
-    def __init__(self, spec: Mapping[str, Any], rank: int, clock: Callable[[], float]) -> None:
+    def __init__(self, order: TrialOrder, rank: int, clock: Callable[[], float]) -> None:
         self._rank = rank
         self._clock = clock
-        self._steps: int | None = spec["steps"]
-        self._is_measured = self._steps is not None or spec["epochs"] > spec["warmup_epochs"]
-        self._target: float | None = spec["until_top1"]
-        self._gpus = len(spec["gpu_uuids"])
-        self._most_windows: int = (
-            spec["epochs"] if self._steps is None else self._steps + spec["warmup_steps"]
-        )
+        self._steps = order.steps
+        self._is_measured = order.steps is not None or order.epochs > order.warmup_epochs
+        self._target = order.until_top1
+        self._gpus = len(order.gpu_uuids)
+        self._most_windows = order.epochs if order.steps is None else order.steps + order.warmup_steps
         # Loaders may drop fewer images than a whole batch would; it is there to bound what is kept.
-        self._most_steps = 2 * (spec["data_spec"]["train_images"] // spec["batch_size"]) + 1
+        self._most_steps = 2 * ((order.data.train_images or 0) // order.batch_size) + 1
         self._free_from = clock()
         """Until when the rank is accounted for: its next window can't have begun earlier."""
         self.windows: list[Window] = []
@@ -84,7 +82,7 @@ class _Rank:
         self._said: set[str] = set()
         """What is said once, and has been."""
 
-    def why_not(self, event: Event) -> str:
+    def why_not(self, event: Told) -> str:
         """Why the event does not follow from those before; empty where it does, which is then noted."""
         if isinstance(event, RankExit):
             return self._once("rank-exit")
@@ -99,25 +97,25 @@ class _Rank:
         match event:
             case Begin():
                 return self._begin(event)
-            case ProgressEvent():
+            case StepsDone():
                 of_now = self._window is not None and self._window[0] == event.epoch
                 return "" if of_now and event.step <= self._window_steps else "of another epoch"
             case Steps():
                 return self._tell(event)
             case End():
                 return self._end(event)
-            case Question(event="ask-memory"):
+            case AskMemory():
                 return ""
         if self._window is not None:
             return "in the middle of an epoch"
         match event:
-            case Quality():
-                return self._quality(event)
+            case Evaluated():
+                return self._evaluated(event)
             case Result():
                 return self._result(event)
-            case Question(event="ready"):
+            case Warm():
                 return self._once(event.event)
-            case Question() | Filling():
+            case Settle() | Filling():
                 return self._once(event.event) if self._rank == 0 else "of another rank than the first"
 
     def _once(self, word: str) -> str:
@@ -159,7 +157,7 @@ class _Rank:
         self._window = None
         return ""
 
-    def _quality(self, event: Quality) -> str:
+    def _evaluated(self, event: Evaluated) -> str:
         if self._rank or self._judged >= len(self.windows) or event.epoch != len(self.windows) - 1:
             return "of another epoch"
         self._judged = len(self.windows)
@@ -178,4 +176,6 @@ class _Rank:
             return "towards another accuracy than was asked for"
         if event.memory and any(int(place) >= self._gpus for place in event.memory.devices):
             return "of GPUs that the trial has not got"
+        if event.parts and (event.parts.comm_ms is None) != (event.parts.comm_hidden_ms is None):
+            return "with one part of the exchange and without the other"
         return self._once("result")

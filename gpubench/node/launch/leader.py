@@ -12,7 +12,6 @@ import tempfile
 import time
 import traceback
 from pathlib import Path
-from typing import Any
 
 import psutil
 
@@ -20,6 +19,8 @@ from gpubench.basics import linux
 from gpubench.node.launch import shared_memory
 from gpubench.node.launch.channel import UNHEARD, Channel
 from gpubench.node.launch.descendants import descendants, kill
+from gpubench.schema.events import RankExit
+from gpubench.schema.order import TrialOrder
 
 leave = os._exit
 """Bound here, before a user's model is loaded in a rank, which may put another `os._exit` in its place."""
@@ -27,19 +28,19 @@ GRACE_S = 5.0
 """How long the other ranks get after one has failed, before they are killed."""
 
 
-def main(spec: dict[str, Any], channels: list[Channel], server: int) -> None:
-    """Forks `spec["ranks"]` ranks and waits for them. Never returns: ends by os._exit."""
+def main(order: TrialOrder, channels: list[Channel], server: int) -> None:
+    """Forks the ranks and waits for them. Never returns: ends by os._exit."""
     os.setsid()
     linux.die_with_parent(server)
     linux.become_subreaper()
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, signal.SIG_DFL)
-    redirect(Path(spec["log"]))
-    keep_temporary_files(Path(spec["scratch"]))
-    shared_memory.note_forks(Path(spec["scratch"]))
-    if spec["cpu_ids"]:
-        os.sched_setaffinity(0, spec["cpu_ids"])
-    ranks = {fork_rank(spec, rank, channels): rank for rank in range(spec["ranks"])}
+    redirect(order.log)
+    keep_temporary_files(order.scratch)
+    shared_memory.note_forks(order.scratch)
+    if order.cpu_ids:
+        os.sched_setaffinity(0, order.cpu_ids)
+    ranks = {fork_rank(order, rank, channels): rank for rank in range(order.ranks)}
     code = wait(ranks, channels)
     clean_up()
     leave(code)
@@ -70,7 +71,7 @@ def keep_temporary_files(scratch: Path) -> None:
         tempfile.tempdir = None
 
 
-def fork_rank(spec: dict[str, Any], rank: int, channels: list[Channel]) -> int:
+def fork_rank(order: TrialOrder, rank: int, channels: list[Channel]) -> int:
     """Forks one rank; returns its process id."""
     parent = os.getpid()
     pid = os.fork()
@@ -83,7 +84,7 @@ def fork_rank(spec: dict[str, Any], rank: int, channels: list[Channel]) -> int:
             other.close()  # nobody but a rank itself can speak for it
         from gpubench.train import worker
 
-        code = worker.main(spec, rank, channels[rank])
+        code = worker.main(order, rank, channels[rank])
     except OSError:
         code = UNHEARD  # all else is reported by worker.main: it could not be
         traceback.print_exc()
@@ -121,9 +122,7 @@ def wait(ranks: dict[int, int], channels: list[Channel]) -> int:
             continue  # an orphan of a rank: reaped, its CPU time counted to this process
         code = os.waitstatus_to_exitcode(status)
         with contextlib.suppress(OSError):
-            channels[rank].send(
-                {"event": "rank-exit", "rank": rank, "code": code, "killed": killed, "at": time.monotonic()}
-            )
+            channels[rank].send(RankExit(rank=rank, code=code, killed=killed, at=time.monotonic()))
         if code != 0:
             failed = True
             deadline = deadline or time.monotonic() + GRACE_S

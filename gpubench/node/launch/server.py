@@ -1,8 +1,7 @@
 """The warmed fork server: has torch imported and CUDA untouched, and forks a trial's leader in about 10 ms.
 
-Run as `python -m gpubench.node.launch.server FD`, with one end of a channel as FD. Messages in:
-`{"run": spec}` with an event socket for each rank attached; `{"reap": pid}`. Messages out: `{"ready": seconds}`,
-`{"started": pid}`, `{"exited": pid, "status": wait status}`, `{"failed": reason}`.
+Run as `python -m gpubench.node.launch.server FD`, with one end of a channel as FD. What is said on it stands in
+`control.py`.
 
 It stays single-threaded, because a fork copies only the forking thread and the locks that others hold.
 A leader that has ended stays a zombie until `reap`, so that its process group id can't be taken by another.
@@ -22,13 +21,25 @@ import sys
 import time
 import traceback
 from pathlib import Path
-from typing import Any
 
 import psutil
 
 from gpubench.basics import linux
+from gpubench.basics.checked import MismatchError
 from gpubench.node.launch import leader
 from gpubench.node.launch.channel import Channel
+from gpubench.node.launch.control import (
+    CantImport,
+    Exited,
+    Reap,
+    Refused,
+    Run,
+    ServerReady,
+    Started,
+    read_request,
+)
+from gpubench.schema.events import Error
+from gpubench.schema.order import TrialOrder
 
 
 def warm() -> None:
@@ -61,25 +72,30 @@ def serve(control: Channel) -> None:
                 ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
                 if ended is not None:
                     reported.add(pid)
-                    control.send({"exited": pid, "code": ended.si_code, "status": ended.si_status})
+                    control.send(Exited(pid=pid, code=ended.si_code, status=ended.si_status))
             end_orphans(alive)
         if control.fileno() in readable:
             try:
                 message, fds = control.receive_files()
             except ConnectionError:
                 break
-            if "run" in message:
-                own = (control.fileno(), waker.fileno(), wakened.fileno())
-                pid = fork_leader(message["run"], fds, own)
-                alive.add(pid)
-                for fd in fds:
-                    os.close(fd)
-                control.send({"started": pid})
-            elif "reap" in message:
-                pid = message["reap"]
-                os.waitpid(pid, 0)
-                alive.discard(pid)
-                reported.discard(pid)
+            try:
+                request = read_request(message)
+            except MismatchError as error:
+                request = None
+                control.send(Refused(reason=str(error)))
+            match request:
+                case Run(order=order):
+                    own = (control.fileno(), waker.fileno(), wakened.fileno())
+                    pid = fork_leader(order, fds, own)
+                    alive.add(pid)
+                    control.send(Started(pid=pid))
+                case Reap(pid=pid):
+                    os.waitpid(pid, 0)
+                    alive.discard(pid)
+                    reported.discard(pid)
+            for fd in fds:
+                os.close(fd)
 
 
 def end_orphans(leaders: set[int]) -> None:
@@ -91,7 +107,7 @@ def end_orphans(leaders: set[int]) -> None:
             os.waitpid(child.pid, os.WNOHANG)
 
 
-def fork_leader(spec: dict[str, Any], events: list[int], close: tuple[int, ...]) -> int:
+def fork_leader(order: TrialOrder, events: list[int], close: tuple[int, ...]) -> int:
     """Forks the leader of one trial; returns its process id, which is also its group's."""
     server = os.getpid()
     pid = os.fork()
@@ -103,13 +119,11 @@ def fork_leader(spec: dict[str, Any], events: list[int], close: tuple[int, ...])
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for fd in close:
             os.close(fd)
-        leader.main(spec, channels, server)
+        leader.main(order, channels, server)
     except BaseException as error:  # noqa: BLE001 - whatever it is, this process ends here and says so
         reason = f"the trial could not be started: {type(error).__name__}: {error}"
         with contextlib.suppress(OSError):  # nobody listens any more
-            channels[0].send(
-                {"event": "error", "rank": 0, "kind": "failed", "reason": reason, "at": time.monotonic()}
-            )
+            channels[0].send(Error(rank=0, kind="failed", reason=reason, at=time.monotonic()))
         traceback.print_exc()
         sys.stderr.flush()
     finally:
@@ -127,12 +141,12 @@ def main() -> None:
     try:
         warm()
     except ImportError as error:
-        control.send({"failed": f"{type(error).__name__}: {error}"})
+        control.send(CantImport(reason=f"{type(error).__name__}: {error}"))
         return
     linux.become_subreaper()
     linux.outlive_parent()
     with contextlib.suppress(ConnectionError):  # the parent has gone: nobody is left to be told
-        control.send({"ready": time.monotonic() - began, "threads": threads()})
+        control.send(ServerReady(seconds=time.monotonic() - began, threads=threads()))
         serve(control)
     leader.clean_up()
     os._exit(0)  # nothing to save; torch's own farewell takes a second

@@ -9,6 +9,5 @@ for batch in data.train_epoch(0):
 from __future__ import annotations
 
 from gpubench.train.data.opened import Data, open_data
-from gpubench.train.data.spec import DataSpec
 
-__all__ = ["Data", "DataSpec", "open_data"]
+__all__ = ["Data", "open_data"]

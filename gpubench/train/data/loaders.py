@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch.utils.data import DataLoader, Dataset, DistributedSampler, Subset
 
+from gpubench.schema.order import DataSpec
 from gpubench.train.data import on_cpu
 from gpubench.train.data.images import Images
 from gpubench.train.data.source import Source
-from gpubench.train.data.spec import DataSpec
 from gpubench.train.data.worker_start import WorkerStart
 
 Batch = tuple[torch.Tensor, torch.Tensor]

@@ -10,7 +10,7 @@ from torchvision.transforms import InterpolationMode, v2
 from torchvision.transforms.v2 import functional as F
 
 from gpubench.basics.errors import UsageError, unknown
-from gpubench.train.data.spec import Transforms
+from gpubench.schema.order import Transforms
 
 
 class Evaluation:

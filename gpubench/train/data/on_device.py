@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 
 from gpubench.basics.errors import UsageError, unknown
-from gpubench.train.data.spec import Transforms
+from gpubench.schema.order import Transforms
 
 Step = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
 

@@ -11,12 +11,12 @@ import torch
 
 from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.datasets import folder
+from gpubench.schema.order import DataSpec
 from gpubench.train.data import loaders, resident
 from gpubench.train.data.decoded_source import decoded_source
 from gpubench.train.data.folder_source import FolderSource
 from gpubench.train.data.named_source import named_source
 from gpubench.train.data.source import Source
-from gpubench.train.data.spec import DataSpec
 from gpubench.train.data.upload import Upload
 
 OnDevice = tuple[torch.Tensor, torch.Tensor]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from gpubench.schema.order import DataSpec
 from gpubench.train.data import on_device
 from gpubench.train.data.loaders import Batch
-from gpubench.train.data.spec import DataSpec
 
 
 class Upload:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from scripted import Event, Scripted, Spec, epoch, hangs, hello, result
+from scripted import Line, Scripted, epoch, hangs, hello, order, result
 
 from gpubench.node import environment
-from gpubench.node.launch.attempt import Attempt, JobProgress, Order, attempt
+from gpubench.node.launch.attempt import Attempt, JobProgress, Task, attempt
 from gpubench.node.launch.trial_log import HEAD_BYTES, TAIL_BYTES
 from gpubench.node.watch.watcher import Watcher
-
-SPEC: Spec = {"log": os.devnull, "scratch": os.devnull, "batch_size": 4}
+from gpubench.schema.events import Begin, End, Hello, Result, Settle, Steps, StepsDone
+from gpubench.schema.order import TrialOrder
 
 
 class Edges(Watcher):
@@ -29,19 +28,18 @@ class Edges(Watcher):
 
 
 def tried(script: object, watcher: Watcher) -> Attempt:
-    spec: Spec = SPEC | {"ranks": 2, "warmup_epochs": 1, "data_spec": {"train_images": 8}}
     launcher = Scripted(lambda _: script)  # type: ignore[arg-type,return-value]
-    order = Order(spec=spec, watcher=watcher)
-    (done,) = attempt([order], launcher, timeout_s=10, should_stop=lambda: False, look=lambda _: None)
+    task = Task(order=order(batch_size=4, ranks=2, train_images=8), watcher=watcher)
+    (done,) = attempt([task], launcher, timeout_s=10, should_stop=lambda: False, look=lambda _: None)
     return done
 
 
-def late_rank_0(spec: Spec) -> Iterator[Event]:
+def late_rank_0(order: TrialOrder) -> Iterator[Line]:
     """Rank 0 is the last to tell of every edge."""
-    yield from hello(spec)
+    yield from hello(order)
     for number in range(3):
-        yield from sorted(epoch(spec, number), key=lambda e: (e["event"], -e["rank"]))
-    yield from result(spec)
+        yield from sorted(epoch(order, number), key=lambda e: (e.event, -e.rank))
+    yield from result(order)
 
 
 def test_the_counters_are_read_as_the_first_measured_window_begins_whichever_rank_tells_first() -> None:
@@ -54,32 +52,31 @@ def test_the_counters_are_read_as_the_first_measured_window_begins_whichever_ran
 def test_steps_are_counted_over_all_measured_windows() -> None:
     seen: list[JobProgress] = []
 
-    def trains(spec: Spec) -> Iterator[Event]:
-        yield from hello(spec)
+    def trains(order: TrialOrder) -> Iterator[Line]:
+        yield from hello(order)
         for number in range(4):
-            yield from epoch(spec, number)
-        yield from result(spec)
+            yield from epoch(order, number)
+        yield from result(order)
 
     def look(progress: Sequence[JobProgress]) -> None:
         seen.extend(progress)
 
-    spec: Spec = SPEC | {"ranks": 1, "warmup_epochs": 2, "data_spec": {"train_images": 20}}
-    order = Order(spec=spec, watcher=Edges())
+    task = Task(order=order(batch_size=4, warmup_epochs=2, train_images=20), watcher=Edges())
     launcher = Scripted(lambda _: trains)  # type: ignore[arg-type,return-value]
-    attempt([order], launcher, timeout_s=10, should_stop=lambda: False, look=look)
+    attempt([task], launcher, timeout_s=10, should_stop=lambda: False, look=look)
     assert (seen[-1].epoch, seen[-1].before) == (3, 5), "the warm-up's do not count"
 
 
 def test_what_only_the_view_wants_is_not_kept() -> None:
-    def talks(spec: Spec) -> Iterator[Event]:
-        yield from hello(spec)
-        yield from epoch(spec, 0)
+    def talks(order: TrialOrder) -> Iterator[Line]:
+        yield from hello(order)
+        yield from epoch(order, 0)
         for step in range(50):
-            yield {"event": "progress", "rank": 0, "epoch": 0, "step": step}
-        yield from result(spec)
+            yield StepsDone(rank=0, epoch=0, step=step)
+        yield from result(order)
 
     done = tried(talks, Edges())
-    assert {e["event"] for e in done.events} == {"hello", "begin", "steps", "end", "settle", "result"}
+    assert {type(e) for e in done.events} == {Hello, Begin, Steps, End, Settle, Result}
 
 
 class Broken(Edges):
@@ -92,20 +89,14 @@ class Broken(Edges):
 def test_what_fails_to_be_cleaned_keeps_nothing_else_from_it(tmp_path: Path) -> None:
     """One job's watcher fails at the end: all jobs are ended all the same, logs are cut, and the error is told."""
     watchers: list[Watcher] = [Broken(), Broken()]
-    orders = []
+    tasks = []
     for place, watcher in enumerate(watchers):
         log = tmp_path / f"{place}.txt"
         log.write_bytes(b"x" * (HEAD_BYTES + TAIL_BYTES + 1000))
-        spec: Spec = SPEC | {
-            "ranks": 1,
-            "warmup_epochs": 1,
-            "data_spec": {"train_images": 8},
-            "log": str(log),
-        }
-        orders.append(Order(spec=spec, watcher=watcher))
+        tasks.append(Task(order=order(batch_size=4, train_images=8, log=log), watcher=watcher))
     launcher = Scripted(lambda _: hangs)
     with pytest.raises(RuntimeError, match=f"said watcher {id(watchers[0])}"):
-        attempt(orders, launcher, timeout_s=0.1, should_stop=lambda: False, look=lambda _: None)
+        attempt(tasks, launcher, timeout_s=0.1, should_stop=lambda: False, look=lambda _: None)
     launcher.close()  # which finds out whether all have been ended
     for place in range(2):
         assert b"gpubench left out" in (tmp_path / f"{place}.txt").read_bytes()
@@ -115,9 +106,8 @@ def test_the_error_that_comes_first_is_told_not_those_of_the_cleaning() -> None:
     def looks(_: Sequence[JobProgress]) -> None:
         raise KeyError("the first")
 
-    spec: Spec = SPEC | {"ranks": 1, "warmup_epochs": 1, "data_spec": {"train_images": 8}}
     launcher = Scripted(lambda _: hangs)
-    order = Order(spec=spec, watcher=Broken())
+    task = Task(order=order(batch_size=4, train_images=8), watcher=Broken())
     with pytest.raises(KeyError, match="the first"):
-        attempt([order], launcher, timeout_s=10, should_stop=lambda: False, look=looks)
+        attempt([task], launcher, timeout_s=10, should_stop=lambda: False, look=looks)
     launcher.close()

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import psutil
 import pytest
@@ -237,14 +238,28 @@ class Altering:
     def __init__(self, server, **changes):
         self.server, self.changes = server, changes
 
-    def launch(self, spec, should_stop):
-        return self.server.launch({**spec, **self.changes}, should_stop)
+    def launch(self, order, should_stop):
+        return self.server.launch(replace(order, **self.changes), should_stop)
 
 
 def test_a_trial_that_cannot_even_start_says_why(train, server):
-    ran = train(launcher=Altering(server, cpu_ids=[4000]))
+    ran = train(launcher=Altering(server, cpu_ids=(4000,)))
     assert ran.status == "failed"
     assert ran.reason == "the trial could not be started: OSError: [Errno 22] Invalid argument"
+
+
+def test_an_order_that_the_server_cannot_read_is_refused_in_words_and_the_next_is_run(train, server):
+    """As where gpubench was changed while a sweep ran, and the server had to be started anew."""
+    pid, before = server.pid, psutil.Process(server.pid).num_fds()
+    ran = train(model=MODELS + "tiny", launcher=Altering(server, precision=16))
+    assert ran.status == "failed"
+    assert ran.reason == (
+        "this process and its fork server do not understand each other (order.precision: 16 is no str); was "
+        "gpubench changed while it ran? start the sweep again"
+    )
+    assert train(model=MODELS + "tiny").status == "ok"
+    assert server.pid == pid, "the same server"
+    assert psutil.Process(pid).num_fds() == before
 
 
 def test_an_order_that_no_message_holds_ends_as_one_row_and_leaves_no_file_open(train, server):

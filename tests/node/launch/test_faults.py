@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,6 +11,7 @@ from gpubench.node.launch import attempt
 from gpubench.node.launch.faults import FAULTS, advised
 from gpubench.node.launch.trial_log import TrialLog
 from gpubench.record.outcome import ending
+from gpubench.schema.events import Error, RankExit
 
 MODELS = "tests/train/user_models.py:"
 
@@ -97,8 +97,12 @@ def test_no_class_of_errors_hides_another() -> None:
     assert {next(f for f in FAULTS if f.means in advised(text)) for text, _ in TOLD} == set(FAULTS)
 
 
-def error(rank: int, reason: str, at: float) -> dict[str, Any]:
-    return {"event": "error", "rank": rank, "kind": "failed", "reason": reason, "at": at}
+def error(rank: int, reason: str, at: float) -> Error:
+    return Error(rank=rank, kind="failed", reason=reason, at=at)
+
+
+def aborted(rank: int, at: float) -> RankExit:
+    return RankExit(rank=rank, code=-6, killed=False, at=at)
 
 
 CUDA = "AcceleratorError: CUDA error: unspecified launch failure"
@@ -118,13 +122,11 @@ GLOO = "RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection closed by peer
             1,
         ),  # of two by NCCL, not the one that heard of the other
         (error(0, NCCL, 2.0), error(1, NCCL, 1.0), 1),
-        (error(0, REMOTE, 1.0), {"event": "rank-exit", "rank": 1, "code": -6, "at": 2.0}, 1),
-        (error(0, CUDA, 1.0), {"event": "rank-exit", "rank": 1, "code": -6, "at": 2.0}, 0),
+        (error(0, REMOTE, 1.0), aborted(1, 2.0), 1),
+        (error(0, CUDA, 1.0), aborted(1, 2.0), 0),
     ],
 )
-def test_the_rank_at_the_cause_gives_the_reason(
-    first: dict[str, Any], then: dict[str, Any], wins: int
-) -> None:
+def test_the_rank_at_the_cause_gives_the_reason(first: Error, then: Error | RankExit, wins: int) -> None:
     status, reason = ending([first, then], 2, "")
     assert status == "failed"
     assert f"(rank {wins})" in reason or reason.startswith(f"rank {wins} ")
@@ -148,7 +150,7 @@ def test_what_a_watchdog_says_before_it_aborts_is_told_not_its_stack(tmp_path: P
     )
     words = TrialLog(log).last_words()
     assert words == what.strip()
-    _, reason = ending([{"event": "rank-exit", "rank": 1, "code": -6, "at": 1.0}], 2, words)
+    _, reason = ending([aborted(1, 1.0)], 2, words)
     assert reason.startswith("rank 1 was ended by SIGABRT; last line of its output: what():  [PG ID 0")
     assert "; a kernel went astray: " in reason
 

@@ -20,6 +20,7 @@ from gpubench.plan.experiment import Options, parse, with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
 from gpubench.report.live import QuietView
+from gpubench.schema.events import Begin, End, Filling, Result, Warm
 
 MODELS = "tests/train/user_models.py:"
 FAST = {"model": MODELS + "tells_steps", "data": None}
@@ -36,16 +37,16 @@ def _nobody_left(server):
     assert nobody_left(server)
 
 
-def events(ran, name):
-    return [event for event in ran.done.events if event["event"] == name]
+def events(ran, kind):
+    return [event for event in ran.done.events if isinstance(event, kind)]
 
 
 def measured(ran):
-    return [epoch for epoch in ran.outcome.epochs if not epoch["warmup"]]
+    return [epoch for epoch in ran.outcome.epochs if not epoch.warmup]
 
 
 def warmed_up(ran):
-    return max(epoch["t1"] for epoch in ran.outcome.epochs if epoch["warmup"] and epoch["epoch"] == 0)
+    return max(epoch.t1 for epoch in ran.outcome.epochs if epoch.warmup and epoch.epoch == 0)
 
 
 def steps_told(ran):
@@ -63,11 +64,11 @@ def one_window(together):
     """When all began and all were told to stop; every measured window lies between."""
     ((released, stopped),) = {(ran.done.released, ran.done.stopped) for ran in together}
     for ran in together:
-        ready = events(ran, "ready")
-        assert sorted(event["rank"] for event in ready) == list(range(ran.spec["ranks"]))
-        for event in events(ran, "end"):
-            if event["measured"]:
-                assert released <= event["t0"] < event["t1"] <= stopped
+        ready = events(ran, Warm)
+        assert sorted(event.rank for event in ready) == list(range(ran.order.ranks))
+        for event in events(ran, End):
+            if event.measured:
+                assert released <= event.t0 < event.t1 <= stopped
     return released, stopped
 
 
@@ -91,12 +92,12 @@ def test_a_fast_job_trains_until_a_slow_one_has_measured(train_together, order):
     together = all_ok(train_together(*(jobs[k] for k in order)))
     released, stopped = one_window(together)
     fast, slow = (together[order.index(k)] for k in (0, 1))
-    (filling,) = events(fast, "filling")
-    ended = filling["at"] + fast.outcome.phases["fill"]
-    assert released < filling["at"] < measured(slow)[-1]["t1"] <= stopped <= ended
+    (filling,) = events(fast, Filling)
+    ended = filling.at + fast.outcome.phases["fill"]
+    assert released < filling.at < measured(slow)[-1].t1 <= stopped <= ended
     # Not idly: in each tenth of what the slow one still measured.
     at = [step["at"] for step in steps_told(fast)]
-    edges = [filling["at"] + k / 10 * (stopped - filling["at"]) for k in range(11)]
+    edges = [filling.at + k / 10 * (stopped - filling.at) for k in range(11)]
     for low, high in itertools.pairwise(edges):
         assert any(low <= moment < high for moment in at)
     assert fast.outcome.phases["fill"] > slow.outcome.phases["fill"]
@@ -107,15 +108,15 @@ def test_fillers_are_not_counted(train_together, train):
     fields = {"model": "lenet", "epochs": 3, "batch_size": 48}
     fast, _ = all_ok(train_together(fields, SLOW | {"epochs": 3}))
     alone = train(**fields)
-    assert fast.outcome.phases["fill"] > sum(epoch["epoch_time_s"] for epoch in measured(fast))
-    assert [(e["epoch"], e["warmup"]) for e in fast.outcome.epochs] == [(0, True), (1, False), (2, False)]
-    assert {(e["steps"], e["images"]) for e in fast.outcome.epochs} == {(5, 240)}
+    assert fast.outcome.phases["fill"] > sum(epoch.epoch_time_s for epoch in measured(fast))
+    assert [(e.epoch, e.warmup) for e in fast.outcome.epochs] == [(0, True), (1, False), (2, False)]
+    assert {(e.steps, e.images) for e in fast.outcome.epochs} == {(5, 240)}
     assert len(fast.step_ms) == len(alone.step_ms) == 10
-    assert sum(fast.step_ms) <= 1e3 * sum(epoch["epoch_time_s"] for epoch in measured(fast))
-    assert len(events(fast, "begin")) == len(events(fast, "end")) == 3
+    assert sum(fast.step_ms) <= 1e3 * sum(epoch.epoch_time_s for epoch in measured(fast))
+    assert len(events(fast, Begin)) == len(events(fast, End)) == 3
     for column in ("images_per_epoch", "epochs_measured"):
         assert fast.outcome.result[column] == alone.outcome.result[column]
-    assert fast.outcome.phases["measured"] == sum(epoch["epoch_time_s"] for epoch in measured(fast))
+    assert fast.outcome.phases["measured"] == sum(epoch.epoch_time_s for epoch in measured(fast))
     for mine, same in zip(fast.outcome.epochs, alone.outcome.epochs, strict=True):
         assert mine["train_loss"] == same["train_loss"]
     assert "top1_pct" not in fast.outcome.result
@@ -132,8 +133,8 @@ def test_ranks_end_their_filler_after_the_same_step(train_together, ddp, single,
     several, one = together if first else together[::-1]
     last = [max(s["step"] for s in steps_told(several) if s["rank"] == rank) for rank in (0, 1)]
     assert last[0] == last[1] >= 2 * len(several.step_ms)
-    assert len(events(several, "end")) == 2 * 2
-    assert len(events(several, "filling")) == len(events(one, "filling")) == 1
+    assert len(events(several, End)) == 2 * 2
+    assert len(events(several, Filling)) == len(events(one, Filling)) == 1
     assert [len(ran.step_ms) for ran in (several, one)] == [8 if job is FAST else 4 for job in (ddp, single)]
 
 
@@ -152,14 +153,14 @@ def test_steps_are_measured_in_pieces_after_waiting(train_together, data):
     released, _ = one_window(together)
     pieces = ([8, 2], [8, 8, 4]), ([4, 4, 2], [3])
     for ran, (warm, counted) in zip(together, pieces, strict=True):
-        assert [(e["warmup"], e["steps"]) for e in ran.outcome.epochs] == [
+        assert [(e.warmup, e.steps) for e in ran.outcome.epochs] == [
             *((True, steps) for steps in warm), *((False, steps) for steps in counted)
         ]  # fmt: skip
         last = ran.outcome.epochs[len(warm) - 1]
-        assert last["t1"] <= released <= measured(ran)[0]["t0"]
+        assert last["t1"] <= released <= measured(ran)[0].t0
         assert len(ran.step_ms) == sum(counted)
     quick_one, slow_one = (ran.outcome.result["epoch_time_s"] for ran in together)
-    whole = [e["epoch_time_s"] for e in measured(together[0])][:2]
+    whole = [e.epoch_time_s for e in measured(together[0])][:2]
     assert quick_one == statistics.median(whole)
     (piece,) = measured(together[1])
     assert slow_one == pytest.approx(piece["epoch_time_s"] + piece["steady_step_s"])
@@ -169,7 +170,7 @@ def test_without_a_warm_up_the_wait_is_no_part_of_the_first_step(train_together)
     late = {"model": MODELS + "slow_to_build", "data": None}
     quick, _ = all_ok(train_together(FAST, late, epochs=1, warmup_epochs=0))
     assert quick.outcome.phases["first_step"] < quick.outcome.phases["wait_for_jobs"]
-    assert events(quick, "begin")[0]["measured"]
+    assert events(quick, Begin)[0].measured
 
 
 # ---------------------------------------------------------------- one ends, and with it all
@@ -231,7 +232,7 @@ def test_the_one_that_hangs_is_the_one_that_timed_out(train_together, place, mod
     where = f"rank 0 was in user_models.py:{line_of('_block', 2)} _block"
     assert reason.startswith(f"did not end within {timeout_s} s; {where}")
     assert len(together[place].outcome.epochs) == epochs_done
-    assert bool(events(together[1 - place], "filling")) == bool(epochs_done)
+    assert bool(events(together[1 - place], Filling)) == bool(epochs_done)
 
 
 def test_what_has_failed_is_no_timeout(train_together):
@@ -261,7 +262,7 @@ def test_a_job_that_was_done_does_not_count_where_its_neighbour_broke(train_toge
         {"model": MODELS + "tiny"}, {"model": MODELS + "breaks_at_the_end", "data": None}
     )
     assert taken_along([whole, broken], 1) == ("failed", "ValueError: too many to count")
-    assert events(whole, "result"), "it had reported all"
+    assert events(whole, Result), "it had reported all"
 
 
 # ---------------------------------------------------------------- and as it is stored
@@ -305,7 +306,7 @@ def test_a_group_is_stored_after_its_jobs_alone(server, tmp_path):
         )
         assert record.result["solo_id"] == solo.trial_id
         assert record.result["slowdown"] == record.result["epoch_time_s"] / solo.result["epoch_time_s"]
-        assert [e["steps"] for e in record.epochs] == [e["steps"] for e in solo.epochs]
+        assert [e.steps for e in record.epochs] == [e.steps for e in solo.epochs]
         assert solo.trial_id in record.missing["top1_pct"]
     assert len({record.together["released"] for record in group}) == 1
 
@@ -395,11 +396,11 @@ class Meddling:
     def __init__(self, server, act):
         self.server, self.act, self.launched = server, act, 0
 
-    def launch(self, spec, should_stop):
+    def launch(self, order, should_stop):
         self.launched += 1
         if self.launched == 2:
             self.act(psutil.Process(self.server.pid))
-        return self.server.launch(spec, should_stop)
+        return self.server.launch(order, should_stop)
 
 
 def kill(process):

@@ -173,8 +173,8 @@ def test_two_groups_of_ranks_on_the_same_gpus_end_together(
     assert [ran.status for ran in together] == ["ok", "ok"], [ran.reason for ran in together]
     ((released, stopped),) = {(ran.done.released, ran.done.stopped) for ran in together}
     for ran, steps in zip(together, (16, 4), strict=True):
-        counted = [epoch for epoch in ran.outcome.epochs if not epoch["warmup"]]
-        assert all(released <= epoch["t0"] < epoch["t1"] <= stopped for epoch in counted)
+        counted = [epoch for epoch in ran.outcome.epochs if not epoch.warmup]
+        assert all(released <= epoch.t0 < epoch.t1 <= stopped for epoch in counted)
         assert len(ran.step_ms) == steps
 
 

@@ -28,7 +28,7 @@ def test_two_ddp_trials_at_once_do_not_meet(train, server, own_server):
         "they did not run at the same time"
     )
     for ran, same in zip(together, alone, strict=True):
-        assert [e["train_loss"] for e in ran.outcome.epochs] == [e["train_loss"] for e in same.outcome.epochs]
+        assert [e.train_loss for e in ran.outcome.epochs] == [e.train_loss for e in same.outcome.epochs]
 
 
 def test_a_trial_has_a_session_its_cpus_and_its_threads(train):
@@ -36,6 +36,6 @@ def test_a_trial_has_a_session_its_cpus_and_its_threads(train):
     ran = train(model=MODELS + "tells_threads", cpus=1)
     facts = next(json.loads(line) for line in ran.log.splitlines() if line.startswith("{"))
     assert facts["threads"] == 1
-    assert facts["cpus"] == ran.spec["cpu_ids"]
+    assert facts["cpus"] == list(ran.order.cpu_ids)
     assert len(facts["cpus"]) == 1 <= cpu + 1
     assert facts["session"] == facts["group"] != os.getsid(0)

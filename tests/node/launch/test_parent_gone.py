@@ -6,22 +6,28 @@ import json
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 from family import left
 
+from gpubench.basics.checked import plain
+
 DRIVER = """
 import json, sys
+from gpubench.basics.checked import reader
 from gpubench.node.launch.client import ForkServer
 from gpubench.node.launch.descendants import descendants, process
-spec = json.loads(sys.stdin.read())
+from gpubench.schema.events import Begin
+from gpubench.schema.order import TrialOrder
+order = reader(TrialOrder)(json.loads(sys.stdin.read()))
 server = ForkServer()
-trial = server.launch(spec)
+trial = server.launch(order)
 while True:
     for event in trial.events(1):
-        if event["event"] == "begin":
+        if isinstance(event, Begin):
             # The daemon, too: the leader has taken it in.
             ours = [server.pid, trial.pid, *(p.pid for p in descendants(process(trial.pid)))]
             print(json.dumps(ours), flush=True)
@@ -36,15 +42,16 @@ while True:
 def test_server_leader_ranks_loader_workers_and_daemons_go_with_the_parent(
     train, tmp_path, number, server_stands_still
 ):
-    # A spec of a trial that would go on for hours, made by running a short one.
-    spec = train(model="tests/train/user_models.py:tiny", ranks=2, cpus=2, workers=2).spec
+    # An order of a trial that would go on for hours, made by running a short one.
+    order = train(model="tests/train/user_models.py:tiny", ranks=2, cpus=2, workers=2).order
     (tmp_path / "scratch").mkdir()
-    spec |= {
-        "model": "tests/train/user_models.py:leaves_a_daemon_and_is_slow",
-        "epochs": 1000,
-        "log": str(tmp_path / "log"),
-        "scratch": str(tmp_path / "scratch"),
-    }
+    order = replace(
+        order,
+        model="tests/train/user_models.py:leaves_a_daemon_and_is_slow",
+        epochs=1000,
+        log=tmp_path / "log",
+        scratch=tmp_path / "scratch",
+    )
     parent = subprocess.Popen(
         [sys.executable, "-c", DRIVER],
         stdin=subprocess.PIPE,
@@ -54,7 +61,7 @@ def test_server_leader_ranks_loader_workers_and_daemons_go_with_the_parent(
     )
     assert parent.stdin is not None
     assert parent.stdout is not None
-    parent.stdin.write(json.dumps(spec))
+    parent.stdin.write(json.dumps(order, default=plain))
     parent.stdin.close()
     # The trial's second epoch begins: both loader workers are there.
     pids = [json.loads(parent.stdout.readline()) for _ in range(4)][-1]

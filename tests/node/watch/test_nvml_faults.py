@@ -34,6 +34,8 @@ from gpubench.plan.sources import Disk
 from gpubench.record.figures import Figures, figures
 from gpubench.report.live import QuietView
 from gpubench.results.store import Results
+from gpubench.schema.events import Begin, End
+from gpubench.schema.order import TrialOrder
 from gpubench.schema.result import MEASURED
 from gpubench.sweep.stored_plan import store_plan
 
@@ -390,20 +392,19 @@ warmup_epochs = 0
 """
 
 
-def in_real_time(spec: scripted.Spec) -> Iterator[scripted.Event]:
+def in_real_time(order: TrialOrder) -> Iterator[scripted.Event]:
     """A trial of one epoch, during which the sweep's own loop watches at its own pace."""
-    yield from scripted.hello(spec)
-    steps = spec["data_spec"]["train_images"] // spec["batch_size"]
-    window = {"epoch": 0, "rank": 0, "measured": True, "steps": steps}
-    yield {"event": "begin", **window}
+    yield from scripted.hello(order)
+    steps = order.data.train_images // order.batch_size
+    yield Begin(rank=0, epoch=0, measured=True, steps=steps)
     t0 = time.monotonic()
     while time.monotonic() < t0 + 0.5:
         time.sleep(0.005)
-        yield {}
-    told = {"t0": t0, "t1": time.monotonic(), "first_batch_s": 0.01, "train_loss": 1.0}
-    yield scripted.steps(0, 0, steps, told["t1"] - t0, wait_s=0.1)
-    yield {"event": "end", **window, **told}
-    yield from scripted.result(spec)
+        yield scripted.at(t0)
+    t1 = time.monotonic()
+    yield scripted.steps(0, 0, steps, t1 - t0, wait_s=0.1)
+    yield End(rank=0, epoch=0, measured=True, steps=steps, t0=t0, t1=t1, first_batch_s=0.01, train_loss=1.0)
+    yield from scripted.result(order)
 
 
 @pytest.mark.parametrize("when", ["at once", "from the seventh call on", "every third call"])
@@ -421,8 +422,8 @@ def test_a_sweep_stores_its_records_whatever_fails(tmp_path: Path, when: str) ->
     work.bench.results.create()
     store_plan(work)
 
-    def choose(spec: scripted.Spec) -> scripted.Script:
-        nvml.calls, nvml.made = frozenset(turns[(spec["batch_size"] - 64) // 16]), {}
+    def choose(order: TrialOrder) -> scripted.Script:
+        nvml.calls, nvml.made = frozenset(turns[(order.batch_size - 64) // 16]), {}
         return in_real_time
 
     launcher = scripted.Scripted(choose)

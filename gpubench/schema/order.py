@@ -1,9 +1,13 @@
-"""What a rank is told about its images. Arrives as JSON from the parent."""
+"""The order to a trial's processes: all that they are to know of it. Made in `plan/resolve.py`, checked by who gets it.
+
+Fields that stand in a trial, too, mean the same there (`schema/trial.py`), with what was left open filled in.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from gpubench.basics.errors import UsageError
@@ -37,15 +41,54 @@ class DataSpec:
     """Functions of `on_device.TRANSFORMS`, applied to a batch on the device, drawing per image."""
     seed: int = 0
 
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> DataSpec:
-        """The spec of plain JSON values. Raises UsageError for unknown keys and malformed transforms."""
-        known = {f.name for f in fields(cls)}
-        if unknown := sorted(set(values) - known):
-            raise UsageError(f"a data spec has no {', '.join(unknown)}")
-        size = int(values["input_size"])
-        lists = {key: transforms(values.get(key, ()), size) for key in ("cpu", "gpu")}
-        return cls(**{**values, **lists})
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrialOrder:
+    """What one trial is to run."""
+
+    model: str
+    width: float
+    input_size: int
+    num_classes: int
+    channels: int
+    batch_size: int
+    """Images a step, over all ranks."""
+    strategy: str
+    jobs: int
+    """Of the group; 1: the trial runs alone."""
+    device: str
+    """`cuda` or `cpu`."""
+    gpu_uuids: tuple[str, ...]
+    ranks: int
+    precision: str
+    memory_format: str
+    execution: str
+    cudnn_benchmark: bool
+    optimizer: str
+    lr: float
+    accumulate: int
+    workers: int
+    """Loader processes, over all ranks."""
+    prefetch: int
+    cpu_ids: tuple[int, ...]
+    threads_per_rank: int
+    gpu_mem_cap_mib: int | None
+    epochs: int
+    warmup_epochs: int
+    steps: int | None
+    warmup_steps: int
+    """Unmeasured steps before `steps` measured ones."""
+    until_top1: float | None
+    breakdown: bool
+    seed: int
+    """Of this repeat."""
+    data: DataSpec
+    log: Path
+    """Where its processes print to."""
+    scratch: Path
+    """A folder of its own, which goes with it."""
+    gmacs_per_image: float | None
+    """Multiply-adds, where another trial has counted them; None: it counts them itself."""
 
 
 def transforms(items: Any, input_size: int) -> Transforms:
