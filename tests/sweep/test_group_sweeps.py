@@ -586,7 +586,7 @@ def test_pinned_jobs_get_cpus_of_their_own_and_shared_ones_the_same(desk: Desk) 
     desk.cpus = 4
     by = Scripted()
     desk.sweep(by=by, copies="2", cpu_sharing="shared,pinned", variant="synthetic")
-    cpus = [order.cpu_ids for order in by.launched]
+    cpus = [list(order.cpu_ids) for order in by.launched]
     assert cpus == [[0, 1, 2, 3]] * 3 + [[0, 1]] + [[0, 1], [2, 3]]
     assert [r.resolved["cpus"] for r in desk.jobs()] == [4, 2, 4, 2]
 
