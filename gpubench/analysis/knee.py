@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from gpubench.analysis.alike import DEVICES
-from gpubench.analysis.doubted import OF_TIME, codes
+from gpubench.analysis.doubted import of_time
 from gpubench.analysis.growth import epoch_time, gpu_mem, memory_growth_pct, series, time_growth_pct
 from gpubench.analysis.holes import beyond, fitting, unknown
 from gpubench.analysis.noise import half_width, processes, resting, together
@@ -254,11 +254,7 @@ def _clear(step: Step, ratio: Ratio) -> bool:
 
 
 def _doubtful(rows: Sequence[Row]) -> str:
-    return (
-        "; some of these rows have doubts about their times"
-        if any(OF_TIME & set(codes(row)) for row in rows)
-        else ""
-    )
+    return "; some of these rows have doubts about their times" if any(map(of_time, rows)) else ""
 
 
 def _pays(before: Row, after: Row) -> bool:

@@ -16,6 +16,7 @@ from gpubench.analysis.slowdown import PARALLEL, UNSURE, WORDS, Judgement, loss,
 from gpubench.analysis.varied import Row
 from gpubench.basics.rounding import half_up
 from gpubench.basics.words import MINUS, listed
+from gpubench.schema.doubts import FULL_PCT, THROTTLED_PCT
 
 UNWATCHED = {"GPUs": "kernel launches, PCIe and caches", "jobs": "memory bandwidth and caches"}
 """What nobody looks at, by what waits."""
@@ -69,7 +70,7 @@ WATCHED: tuple[WatchedResource, ...] = (
     WatchedResource(
         name="gpu memory",
         column="gpu_mem_mib",
-        full_from=95,
+        full_from=FULL_PCT,
         label="GPU memory",
         said="GPU memory was full together ({together}; alone {alone})",
         too="filled it",
@@ -96,7 +97,7 @@ WATCHED: tuple[WatchedResource, ...] = (
     WatchedResource(
         name="power",
         column="throttled_pct",
-        full_from=5,
+        full_from=THROTTLED_PCT,
         label="clocks lowered",
         said="power or heat lowered the GPUs' clocks ({together} of the time instead of {alone})",
         too="had them lowered",
