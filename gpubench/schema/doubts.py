@@ -166,7 +166,7 @@ DOUBTS: tuple[Doubt, ...] = (
         code="short-steps",
         says="An epoch is extrapolated from fewer steps than two waves and what the loaders hold ready (a wave: one "
         "step for each loader worker of a rank).",
-        about=("comparison",),
+        about=("time",),
         severity=smaller_share,
     ),
     Doubt(
