@@ -44,9 +44,9 @@ class Knee:
     refused: int | None = None
     """The next batch size, which no longer pays."""
     memory_growth_pct: float | None = None
-    """From `best` to `refused`."""
+    """How much memory grows from `best` to `refused`."""
     time_growth_pct: float | None = None
-    """Time per image, from `best` to `refused`."""
+    """How much time per image grows from `best` to `refused`."""
     firm: bool = False
     """Whether the noise of every step up to this answer is known, and smaller than the step."""
     sentence: str

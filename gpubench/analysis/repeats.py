@@ -38,17 +38,17 @@ def _of_all(found: Sequence[Any]) -> Any:
 
 
 def _same(found: Sequence[Any]) -> Any:
-    """What all agree in: ranks have no median."""
+    """The value that all repeats agree in, else None: ranks have no median."""
     return found[0] if len(set(found)) == 1 else None
 
 
 def _first(found: Sequence[Any]) -> Any:
-    """Of what no two repeats share, any will do."""
+    """The first known value: where no two repeats share one, any will do."""
     return next((value for value in found if value is not None), None)
 
 
 def _often(found: Sequence[Any]) -> Any:
-    """Of words joined by +, those that at least half of the repeats have."""
+    """The words, joined by +, that at least half of the repeats have."""
     counts = Counter(word for value in found if value is not None for word in str(value).split("+"))
     return "+".join(word for word, number in counts.items() if 2 * number >= len(found)) or None
 
@@ -176,7 +176,7 @@ def _doubt_texts(rows: Sequence[Row]) -> dict[str, tuple[str, ...]]:
 
 
 def _slowdown(merged: Row) -> float | None:
-    """From the merged times; the median of the slowdowns where one of the times is not known."""
+    """The slowdown by the merged times; where one of these is not known, the median of the repeats' slowdowns."""
     found = slowdown(merged.get("epoch_time_s"), merged.get("solo_epoch_time_s"))
     known: float | None = merged.get("slowdown")
     return known if found is None else found

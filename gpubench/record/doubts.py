@@ -37,12 +37,12 @@ from gpubench.schema.epoch_times import EXTRAPOLATED
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OtherJobs:
-    """The other jobs of the group."""
+    """What the other jobs of the group did beside this one."""
 
     on_gpus: int = 0
     """GPUs of this job that others of them used, too."""
     cpu_pct: float | None = 0.0
-    """Of this job's CPUs, what the others used in its measured windows; None: not known."""
+    """Per cent of this job's CPUs that the others used in its measured windows; None: not known."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,9 +59,9 @@ class Evidence:
     """Memory of the smallest of its GPUs; None: it uses none."""
     neighbours: OtherJobs = OtherJobs()
     images: int = 0
-    """Images of its folder, those for validation and those left out among them."""
+    """How many images its folder has, those for validation and those left out among them."""
     skipped_images: int = 0
-    """Those of them that were left out because they can't be decoded."""
+    """How many of them were left out because they can't be decoded."""
     stale_solo: bool = False
     """Whether the same trial alone was measured under other versions."""
 

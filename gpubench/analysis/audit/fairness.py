@@ -216,6 +216,6 @@ def _uncompared(table: Shown) -> list[Row]:
 
 
 def _without_single(several: Sequence[Row], rows: Sequence[Row], tied: Collection[str]) -> list[Row]:
-    """Those of which no row on one device does the same work. `tied`: fields that move with devices or batch size."""
+    """The rows whose work no row on one device does. `tied`: fields that move with devices or batch size."""
     single = {likeness(row, *SCALED, tied=tied) for row in rows if devices(row) == 1} if several else set()
     return [row for row in several if likeness(row, *SCALED, tied=tied) not in single]
