@@ -38,4 +38,4 @@ def read_regular(path: Path, largest: int = LARGEST) -> bytes:
             raise OSError(errno.EINVAL, "no regular file", os.fspath(path))
         if found.st_size > largest:
             raise OSError(errno.EFBIG, f"larger than {largest >> 20} MiB", os.fspath(path))
-        return file.read(largest)
+        return file.read(found.st_size)  # of a huge limit, room would be made for each file

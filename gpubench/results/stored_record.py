@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self, get_type_hints
 
@@ -124,15 +124,12 @@ def _part(name: str, kinds: Mapping[str, Any], needed: Collection[str] = ()) -> 
 
 def _bounded(value: Any) -> Any:
     """Fields of trials and facts of images have no upper bounds of their own."""
-    if any(not abs(number) <= HUGE for number in _numbers(value)):
+    if isinstance(value, tuple):
+        for one in value:
+            _bounded(one)
+    elif isinstance(value, (int, float)) and not abs(value) <= HUGE:
         raise ValueError(f"must be at most {HUGE:g}")
     return value
-
-
-def _numbers(value: Any) -> Iterator[float]:
-    for one in value if isinstance(value, tuple) else (value,):
-        if isinstance(one, (int, float)):
-            yield one
 
 
 def _with_bounds(kinds: Mapping[str, Any]) -> dict[str, Any]:

@@ -371,7 +371,8 @@ def test_another_question_reuses_the_same_trials(desk: Desk) -> None:
 
 def test_failures_run_again_when_asked(desk: Desk) -> None:
     desk.sweep(
-        Scripted(lambda s: scripted.raises if s["batch_size"] == 16 else scripted.trains), batch_size="16,32"
+        Scripted(lambda order: scripted.raises if order.batch_size == 16 else scripted.trains),
+        batch_size="16,32",
     )
     launcher = Scripted()
     assert counts(desk.sweep(launcher, batch_size="16,32")) == {"reused": 1, "failed": 1}

@@ -157,7 +157,7 @@ def test_steps_are_measured_in_pieces_after_waiting(train_together, data):
             *((True, steps) for steps in warm), *((False, steps) for steps in counted)
         ]  # fmt: skip
         last = ran.outcome.epochs[len(warm) - 1]
-        assert last["t1"] <= released <= measured(ran)[0].t0
+        assert last.t1 <= released <= measured(ran)[0].t0
         assert len(ran.step_ms) == sum(counted)
     quick_one, slow_one = (ran.outcome.result["epoch_time_s"] for ran in together)
     whole = [e.epoch_time_s for e in measured(together[0])][:2]
@@ -306,7 +306,7 @@ def test_a_group_is_stored_after_its_jobs_alone(server, tmp_path):
         )
         assert record.result["solo_id"] == solo.trial_id
         assert record.result["slowdown"] == record.result["epoch_time_s"] / solo.result["epoch_time_s"]
-        assert [e.steps for e in record.epochs] == [e.steps for e in solo.epochs]
+        assert [e["steps"] for e in record.epochs] == [e["steps"] for e in solo.epochs]
         assert solo.trial_id in record.missing["top1_pct"]
     assert len({record.together["released"] for record in group}) == 1
 
