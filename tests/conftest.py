@@ -19,7 +19,6 @@ from gpubench.datasets.facts import DataFacts
 from gpubench.node import environment
 from gpubench.node.launch.attempt import Attempt, JobProgress, Task, attempt
 from gpubench.node.launch.client import ForkServer, Launcher
-from gpubench.node.launch.trial_log import TrialLog
 from gpubench.node.watch.nvml import open_nvml
 from gpubench.node.watch.watcher import Watcher
 from gpubench.plan import resolve as resolving
@@ -142,7 +141,7 @@ class Asked:
             if self.data
             else "synthetic images have no validation split",
             forced=taken_along or done.forced,
-            last_words=TrialLog(log).last_words(),
+            last_words=done.last_words,
         )
         steps = step_samples(done.events, done.launched)
         return Ran(

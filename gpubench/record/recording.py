@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 from gpubench.analysis.energy import divided
 from gpubench.datasets.facts import DataFacts
 from gpubench.node.environment import Machine
 from gpubench.node.launch.attempt import Attempt
-from gpubench.node.launch.trial_log import TrialLog
 from gpubench.node.watch.watched import Window
 from gpubench.node.watch.watcher import Watcher
 from gpubench.plan.plan import Job
@@ -58,7 +56,6 @@ class EndedAttempt:
     number: int
     started_at: str
     done: Attempt
-    log: Path
     watcher: Watcher
     """It has seen the attempt to its end."""
 
@@ -113,7 +110,7 @@ def _judge(tried: EndedAttempt, known: Known, forced: tuple[Any, str] | None) ->
         steps=t.steps,
         no_quality=_no_quality(job),
         forced=forced,
-        last_words=TrialLog(tried.log).last_words(),
+        last_words=tried.done.last_words,
     )
     seen = figures(tried.watcher.watched(windows_of(ended), _passed_mib(ended, resolved)))
     lost = [known.lost[uuid] for uuid in resolved.gpu_uuids if uuid in known.lost]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gpubench.basics.errors import UsageError
+from gpubench.schema.workload import Workload
 
 Kind = Literal["folder", "decoded", "named", "none"]
 Transforms = tuple[tuple[str, dict[str, Any]], ...]
@@ -46,6 +47,7 @@ class DataSpec:
 class TrialOrder:
     """What one trial is to run."""
 
+    workload: Workload = "training"
     model: str
     width: float
     input_size: int

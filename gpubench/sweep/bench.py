@@ -160,10 +160,9 @@ class Bench:
                 number=number,
                 started_at=started_at,
                 done=end,
-                log=log,
                 watcher=watcher,
             )
-            for job, one, end, log, watcher in zip(unit.jobs, resolved, done, logs, watchers, strict=True)
+            for job, one, end, watcher in zip(unit.jobs, resolved, done, watchers, strict=True)
         ]
         records = records_of(tried, self._known(), foreseen)
         for job, one, record in zip(unit.jobs, resolved, records, strict=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 
 from gpubench.schema import catalog
+from gpubench.schema.workload import WORKLOADS
 
 # torch loads some of itself only when first used. Each name here was seen in `sys.modules` after a trial and
 # not before it; a test looks for new ones.
@@ -28,5 +29,5 @@ LAZY = (
 def import_everything() -> None:
     """Imports torch, torchvision and gpubench's own training code."""
     strategies = (strategy.target.partition(":")[0] for strategy in catalog.STRATEGIES.values())
-    for name in ("torch", "torchvision", *LAZY, "gpubench.train.worker", *strategies):
+    for name in ("torch", "torchvision", *LAZY, *(kind.worker for kind in WORKLOADS.values()), *strategies):
         importlib.import_module(name)

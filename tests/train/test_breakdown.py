@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import scripted
 import torch
 from torch import nn
 
@@ -108,9 +109,8 @@ def test_all_ranks_mark_the_same_steps():
 def test_only_a_breakdown_changes_the_step(breakdown, kind):
     place = Place(rank=0, world=1, devices=(torch.device("cpu"),), rendezvous=Path("none"))
     marks = Breakdown(place) if breakdown else None
-    order = {"execution": "eager", "optimizer": "sgd", "lr": 0.1, "precision": "fp32", "accumulate": 1}
     strategy = Single(place)
-    step = Rank(order, 0, None).build_step(nn.Linear(2, 2), strategy, marks)
+    step = Rank(scripted.order(), 0, None).build_step(nn.Linear(2, 2), strategy, marks)
     assert type(step) is kind
 
     class Data:

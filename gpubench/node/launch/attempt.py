@@ -29,7 +29,6 @@ from gpubench.schema.events import (
     Hello,
     KilledForMemory,
     RankExit,
-    Result,
     Settle,
     Steps,
     StepsDone,
@@ -38,6 +37,7 @@ from gpubench.schema.events import (
 )
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.result import Ended
+from gpubench.schema.workload import WORKLOADS
 
 VIEW_PERIOD_S = 0.25
 FAILED_LIMIT_S = 20.0
@@ -67,6 +67,8 @@ class Attempt:
     """When the parent let all jobs of the group begin what is measured; None: it never did."""
     stopped: float | None = None
     """When all jobs had measured theirs, and were told to stop."""
+    last_words: str = ""
+    """The last line that its processes printed."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -260,6 +262,7 @@ class _Job:
         self.progress = JobProgress()
         self.ready: set[int] = set()
         """Ranks that are warm and wait for the other jobs."""
+        self._last_word = WORKLOADS[task.order.workload].last_word
         self._with_result: set[int] = set()
         self.failed_at: float | None = None
         """When the first word came that it broke."""
@@ -296,6 +299,7 @@ class _Job:
     def _note_end(self) -> None:
         self.done.finished = time.monotonic()
         self.done.launched = self.done.launched or self.done.finished
+        self.done.last_words = self.log.last_words()
 
     @property
     def complete(self) -> bool:
@@ -341,6 +345,8 @@ class _Job:
         if not isinstance(event, StepsDone | AskMemory):  # many, for hours, and nothing is made of them later
             self.done.events.append(event)
         progress, watcher = self.progress, self.watcher
+        if isinstance(event, self._last_word):
+            self._with_result.add(event.rank)
         match event:
             case Hello():
                 self.done.started = self.done.started or time.monotonic()
@@ -369,8 +375,6 @@ class _Job:
             case Settle():
                 watcher.settle()
                 self.running.reply(event.rank, GoOn())
-            case Result():
-                self._with_result.add(event.rank)
             case Error():
                 self.failed_at = self.failed_at or time.monotonic()
             case RankExit() if event.code != 0:

@@ -6,6 +6,7 @@ It holds no CUDA and does no work, so that a rank that dies in any way is seen a
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import signal
 import tempfile
@@ -21,6 +22,7 @@ from gpubench.node.launch.channel import UNHEARD, Channel
 from gpubench.node.launch.descendants import descendants, kill
 from gpubench.schema.events import RankExit
 from gpubench.schema.order import TrialOrder
+from gpubench.schema.workload import WORKLOADS
 
 leave = os._exit
 """Bound here, before a user's model is loaded in a rank, which may put another `os._exit` in its place."""
@@ -82,8 +84,7 @@ def fork_rank(order: TrialOrder, rank: int, channels: list[Channel]) -> int:
         linux.die_with_parent(parent)
         for other in channels[:rank] + channels[rank + 1 :]:
             other.close()  # nobody but a rank itself can speak for it
-        from gpubench.train import worker
-
+        worker = importlib.import_module(WORKLOADS[order.workload].worker)
         code = worker.main(order, rank, channels[rank])
     except OSError:
         code = UNHEARD  # all else is reported by worker.main: it could not be

@@ -1,0 +1,35 @@
+"""What a trial may run, by kind: a literal registry. Today there is one kind; a user's own command would be a second.
+
+A kind says of itself
+
+- what its ranks run: a module with `main(order, rank, channel) -> exit code`, which only the leader imports;
+- by which event a rank tells that it has done its work: a trial has ended well once each of its ranks has told it.
+
+Its windows come from the rank, too: `Begin` opens one, `Steps` and `End` close it, on the clock of the machine where it
+runs. What a step of a training counts for (the images of a batch) and which figures come of it stands in
+`record/epochs.py` and `record/outcome.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from gpubench.schema.events import OfRank, Result
+
+Workload = Literal["training"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WorkloadKind:
+    """One kind."""
+
+    worker: str
+    """The module that a rank runs."""
+    last_word: type[OfRank]
+    """How a rank tells that it has done its work."""
+
+
+WORKLOADS: dict[Workload, WorkloadKind] = {
+    "training": WorkloadKind(worker="gpubench.train.worker", last_word=Result),
+}
