@@ -1,4 +1,4 @@
-"""Every command of the README is one that works, and its pages say what the code does."""
+"""Every command of the README is one that works; what it and its pages show is what the program prints."""
 
 from __future__ import annotations
 

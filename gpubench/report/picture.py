@@ -73,6 +73,7 @@ def svg(folder: Path, experiment: str) -> str:
     )  # fmt: skip
     terminal.show([tables[experiment]], screen)
     title = f"gpubench table {folder}"
+    screen.print()  # room for what letters of the last line have below it
     screen.width += MARGIN
     drawn = screen.export_svg(
         title=title, theme=THEME, code_format=SVG, font_aspect_ratio=LETTER, unique_id="terminal"
