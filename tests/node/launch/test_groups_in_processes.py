@@ -118,7 +118,7 @@ def test_fillers_are_not_counted(train_together, train):
         assert fast.outcome.result[column] == alone.outcome.result[column]
     assert fast.outcome.phases["measured"] == sum(epoch.epoch_time_s for epoch in measured(fast))
     for mine, same in zip(fast.outcome.epochs, alone.outcome.epochs, strict=True):
-        assert mine["train_loss"] == same["train_loss"]
+        assert mine.train_loss == same.train_loss
     assert "top1_pct" not in fast.outcome.result
 
 
@@ -163,7 +163,7 @@ def test_steps_are_measured_in_pieces_after_waiting(train_together, data):
     whole = [e.epoch_time_s for e in measured(together[0])][:2]
     assert quick_one == statistics.median(whole)
     (piece,) = measured(together[1])
-    assert slow_one == pytest.approx(piece["epoch_time_s"] + piece["steady_step_s"])
+    assert slow_one == pytest.approx(piece.epoch_time_s + piece.steady_step_s)
 
 
 def test_without_a_warm_up_the_wait_is_no_part_of_the_first_step(train_together):
