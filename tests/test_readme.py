@@ -14,8 +14,8 @@ import pytest
 from PIL import Image
 from warm_command import WarmCommand
 
-from gpubench.report import columns
-from gpubench.schema import trial
+from gpubench.report import columns, fields
+from gpubench.schema.trial_fields import FIELDS
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"```sh\n(.*?)```", re.DOTALL)
@@ -133,6 +133,7 @@ def test_links_lead_somewhere(page: str) -> None:
         assert target.startswith("http") or (path.parent / target).exists(), f"{page}: {target}"
 
 
-def test_every_field_is_described() -> None:
+def test_the_table_of_fields_is_made_from_their_entries() -> None:
     page = (ROOT / "docs" / "experiments.md").read_text("utf-8")
-    assert [name for name in trial.FIELDS if f"`{name}`" not in page] == []
+    assert [name for name in FIELDS if f"| `{name}` |" not in page] == []
+    assert fields.in_page(page) == page, "python -m gpubench.report.fields docs/experiments.md"

@@ -88,7 +88,7 @@ def test_a_geometric_range_includes_its_last_power(first: int, powers: int, fact
     assert values.span("batch_size", f"{first}:{wanted[-1]}:x{factor}") == wanted
 
 
-@given(st.text(max_size=20), st.sampled_from(sorted(values.TYPES)))
+@given(st.text(max_size=20), st.sampled_from(sorted(values.KINDS)))
 def test_any_text_gives_values_or_one_line(text: str, field: str) -> None:
     try:
         found = values.parse(field, text)
