@@ -15,7 +15,7 @@ import typer
 
 from gpubench import __version__, usage
 from gpubench.basics.errors import GpubenchError, UnusableError, UsageError
-from gpubench.schema.field import Option, placed
+from gpubench.schema.field import Option, in_order
 from gpubench.schema.trial_fields import ABOUT
 
 app = typer.Typer(
@@ -83,21 +83,20 @@ def _with_field_options(command: Callable[..., None]) -> Callable[..., None]:
     signature = inspect.signature(command, eval_str=True)
     first, *own = (one for one in signature.parameters.values() if one.name != "fields")
     parameters = of_fields | {f"--{one.name.strip('_').replace('_', '-')}": one for one in own}
-    names = placed(list(parameters), {option.name: option.behind for option in options.values()})
+    names = in_order(list(parameters), {option.name: option.behind for option in options.values()})
     # Later axes vary faster, so this order is that of a plan's trials.
-    axes = placed(
+    axes = in_order(
         [name for name in names if name in of_fields],
         {option.name: option.varies_behind for option in options.values()},
     )
 
     @functools.wraps(command)
     def run(**given: Any) -> None:
-        asked = {name: given.pop(name) for name in options}
-        in_order = (of_fields[name].name for name in axes)
+        asked = {name: given.pop(of_fields[name].name) for name in axes}
         fields = {
-            name: "true" if asked[name] is True else asked[name]
-            for name in in_order
-            if asked[name] not in (None, False)
+            of_fields[name].name: "true" if value is True else value
+            for name, value in asked.items()
+            if value not in (None, False)
         }
         command(fields=fields, **given)
 

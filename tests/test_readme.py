@@ -14,8 +14,7 @@ import pytest
 from PIL import Image
 from warm_command import WarmCommand
 
-from gpubench.report import columns, fields
-from gpubench.schema.trial_fields import FIELDS
+from gpubench.report import columns
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"```sh\n(.*?)```", re.DOTALL)
@@ -131,9 +130,3 @@ def test_links_lead_somewhere(page: str) -> None:
         if target.startswith("results/") and not (committed.HOME / target.split("/")[1]).exists():
             continue  # deleted from this clone
         assert target.startswith("http") or (path.parent / target).exists(), f"{page}: {target}"
-
-
-def test_the_table_of_fields_is_made_from_their_entries() -> None:
-    page = (ROOT / "docs" / "experiments.md").read_text("utf-8")
-    assert [name for name in FIELDS if f"| `{name}` |" not in page] == []
-    assert fields.in_page(page) == page, "python -m gpubench.report.fields docs/experiments.md"

@@ -114,7 +114,7 @@ class Bounds:
         return value
 
 
-def placed(names: Sequence[str], behind: Mapping[str, str]) -> tuple[str, ...]:
+def in_order(names: Sequence[str], behind: Mapping[str, str]) -> tuple[str, ...]:
     """The names in their order, but those with a place in `behind` directly behind the name that stands there."""
     found = [name for name in names if not behind.get(name)]
     for name in names:

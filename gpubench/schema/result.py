@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from gpubench.schema.field import placed
+from gpubench.schema.field import in_order
 from gpubench.schema.trial_fields import ABOUT, FIELDS, TYPES, those
 
 RECORD_SCHEMA = 1
@@ -77,7 +77,7 @@ IDENTITY: tuple[Column, ...] = (
 )
 
 # The trial's own fields, in the order in which a reader asks for them. `trial_fields.py` defines them.
-FIELD_COLUMNS: tuple[str, ...] = placed(
+FIELD_COLUMNS: tuple[str, ...] = in_order(
     [name for name in FIELDS if name not in {column.name for column in IDENTITY}],
     {name: ABOUT[name].behind for name in FIELDS},
 )
