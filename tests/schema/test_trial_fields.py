@@ -21,10 +21,10 @@ from gpubench.schema.trial import make
 from gpubench.schema.trial_fields import ABOUT, DEFAULTS, FIELDS, TYPES
 
 NEW = """
-    label_smoothing: Annotated[
+    flavour: Annotated[
         float,
         Bounds(ge=0, le=1),
-        About(meaning="how much", heading="label smoothing", said="label smoothing {}", unsaid=0.0, added=True),
+        About(meaning="what nothing uses", heading="flavour", said="flavour {}", unsaid=0.0, added=True),
     ] = 0.0
 
 
@@ -62,11 +62,11 @@ def told(package: Path, cwd: Path, *words: str) -> subprocess.CompletedProcess[s
 
 
 def test_a_new_field_is_its_entry(extended: Path, tmp_path: Path) -> None:
-    planned = told(extended, tmp_path, "sweep", "-n", *ASKED, "--set", "label_smoothing=0,0.1")
+    planned = told(extended, tmp_path, "sweep", "-n", *ASKED, "--set", "flavour=0,0.1")
     assert planned.returncode == 0, planned.stderr
-    assert "label_smoothing=0.1" in planned.stdout
-    refused = told(extended, tmp_path, "sweep", "-n", *ASKED, "--set", "label_smoothing=2")
-    assert "label_smoothing must be at least 0 and at most 1, not 2" in refused.stderr
+    assert "flavour=0.1" in planned.stdout
+    refused = told(extended, tmp_path, "sweep", "-n", *ASKED, "--set", "flavour=2")
+    assert "flavour must be at least 0 and at most 1, not 2" in refused.stderr
 
 
 IDS = """
