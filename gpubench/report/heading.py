@@ -9,7 +9,7 @@ from typing import Any
 from gpubench.analysis.varied import Row, constant, inferred, solo, unit, values
 from gpubench.basics.words import WORDS, many
 from gpubench.schema import result
-from gpubench.schema.trial_fields import ABOUT, FIELDS
+from gpubench.schema.trial_fields import ABOUT, DEFAULTS, FIELDS
 
 
 def heading(rows: Sequence[Row], grown: Sequence[Row], fields: Collection[str]) -> list[str]:
@@ -52,7 +52,8 @@ def _configuration(fixed: Mapping[str, Any], rows: Sequence[Row], fields: Collec
     parts = []
     for field in FIELDS:
         about = ABOUT[field]
-        if about.said and field in fixed and fixed[field] != about.unsaid:
+        unsaid = DEFAULTS[field] if about.added else about.unsaid
+        if about.said and field in fixed and fixed[field] != unsaid:
             parts.append(about.said.format(_value(fixed[field]), s="" if fixed[field] == 1 else "s"))
         if field == "model" and field in fixed and len(params := values(rows, "params_m")) == 1:
             parts.append(f"{params[0]:.3g} M parameters")

@@ -48,14 +48,14 @@ class About:
     rival: str = ""
     """The field that says the same in another way: giving one takes the other's place."""
     unit: str = ""
-    heading: str
-    """Over its column in a table for people."""
+    heading: str = ""
+    """Over its column in a table for people; the name itself where empty."""
     behind: str = ""
     """The field behind whose column its own stands, where that is not the field before."""
     said: str = ""
     """How the line above a table says the value that all rows have: `{} worker{s}`. Empty: the line leaves it out."""
     unsaid: Any = None
-    """The value that goes without saying there."""
+    """The value that goes without saying there. Of an `added` field that is its default."""
 
     # What it is to a trial's identity.
     added: bool = False

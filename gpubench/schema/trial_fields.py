@@ -297,7 +297,6 @@ class TrialFields:
             ),
             heading="CPU sharing",
             said="CPUs {}",
-            unsaid="shared",
             added=True,
             memory="keeps",
             pace=False,
@@ -394,7 +393,6 @@ class TrialFields:
             in_run=True,
             heading="breakdown",
             said="parts of steps timed",
-            unsaid=False,
             added=True,
         ),
     ] = False
@@ -416,7 +414,6 @@ class TrialFields:
         About(
             meaning="0, 1, …: the same configuration again with seed + repeat",
             note="`--repeats N` sets it",
-            heading="repeat",
             repeats=True,
             memory="keeps",
             pace=False,
@@ -433,7 +430,6 @@ class PlanFields(TrialFields):
             meaning="sets `batch_size` to this times the devices",
             option=Option("--batch-per-gpu", "batch size of each GPU (weak scaling)", behind="--batch-size"),
             rival="batch_size",
-            heading="batch a GPU",
         ),
     ] = None
 

@@ -24,7 +24,7 @@ NEW = """
     flavour: Annotated[
         float,
         Bounds(ge=0, le=1),
-        About(meaning="what nothing uses", heading="flavour", said="flavour {}", unsaid=0.0, added=True),
+        About(meaning="what nothing uses", heading="flavour", said="flavour {}", added=True),
     ] = 0.0
 
 
