@@ -76,7 +76,7 @@ def _field_parameter(name: str, option: Option) -> inspect.Parameter:
 def _with_field_options(command: Callable[..., None]) -> Callable[..., None]:
     """The command with an option for each field that has one; its parameter `fields` gets those that were given.
 
-    The options stand in place of that parameter, or behind another one where a field says so.
+    The options stand behind its argument, each in the order of the fields or behind the one that its entry names.
     """
     options = {name: about.option for name, about in ABOUT.items() if about.option}
     of_fields = {option.name: _field_parameter(name, option) for name, option in options.items()}
