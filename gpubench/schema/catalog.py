@@ -19,8 +19,8 @@ BAD_IMAGES: tuple[BadImages, ...] = ("fail", "skip")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Strategy:
-    """How one trial uses its devices."""
+class StrategyFacts:
+    """What a plan needs to know of a strategy, which is how one trial uses its devices."""
 
     target: str
     """`module:class`, imported in the child only."""
@@ -30,22 +30,27 @@ class Strategy:
     needs_gpu: bool = False
     process_per_device: bool = False
     """True: as many ranks as devices; False: one process drives them all."""
-    executions: tuple[str, ...] = ("eager", "compile")
+    cannot: Mapping[str, Mapping[Any, str]] = field(default_factory=dict)
+    """Trial field -> each of its values that this strategy can't work with -> why. The plan refuses such trials, and
+    tells the reason where there are words for it. It may be any field: precision, memory_format, optimizer, execution,
+    model."""
+    own_fields: Mapping[str, Any] = field(default_factory=dict)
+    """Trial fields that belong to this strategy -> their defaults. They are empty (None) in trials of others."""
 
 
-STRATEGIES: dict[str, Strategy] = {
-    "single": Strategy(
-        target="gpubench.train.strategies.single:Single",
-        max_devices=1,
-        executions=("eager", "compile", "graph"),
-    ),
-    "dp": Strategy(
+STRATEGIES: dict[str, StrategyFacts] = {
+    "single": StrategyFacts(target="gpubench.train.strategies.single:Single", max_devices=1),
+    "dp": StrategyFacts(
         target="gpubench.train.strategies.dp:DataParallel",
         min_devices=2,
         needs_gpu=True,
-        executions=("eager",),
+        cannot={"execution": {"compile": "", "graph": ""}},
     ),
-    "ddp": Strategy(target="gpubench.train.strategies.ddp:DistributedDataParallel", process_per_device=True),
+    "ddp": StrategyFacts(
+        target="gpubench.train.strategies.ddp:DistributedDataParallel",
+        process_per_device=True,
+        cannot={"execution": {"graph": ""}},
+    ),
 }
 MOST_RANKS = 128
 """Processes of one trial at most: each has a connection to the parent, and one message hands over all of them."""

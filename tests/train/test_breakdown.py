@@ -110,7 +110,8 @@ def test_only_a_breakdown_changes_the_step(breakdown, kind):
     marks = Breakdown(place) if breakdown else None
     order = {"execution": "eager", "optimizer": "sgd", "lr": 0.1, "precision": "fp32", "accumulate": 1}
     strategy = Single(place)
-    step = Rank(order, 0, None).build_step(nn.Linear(2, 2), strategy, marks)
+    trained = strategy.prepare(nn.Linear(2, 2), torch.contiguous_format, lambda module: module)
+    step = Rank(order, 0, None).build_step(trained, strategy, marks)
     assert type(step) is kind
 
     class Data:

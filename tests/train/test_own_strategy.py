@@ -59,9 +59,8 @@ def test_what_the_hook_does_not_see_has_a_reason(train, registered, devices):
 
 def test_one_process_exchanges_nothing_and_several_devices_are_not_told_of():
     def reason(world: int, devices: int) -> str | None:
-        return Single(
-            Place(rank=0, world=world, devices=(CPU,) * devices, rendezvous=Path("none"))
-        ).no_exchange
+        place = Place(rank=0, world=world, devices=(CPU,) * devices, rendezvous=Path("none"))
+        return Single(place).figures().no_exchange
 
     assert reason(1, 1) == "one process: nothing is exchanged"
     assert reason(1, 2) == "one process drives all devices: what these exchange is not told"
@@ -71,6 +70,7 @@ def test_one_process_exchanges_nothing_and_several_devices_are_not_told_of():
 def test_a_wrapper_of_one_s_own_is_not_taken_for_torch_s():
     """A subclass of `ddp` that wraps otherwise: its hook can't be had, and its gradients are not counted."""
     place = Place(rank=0, world=2, devices=(CPU,), rendezvous=Path("none"))
-    strategy, wrapped = DistributedDataParallel(place), torch.nn.Linear(3, 3)
-    assert strategy.exchanged_bytes(wrapped) is None
-    strategy.watch_exchange(wrapped, lambda: pytest.fail("there is nothing to watch"))
+    strategy = DistributedDataParallel(place)
+    strategy.moved(torch.nn.Linear(3, 3), torch.contiguous_format)
+    assert strategy.figures().exchanged_bytes is None
+    strategy.watch_exchange(lambda: pytest.fail("there is nothing to watch"))
