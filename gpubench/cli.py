@@ -81,7 +81,8 @@ def sweep(
     ] = None,
     ranks: Annotated[str | None, _field("--ranks", "processes of a CPU trial")] = None,
     strategy: Annotated[
-        str | None, _field("--strategy", "single, dp, ddp (default: single on one device, else ddp)")
+        str | None,
+        _field("--strategy", "single, dp, ddp, fsdp, local (default: single on one device, else ddp)"),
     ] = None,
     variant: Annotated[
         str | None,

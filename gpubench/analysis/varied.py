@@ -34,6 +34,7 @@ FOLLOWS: dict[str, tuple[str, ...]] = {
     "cpus": ("copies", "group", "job"),
     "copies": ("group",),
     "lr": ("optimizer",),
+    "sync_every": ("strategy",),
 }
 
 # Never a column: the seed only tells repeats apart, the other two are facts of the model.

@@ -51,7 +51,27 @@ STRATEGIES: dict[str, StrategyFacts] = {
         process_per_device=True,
         cannot={"execution": {"graph": ""}},
     ),
+    "fsdp": StrategyFacts(
+        target="gpubench.train.strategies.fsdp:FullySharded",
+        min_devices=2,
+        process_per_device=True,
+        cannot={"execution": {"graph": "its weights are gathered into other memory in every step"}},
+    ),
+    "local": StrategyFacts(
+        target="gpubench.train.strategies.local:Local",
+        min_devices=2,
+        process_per_device=True,
+        own_fields={"sync_every": 8},
+    ),
 }
+
+
+def own_fields(strategy: object) -> Mapping[str, Any]:
+    """The trial fields that belong to this strategy, with their defaults; none for a name that is not known."""
+    facts = STRATEGIES.get(strategy) if isinstance(strategy, str) else None
+    return facts.own_fields if facts else {}
+
+
 MOST_RANKS = 128
 """Processes of one trial at most: each has a connection to the parent, and one message hands over all of them."""
 

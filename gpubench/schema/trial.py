@@ -73,6 +73,8 @@ class Trial(BaseModel):
     lr: Annotated[float, Field(gt=0, allow_inf_nan=False), _at_most(10**15)] = 0.05
     accumulate: PositiveInt = 1
     """Micro-batches that make one optimizer step."""
+    sync_every: PositiveInt | None = None
+    """Steps from one mean of the ranks' models to the next, under strategy `local`; None under any other."""
     workers: Count | None = None
     """Loader processes of the whole trial; auto: the CPUs that it may use."""
     prefetch: PositiveInt = 2
@@ -125,6 +127,9 @@ def make(fields: Mapping[str, Any]) -> Trial:
     if values.get("strategy") is None:
         several = (values.get("gpus") or values.get("ranks") or 1) > 1
         values["strategy"] = "ddp" if several else "single"
+    for name, default in catalog.own_fields(values["strategy"]).items():
+        if values.get(name) is None:
+            values[name] = default
     if values.get("lr") is None:
         optimizer = catalog.OPTIMIZERS.get(values.get("optimizer", "sgd"))
         if optimizer is not None:
@@ -138,7 +143,7 @@ def make(fields: Mapping[str, Any]) -> Trial:
 
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 _CONFIG_FIELDS = tuple(sorted(name for name in FIELDS if name not in REPEAT_FIELDS))
-_ADDED: dict[str, Any] = {"until_top1": None, "breakdown": False, "cpu_sharing": "shared"}
+_ADDED: dict[str, Any] = {"until_top1": None, "breakdown": False, "cpu_sharing": "shared", "sync_every": None}
 """Fields that came after the first results were stored: they enter the hash only where they are set, so that
 earlier results keep their ids."""
 

@@ -106,7 +106,7 @@ class Rank:
         self.phase("context")
 
         module, _, cls = catalog.STRATEGIES[spec["strategy"]].target.partition(":")
-        settings = Settings(accumulate=spec["accumulate"])
+        settings = Settings(accumulate=spec["accumulate"], sync_every=spec["sync_every"] or 1)
         strategy: Strategy = getattr(importlib.import_module(module), cls)(place, settings)
         strategy.open()
         self.phase("rendezvous")
