@@ -10,8 +10,11 @@ from collections.abc import Collection, Hashable, Sequence
 from typing import Any
 
 from gpubench.analysis.varied import AUTO, CANDIDATES, Row, first_gpus, known, left_to_machine, machine
+from gpubench.schema import catalog
 
-DEVICES: tuple[str, ...] = ("gpus", "gpu_ids", "ranks", "strategy")
+WAY: tuple[str, ...] = ("strategy", *catalog.OWN_FIELDS)
+"""The fields that say how devices shared the work."""
+DEVICES: tuple[str, ...] = ("gpus", "gpu_ids", "ranks", *WAY)
 """The fields that say on what devices a trial ran, and how they shared the work."""
 
 COUNTS = frozenset({"gpus", "ranks"})
@@ -34,6 +37,11 @@ MOVES: dict[str, frozenset[str]] = {
 def devices(row: Row) -> int:
     """GPUs of the row's trial; on a CPU its ranks."""
     return row.get("gpus") or row.get("ranks") or 1
+
+
+def way(row: Row) -> tuple[Any, ...]:
+    """How the devices of the row's trial shared the work: the strategy, and what belongs to that alone."""
+    return tuple(known(row, field) for field in WAY)
 
 
 def movable(axis: str, tied: Collection[str]) -> frozenset[str]:
@@ -93,7 +101,7 @@ def fair_step(before: Row, after: Row) -> bool:
     if not same_batch and _per_device(before) != _per_device(after):
         return False
     begins = devices(fewer) == 1 and fewer.get("strategy") == "single"
-    return begins or fewer.get("strategy") == more.get("strategy")
+    return begins or way(fewer) == way(more)
 
 
 def _per_device(row: Row) -> float | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from gpubench.schema import result
+from gpubench.schema import catalog, result
 
 Row = Mapping[str, Any]
 """What `result.row` gives: every name of result.COLUMNS, None where unknown."""
@@ -34,7 +34,7 @@ FOLLOWS: dict[str, tuple[str, ...]] = {
     "cpus": ("copies", "group", "job"),
     "copies": ("group",),
     "lr": ("optimizer",),
-    "sync_every": ("strategy",),
+    **dict.fromkeys(catalog.OWN_FIELDS, ("strategy",)),
 }
 
 # Never a column: the seed only tells repeats apart, the other two are facts of the model.

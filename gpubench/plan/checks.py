@@ -67,7 +67,8 @@ def _strategy(case: Combination) -> str | None:
         return f"strategy {t.strategy} needs GPUs"
     unit = "process" if case.device == "cpu" else "GPU"
     if t.devices < known.min_devices:
-        return f"strategy {t.strategy} needs at least {known.min_devices} {unit}s"
+        units = "processes" if case.device == "cpu" else "GPUs"
+        return f"strategy {t.strategy} needs at least {known.min_devices} {units}"
     if known.max_devices is not None and t.devices > known.max_devices:
         return f"strategy {t.strategy} uses one {unit}, not {t.devices}"
     if known.process_per_device and t.devices > catalog.MOST_RANKS:

@@ -18,9 +18,12 @@ Row = dict[str, Any]
 
 LIKE = (
     "model", "width", "input_size", "variant", "train_images", "batch_size", "gpus", "ranks", "strategy", "precision",
-    "memory_format", "execution", "cudnn_benchmark", "optimizer", "accumulate", "breakdown", "device",
+    "memory_format", "execution", "cudnn_benchmark", "optimizer", "accumulate", "sync_every", "breakdown",
+    "device",
 )  # fmt: skip
 """What a row must have in common with a job for its seconds an epoch to be the job's; so, too, images and variant."""
+SILENT = ("ranks", "breakdown", "sync_every")
+"""Those that a row need not state."""
 OUGHT = {"workers": "workers", "cpus": "CPUs"}
 """What it should have in common; where it has not, that is said."""
 MOST_TOLD = 2
@@ -142,7 +145,7 @@ def _differences(row: Row, job: Job, wanted: Row) -> list[str]:
 def _caveats(row: Row, *, is_same: bool) -> list[str]:
     """What makes a row that is there less than sure."""
     found = []
-    unstated = [field for field in LIKE if row.get(field) is None and field not in ("ranks", "breakdown")]
+    unstated = [field for field in LIKE if row.get(field) is None and field not in SILENT]
     if row["source"] != "measured" and unstated:
         found.append(f"row alone does not state {listed([field.replace('_', ' ') for field in unstated])}")
     if ".py:" in row["model"] and not is_same:

@@ -33,6 +33,7 @@ def events(ran, name):
         pytest.param(ONE_GPU, id="gpu", marks=pytest.mark.gpu),
         pytest.param({**ONE_GPU, "execution": "graph"}, id="graph", marks=pytest.mark.gpu),
         pytest.param(TWO_GPUS, id="nccl", marks=pytest.mark.multigpu),
+        pytest.param({**TWO_GPUS, "strategy": "fsdp"}, id="nccl-fsdp", marks=pytest.mark.multigpu),
     ],
 )
 def test_it_stops_when_the_target_is_reached(train, where):
