@@ -45,7 +45,7 @@ def way(row: Row) -> tuple[Any, ...]:
 
 
 def movable(axis: str, tied: Collection[str]) -> frozenset[str]:
-    """Those of `tied` that may move along `axis`; where devices are among them, what may move along those, too."""
+    """The fields of `tied` that may move along `axis`; where devices are among them, what may move along those, too."""
     axes = {axis, *(COUNTS & set(tied))}
     may = frozenset().union(*(MOVES.get(one, frozenset()) for one in axes))
     return (may & set(tied)) - {axis}

@@ -11,6 +11,7 @@ from gpubench.analysis.doubted import codes
 from gpubench.analysis.slowdown import judgement, overlap_gain, slowdown
 from gpubench.analysis.varied import Row, machine, unit, where
 from gpubench.schema import result
+from gpubench.schema.doubts import SPREAD_PCT
 from gpubench.schema.result import Column
 
 Hardware = tuple[str, ...]
@@ -20,10 +21,8 @@ Place = tuple[Hardware, Any, Any, Any]
 
 REPEATS = Column("repeats", "", "repeats that ended ok; the row shows their median", "n")
 
-REPEATS_APART_PCT = 5.0
-"""How far repeats may lie apart, in per cent of their median, before their row is doubtful."""
 SPREAD = (
-    f"epoch times of its repeats lie more than {REPEATS_APART_PCT:g} % of their median apart; "
+    f"epoch times of its repeats lie more than {SPREAD_PCT:g} % of their median apart; "
     "run more repeats, on a quiet machine, before two such rows are compared"
 )
 
@@ -39,17 +38,17 @@ def _of_all(found: Sequence[Any]) -> Any:
 
 
 def _same(found: Sequence[Any]) -> Any:
-    """What all agree in: ranks have no median."""
+    """The value that all repeats agree in, else None: ranks have no median."""
     return found[0] if len(set(found)) == 1 else None
 
 
 def _first(found: Sequence[Any]) -> Any:
-    """Of what no two repeats share, any will do."""
+    """The first known value: where no two repeats share one, any will do."""
     return next((value for value in found if value is not None), None)
 
 
 def _often(found: Sequence[Any]) -> Any:
-    """Of words joined by +, those that at least half of the repeats have."""
+    """The words, joined by +, that at least half of the repeats have."""
     counts = Counter(word for value in found if value is not None for word in str(value).split("+"))
     return "+".join(word for word, number in counts.items() if 2 * number >= len(found)) or None
 
@@ -177,7 +176,7 @@ def _doubt_texts(rows: Sequence[Row]) -> dict[str, tuple[str, ...]]:
 
 
 def _slowdown(merged: Row) -> float | None:
-    """From the merged times; the median of the slowdowns where one of the times is not known."""
+    """The slowdown by the merged times; where one of these is not known, the median of the repeats' slowdowns."""
     found = slowdown(merged.get("epoch_time_s"), merged.get("solo_epoch_time_s"))
     known: float | None = merged.get("slowdown")
     return known if found is None else found
@@ -253,14 +252,14 @@ def _middle(found: Sequence[Any]) -> Any:
 
 
 def apart(times: Sequence[float]) -> bool:
-    """Whether epoch times of repeats differ by more than REPEATS_APART_PCT of their median.
+    """Whether epoch times of repeats differ by more than SPREAD_PCT of their median.
 
     From three on their interquartile range counts; of two, their difference.
     """
     if len(times) < 2:
         return False
     wide = iqr(times) if len(times) > 2 else max(times) - min(times)
-    return wide is not None and wide > REPEATS_APART_PCT / 100 * statistics.median(times)
+    return wide is not None and wide > SPREAD_PCT / 100 * statistics.median(times)
 
 
 def iqr(numbers: Sequence[float]) -> float | None:

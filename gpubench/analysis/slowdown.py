@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gpubench.analysis import noise
-from gpubench.analysis.doubted import OF_TIME, beside_others, codes
+from gpubench.analysis.doubted import beside_others, of_time
 from gpubench.analysis.noise import half_width, resting
 from gpubench.analysis.varied import Row
 from gpubench.basics.rounding import half_up
+from gpubench.schema.doubts import FASTER
 
 PARALLEL = 0.9
 CONCURRENT = 0.1
@@ -22,8 +23,6 @@ PERHAPS = "perhaps "
 machine, or times alone that differ from process to process by more than their epochs tell."""
 IMPOSSIBLE = 0.8
 """A job that takes less than this of its time alone was not sped up by its neighbours."""
-FASTER = 0.95
-"""The same, from where it is doubtful."""
 
 Sure = Literal["yes", "few processes", "doubtful", "faster than alone", "spread not known"]
 UNSURE: frozenset[Sure] = frozenset({"doubtful", "faster than alone", "spread not known"})
@@ -141,7 +140,7 @@ def expected(gain: float, alone: Sequence[Row]) -> Judgement:
         return Judgement(why_not=why_not)
     rests = resting(alone)
     sure: Sure = "few processes" if rests else "yes"
-    if any(OF_TIME & set(codes(row)) for row in alone):
+    if any(map(of_time, alone)):
         sure = "doubtful"
     if any(half_width(row) is None for row in alone):
         sure = "spread not known"

@@ -11,8 +11,9 @@ from gpubench.doctor.context import CheckContext
 from gpubench.doctor.finding import Finding
 from gpubench.node.environment import Machine, cgroup_quota
 from gpubench.node.watch import host
-from gpubench.node.watch.host_load import BUSY_PCT, busy_pct, unbound
+from gpubench.node.watch.host_load import busy_pct, unbound
 from gpubench.node.watch.missing import Unmeasured
+from gpubench.schema.doubts import OTHER_LOAD_PCT
 
 GROUP = "CPU and memory"
 LOOK_S = 0.5
@@ -68,7 +69,7 @@ def cpu_time(context: CheckContext) -> Iterable[Finding]:
         else f"{busy:.0f} % of them busy"
     )
     load = f"{share} just now, load average {os.getloadavg()[0]:.1f}"
-    if busy >= BUSY_PCT:
+    if busy >= OTHER_LOAD_PCT:
         yield Finding(
             group=GROUP,
             name="other load",

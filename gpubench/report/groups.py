@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpubench.analysis import sharing
-from gpubench.analysis.audit.fairness import HARMLESS
-from gpubench.analysis.doubted import codes
+from gpubench.analysis.doubted import serious
 from gpubench.analysis.growth import percent
 from gpubench.analysis.sharing import stored_resources
 from gpubench.analysis.slowdown import Judgement, Sure
@@ -120,8 +119,7 @@ Doubts = Mapping[tuple[str, str | None, Any], frozenset[str]]
 def _doubts_alone(alone: Sequence[Row], trials: Sequence[Row]) -> Doubts:
     """Of trials alone, those doubts that may have moved their times. A repeat has those of all its repeats."""
     of_rows = {
-        (row.get("config_id") or row["trial_id"], machine(row), row.get("cpus")): frozenset(codes(row))
-        - HARMLESS
+        (row.get("config_id") or row["trial_id"], machine(row), row.get("cpus")): frozenset(serious(row))
         for row in solo(alone)
     }
     return {

@@ -15,12 +15,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gpubench.experiment.experiment import Axis, Experiment, to_toml
-from gpubench.result import RECORD_SCHEMA, Record
-
-from gpubench import catalog, trial
 from gpubench.analysis.prediction import Prediction, demand, predict
 from gpubench.analysis.slowdown import judgement, overlap_gain, slowdown
+from gpubench.plan.experiment import Axis, Experiment, to_toml
+from gpubench.schema import catalog, trial
+from gpubench.schema.result import RECORD_SCHEMA, Record
 
 HERE = Path(__file__).parent
 SOURCE = "published log"
