@@ -249,6 +249,7 @@ class Rank:
             device=place.device,
             rank=share.index,
             world=share.degree,
+            reads=share.reads,
             batch_size=spec["batch_size"] // share.degree,
             val_batch_size=max(1, spec["batch_size"] // (share.degree * len(place.devices))),
             workers=spec["workers"] // place.world,
