@@ -55,7 +55,11 @@ class FullySharded(Ranks):
         return self._sharded
 
     def optimizer(self, make: Callable[[nn.Module], torch.optim.Optimizer]) -> torch.optim.Optimizer:
-        return make(self._sharded)
+        """Updates all weights of a rank at once, as torch by itself does on a GPU with weights that are not sharded."""
+        optimizer = make(self._sharded)
+        for group in optimizer.param_groups:
+            group["foreach"] = True
+        return optimizer
 
     @contextmanager
     def whole(self) -> Iterator[nn.Module]:
