@@ -32,7 +32,7 @@ from gpubench.train.data import Data, DataSpec, open_data
 from gpubench.train.failure import classify
 from gpubench.train.memory_cap import MIB, MemoryCap
 from gpubench.train.place import Place
-from gpubench.train.strategies.contract import Settings, Strategy
+from gpubench.train.strategies.contract import Strategy, StrategySettings
 from gpubench.train.timing import step_clock
 
 _write = os.write
@@ -106,7 +106,7 @@ class Rank:
         self.phase("context")
 
         module, _, cls = catalog.STRATEGIES[spec["strategy"]].target.partition(":")
-        settings = Settings(accumulate=spec["accumulate"], sync_every=spec["sync_every"] or 1)
+        settings = StrategySettings(accumulate=spec["accumulate"], sync_every=spec["sync_every"] or 1)
         strategy: Strategy = getattr(importlib.import_module(module), cls)(place, settings)
         strategy.open()
         self.phase("rendezvous")

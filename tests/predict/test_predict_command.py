@@ -579,7 +579,7 @@ def test_where_nobody_knows_how_many_cpus_there_were_none_are_too_many(asked: As
             asked(log, jobs=LOG, **ask, **cpus, cpu_sharing="pinned")
 
 
-@pytest.mark.parametrize("page", ["README.md", "results/titan-xp-2021/README.md"])
+@pytest.mark.parametrize("page", ["docs/side-by-side.md", "results/titan-xp-2021/README.md"])
 def test_the_command_that_pages_give_for_the_log_works(page: str) -> None:
     committed.folder("titan-xp-2021")
     found = re.findall(r"gpubench predict (\S.* --job [^#\n]*)", (committed.ROOT / page).read_text("utf-8"))

@@ -19,7 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from gpubench.train.place import Place
 from gpubench.train.step import Step, make_optimizer
-from gpubench.train.strategies.contract import Settings, Strategy
+from gpubench.train.strategies.contract import Strategy, StrategySettings
 from gpubench.train.strategies.ddp import DistributedDataParallel
 from gpubench.train.strategies.fsdp import FullySharded, blocks
 from gpubench.train.strategies.local import Local
@@ -74,7 +74,7 @@ class Run:
 
     def __init__(
         self,
-        kind: Callable[[Place, Settings], Strategy],
+        kind: Callable[[Place, StrategySettings], Strategy],
         place: Place,
         *,
         optimizer: str = "sgd",
@@ -84,7 +84,7 @@ class Run:
         model: nn.Module | None = None,
     ) -> None:
         torch.manual_seed(0)
-        self.strategy = kind(place, Settings(accumulate=accumulate, sync_every=sync_every))
+        self.strategy = kind(place, StrategySettings(accumulate=accumulate, sync_every=sync_every))
         self.trained = self.strategy.prepare(
             (model or Network()).double().train(), torch.channels_last, compiled
         )

@@ -19,7 +19,7 @@ from gpubench.train.place import Place
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Settings:
+class StrategySettings:
     """The trial fields by which a strategy acts; a strategy reads those that it needs."""
 
     accumulate: int = 1
@@ -29,7 +29,7 @@ class Settings:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Share:
+class BatchShare:
     """Which part of every batch a rank reads."""
 
     index: int
@@ -41,7 +41,7 @@ class Share:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Figures:
+class StrategyFigures:
     """What a strategy says of its own work. A new figure (staleness, a bubble) is one more field here and a column."""
 
     exchanged_bytes: float | None = None
@@ -75,10 +75,10 @@ class Strategy:
     model: nn.Module
     """The model as it was built, without any wrapper. Set by `prepare`. Its weights may lie elsewhere: see `whole`."""
 
-    def __init__(self, place: Place, settings: Settings | None = None) -> None:
+    def __init__(self, place: Place, settings: StrategySettings | None = None) -> None:
         """`settings`: None for those of a trial that sets none of them."""
         self.place = place
-        self.settings = settings or Settings()
+        self.settings = settings or StrategySettings()
 
     # ---- before training ----
 
@@ -116,9 +116,9 @@ class Strategy:
         """
 
     @property
-    def share(self) -> Share:
+    def share(self) -> BatchShare:
         """Which part of every batch, and of the validation split, this rank reads."""
-        return Share(index=self.place.rank, degree=self.place.world)
+        return BatchShare(index=self.place.rank, degree=self.place.world)
 
     # ---- in each step ----
 
@@ -179,9 +179,9 @@ class Strategy:
 
     # ---- at the end ----
 
-    def figures(self) -> Figures:
+    def figures(self) -> StrategyFigures:
         """What this rank says of the strategy's work. To be called once the model has been prepared."""
-        return Figures(no_exchange=self._nobody_to_exchange_with())
+        return StrategyFigures(no_exchange=self._nobody_to_exchange_with())
 
     def _nobody_to_exchange_with(self) -> str | None:
         if self.place.world > 1:

@@ -11,7 +11,7 @@ import torch
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 from torch.nn.parallel import DistributedDataParallel as TorchDDP
 
-from gpubench.train.strategies.contract import Figures
+from gpubench.train.strategies.contract import StrategyFigures
 from gpubench.train.strategies.ranks import Ranks
 
 
@@ -34,7 +34,7 @@ class DistributedDataParallel(Ranks):
         assert self._ddp is not None
         return cast(AbstractContextManager[None], self._ddp.no_sync())
 
-    def figures(self) -> Figures:
+    def figures(self) -> StrategyFigures:
         """Each trainable parameter's gradient, once a step, in the parameter's own precision.
 
         DDP's buckets hold just these, however it cuts them (its own account of them is no stable interface). Buffers

@@ -18,7 +18,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 
-from gpubench.train.strategies.contract import Figures
+from gpubench.train.strategies.contract import StrategyFigures
 from gpubench.train.strategies.ranks import Ranks, with_a_mean
 
 LARGEST_BLOCK = 1 / 4
@@ -79,7 +79,7 @@ class FullySharded(Ranks):
         yield self.model
         self._empty()
 
-    def figures(self) -> Figures:
+    def figures(self) -> StrategyFigures:
         """What `handed_over` counts, for each micro-batch: gradients are shared out after each of them."""
         return replace(super().figures(), exchanged_bytes=self._handed_over * self.settings.accumulate)
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import torch
 
-from gpubench.train.strategies.contract import Figures
+from gpubench.train.strategies.contract import StrategyFigures
 from gpubench.train.strategies.ranks import Ranks, with_a_mean
 
 
@@ -35,7 +35,7 @@ class Local(Ranks):
         for tensor, value in zip(self._averaged(), own, strict=True):
             tensor.copy_(value)
 
-    def figures(self) -> Figures:
+    def figures(self) -> StrategyFigures:
         """All that is averaged, in its own precision, once in `sync_every` steps."""
         handed_over = sum(tensor.nbytes for tensor in self._averaged())
         return replace(super().figures(), exchanged_bytes=handed_over / self.settings.sync_every)

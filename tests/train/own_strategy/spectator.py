@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 
 from gpubench.schema import catalog
-from gpubench.train.strategies.contract import Passes, Share
+from gpubench.train.strategies.contract import BatchShare, Passes
 from gpubench.train.strategies.ranks import Ranks
 
 NAME = "spectator"
@@ -18,8 +18,8 @@ class Spectator(Ranks):
     """Shows the moments in which ranks may differ."""
 
     @property
-    def share(self) -> Share:
-        return Share(index=0, degree=1, reads=self.place.rank == 0)
+    def share(self) -> BatchShare:
+        return BatchShare(index=0, degree=1, reads=self.place.rank == 0)
 
     def optimizer(
         self, make: Callable[[torch.nn.Module], torch.optim.Optimizer]
