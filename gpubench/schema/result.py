@@ -146,7 +146,13 @@ MEASURED: tuple[Column, ...] = (
     ),
     Column("optimizer_ms", "ms", "of a step: the optimizer's update", "optimizer ms", 2, kind=Signed),
     Column("comm_pct", "%", "comm_ms as a share of the step", "comm %", 1, kind=Signed),
-    Column("comm_mib_per_step", "MiB", "gradients that each rank hands over in a step", "comm MiB/step", 1),
+    Column(
+        "comm_mib_per_step",
+        "MiB",
+        "gradients and weights that each rank hands over in a step",
+        "comm MiB/step",
+        1,
+    ),
     Column(
         "slowest_rank",
         "",
