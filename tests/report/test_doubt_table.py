@@ -13,7 +13,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 def test_the_table_of_doubts_is_made_from_the_entries() -> None:
     page = (DOCS / "measuring.md").read_text("utf-8")
     assert page == placed(page), "python -m gpubench.report.doubt_table docs/measuring.md"
-    table = page.partition(HEAD)[2].partition(END)[0]
+    table = "\n" + page.partition(HEAD)[2].partition(END)[0]
     assert [table.count(f"\n| `{doubt.code}` |") for doubt in DOUBTS] == [1] * len(DOUBTS)
 
 
