@@ -16,7 +16,6 @@ from PIL import Image
 from warm_command import WarmCommand
 
 from gpubench.report import columns, picture
-from gpubench.schema import trial
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"```(sh|text)\n(.*?)```", re.DOTALL)
@@ -230,8 +229,3 @@ def test_headings_are_named_as_on_github(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("# How, and *what* it doesn't\n\n## `a_b` [x](y.md) – c\n## A\n## A\n```sh\n# no\n```\n")
     assert anchors(page) == {"how-and-what-it-doesnt", "a_b-x--c", "a", "a-1"}
-
-
-def test_every_field_is_described() -> None:
-    page = (ROOT / "docs" / "experiments.md").read_text("utf-8")
-    assert [name for name in trial.FIELDS if f"`{name}`" not in page] == []

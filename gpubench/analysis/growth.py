@@ -24,9 +24,10 @@ from gpubench.analysis.varied import (
     values,
     varied,
 )
+from gpubench.schema.result import ALLOTTED
 
 # What the machine fills by itself along an axis. CPUs and loaders don't count: `alike` knows when they may differ.
-IMPLIED = frozenset(CANDIDATES) - {"cpus", "workers"}
+IMPLIED = frozenset(CANDIDATES) - set(ALLOTTED)
 
 
 def ordered_axis(axes: Axes, rows: Sequence[Row]) -> str | None:

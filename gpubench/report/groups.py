@@ -85,7 +85,7 @@ def _where(same: Sequence[Sequence[Row]], axes: Axes) -> tuple[str, ...]:
     # One group that was measured under several allowances of CPUs: no axis tells its runs apart.
     ids = [rows[0].get("group_id") for rows in same]
     again = len(set(ids)) < len(ids)
-    machines = [field for field in fields if again and field in result.LEFT and agree(field, same)]
+    machines = [field for field in fields if again and field in result.ALLOTTED and agree(field, same)]
     return tuple(dict.fromkeys([*of_axes, *machines]) or [field for field in fields if agree(field, same)])
 
 

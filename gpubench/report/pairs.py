@@ -16,10 +16,6 @@ FEWEST = 3
 """Pairs, and jobs, from which a matrix tells more than the rows do."""
 
 
-DIVIDED = ("workers", "cpus")
-"""Fields of which a job gets what its neighbours leave, unless it asks for a number."""
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Matrix:
     """Final text, laid out by whoever prints it."""
@@ -85,18 +81,18 @@ def _fields(rows: Sequence[Row], axes: Axes) -> list[str]:
     return [
         field
         for field in CANDIDATES
-        if (len({_value(row, field) for row in rows}) > 1 if field in DIVIDED else field in found)
+        if (len({_value(row, field) for row in rows}) > 1 if field in result.ALLOTTED else field in found)
     ]
 
 
 def _value(row: Row, field: str) -> Any:
     """What a job has; of what is divided, what it asked for: None if nothing."""
     asked = row.get("asked") or {}
-    return asked[field] if field in DIVIDED and field in asked else known(row, field)
+    return asked[field] if field in result.ALLOTTED and field in asked else known(row, field)
 
 
 def _said(field: str, value: Any) -> str:
-    return f"{field}={'auto' if value is None and field in DIVIDED else result.cell(value)}"
+    return f"{field}={'auto' if value is None and field in result.ALLOTTED else result.cell(value)}"
 
 
 def _matrices(pairs: Sequence[MeasuredGroup], own: Sequence[str], where: str) -> list[Matrix]:
@@ -172,6 +168,6 @@ def _label(job: Job, own: Sequence[str]) -> str:
     parts = [
         result.cell(value) if field in BARE else _said(field, value)
         for field, value in zip(own, job, strict=True)
-        if value is not None or field in DIVIDED
+        if value is not None or field in result.ALLOTTED
     ]
     return clean(" ".join(parts)) or "job"

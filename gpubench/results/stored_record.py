@@ -20,7 +20,6 @@ from pydantic import (
 from gpubench.basics.quoted import clean
 from gpubench.basics.regular_file import read_regular
 from gpubench.datasets.facts import DataFacts
-from gpubench.schema import trial
 from gpubench.schema.result import (
     BY_NAME,
     EPOCH_COLUMNS,
@@ -32,6 +31,7 @@ from gpubench.schema.result import (
     Record,
     Signed,
 )
+from gpubench.schema.trial_fields import FIELDS
 from gpubench.schema.validation import complaint, first
 
 MOST_ATTEMPTS = 1_000_000
@@ -175,8 +175,8 @@ class _Definition(_Part):
 
 _COLUMNS = _part(
     "_Columns",
-    {name: column.holds for name, column in BY_NAME.items() if name not in trial.TYPES}
-    | _with_bounds({name: column.holds for name, column in BY_NAME.items() if name in trial.TYPES}),
+    {name: column.holds for name, column in BY_NAME.items() if name not in FIELDS}
+    | _with_bounds({name: column.holds for name, column in BY_NAME.items() if name in FIELDS}),
 )
 _RESOLVED = create_model(
     "_Resolved", __base__=_COLUMNS, cpu_ids=(list[Count] | None, None), gpu_uuids=(list[str] | None, None)

@@ -69,6 +69,7 @@ class TrialOrder:
     optimizer: str
     lr: float
     accumulate: int
+    sync_every: int | None
     workers: int
     """Loader processes, over all ranks."""
     prefetch: int

@@ -1,6 +1,7 @@
 """Every column and the record of one attempt. The only place where columns are defined.
 
-A column is a literal line below: name, unit, meaning. CSV headers, tables and tests are made from it.
+A column is a literal line below, or a field of a trial: name, unit, meaning. CSV headers, tables and tests are made
+from it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from gpubench.schema import trial as trial_module
+from gpubench.schema.field import in_order
+from gpubench.schema.trial_fields import ABOUT, FIELDS, TYPES, those
 
 RECORD_SCHEMA = 1
 FEWEST_TIMES = 3
@@ -55,12 +57,12 @@ class Column:
     """Digits after the point in a table for people; None: as it is."""
     kind: Any = None
     """What a stored value must be; None: an Amount where there is a unit, else Text. Fields of a trial have theirs in
-    `trial.Trial`."""
+    `trial_fields.py`."""
 
     @property
     def holds(self) -> Any:
         """The type of a stored value, for pydantic."""
-        return self.kind or trial_module.TYPES.get(self.name) or (Amount if self.unit else Text)
+        return self.kind or TYPES.get(self.name) or (Amount if self.unit else Text)
 
 
 IDENTITY: tuple[Column, ...] = (
@@ -74,42 +76,13 @@ IDENTITY: tuple[Column, ...] = (
     Column("reason", "", "why it ended so, in words", "reason"),
 )
 
-# The trial's own fields, in the order in which a reader asks for them.
+# The trial's own fields, in the order in which a reader asks for them. `trial_fields.py` defines them.
+FIELD_COLUMNS: tuple[str, ...] = in_order(
+    [name for name in FIELDS if name not in {column.name for column in IDENTITY}],
+    {name: ABOUT[name].behind for name in FIELDS},
+)
 TRIAL: tuple[Column, ...] = (
-    Column("model", "", "network", "model"),
-    Column("width", "", "multiplier of the layers' widths", "width"),
-    Column("input_size", "px", "side of the square input", "input px"),
-    Column("num_classes", "", "classes of the last layer", "classes"),
-    Column("variant", "", "how the images are fed", "variant"),
-    Column("data", "", "image folder or data set", "data"),
-    Column("train_images", "", "training images used", "images"),
-    Column("batch_size", "images", "global: images an optimizer step sees over all devices", "batch size"),
-    Column("gpus", "", "GPUs of the trial; 0 on a CPU", "GPUs"),
-    Column("gpu_ids", "", "which GPUs, as 0+1", "GPU ids"),
-    Column("ranks", "", "processes of a CPU trial", "ranks"),
-    Column("strategy", "", "how the devices share the work", "strategy"),
-    Column("precision", "", "fp32 (strict), tf32, bf16 or fp16", "precision"),
-    Column("memory_format", "", "channels_last or contiguous", "memory format"),
-    Column("execution", "", "eager, compile or graph", "execution"),
-    Column("cudnn_benchmark", "", "whether cuDNN times its algorithms first", "cuDNN benchmark"),
-    Column("workers", "", "loader processes of the whole trial", "workers"),
-    Column("prefetch", "", "batches each worker holds ready", "prefetch"),
-    Column("optimizer", "", "optimizer", "optimizer"),
-    Column("lr", "", "learning rate", "lr"),
-    Column("accumulate", "", "micro-batches a step", "micro-batches"),
-    Column("device", "", "cuda or cpu", "device"),
-    Column("cpus", "", "CPUs that the trial may use", "CPUs"),
-    Column(
-        "cpu_sharing", "", "among jobs together: the same CPUs for all, or pinned to own ones", "CPU sharing"
-    ),
-    Column("copies", "", "identical jobs at once", "copies"),
-    Column("gpu_mem_cap_mib", "MiB", "memory cap that stands for a smaller card", "GPU cap MiB"),
-    Column("epochs", "", "epochs trained in all; the most where `until_top1` is given", "epochs"),
-    Column("warmup_epochs", "", "epochs of them left out of statistics", "warm-up epochs"),
-    Column("steps", "", "steps measured instead of epochs", "steps"),
-    Column("until_top1", "%", "top-1 at which training stops, epochs permitting", "until top-1 %"),
-    Column("breakdown", "", "whether the parts of steps were timed, which costs a little", "breakdown"),
-    Column("seed", "", "seed of weights, order and augmentation", "seed"),
+    *(Column(n, ABOUT[n].unit, ABOUT[n].meaning, ABOUT[n].heading) for n in FIELD_COLUMNS),
     Column("params_m", "million", "parameters of the model", "params M", 2),
     Column("gmacs_per_image", "GMAC", "multiply-adds of one forward pass of one image", "GMAC/image", 2),
 )
@@ -173,7 +146,13 @@ MEASURED: tuple[Column, ...] = (
     ),
     Column("optimizer_ms", "ms", "of a step: the optimizer's update", "optimizer ms", 2, kind=Signed),
     Column("comm_pct", "%", "comm_ms as a share of the step", "comm %", 1, kind=Signed),
-    Column("comm_mib_per_step", "MiB", "gradients that each rank hands over in a step", "comm MiB/step", 1),
+    Column(
+        "comm_mib_per_step",
+        "MiB",
+        "gradients and weights that each rank hands over in a step",
+        "comm MiB/step",
+        1,
+    ),
     Column(
         "slowest_rank",
         "",
@@ -455,13 +434,13 @@ def ending(statuses: Collection[str]) -> Status:
     return "failed" if worst == "ok" and "skipped" in statuses else worst
 
 
-LEFT: tuple[str, ...] = ("cpus", "workers")
+ALLOTTED = those(lambda about: about.allotted)
 """Fields that a trial may leave to the machine, and that get other values with another allowance of CPUs."""
 
 
 def given(record: Record) -> dict[str, Any]:
     """What the machine gave an attempt of the fields that its trial left to it. Old logs may not tell: None."""
-    return {field: record.resolved.get(field) for field in LEFT if record.trial.get(field) is None}
+    return {field: record.resolved.get(field) for field in ALLOTTED if record.trial.get(field) is None}
 
 
 def row(record: Record) -> dict[str, Any]:
@@ -502,6 +481,3 @@ def cell(value: Any, digits: int = 6) -> str:
         return str(value)
     # A spreadsheet runs text that begins like a formula; an apostrophe in front makes it plain text.
     return "'" + value if value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
-
-
-FIELD_COLUMNS: tuple[str, ...] = tuple(c.name for c in TRIAL if c.name in trial_module.FIELDS)
