@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpubench.analysis.varied import Row
+from gpubench.schema.row import Row
 
 OF_TIME = frozenset(
     {
@@ -24,10 +24,10 @@ OF_OTHERS = frozenset({"other-load", "stranger"})
 
 def codes(row: Row) -> list[str]:
     """The codes of a row's doubts."""
-    return [code for code in (row.get("doubts") or "").split("+") if code]
+    return [code for code in (row.doubts or "").split("+") if code]
 
 
 def beside_others(row: Row) -> bool:
     """Whether somebody else's work was there while a row was measured; of repeats, while half of them or more were."""
-    runs = row.get("runs") or (row,)
+    runs = row.runs or (row,)
     return 2 * sum(bool(OF_OTHERS & set(codes(run))) for run in runs) >= len(runs)

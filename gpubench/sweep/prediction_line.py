@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from gpubench.analysis.audit.fairness import HARMLESS
 from gpubench.analysis.doubted import codes
-from gpubench.analysis.varied import Row
 from gpubench.basics.words import number
 from gpubench.record.together import Foreseen
 from gpubench.report.prediction import foretold_verdict, waited_for
+from gpubench.schema.row import Row
 
 
 def foretold(foreseen: Foreseen, solos: Sequence[Row]) -> str:

@@ -4,7 +4,7 @@ import pytest
 
 from gpubench.analysis.alike import MOVES, devices, fair_step, likeness, telling, workload
 from gpubench.analysis.varied import CANDIDATES
-from gpubench.schema import result
+from gpubench.schema.columns import BY_NAME
 
 
 def same_workload(one, other, *axes, **more):
@@ -12,7 +12,7 @@ def same_workload(one, other, *axes, **more):
 
 
 def row(**values):
-    base = dict.fromkeys(result.BY_NAME) | {
+    base = dict.fromkeys(BY_NAME) | {
         "model": "resnet50",
         "gpu_name": "H200",
         "gpus": 1,

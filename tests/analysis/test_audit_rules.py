@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from gpubench.analysis.audit import accuracy, fairness, runs, workload
 from gpubench.analysis.audit.facts import AuditedFolder, Damaged, Shown, StoredAttempt
 from gpubench.analysis.audit.rules import RULES, audit
-from gpubench.schema import result
+from gpubench.schema.columns import BY_NAME
 
 IMAGES = {"files": "full", "train_images": 10240, "val_images": 5000, "num_classes": 10, "size": None}
 number = iter(range(10**6))
 
 
 def row(batch=64, gpus=1, **values):
-    base = dict.fromkeys(result.BY_NAME) | {
+    base = dict.fromkeys(BY_NAME) | {
         "trial_id": f"t{next(number)}", "config_id": f"c{batch}-{gpus}-{sorted(values.items(), key=str)}",
         "status": "ok", "model": "resnet34", "variant": "crop-resize", "batch_size": batch, "gpus": gpus,
         "strategy": "ddp" if gpus > 1 else "single", "device": "cuda", "precision": "fp32", "input_size": 224,
@@ -410,7 +410,7 @@ def test_no_rule_stumbles_over_what_a_record_lacks(asked):
 def test_every_rule_says_something_of_any_folder():
     empty = AuditedFolder(tables=())
     failed = facts(row(status="failed", epoch_time_s=None, top1_pct=None))
-    for some in (empty, failed, facts(row()), facts(dict.fromkeys(result.BY_NAME) | {"status": "ok"})):
+    for some in (empty, failed, facts(row()), facts(dict.fromkeys(BY_NAME) | {"status": "ok"})):
         for rule, finding in audit(some):
             assert finding.text, rule.title
             assert not finding.text.endswith("."), rule.title

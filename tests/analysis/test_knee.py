@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gpubench.analysis.knee import knees
 from gpubench.analysis.noise import half_width
-from gpubench.schema import result
+from gpubench.schema.columns import BY_NAME
 
 
 def rows(memory, times, **others):
@@ -16,7 +16,7 @@ def rows(memory, times, **others):
 
     Five measured epochs that took equally long, so that nothing is open for its noise.
     """
-    base = dict.fromkeys(result.BY_NAME) | {
+    base = dict.fromkeys(BY_NAME) | {
         "model": "resnet34",
         "epochs_measured": 5,
         "epoch_time_iqr_s": 0.0,

@@ -5,12 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench.analysis.repeats import SPREAD, apart, merge_repeats, with_spread
-from gpubench.analysis.slowdown import Judgement, judgement
-from gpubench.schema import result
+from gpubench.analysis.slowdown import judgement
+from gpubench.schema.columns import BY_NAME
+from gpubench.schema.judgement import Judgement
 
 
 def repeats(*times, **more):
-    base = dict.fromkeys(result.BY_NAME) | {"config_id": "c", "status": "ok", "doubt_texts": {}}
+    base = dict.fromkeys(BY_NAME) | {"config_id": "c", "status": "ok", "doubt_texts": {}}
     return [
         base | {"trial_id": f"t{n}", "repeat": n, "epoch_time_s": time} | more for n, time in enumerate(times)
     ]

@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench.analysis.scaling import comparisons, devices, scale, sentence
-from gpubench.schema import result
+from gpubench.schema.columns import BY_NAME
 
 
 def row(gpus, batch, time, strategy=None, **more):
     strategy = strategy or ("ddp" if gpus > 1 else "single")
-    base = dict.fromkeys(result.BY_NAME) | {"status": "ok", "model": "resnet34", "device": "cuda"}
+    base = dict.fromkeys(BY_NAME) | {"status": "ok", "model": "resnet34", "device": "cuda"}
     base |= {"gpus": gpus, "batch_size": batch, "epoch_time_s": time, "strategy": strategy}
     return base | {"images_per_epoch": 10240 // batch * batch} | more
 

@@ -6,8 +6,9 @@ import pytest
 
 from gpubench.analysis import sharing
 from gpubench.analysis.sharing import WATCHED, Resource, busy, evidence, full_together, not_full
-from gpubench.analysis.slowdown import Judgement, judgement
-from gpubench.schema import result
+from gpubench.analysis.slowdown import judgement
+from gpubench.schema.columns import BY_NAME
+from gpubench.schema.judgement import Judgement
 
 
 def sentence(gain, gain_range, resources, slowdowns=()):
@@ -18,7 +19,7 @@ def sentence(gain, gain_range, resources, slowdowns=()):
 
 
 def row(**more):
-    return dict.fromkeys(result.BY_NAME) | {"status": "ok", "gpus": 1, "gpu_ids": [0]} | more
+    return dict.fromkeys(BY_NAME) | {"status": "ok", "gpus": 1, "gpu_ids": [0]} | more
 
 
 def rows(column, *values, **more):
@@ -31,7 +32,7 @@ def named(resources, name):
 
 
 def test_every_column_that_is_watched_is_one():
-    assert {one.column for one in WATCHED} <= set(result.BY_NAME)
+    assert {one.column for one in WATCHED} <= set(BY_NAME)
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench.analysis.noise import half_width
-from gpubench.analysis.slowdown import Judgement, judgement, loss, overlap_gain, slowdown, verdict
+from gpubench.analysis.slowdown import judgement, loss, overlap_gain, slowdown, verdict
 from gpubench.record.epochs import timing
 from gpubench.schema.epoch_times import median_of
+from gpubench.schema.judgement import Judgement
 
 SCATTERED = "epoch times spread by as much as they last; measure again on a quiet machine"
 

@@ -5,13 +5,13 @@ import pytest
 from gpubench.analysis.sharing import evidence
 from gpubench.analysis.slowdown import judgement
 from gpubench.analysis.stored_groups import judged
-from gpubench.schema import result
+from gpubench.schema.columns import BY_NAME
 
 BUSY = {"gpu_util_pct": 99.0, "gpus": 1, "gpu_ids": [0]}
 
 
 def row(trial_id, time, iqr, epochs, **more):
-    base = dict.fromkeys(result.BY_NAME) | {"trial_id": trial_id, "status": "ok", "gpu_name": "H200"}
+    base = dict.fromkeys(BY_NAME) | {"trial_id": trial_id, "status": "ok", "gpu_name": "H200"}
     return base | {"epoch_time_s": time, "epoch_time_iqr_s": iqr, "epochs_measured": epochs} | more
 
 

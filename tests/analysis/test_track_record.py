@@ -2,13 +2,14 @@
 
 import pytest
 
-from gpubench.analysis.slowdown import Judgement, judgement
+from gpubench.analysis.slowdown import judgement
 from gpubench.analysis.track_record import track_record
-from gpubench.schema import result
+from gpubench.schema.columns import BY_NAME
+from gpubench.schema.judgement import Judgement
 
 
 def row(**more):
-    return dict.fromkeys(result.BY_NAME) | {"status": "ok"} | more
+    return dict.fromkeys(BY_NAME) | {"status": "ok"} | more
 
 
 def told(group_id, name, predicted, measured, ends=(), **more):

@@ -1,11 +1,11 @@
 """Which fields become columns."""
 
 from gpubench.analysis.varied import constant, label, varied
-from gpubench.schema import result
+from gpubench.schema.columns import BY_NAME
 
 
 def rows(*each):
-    base = dict.fromkeys(result.BY_NAME) | {"model": "lenet", "optimizer": "sgd", "lr": 0.05}
+    base = dict.fromkeys(BY_NAME) | {"model": "lenet", "optimizer": "sgd", "lr": 0.05}
     return [base | one for one in each]
 
 

@@ -10,11 +10,12 @@ from rich.console import Console
 from test_tables import cells, names, row, shown
 
 from gpubench.analysis.sharing import Resource
-from gpubench.analysis.slowdown import Judgement, judgement
+from gpubench.analysis.slowdown import judgement
 from gpubench.report import layout, markdown, sources, spreadsheet, terminal
 from gpubench.report.groups import gathered
 from gpubench.report.notes import which
 from gpubench.report.table import build
+from gpubench.schema.judgement import Judgement
 
 CPU = Resource(
     name="cpu", column="cpu_util_pct", unit="%", alone=(58.0, 61.0), together=(98.0, 98.0),

@@ -6,7 +6,6 @@ import threading
 
 from rich.console import Console
 
-from gpubench.analysis.slowdown import Judgement
 from gpubench.basics.words import ANSI
 from gpubench.report.live import (
     LiveProgress,
@@ -19,6 +18,7 @@ from gpubench.report.live import (
     group_line,
     view,
 )
+from gpubench.schema.judgement import Judgement
 
 OK = {"status": "ok", "epoch_time_s": 3.214, "gpu_mem_mib": 2435.0, "reason": None}
 FAILED = {"status": "failed", "reason": "\x1b[31mkilled\x1b[0m by signal 9\nmore"}

@@ -4,9 +4,10 @@ import pytest
 
 from gpubench.analysis.doubted import OF_TIME
 from gpubench.analysis.prediction import Demand, predict
-from gpubench.analysis.slowdown import Judgement, judgement, overlap_gain
+from gpubench.analysis.slowdown import judgement, overlap_gain
 from gpubench.analysis.track_record import track_record
 from gpubench.report.prediction import Remedy, answer, no_answer, origin, track
+from gpubench.schema.judgement import Judgement
 
 # The published log's jobs on GPUs of their own: epoch time in s, CPU in per cent.
 LOG = (("32@0", 16.2, 59.0, (0,)), ("64@1", 15.4, 61.0, (1,)), ("128@2+3", 11.3, 76.6, (2, 3)))

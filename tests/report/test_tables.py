@@ -10,7 +10,7 @@ from rich.console import Console
 from gpubench.report import markdown, spreadsheet, terminal
 from gpubench.report.cells import signed_percent
 from gpubench.report.table import build, tables
-from gpubench.schema import result
+from gpubench.schema.columns import BY_NAME
 
 FIXED = {
     "model": "mobilenet_v2", "params_m": 3.5, "input_size": 224, "variant": "crop-resize", "gpus": 1,
@@ -20,7 +20,7 @@ FIXED = {
 
 
 def row(batch, status="ok", **values):
-    base = dict.fromkeys(result.BY_NAME) | FIXED
+    base = dict.fromkeys(BY_NAME) | FIXED
     base |= {"trial_id": f"t{batch}", "config_id": f"c{batch}", "batch_size": batch, "status": status}
     return base | values
 

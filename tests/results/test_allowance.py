@@ -25,7 +25,7 @@ from gpubench.predict.alone import Alone, alone_rows, find
 from gpubench.predict.stored import stored_of
 from gpubench.report.contents import contents
 from gpubench.results.allowance import again_lines, alike, unlike
-from gpubench.schema.result import Record
+from gpubench.schema.record import Record
 from gpubench.sweep.closing import own_tables
 from gpubench.sweep.dry_run import print_plan
 from gpubench.sweep.stored_plan import store_plan

@@ -20,12 +20,14 @@ import pytest
 from fakes import record
 from hypothesis import given
 from hypothesis import strategies as st
+from ROWFIX import row
 
 from gpubench.basics.errors import UnusableError
 from gpubench.results import store
 from gpubench.results.csv_text import csv_text
 from gpubench.results.store import Results, counting, epochs_csv, newest, trials_csv, write_whole
-from gpubench.schema.result import COLUMNS, EPOCH_COLUMNS, Record, row
+from gpubench.schema.columns import COLUMNS, EPOCH_COLUMNS
+from gpubench.schema.record import Record
 
 
 @pytest.fixture

@@ -13,8 +13,9 @@ from typing import Any
 import committed
 import pytest
 from benches import sweep_of
+from ROWFIX import row
 
-from gpubench.analysis.slowdown import PERHAPS, WORDS, verdict
+from gpubench.analysis.slowdown import WORDS, verdict
 from gpubench.node.environment import machine
 from gpubench.node.launch.client import ForkServer
 from gpubench.plan.experiment import Options, parse, with_options
@@ -25,7 +26,9 @@ from gpubench.report.contents import contents
 from gpubench.report.live import QuietView
 from gpubench.results.csv_text import csv_cell
 from gpubench.results.store import Results, newest
-from gpubench.schema.result import COLUMNS, MEASURED, OF_GROUPS, Record, row
+from gpubench.schema.columns import COLUMNS, MEASURED, OF_GROUPS
+from gpubench.schema.judgement import PERHAPS
+from gpubench.schema.record import Record
 from gpubench.sweep.stored_plan import store_plan
 
 SHARES = [c.name for c in COLUMNS if c.name.endswith(("util_pct", "util_max_pct", "util_trial_pct"))]

@@ -8,22 +8,21 @@ import pytest
 from fakes import record
 from hypothesis import given
 from hypothesis import strategies as st
+from ROWFIX import row
 
 from gpubench.results.csv_text import csv_cell, csv_text
 from gpubench.schema import trial
-from gpubench.schema.result import (
+from gpubench.schema.cell import cell
+from gpubench.schema.columns import (
     BY_NAME,
     COLUMNS,
     DERIVED,
     ENVIRONMENT,
     EPOCH_COLUMNS,
-    FIELD_COLUMNS,
     IDENTITY,
     IMAGES,
     MEASURED,
     TRIAL,
-    cell,
-    row,
 )
 
 FOR_EVER = {

@@ -18,7 +18,6 @@ from benches import Heard, sweep_of
 from fake_nvml import FakeNvml, gpu, running
 from scripted import Scripted, Spec, trains_for
 
-from gpubench.analysis.varied import Row
 from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.commands import sweep as command
 from gpubench.commands.audit import audit
@@ -32,7 +31,9 @@ from gpubench.record import recording
 from gpubench.report.contents import contents
 from gpubench.results.csv_text import csv_cell
 from gpubench.results.store import Results, newest
-from gpubench.schema.result import MEASURED, OF_GROUPS, Record
+from gpubench.schema.columns import MEASURED, OF_GROUPS
+from gpubench.schema.record import Record
+from gpubench.schema.row import Row
 from gpubench.sweep.closing import emit, finish
 from gpubench.sweep.preflight import check_hardware
 from gpubench.sweep.stored_plan import store_plan

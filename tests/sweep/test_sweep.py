@@ -24,7 +24,8 @@ from gpubench.plan.plan import Unit, expand
 from gpubench.plan.sources import Disk
 from gpubench.report.live import LiveProgress
 from gpubench.results.store import Results
-from gpubench.schema.result import MEASURED, Record
+from gpubench.schema.columns import MEASURED
+from gpubench.schema.record import Record
 from gpubench.sweep.stored_plan import store_plan
 from gpubench.sweep.sweep import Settings, Summary, Sweep
 
