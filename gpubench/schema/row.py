@@ -65,7 +65,7 @@ class Placement:
     cpu_ids: Sequence[int]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Row(
     IdentityColumns,
     ModelColumns,
@@ -129,6 +129,10 @@ class Row(
     until_top1 = OfTrial[float]()
     breakdown = OfTrial[bool]()
 
+    def __repr__(self) -> str:
+        known = {name: value for name, value in vars(self).items() if value not in (None, (), {})}
+        return f"{type(self).__name__}({known})"
+
     @classmethod
     def of_columns(cls, values: Mapping[str, Any], **more: Any) -> Self:
         """The row with these values of COLUMNS; other names are let through, and left out. `more`: other attributes."""
@@ -150,7 +154,7 @@ class Row(
         return replace(self, fields={**self.fields, **values})
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class TableRow(DerivedColumns, Row):
     """One line of a table: the repeats of a configuration."""
 

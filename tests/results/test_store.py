@@ -20,7 +20,6 @@ import pytest
 from fakes import record
 from hypothesis import given
 from hypothesis import strategies as st
-from ROWFIX import row
 
 from gpubench.basics.errors import UnusableError
 from gpubench.results import store

@@ -13,7 +13,6 @@ from typing import Any
 import committed
 import pytest
 from benches import sweep_of
-from ROWFIX import row
 
 from gpubench.analysis.slowdown import WORDS, verdict
 from gpubench.node.environment import machine

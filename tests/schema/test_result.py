@@ -8,7 +8,6 @@ import pytest
 from fakes import record
 from hypothesis import given
 from hypothesis import strategies as st
-from ROWFIX import row
 
 from gpubench.results.csv_text import csv_cell, csv_text
 from gpubench.schema import trial
