@@ -200,9 +200,8 @@ def test_what_holds_for_any_rows(found):
             assert (one.speedup, one.efficiency_pct) == (1.0, 100.0)
         else:
             assert devices(one.row) > devices(one.baseline)
-        same = "batch_size" if one.kind == "strong" else None
-        if same:
-            assert one.row[same] == one.baseline[same]
+        if one.kind == "strong":
+            assert one.row.batch_size == one.baseline.batch_size
             assert one.speedup == pytest.approx(one.baseline.epoch_time_s / one.row.epoch_time_s)
         else:
             assert one.row.batch_size * devices(one.baseline) == one.baseline.batch_size * devices(one.row)

@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 from rich.console import Console
-from whole_rows import row_with
+from whole_rows import changed, row_with
 
 from gpubench.report import markdown, spreadsheet, terminal
 from gpubench.report.cells import signed_percent
@@ -123,7 +123,7 @@ def test_a_terminal_that_lacks_the_signs_gets_plain_ones():
 
 def test_a_usual_table_fits_80_columns():
     rows = [
-        row(64 << n, **sweep()[0] | {"batch_size": 64 << n, "config_id": n, "data_wait_pct": 12.5})
+        changed(sweep()[0], batch_size=64 << n, config_id=f"c{n}", data_wait_pct=12.5)
         for n in (0, 1)
     ]
     assert max(map(len, terminal.text(shown(rows)).split("\n\n")[1].splitlines())) <= 80
@@ -255,7 +255,7 @@ def test_energy_and_what_it_buys():
     assert cells(table, "energy_j") == ["500", "–"]
     assert cells(table, "images_per_joule") == ["20.48", "–"]
     assert "edp_js" not in names(table)
-    assert table.rows[0]["edp_js"] == 1000.0
+    assert table.rows[0].edp_js == 1000.0
     line = next(csv.DictReader(io.StringIO(spreadsheet.text([table]))))
     assert (line["energy_j"], line["images_per_joule"], line["edp_js"]) == ("500", "20.48", "1000")
 
