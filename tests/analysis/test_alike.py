@@ -113,7 +113,11 @@ def test_the_first_gpus_are_told_by_their_number():
 
 
 def test_a_row_that_tells_no_devices_is_of_one():
-    assert [devices(row_with(**one)) for one in ({}, {"gpus": 0, "ranks": 4}, {"gpus": 2, "ranks": 4})] == [1, 4, 2]
+    assert [devices(row_with(**one)) for one in ({}, {"gpus": 0, "ranks": 4}, {"gpus": 2, "ranks": 4})] == [
+        1,
+        4,
+        2,
+    ]
 
 
 def test_gpus_that_stand_for_lost_ones_are_no_other_workload():

@@ -12,9 +12,7 @@ positive = st.floats(1e-3, 1e9)
 
 @given(positive, positive, st.integers(1, 10**9))
 def test_they_undo_each_other(energy, time, images):
-    row = row_with(
-        energy_j=energy, epoch_time_s=time, images_per_epoch=images, images_per_s=images / time
-    )
+    row = row_with(energy_j=energy, epoch_time_s=time, images_per_epoch=images, images_per_s=images / time)
     per_joule, product = images_per_joule(row), edp_js(row)
     assert per_joule * energy == pytest.approx(images)
     assert product / time == pytest.approx(energy)

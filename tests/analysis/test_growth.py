@@ -232,9 +232,7 @@ def test_what_makes_another_workload_never_moves_with_the_batch_size(unlike):
     grown = growth(rows, "batch_size", ["batch_size", *unlike])
     assert [r.value(name) for r in grown for name in GROWTH] == [None] * 4
     assert knees(rows, tuple(unlike)) == []
-    alike = growth(
-        [rows[0], changed(rows[0], batch_size=32, config_id="other")], "batch_size"
-    )
+    alike = growth([rows[0], changed(rows[0], batch_size=32, config_id="other")], "batch_size")
     assert None not in [alike[1].value(name) for name in GROWTH]
 
 

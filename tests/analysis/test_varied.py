@@ -1,6 +1,5 @@
 """Which fields become columns."""
 
-
 from whole_rows import row_with
 
 from gpubench.analysis.varied import constant, label, varied

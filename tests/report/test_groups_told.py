@@ -116,9 +116,7 @@ def test_rows_alone_read_as_they_would_without_groups(batches, times, places):
         mixed.insert(place, job)
     before, after = shown(solos), shown(mixed)
     kept = ("gpu_mem_growth_pct", "epoch_time_growth_pct", "speedup", "strong_efficiency_pct", "batch_size")
-    assert [r.values(kept) for r in before.rows] == [
-        r.values(kept) for r in after.rows[: len(solos)]
-    ]
+    assert [r.values(kept) for r in before.rows] == [r.values(kept) for r in after.rows[: len(solos)]]
     assert all(r.epoch_time_growth_pct is r.speedup is None for r in after.rows[len(solos) :])
     said = [note for note in after.notes if "three on one" not in note and not note.startswith("own:")]
     if len(batches) > 1:  # else the batch size varies among jobs alone

@@ -97,9 +97,7 @@ def test_too_few_pairs_and_copies_and_larger_groups_make_no_matrix():
     sizes = [{"model": "resnet34", "batch_size": b} for b in (16, 32, 64)]
     copies = [one for job in sizes for one in pair((job, job), (1.9, 1.9))]
     assert not shown(copies).matrices, "each beside itself"
-    three = [
-        changed(one, group="three", group_id="g3", job=f"{n} of 6") for n, one in enumerate(all_pairs())
-    ]
+    three = [changed(one, group="three", group_id="g3", job=f"{n} of 6") for n, one in enumerate(all_pairs())]
     assert not shown(three).matrices, "six jobs at once"
 
 

@@ -60,7 +60,9 @@ def test_markdown():
 def test_the_fullest_resource_comes_first_and_nothing_may_be_full():
     def two(busy, **more):
         one = Demand(epoch_time_s=4, cpu_s=8, gpu_s=busy, gpus=(1,), cpus=8, cpu_set="all")
-        return answer("two", ["16", "16"], [row_with(epoch_time_s=4, **SURE), row_with()], predict([one, one]), **more)
+        return answer(
+            "two", ["16", "16"], [row_with(epoch_time_s=4, **SURE), row_with()], predict([one, one]), **more
+        )
 
     full, free = two(3.0), two(1.0)
     assert "jobs would wait for GPU time." in full

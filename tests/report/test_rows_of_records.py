@@ -49,6 +49,8 @@ def test_what_a_published_log_says_of_its_spread_stays():
 def test_a_job_that_was_faster_than_alone_has_the_doubt_whatever_version_stored_it(slowdown, doubted):
     row = row_of(record(result={"slowdown": slowdown}, group="g", doubts={"shared-gpu": "shared"}))
     assert row.doubts == ("faster-together+shared-gpu" if doubted else "shared-gpu")
-    assert ("took 0.94 times as long as alone" in "".join(row.doubt_texts.get("faster-together", ()))) is doubted
+    assert (
+        "took 0.94 times as long as alone" in "".join(row.doubt_texts.get("faster-together", ()))
+    ) is doubted
     told = record(result={"slowdown": slowdown}, group="g", doubts={"faster-together": "as stored"})
     assert row_of(told).doubt_texts == {"faster-together": ("as stored",)}

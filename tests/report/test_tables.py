@@ -122,10 +122,7 @@ def test_a_terminal_that_lacks_the_signs_gets_plain_ones():
 
 
 def test_a_usual_table_fits_80_columns():
-    rows = [
-        changed(sweep()[0], batch_size=64 << n, config_id=f"c{n}", data_wait_pct=12.5)
-        for n in (0, 1)
-    ]
+    rows = [changed(sweep()[0], batch_size=64 << n, config_id=f"c{n}", data_wait_pct=12.5) for n in (0, 1)]
     assert max(map(len, terminal.text(shown(rows)).split("\n\n")[1].splitlines())) <= 80
 
 
