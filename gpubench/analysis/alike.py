@@ -38,7 +38,7 @@ def devices(row: Row) -> int:
 
 
 def movable(axis: str, tied: Collection[str]) -> frozenset[str]:
-    """Those of `tied` that may move along `axis`; where devices are among them, what may move along those, too."""
+    """The fields of `tied` that may move along `axis`; where devices are among them, what may move along those, too."""
     axes = {axis, *(COUNTS & set(tied))}
     may = frozenset().union(*(MOVES.get(one, frozenset()) for one in axes))
     return (may & set(tied)) - {axis}

@@ -35,7 +35,7 @@ def unknown(rows: Sequence[Row]) -> str:
 
 
 def fitting(larger: Sequence[Row]) -> list[Row]:
-    """Those of ascending sizes below the first that ran out of memory: what is above that is answered by it."""
+    """The rows, by ascending size, below the first that ran out of memory; that one answers for all above it."""
     return list(itertools.takewhile(lambda row: row.status != "oom", larger))
 
 

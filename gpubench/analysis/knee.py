@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from gpubench.analysis.alike import DEVICES
-from gpubench.analysis.doubted import OF_TIME, codes
+from gpubench.analysis.doubted import of_time
 from gpubench.analysis.growth import epoch_time, gpu_mem, memory_growth_pct, series, time_growth_pct
 from gpubench.analysis.holes import beyond, fitting, unknown
 from gpubench.analysis.noise import half_width, processes, resting, together
@@ -45,9 +45,9 @@ class Knee:
     refused: int | None = None
     """The next batch size, which no longer pays."""
     memory_growth_pct: float | None = None
-    """From `best` to `refused`."""
+    """How much memory grows from `best` to `refused`."""
     time_growth_pct: float | None = None
-    """Time per image, from `best` to `refused`."""
+    """How much time per image grows from `best` to `refused`."""
     firm: bool = False
     """Whether the noise of every step up to this answer is known, and smaller than the step."""
     sentence: str
@@ -266,11 +266,7 @@ def _relative_half_width(row: Row) -> float | None:
 
 
 def _doubtful(rows: Sequence[Row]) -> str:
-    return (
-        "; some of these rows have doubts about their times"
-        if any(OF_TIME & set(codes(row)) for row in rows)
-        else ""
-    )
+    return "; some of these rows have doubts about their times" if any(map(of_time, rows)) else ""
 
 
 def _pays(before: Row, after: Row) -> bool:

@@ -28,7 +28,7 @@ _FACTORS = {
     15: 0.58, 16: 0.55, 17: 0.54, 18: 0.51, 19: 0.5, 20: 0.48,
 }  # fmt: skip
 _BEYOND = 2.1
-"""The same times the square root of how many, above those."""
+"""Above twenty times: half the width over the interquartile range, times the square root of how many times."""
 _OF_TWO = 6.35
 """Half the width over the distance of two times: 12.71 (t of 95 %) / 2."""
 
@@ -60,9 +60,10 @@ def half_width(row: Row) -> float | None:
 
 
 def half_width_of_two(row: Row) -> float | None:
-    """The same for two times, whose distance is all that is known of how they spread; None where there are not two.
+    """Half the width, in s, of the interval around an epoch time that is of two times; None where there are not two.
 
-    By Student's t with one degree of freedom: they say little, but of jobs that lose much by sharing they say enough.
+    Their distance is all that is known of how they spread. By Student's t with one degree of freedom: they say little,
+    but of jobs that lose much by sharing they say enough.
     """
     found = row.epoch_times_s
     return _OF_TWO * float(max(found) - min(found)) if len(found) == 2 else None

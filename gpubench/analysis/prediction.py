@@ -79,7 +79,7 @@ class Prediction:
     """What jobs will do to each other."""
 
     slowdowns: tuple[float, ...]
-    """One a job, in their order; never below 1."""
+    """How many times as long as alone each job takes, in their order; never below 1."""
     overlap_gain: float
     verdict: str
     limits: tuple[str, ...]
@@ -201,7 +201,7 @@ def fair_level(wants: Iterable[tuple[float, float]], available: float = 1.0) -> 
 def _paces(
     uses: Sequence[Mapping[Resource, float]], weights: Sequence[Mapping[Resource, float]], slicing: float
 ) -> list[dict[Resource, float]]:
-    """Of each job: how fast each of its resources lets it run; 1 is as fast as alone.
+    """How fast each of its resources lets each job run; 1 is as fast as alone.
 
     One resource after the other is divided among jobs that ask for what their other resources let them use, again
     and again, until nothing changes any more.

@@ -11,6 +11,7 @@ from gpubench.analysis.doubted import codes
 from gpubench.analysis.slowdown import judgement, overlap_gain, slowdown
 from gpubench.analysis.varied import machine, unit, where
 from gpubench.schema.columns import MEASURED, TRIAL, Column
+from gpubench.schema.doubts import SPREAD_PCT
 from gpubench.schema.row import Row, TableRow, replace
 
 Hardware = tuple[str, ...]
@@ -20,10 +21,8 @@ Place = tuple[Hardware, Any, Any, Any]
 
 REPEATS = Column("repeats", "", "repeats that ended ok; the row shows their median", "n")
 
-REPEATS_APART_PCT = 5.0
-"""How far repeats may lie apart, in per cent of their median, before their row is doubtful."""
 SPREAD = (
-    f"epoch times of its repeats lie more than {REPEATS_APART_PCT:g} % of their median apart; "
+    f"epoch times of its repeats lie more than {SPREAD_PCT:g} % of their median apart; "
     "run more repeats, on a quiet machine, before two such rows are compared"
 )
 
@@ -39,17 +38,17 @@ def _of_all(found: Sequence[Any]) -> Any:
 
 
 def _same(found: Sequence[Any]) -> Any:
-    """What all agree in: ranks have no median."""
+    """The value that all repeats agree in, else None: ranks have no median."""
     return found[0] if len(set(found)) == 1 else None
 
 
 def _first(found: Sequence[Any]) -> Any:
-    """Of what no two repeats share, any will do."""
+    """The first known value: where no two repeats share one, any will do."""
     return next((value for value in found if value is not None), None)
 
 
 def _often(found: Sequence[Any]) -> Any:
-    """Of words joined by +, those that at least half of the repeats have."""
+    """The words, joined by +, that at least half of the repeats have."""
     counts = Counter(word for value in found if value is not None for word in str(value).split("+"))
     return "+".join(word for word, number in counts.items() if 2 * number >= len(found)) or None
 
@@ -258,14 +257,14 @@ def _middle(found: Sequence[Any]) -> Any:
 
 
 def apart(times: Sequence[float]) -> bool:
-    """Whether epoch times of repeats differ by more than REPEATS_APART_PCT of their median.
+    """Whether epoch times of repeats differ by more than SPREAD_PCT of their median.
 
     From three on their interquartile range counts; of two, their difference.
     """
     if len(times) < 2:
         return False
     wide = iqr(times) if len(times) > 2 else max(times) - min(times)
-    return wide is not None and wide > REPEATS_APART_PCT / 100 * statistics.median(times)
+    return wide is not None and wide > SPREAD_PCT / 100 * statistics.median(times)
 
 
 def iqr(numbers: Sequence[float]) -> float | None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from gpubench.analysis.slowdown import PARALLEL, WORDS, loss, slowest
 from gpubench.basics.rounding import half_up
 from gpubench.basics.words import MINUS, listed
+from gpubench.schema.doubts import FULL_PCT, THROTTLED_PCT
 from gpubench.schema.group_facts import GroupFacts, Resource
 from gpubench.schema.judgement import UNSURE, Judgement
 from gpubench.schema.row import Row
@@ -29,11 +30,11 @@ class WatchedResource:
     name: str
     column: str
     full_from: float
-    """In per cent. Of a share of time: from where it is told."""
+    """The figure, in per cent, from which it counts as full; a share of time is told from there on."""
     label: str
-    """In a list of figures: `CPUs 55 %`."""
+    """How a list of figures names it: `CPUs 55 %`."""
     said: str
-    """Where it was full. `{jobs}`: what waits; `{together}` and `{alone}`: figures in per cent."""
+    """What is said where it was full. `{jobs}`: what waits; `{together}` and `{alone}`: figures in per cent."""
     too: str
     """What a job did that had it full alone, too: `one of the jobs filled them alone, too`."""
     of_gpus: bool = True
@@ -70,7 +71,7 @@ WATCHED: tuple[WatchedResource, ...] = (
     WatchedResource(
         name="gpu memory",
         column="gpu_mem_mib",
-        full_from=95,
+        full_from=FULL_PCT,
         label="GPU memory",
         said="GPU memory was full together ({together}; alone {alone})",
         too="filled it",
@@ -97,7 +98,7 @@ WATCHED: tuple[WatchedResource, ...] = (
     WatchedResource(
         name="power",
         column="throttled_pct",
-        full_from=5,
+        full_from=THROTTLED_PCT,
         label="clocks lowered",
         said="power or heat lowered the GPUs' clocks ({together} of the time instead of {alone})",
         too="had them lowered",
@@ -122,7 +123,7 @@ LOSS = {
 """What a headline adds to its verdict, which has no word for jobs that lose by running together."""
 
 SHORT = "GPU memory ran short: the allocator had to give some back and try again ({together}; alone {alone})"
-"""Said instead where it did so without being full by the figures, which come from samples."""
+"""What is said of GPU memory that ran short without being full by the figures, which come from samples."""
 
 
 def stored_resources(group: GroupFacts | None) -> list[Resource]:
@@ -299,12 +300,12 @@ def _waiting(resources: Sequence[Resource]) -> str:
 
 
 def _figures(resources: Sequence[Resource]) -> str:
-    """`CPUs 55 %, GPU time 60 and 62 %`: together."""
+    """How full these were together: `CPUs 55 %, GPU time 60 and 62 %`."""
     return ", ".join(f"{BY_NAME[one.name].label} {_percent(one.together)}" for one in resources)
 
 
 def _percent(values: Sequence[float | None]) -> str:
-    """`98 %`, `58, 61 and 77 %`: one for each job, or one for all where they read the same."""
+    """Figures as text: `58, 61 and 77 %`, one for each job, or `98 %` where they all read the same."""
     shown = ["unknown" if value is None else _digits(value, 0) for value in values]
     if len(set(shown)) == 1:
         return shown[0] + ("" if shown[0] == "unknown" else " %")
@@ -322,7 +323,7 @@ def _known(values: Sequence[float | None]) -> bool:
 def _full(
     watched: WatchedResource, values: Sequence[float | None], short: Sequence[bool]
 ) -> tuple[bool, ...]:
-    """Of each job. `short`: those that ran short, whatever their figure says."""
+    """For each job, whether it had the resource full. `short`: whether it ran short, whatever its figure says."""
     return tuple(
         ran_short or (watched.reached(value) and not watched.of_time)
         for value, ran_short in zip(values, short, strict=True)

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 from gpubench.analysis import noise
-from gpubench.analysis.doubted import OF_TIME, beside_others, codes
+from gpubench.analysis.doubted import beside_others, of_time
 from gpubench.analysis.noise import half_width, resting
 from gpubench.basics.rounding import half_up
+from gpubench.schema.doubts import FASTER
 from gpubench.schema.judgement import UNSURE, Judgement, Sure
 from gpubench.schema.row import Row
 
@@ -19,8 +20,6 @@ WORDS = ("merely concurrent", "partly parallel", "parallel")
 """The verdicts, from the least overlap to the most."""
 IMPOSSIBLE = 0.8
 """A job that takes less than this of its time alone was not sped up by its neighbours."""
-FASTER = 0.95
-"""The same, from where it is doubtful."""
 
 
 def slowdown(together_s: float | None, alone_s: float | None) -> float | None:
@@ -101,7 +100,7 @@ def expected(gain: float, alone: Sequence[Row]) -> Judgement:
         return Judgement(why_not=why_not)
     rests = resting(alone)
     sure: Sure = "few processes" if rests else "yes"
-    if any(OF_TIME & set(codes(row)) for row in alone):
+    if any(map(of_time, alone)):
         sure = "doubtful"
     if any(half_width(row) is None for row in alone):
         sure = "spread not known"

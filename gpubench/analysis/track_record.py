@@ -46,13 +46,13 @@ class TrackRecord:
     groups: int
     """Groups whose predicted verdict was right or wrong; all of their jobs were predicted and measured."""
     verdicts_right: int
-    """Of `groups`: those in which it was right."""
+    """How many of `groups` had a predicted verdict that was right."""
     undecided: int = 0
-    """Beside `groups`: those whose measured verdict lies between two, and does not rule out the predicted one."""
+    """Groups, not counted in `groups`, whose measured verdict lies between two; the predicted one may be true."""
     too_few: int = 0
-    """Beside `groups`: those of which nobody knows how sure the measured verdict is: how far their times spread."""
+    """Groups, not counted in `groups`, of which nobody knows how far their times spread: how sure the verdict is."""
     without_verdict: int = 0
-    """Beside `groups`: those whose figures allow no verdict."""
+    """Groups, not counted in `groups`, whose figures allow no verdict."""
 
     @property
     def jobs(self) -> int:
@@ -60,7 +60,7 @@ class TrackRecord:
 
     @property
     def median_error_pct(self) -> float | None:
-        """Of errors without their signs; None without any."""
+        """The median of the errors without their signs; None where there is no error."""
         errors = [abs(one.error_pct) for one in self.judged]
         return statistics.median(errors) if errors else None
 

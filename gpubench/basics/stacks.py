@@ -21,6 +21,7 @@ from pathlib import Path
 
 import psutil
 
+import gpubench
 from gpubench.basics.quoted import clean
 from gpubench.basics.regular_file import read_regular
 
@@ -35,7 +36,7 @@ _HIGH = 200
 _FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<function>.*)$')
 _IDLE_LOADER = re.compile(r"in _worker_loop$", re.MULTILINE)
 """torch's own loop in a loader worker; what lies further in is that worker's work."""
-_OWN = str(Path(__file__).parent)
+_OWN = str(Path(gpubench.__file__).parent)
 _LIBRARIES = (
     *(sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")),
     "<",

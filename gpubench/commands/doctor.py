@@ -9,8 +9,8 @@ from rich.console import Console
 from gpubench.basics.errors import UnusableError
 from gpubench.doctor import answer
 from gpubench.doctor.checks import examine
+from gpubench.doctor.context import CheckContext, Told, triable
 from gpubench.doctor.probe import Probe
-from gpubench.doctor.scene import Scene, Told, triable
 from gpubench.node import environment
 from gpubench.node.watch.nvml import open_nvml
 from gpubench.plan.command_line import read_experiment
@@ -28,7 +28,7 @@ def doctor(*, as_json: bool) -> int:
             with waiting:
                 return probe.told()
 
-        scene = Scene(
+        context = CheckContext(
             nvml=nvml,
             machine=machine,
             environ=os.environ,
@@ -36,8 +36,8 @@ def doctor(*, as_json: bool) -> int:
             ask_torch=ask_torch,
         )
         if as_json:
-            findings = list(examine(scene))
+            findings = list(examine(context))
             print(answer.as_json(findings))
         else:
-            findings = answer.show(examine(scene), Console(highlight=False))
+            findings = answer.show(examine(context), Console(highlight=False))
     return UnusableError.exit_code if any(finding.forbids for finding in findings) else 0

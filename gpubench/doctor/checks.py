@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from gpubench.doctor import cpu, folders, gpus, limits, neighbours, readings, slurm, software, torch_works
+from gpubench.doctor.context import CheckContext
 from gpubench.doctor.finding import Finding
-from gpubench.doctor.scene import Scene
 
-Check = Callable[[Scene], Iterable[Finding]]
+Check = Callable[[CheckContext], Iterable[Finding]]
 
 CHECKS: tuple[Check, ...] = (
     software.versions,
@@ -34,11 +34,11 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
-def examine(scene: Scene, checks: Sequence[Check] = CHECKS) -> Iterator[Finding]:
+def examine(context: CheckContext, checks: Sequence[Check] = CHECKS) -> Iterator[Finding]:
     """All findings, each as soon as it is made. A check that breaks is a finding, and the others go on."""
     for check in checks:
         try:
-            yield from check(scene)
+            yield from check(context)
         except Exception as error:  # noqa: BLE001 - a machine may be broken in ways that no check foresaw
             yield Finding(
                 group="checks that broke",

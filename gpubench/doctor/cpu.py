@@ -7,22 +7,23 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gpubench.basics.words import many
+from gpubench.doctor.context import CheckContext
 from gpubench.doctor.finding import Finding
-from gpubench.doctor.scene import Scene
 from gpubench.node.environment import Machine, cgroup_quota
 from gpubench.node.watch import host
-from gpubench.node.watch.host_load import BUSY_PCT, busy_pct, unbound
+from gpubench.node.watch.host_load import busy_pct, unbound
 from gpubench.node.watch.missing import Unmeasured
+from gpubench.schema.doubts import OTHER_LOAD_PCT
 
 GROUP = "CPU and memory"
 LOOK_S = 0.5
 
 
-def processors(scene: Scene) -> Iterable[Finding]:
+def processors(context: CheckContext) -> Iterable[Finding]:
     """How many CPUs a trial gets, and why not more."""
-    machine = scene.machine
+    machine = context.machine
     in_all = os.cpu_count() or len(machine.cpu_ids)
-    found = f"{machine.cpu_count} of {in_all} may be used ({machine.cpu_name}){_limited_by(scene, in_all)}"
+    found = f"{machine.cpu_count} of {in_all} may be used ({machine.cpu_name}){_limited_by(context, in_all)}"
     if machine.cpu_count == 1:
         yield Finding(
             group=GROUP,
@@ -35,20 +36,20 @@ def processors(scene: Scene) -> Iterable[Finding]:
         yield Finding(group=GROUP, name="CPUs", verdict="ok", found=found)
 
 
-def _limited_by(scene: Scene, in_all: int) -> str:
+def _limited_by(context: CheckContext, in_all: int) -> str:
     limits = []
-    if len(scene.machine.cpu_ids) < in_all:
-        limits.append(f"affinity leaves {len(scene.machine.cpu_ids)}")
-    if (slurm := scene.environ.get("SLURM_CPUS_PER_TASK", "")).isdigit():
+    if len(context.machine.cpu_ids) < in_all:
+        limits.append(f"affinity leaves {len(context.machine.cpu_ids)}")
+    if (slurm := context.environ.get("SLURM_CPUS_PER_TASK", "")).isdigit():
         limits.append(f"SLURM_CPUS_PER_TASK is {slurm}")
     if (quota := cgroup_quota()) is not None:
         limits.append(f"a cgroup's quota allows {quota.cpus:g}")
     return f"; {', '.join(limits)}" if limits else ""
 
 
-def cpu_time(scene: Scene) -> Iterable[Finding]:
+def cpu_time(context: CheckContext) -> Iterable[Finding]:
     """Whether the kernel tells how busy these CPUs are, and how busy others keep them just now."""
-    machine = scene.machine
+    machine = context.machine
     try:
         busy = busy_pct(machine, LOOK_S)
     except Unmeasured as reason:
@@ -68,7 +69,7 @@ def cpu_time(scene: Scene) -> Iterable[Finding]:
         else f"{busy:.0f} % of them busy"
     )
     load = f"{share} just now, load average {os.getloadavg()[0]:.1f}"
-    if busy >= BUSY_PCT:
+    if busy >= OTHER_LOAD_PCT:
         yield Finding(
             group=GROUP,
             name="other load",
@@ -101,7 +102,7 @@ def _counted(machine: Machine) -> Finding:
     return Finding(group=GROUP, name="CPU time", verdict="ok", found=found)
 
 
-def process_tree(_: Scene) -> Iterable[Finding]:
+def process_tree(_: CheckContext) -> Iterable[Finding]:
     """Whether a trial's processes, their CPU time and their memory can be read."""
     pid = os.getpid()
     listed = Path(f"/proc/self/task/{pid}/children").exists()

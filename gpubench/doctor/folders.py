@@ -11,8 +11,8 @@ from gpubench.basics.errors import GpubenchError
 from gpubench.datasets import locate, make
 from gpubench.datasets.built import amount
 from gpubench.datasets.home import data_home
+from gpubench.doctor.context import CheckContext
 from gpubench.doctor.finding import Finding
-from gpubench.doctor.scene import Scene
 from gpubench.plan.resolve import DEFAULT_SIZE
 from gpubench.schema import catalog
 
@@ -21,14 +21,14 @@ LITTLE = 1_000_000_000
 """Free bytes in the results folder below which it is worth a word; a large sweep takes some 100 MB."""
 
 
-def images(scene: Scene) -> Iterable[Finding]:
+def images(context: CheckContext) -> Iterable[Finding]:
     """The built-in images: made or not, where, and whether they could be made."""
     try:
         place = data_home()
     except GpubenchError as error:
         yield Finding(group=GROUP, name="images", verdict="no", found=str(error), forbids=True)
         return
-    fixed = scene.experiment.fixed
+    fixed = context.experiment.fixed
     data = str(fixed.get("data", catalog.PROCEDURAL))
     files = catalog.VARIANTS[str(fixed.get("variant", "crop-resize"))].files
     try:
@@ -63,9 +63,9 @@ def images(scene: Scene) -> Iterable[Finding]:
         )
 
 
-def results(scene: Scene) -> Iterable[Finding]:
+def results(context: CheckContext) -> Iterable[Finding]:
     """The folder of results."""
-    place = Path(scene.environ.get("GPUBENCH_OUT", "results")).absolute()
+    place = Path(context.environ.get("GPUBENCH_OUT", "results")).absolute()
     free = shutil.disk_usage(nearest(place)).free
     if blocked := cannot_write(place):
         yield Finding(

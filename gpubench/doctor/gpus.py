@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gpubench.doctor import remedies
+from gpubench.doctor.context import CheckContext, named
 from gpubench.doctor.finding import Finding
-from gpubench.doctor.scene import Scene, named
 from gpubench.node.watch.missing import Unmeasured
 from gpubench.node.watch.nvml import NoNvml
 from gpubench.node.watch.nvml_calls import COMPUTE_MODE
@@ -17,24 +17,24 @@ GROUP = "GPUs"
 ON_CPU = "a sweep runs on the CPU"
 
 
-def driver(scene: Scene, dev: Path = Path("/dev")) -> Iterable[Finding]:
+def driver(context: CheckContext, dev: Path = Path("/dev")) -> Iterable[Finding]:
     """The driver's version, or why there is none; a GPU without a working driver is no machine without a GPU."""
-    if isinstance(scene.nvml, NoNvml):
+    if isinstance(context.nvml, NoNvml):
         here = sorted(path.name for path in dev.glob("nvidia[0-9]*"))
         yield Finding(
             group=GROUP,
             name="driver",
             verdict="no" if here else "doubt",
-            found=f"{scene.nvml.reason}{f', though {here[0]} is in {dev}' if here else ''}: {ON_CPU}",
-            remedy=remedies.remedy(scene.nvml.reason, remedies.NVML, "nvidia-smi should say more"),
+            found=f"{context.nvml.reason}{f', though {here[0]} is in {dev}' if here else ''}: {ON_CPU}",
+            remedy=remedies.remedy(context.nvml.reason, remedies.NVML, "nvidia-smi should say more"),
         )
     else:
-        yield Finding(group=GROUP, name="driver", verdict="ok", found=f"{scene.nvml.driver}")
+        yield Finding(group=GROUP, name="driver", verdict="ok", found=f"{context.nvml.driver}")
 
 
-def listed(scene: Scene) -> Iterable[Finding]:
+def listed(context: CheckContext) -> Iterable[Finding]:
     """GPUs that may be used, those that are hidden, and those that don't answer."""
-    for index, why in scene.nvml.unreadable.items():
+    for index, why in context.nvml.unreadable.items():
         yield Finding(
             group=GROUP,
             name=f"NVML's GPU {index}",
@@ -42,10 +42,10 @@ def listed(scene: Scene) -> Iterable[Finding]:
             found=f"left out: {why}",
             remedy=remedies.remedy(why, remedies.NVML, "nvidia-smi and dmesg should say more"),
         )
-    if isinstance(scene.nvml, NoNvml):
+    if isinstance(context.nvml, NoNvml):
         return
-    whole = [device for device in scene.nvml.devices if device.parent is None]
-    gpus, spec = scene.machine.gpus, scene.environ.get("CUDA_VISIBLE_DEVICES")
+    whole = [device for device in context.nvml.devices if device.parent is None]
+    gpus, spec = context.machine.gpus, context.environ.get("CUDA_VISIBLE_DEVICES")
     under = "" if spec is None else f" under CUDA_VISIBLE_DEVICES={spec!r}"
     if not gpus:
         yield Finding(
@@ -73,31 +73,31 @@ def listed(scene: Scene) -> Iterable[Finding]:
         )
 
 
-def slices(scene: Scene) -> Iterable[Finding]:
+def slices(context: CheckContext) -> Iterable[Finding]:
     """MIG."""
-    cut = [uuid for uuid, device in scene.devices().items() if device.parent]
+    cut = [uuid for uuid, device in context.devices().items() if device.parent]
     if cut:
         yield Finding(
             group=GROUP,
             name="MIG",
             verdict="doubt",
-            found=f"{named(scene.machine.gpus, cut)}: slices, for which the driver tells no utilisation and "
+            found=f"{named(context.machine.gpus, cut)}: slices, for which the driver tells no utilisation and "
             "no power; neighbours on the same GPU share its clocks",
             remedy="a whole GPU (sudo nvidia-smi -mig 0)",
         )
 
 
-def compute_modes(scene: Scene) -> Iterable[Finding]:
+def compute_modes(context: CheckContext) -> Iterable[Finding]:
     """Whether processes are let in."""
     found: dict[str, list[str]] = {}
-    for gpu in scene.machine.gpus:
+    for gpu in context.machine.gpus:
         try:
-            mode: str = scene.nvml.ask(COMPUTE_MODE, gpu.uuid)
+            mode: str = context.nvml.ask(COMPUTE_MODE, gpu.uuid)
         except Unmeasured as reason:
             mode = str(reason)
         found.setdefault(mode, []).append(gpu.uuid)
     for mode, uuids in found.items():
-        where = named(scene.machine.gpus, uuids)
+        where = named(context.machine.gpus, uuids)
         if mode == "shared":
             yield Finding(group=GROUP, name="compute mode", verdict="ok", found=f"{where}: shared")
         elif mode == "prohibited":
@@ -107,7 +107,7 @@ def compute_modes(scene: Scene) -> Iterable[Finding]:
                 verdict="no",
                 found=f"{where}: prohibited, nothing can run there",
                 remedy="sudo nvidia-smi -c DEFAULT",
-                forbids=len(uuids) == len(scene.machine.gpus),
+                forbids=len(uuids) == len(context.machine.gpus),
             )
         elif mode == "exclusive":
             yield Finding(

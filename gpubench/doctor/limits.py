@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gpubench.datasets.built import amount
+from gpubench.doctor.context import CheckContext
 from gpubench.doctor.finding import Finding
-from gpubench.doctor.scene import Scene
 from gpubench.plan.resolve import DEFAULT_SIZE
 from gpubench.plan.shares import default_workers
 
@@ -25,7 +25,7 @@ def queued_bytes(batch_size: int, workers: int) -> int:
     return batch_size * 3 * DEFAULT_SIZE * DEFAULT_SIZE * workers * PREFETCH
 
 
-def shared_memory(scene: Scene, folder: Path = SHARED) -> Iterable[Finding]:
+def shared_memory(context: CheckContext, folder: Path = SHARED) -> Iterable[Finding]:
     """Whether the loaders' batches fit into /dev/shm. Docker gives 64 MiB unless told otherwise."""
     remedy = "docker run --shm-size=16g (or --ipc=host); elsewhere sudo mount -o remount,size=50% /dev/shm"
     if not folder.is_dir():
@@ -38,7 +38,7 @@ def shared_memory(scene: Scene, folder: Path = SHARED) -> Iterable[Finding]:
         )
         return
     room = shutil.disk_usage(folder)
-    workers = default_workers(scene.machine.cpu_count, 1, "cuda" if scene.machine.gpus else "cpu")
+    workers = default_workers(context.machine.cpu_count, 1, "cuda" if context.machine.gpus else "cpu")
     usual, large = queued_bytes(USUAL_BATCH, workers), queued_bytes(LARGE_BATCH, workers)
     has = f"{amount(room.free)} of {amount(room.total)} free in {folder}"
     with_workers = f"with {workers} loader worker{'s' if workers > 1 else ''}"
@@ -69,7 +69,7 @@ def shared_memory(scene: Scene, folder: Path = SHARED) -> Iterable[Finding]:
         )
 
 
-def open_files(_: Scene) -> Iterable[Finding]:
+def open_files(_: CheckContext) -> Iterable[Finding]:
     """The limit of open files: each batch under way is one, and each channel to a worker."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     few = soft != resource.RLIM_INFINITY and soft < FEW_FILES

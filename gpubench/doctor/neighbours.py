@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gpubench.doctor import remedies
+from gpubench.doctor.context import CheckContext, named
 from gpubench.doctor.finding import Finding
-from gpubench.doctor.scene import Scene, named
 from gpubench.node.watch.idle import look_around
 from gpubench.sweep import guard
 
 GROUP = "others on the GPUs"
 
 
-def others(scene: Scene, seconds: float = 1.0) -> Iterable[Finding]:
+def others(context: CheckContext, seconds: float = 1.0) -> Iterable[Finding]:
     """What a sweep would find when it looks around before it starts."""
-    if not scene.machine.gpus:
+    if not context.machine.gpus:
         return
-    looks = look_around(scene.nvml, [gpu.uuid for gpu in scene.machine.gpus], seconds)
-    ruling = guard.rule(looks, {gpu.uuid: gpu.index for gpu in scene.machine.gpus})
+    looks = look_around(context.nvml, [gpu.uuid for gpu in context.machine.gpus], seconds)
+    ruling = guard.rule(looks, {gpu.uuid: gpu.index for gpu in context.machine.gpus})
     for busy in ruling.busy:
         yield Finding(
             group=GROUP,
@@ -53,7 +53,7 @@ def others(scene: Scene, seconds: float = 1.0) -> Iterable[Finding]:
             group=GROUP,
             name="idle power",
             verdict="doubt",
-            found=f"{named(scene.machine.gpus, uuids)}: {reason}: idle_power_w stays empty",
+            found=f"{named(context.machine.gpus, uuids)}: {reason}: idle_power_w stays empty",
             remedy=remedies.remedy(
                 reason, remedies.NVML, "where something has just run, try again in a minute"
             ),

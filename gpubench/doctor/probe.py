@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
-from gpubench.doctor.scene import Told
+from gpubench.doctor.context import Told
 from gpubench.node.launch.client import child_environment
 
 IMPORT_LIMIT_S = 300.0

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpubench.doctor import remedies
+from gpubench.doctor.context import CheckContext, named
 from gpubench.doctor.finding import Finding
-from gpubench.doctor.scene import Scene, named
 from gpubench.node.environment import Gpu
 from gpubench.node.watch.missing import Unmeasured
 from gpubench.node.watch.nvml import History, Nvml
@@ -130,13 +130,13 @@ READINGS: tuple[TriedReading, ...] = tuple(_tried())
 """Every call that doctor tells of so, and the driver's buffers, each after its call."""
 
 
-def readings(scene: Scene) -> Iterable[Finding]:
+def readings(context: CheckContext) -> Iterable[Finding]:
     """Every call, on every GPU that may be used."""
-    gpus = scene.machine.gpus
+    gpus = context.machine.gpus
     if not gpus:
         return
     uuids = [gpu.uuid for gpu in gpus]
-    told = {tried.reading.name: tried.read(scene.nvml, uuids) for tried in READINGS}
+    told = {tried.reading.name: tried.read(context.nvml, uuids) for tried in READINGS}
     works = {name: {u for u, what in found.items() if isinstance(what, str)} for name, found in told.items()}
     for tried in READINGS:
         reading = tried.reading
@@ -149,18 +149,18 @@ def readings(scene: Scene) -> Iterable[Finding]:
                 group=GROUP,
                 name=reading.name,
                 verdict="ok",
-                found=f"{where}{shown}{tried.suffix(scene.nvml)}",
+                found=f"{where}{shown}{tried.suffix(context.nvml)}",
             )
         reasons: dict[str, list[str]] = {}
         for uuid in uuids:
             if uuid not in works[reading.name]:
                 reasons.setdefault(str(told[reading.name][uuid]), []).append(uuid)
         for reason, failing in reasons.items():
-            yield _failed(scene, gpus, reading, reason, failing, works)
+            yield _failed(context, gpus, reading, reason, failing, works)
 
 
 def _failed(
-    scene: Scene,
+    context: CheckContext,
     gpus: Sequence[Gpu],
     reading: Reading[Any],
     reason: str,
@@ -168,7 +168,7 @@ def _failed(
     works: dict[str, set[str]],
 ) -> Finding:
     stood_in_for = any(set(uuids) <= works[name] for name in reading.stand_ins)
-    cut = any(scene.devices()[uuid].parent for uuid in uuids)
+    cut = any(context.devices()[uuid].parent for uuid in uuids)
     otherwise = "nvidia-smi and dmesg should say more"
     if "keeps no buffer" in reason or "it moved by" in reason or "power of 0 W" in reason:
         otherwise = "nothing on this product, unless a newer driver offers it"

@@ -5,16 +5,16 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable
 
+from gpubench.doctor.context import CheckContext
 from gpubench.doctor.finding import Finding
-from gpubench.doctor.scene import Scene
 
 GROUP = "SLURM"
 GPU_VARIABLES = ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "SLURM_GPUS", "SLURM_GPUS_ON_NODE")
 
 
-def job(scene: Scene) -> Iterable[Finding]:
+def job(context: CheckContext) -> Iterable[Finding]:
     """The allocation, and what a step is known to lose of it."""
-    environ = scene.environ
+    environ = context.environ
     if "SLURM_JOB_ID" not in environ:
         here = "srun is installed" if shutil.which("srun", path=environ.get("PATH")) else "srun is not here"
         yield Finding(group=GROUP, name="job", verdict="ok", found=f"not inside one ({here})")
@@ -22,14 +22,14 @@ def job(scene: Scene) -> Iterable[Finding]:
     step = f", step {environ['SLURM_STEP_ID']}" if "SLURM_STEP_ID" in environ else ""
     node = environ.get("SLURMD_NODENAME", "this node")
     yield Finding(group=GROUP, name="job", verdict="ok", found=f"{environ['SLURM_JOB_ID']}{step} on {node}")
-    yield from _cpus(scene)
-    yield from _gpus(scene)
+    yield from _cpus(context)
+    yield from _gpus(context)
 
 
-def _cpus(scene: Scene) -> Iterable[Finding]:
-    environ, cpus = scene.environ, scene.machine.cpu_count
+def _cpus(context: CheckContext) -> Iterable[Finding]:
+    environ, cpus = context.environ, context.machine.cpu_count
     asked = environ.get("SLURM_CPUS_PER_TASK", "")
-    if asked.isdigit() and int(asked) <= len(scene.machine.cpu_ids):
+    if asked.isdigit() and int(asked) <= len(context.machine.cpu_ids):
         yield Finding(
             group=GROUP, name="CPUs of the task", verdict="ok", found=f"{asked} asked for, {cpus} got"
         )
@@ -38,7 +38,7 @@ def _cpus(scene: Scene) -> Iterable[Finding]:
             group=GROUP,
             name="CPUs of the task",
             verdict="doubt",
-            found=f"{asked} asked for, but affinity leaves {len(scene.machine.cpu_ids)}: the loaders will starve",
+            found=f"{asked} asked for, but affinity leaves {len(context.machine.cpu_ids)}: the loaders will starve",
             remedy=f"srun --cpus-per-task={asked}: since 22.05 srun does not take it over from sbatch",
         )
     elif "SLURM_STEP_ID" in environ:
@@ -55,10 +55,10 @@ def _cpus(scene: Scene) -> Iterable[Finding]:
         )
 
 
-def _gpus(scene: Scene) -> Iterable[Finding]:
-    environ = scene.environ
+def _gpus(context: CheckContext) -> Iterable[Finding]:
+    environ = context.environ
     told = next((f"{name}={environ[name]}" for name in GPU_VARIABLES if environ.get(name)), "")
-    seen = len(scene.machine.gpus)
+    seen = len(context.machine.gpus)
     if told or not seen:
         yield Finding(
             group=GROUP,

@@ -6,16 +6,16 @@ import platform
 import sys
 from collections.abc import Iterable
 
+from gpubench.doctor.context import CheckContext
 from gpubench.doctor.finding import Finding
-from gpubench.doctor.scene import Scene
 from gpubench.node import environment
 
 GROUP = "software"
 
 
-def versions(scene: Scene) -> Iterable[Finding]:
+def versions(context: CheckContext) -> Iterable[Finding]:
     """What is installed, by its metadata: whether it works is tried in the last group."""
-    facts = environment.environment_facts(scene.machine)
+    facts = environment.environment_facts(context.machine)
     yield Finding(group=GROUP, name="gpubench", verdict="ok", found=f"{facts['gpubench'] or 'not installed'}")
     yield Finding(group=GROUP, name="Python", verdict="ok", found=f"{facts['python']}, {sys.executable}")
     for package in ("torch", "torchvision"):

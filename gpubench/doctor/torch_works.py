@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gpubench.doctor import remedies
+from gpubench.doctor.context import CheckContext, named
 from gpubench.doctor.finding import Finding
-from gpubench.doctor.scene import Scene, named
 from gpubench.node.watch.missing import Unmeasured
 from gpubench.node.watch.nvml_calls import PROCESSES
 
@@ -14,9 +14,9 @@ GROUP = "torch at work"
 SLOW_IMPORT_S = 30.0
 
 
-def imports(scene: Scene) -> Iterable[Finding]:
+def imports(context: CheckContext) -> Iterable[Finding]:
     """Whether all that a trial needs can be imported."""
-    told = scene.ask_torch()
+    told = context.ask_torch()
     if told.imported is None:
         yield Finding(
             group=GROUP,
@@ -41,9 +41,9 @@ def imports(scene: Scene) -> Iterable[Finding]:
     )
 
 
-def cuda(scene: Scene) -> Iterable[Finding]:
+def cuda(context: CheckContext) -> Iterable[Finding]:
     """A matrix product on each GPU."""
-    told, gpus = scene.ask_torch(), scene.tried()
+    told, gpus = context.ask_torch(), context.tried()
     if told.imported is None:
         return
     if not gpus:
@@ -92,12 +92,12 @@ def cuda(scene: Scene) -> Iterable[Finding]:
         )
 
 
-def numbering(scene: Scene) -> Iterable[Finding]:
+def numbering(context: CheckContext) -> Iterable[Finding]:
     """Whether torch numbers the GPUs as gpubench does, so that `--gpu-ids` means what it says."""
-    told, gpus = scene.ask_torch(), scene.machine.gpus
+    told, gpus = context.ask_torch(), context.machine.gpus
     if not gpus or told.numbering is None:
         return
-    if any(device.parent for device in scene.devices().values()):
+    if any(device.parent for device in context.devices().values()):
         return  # torch knows a slice by another uuid than the driver does
     ours = [gpu.uuid.removeprefix("GPU-") for gpu in gpus]
     if list(told.numbering) == ours:
@@ -116,9 +116,9 @@ def numbering(scene: Scene) -> Iterable[Finding]:
     )
 
 
-def process_memory(scene: Scene) -> Iterable[Finding]:
+def process_memory(context: CheckContext) -> Iterable[Finding]:
     """Whether the driver tells the memory of our own process: looked up while the child holds its GPUs."""
-    told, gpus = scene.ask_torch(), scene.tried()
+    told, gpus = context.ask_torch(), context.tried()
     working = [gpu for gpu in gpus if (answer := told.gpus.get(gpu.uuid)) and not answer["error"]]
     if not told.holding or not working:
         return
@@ -128,7 +128,7 @@ def process_memory(scene: Scene) -> Iterable[Finding]:
     for gpu in working:
         problem = ("", "")
         try:
-            processes = scene.nvml.ask(PROCESSES, gpu.uuid)
+            processes = context.nvml.ask(PROCESSES, gpu.uuid)
         except Unmeasured as reason:
             problem = (str(reason), remedies.remedy(str(reason), remedies.NVML, "nvidia-smi should say more"))
         else:
@@ -165,17 +165,17 @@ def process_memory(scene: Scene) -> Iterable[Finding]:
         )
 
 
-def ranks(scene: Scene) -> Iterable[Finding]:
+def ranks(context: CheckContext) -> Iterable[Finding]:
     """Whether several processes can train together."""
-    told = scene.ask_torch()
+    told = context.ask_torch()
     if told.imported is None:
         return
     version = told.imported["nccl"]
-    expected = {"gloo": 2, "nccl": len(scene.tried())}
+    expected = {"gloo": 2, "nccl": len(context.tried())}
     for backend, world in expected.items():
         answer = told.ranks.get(backend)
         if world < 2:
-            if version and scene.machine.gpus:
+            if version and context.machine.gpus:
                 yield Finding(
                     group=GROUP, name="NCCL", verdict="ok", found=f"{version}, not tried: it takes two GPUs"
                 )

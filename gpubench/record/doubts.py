@@ -1,11 +1,11 @@
-"""Doubts about a result: a code that stands in its row, and one sentence with advice that stands under the table.
+"""Whether a result is doubtful, and the sentence with advice that then stands under the table: one function a doubt.
 
-A new doubt is one function and one line in RULES.
+All else about a doubt is its entry in `schema/doubts.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,37 +15,34 @@ from gpubench.plan.plan import Job
 from gpubench.plan.resolve import Resolved
 from gpubench.record.figures import Figures
 from gpubench.record.outcome import Outcome
+from gpubench.schema.doubts import (
+    BEYOND_TURNS,
+    BUSY_PCT,
+    CROWDED,
+    DRIFT_PCT,
+    ENERGY_APART_PCT,
+    ENERGY_WINDOW_S,
+    FEWEST_GAPS,
+    FULL_PCT,
+    GAPS_PCT,
+    LOW_CLOCK_PCT,
+    OTHER_LOAD_PCT,
+    SPREAD_PCT,
+    THROTTLED_PCT,
+    TIMED_S,
+    doubt_of,
+)
 from gpubench.schema.epoch_times import EXTRAPOLATED
-
-OTHER_LOAD_PCT = 10.0
-"""Points of CPU use beside the trial's own from which its times are doubtful."""
-SPREAD_PCT = 5.0
-"""Of epoch times, as interquartile range over median; of drifting steps; of two energy figures."""
-THROTTLED_PCT = 5.0
-LOW_CLOCK = 0.8
-"""Share of the highest clock."""
-BUSY_PCT = 50.0
-"""GPU utilisation from which its clocks should be up."""
-ENERGY_WINDOW_S = 10.0
-TIMED_S = 1.0
-"""Measured time below which a disturbance of 10 ms, or a tick of the kernel's CPU clock, is a per cent of it."""
-FULL = 0.95
-"""Share of the GPU's memory, or of the cap."""
-GAPS_PCT = 10.0
-FEWEST_GAPS = 3
-"""Gaps below which a share says nothing: a column that is read rarely may lose half of its samples by chance."""
-BEYOND_TURNS = 1.25
-"""How many times as long as one after the other jobs may take before they hinder each other."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OtherJobs:
-    """The other jobs of the group."""
+    """What the other jobs of the group did beside this one."""
 
     on_gpus: int = 0
     """GPUs of this job that others of them used, too."""
     cpu_pct: float | None = 0.0
-    """Of this job's CPUs, what the others used in its measured windows; None: not known."""
+    """Per cent of this job's CPUs that the others used in its measured windows; None: not known."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,9 +59,9 @@ class Evidence:
     """Memory of the smallest of its GPUs; None: it uses none."""
     neighbours: OtherJobs = OtherJobs()
     images: int = 0
-    """Images of its folder, those for validation and those left out among them."""
+    """How many images its folder has, those for validation and those left out among them."""
     skipped_images: int = 0
-    """Those of them that were left out because they can't be decoded."""
+    """How many of them were left out because they can't be decoded."""
     stale_solo: bool = False
     """Whether the same trial alone was measured under other versions."""
 
@@ -106,7 +103,9 @@ def _throttled(case: Evidence) -> str | None:
 def _low_clock(case: Evidence) -> str | None:
     clock, busy = case.number("sm_clock_mhz"), case.number("gpu_util_pct")
     highest = case.seen.max_sm_clock_mhz
-    if clock is None or highest is None or busy is None or busy < BUSY_PCT or clock >= LOW_CLOCK * highest:
+    if clock is None or highest is None or busy is None or busy < BUSY_PCT:
+        return None
+    if clock >= LOW_CLOCK_PCT / 100 * highest:
         return None
     return (
         f"the GPU ran at {clock:.0f} of {highest:.0f} MHz; the reason may be heat, the power limit or locked clocks "
@@ -154,7 +153,7 @@ def _short_window(case: Evidence) -> str | None:
 
 def _energy(case: Evidence) -> str | None:
     counted, sampled = case.number("energy_j"), case.number("energy_sampled_j")
-    if not counted or not sampled or abs(sampled / counted - 1) <= SPREAD_PCT / 100:
+    if not counted or not sampled or abs(sampled / counted - 1) <= ENERGY_APART_PCT / 100:
         return None
     return (
         f"the energy counter says {counted:.0f} J, sampled power {sampled:.0f} J; the load changed faster than they "
@@ -165,7 +164,7 @@ def _energy(case: Evidence) -> str | None:
 def _near_limit(case: Evidence) -> str | None:
     used, cap = case.number("gpu_mem_mib"), case.job.trial.gpu_mem_cap_mib
     limit = cap or case.gpu_mib
-    if used is None or not limit or used < FULL * limit:
+    if used is None or not limit or used < FULL_PCT / 100 * limit:
         return None
     return (
         f"{used:.0f} of {limit} MiB were used: cuDNN may have had to take slower algorithms that need less; "
@@ -200,7 +199,7 @@ def _other_load(case: Evidence) -> str | None:
     if crowding is not None and (taken := crowding - own - theirs) > OTHER_LOAD_PCT:
         left = max(0.0, case.resolved.cpus * (1 - taken / 100))
         return (
-            f"other work on the host left {left:.1f} of {many(case.resolved.cpus, 'CPU')} that the trial may use; run "
+            f"{CROWDED} {left:.1f} of {many(case.resolved.cpus, 'CPU')} that the trial may use; run "
             "it again on a quiet host, or on CPUs of its own (srun --cpu-bind=cores, or taskset -c)"
         )
     return None
@@ -210,7 +209,7 @@ def _short_warmup(case: Evidence) -> str | None:
     if not any(e["warmup"] for e in case.ended.epochs):
         return "nothing was warmed up: the first steps prepare kernels and caches; use --set warmup_epochs=1"
     drift = case.ended.drift_pct
-    if drift is None or drift <= SPREAD_PCT:
+    if drift is None or drift <= DRIFT_PCT:
         return None
     # Before measured steps the warm-up's length is the loaders' doing.
     more = "measure epochs" if case.job.trial.steps else "use --set warmup_epochs=2 with one epoch more"
@@ -313,7 +312,7 @@ def _skipped_images(case: Evidence) -> str | None:
     )
 
 
-RULES: dict[str, Callable[[Evidence], str | None]] = {
+RULES: Mapping[str, Callable[[Evidence], str | None]] = {
     "stranger": _stranger,
     "desktop": _desktop,
     "throttled": _throttled,
@@ -340,12 +339,11 @@ RULES: dict[str, Callable[[Evidence], str | None]] = {
     "beyond-turns": _beyond_turns,
     "faster-together": _faster_together,
 }
-"""Code -> the sentence, or None where there is no such doubt."""
-ANY_ENDING = ("stranger", "desktop", "cpu-starved", "dp", "dp-channels-last")
-"""Doubts that speak of a trial that did not end `ok`, too: they may be why."""
+"""The code of each entry -> the function that says the sentence, or None where there is no such doubt."""
 
 
 def doubts(case: Evidence) -> dict[str, str]:
     """Code -> a sentence with advice, for every doubt about this result."""
-    rules = RULES if case.ended.status == "ok" else {code: RULES[code] for code in ANY_ENDING}
+    ok = case.ended.status == "ok"
+    rules = {code: rule for code, rule in RULES.items() if ok or doubt_of(code).any_ending}
     return {code: sentence for code, rule in rules.items() if (sentence := rule(case)) is not None}

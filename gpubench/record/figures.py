@@ -39,18 +39,18 @@ class Figures:
     strangers: list[str] = field(default_factory=list)
     """Processes of others on the trial's GPUs, one sentence each."""
     desktops: list[str] = field(default_factory=list)
-    """Graphics processes on them, likewise."""
+    """Graphics processes on the trial's GPUs, one sentence each."""
     max_sm_clock_mhz: float | None = None
     """The highest that the trial's GPUs allow; None: not told."""
 
     crowding_pct: float | None = None
-    """See `host_figures.crowding_pct`."""
+    """How much of the CPUs that the trial may use is taken by all work on the host; see `host_figures.crowding_pct`."""
 
     # Of whole GPUs, whoever used them.
     joules_by_gpu: dict[str, float] = field(default_factory=dict)
     """GPU -> joules of a measured epoch, which `energy_j` is the sum of; empty: not told."""
     sampled_joules_by_gpu: dict[str, float] = field(default_factory=dict)
-    """`energy_sampled_j` by GPU."""
+    """GPU -> joules of a measured epoch by the integral of power, which `energy_sampled_j` is the sum of."""
     joules_by_epoch: dict[int, dict[str, float]] = field(default_factory=dict)
     """Energy of each epoch by GPU, in J."""
     whole: dict[str, Any] = field(default_factory=dict)

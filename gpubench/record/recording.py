@@ -59,7 +59,7 @@ class EndedAttempt:
     done: Attempt
     log: Path
     watcher: Watcher
-    """Has seen it to its end."""
+    """It has seen the attempt to its end."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -194,12 +194,12 @@ def _compare(jobs: Sequence[_Judged], known: Known, foreseen: Foreseen) -> dict[
 
 
 def _joules(one: _Judged) -> dict[str, dict[str, float]]:
-    """Joules an epoch of each whole GPU."""
+    """The energy of an epoch of each whole GPU, in J, by column."""
     return {"energy_j": one.seen.joules_by_gpu, "energy_sampled_j": one.seen.sampled_joules_by_gpu}
 
 
 def _estimated(one: _Judged, shares: Mapping[str, float | None]) -> None:
-    """Says of figures that were divided among jobs that they were, and divides each epoch's energy likewise."""
+    """Divides each epoch's energy among the jobs, too, and says of all figures that were divided that they were."""
     provenance = dict(one.seen.provenance)
     for column in (*ENERGY, "energy_source"):
         if column in one.result and column in one.seen.whole_provenance:

@@ -34,7 +34,7 @@ class Foreseen:
 
 
 ALONE = Foreseen(solos=(), prediction=None, why_not=None)
-"""Of a trial by itself."""
+"""What is foreseen of a trial by itself: nothing."""
 
 
 def foresee(unit: Unit, resolved: Sequence[Resolved], alone: Mapping[str, Record]) -> Foreseen:
@@ -89,13 +89,13 @@ class Ran:
     reason: str
     resolved: Resolved
     epochs: Sequence[Mapping[str, Any]]
-    """As in its record."""
+    """Its epochs, as they stand in its record."""
     result: dict[str, Any]
     missing: dict[str, str]
     joules_by_gpu: Mapping[str, Mapping[str, float]]
     """Column of ENERGY -> GPU uuid -> joules a measured epoch, of the whole GPU."""
     doubts: Collection[str] = ()
-    """Codes of those that need no comparison."""
+    """Codes of its doubts that need no comparison with the trial alone."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -105,7 +105,7 @@ class Compared:
     result: tuple[dict[str, Any], ...]
     missing: tuple[dict[str, str], ...]
     shares: tuple[dict[str, float | None], ...]
-    """Of each job: GPU uuid -> its part of that GPU's work, where others used it too; None: not known."""
+    """For each job: GPU uuid -> its part of that GPU's work, where others used it too; None: not known."""
     facts: dict[str, Any]
     """What stands in `Record.together`."""
 
@@ -230,7 +230,7 @@ def _shares(jobs: Sequence[Ran], work: Sequence[float | None]) -> list[dict[str,
 
 
 def _energy(job: Ran, shares: Mapping[str, float | None]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Of a job with shared GPUs: its part of their energy, by its part of their work."""
+    """The part of its GPUs' energy that is a job's, by its part of their work; and why it has none."""
     if not shares:
         return {}, {}
     why = "the GPU was shared, and how much of its work was this job's is not known"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpubench.analysis.doubted import codes
 from gpubench.basics.words import clean
 from gpubench.report.cells import DOUBTED
 from gpubench.report.notes import which
+from gpubench.schema.doubts import doubt_of
 from gpubench.schema.row import Row
 
 FIGURE = re.compile(r"(?<![\w.=])(?<!process )(?<!GPU )\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?(?!\w)")
@@ -18,48 +19,8 @@ FIGURE = re.compile(r"(?<![\w.=])(?<!process )(?<!GPU )\d+(?:,\d{3})*(?:\.\d+)?(
 UNIT = re.compile(r" (%|[KMGT]iB\b|s\b|J\b|times\b)")
 """What follows a figure and is told with each of two."""
 
-FIRST = frozenset({"beyond-turns"})
-"""Told before all others: that jobs should not run together matters more than what moved a figure."""
-
 FEW = 3
 """Rows up to which each is named."""
-
-
-def _larger(figures: Sequence[float]) -> float:
-    return figures[0]
-
-
-def _smaller(figures: Sequence[float]) -> float:
-    return -figures[0]
-
-
-def _larger_share(figures: Sequence[float]) -> float:
-    """Of the second figure, which another version's sentence may not tell."""
-    return figures[0] / max(figures[1], 1.0) if len(figures) > 1 else figures[0]
-
-
-def _smaller_share(figures: Sequence[float]) -> float:
-    return -_larger_share(figures)
-
-
-def _further_apart(figures: Sequence[float]) -> float:
-    return abs(figures[1] - figures[0]) / max(figures[0], 1.0) if len(figures) > 1 else figures[0]
-
-
-SEVERITY: Mapping[tuple[str, str], Callable[[Sequence[float]], float]] = {
-    ("short-epochs", ""): _smaller,
-    ("short-steps", ""): _smaller_share,
-    ("short-window", ""): _smaller,
-    ("faster-together", ""): _smaller,
-    ("low-clock", ""): _smaller_share,
-    ("near-limit", ""): _larger_share,
-    ("cpu-starved", ""): _larger_share,
-    ("beyond-turns", ""): _larger_share,
-    ("skipped-images", ""): _larger_share,
-    ("energy", ""): _further_apart,
-    ("other-load", "other work on the host left"): _smaller_share,
-}
-"""Code and first words of a sentence -> how bad the doubt is, by its figures. Else a larger first one is worse."""
 
 PLURAL = re.compile(r"^( \w+)s\b")
 """The noun that follows a figure: `1 step` and `20 steps` are the same words."""
@@ -85,10 +46,7 @@ class _Said:
         return tuple(PLURAL.sub(r"\1", words) for words in self.words)
 
     def severity(self, code: str) -> float:
-        ranks = (
-            rank for (own, first), rank in SEVERITY.items() if own == code and self.text.startswith(first)
-        )
-        return next(ranks, _larger)(self.numbers)
+        return doubt_of(code).badness(self.text, self.numbers)
 
 
 def doubts(rows: Sequence[Row], fields: Sequence[str]) -> list[str]:
@@ -101,7 +59,7 @@ def doubts(rows: Sequence[Row], fields: Sequence[str]) -> list[str]:
     for row in rows:
         for code in codes(row):
             doubted.setdefault(code, []).append(row)
-    ordered = sorted(doubted.items(), key=lambda item: item[0] not in FIRST)
+    ordered = sorted(doubted.items(), key=lambda item: not doubt_of(item[0]).told_first)
     found = [note for code, some in ordered for note in _of_one(code, some, rows, fields)]
     mark = [f"{DOUBTED} marks rows with doubts, which follow."] if found else []
     return [clean(note) for note in (*mark, *found)]

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpubench.analysis import sharing
-from gpubench.analysis.audit.fairness import HARMLESS
-from gpubench.analysis.doubted import codes
+from gpubench.analysis.doubted import serious
 from gpubench.analysis.growth import percent
 from gpubench.analysis.sharing import stored_resources
 from gpubench.analysis.varied import Axes, asked, known, machine, solo, unit, varied
@@ -122,7 +121,7 @@ Doubts = Mapping[tuple[str, str | None, Any], frozenset[str]]
 def _doubts_alone(alone: Sequence[Row], trials: Sequence[Row]) -> Doubts:
     """Of trials alone, those doubts that may have moved their times. A repeat has those of all its repeats."""
     of_rows = {
-        (row.config_id or row.trial_id, machine(row), row.cpus): frozenset(codes(row)) - HARMLESS
+        (row.config_id or row.trial_id, machine(row), row.cpus): frozenset(serious(row))
         for row in solo(alone)
     }
     return {

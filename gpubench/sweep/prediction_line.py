@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpubench.analysis.audit.fairness import HARMLESS
-from gpubench.analysis.doubted import codes
+from gpubench.analysis.doubted import serious
 from gpubench.basics.words import number
 from gpubench.record.together import Foreseen
 from gpubench.report.prediction import foretold_verdict, waited_for
@@ -31,5 +30,5 @@ def foretold(foreseen: Foreseen, solos: Sequence[Row]) -> str:
 
 def doubted(solos: Sequence[Row]) -> str:
     """What speaks against the trials alone that the prediction is made of."""
-    found = {code for solo in solos for code in codes(solo)} - HARMLESS
+    found = {code for solo in solos for code in serious(solo)}
     return f"; alone with doubts ({', '.join(sorted(found))})" if found else ""

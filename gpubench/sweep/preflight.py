@@ -13,6 +13,7 @@ from gpubench.node.watch.missing import Unmeasured
 from gpubench.plan.skips import NEEDS
 from gpubench.plan.state import Planned
 from gpubench.report import live
+from gpubench.schema.doubts import OTHER_LOAD_PCT
 from gpubench.sweep import consent, guard
 from gpubench.sweep.announcing import (
     announcement_lines,
@@ -54,7 +55,7 @@ def tell_host_load(machine: environment.Machine, view: live.View) -> None:
         busy = host_load.busy_pct(machine, HOST_LOOK_S)
     except Unmeasured:
         return  # each row says that its CPU use is not known, and `gpubench doctor` why
-    if busy > host_load.BUSY_PCT:
+    if busy > OTHER_LOAD_PCT:
         view.say(
             f"other work uses {busy:.0f} % of the CPUs, so times will be doubtful; "
             "better start again when it has ended (top shows it)"

@@ -163,6 +163,8 @@ CASES = [
     (fairness.nothing_flattered, "kept",
      [row(64, doubts="breakdown+compile-cache+short-window"), row(128, doubts="short-window")], "all 2 planned"),
     (fairness.nothing_flattered, "kept", [row(doubts="stranger")], "planned"),  # beside no other
+    (fairness.nothing_flattered, "not decidable", [row(64), row(128, doubts="another-version-s+inferred")],
+     "the worst inferred (sizes: batch_size=128; besides another-version-s)"),
     (fairness.nothing_flattered, "broken", [row(64), row(128, breakdown=True)],
      "sizes compares unlike rows: only 1 of 2 rows bears the cost of --breakdown"),
     (fairness.nothing_flattered, "broken", [row(32), row(64), row(64, breakdown=True), row(128, breakdown=True)],

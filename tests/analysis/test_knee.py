@@ -438,7 +438,8 @@ def test_a_step_that_its_memory_decides_is_not_open_for_times_alike():
 
 
 @pytest.mark.parametrize(
-    ("doubts", "weak"), [("dp+other-load", True), ("short-window", False), (None, False)]
+    ("doubts", "weak"),
+    [("dp+other-load", True), ("short-steps", True), ("short-window", False), (None, False)],
 )
 def test_a_verdict_on_doubtful_rows_says_so(doubts, weak):
     for memory in ([100, 180], [100, 50], [None, None]):

@@ -79,7 +79,9 @@ def in_group(*slowdowns, **more):
     """Repeats of one job of a group, which differ in how much they overlapped."""
     rows = repeats(*(2.0 for _ in slowdowns), group="g", job="1 of 2", **more)
     return [
-        changed(row, slowdown=s, overlap_gain=2 / s - 1, group_id=f"g{9 - n}", solo_id=f"t{n}", sharing="partly parallel", full_together="cpu+gpu" if n else "cpu", together={"jobs": 2}, judgement=Judgement(gain_range=(2 / s - 1.1, 2 / s - 0.9)))
+        changed(row, slowdown=s, overlap_gain=2 / s - 1, group_id=f"g{9 - n}", solo_id=f"t{n}",
+                sharing="partly parallel", full_together="cpu+gpu" if n else "cpu", together={"jobs": 2},
+                judgement=Judgement(gain_range=(2 / s - 1.1, 2 / s - 0.9)))
         for n, (row, s) in enumerate(zip(rows, slowdowns, strict=True))
     ]  # fmt: skip
 

@@ -30,7 +30,9 @@ def jobs(time, iqr=0.0, epochs=3, stored_range=None, **more):
     resources = [one | {"full_together": one["full_together"] or one["name"] == "gpu"} for one in resources]
     facts = {"jobs": 2, "gain_range": stored_range, "resources": resources, "undecidable": None}
     return [
-        changed(changed(one, group="g", group_id="g1", job=f"{n} of 2", solo_id=f"t{n}", solo_epoch_time_s=10.0, slowdown=time / 10, overlap_gain=20 / time - 1, sharing="as stored", full_together="gpu", together=facts, missing={}), **more)
+        changed(one, **{"group": "g", "group_id": "g1", "job": f"{n} of 2", "solo_id": f"t{n}",
+                        "solo_epoch_time_s": 10.0, "slowdown": time / 10, "overlap_gain": 20 / time - 1,
+                        "sharing": "as stored", "full_together": "gpu", "together": facts, "missing": {}} | more)
         for n, one in enumerate(found, 1)
     ]  # fmt: skip
 

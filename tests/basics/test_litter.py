@@ -46,7 +46,7 @@ def put(results: Results, *names: str) -> None:
 def test_a_writer_that_is_killed_leaves_what_the_next_start_removes(results: Results) -> None:
     before = left(results)
     code = (
-        "import os, signal, sys\nfrom pathlib import Path\nfrom gpubench import store\n"
+        "import os, signal, sys\nfrom pathlib import Path\nfrom gpubench.results import store\n"
         "os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)\n"
         "store.write_whole(Path(sys.argv[1]), 'half')"
     )

@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+import gpubench
 from gpubench.basics import stacks
 from gpubench.basics.stacks import Stack, ask, innermost, told
 
@@ -38,7 +39,7 @@ def hanging(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[subproce
     script.write_text(HANGS.format(how=request.param))
     started = subprocess.Popen(
         [sys.executable, str(script), str(tmp_path)], stdout=subprocess.PIPE, text=True,
-        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])},
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
     )  # fmt: skip
     assert started.stdout is not None
     assert started.stdout.readline() == "ready\n"
@@ -96,7 +97,7 @@ def test_a_file_of_any_name_is_where_somebody_was_in() -> None:
 
 
 HEAD = "Current thread 0x1 (most recent call first):\n"
-OWN = str(Path(stacks.__file__).parent)
+OWN = str(Path(gpubench.__file__).parent)
 LIBRARY = os.path.dirname(os.__file__)  # noqa: PTH120
 TWO_THREADS = f"""Current thread 0x01 (most recent call first):
   File "/home/user/helper.py", line 3 in watch

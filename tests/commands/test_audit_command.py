@@ -9,7 +9,7 @@ from pathlib import Path
 
 import committed
 import pytest
-from test_stored_tables import swept
+from swept import swept
 
 from gpubench.analysis.audit.rules import audit
 from gpubench.commands.audit import facts_of, traces

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import committed
 import pytest
-from test_stored_tables import swept
+from swept import swept
 from warm_command import WarmCommand
 
 Table = Callable[..., subprocess.CompletedProcess[str]]

@@ -14,8 +14,8 @@ import scripted
 from fake_nvml import FakeNvml, calls_of_the_seam, gpu, running
 
 from gpubench.doctor import answer, gpus, neighbours, readings, remedies
+from gpubench.doctor.context import CheckContext, Told, named
 from gpubench.doctor.finding import Finding
-from gpubench.doctor.scene import Scene, Told, named
 from gpubench.node import environment
 from gpubench.node.launch.faults import explained
 from gpubench.node.watch.nvml import Device, NoNvml, Nvml
@@ -53,12 +53,12 @@ def _in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readings, "COUNTER_PAUSE_S", 0.01)
 
 
-def scene(nvml: Nvml, spec: str | None = None, told: Told | None = None) -> Scene:
+def context(nvml: Nvml, spec: str | None = None, told: Told | None = None) -> CheckContext:
     environ: Mapping[str, str] = {} if spec is None else {"CUDA_VISIBLE_DEVICES": spec}
     machine = dataclasses.replace(
         scripted.computer(), gpus=environment.visible_gpus(nvml.devices, spec), driver=nvml.driver
     )
-    return Scene(
+    return CheckContext(
         nvml=nvml,
         machine=machine,
         environ=environ,
@@ -67,7 +67,7 @@ def scene(nvml: Nvml, spec: str | None = None, told: Told | None = None) -> Scen
     )
 
 
-def at_gpus(here: Scene) -> list[Finding]:
+def at_gpus(here: CheckContext) -> list[Finding]:
     checks = (gpus.driver, gpus.listed, gpus.slices, gpus.compute_modes)
     return [
         *(finding for check in checks for finding in check(here)),
@@ -81,7 +81,7 @@ def not_ok(findings: list[Finding]) -> dict[str, Finding]:
 
 
 def test_a_healthy_machine_has_no_doubt() -> None:
-    found = at_gpus(scene(Healthy()))
+    found = at_gpus(context(Healthy()))
     assert not not_ok(found)
     told = {finding.name: finding.found for finding in found}
     assert told["visible"] == "2 of 2: 2 × NVIDIA H200, 143,771 MiB"
@@ -97,7 +97,7 @@ def test_a_healthy_machine_has_no_doubt() -> None:
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("call", sorted(calls_of_the_seam()))
 def test_each_failing_call_is_named_with_its_cost_and_a_remedy(call: str, error: str) -> None:
-    found = at_gpus(scene(Healthy(broken={call}, error=error)))
+    found = at_gpus(context(Healthy(broken={call}, error=error)))
     wrong = not_ok(found)
     assert wrong, "nobody noticed"
     for finding in wrong.values():
@@ -129,31 +129,31 @@ def test_each_failing_call_is_named_with_its_cost_and_a_remedy(call: str, error:
 def test_what_stands_in_is_a_doubt_and_what_is_lost_a_no(
     broken: set[str], name: str, verdict: str, cost: str
 ) -> None:
-    finding = not_ok(list(readings.readings(scene(Healthy(broken=broken)))))[name]
+    finding = not_ok(list(readings.readings(context(Healthy(broken=broken)))))[name]
     assert finding.verdict == verdict
     assert cost in finding.found
 
 
 def test_a_counter_that_stands_still_is_none() -> None:
-    finding = not_ok(list(readings.readings(scene(Healthy(still=True)))))["energy counter"]
+    finding = not_ok(list(readings.readings(context(Healthy(still=True)))))["energy counter"]
     assert "moved by 0 J" in finding.found
     assert finding.remedy
 
 
 def test_values_that_differ_are_told_for_each_gpu() -> None:
     nvml = Healthy(answers={"power_w": {"GPU-00": 71.0, "GPU-11": 93.0}})
-    told = {finding.name: finding.found for finding in readings.readings(scene(nvml))}
+    told = {finding.name: finding.found for finding in readings.readings(context(nvml))}
     assert told["power"] == "71 W | 93 W (NVML field 186, instant)"
 
 
 def test_no_gpu_draws_0_w() -> None:
-    wrong = not_ok(at_gpus(scene(Healthy(answers={"power_w": {"GPU-00": 0.0}}))))
+    wrong = not_ok(at_gpus(context(Healthy(answers={"power_w": {"GPU-00": 0.0}}))))
     assert "GPU 0: the driver tells a power of 0 W" in wrong["power"].found
     assert "GPU 0: the driver tells a power of 0 W" in wrong["idle power"].found
 
 
 def test_an_empty_buffer_is_none() -> None:
-    wrong = not_ok(list(readings.readings(scene(FakeNvml()))))
+    wrong = not_ok(list(readings.readings(context(FakeNvml()))))
     assert "keeps no buffer" in wrong["utilisation buffer"].found
     assert "keeps no buffer" in wrong["power buffer"].found
 
@@ -161,7 +161,7 @@ def test_an_empty_buffer_is_none() -> None:
 def test_one_gpu_of_two_is_told_apart() -> None:
     nvml = Healthy()
     del nvml.buffers[gpu(1).uuid, "power_w"]
-    lines = [f for f in readings.readings(scene(nvml)) if f.name == "power buffer"]
+    lines = [f for f in readings.readings(context(nvml)) if f.name == "power buffer"]
     assert [(f.verdict, f.found.partition(":")[0]) for f in lines] == [("ok", "GPU 0"), ("doubt", "GPU 1")]
 
 
@@ -170,31 +170,31 @@ def test_it_speaks_of_visible_gpus_by_their_visible_numbers() -> None:
         devices=[gpu(k) for k in range(4)],
         answers={"utilisation": running({"GPU-33": 90.0}), "processes": {"GPU-33": [(1, 5000.0)]}},
     )
-    found = at_gpus(scene(nvml, "2,3"))
+    found = at_gpus(context(nvml, "2,3"))
     visible = next(f for f in found if f.name == "visible")
     assert visible.found.startswith("2 of 4 under CUDA_VISIBLE_DEVICES='2,3': 2 ×")
     (busy,) = [f for f in found if f.name == "busy"]
     assert "GPU 1 is 90 % busy" in busy.found
     assert not busy.forbids, "GPU 0 is free"
-    assert not any(f.name == "busy" for f in at_gpus(scene(nvml, "2")))
+    assert not any(f.name == "busy" for f in at_gpus(context(nvml, "2")))
 
 
 def test_all_gpus_busy_forbids_a_sweep() -> None:
     nvml = Healthy(answers={"utilisation": running({"GPU-00": 90.0, "GPU-11": 95.0})})
     nvml.buffers.clear()
-    busy = [f for f in neighbours.others(scene(nvml), seconds=0.01) if f.name == "busy"]
+    busy = [f for f in neighbours.others(context(nvml), seconds=0.01) if f.name == "busy"]
     assert len(busy) == 2
     assert all(f.forbids and "--allow-busy" in f.remedy for f in busy)
 
 
 def test_processes_that_cannot_be_listed_are_not_nobody() -> None:
-    found = neighbours.others(scene(Healthy(broken={"processes"})), seconds=0.01)
+    found = neighbours.others(context(Healthy(broken={"processes"})), seconds=0.01)
     assert not any("nobody" in finding.found for finding in found)
 
 
 def test_an_idle_stranger_and_a_desktop_are_doubts() -> None:
     nvml = Healthy(answers={"processes": {"GPU-00": [(1, 500.0)]}, "desktop": {"GPU-11": [(1, 80.0)]}})
-    found = [f for f in neighbours.others(scene(nvml), seconds=0.01) if f.verdict != "ok"]
+    found = [f for f in neighbours.others(context(nvml), seconds=0.01) if f.verdict != "ok"]
     assert [f.verdict for f in found] == ["doubt", "doubt"]
     assert "500 MiB" in found[0].found
     assert "desktop" in found[1].found
@@ -202,7 +202,7 @@ def test_an_idle_stranger_and_a_desktop_are_doubts() -> None:
 
 @pytest.mark.parametrize("reason", ["NVML: NVML Shared Library Not Found", "NVML: Driver Not Loaded", "odd"])
 def test_without_a_driver_it_runs_on_the_cpu(reason: str) -> None:
-    (only,) = at_gpus(scene(NoNvml(reason)))
+    (only,) = at_gpus(context(NoNvml(reason)))
     assert only.verdict == "doubt"
     assert reason in only.found
     assert only.remedy
@@ -210,7 +210,7 @@ def test_without_a_driver_it_runs_on_the_cpu(reason: str) -> None:
 
 
 def test_a_gpu_without_a_working_driver_is_no_machine_without_one(tmp_path: Path) -> None:
-    here = scene(NoNvml("NVML: RM has detected an NVML/RM version mismatch."))
+    here = context(NoNvml("NVML: RM has detected an NVML/RM version mismatch."))
     (tmp_path / "nvidiactl").touch()
     (finding,) = gpus.driver(here, tmp_path)
     assert finding.verdict == "doubt"
@@ -222,40 +222,44 @@ def test_a_gpu_without_a_working_driver_is_no_machine_without_one(tmp_path: Path
 
 
 def test_hidden_gpus_are_a_doubt() -> None:
-    wrong = not_ok(at_gpus(scene(Healthy(), "")))
+    wrong = not_ok(at_gpus(context(Healthy(), "")))
     assert "none of 2 under CUDA_VISIBLE_DEVICES=''" in wrong["visible"].found
 
 
 def test_a_gpu_that_fell_off_the_bus_is_named() -> None:
-    found = not_ok(at_gpus(scene(Healthy(unreadable={2: "GPU 2: GPU is lost"}))))
+    found = not_ok(at_gpus(context(Healthy(unreadable={2: "GPU 2: GPU is lost"}))))
     assert found["NVML's GPU 2"].verdict == "no"
     assert "reboot" in found["NVML's GPU 2"].remedy
 
 
 def test_compute_modes() -> None:
-    some = not_ok(at_gpus(scene(Healthy(answers={"compute_mode": {"GPU-00": "prohibited"}}))))["compute mode"]
+    some = not_ok(at_gpus(context(Healthy(answers={"compute_mode": {"GPU-00": "prohibited"}}))))[
+        "compute mode"
+    ]
     assert (some.verdict, some.forbids) == ("no", False)
     every = Healthy(answers={"compute_mode": {"GPU-00": "prohibited", "GPU-11": "prohibited"}})
-    assert not_ok(at_gpus(scene(every)))["compute mode"].forbids
-    alone = not_ok(at_gpus(scene(Healthy(answers={"compute_mode": {"GPU-11": "exclusive"}}))))["compute mode"]
+    assert not_ok(at_gpus(context(every)))["compute mode"].forbids
+    alone = not_ok(at_gpus(context(Healthy(answers={"compute_mode": {"GPU-11": "exclusive"}}))))[
+        "compute mode"
+    ]
     assert (alone.verdict, "GPU 1" in alone.found) == ("doubt", True)
 
 
 def test_slices_are_known_for_what_they_lack() -> None:
     cut = Device(index=0, uuid="MIG-a", name="MIG", memory_mib=9000, pci_bus_id="0", parent="GPU-00")
     nvml = Healthy(devices=[gpu(0), cut], broken={"utilisation", "history"})
-    found = not_ok(at_gpus(scene(nvml)))
+    found = not_ok(at_gpus(context(nvml)))
     assert "GPU 0: slices" in found["MIG"].found
     assert "MIG" in found["utilisation"].remedy
 
 
 def test_gpus_of_two_kinds_are_a_doubt() -> None:
     nvml = Healthy(devices=[gpu(0), gpu(1, name="NVIDIA L4", memory_mib=23034)])
-    assert "kinds" in not_ok(at_gpus(scene(nvml)))
+    assert "kinds" in not_ok(at_gpus(context(nvml)))
 
 
 def test_names_of_gpus() -> None:
-    four = scene(Healthy(devices=[gpu(k) for k in range(4)])).machine.gpus
+    four = context(Healthy(devices=[gpu(k) for k in range(4)])).machine.gpus
     assert named(four, [g.uuid for g in four]) == "all GPUs"
     assert named(four, ["GPU-22"]) == "GPU 2"
     assert named(four, ["GPU-00", "GPU-22"]) == "GPUs 0, 2"

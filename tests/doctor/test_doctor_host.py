@@ -17,8 +17,8 @@ import scripted
 from fake_nvml import FakeNvml
 
 from gpubench.doctor import cpu, folders, limits, slurm
+from gpubench.doctor.context import CheckContext, Told
 from gpubench.doctor.finding import Finding
-from gpubench.doctor.scene import Scene, Told
 from gpubench.node.environment import Machine, visible_gpus
 from gpubench.node.watch import host
 from gpubench.node.watch.nvml import NoNvml
@@ -28,12 +28,14 @@ from gpubench.plan.experiment import Options
 Usage = namedtuple("Usage", "total used free")
 
 
-def scene(machine: Machine | None = None, gpus: int = 0, has_gpu: bool = False, **environ: str) -> Scene:
+def context(
+    machine: Machine | None = None, gpus: int = 0, has_gpu: bool = False, **environ: str
+) -> CheckContext:
     nvml = FakeNvml() if gpus else NoNvml("none here")
     machine = machine or dataclasses.replace(
         scripted.computer(), gpus=visible_gpus(nvml.devices, environ.get("CUDA_VISIBLE_DEVICES"))
     )
-    return Scene(
+    return CheckContext(
         nvml=nvml,
         machine=machine,
         environ=environ,
@@ -53,12 +55,12 @@ def by_name(found: Iterable[Finding]) -> Mapping[str, Finding]:
 
 def test_one_cpu_is_a_doubt() -> None:
     machine = dataclasses.replace(scripted.computer(), cpu_ids=(0,), cpu_count=1)
-    assert by_name(cpu.processors(scene(machine)))["CPUs"].verdict == "doubt"
+    assert by_name(cpu.processors(context(machine)))["CPUs"].verdict == "doubt"
 
 
 def test_what_limits_the_cpus_is_named() -> None:
     machine = dataclasses.replace(scripted.computer(), cpu_ids=tuple(range(64)), cpu_count=8)
-    found = by_name(cpu.processors(scene(machine, SLURM_CPUS_PER_TASK="8")))["CPUs"]
+    found = by_name(cpu.processors(context(machine, SLURM_CPUS_PER_TASK="8")))["CPUs"]
     assert found.verdict == "ok"
     assert "8 of " in found.found
     assert "SLURM_CPUS_PER_TASK is 8" in found.found
@@ -75,7 +77,7 @@ def test_of_cpus_that_are_none_in_particular_it_says_what_is_told(
     began = time.monotonic()
     told = lambda _: host.CpuTime(busy_cpus * (time.monotonic() - began), 0.0)  # noqa: E731
     monkeypatch.setattr(host, "cpu_time", told)
-    found = by_name(cpu.cpu_time(scene(BY_NUMBER)))
+    found = by_name(cpu.cpu_time(context(BY_NUMBER)))
     time_of, load = found["CPU time"], found["other load"]
     assert time_of.verdict == "doubt"
     assert (
@@ -94,7 +96,7 @@ def test_of_cpus_that_are_none_in_particular_a_sandboxed_proc_hides_other_load(
         raise host.HostError("/proc/stat holds no CPU times here (a sandboxed kernel)")
 
     monkeypatch.setattr(host, "cpu_time", nothing)
-    found = by_name(cpu.cpu_time(scene(BY_NUMBER)))["CPU time"]
+    found = by_name(cpu.cpu_time(context(BY_NUMBER)))["CPU time"]
     assert found.verdict == "no"
     assert found.found.endswith("other load goes unnoticed")
 
@@ -104,7 +106,7 @@ def test_a_sandboxed_proc_costs_a_column(monkeypatch: pytest.MonkeyPatch) -> Non
         raise host.HostError("/proc/stat holds no CPU times here (a sandboxed kernel)")
 
     monkeypatch.setattr(host, "cpu_time", nothing)
-    assert by_name(cpu.cpu_time(scene()))["CPU time"].verdict == "no"
+    assert by_name(cpu.cpu_time(context()))["CPU time"].verdict == "no"
 
 
 def test_a_busy_host_is_a_doubt() -> None:
@@ -112,7 +114,7 @@ def test_a_busy_host_is_a_doubt() -> None:
     machine = dataclasses.replace(scripted.computer(), cpu_ids=(one,), cpu_count=1)
     spinner = subprocess.Popen(["taskset", "-c", str(one), "sh", "-c", "while :; do :; done"])
     try:
-        found = by_name(cpu.cpu_time(scene(machine)))["other load"]
+        found = by_name(cpu.cpu_time(context(machine)))["other load"]
     finally:
         spinner.kill()
         spinner.wait()
@@ -121,7 +123,7 @@ def test_a_busy_host_is_a_doubt() -> None:
 
 
 def test_memory_by_smaps_is_tried() -> None:
-    found = by_name(cpu.process_tree(scene()))
+    found = by_name(cpu.process_tree(context()))
     assert found["host memory"].verdict == "ok"
 
 
@@ -130,7 +132,7 @@ def test_a_kernel_without_smaps_rollup(monkeypatch: pytest.MonkeyPatch) -> None:
         raise host.HostError("this kernel has no smaps_rollup: proportional memory is not told")
 
     monkeypatch.setattr(host.Tree, "pss_mib", nothing)
-    found = by_name(cpu.process_tree(scene()))["host memory"]
+    found = by_name(cpu.process_tree(context()))["host memory"]
     assert found.verdict == "no"
     assert "host_mem_mib" in found.found
 
@@ -142,13 +144,13 @@ def test_a_kernel_without_smaps_rollup(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_shared_memory(monkeypatch: pytest.MonkeyPatch, free: int, verdict: str) -> None:
     monkeypatch.setattr(limits.shutil, "disk_usage", lambda _: Usage(free, 0, free))
     machine = dataclasses.replace(scripted.computer(gpus=1), cpu_count=16)
-    found = by_name(limits.shared_memory(scene(machine)))["shared memory"]
+    found = by_name(limits.shared_memory(context(machine)))["shared memory"]
     assert found.verdict == verdict
     assert verdict == "ok" or "--shm-size" in found.remedy
 
 
 def test_no_shared_memory_at_all(tmp_path: Path) -> None:
-    assert by_name(limits.shared_memory(scene(), tmp_path / "none"))["shared memory"].verdict == "no"
+    assert by_name(limits.shared_memory(context(), tmp_path / "none"))["shared memory"].verdict == "no"
 
 
 INF = resource.RLIM_INFINITY
@@ -167,7 +169,7 @@ INF = resource.RLIM_INFINITY
 )
 def test_open_files(monkeypatch: pytest.MonkeyPatch, soft: int, hard: int, verdict: str, remedy: str) -> None:
     monkeypatch.setattr(limits.resource, "getrlimit", lambda _: (soft, hard))
-    found = by_name(limits.open_files(scene()))["open files"]
+    found = by_name(limits.open_files(context()))["open files"]
     assert found.verdict == verdict
     assert remedy in found.remedy
 
@@ -176,7 +178,7 @@ def test_open_files(monkeypatch: pytest.MonkeyPatch, soft: int, hard: int, verdi
 
 
 def test_outside_a_job() -> None:
-    assert by_name(slurm.job(scene(PATH="/nowhere")))["job"].found == "not inside one (srun is not here)"
+    assert by_name(slurm.job(context(PATH="/nowhere")))["job"].found == "not inside one (srun is not here)"
 
 
 JOB = {"SLURM_JOB_ID": "77", "SLURMD_NODENAME": "n1"}
@@ -193,7 +195,7 @@ JOB = {"SLURM_JOB_ID": "77", "SLURMD_NODENAME": "n1"}
     ],
 )
 def test_cpus_of_a_task(more: dict[str, str], verdict: str) -> None:
-    found = by_name(slurm.job(scene(**JOB, **more)))
+    found = by_name(slurm.job(context(**JOB, **more)))
     assert found["CPUs of the task"].verdict == verdict
     assert "77" in found["job"].found
     if verdict == "doubt":
@@ -202,8 +204,8 @@ def test_cpus_of_a_task(more: dict[str, str], verdict: str) -> None:
 
 
 def test_gpus_that_the_job_did_not_ask_for() -> None:
-    assert by_name(slurm.job(scene(gpus=2, **JOB)))["GPUs of the job"].verdict == "doubt"
-    asked = scene(gpus=2, **JOB, SLURM_JOB_GPUS="0,1")
+    assert by_name(slurm.job(context(gpus=2, **JOB)))["GPUs of the job"].verdict == "doubt"
+    asked = context(gpus=2, **JOB, SLURM_JOB_GPUS="0,1")
     assert by_name(slurm.job(asked))["GPUs of the job"].verdict == "ok"
 
 
@@ -217,7 +219,7 @@ def images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_images_that_are_to_be_made(images: Path) -> None:
-    found = by_name(folders.images(scene(has_gpu=True)))["images"]
+    found = by_name(folders.images(context(has_gpu=True)))["images"]
     assert found.verdict == "ok"
     assert "10,240 + 1,024 images to make" in found.found
     assert str(images) in found.found
@@ -227,20 +229,20 @@ def test_images_that_are_to_be_made(images: Path) -> None:
 @pytest.mark.usefixtures("images")
 def test_no_room_for_images(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folders.shutil, "disk_usage", lambda _: Usage(0, 0, 10_000_000))
-    found = by_name(folders.images(scene(has_gpu=True)))["images"]
+    found = by_name(folders.images(context(has_gpu=True)))["images"]
     assert found.forbids
     assert "10.0 MB" in found.found
     assert "GPUBENCH_DATA" in found.remedy
-    assert by_name(folders.results(scene()))["results"].verdict == "doubt"
+    assert by_name(folders.results(context()))["results"].verdict == "doubt"
 
 
 def test_a_file_where_the_images_should_go(images: Path) -> None:
     images.write_text("")
-    assert by_name(folders.images(scene()))["images"].forbids
+    assert by_name(folders.images(context()))["images"].forbids
 
 
 def test_results_go_where_they_are_sent(tmp_path: Path) -> None:
-    found = by_name(folders.results(scene(GPUBENCH_OUT=str(tmp_path / "a" / "b"))))["results"]
+    found = by_name(folders.results(context(GPUBENCH_OUT=str(tmp_path / "a" / "b"))))["results"]
     assert found.verdict == "ok"
     assert str(tmp_path / "a" / "b") in found.found
     assert not (tmp_path / "a").exists()
@@ -248,6 +250,6 @@ def test_results_go_where_they_are_sent(tmp_path: Path) -> None:
 
 def test_a_folder_without_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folders.os, "access", lambda *_: False)
-    found = by_name(folders.results(scene(GPUBENCH_OUT=str(tmp_path / "results"))))["results"]
+    found = by_name(folders.results(context(GPUBENCH_OUT=str(tmp_path / "results"))))["results"]
     assert found.forbids
     assert "--out" in found.remedy

@@ -16,9 +16,9 @@ import scripted
 from fake_nvml import FakeNvml, gpu
 
 from gpubench.doctor import remedies, torch_works
+from gpubench.doctor.context import CheckContext, Told
 from gpubench.doctor.finding import Finding
 from gpubench.doctor.probe import Probe
-from gpubench.doctor.scene import Scene, Told
 from gpubench.node import environment
 from gpubench.node.launch.faults import explained
 from gpubench.node.watch.nvml import Device, Nvml
@@ -46,7 +46,7 @@ def findings(told: Told, nvml: Nvml | None = None) -> dict[str, Finding]:
     """By name; the worst of those that share one."""
     nvml = nvml or FakeNvml(answers={"processes": HELD})
     machine = dataclasses.replace(scripted.computer(), gpus=environment.visible_gpus(nvml.devices, None))
-    here = Scene(
+    here = CheckContext(
         nvml=nvml,
         machine=machine,
         environ={},

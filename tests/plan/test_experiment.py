@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
+import gpubench
 from gpubench.basics.errors import UsageError
 from gpubench.plan.experiment import Axis, Experiment, Options, load, parse, with_options
 from gpubench.schema import catalog, trial
+
+BUILTIN = sorted((Path(gpubench.__file__).parent / "builtin").glob("*.toml"))
 
 WHOLE = """
 name = "whole"
@@ -188,7 +191,7 @@ def test_a_file_that_times_a_few_epochs_does_not_end_the_way_to_an_accuracy(
 
 
 def test_the_built_in_experiments_train_until_an_accuracy() -> None:
-    for path in (Path(catalog.__file__).parent / "builtin").glob("*.toml"):
+    for path in BUILTIN:
         found = with_options(load(path), options(until_top1="60"))
         assert trial.make(found.fixed).epochs == trial.MOST_EPOCHS
 
@@ -245,5 +248,4 @@ def test_wrong_options_are_refused(given: Options, says: str) -> None:
 
 
 def test_the_built_in_experiments_are_files_like_any_other() -> None:
-    folder = Path(catalog.__file__).parent / "builtin"
-    assert [load(path).name for path in sorted(folder.glob("*.toml"))]
+    assert [load(path).name for path in BUILTIN] == ["batch-size", "batch-size"]

@@ -12,7 +12,7 @@ from gpubench.plan import resolve
 from gpubench.plan.experiment import parse
 from gpubench.plan.plan import Membership, expand
 from gpubench.plan.sources import Disk
-from gpubench.record.doubts import ANY_ENDING, RULES, Evidence, OtherJobs, doubts
+from gpubench.record.doubts import RULES, Evidence, OtherJobs, doubts
 from gpubench.record.figures import Figures
 from gpubench.record.outcome import Outcome
 
@@ -196,7 +196,14 @@ def test_an_idle_gpu_s_low_clock_is_no_doubt() -> None:
 def test_a_trial_that_failed_is_doubted_for_what_may_be_why_alone() -> None:
     strange = Figures(strangers=["process 7 (python) held 614 MiB on GPU 0"])
     failed = replace(case(seen=strange, status="failed", drift_pct=50.0), result={})
-    assert set(doubts(failed)) == {"stranger"} <= set(ANY_ENDING)
+    assert set(doubts(failed)) == {"stranger"}
+
+
+@pytest.mark.parametrize("code", RULES)
+def test_what_may_be_why_a_trial_failed_is_told_of_any_ending(code: str) -> None:
+    doubted, _ = CASES[code]
+    failed = doubts(replace(doubted, ended=replace(doubted.ended, status="failed")))
+    assert (code in failed) == (code in {"stranger", "desktop", "cpu-starved", "dp", "dp-channels-last"})
 
 
 @pytest.mark.parametrize(("theirs", "doubted"), [(None, False), (40.0, False), (25.0, True), (0.0, True)])

@@ -3,11 +3,11 @@
 import pytest
 from whole_rows import row_with
 
-from gpubench.analysis.doubted import OF_TIME
 from gpubench.analysis.prediction import Demand, predict
 from gpubench.analysis.slowdown import judgement, overlap_gain
 from gpubench.analysis.track_record import track_record
 from gpubench.report.prediction import Remedy, answer, no_answer, origin, track
+from gpubench.schema.doubts import DOUBTS
 from gpubench.schema.judgement import Judgement
 
 # The published log's jobs on GPUs of their own: epoch time in s, CPU in per cent.
@@ -174,7 +174,7 @@ def predicted(gpu_s, *rows):
     return next(line for line in text.splitlines() if line.startswith("Predicted: ")), text
 
 
-@pytest.mark.parametrize("code", sorted(OF_TIME))
+@pytest.mark.parametrize("code", [doubt.code for doubt in DOUBTS if "time" in doubt.about])
 def test_a_predicted_verdict_is_no_surer_than_the_times_it_is_made_of(code):
     assert predicted(1.0)[0] == (
         "Predicted: parallel (overlap gain 1.00); jobs would wait for nothing that they share."

@@ -10,6 +10,7 @@ import pytest
 import scripted
 from benches import sweep_of
 from scripted import Scripted
+from swept import ASKED, swept
 
 from gpubench.datasets.facts import DataFacts
 from gpubench.plan.experiment import Axis, Experiment, Options, parse, to_toml, with_options
@@ -21,26 +22,6 @@ from gpubench.report.live import QuietView
 from gpubench.results.plans import stored_plans
 from gpubench.schema import catalog
 from gpubench.sweep.stored_plan import store_plan
-from gpubench.sweep.sweep import Sweep
-
-ASKED = 'name = "{name}"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\n[run]\nepochs = 2\n'
-
-
-def swept(folder: Path, name: str, batches: str, stop_after: int = 99, repeats: int | None = None) -> Sweep:
-    """A sweep on the CPU that is stopped after so many trials."""
-    options = Options(fields={"batch_size": batches}, repeats=repeats)
-    asked = with_options(parse(ASKED.format(name=name), name), options)
-    job = sweep_of(expand(asked, device="cpu", sources=Disk()), folder, scripted.computer())
-    job.load()
-    store_plan(job)
-    launcher = Scripted()
-    job.run(
-        launcher,
-        QuietView(),
-        lambda: len(launcher.launched) >= stop_after and not launcher.left,
-        lambda _: None,
-    )
-    return job
 
 
 def test_planned_trials_without_a_record_are_missing(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 import scripted
 from benches import sweep_of
 from scripted import Scripted
-from test_stored_tables import ASKED, swept
+from swept import ASKED, swept
 
 from gpubench.commands import audit as audit_command
 from gpubench.commands import predict as predict_command

@@ -119,7 +119,7 @@ def test_order_of_fields_does_not_matter(chance: random.Random) -> None:
 
 def test_another_process_finds_the_same_ids() -> None:
     code = (
-        "from gpubench import catalog; from gpubench.schema.trial import *; "
+        "from gpubench.schema import catalog; from gpubench.schema.trial import *; "
         "print(config_id(make({}), catalog.VARIANTS['crop-resize'].definition(), 'images-1'))"
     )
     run = subprocess.run(

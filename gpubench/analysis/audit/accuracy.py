@@ -56,7 +56,7 @@ class BatchStep:
 
     @property
     def fall(self) -> float:
-        """From mean to mean, in points."""
+        """By how many points the mean top-1 falls."""
         return statistics.fmean(self.top1_before) - statistics.fmean(self.top1_after)
 
     @property
@@ -67,7 +67,7 @@ class BatchStep:
         return chance_of_no_more(self.top1_before, self.top1_after, MARGIN, resolution)
 
     def told(self) -> str:
-        """`28.1 % (batch_size=32) to 18.0 % (batch_size=64)`: the means."""
+        """Both means, as `28.1 % (batch_size=32) to 18.0 % (batch_size=64)`."""
         sides = ((self.top1_before, self.before), (self.top1_after, self.after))
         return " to ".join(
             f"{half_up(statistics.fmean(top1), 1)} % ({self.table.label(row)})" for top1, row in sides

@@ -73,7 +73,7 @@ class Shown:
 
     @cached_property
     def own(self) -> list[TableRow]:
-        """Those of `merged` that may be meant to be compared with each other.
+        """The rows of `merged` that may be meant to be compared with each other.
 
         Where no axis varies batch sizes or devices, a trial that a job of a group is compared with is there for that
         job alone: the jobs of a group differ as they like.

@@ -17,9 +17,10 @@ from gpubench.analysis.audit.facts import (
     of,
     once,
 )
-from gpubench.analysis.doubted import codes
+from gpubench.analysis.doubted import serious
 from gpubench.analysis.scaling import devices, unlike_costs
 from gpubench.analysis.varied import CANDIDATES, inferred, known, machine, values
+from gpubench.schema.doubts import rank
 from gpubench.schema.row import Row
 
 SCALED = ("gpus", "ranks", "batch_size")
@@ -27,17 +28,6 @@ SCALED = ("gpus", "ranks", "batch_size")
 HOLES = ("failed", "timeout", "interrupted", "missing")
 OF_SOFTWARE = ("torch", "driver", "cuda")
 """Columns of which rows that are compared must agree."""
-
-HARMLESS = frozenset(
-    {"breakdown", "compile-cache", "short-window", "dp", "dp-channels-last", "shared-gpu", "skipped-images"}
-)
-"""Doubts that say what a row is, not that its figures may be wrong."""
-WORST = (
-    "diverged", "stranger", "throttled", "spread", "other-load", "low-clock", "cpu-starved", "short-warmup",
-    "short-epochs", "short-steps", "solo-stale", "faster-together", "beyond-turns", "retries", "near-limit", "gaps",
-    "energy", "desktop",
-)  # fmt: skip
-"""The others, the worst first; those that are not first_few come last."""
 
 
 def like_hardware(facts: AuditedFolder) -> RuleFinding:
@@ -205,12 +195,7 @@ def _dp_alone(facts: AuditedFolder) -> list[str]:
 def _doubtful(facts: AuditedFolder) -> list[str]:
     """Doubts about rows that stand beside others, whatever varies between them: the worst, and where."""
     beside = [(table, row) for table in facts.tables if len(table.beside) > 1 for row in table.beside]
-    doubts = [
-        (WORST.index(code) if code in WORST else len(WORST), code, table, row)
-        for table, row in beside
-        for code in codes(row)
-        if code not in HARMLESS
-    ]
+    doubts = [(rank(code), code, table, row) for table, row in beside for code in serious(row)]
     if not doubts:
         return []
     doubts.sort(key=lambda doubt: doubt[:2])
@@ -230,6 +215,6 @@ def _uncompared(table: Shown) -> list[Row]:
 
 
 def _without_single(several: Sequence[Row], rows: Sequence[Row], tied: Collection[str]) -> list[Row]:
-    """Those of which no row on one device does the same work. `tied`: fields that move with devices or batch size."""
+    """The rows whose work no row on one device does. `tied`: fields that move with devices or batch size."""
     single = {likeness(row, *SCALED, tied=tied) for row in rows if devices(row) == 1} if several else set()
     return [row for row in several if likeness(row, *SCALED, tied=tied) not in single]

@@ -98,7 +98,7 @@ def all_kept(facts: AuditedFolder) -> RuleFinding:
 
 
 def _later(damaged: Damaged, stored: Mapping[str, Collection[int]]) -> bool:
-    """Whether a record of a later attempt at the same can be read."""
+    """Whether a record of a later attempt at the same trial can be read."""
     return any(number > damaged.number for trial in damaged.trials for number in stored.get(trial, ()))
 
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+import gpubench
 from gpubench.basics import stacks
 from gpubench.basics.errors import UnusableError
 from gpubench.node.launch.channel import Channel, TooLargeError, pair
@@ -104,7 +105,7 @@ def child_environment(environ: Mapping[str, str]) -> dict[str, str]:
     made.setdefault("GLOO_SOCKET_IFNAME", "lo")
     made["PYTHONUNBUFFERED"] = "1"
     # The same gpubench as this one, and (-P) nothing that happens to lie in the working folder.
-    home = str(Path(__file__).parents[2])
+    home = str(Path(gpubench.__file__).parents[1])
     made["PYTHONPATH"] = os.pathsep.join([home, *filter(None, [environ.get("PYTHONPATH")])])
     return made
 

@@ -36,7 +36,7 @@ FAULTS: tuple[Fault, ...] = (
         "nvidia-smi nvlink -e tells more; reset the GPUs or reboot",
     ),
     Fault(
-        r"device-side assert",
+        r"device-side assert|\.cuh?:\d+: ",
         "a kernel met a value that can't be, most often a class or an index out of range",
         "the log names what the kernel checks; with --device cpu, or CUDA_LAUNCH_BLOCKING=1, also the line",
     ),

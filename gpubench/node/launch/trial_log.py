@@ -21,13 +21,14 @@ TAIL_BYTES = 2 << 20
 """Kept from the end."""
 LOOSE_BYTES = 16 << 20
 """What may lie between the two before blocks are given back."""
-WORDS_BYTES = 16_000
-"""In which the last words lie: a stack may follow them."""
+WORDS_BYTES = 256_000
+"""In which the last words lie: a stack may follow them, or what thousands of threads print."""
 _AFTERWORDS = re.compile(
     r"frame #\d+: |Exception raised from |Search for `cuda|CUDA kernel errors might be |For debugging consider "
-    r"|Compile with `TORCH_USE_CUDA_DSA`|Device-side assert(ion|ions) (tracking|were) "
+    r"|Compile with `TORCH_USE_CUDA_DSA`|Device-side assert(ion|ions) (tracking|were) |\S+\.cuh?:\d+: "
 )
-"""What torch says below its errors: the stack in C++, and the same advice for every error of CUDA."""
+"""What stands below errors of torch: the stack in C++, the same advice for every error of CUDA, and what thousands of
+threads of a kernel print of an assert, of which the process's end may cut the last line."""
 
 
 class TrialLog:

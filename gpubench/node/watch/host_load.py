@@ -9,9 +9,6 @@ from gpubench.node.environment import Machine
 from gpubench.node.watch import host
 from gpubench.node.watch.missing import Unmeasured
 
-BUSY_PCT = 10.0
-"""Share of the usable CPUs that others may take before it is worth a word."""
-
 
 def busy_pct(machine: Machine, look_s: float) -> float:
     """Per cent of the usable CPUs that were busy in the next `look_s` seconds, in which the caller sleeps.

@@ -43,6 +43,10 @@ SAID = [
 """What CUDA 13's runtime says, and how that is explained."""
 TOLD = [
     *((f"AcceleratorError: CUDA error: {said}", means) for said, means in SAID),
+    (
+        "rank 1 was ended by SIGABRT; last line of its output: /a/cuda/Index.cu:16: vectorized_gather_kernel",
+        "a kernel met a value that can't be",
+    ),
     ("RuntimeError: No CUDA GPUs are available", "CUDA does not find a GPU"),
     (
         "RuntimeError: CUDA unknown error - this may be due to an incorrectly set up",
@@ -151,6 +155,17 @@ def test_what_a_watchdog_says_before_it_aborts_is_told_not_its_stack(tmp_path: P
     _, reason = ending([{"event": "rank-exit", "rank": 1, "code": -6, "at": 1.0}], 2, words)
     assert reason.startswith("rank 1 was ended by SIGABRT; last line of its output: what():  [PG ID 0")
     assert "; a kernel went astray: " in reason
+
+
+def test_the_error_is_told_not_what_a_kernel_s_threads_print_of_it(tmp_path: Path) -> None:
+    """Seen on two H200s: the abort cut the last of these lines short."""
+    said = "  what():  CUDA error: device-side assert triggered"
+    threads = "/pytorch/aten/src/ATen/native/cuda/IndexKernelUtils.cu:16: vectorized_gather_kernel"
+    log = tmp_path / "log"
+    log.write_text(f"{said}\n{threads}: block: [0,0,0], thread: [1,0,0] Assertion `ok` failed.\n{threads}")
+    assert TrialLog(log).last_words() == said.strip()
+    log.write_text(threads)
+    assert TrialLog(log).last_words() == threads
 
 
 def test_a_log_of_nothing_but_a_stack_still_has_last_words(tmp_path: Path) -> None:

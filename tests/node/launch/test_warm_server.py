@@ -6,8 +6,12 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+import gpubench
+from gpubench.node.launch.client import child_environment
 
 MODELS = "tests/train/user_models.py:"
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -29,6 +33,19 @@ def warmed():
         [sys.executable, "-c", WARMING], capture_output=True, text=True, check=True, env=environment
     )
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_the_server_is_of_the_same_gpubench_as_the_command(tmp_path: Path) -> None:
+    """Whatever the folder it is started in, and whichever other one is installed."""
+    other = tmp_path / "gpubench"
+    other.mkdir()
+    (other / "__init__.py").write_text("raise SystemExit('the wrong one')")
+    environment = child_environment({"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path)})
+    code = "import gpubench; print(gpubench.__file__)"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert (done.stdout.strip(), done.stderr) == (gpubench.__file__, "")
 
 
 def test_warming_starts_no_thread_and_leaves_cuda_alone(warmed):

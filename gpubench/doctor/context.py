@@ -31,7 +31,7 @@ class Told:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Scene:
+class CheckContext:
     """The machine, the surroundings, and a child that tries torch."""
 
     nvml: Nvml

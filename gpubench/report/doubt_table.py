@@ -1,0 +1,55 @@
+"""The table of doubts in docs/measuring.md, from their entries in `schema/doubts.py`.
+
+`python -m gpubench.report.doubt_table docs/measuring.md` writes it there.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from gpubench.basics.words import listed
+from gpubench.schema.doubts import DOUBTS, Doubt
+
+HEAD = "| code | what it says | casts doubt on |\n|---|---|---|\n"
+END = "\n## "
+"""The heading after the table."""
+
+
+def text() -> str:
+    """The table, and below it what holds for several of its rows."""
+    rows = "".join(
+        f"| `{doubt.code}` | {doubt.says} | {', '.join(doubt.about) or 'nothing'} |\n" for doubt in DOUBTS
+    )
+    return f"{HEAD}{rows}\n{_below()}\n"
+
+
+def placed(page: str) -> str:
+    """A page that has the table already, with the table as the entries make it."""
+    before, _, rest = page.partition(HEAD)
+    _, heading, after = rest.partition(END)
+    return f"{before}{text()}{heading}{after}"
+
+
+def codes(wanted: Callable[[Doubt], bool]) -> str:
+    """The codes of these doubts, as pages name them: `dp` and `stranger`."""
+    return listed([f"`{doubt.code}`" for doubt in DOUBTS if wanted(doubt)])
+
+
+def _below() -> str:
+    return (
+        "The worst stands first: `gpubench audit` names the first of them that a compared row has. *Comparison*: the "
+        "row's own figures may be right, but be careful where they are set against those of other rows, or of the "
+        "trial alone. *Nothing*: it only says what the row is.\n\n"
+        f"Of a trial that did not end `ok` only {codes(lambda doubt: doubt.any_ending)} are told, for they may be why. "
+        f"Of somebody else's work are {codes(lambda doubt: doubt.of_others)}. The audit, and what is said of the "
+        f"trials alone behind a group, leave out {codes(lambda doubt: not doubt.serious)}. Below a table "
+        f"{codes(lambda doubt: doubt.told_first)} comes before all others. Only rows of published logs have "
+        f"{codes(lambda doubt: not doubt.by_rule)}."
+    )
+
+
+if __name__ == "__main__":
+    there = Path(sys.argv[1])
+    there.write_text(placed(there.read_text("utf-8")), "utf-8")

@@ -1,0 +1,292 @@
+"""What may be doubtful of a row. The only place where doubts are defined.
+
+An entry of DOUBTS says all of one but its sentence, which a function in `record/doubts.py` decides and words. Tables,
+verdicts, predictions, the audit and the table in docs/measuring.md go by these entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+THROTTLED_PCT = 5.0
+LOW_CLOCK_PCT = 80.0
+"""Of the highest clock."""
+BUSY_PCT = 50.0
+"""GPU utilisation from which its clocks should be up."""
+SPREAD_PCT = 5.0
+"""How far epoch times, or those of repeats, may lie apart, in per cent of their median."""
+DRIFT_PCT = 5.0
+"""How much longer the first measured steps may take than the last."""
+ENERGY_APART_PCT = 5.0
+"""How far the two figures of energy may differ."""
+ENERGY_WINDOW_S = 10.0
+TIMED_S = 1.0
+"""Measured time below which a disturbance of 10 ms, or a tick of the kernel's CPU clock, is a per cent of it."""
+FULL_PCT = 95.0
+"""Of the GPU's memory, or of the cap."""
+GAPS_PCT = 10.0
+FEWEST_GAPS = 3
+"""Gaps below which a share says nothing: a column that is read rarely may lose half of its samples by chance."""
+OTHER_LOAD_PCT = 10.0
+"""Points of CPU use beside the trial's own from which its times are doubtful."""
+CROWDED = "other work on the host left"
+"""How the sentence of `other-load` begins where it counts the CPUs that were left."""
+BEYOND_TURNS = 1.25
+"""How many times as long as one after the other jobs may take before they hinder each other."""
+FASTER = 0.95
+"""Of its time alone: a job of a group that takes less was not sped up by its neighbours, so one of both times is off.
+"""
+
+Doubted = Literal["time", "energy", "memory", "accuracy", "comparison"]
+"""What a doubt is about: a row's figures of one kind, or `comparison`: what it says beside rows without this doubt."""
+
+Severity = Callable[[Sequence[float]], float]
+"""How bad a doubt is, by the figures of its sentence in their order; larger is worse."""
+
+
+def larger(figures: Sequence[float]) -> float:
+    """A larger first figure is worse."""
+    return figures[0]
+
+
+def smaller(figures: Sequence[float]) -> float:
+    """A smaller first figure is worse."""
+    return -figures[0]
+
+
+def larger_share(figures: Sequence[float]) -> float:
+    """A larger share of the second figure is worse. Another version's sentence may not tell the second."""
+    return figures[0] / max(figures[1], 1.0) if len(figures) > 1 else figures[0]
+
+
+def smaller_share(figures: Sequence[float]) -> float:
+    """A smaller share of the second figure is worse."""
+    return -larger_share(figures)
+
+
+def further_apart(figures: Sequence[float]) -> float:
+    """The further the second figure lies from the first, the worse, measured by the first."""
+    return abs(figures[1] - figures[0]) / max(figures[0], 1.0) if len(figures) > 1 else figures[0]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Doubt:
+    """One kind of doubt about a row."""
+
+    code: str
+    """What stands in the row, in the column `doubts`."""
+    says: str
+    """What is so where it is raised, in one short sentence."""
+    about: tuple[Doubted, ...] = ()
+    """What it casts doubt on; empty: nothing, it only says what the row is."""
+    serious: bool = True
+    """Whether a conclusion from the row is weaker for it. If not, the audit leaves it out, and so does what is said of
+    the trials alone behind a group."""
+    of_others: bool = False
+    """Whether it is of somebody else's work: that slows every epoch down, so how far epochs spread does not tell by how
+    much."""
+    any_ending: bool = False
+    """Whether it is told of a trial that did not end `ok`, too: it may be why."""
+    told_first: bool = False
+    """Whether it is told before all others."""
+    by_rule: bool = True
+    """Whether a function in `record/doubts.py` raises it; if not, it came with a published log."""
+    severity: Severity = larger
+    """Which of several rows that have it is the worst."""
+    severity_from: tuple[tuple[str, Severity], ...] = ()
+    """The first words of a sentence whose figures are ranked otherwise, and how."""
+
+    def badness(self, sentence: str, figures: Sequence[float]) -> float:
+        """How bad it is by this sentence, whose figures these are."""
+        ranks = (rank for first, rank in self.severity_from if sentence.startswith(first))
+        return next(ranks, self.severity)(figures)
+
+
+DOUBTS: tuple[Doubt, ...] = (
+    Doubt(
+        code="diverged",
+        says="The loss is not a finite number, so the network learnt nothing.",
+        about=("accuracy", "comparison"),
+    ),
+    Doubt(
+        code="stranger",
+        says="A process of somebody else computed on the trial's GPUs.",
+        about=("time", "energy", "memory"),
+        of_others=True,
+        any_ending=True,
+    ),
+    Doubt(
+        code="throttled",
+        says=f"The GPU's clocks were lowered for more than {THROTTLED_PCT:g} % of the time.",
+        about=("time",),
+    ),
+    Doubt(
+        code="spread",
+        says=f"Epoch times, or those of repeats, spread by more than {SPREAD_PCT:g} % of their median "
+        "(by their interquartile range; of two repeats, by their difference).",
+        about=("time",),
+    ),
+    Doubt(
+        code="other-load",
+        says=f"Work that belongs neither to the trial nor to jobs beside it used more than {OTHER_LOAD_PCT:g} % of the "
+        f"trial's CPUs. Where it may use a number of CPUs and none in particular: other work left so few idle that "
+        f"more than {OTHER_LOAD_PCT:g} % of that number were missing.",
+        about=("time",),
+        of_others=True,
+        severity_from=((CROWDED, smaller_share),),
+    ),
+    Doubt(
+        code="low-clock",
+        says=f"The GPU ran below {LOW_CLOCK_PCT:g} % of its highest clock while it was busy (a utilisation of "
+        f"{BUSY_PCT:g} % or more).",
+        about=("time",),
+        severity=smaller_share,
+    ),
+    Doubt(
+        code="cpu-starved",
+        says="There are more loader workers than CPUs.",
+        about=("time",),
+        any_ending=True,
+        severity=larger_share,
+    ),
+    Doubt(
+        code="short-warmup",
+        says=f"Nothing was warmed up, or the first measured steps took more than {DRIFT_PCT:g} % longer than the last.",
+        about=("time",),
+    ),
+    Doubt(
+        code="short-epochs",
+        says=f"The measured windows last less than {TIMED_S:g} s in all.",
+        about=("time",),
+        severity=smaller,
+    ),
+    Doubt(
+        code="short-steps",
+        says="An epoch is extrapolated from fewer steps than two waves and what the loaders hold ready (a wave: one "
+        "step for each loader worker of a rank).",
+        about=("time",),
+        severity=smaller_share,
+    ),
+    Doubt(
+        code="solo-stale",
+        says="The trial alone, with which a job of a group is compared, was measured under other versions.",
+        about=("comparison",),
+    ),
+    Doubt(
+        code="faster-together",
+        says=f"A job of a group took less than {100 * FASTER:g} % of its time alone: epoch times differ by as much "
+        "from process to process, or something disturbed the trial alone.",
+        about=("comparison",),
+        severity=smaller,
+    ),
+    Doubt(
+        code="beyond-turns",
+        says=f"A job of a group took more than {BEYOND_TURNS:g} times as long as all its jobs would take one after the "
+        "other: they hinder each other.",
+        about=("comparison",),
+        told_first=True,  # that jobs should not run together matters more than what moved a figure
+        severity=larger_share,
+    ),
+    Doubt(
+        code="retries",
+        says="The allocator ran out of GPU memory, gave some back and tried again, which takes time.",
+        about=("comparison",),
+    ),
+    Doubt(
+        code="near-limit",
+        says=f"{FULL_PCT:g} % or more of the GPU's memory, or of the cap, was used: cuDNN may have had to take slower "
+        "algorithms.",
+        about=("comparison",),
+        severity=larger_share,
+    ),
+    Doubt(
+        code="gaps",
+        says=f"More than {GAPS_PCT:g} % of a figure's samples are missing, and at least {FEWEST_GAPS}.",
+        about=("time", "energy"),
+    ),
+    Doubt(
+        code="energy",
+        says=f"The energy counter and the integral of power differ by more than {ENERGY_APART_PCT:g} %.",
+        about=("energy",),
+        severity=further_apart,
+    ),
+    Doubt(
+        code="desktop",
+        says="A desktop drew on the trial's GPUs.",
+        about=("energy", "comparison"),
+        any_ending=True,
+    ),
+    Doubt(
+        code="in-words",
+        says="A published log tells figures of this row in words only.",
+        about=("comparison",),
+        by_rule=False,
+    ),
+    Doubt(
+        code="inferred",
+        says="A published log does not state some fields of this row; they are inferred.",
+        about=("comparison",),
+        by_rule=False,
+    ),
+    Doubt(
+        code="breakdown",
+        says="The parts of steps were timed (`--breakdown`), which takes time.",
+        about=("comparison",),
+        serious=False,
+    ),
+    Doubt(
+        code="shared-gpu",
+        says="Other jobs of the group used the job's GPUs: what the driver tells is of the whole GPU, and energy is an "
+        "estimate.",
+        about=("energy",),
+        serious=False,
+    ),
+    Doubt(
+        code="short-window",
+        says=f"Energy was measured over less than {ENERGY_WINDOW_S:g} s.",
+        about=("energy",),
+        serious=False,
+        severity=smaller,
+    ),
+    Doubt(
+        code="skipped-images",
+        says="Images that can't be decoded were left out (`--bad-images skip`).",
+        about=("comparison",),
+        serious=False,
+        severity=larger_share,
+    ),
+    Doubt(
+        code="compile-cache",
+        says="The model was compiled: the first steps take less time where the compiler's cache is warm.",
+        about=("comparison",),
+        serious=False,
+    ),
+    Doubt(
+        code="dp-channels-last",
+        says="DataParallel ran with `channels_last`, for which cuDNN prepares its kernels anew in every step.",
+        serious=False,
+        any_ending=True,
+    ),
+    Doubt(
+        code="dp",
+        says="DataParallel copies the model in every step.",
+        serious=False,
+        any_ending=True,
+    ),
+)
+"""The worst first: the audit names the first of them that it finds, and docs/measuring.md lists them in this order."""
+
+BY_CODE: Mapping[str, Doubt] = {doubt.code: doubt for doubt in DOUBTS}
+
+
+def doubt_of(code: str) -> Doubt:
+    """The entry of a code. Nothing is known of a code that another version stored, so it counts as serious."""
+    return BY_CODE.get(code) or Doubt(code=code, says="")
+
+
+def rank(code: str) -> int:
+    """The place of a code among all doubts, from the worst on; unknown ones come last."""
+    doubt = BY_CODE.get(code)
+    return len(DOUBTS) if doubt is None else DOUBTS.index(doubt)

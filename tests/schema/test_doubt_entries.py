@@ -1,0 +1,37 @@
+"""The entries of doubts: each has its sentence, and says what it is."""
+
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+from typing import get_args
+
+import committed
+import pytest
+
+from gpubench.record.doubts import RULES
+from gpubench.schema.doubts import BY_CODE, DOUBTS, Doubt, Doubted
+
+
+def test_every_entry_has_a_rule_and_every_rule_an_entry() -> None:
+    assert set(RULES) == {doubt.code for doubt in DOUBTS if doubt.by_rule}
+
+
+def test_no_two_entries_share_a_code() -> None:
+    assert len({doubt.code for doubt in DOUBTS}) == len(DOUBTS)
+
+
+@pytest.mark.parametrize("doubt", DOUBTS, ids=lambda doubt: doubt.code)
+def test_an_entry_says_what_it_is_in_sentences(doubt: Doubt) -> None:
+    assert re.fullmatch(r"[a-z]+(-[a-z]+)*", doubt.code), "codes are joined by + in a cell"
+    assert re.fullmatch(r"[^|\n]*\.", doubt.says), "it stands in a Markdown table"
+    assert set(doubt.about) <= set(get_args(Doubted))
+    assert doubt.about or not doubt.serious, "what casts doubt on nothing weakens no conclusion"
+
+
+@pytest.mark.parametrize("folder", committed.folders("trials.csv"), ids=lambda folder: folder.name)
+def test_every_doubt_of_a_committed_row_has_an_entry(folder: Path) -> None:
+    with (folder / "trials.csv").open(encoding="utf-8", newline="") as lines:
+        cells = [row["doubts"] for row in csv.DictReader(lines)]
+    assert {code for cell in cells for code in cell.split("+") if code} <= set(BY_CODE)

@@ -1,0 +1,35 @@
+"""Folders that a scripted sweep has left, or that it has begun."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import scripted
+from benches import sweep_of
+from scripted import Scripted
+
+from gpubench.plan.experiment import Options, parse, with_options
+from gpubench.plan.plan import expand
+from gpubench.plan.sources import Disk
+from gpubench.report.live import QuietView
+from gpubench.sweep.stored_plan import store_plan
+from gpubench.sweep.sweep import Sweep
+
+ASKED = 'name = "{name}"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\n[run]\nepochs = 2\n'
+
+
+def swept(folder: Path, name: str, batches: str, stop_after: int = 99, repeats: int | None = None) -> Sweep:
+    """A sweep on the CPU that is stopped after so many trials."""
+    options = Options(fields={"batch_size": batches}, repeats=repeats)
+    asked = with_options(parse(ASKED.format(name=name), name), options)
+    job = sweep_of(expand(asked, device="cpu", sources=Disk()), folder, scripted.computer())
+    job.load()
+    store_plan(job)
+    launcher = Scripted()
+    job.run(
+        launcher,
+        QuietView(),
+        lambda: len(launcher.launched) >= stop_after and not launcher.left,
+        lambda _: None,
+    )
+    return job
