@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import statistics
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -30,6 +31,9 @@ FIGURES: tuple[str, ...] = tuple(
     c.name for c in (*TRIAL[-2:], *MEASURED) if c.name not in ("group_id", "doubts")
 )
 """Columns of which the repeats of a row have one value together; its id and its doubts are put together otherwise."""
+
+
+_figures = operator.attrgetter(*FIGURES)
 
 
 def _of_all(found: Sequence[Any]) -> Any:
@@ -155,7 +159,8 @@ def _merge(same: Sequence[Row]) -> TableRow:
 
 def _median(merged: TableRow, good: Sequence[Row], same: Sequence[Row]) -> TableRow:
     """The row with the figures that these repeats have together."""
-    figures = {name: SPECIAL.get(name, _middle)([row.value(name) for row in good]) for name in FIGURES}
+    each = zip(*map(_figures, good), strict=True)
+    figures = {name: SPECIAL.get(name, _middle)(found) for name, found in zip(FIGURES, each, strict=True)}
     merged = replace(merged, **figures)
     times = _times(good)
     slowed = slowdown(merged.epoch_time_s, merged.solo_epoch_time_s)

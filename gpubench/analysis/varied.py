@@ -45,7 +45,10 @@ BEFORE: dict[str, Any] = {"breakdown": False, "cpu_sharing": "shared"}
 
 def known(row: Row, field: str) -> Any:
     """The value of `field`, hashable (lists become tuples)."""
-    value = row.value(field)
+    try:
+        value = row.fields[field]  # without a call: this is the innermost loop of all
+    except KeyError:
+        value = row.value(field)
     if value is None:
         return BEFORE.get(field)
     return tuple(value) if isinstance(value, list) else value

@@ -35,6 +35,8 @@ class OfTrial(Generic[Value]):
     """A field of the trial as an attribute of the row, None where it is not known: `row.batch_size`."""
 
     def __set_name__(self, _: type, name: str) -> None:
+        if name not in trial.FIELDS:
+            raise TypeError(f"a trial has no field {name}")
         self._name = name
 
     def __get__(self, row: Row, _: type | None = None) -> Value | None:
@@ -137,7 +139,7 @@ class Row(
     def of_columns(cls, values: Mapping[str, Any], **more: Any) -> Self:
         """The row with these values of COLUMNS; other names are let through, and left out. `more`: other attributes."""
         own = {name: value for name, value in values.items() if name in OWN}
-        of_trial = {name: value for name, value in values.items() if name in FIELDS}
+        of_trial = {name: values.get(name) for name in FIELDS}
         return _made(cls, {**_NO_DETAILS, **own, "fields": of_trial, **more})
 
     def value(self, name: str) -> Any:

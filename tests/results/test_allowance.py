@@ -226,7 +226,7 @@ def test_a_folder_shows_what_the_sweep_shows_whichever_allowance_came_last(tmp_p
     assert shown == [(1, 16, 4.0, 1), (1, 32, 4.0, 1), (1, 64, 4.0, 1), *others]
     assert "CPUs" in table.headings
     with (tmp_path / "trials.csv").open() as file:
-        written = [(int(r.cpus), int(r.batch_size)) for r in csv.DictReader(file)]
+        written = [(int(line["cpus"]), int(line["batch_size"])) for line in csv.DictReader(file)]
     assert sorted(written) == sorted(row[:2] for row in shown)
     facts, _ = facts_of(made.bench.results, made.records)
     assert (len(facts.rows), len(facts.attempts)) == (5, 5)
