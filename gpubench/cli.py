@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import inspect
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -13,6 +15,8 @@ import typer
 
 from gpubench import __version__, usage
 from gpubench.basics.errors import GpubenchError, UnusableError, UsageError
+from gpubench.schema.field import Option, in_order
+from gpubench.schema.trial_fields import ABOUT
 
 app = typer.Typer(
     name="gpubench",
@@ -57,56 +61,60 @@ def _count(name: str, text: str, *, least: int = 0) -> Any:
     return typer.Option(name, metavar="N", help=text, parser=usage.whole(name, least))
 
 
+def _field_parameter(name: str, option: Option) -> inspect.Parameter:
+    """A field's option as a parameter of a command."""
+    kind: Any = bool if option.is_flag else str | None
+    default = False if option.is_flag else None
+    told = _field(option.name, option.help, metavar=option.metavar)
+    if option.is_flag:
+        told = _how(option.name, text=option.help)
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, told]
+    )
+
+
+def _with_field_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with an option for each field that has one; its parameter `fields` gets those that were given.
+
+    The options stand behind its argument, each in the order of the fields or behind the one that its entry names.
+    """
+    options = {name: about.option for name, about in ABOUT.items() if about.option}
+    of_fields = {option.name: _field_parameter(name, option) for name, option in options.items()}
+    signature = inspect.signature(command, eval_str=True)
+    first, *own = (one for one in signature.parameters.values() if one.name != "fields")
+    parameters = of_fields | {f"--{one.name.strip('_').replace('_', '-')}": one for one in own}
+    names = in_order(list(parameters), {option.name: option.behind for option in options.values()})
+    # Later axes vary faster, so this order is that of a plan's trials.
+    axes = in_order(
+        [name for name in names if name in of_fields],
+        {option.name: option.varies_behind for option in options.values()},
+    )
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        asked = {name: given.pop(of_fields[name].name) for name in axes}
+        fields = {
+            of_fields[name].name: "true" if value is True else value
+            for name, value in asked.items()
+            if value not in (None, False)
+        }
+        command(fields=fields, **given)
+
+    everything = [first, *(parameters[name] for name in names)]
+    run.__signature__ = signature.replace(parameters=everything)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in everything}
+    return run
+
+
 @app.command(cls=usage.Command, rich_help_panel="Measure")
+@_with_field_options
 def sweep(
     experiment: Annotated[
         Path | None,
         typer.Argument(metavar="EXPERIMENT.toml", help="Experiment file; none: the built-in one."),
     ] = None,
-    model: Annotated[
-        str | None, _field("--model", "torchvision's names, lenet, mlp, or path/to/file.py:function")
-    ] = None,
-    batch_size: Annotated[
-        str | None, _field("--batch-size", "global: 16,32,64 or 16:64:16 or 16:512:x2")
-    ] = None,
-    batch_per_gpu: Annotated[
-        str | None, _field("--batch-per-gpu", "batch size of each GPU (weak scaling)")
-    ] = None,
-    gpus: Annotated[str | None, _field("--gpus", "number of GPUs: 1,2,4")] = None,
-    gpu_ids: Annotated[str | None, _field("--gpu-ids", "explicit GPUs: 0+1,2+3")] = None,
-    device: Annotated[str | None, _field("--device", "cuda or cpu", metavar="NAME,…")] = None,
-    cpus: Annotated[str | None, _field("--cpus", "CPUs that a trial is bound to: 1,2,4")] = None,
-    cpu_sharing: Annotated[
-        str | None, _field("--cpu-sharing", "shared or pinned: CPUs of jobs that run together")
-    ] = None,
-    ranks: Annotated[str | None, _field("--ranks", "processes of a CPU trial")] = None,
-    strategy: Annotated[
-        str | None, _field("--strategy", "single, dp, ddp (default: single on one device, else ddp)")
-    ] = None,
-    variant: Annotated[
-        str | None,
-        _field("--variant", "crop-resize, pre-resized, gpu-augment, cached, synthetic, or the file's own"),
-    ] = None,
-    data: Annotated[
-        str | None, _field("--data", "image folder, procedural, cifar10, mnist, …", metavar="PATH|NAME,…")
-    ] = None,
-    precision: Annotated[str | None, _field("--precision", "fp32, tf32, bf16, fp16")] = None,
-    workers: Annotated[str | None, _field("--workers", "loader processes of the whole trial")] = None,
-    optimizer: Annotated[
-        str | None, _field("--optimizer", "sgd, momentum, nesterov, adagrad, rmsprop, adam, adamw")
-    ] = None,
-    epochs: Annotated[str | None, _field("--epochs", "epochs in all; the first one warms up")] = None,
-    steps: Annotated[
-        str | None, _field("--steps", "measure so many steps instead; the epoch is extrapolated")
-    ] = None,
-    until_top1: Annotated[
-        str | None,
-        _field("--until-top1", "train until validation top-1 (%) is reached, 50 epochs or --epochs at most"),
-    ] = None,
-    seed: Annotated[str | None, _field("--seed", "seed of weights, order and augmentation")] = None,
-    gpu_mem_cap: Annotated[
-        str | None, _field("--gpu-mem-cap", "answer like a smaller card: 12GiB", metavar="SIZE,…")
-    ] = None,
+    *,
+    fields: Mapping[str, str],
     set_: Annotated[
         list[str] | None, _field("--set", "any trial field, one value or an axis", metavar="FIELD=VALUES")
     ] = None,
@@ -117,21 +125,12 @@ def sweep(
     exclude: Annotated[
         list[str] | None, _field("--exclude", "leave out: strategy=dp,gpus=1", metavar="F=V,…")
     ] = None,
-    copies: Annotated[
-        str | None, _field("--copies", "identical jobs at once on the same GPUs: 1,2,3")
-    ] = None,
     job: Annotated[
         list[str] | None,
         _field("--job", "one of several jobs that run together; give it once for each", metavar="F=V,F=V,…"),
     ] = None,
     pairs: Annotated[
         bool, _field("--pairs", "measure every pair of the --job's on one GPU", metavar=None)
-    ] = False,
-    breakdown: Annotated[
-        bool,
-        _how(
-            "--breakdown", text="Time the parts of steps: copy, forward, backward, communication, optimizer."
-        ),
     ] = False,
     repeats: Annotated[
         int | None,
@@ -180,18 +179,11 @@ def sweep(
     from gpubench.plan.experiment import Options
     from gpubench.plan.values import assignments
 
-    named = {
-        "model": model, "batch_size": batch_size, "batch_per_gpu": batch_per_gpu, "gpus": gpus, "gpu_ids": gpu_ids,
-        "device": device, "cpus": cpus, "ranks": ranks, "strategy": strategy, "variant": variant, "data": data,
-        "precision": precision, "workers": workers, "optimizer": optimizer, "epochs": epochs, "steps": steps,
-        "until_top1": until_top1, "breakdown": "true" if breakdown else None,
-        "seed": seed, "gpu_mem_cap_mib": gpu_mem_cap, "copies": copies, "cpu_sharing": cpu_sharing,
-    }  # fmt: skip
-    fields, typed = _fields(named, set_ or ())
+    named, typed = _fields(fields, set_ or ())
     for text in exclude or ():
         assignments(text, "--exclude")
     options = Options(
-        fields=fields,
+        fields=named,
         typed=typed,
         zips=tuple(zip_ or ()),
         excludes=tuple(exclude or ()),
@@ -282,12 +274,12 @@ def predict(
     from gpubench.commands import predict as command
     from gpubench.plan.experiment import Options
 
-    fields, typed = _fields({"copies": copies}, set_ or ())
+    fields, typed = _fields({} if copies is None else {"copies": copies}, set_ or ())
     options = Options(fields=fields, typed=typed, jobs=tuple(job or ()), pairs=pairs, bad_images=bad_images)
     raise typer.Exit(command.predict(results or (), options, experiment=experiment, markdown=markdown))
 
 
-def _fields(named: Mapping[str, str | None], texts: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
+def _fields(named: Mapping[str, str], texts: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
     """Trial field -> its values as text: those with an option of their own, and what --set gives.
 
     And trial field -> what the user called it, for messages.
@@ -295,8 +287,8 @@ def _fields(named: Mapping[str, str | None], texts: Iterable[str]) -> tuple[dict
     """
     from gpubench.plan.values import check_field
 
-    fields = {name: value for name, value in named.items() if value is not None}
-    typed = {name: "--" + name.removesuffix("_mib").replace("_", "-") for name in fields}
+    fields = dict(named)
+    typed = {name: option.name for name in fields if (option := ABOUT[name].option)}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals:

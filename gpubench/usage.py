@@ -11,6 +11,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from gpubench.basics.errors import UsageError
 from gpubench.basics.quiet_pipe import quiet_pipes
+from gpubench.schema.trial_fields import ABOUT
 
 SETTINGS: Mapping[str, Any] = {"help_option_names": ["-h", "--help"]}
 """Of the context of all commands."""
@@ -144,13 +145,11 @@ def told(error: Any) -> str:
 
 def _advice(error: Any, context: Any) -> str | None:
     """How to give a trial field that was given as an option, where it has none of its own."""
-    from gpubench.plan.values import TYPES
-
     asked = getattr(error, "option_name", "").lstrip("-")
     field = asked.replace("-", "_")
     options = {
         name for param in getattr(getattr(context, "command", None), "params", ()) for name in param.opts
     }
-    if field not in TYPES or "--set" not in options or f"--{field.replace('_', '-')}" in options:
+    if field not in ABOUT or "--set" not in options or f"--{field.replace('_', '-')}" in options:
         return None
     return f"No such option: --{asked}; {field} is a trial field: write --set {field}=VALUES"

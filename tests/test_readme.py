@@ -1,4 +1,4 @@
-"""Every command of the README is one that works, and its pages say what the code does."""
+"""Every command of the README is one that works; what it and its pages show is what the program prints."""
 
 from __future__ import annotations
 
@@ -8,27 +8,32 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import committed
 import pytest
 from PIL import Image
 from warm_command import WarmCommand
 
-from gpubench.report import columns
-from gpubench.schema import trial
+from gpubench.report import columns, picture
 
 ROOT = Path(__file__).parents[1]
-BLOCK = re.compile(r"```sh\n(.*?)```", re.DOTALL)
+BLOCK = re.compile(r"```(sh|text)\n(.*?)```", re.DOTALL)
+USED = ("README.md", "docs/usage.md", "docs/side-by-side.md")
+"""Pages whose commands are run here, and whose tables are compared with what the commands print."""
+
+MOST_WORDS = 1500
+
+
+def blocks(page: str, kind: str) -> list[str]:
+    return [text for of, text in BLOCK.findall((ROOT / page).read_text("utf-8")) if of == kind]
 
 
 def commands() -> list[str]:
-    """Lines of the README's shell blocks that call gpubench itself; the two of installation are .ci/run's."""
-    lines = [
-        line
-        for block in BLOCK.findall((ROOT / "README.md").read_text("utf-8"))
-        for line in block.splitlines()
-    ]
-    return [line.partition("  #")[0].strip() for line in lines if line.startswith("gpubench ")]
+    """Lines of the pages' shell blocks that call gpubench itself; the two of installation are .ci/run's."""
+    lines = [line for page in USED for block in blocks(page, "sh") for line in block.splitlines()]
+    called = [line.partition("  #")[0].strip() for line in lines if line.startswith("gpubench ")]
+    return list(dict.fromkeys(called))
 
 
 @pytest.fixture
@@ -40,18 +45,27 @@ def birds(tmp_path: Path) -> Path:
     return tmp_path / "birds"
 
 
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    return os.environ | {
+        "GPUBENCH_DATA": str(tmp_path / "data"),
+        "GPUBENCH_OUT": str(tmp_path / "results"),
+        "CUDA_VISIBLE_DEVICES": "",
+    }
+
+
 DOCTOR = "gpubench doctor"
-"""It takes seconds, and runner/test_doctor.py runs it as it stands there."""
+"""It takes seconds, and doctor's own tests run it as it stands there."""
 
 
-def test_the_readme_has_commands() -> None:
-    assert len(commands()) > 10
+def test_the_pages_have_commands() -> None:
+    assert len(commands()) > 20
     assert DOCTOR in commands()
 
 
 @pytest.mark.parametrize("command", [line for line in commands() if line != DOCTOR])
-def test_a_command_of_the_readme_works(
-    command: str, birds: Path, tmp_path: Path, warm_command: WarmCommand
+def test_a_command_of_the_pages_works(
+    command: str, birds: Path, tmp_path: Path, environment: dict[str, str], warm_command: WarmCommand
 ) -> None:
     words = shlex.split(command.replace("~/birds", f"{birds} --batch-size 8"), comments=True)[1:]
     if words[0] == "sweep" and "-n" not in words:
@@ -61,78 +75,157 @@ def test_a_command_of_the_readme_works(
             committed.folder(word.removeprefix("results/"))
     if words[0] in ("table", "audit") and not any(word.startswith("results/") for word in words):
         words.append(str(committed.folder("titan-xp-2021")))
-    environment = os.environ | {
-        "GPUBENCH_DATA": str(tmp_path / "data"),
-        "GPUBENCH_OUT": str(tmp_path / "results"),
-        "CUDA_VISIBLE_DEVICES": "",
-    }
     done = warm_command.run(words, cwd=ROOT, env=environment, timeout=60)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
     assert not (tmp_path / "results").exists()
 
 
-# ---- the tables that it shows ----
-
-TEXT = re.compile(r"```text\n(.*?)```", re.DOTALL)
-WHOLE, EXCERPT = "results/h200x4-2026", "results/titan-xp-2021"
-"""Of which folders it shows one whole table, and the rows of one."""
-
-
-def shown() -> list[str]:
-    return TEXT.findall((ROOT / "README.md").read_text("utf-8"))
+def test_the_first_two_commands_are_those_of_ci() -> None:
+    """`.ci/run` installs and sweeps, then installs and tests, in this order."""
+    first, second = (line for block in blocks("README.md", "sh")[:2] for line in block.splitlines())
+    assert first == "python3 -m venv .venv && .venv/bin/pip install . && .venv/bin/gpubench sweep"
+    assert second == "python3 -m venv .venv && .venv/bin/pip install -e '.[dev]' && .venv/bin/pytest"
 
 
-def printed(folder: str) -> str:
-    committed.folder(folder.removeprefix("results/"))
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text("utf-8").split()) < MOST_WORDS
+
+
+# ---- what it shows of what commands print ----
+
+CUT = "…"
+"""Alone on a line: any number of lines are left out. At the end of one: the rest of the line is."""
+
+STORED = [
+    (page, block)
+    for page in USED
+    for block in blocks(page, "text")
+    if re.match(r"\$ gpubench \w+ results/", block)
+]
+MEASURED = [(page, block) for page in USED for block in blocks(page, "text") if (page, block) not in STORED]
+"""Printed by a sweep: of figures that no stored result holds."""
+
+
+def test_the_readme_shows_stored_results() -> None:
+    assert len([page for page, _ in STORED if page == "README.md"]) == 7
+
+
+@pytest.mark.parametrize(("page", "block"), STORED, ids=[block.splitlines()[0] for _, block in STORED])
+def test_what_is_shown_is_what_the_command_prints(page: str, block: str) -> None:
+    first, *shown = block.splitlines()
+    words = shlex.split(first)[2:]
+    committed.folder(words[1].removeprefix("results/"))
     done = subprocess.run(
-        [sys.executable, "-m", "gpubench", "table", folder], cwd=ROOT, env=os.environ | {"PYTHONUTF8": "1"},
-        capture_output=True, text=True, timeout=60, check=True,
+        [sys.executable, "-m", "gpubench", *words], cwd=ROOT, env=os.environ | {"PYTHONUTF8": "1"},
+        capture_output=True, text=True, encoding="utf-8", timeout=60, check=True,
     )  # fmt: skip
-    return done.stdout
+    assert _told(shown, done.stdout.splitlines()), f"{page}: {first}"
 
 
-def test_the_first_table_is_what_the_command_prints() -> None:
-    """One of the tables of its folder, to the last sentence."""
-    assert f"`gpubench table {WHOLE}` prints" in (ROOT / "README.md").read_text("utf-8")
-    assert f"\n{shown()[0]}\n" in f"\n{printed(WHOLE)}\n"
+def _told(shown: list[str], printed: list[str]) -> bool:
+    """Whether these lines are what was printed, where some are left out and others are cut."""
+    if not shown:
+        return not printed
+    if shown[0] == CUT:
+        return any(_told(shown[1:], printed[number:]) for number in range(len(printed) + 1))
+    return bool(printed) and _alike(shown[0], printed[0]) and _told(shown[1:], printed[1:])
 
 
-def test_the_second_table_is_what_the_command_prints() -> None:
-    """Headings and rows of one group, in their order; the lines above and below are left out."""
-    assert f"`gpubench table {EXCERPT}`, 4" in (ROOT / "README.md").read_text("utf-8")
-    first, *others = shown()[1].splitlines()
-    lines = printed(EXCERPT).splitlines()
-    candidates = [lines[number:] for number, line in enumerate(lines) if line == first]
-    assert any(_in_order(others, after) for after in candidates), "\n".join([first, *others])
+def _alike(shown: str, printed: str) -> bool:
+    return printed.startswith(shown.removesuffix(CUT)) if shown.endswith(CUT) else shown == printed
 
 
-def _in_order(wanted: list[str], lines: list[str]) -> bool:
-    """Whether all of `wanted` stand in the table that begins there, with at most names of groups between them."""
-    table = iter(lines[: lines.index("")] if "" in lines else lines)
-    return all(line in table for line in wanted)
+@pytest.mark.parametrize(
+    ("shown", "told"),
+    [
+        ("a|b|c", True), ("a|…", True), ("…|b|…", True), ("…|c", True), ("a|…|c", True), ("a|…|b|c", True),
+        ("b|c", False), ("a|b", False), ("a|c", False), ("…|c|b|…", False), ("…|b b|…", False),
+        ("…|x", False), ("", False), ("…", True),
+    ],
+)  # fmt: skip
+def test_lines_are_left_out_only_where_it_is_said(shown: str, told: bool) -> None:
+    assert _told(shown.split("|") if shown else [], ["a", "b", "c"]) is told
 
 
-def test_there_are_no_other_tables() -> None:
-    assert len(shown()) == 2
+def test_a_sweep_that_is_shown_works_and_is_told_of_elsewhere(
+    tmp_path: Path, environment: dict[str, str], warm_command: WarmCommand
+) -> None:
+    """Its commands with fewer images, and no training; docs/experiments.md says where its figures come from."""
+    ((page, block),) = MEASURED
+    assert page == "README.md"
+    elsewhere = (ROOT / "docs" / "experiments.md").read_text("utf-8")
+    for line in block.splitlines():
+        assert line == CUT or line.removeprefix("$ ") in elsewhere.replace(" \\\n ", ""), line
+    for line in block.splitlines():
+        if not line.startswith("$ "):
+            continue
+        words = shlex.split(re.sub(r"images \d+", "images 64", line))[2:]
+        words += ["-n"] if words[0] == "sweep" else []
+        done = warm_command.run(words, cwd=tmp_path, env=environment, timeout=60)
+        assert done.returncode == 0, done.stderr
+
+
+PICTURE = ROOT / "docs" / "terminal.svg"
+
+
+def test_the_picture_is_what_the_program_makes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If not: `python -m gpubench.report.picture results/h200x4-2026 mobilenet_v2-4gpu > docs/terminal.svg`."""
+    committed.folder("h200x4-2026")
+    monkeypatch.chdir(ROOT)
+    made = picture.svg(Path("results/h200x4-2026"), "mobilenet_v2-4gpu")
+    assert PICTURE.read_text("utf-8") == made
+
+
+def test_the_picture_shows_the_whole_table_and_loads_nothing() -> None:
+    committed.folder("h200x4-2026")
+    assert PICTURE.stat().st_size < 100_000
+    drawn = ElementTree.parse(PICTURE)
+    words = "".join(drawn.getroot().itertext()).replace("\N{NO-BREAK SPACE}", " ")
+    for told in ("2,030", "42.78", "oom !", "skipped", "stops paying after 128", "Doubt dp:"):
+        assert told in words, told
+    assert re.findall(r"(?:href|src|url)\W+http", PICTURE.read_text("utf-8")) == []
 
 
 def test_the_page_of_columns_is_made_from_the_columns() -> None:
     assert (ROOT / "docs" / "columns.md").read_text("utf-8") == columns.text()
 
 
-PAGES = ("README.md", "CONTRIBUTING.md", *(f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")))
+PAGES = (
+    "README.md", "CONTRIBUTING.md", "CHANGELOG.md",
+    *(f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")),
+    *(f"results/{folder.name}/README.md" for folder in committed.folders("README.md")),
+)  # fmt: skip
+FENCED = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
+
+
+def anchors(page: Path) -> set[str]:
+    """What `page.md#here` may name: its headings, as GitHub writes them."""
+    found: list[str] = []
+    for heading in re.findall(r"^#+ (.+)$", FENCED.sub("", page.read_text("utf-8")), re.MULTILINE):
+        text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading)
+        name = re.sub(r"[^\w\- ]", "", text.strip().lower()).replace(" ", "-")
+        found.append(f"{name}-{found.count(name)}" if name in found else name)
+    return set(found)
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_links_lead_somewhere(page: str) -> None:
     path = ROOT / page
-    for target in re.findall(r"\]\(([^)#]+)\)", path.read_text("utf-8")):
-        if target.startswith("results/") and not (committed.HOME / target.split("/")[1]).exists():
+    text = re.sub(r"`[^`\n]*`", "code", FENCED.sub("", path.read_text("utf-8")))
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if target.startswith("http"):
+            continue
+        name, _, anchor = target.partition("#")
+        there = (path.parent / name).resolve() if name else path
+        inside = there.relative_to(ROOT).parts
+        if inside[:1] == ("results",) and len(inside) > 1 and not (committed.HOME / inside[1]).exists():
             continue  # deleted from this clone
-        assert target.startswith("http") or (path.parent / target).exists(), f"{page}: {target}"
+        assert there.exists(), f"{page}: {target}"
+        assert not anchor or anchor in anchors(there), f"{page}: {target}"
 
 
-def test_every_field_is_described() -> None:
-    page = (ROOT / "docs" / "experiments.md").read_text("utf-8")
-    assert [name for name in trial.FIELDS if f"`{name}`" not in page] == []
+def test_headings_are_named_as_on_github(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# How, and *what* it doesn't\n\n## `a_b` [x](y.md) – c\n## A\n## A\n```sh\n# no\n```\n")
+    assert anchors(page) == {"how-and-what-it-doesnt", "a_b-x--c", "a", "a-1"}

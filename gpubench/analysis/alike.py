@@ -11,25 +11,20 @@ from typing import Any
 
 from gpubench.analysis.varied import AUTO, CANDIDATES, first_gpus, known, left_to_machine, machine
 from gpubench.schema.row import Row
+from gpubench.schema.trial_fields import ABOUT, FIELDS, those
 
-DEVICES: tuple[str, ...] = ("gpus", "gpu_ids", "ranks", "strategy")
+DEVICES = those(lambda about: about.of_devices)
 """The fields that say on what devices a trial ran, and how they shared the work."""
 
 COUNTS = frozenset({"gpus", "ranks"})
-LENGTH = frozenset({"epochs", "warmup_epochs", "steps"})
+"""Those that say how many devices; `devices` reads them."""
 
-_WITH_DEVICES = frozenset({*DEVICES, "workers", "cpus", "batch_size", "lr"})
 MOVES: dict[str, frozenset[str]] = {
-    "batch_size": frozenset({"lr", *LENGTH}),
-    **dict.fromkeys(
-        ("gpus", "gpu_ids", "ranks"), _WITH_DEVICES
-    ),  # `fair_step` says how far strategy and batch size may
-    "workers": frozenset({"cpus"}),
-    "cpus": frozenset({"workers"}),
-    "epochs": frozenset({"warmup_epochs"}),
-    "warmup_epochs": frozenset({"epochs"}),
+    axis: frozenset(name for name in FIELDS if axis in ABOUT[name].moves_with)
+    for axis in {axis for name in FIELDS for axis in ABOUT[name].moves_with}
 }
-"""Axis -> the fields that may move along it, where they are tied to it. All others tell workloads apart."""
+"""Axis -> the fields that may move along it, where they are tied to it. All others tell workloads apart. `fair_step`
+says how far strategy and batch size may."""
 
 
 def devices(row: Row) -> int:
@@ -74,7 +69,7 @@ def likeness(row: Row, *axes: str, tied: Collection[str] = ()) -> Hashable:
     only the learning rate and the length of training move with the batch size, and GPU ids, strategy and loaders left
     to the machine with the devices.
     """
-    own = {*tied, "lr", *LENGTH, *(DEVICES if COUNTS & set(axes) else ())}
+    own = {*tied, *MOVES["batch_size"], *(DEVICES if COUNTS & set(axes) else ())}
     free = set(axes).union(*(movable(axis, own) for axis in axes))
     return machine(row), workload(row, CANDIDATES, free)
 

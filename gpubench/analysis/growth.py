@@ -23,10 +23,11 @@ from gpubench.analysis.varied import (
     values,
     varied,
 )
+from gpubench.schema.record import ALLOTTED
 from gpubench.schema.row import AnyRow, Row, TableRow, replace
 
 # What the machine fills by itself along an axis. CPUs and loaders don't count: `alike` knows when they may differ.
-IMPLIED = frozenset(CANDIDATES) - {"cpus", "workers"}
+IMPLIED = frozenset(CANDIDATES) - set(ALLOTTED)
 
 
 def ordered_axis(axes: Axes, rows: Sequence[Row]) -> str | None:

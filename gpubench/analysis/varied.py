@@ -10,37 +10,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gpubench.schema.cell import cell
-from gpubench.schema.columns import TRIAL
+from gpubench.schema.columns import FIELD_COLUMNS
 from gpubench.schema.row import AnyRow, Row
+from gpubench.schema.trial_fields import ABOUT, DEFAULTS, those
 
 Axes = Sequence[Sequence[str]]
 """The axes that an experiment asked for, each a group of fields that move together: `[["batch_size", "lr"]]`.
 """
 
 # None in these means "left to the machine and not known yet" (a planned row), not another value.
-AUTO = frozenset({"input_size", "num_classes", "train_images", "gpus", "gpu_ids", "ranks", "device"})
-AUTO |= {"workers", "cpus"}
+AUTO = frozenset(those(lambda about: about.auto))
 
 # Fields that are filled from others where nobody asked for them. While those others determine them they tell
-# nothing new, so they take no column. CPUs follow no devices: where they differ, rows had other allowances.
-FOLLOWS: dict[str, tuple[str, ...]] = {
-    "num_classes": ("data",),
-    "train_images": ("data",),
-    "gpu_ids": ("gpus",),
-    "workers": ("variant", "gpus", "ranks", "cpus", "copies", "device", "group", "job"),
-    "cpus": ("copies", "group", "job"),
-    "copies": ("group",),
-    "lr": ("optimizer",),
-}
+# nothing new, so they take no column.
+FOLLOWS: dict[str, tuple[str, ...]] = {name: about.follows for name, about in ABOUT.items() if about.follows}
 
-# Never a column: the seed only tells repeats apart, the other two are facts of the model.
-NOISE = frozenset({"seed", "params_m", "gmacs_per_image"})
-
-CANDIDATES: tuple[str, ...] = tuple(c.name for c in TRIAL if c.name not in NOISE)
-
+# What may be a column of its own: what only tells repeats apart never is.
+CANDIDATES: tuple[str, ...] = tuple(name for name in FIELD_COLUMNS if not ABOUT[name].repeats)
 
 # Fields that came after the first results were stored: what a row that lacks them means.
-BEFORE: dict[str, Any] = {"breakdown": False, "cpu_sharing": "shared"}
+BEFORE: dict[str, Any] = {name: DEFAULTS[name] for name in those(lambda about: about.added)}
 
 
 def known(row: Row, field: str) -> Any:

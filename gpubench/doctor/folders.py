@@ -15,6 +15,7 @@ from gpubench.doctor.context import CheckContext
 from gpubench.doctor.finding import Finding
 from gpubench.plan.resolve import DEFAULT_SIZE
 from gpubench.schema import catalog
+from gpubench.schema.trial_fields import DEFAULTS
 
 GROUP = "folders"
 LITTLE = 1_000_000_000
@@ -29,8 +30,8 @@ def images(context: CheckContext) -> Iterable[Finding]:
         yield Finding(group=GROUP, name="images", verdict="no", found=str(error), forbids=True)
         return
     fixed = context.experiment.fixed
-    data = str(fixed.get("data", catalog.PROCEDURAL))
-    files = catalog.VARIANTS[str(fixed.get("variant", "crop-resize"))].files
+    data = str(fixed.get("data", DEFAULTS["data"]))
+    files = catalog.VARIANTS[str(fixed.get("variant", DEFAULTS["variant"]))].files
     try:
         to_make = locate.plan_of(data, files, int(str(fixed.get("input_size", DEFAULT_SIZE))))
         root = locate.facts_of(data).root or place

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from gpubench.basics.errors import UsageError, unknown
 from gpubench.basics.quoted import shown
@@ -19,10 +19,9 @@ from gpubench.plan import values
 from gpubench.plan.groups import Group, check_group, check_titles, copies_of, label, settled_by
 from gpubench.plan.values import RIVALS
 from gpubench.schema import catalog, trial
+from gpubench.schema.trial_fields import MOST_EPOCHS, those
 from gpubench.schema.validation import complaint, first, toml_complaint
 
-RUN_FIELDS = ("epochs", "warmup_epochs", "steps", "until_top1", "breakdown", "seed")
-"""Trial fields that an experiment file may set under [run]."""
 DEFAULT_TIMEOUT_S = 3600.0
 
 
@@ -84,17 +83,18 @@ class _VariantTable(BaseModel):
     gpu: list[str | dict[str, dict[str, Any]]] = Field(default_factory=list)
 
 
-class _RunTable(BaseModel):
+class _RunOptions(BaseModel):
+    """What stands under [run] besides trial fields."""
+
     model_config = ConfigDict(extra="forbid")
-    epochs: int | None = None
-    warmup_epochs: int | None = None
-    steps: int | None = None
-    until_top1: float | None = None
-    breakdown: bool | None = None
-    seed: int | None = None
     repeats: int = Field(default=1, ge=1)
     timeout: str | float = DEFAULT_TIMEOUT_S
     bad_images: str = "fail"
+
+
+_RUN_FIELDS = those(lambda about: about.in_run)
+_in_run: dict[str, Any] = {name: (values.KINDS[name] | None, None) for name in _RUN_FIELDS}
+_RunTable = create_model("_RunTable", __base__=_RunOptions, **_in_run)
 
 
 class _GroupTable(BaseModel):
@@ -175,42 +175,6 @@ def _table_in(annotation: Any) -> type[BaseModel] | None:
     return next((table for part in typing.get_args(annotation) if (table := _table_in(part))), None)
 
 
-def _value(name: str, value: Any) -> Any:
-    """A TOML value as the trial field wants it."""
-    kind = values.TYPES[values.check_field(name)]
-    if kind is tuple and isinstance(value, str):
-        return values.parse_one(name, value)
-    if isinstance(value, dict) or (
-        isinstance(value, list) and any(isinstance(v, (list, dict)) for v in value)
-    ):
-        raise UsageError(f"{name}: {shown(value)} is not a value of a trial field")
-    if kind is tuple and isinstance(value, list):
-        return tuple(value)
-    if isinstance(value, list):
-        raise UsageError(f"{name} takes one value here, not {shown(value)}; put a list under [axes]")
-    if kind is tuple:
-        raise UsageError(f'{name}: {shown(value)} is not a list; write [0], [0, 1] or "0+1"')
-    if kind is str and not isinstance(value, str):
-        raise UsageError(f"{name}: {shown(value)} is not a text in quotes")
-    if value == "auto" and name in values.OPTIONAL:
-        return None
-    if name == "gpu_mem_cap_mib" and isinstance(value, str):
-        return values.mebibytes(value, name)
-    if kind in (int, float) and not isinstance(value, (int, float)):
-        raise UsageError(f"{name}: {shown(value)} is not a number; numbers stand without quotes")
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return values.as_float(value, name)
-    return value
-
-
-def _values(name: str, given: list[Any] | str) -> tuple[Any, ...]:
-    if isinstance(given, str):  # "16:512:x2", as on the command line
-        return tuple(values.parse(name, given))
-    if not given:
-        raise UsageError(f"axis {name} has no values")
-    return tuple(dict.fromkeys(_value(name, v) for v in given))
-
-
 def _transform(variant: str, entry: str | dict[str, dict[str, Any]]) -> Mapping[str, Mapping[str, Any]]:
     if isinstance(entry, str):
         return {entry: {}}
@@ -247,9 +211,12 @@ def _variant(name: str, table: _VariantTable) -> catalog.Variant:
 
 
 def _experiment(file: _ExperimentFile) -> Experiment:
-    fixed = {name: _value(name, value) for name, value in file.fixed.items()}
-    run = {name: getattr(file.run, name) for name in RUN_FIELDS if getattr(file.run, name) is not None}
-    axes = [Axis((name,), tuple((v,) for v in _values(name, given))) for name, given in file.axes.items()]
+    fixed = {name: values.from_toml(name, value) for name, value in file.fixed.items()}
+    run = {name: getattr(file.run, name) for name in _RUN_FIELDS if getattr(file.run, name) is not None}
+    axes = [
+        Axis((name,), tuple((v,) for v in values.axis_from_toml(name, given)))
+        for name, given in file.axes.items()
+    ]
     axes += [_zipped(table) for table in file.zip]
     moving = (name for axis in axes for name in axis.fields)
     check_once([*fixed, *run, *moving], "[fixed], [run], [axes] and [[zip]]")
@@ -262,7 +229,7 @@ def _experiment(file: _ExperimentFile) -> Experiment:
             fixed=fixed | run,
             axes=tuple(axes),
             groups=tuple(_group(table) for table in file.group),
-            excludes=tuple({n: _value(n, v) for n, v in table.items()} for table in file.exclude),
+            excludes=tuple({n: values.from_toml(n, v) for n, v in table.items()} for table in file.exclude),
             variants=catalog.VARIANTS
             | {name: _variant(name, table) for name, table in file.variants.items()},
             repeats=file.run.repeats,
@@ -282,7 +249,7 @@ def policy(text: str, called: str = "bad_images") -> catalog.BadImages:
 
 def _group(table: _GroupTable) -> Group:
     """A group of the file. Raises UsageError for what is wrong with a job, whatever the others are."""
-    jobs = tuple({name: _value(name, value) for name, value in job.items()} for job in table.jobs)
+    jobs = tuple({name: values.from_toml(name, value) for name, value in job.items()} for job in table.jobs)
     group = Group(name=table.name.strip(), jobs=jobs, pairs=table.pairs)
     for job in jobs:
         _check_job(job, f"job {shown(label(job))} of {_called(group)}")
@@ -316,7 +283,7 @@ def _zipped(table: Mapping[str, Sequence[Any]]) -> Axis:
     if len(lengths) != 1 or lengths == {0}:
         sizes = ", ".join(f"{name} has {len(given)}" for name, given in table.items())
         raise UsageError(f"zipped fields need equally many values, one at least: {sizes or 'none is given'}")
-    columns = [[_value(name, v) for v in given] for name, given in table.items()]
+    columns = [[values.from_toml(name, v) for v in given] for name, given in table.items()]
     return Axis(tuple(table), tuple(zip(*columns, strict=True)))
 
 
@@ -459,7 +426,7 @@ def aims_at_top1(experiment: Experiment) -> bool:
 def lift_epochs(fixed: dict[str, Any]) -> None:
     """Takes a file's few epochs away: they were enough to time a step, not to reach an accuracy on the command line."""
     few = fixed.get("epochs")
-    if isinstance(few, int) and few < trial.MOST_EPOCHS:
+    if isinstance(few, int) and few < MOST_EPOCHS:
         del fixed["epochs"]
 
 
@@ -506,27 +473,24 @@ def to_toml(experiment: Experiment, resolved: Mapping[str, Any]) -> str:
     """The experiment as a file that `parse` reads back, with `resolved` (data fingerprints, device) as [plan]."""
     import tomli_w
 
-    def plain(value: Any) -> Any:
-        return "auto" if value is None else list(value) if isinstance(value, tuple) else value
-
     table: dict[str, Any] = {"name": experiment.name, "question": experiment.question}
-    table["fixed"] = {name: plain(v) for name, v in experiment.fixed.items()}
+    table["fixed"] = {name: values.to_toml(v) for name, v in experiment.fixed.items()}
     table["axes"] = {
-        a.fields[0]: [plain(v[0]) for v in a.values] for a in experiment.axes if len(a.fields) == 1
+        a.fields[0]: [values.to_toml(v[0]) for v in a.values] for a in experiment.axes if len(a.fields) == 1
     }
     table["run"] = {"repeats": experiment.repeats, "timeout": experiment.timeout_s}
     if experiment.bad_images != "fail":
         table["run"]["bad_images"] = experiment.bad_images
     table["zip"] = [
-        {name: [plain(step[i]) for step in a.values] for i, name in enumerate(a.fields)}
+        {name: [values.to_toml(step[i]) for step in a.values] for i, name in enumerate(a.fields)}
         for a in experiment.axes
         if len(a.fields) > 1
     ]
-    table["exclude"] = [{name: plain(v) for name, v in e.items()} for e in experiment.excludes]
+    table["exclude"] = [{name: values.to_toml(v) for name, v in e.items()} for e in experiment.excludes]
     table["group"] = [
         {
             **({"name": group.name} if group.name else {}),
-            "jobs": [{name: plain(v) for name, v in job.items()} for job in group.jobs],
+            "jobs": [{name: values.to_toml(v) for name, v in job.items()} for job in group.jobs],
             **({"pairs": True} if group.pairs else {}),
         }
         for group in experiment.groups

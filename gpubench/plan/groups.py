@@ -10,7 +10,7 @@ from typing import Any
 
 from gpubench.basics.errors import UsageError
 from gpubench.basics.quoted import shown
-from gpubench.plan.values import RIVALS
+from gpubench.plan.values import RIVALS, as_text
 
 MOST_JOBS = 64
 """More at once is a slip of the pen."""
@@ -125,27 +125,16 @@ def is_one_line(text: str) -> bool:
 
 def label(job: Mapping[str, Any]) -> str:
     """A job by its own fields, in one line: `resnet34 16`, `32@0+1`, `64 workers=4`."""
-    words = [_said(job[name]) for name in BARE if name in job]
-    words += [f"{name}={_said(v)}" for name, v in job.items() if name not in (*BARE, "gpu_ids")]
+    words = [as_text(job[name]) for name in BARE if name in job]
+    words += [f"{name}={as_text(v)}" for name, v in job.items() if name not in (*BARE, "gpu_ids")]
     text = " ".join(words) or UNCHANGED
     if "gpu_ids" in job:
-        text += "@" + _said(job["gpu_ids"])
+        text += "@" + as_text(job["gpu_ids"])
     return "".join(sign if is_one_line(sign) else " " for sign in text)
 
 
 def _names(jobs: Iterable[Mapping[str, Any]]) -> str:
     return " & ".join(label(job) for job in jobs)
-
-
-def _said(value: Any) -> str:
-    """A value as one would type it: 0+1, true, auto."""
-    if value is None:
-        return "auto"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (list, tuple)):
-        return "+".join(_said(v) for v in value)
-    return str(value)
 
 
 def _over(fields: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:

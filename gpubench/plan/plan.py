@@ -25,12 +25,12 @@ from gpubench.plan.groups import job_name, sets_of_jobs
 from gpubench.plan.shares import alone, device_of, shares_of
 from gpubench.schema import catalog, trial
 from gpubench.schema.trial import Trial
+from gpubench.schema.trial_fields import DEFAULTS
 from gpubench.schema.validation import complaint
 
 EXCLUDED = "excluded"
 MOST_COMBINATIONS = 100_000
 """More is a slip of the pen, or a stored plan that was damaged: to go through them would take hours."""
-_DEFAULT_VARIANT: str = Trial.model_fields["variant"].default
 
 
 class Sources(Protocol):
@@ -274,7 +274,7 @@ class _Maker:
 
     def _job(self, fields: dict[str, Any], *, together: int) -> tuple[Job | None, str | None]:
         per_gpu = fields.pop(values.BATCH_PER_GPU, None)
-        variant = self._experiment.variants[fields.get("variant", _DEFAULT_VARIANT)]
+        variant = self._experiment.variants[fields.get("variant", DEFAULTS["variant"])]
         if variant.data is not None:
             fields["data"] = variant.data
         if per_gpu is not None:

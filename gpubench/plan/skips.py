@@ -9,20 +9,19 @@ from typing import Any
 
 from gpubench.plan.plan import Job, Unit
 from gpubench.plan.shares import device_of
-from gpubench.schema.trial import FIELDS, REPEAT_FIELDS, Trial
+from gpubench.schema.trial import Trial
+from gpubench.schema.trial_fields import those
 
 NEEDS = "needs "
 """How the reason begins for a trial that wants more than the machine has."""
 
-_CHAIN_FIELDS = tuple(
-    name for name in FIELDS if name not in ("batch_size", "lr", "copies", "cpu_sharing", *REPEAT_FIELDS)
-)
+_CHAIN_FIELDS = those(lambda about: about.memory == "changes")
 
 Chain = tuple[Any, ...]
 
 
 def chain_key(t: Trial, definition: Mapping[str, Any]) -> Chain:
-    """What trials share that differ only in batch size, learning rate, seed and repeat: a chain of growing batches.
+    """What trials share that differ in nothing but the batch size and what takes no memory: a chain of growing batches.
 
     `definition`: of the trial's variant, which may mean something else in another experiment.
     """

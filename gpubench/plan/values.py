@@ -1,4 +1,7 @@
-"""Values as people write them: `16,32`, `16:64:16`, `16:512:x2`, `0+1,2+3`, `12GiB`, `10m`."""
+"""Values of trial fields as people write them, and back: in text as `16,32`, `16:512:x2`, `0+1`, `12GiB`, and in TOML.
+
+Sizes and times that are no fields are read here, too. JSON is pydantic's, by the type of each field.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +14,14 @@ from typing import Any, Literal
 
 from gpubench.basics.errors import UsageError, unknown
 from gpubench.basics.quoted import shown
-from gpubench.schema import trial
+from gpubench.schema.trial_fields import ABOUT, DEFAULTS, FIELDS, TYPES
 
 LONGEST_RANGE = 100_000
 BATCH_PER_GPU = "batch_per_gpu"
 """A field of plans only: sets batch_size to this times the devices."""
 
-# Fields of which one says what the other says: giving one takes the other's place.
-RIVALS: dict[str, tuple[str, ...]] = {
-    "gpus": ("gpu_ids",),
-    "gpu_ids": ("gpus",),
-    "batch_size": (BATCH_PER_GPU,),
-    BATCH_PER_GPU: ("batch_size",),
-}
+RIVALS: dict[str, tuple[str, ...]] = {name: (about.rival,) for name, about in ABOUT.items() if about.rival}
+"""Fields of which one says what the other says: giving one takes the other's place."""
 
 
 def _plain(annotation: Any) -> type:
@@ -38,18 +36,15 @@ def _plain(annotation: Any) -> type:
     return tuple if origin is tuple else annotation
 
 
-TYPES: dict[str, type] = {
-    name: _plain(typing.get_type_hints(trial.Trial, include_extras=True)[name]) for name in trial.FIELDS
-} | {BATCH_PER_GPU: int}
-OPTIONAL: frozenset[str] = frozenset(
-    name for name, info in trial.Trial.model_fields.items() if info.default is None
-)
+KINDS: dict[str, type] = {name: _plain(annotation) for name, annotation in TYPES.items()}
+"""Every field that an experiment may give -> the plain Python type of its values."""
+OPTIONAL: frozenset[str] = frozenset(name for name in FIELDS if DEFAULTS[name] is None)
 
 
 def check_field(name: str) -> str:
     """`name` if it is a trial field; otherwise a UsageError that names the nearest."""
-    if name not in TYPES:
-        raise unknown("field", name, TYPES)
+    if name not in KINDS:
+        raise unknown("field", name, KINDS)
     return name
 
 
@@ -64,8 +59,7 @@ def _number(kind: type, text: str, field: str) -> Any:
     return value
 
 
-def as_float(number: int, field: str) -> float:
-    """The whole number as a float. Raises UsageError for one that is larger than every float."""
+def _as_float(number: int, field: str) -> float:
     try:
         return float(number)
     except OverflowError:
@@ -88,6 +82,10 @@ _PARSERS: Mapping[type, Callable[[str, str], Any]] = {
 }
 
 
+def _is_size(field: str) -> bool:
+    return ABOUT[field].unit == "MiB"
+
+
 def parse_one(field: str, text: str, called: str | None = None) -> Any:
     """One value of a trial field; `auto` leaves it to the machine. `called`: what its user calls the field."""
     check_field(field)
@@ -97,15 +95,15 @@ def parse_one(field: str, text: str, called: str | None = None) -> Any:
         raise UsageError(f"{called}: a value is missing")
     if text == "auto" and field in OPTIONAL:
         return None
-    if field == "gpu_mem_cap_mib" and not text.isdigit():
+    if _is_size(field) and not text.isdigit():
         return mebibytes(text, called)
-    return _PARSERS[TYPES[field]](text, called)
+    return _PARSERS[KINDS[field]](text, called)
 
 
 def parse(field: str, text: str, called: str | None = None) -> list[Any]:
     """A list of values: comma-separated single values and ranges. `called`: what its user calls the field."""
     check_field(field)
-    ranges = TYPES[field] in (int, float)
+    ranges = KINDS[field] in (int, float)
     found: list[Any] = []
     for item in text.split(","):
         if ranges and ":" in item:
@@ -123,7 +121,7 @@ def span(field: str, text: str, called: str | None = None) -> list[Any]:
         raise UsageError(
             f"{called}: {shown(text)} is not first:last:step (16:64:16) or first:last:xfactor (16:512:x2)"
         )
-    kind = TYPES[field]
+    kind = KINDS[field]
     first, last = (_number(kind, p.strip(), called) for p in parts[:2])
     step_text = parts[2].strip()
     geometric = step_text.startswith("x")
@@ -143,6 +141,59 @@ def span(field: str, text: str, called: str | None = None) -> list[Any]:
         if len(values) > LONGEST_RANGE:
             raise UsageError(f"{called}: {shown(text)} has more than {LONGEST_RANGE:,} values")
     return values
+
+
+def as_text(value: Any) -> str:
+    """A value as one would type it, which `parse_one` reads back: 0+1, true, auto."""
+    if value is None:
+        return "auto"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)):
+        return "+".join(as_text(v) for v in value)
+    return str(value)
+
+
+def from_toml(name: str, value: Any) -> Any:
+    """A TOML value as the trial field wants it."""
+    kind = KINDS[check_field(name)]
+    if kind is tuple and isinstance(value, str):
+        return parse_one(name, value)
+    if isinstance(value, dict) or (
+        isinstance(value, list) and any(isinstance(v, (list, dict)) for v in value)
+    ):
+        raise UsageError(f"{name}: {shown(value)} is not a value of a trial field")
+    if kind is tuple and isinstance(value, list):
+        return tuple(value)
+    if isinstance(value, list):
+        raise UsageError(f"{name} takes one value here, not {shown(value)}; put a list under [axes]")
+    if kind is tuple:
+        raise UsageError(f'{name}: {shown(value)} is not a list; write [0], [0, 1] or "0+1"')
+    if kind is str and not isinstance(value, str):
+        raise UsageError(f"{name}: {shown(value)} is not a text in quotes")
+    if value == "auto" and name in OPTIONAL:
+        return None
+    if _is_size(name) and isinstance(value, str):
+        return mebibytes(value, name)
+    if kind in (int, float) and not isinstance(value, (int, float)):
+        raise UsageError(f"{name}: {shown(value)} is not a number; numbers stand without quotes")
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return _as_float(value, name)
+    return value
+
+
+def axis_from_toml(name: str, given: list[Any] | str) -> tuple[Any, ...]:
+    """The values of an axis: a TOML list, or a text as on the command line, `"16:512:x2"`."""
+    if isinstance(given, str):
+        return tuple(parse(name, given))
+    if not given:
+        raise UsageError(f"axis {name} has no values")
+    return tuple(dict.fromkeys(from_toml(name, v) for v in given))
+
+
+def to_toml(value: Any) -> Any:
+    """A value of a trial field as TOML holds it, which `from_toml` reads back."""
+    return "auto" if value is None else list(value) if isinstance(value, tuple) else value
 
 
 def assignments(text: str, what: str) -> dict[str, str]:

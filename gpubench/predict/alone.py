@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpubench.analysis.repeats import merge_repeats
+from gpubench.analysis.varied import known
 from gpubench.basics.words import WORDS, listed
 from gpubench.plan.groups import BARE, label
 from gpubench.plan.plan import Job
 from gpubench.plan.resolve import Resolved
 from gpubench.results.rows import row_of
-from gpubench.schema.record import Record
+from gpubench.schema.columns import FIELD_COLUMNS
+from gpubench.schema.record import ALLOTTED, Record
 from gpubench.schema.row import Row, replace
+from gpubench.schema.trial_fields import ABOUT
 
-LIKE = (
-    "model", "width", "input_size", "variant", "train_images", "batch_size", "gpus", "ranks", "strategy", "precision",
-    "memory_format", "execution", "cudnn_benchmark", "optimizer", "accumulate", "breakdown", "device",
-)  # fmt: skip
+LIKE = tuple(name for name in FIELD_COLUMNS if ABOUT[name].pace)
 """What a row must have in common with a job for its seconds an epoch to be the job's; so, too, images and variant."""
-OUGHT = {"workers": "workers", "cpus": "CPUs"}
+OUGHT = {name: ABOUT[name].heading for name in ALLOTTED}
 """What it should have in common; where it has not, that is said."""
 MOST_TOLD = 2
 """Differences up to which a row is worth mentioning."""
@@ -142,7 +142,7 @@ def _differences(row: Row, job: Job, wanted: Mapping[str, Any]) -> list[str]:
 def _caveats(row: Row, *, is_same: bool) -> list[str]:
     """What makes a row that is there less than sure."""
     found = []
-    unstated = [field for field in LIKE if row.value(field) is None and field not in ("ranks", "breakdown")]
+    unstated = [field for field in LIKE if known(row, field) is None and field != "ranks"]
     if row.source != "measured" and unstated:
         found.append(f"row alone does not state {listed([field.replace('_', ' ') for field in unstated])}")
     if ".py:" in (row.model or "") and not is_same:

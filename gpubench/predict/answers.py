@@ -19,6 +19,7 @@ from gpubench.plan.plan import Job, Unit, expand
 from gpubench.plan.resolve import Resolved, resolve_unit
 from gpubench.plan.skips import Room, skip_reason
 from gpubench.plan.state import out_of_memory
+from gpubench.plan.values import as_text
 from gpubench.predict.alone import Alone, alone_rows, find, names
 from gpubench.predict.stored import Remembered, StoredRows
 from gpubench.record import together
@@ -219,7 +220,5 @@ def _as_fields(job: Job, plain: Experiment) -> list[str]:
 
 
 def _typed(value: Any) -> str:
-    """As one would type it."""
-    if value is None:
-        return "auto"
-    return str(value).lower() if isinstance(value, bool) else cell(value)
+    """As one would type it: 1, not 1.0."""
+    return as_text(int(value) if isinstance(value, float) and value.is_integer() else value)

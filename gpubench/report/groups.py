@@ -15,7 +15,7 @@ from gpubench.analysis.varied import Axes, asked, known, machine, solo, unit, va
 from gpubench.basics.words import listed, number, signed
 from gpubench.schema.cell import cell
 from gpubench.schema.judgement import Judgement, Sure
-from gpubench.schema.record import LEFT
+from gpubench.schema.record import ALLOTTED
 from gpubench.schema.row import Row
 
 
@@ -87,7 +87,7 @@ def _where(same: Sequence[Sequence[Row]], axes: Axes) -> tuple[str, ...]:
     # One group that was measured under several allowances of CPUs: no axis tells its runs apart.
     ids = [rows[0].group_id for rows in same]
     again = len(set(ids)) < len(ids)
-    machines = [field for field in fields if again and field in LEFT and agree(field, same)]
+    machines = [field for field in fields if again and field in ALLOTTED and agree(field, same)]
     return tuple(dict.fromkeys([*of_axes, *machines]) or [field for field in fields if agree(field, same)])
 
 

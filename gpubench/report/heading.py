@@ -10,6 +10,7 @@ from gpubench.analysis.varied import constant, inferred, solo, unit, values
 from gpubench.basics.words import WORDS, many
 from gpubench.schema.cell import cell
 from gpubench.schema.row import Row
+from gpubench.schema.trial_fields import ABOUT, DEFAULTS, FIELDS
 
 
 def heading(rows: Sequence[Row], grown: Sequence[Row], fields: Collection[str]) -> list[str]:
@@ -52,23 +53,12 @@ def _no_top1(rows: Sequence[Row]) -> str:
 
 
 def _configuration(fixed: Mapping[str, Any], rows: Sequence[Row], fields: Collection[str]) -> str:
-    said = {
-        "model": "{}", "width": "width {}", "input_size": "{} px", "variant": "{}", "data": "data {}",
-        "train_images": "{} training image",
-        "batch_size": "batch size {}", "gpus": "{} GPU", "gpu_ids": "GPU ids {}", "ranks": "{} rank",
-        "strategy": "{}", "precision": "{}", "memory_format": "{}", "execution": "{}", "optimizer": "{}",
-        "workers": "{} worker", "cpus": "{} CPU", "gpu_mem_cap_mib": "GPU memory capped at {} MiB",
-        "cpu_sharing": "CPUs {}", "steps": "{} step", "copies": "{} copies", "until_top1": "until top-1 {} %",
-        "breakdown": "parts of steps timed",
-    }  # fmt: skip
-    silent = {("width", 1.0), ("copies", 1), ("gpus", 0), ("breakdown", False), ("cpu_sharing", "shared")}
     parts = []
-    for field, words in said.items():
-        if field in fixed and (field, fixed[field]) not in silent:
-            plural = (
-                words.split()[-1] in ("GPU", "rank", "worker", "CPU", "step", "image") and fixed[field] != 1
-            )
-            parts.append(words.format(_value(field, fixed[field])) + ("s" if plural else ""))
+    for field in FIELDS:
+        about = ABOUT[field]
+        unsaid = DEFAULTS[field] if about.added else about.unsaid
+        if about.said and field in fixed and fixed[field] != unsaid:
+            parts.append(about.said.format(_value(fixed[field]), s="" if fixed[field] == 1 else "s"))
         if field == "model" and field in fixed and len(params := values(rows, "params_m")) == 1:
             parts.append(f"{params[0]:.3g} M parameters")
         if field == "precision" and field not in fixed and field not in fields:
@@ -76,8 +66,9 @@ def _configuration(fixed: Mapping[str, Any], rows: Sequence[Row], fields: Collec
     return ", ".join(parts)
 
 
-def _value(field: str, value: Any) -> str:
-    return f"{value:,}" if field == "train_images" else cell(value)
+def _value(value: Any) -> Any:
+    """As text, but for whole numbers, which may be told with commas."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else cell(value)
 
 
 def _hardware(rows: Sequence[Row]) -> str:

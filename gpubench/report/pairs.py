@@ -11,14 +11,11 @@ from gpubench.basics.words import UNKNOWN, WORDS, clean, number
 from gpubench.plan.groups import BARE
 from gpubench.report.groups import MeasuredGroup
 from gpubench.schema.cell import cell
+from gpubench.schema.record import ALLOTTED
 from gpubench.schema.row import Row
 
 FEWEST = 3
 """Pairs, and jobs, from which a matrix tells more than the rows do."""
-
-
-DIVIDED = ("workers", "cpus")
-"""Fields of which a job gets what its neighbours leave, unless it asks for a number."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,18 +83,17 @@ def _fields(rows: Sequence[Row], axes: Axes) -> list[str]:
     return [
         field
         for field in CANDIDATES
-        if (len({_value(row, field) for row in rows}) > 1 if field in DIVIDED else field in found)
+        if (len({_value(row, field) for row in rows}) > 1 if field in ALLOTTED else field in found)
     ]
 
 
 def _value(row: Row, field: str) -> Any:
     """What a job has; of what is divided, what it asked for: None if nothing."""
-    asked = row.asked or {}
-    return asked[field] if field in DIVIDED and field in asked else known(row, field)
+    return row.asked[field] if field in ALLOTTED and field in row.asked else known(row, field)
 
 
 def _said(field: str, value: Any) -> str:
-    return f"{field}={'auto' if value is None and field in DIVIDED else cell(value)}"
+    return f"{field}={'auto' if value is None and field in ALLOTTED else cell(value)}"
 
 
 def _matrices(pairs: Sequence[MeasuredGroup], own: Sequence[str], where: str) -> list[Matrix]:
@@ -173,6 +169,6 @@ def _label(job: Job, own: Sequence[str]) -> str:
     parts = [
         cell(value) if field in BARE else _said(field, value)
         for field, value in zip(own, job, strict=True)
-        if value is not None or field in DIVIDED
+        if value is not None or field in ALLOTTED
     ]
     return clean(" ".join(parts)) or "job"

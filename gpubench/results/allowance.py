@@ -8,7 +8,7 @@ from typing import Any
 
 from gpubench.plan.state import Planned
 from gpubench.results.store import by_run, run_of
-from gpubench.schema.record import LEFT, Record, ending, given
+from gpubench.schema.record import Record, ending, given
 
 Key = tuple[str, str]
 """Trial id and machine."""
@@ -22,8 +22,8 @@ def _workers(then: Any, now: Any) -> str:
     return f"measured with {then} loader worker{'s' if then != 1 else ''}, here it gets {now}"
 
 
-SAID: dict[str, Callable[[Any, Any], str]] = dict(zip(LEFT, (_cpus, _workers), strict=True))
-"""How it is said that a field got another value."""
+SAID: dict[str, Callable[[Any, Any], str]] = {"cpus": _cpus, "workers": _workers}
+"""How it is said that a field got another value. What follows from others comes after them."""
 
 
 def unlike(jobs: Sequence[Record], now: Mapping[Key, Mapping[str, Any]]) -> str | None:
@@ -36,9 +36,10 @@ def unlike(jobs: Sequence[Record], now: Mapping[Key, Mapping[str, Any]]) -> str 
         return None
     for job in jobs:
         here = now.get((job.trial_id, job.machine_key), {})
-        for field, then in given(job).items():
-            if here and then is not None and then != here[field]:
-                return SAID[field](then, here[field])
+        then = given(job)
+        for field, said in SAID.items():
+            if here and then.get(field) is not None and then[field] != here[field]:
+                return said(then[field], here[field])
     return None
 
 

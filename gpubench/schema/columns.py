@@ -1,7 +1,8 @@
 """Every column: its name, unit, meaning, heading and what it holds. One entry a column, and no other list of them.
 
 An entry is an attribute of one of the classes below, from which `row.Row` is made: code reads `row.epoch_time_s`, and
-the order in CSVs, docs/columns.md and the check of stored values follow.
+the order in CSVs, docs/columns.md and the check of stored values follow. Fields of a trial are entries of
+`trial_fields.py`, from which their columns are made.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 from pydantic import Field
 
-from gpubench.schema import trial as trial_module
+from gpubench.schema.field import in_order
+from gpubench.schema.trial_fields import ABOUT, FIELDS, TYPES
 
 HUGE = 1e15
 """No figure is larger: one that is has been damaged, and would overflow where figures are multiplied."""
@@ -42,14 +44,8 @@ class Column:
     """How a table for people names it; the name itself where empty."""
     digits: int | None = None
     """Digits after the point in a table for people; None: as it is."""
-    kind: Any = None
-    """What a stored value must be: the type of the attribute. None for fields of a trial, which have theirs in
-    `trial.Trial`."""
-
-    @property
-    def holds(self) -> Any:
-        """The type of a stored value, for pydantic."""
-        return self.kind or trial_module.TYPES[self.name]
+    holds: Any = None
+    """What a stored value must be, for pydantic. None for columns that only tables have."""
 
 
 def column(
@@ -63,7 +59,7 @@ def column(
 def of_class(own: type) -> tuple[Column, ...]:
     """The columns that a class has as attributes, in their order."""
     types = get_type_hints(own, include_extras=True)
-    return tuple(Column(name=one.name, kind=_known(types[one.name]), **one.metadata) for one in fields(own))
+    return tuple(Column(name=one.name, holds=_known(types[one.name]), **one.metadata) for one in fields(own))
 
 
 def _known(hint: Any) -> Any:
@@ -328,42 +324,16 @@ class EpochColumns:
 
 
 IDENTITY = of_class(IdentityColumns)
-# The trial's own fields, in the order in which a reader asks for them.
+# The trial's own fields, in the order in which a reader asks for them. `trial_fields.py` defines them.
+FIELD_COLUMNS: tuple[str, ...] = in_order(
+    [name for name in FIELDS if name not in {column.name for column in IDENTITY}],
+    {name: ABOUT[name].behind for name in FIELDS},
+)
 TRIAL: tuple[Column, ...] = (
-    Column("model", "", "network", "model"),
-    Column("width", "", "multiplier of the layers' widths", "width"),
-    Column("input_size", "px", "side of the square input", "input px"),
-    Column("num_classes", "", "classes of the last layer", "classes"),
-    Column("variant", "", "how the images are fed", "variant"),
-    Column("data", "", "image folder or data set", "data"),
-    Column("train_images", "", "training images used", "images"),
-    Column("batch_size", "images", "global: images an optimizer step sees over all devices", "batch size"),
-    Column("gpus", "", "GPUs of the trial; 0 on a CPU", "GPUs"),
-    Column("gpu_ids", "", "which GPUs, as 0+1", "GPU ids"),
-    Column("ranks", "", "processes of a CPU trial", "ranks"),
-    Column("strategy", "", "how the devices share the work", "strategy"),
-    Column("precision", "", "fp32 (strict), tf32, bf16 or fp16", "precision"),
-    Column("memory_format", "", "channels_last or contiguous", "memory format"),
-    Column("execution", "", "eager, compile or graph", "execution"),
-    Column("cudnn_benchmark", "", "whether cuDNN times its algorithms first", "cuDNN benchmark"),
-    Column("workers", "", "loader processes of the whole trial", "workers"),
-    Column("prefetch", "", "batches each worker holds ready", "prefetch"),
-    Column("optimizer", "", "optimizer", "optimizer"),
-    Column("lr", "", "learning rate", "lr"),
-    Column("accumulate", "", "micro-batches a step", "micro-batches"),
-    Column("device", "", "cuda or cpu", "device"),
-    Column("cpus", "", "CPUs that the trial may use", "CPUs"),
-    Column(
-        "cpu_sharing", "", "among jobs together: the same CPUs for all, or pinned to own ones", "CPU sharing"
+    *(
+        Column(name, ABOUT[name].unit, ABOUT[name].meaning, ABOUT[name].heading, holds=TYPES[name])
+        for name in FIELD_COLUMNS
     ),
-    Column("copies", "", "identical jobs at once", "copies"),
-    Column("gpu_mem_cap_mib", "MiB", "memory cap that stands for a smaller card", "GPU cap MiB"),
-    Column("epochs", "", "epochs trained in all; the most where `until_top1` is given", "epochs"),
-    Column("warmup_epochs", "", "epochs of them left out of statistics", "warm-up epochs"),
-    Column("steps", "", "steps measured instead of epochs", "steps"),
-    Column("until_top1", "%", "top-1 at which training stops, epochs permitting", "until top-1 %"),
-    Column("breakdown", "", "whether the parts of steps were timed, which costs a little", "breakdown"),
-    Column("seed", "", "seed of weights, order and augmentation", "seed"),
     *of_class(ModelColumns),
 )
 MEASURED: tuple[Column, ...] = (*of_class(MeasuredColumns), *of_class(GroupColumns), *of_class(DoubtColumns))

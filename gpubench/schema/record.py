@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from gpubench.schema.trial_fields import those
+
 RECORD_SCHEMA = 1
 
 Status = Literal["ok", "oom", "failed", "timeout", "interrupted", "skipped", "missing"]
@@ -90,10 +92,10 @@ def ending(statuses: Collection[str]) -> Status:
     return "failed" if worst == "ok" and "skipped" in statuses else worst
 
 
-LEFT: tuple[str, ...] = ("cpus", "workers")
+ALLOTTED = those(lambda about: about.allotted)
 """Fields that a trial may leave to the machine, and that get other values with another allowance of CPUs."""
 
 
 def given(record: Record) -> dict[str, Any]:
     """What the machine gave an attempt of the fields that its trial left to it. Old logs may not tell: None."""
-    return {field: record.resolved.get(field) for field in LEFT if record.trial.get(field) is None}
+    return {field: record.resolved.get(field) for field in ALLOTTED if record.trial.get(field) is None}

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
-from gpubench.schema import trial
+from gpubench.schema import trial_fields
 from gpubench.schema.columns import (
     BY_NAME,
     DerivedColumns,
@@ -35,7 +35,7 @@ class OfTrial(Generic[Value]):
     """A field of the trial as an attribute of the row, None where it is not known: `row.batch_size`."""
 
     def __set_name__(self, _: type, name: str) -> None:
-        if name not in trial.FIELDS:
+        if name not in trial_fields.FIELDS:
             raise TypeError(f"a trial has no field {name}")
         self._name = name
 
@@ -178,7 +178,7 @@ AnyRow = TypeVar("AnyRow", bound=Row)
 ATTRIBUTES = frozenset(one.name for one in fields(TableRow))
 OWN = frozenset(BY_NAME) & ATTRIBUTES
 """Columns that are attributes of a row."""
-FIELDS = frozenset(trial.FIELDS) - OWN
+FIELDS = frozenset(trial_fields.FIELDS) - OWN
 """Fields of a trial that are kept in `Row.fields`: all but the number of the repeat, which is a column of its own."""
 _NO_DETAILS: dict[str, Any] = {
     name: MappingProxyType({})

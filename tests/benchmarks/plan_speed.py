@@ -24,7 +24,7 @@ from gpubench.plan.sources import Disk
 trials = {trials}
 text = "name = 'speed'\\n[fixed]\\nmodel = 'lenet'\\ndata = 'procedural:1000000'\\n"
 asked = with_options(parse(text, "speed"), Options(fields={{
-    "batch_size": f"1:{{trials // 100}}", "seed": "1:20", "workers": "0,1,2,4,8"}}))
+    "batch_size": f"1:{{trials // 100}}:1", "seed": "1:20:1", "workers": "0,1,2,4,8"}}))
 began = time.perf_counter()
 plan = expand(asked, device="cpu", sources=Disk())
 print(1e3 * (time.perf_counter() - began))

@@ -558,6 +558,16 @@ def test_help_imports_nothing_heavy() -> None:
     assert run.stdout.endswith("set()\n")
 
 
+def test_the_list_of_commands_needs_no_checker_of_values() -> None:
+    code = (
+        "import sys; from gpubench import cli\n"
+        "try: cli.app(['--help'], standalone_mode=False)\n"
+        "finally: print({'pydantic', 'pydantic_core'} & set(sys.modules))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.endswith("set()\n")
+
+
 def test_the_plan_without_running_it(place: Place) -> None:
     ended = place.run("sweep", "-n", *TINY, "--batch-size", "8,16,128")
     assert (ended.returncode, ended.stderr) == (0, "")
@@ -568,6 +578,17 @@ def test_the_plan_without_running_it(place: Place) -> None:
     assert training == "training: 2 epochs, 1 of them to warm up; sgd with lr 0.05"
     assert re.fullmatch(r"2 trials to run, of 2; \d+ s; results in results/batch-size", total)
     assert place.files() == set()
+
+
+def test_jobs_share_their_cpus_in_both_ways_before_there_are_more_of_them(place: Place) -> None:
+    """The order of a plan's trials is for ever, whatever the order of options."""
+    both = ("--cpu-sharing", "shared,pinned", "--copies", "2,3", "--workers", "1")
+    ended = place.run("sweep", "-n", *TINY, "--batch-size", "8", *both)
+    groups = [line.split(None, 1)[1] for line in ended.stdout.splitlines() if line.startswith("g")]
+    found = [(re.search(r"\d copies", line), re.search("shared|pinned", line)) for line in groups]
+    assert [tuple(one[0] for one in both_of if one) for both_of in found] == [
+        (f"{copies} copies", sharing) for copies in (2, 3) for sharing in ("shared", "pinned")
+    ]
 
 
 def test_the_plan_of_groups(place: Place) -> None:

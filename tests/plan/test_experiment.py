@@ -11,6 +11,7 @@ import gpubench
 from gpubench.basics.errors import UsageError
 from gpubench.plan.experiment import Axis, Experiment, Options, load, parse, with_options
 from gpubench.schema import catalog, trial
+from gpubench.schema.trial_fields import MOST_EPOCHS
 
 BUILTIN = sorted((Path(gpubench.__file__).parent / "builtin").glob("*.toml"))
 
@@ -193,7 +194,7 @@ def test_a_file_that_times_a_few_epochs_does_not_end_the_way_to_an_accuracy(
 def test_the_built_in_experiments_train_until_an_accuracy() -> None:
     for path in BUILTIN:
         found = with_options(load(path), options(until_top1="60"))
-        assert trial.make(found.fixed).epochs == trial.MOST_EPOCHS
+        assert trial.make(found.fixed).epochs == MOST_EPOCHS
 
 
 def test_a_file_may_ask_for_an_accuracy_and_for_the_parts_of_steps() -> None:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from gpubench.basics.errors import UsageError
 from gpubench.plan import values
+from gpubench.schema.trial_fields import FIELDS
 
 
 @pytest.mark.parametrize(
@@ -88,7 +89,7 @@ def test_a_geometric_range_includes_its_last_power(first: int, powers: int, fact
     assert values.span("batch_size", f"{first}:{wanted[-1]}:x{factor}") == wanted
 
 
-@given(st.text(max_size=20), st.sampled_from(sorted(values.TYPES)))
+@given(st.text(max_size=20), st.sampled_from(sorted(values.KINDS)))
 def test_any_text_gives_values_or_one_line(text: str, field: str) -> None:
     try:
         found = values.parse(field, text)
@@ -96,6 +97,23 @@ def test_any_text_gives_values_or_one_line(text: str, field: str) -> None:
         return
     assert found
     assert len(found) == len(set(found))
+
+
+@given(st.data())
+def test_a_value_is_read_back_from_how_it_is_typed_and_from_toml(data: st.DataObject) -> None:
+    field = data.draw(st.sampled_from(sorted(FIELDS)))
+    of_kind: dict[type, st.SearchStrategy[object]] = {
+        int: st.integers(0, 10**9),
+        float: st.floats(0, 1e15),
+        bool: st.booleans(),
+        str: st.sampled_from(["lenet", "birds/v1.0", "nets.py:small", "procedural:64x32"]),
+        tuple: st.lists(st.integers(0, 99), min_size=1).map(tuple),
+    }
+    value = data.draw(
+        of_kind[values.KINDS[field]] | (st.none() if field in values.OPTIONAL else st.nothing())
+    )
+    assert values.parse_one(field, values.as_text(value)) == value
+    assert values.from_toml(field, values.to_toml(value)) == value
 
 
 @pytest.mark.parametrize(

@@ -257,7 +257,8 @@ def test_a_job_that_was_not_measured_alone(tmp_path: Path, asked: Asked, record:
 
 @pytest.mark.usefixtures("far")
 def test_what_is_missing_can_be_typed_as_it_stands(tmp_path: Path, asked: Asked) -> None:
-    jobs = ["batch_size=16,workers=4", "model=resnet34,batch_size=32,cudnn_benchmark=true,gpu_ids=0+1,cpus=4"]
+    many = "model=resnet34,batch_size=32,cudnn_benchmark=true,gpu_ids=0+1,cpus=4,lr=0.0123456789,width=1.0"
+    jobs = ["batch_size=16,workers=4", many]
     with pytest.raises(UnusableError) as raised:
         asked(folder(tmp_path, alone(16)), jobs=jobs)
     order, _, out = str(raised.value).partition("to measure: gpubench sweep ")[2].partition(" --out ")
@@ -268,7 +269,9 @@ def test_what_is_missing_can_be_typed_as_it_stands(tmp_path: Path, asked: Asked)
     (unit,) = expand(experiment, device="cuda", sources=Disk(), cpus=CPUS).units
     t = unit.jobs[0].trial
     assert (t.model, t.batch_size, t.gpu_ids, t.cpus, t.strategy) == ("resnet34", 32, (0, 1), 4, "ddp")
-    assert t.cudnn_benchmark
+    assert (t.cudnn_benchmark, t.lr) == (True, 0.0123456789), (
+        "all digits of a number, lest it be another trial"
+    )
 
 
 @pytest.mark.usefixtures("far")
@@ -579,7 +582,7 @@ def test_where_nobody_knows_how_many_cpus_there_were_none_are_too_many(asked: As
             asked(log, jobs=LOG, **ask, **cpus, cpu_sharing="pinned")
 
 
-@pytest.mark.parametrize("page", ["README.md", "results/titan-xp-2021/README.md"])
+@pytest.mark.parametrize("page", ["docs/side-by-side.md", "results/titan-xp-2021/README.md"])
 def test_the_command_that_pages_give_for_the_log_works(page: str) -> None:
     committed.folder("titan-xp-2021")
     found = re.findall(r"gpubench predict (\S.* --job [^#\n]*)", (committed.ROOT / page).read_text("utf-8"))

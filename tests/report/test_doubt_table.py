@@ -17,7 +17,7 @@ def test_the_table_of_doubts_is_made_from_the_entries() -> None:
 
 
 def test_pages_name_the_doubts_of_somebody_else_s_work() -> None:
-    assert f"(doubts {codes(lambda doubt: doubt.of_others)};" in (DOCS / "measuring.md").read_text("utf-8")
+    assert f"(doubts {codes(lambda doubt: doubt.of_others)};" in (DOCS / "side-by-side.md").read_text("utf-8")
 
 
 def test_pages_name_the_doubts_that_the_audit_leaves_out() -> None:

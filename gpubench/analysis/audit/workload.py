@@ -16,6 +16,7 @@ from gpubench.analysis.audit.facts import (
 )
 from gpubench.analysis.varied import CANDIDATES, inferred, known
 from gpubench.schema.row import Row
+from gpubench.schema.trial_fields import those
 
 ENLARGED = 2.0
 """Times an image's native side from which an input counts as blown up."""
@@ -23,7 +24,8 @@ USUAL_PX = 256
 """Sides up to this are usual for photographs whose own size is not on record."""
 FEW_STEPS = 20
 """Steps an epoch below which a batch is an unreasonable share of the images."""
-FEEDING = frozenset({"variant", "data", "train_images", "workers", "prefetch", "num_classes", "cpus", "lr"})
+FEEDING = frozenset({*those(lambda about: about.feeds), "lr"})
+"""Fields that rows may differ in which show what reading the images takes. The learning rate takes no time."""
 
 
 def whole_epochs(facts: AuditedFolder) -> RuleFinding:

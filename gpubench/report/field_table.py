@@ -1,0 +1,49 @@
+"""The table of fields in docs/experiments.md, from their entries in `schema/trial_fields.py`.
+
+`python -m gpubench.report.field_table docs/experiments.md` writes it there.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from gpubench.plan.values import as_text
+from gpubench.schema.field import About
+from gpubench.schema.trial_fields import ABOUT, DEFAULTS
+
+HEAD = "| field | default | option | what it is |\n| --- | --- | --- | --- |\n"
+END = "\n## "
+"""The heading after the table."""
+
+
+def text() -> str:
+    """A line for each field that an experiment may give."""
+    return HEAD + "".join(_row(name, about) for name, about in ABOUT.items())
+
+
+def placed(page: str) -> str:
+    """A page that has the table already, with the table as the entries make it."""
+    before, _, rest = page.partition(HEAD)
+    _, heading, after = rest.partition(END)
+    return f"{before}{text()}{heading}{after}"
+
+
+def _row(name: str, about: About) -> str:
+    option = f"`{about.option.name}`" if about.option else ""
+    what = f"{about.meaning}; {about.note}" if about.note else about.meaning
+    return f"| `{name}` | {_default(about, DEFAULTS[name])} | {option} | {what} |\n"
+
+
+def _default(about: About, value: Any) -> str:
+    if about.default:
+        return about.default
+    if value is None:
+        return f"auto: {about.auto}" if about.auto else "–"
+    return f"`{as_text(value)}`"
+
+
+if __name__ == "__main__":
+    there = Path(sys.argv[1])
+    there.write_text(placed(there.read_text("utf-8")), "utf-8")

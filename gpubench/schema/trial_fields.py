@@ -1,0 +1,452 @@
+"""The fields of a trial: of each its type, its default and all that is to be said about it, in one entry.
+
+Options, columns, docs/experiments.md, ids, what rows may be compared and what need not run are made from the entries.
+Imports nothing heavy: every `--help` reads them.
+"""
+
+import typing
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal
+
+from gpubench.schema import catalog
+from gpubench.schema.field import About, Bounds, Option
+
+LARGEST_NUMBER = 1_000_000_000
+"""In any field: more is a slip of the pen, and no record could hold it."""
+LONGEST_TRAINING = 100_000
+"""Epochs of a trial at most. Its record keeps a row of each."""
+MOST_EPOCHS = 50
+"""The default of `epochs` where training goes on until an accuracy is reached."""
+
+PositiveInt = Annotated[int, Bounds(ge=1, most=LARGEST_NUMBER)]
+Count = Annotated[int, Bounds(ge=0, most=LARGEST_NUMBER)]
+
+DEVICE_AXES = ("gpus", "gpu_ids", "ranks")
+"""Axes along which the number of devices changes; `analysis.alike.fair_step` says how far others may move along."""
+
+
+class TrialFields:
+    """One entry a field. Records hold them in this order."""
+
+    model: Annotated[
+        str,
+        About(
+            meaning="network",
+            note="torchvision's classification models by name, `lenet`, `mlp`, or `path/to/file.py:function`",
+            option=Option("--model", "torchvision's names, lenet, mlp, or path/to/file.py:function"),
+            heading="model",
+            said="{}",
+        ),
+    ] = "mobilenet_v2"
+    width: Annotated[
+        float,
+        Bounds(gt=0, le=16),
+        About(
+            meaning="multiplier of the layers' widths",
+            note="for models that have one",
+            heading="width",
+            said="width {}",
+            unsaid=1.0,
+        ),
+    ] = 1.0
+    input_size: Annotated[
+        PositiveInt | None,
+        About(
+            meaning="side of the square input",
+            auto="the data's own size, 224 for image folders",
+            unit="px",
+            heading="input px",
+            said="{} px",
+        ),
+    ] = None
+    num_classes: Annotated[
+        PositiveInt | None,
+        About(
+            meaning="classes of the last layer",
+            auto="as many as the data have",
+            heading="classes",
+            pace=False,
+            feeds=True,
+            follows=("data",),
+        ),
+    ] = None
+    variant: Annotated[
+        str,
+        About(
+            meaning="how the images are fed",
+            note="`gpubench data list` describes them",
+            option=Option(
+                "--variant", f"{', '.join(catalog.VARIANTS)}, or the file's own", behind="--strategy"
+            ),
+            heading="variant",
+            said="{}",
+            feeds=True,
+        ),
+    ] = "crop-resize"
+    data: Annotated[
+        str,
+        About(
+            meaning="image folder or data set",
+            note="a folder, `procedural`, `procedural:IMAGES`, `procedural:IMAGESxSIDE`, `cifar10`, `mnist`, …; "
+            "a trial's id takes the content of the images instead",
+            option=Option(
+                "--data", "image folder, procedural, cifar10, mnist, …", "PATH|NAME,…", behind="--variant"
+            ),
+            heading="data",
+            said="data {}",
+            pace=False,
+            feeds=True,
+        ),
+    ] = catalog.PROCEDURAL
+    train_images: Annotated[
+        PositiveInt | None,
+        About(
+            meaning="training images used",
+            note="the first so many, spread evenly over the classes",
+            auto="all",
+            heading="images",
+            said="{:,} training image{s}",
+            feeds=True,
+            follows=("data",),
+        ),
+    ] = None
+    batch_size: Annotated[
+        PositiveInt,
+        About(
+            meaning="global: images an optimizer step sees over all devices",
+            option=Option("--batch-size", "global: 16,32,64 or 16:64:16 or 16:512:x2"),
+            rival="batch_per_gpu",
+            unit="images",
+            heading="batch size",
+            said="batch size {}",
+            memory="grows",
+            moves_with=DEVICE_AXES,
+        ),
+    ] = 64
+    gpus: Annotated[
+        Count | None,
+        About(
+            meaning="GPUs of the trial; 0 on a CPU",
+            auto="1 on a GPU machine",
+            option=Option("--gpus", "number of GPUs: 1,2,4"),
+            rival="gpu_ids",
+            heading="GPUs",
+            said="{} GPU{s}",
+            unsaid=0,
+            of_devices=True,
+            moves_with=DEVICE_AXES,
+        ),
+    ] = None
+    gpu_ids: Annotated[
+        tuple[Count, ...] | None,
+        About(
+            meaning="which GPUs, as 0+1",
+            note="as torch numbers them under the present CUDA_VISIBLE_DEVICES; a list `[0, 1]` in a file",
+            auto="the first ones",
+            option=Option("--gpu-ids", "explicit GPUs: 0+1,2+3"),
+            rival="gpus",
+            heading="GPU ids",
+            said="GPU ids {}",
+            pace=False,
+            of_devices=True,
+            moves_with=DEVICE_AXES,
+            follows=("gpus",),
+        ),
+    ] = None
+    ranks: Annotated[
+        PositiveInt | None,
+        About(
+            meaning="processes of a CPU trial",
+            auto="1 on a CPU",
+            option=Option("--ranks", "processes of a CPU trial"),
+            heading="ranks",
+            said="{} rank{s}",
+            of_devices=True,
+            moves_with=DEVICE_AXES,
+        ),
+    ] = None
+    strategy: Annotated[
+        str,
+        About(
+            meaning="how the devices share the work",
+            note=", ".join(f"`{name}`" for name in catalog.STRATEGIES),
+            default="`single` on one device, else `ddp`",
+            option=Option(
+                "--strategy", f"{', '.join(catalog.STRATEGIES)} (default: single on one device, else ddp)"
+            ),
+            heading="strategy",
+            said="{}",
+            of_devices=True,
+            moves_with=DEVICE_AXES,
+        ),
+    ] = "single"
+    device: Annotated[
+        Literal["cuda", "cpu"] | None,
+        About(
+            meaning="cuda or cpu",
+            auto="cuda where there is a GPU",
+            option=Option("--device", "cuda or cpu", "NAME,…", behind="--gpu-ids"),
+            heading="device",
+            behind="accumulate",
+        ),
+    ] = None
+    precision: Annotated[
+        Literal["fp32", "tf32", "bf16", "fp16"],
+        About(
+            meaning="fp32 (strict), tf32, bf16 or fp16",
+            option=Option("--precision", "fp32, tf32, bf16, fp16"),
+            heading="precision",
+            said="{}",
+        ),
+    ] = "fp32"
+    memory_format: Annotated[
+        Literal["channels_last", "contiguous"],
+        About(meaning="channels_last or contiguous", heading="memory format", said="{}"),
+    ] = "channels_last"
+    execution: Annotated[
+        Literal["eager", "compile", "graph"],
+        About(
+            meaning="eager, compile or graph",
+            note="`graph`: one CUDA graph a step, with `single` only",
+            heading="execution",
+            said="{}",
+        ),
+    ] = "eager"
+    cudnn_benchmark: Annotated[
+        bool, About(meaning="whether cuDNN times its algorithms first", heading="cuDNN benchmark")
+    ] = False
+    optimizer: Annotated[
+        str,
+        About(
+            meaning="optimizer",
+            note=", ".join(f"`{name}`" for name in catalog.OPTIMIZERS),
+            option=Option("--optimizer", ", ".join(catalog.OPTIMIZERS)),
+            heading="optimizer",
+            said="{}",
+        ),
+    ] = "sgd"
+    lr: Annotated[
+        float,
+        Bounds(gt=0, most=10**15, finite=True),
+        About(
+            meaning="learning rate",
+            default="by optimizer",
+            heading="lr",
+            memory="keeps",
+            pace=False,
+            moves_with=("batch_size", *DEVICE_AXES),
+            follows=("optimizer",),
+        ),
+    ] = 0.05
+    accumulate: Annotated[
+        PositiveInt,
+        About(meaning="micro-batches a step", note="whose gradients are summed up", heading="micro-batches"),
+    ] = 1
+    workers: Annotated[
+        Count | None,
+        About(
+            meaning="loader processes of the whole trial",
+            auto="as many as CPUs, a quarter of that on a CPU",
+            option=Option("--workers", "loader processes of the whole trial", behind="--precision"),
+            heading="workers",
+            behind="cudnn_benchmark",
+            said="{} worker{s}",
+            pace=False,
+            feeds=True,
+            allotted=True,
+            moves_with=("cpus", *DEVICE_AXES),
+            follows=("variant", "gpus", "ranks", "cpus", "copies", "device", "group", "job"),
+        ),
+    ] = None
+    prefetch: Annotated[
+        PositiveInt,
+        About(
+            meaning="batches each worker holds ready",
+            heading="prefetch",
+            behind="workers",
+            pace=False,
+            feeds=True,
+        ),
+    ] = 2
+    cpus: Annotated[
+        PositiveInt | None,
+        About(
+            meaning="CPUs that the trial may use",
+            note="it is bound to so many",
+            auto="all that may be used",
+            option=Option("--cpus", "CPUs that a trial is bound to: 1,2,4", behind="--device"),
+            heading="CPUs",
+            said="{} CPU{s}",
+            pace=False,
+            feeds=True,
+            allotted=True,
+            moves_with=("workers", *DEVICE_AXES),
+            follows=("copies", "group", "job"),
+        ),
+    ] = None
+    cpu_sharing: Annotated[
+        Literal["shared", "pinned"],
+        About(
+            meaning="among jobs together: the same CPUs for all, or pinned to own ones",
+            note="`shared` or `pinned`",
+            option=Option(
+                "--cpu-sharing",
+                "shared or pinned: CPUs of jobs that run together",
+                behind="--cpus",
+                varies_behind="--copies",
+            ),
+            heading="CPU sharing",
+            said="CPUs {}",
+            added=True,
+            memory="keeps",
+            pace=False,
+        ),
+    ] = "shared"
+    copies: Annotated[
+        PositiveInt,
+        About(
+            meaning="identical jobs at once",
+            option=Option("--copies", "identical jobs at once on the same GPUs: 1,2,3", behind="--exclude"),
+            heading="copies",
+            said="{} copies",
+            unsaid=1,
+            memory="keeps",
+            pace=False,
+            follows=("group",),
+        ),
+    ] = 1
+    gpu_mem_cap_mib: Annotated[
+        PositiveInt | None,
+        About(
+            meaning="memory cap that stands for a smaller card",
+            note="the driver's figure stays below it; `12GiB` and the like are read, too",
+            option=Option("--gpu-mem-cap", "answer like a smaller card: 12GiB", "SIZE,…", behind="--seed"),
+            unit="MiB",
+            heading="GPU cap MiB",
+            said="GPU memory capped at {} MiB",
+            pace=False,
+        ),
+    ] = None
+    epochs: Annotated[
+        int,
+        Bounds(ge=1, most=LONGEST_TRAINING),
+        About(
+            meaning="epochs trained in all; the most where `until_top1` is given",
+            default=f"3; {MOST_EPOCHS} with `until_top1`; 4 in the built-in experiment",
+            option=Option("--epochs", "epochs in all; the first one warms up"),
+            in_run=True,
+            heading="epochs",
+            pace=False,
+            moves_with=("batch_size", "warmup_epochs"),
+        ),
+    ] = 3
+    warmup_epochs: Annotated[
+        Count,
+        About(
+            meaning="epochs of them left out of statistics",
+            in_run=True,
+            heading="warm-up epochs",
+            pace=False,
+            moves_with=("batch_size", "epochs"),
+        ),
+    ] = 1
+    steps: Annotated[
+        PositiveInt | None,
+        About(
+            meaning="steps measured instead of epochs",
+            note="the epoch time is then extrapolated, and marked `~`",
+            option=Option("--steps", "measure so many steps instead; the epoch is extrapolated"),
+            in_run=True,
+            heading="steps",
+            said="{} step{s}",
+            pace=False,
+            moves_with=("batch_size",),
+        ),
+    ] = None
+    until_top1: Annotated[
+        Annotated[float, Bounds(gt=0, lt=100)] | None,
+        About(
+            meaning="top-1 at which training stops, epochs permitting",
+            option=Option(
+                "--until-top1",
+                f"train until validation top-1 (%) is reached, {MOST_EPOCHS} epochs or --epochs at most",
+            ),
+            in_run=True,
+            unit="%",
+            heading="until top-1 %",
+            said="until top-1 {} %",
+            added=True,
+            pace=False,
+        ),
+    ] = None
+    breakdown: Annotated[
+        bool,
+        About(
+            meaning="whether the parts of steps were timed, which costs a little",
+            option=Option(
+                "--breakdown",
+                "Time the parts of steps: copy, forward, backward, communication, optimizer.",
+                behind="--pairs",
+                is_flag=True,
+                varies_behind="--until-top1",
+            ),
+            in_run=True,
+            heading="breakdown",
+            said="parts of steps timed",
+            added=True,
+        ),
+    ] = False
+    seed: Annotated[
+        int,
+        Bounds(ge=0, lt=1 << 32),
+        About(
+            meaning="seed of weights, order and augmentation",
+            option=Option("--seed", "seed of weights, order and augmentation"),
+            in_run=True,
+            heading="seed",
+            repeats=True,
+            memory="keeps",
+            pace=False,
+        ),
+    ] = 0
+    repeat: Annotated[
+        Count,
+        About(
+            meaning="0, 1, …: the same configuration again with seed + repeat",
+            note="`--repeats N` sets it",
+            repeats=True,
+            memory="keeps",
+            pace=False,
+        ),
+    ] = 0
+
+
+class PlanFields(TrialFields):
+    """The same, and what an experiment may give besides to say what a trial's fields are."""
+
+    batch_per_gpu: Annotated[
+        PositiveInt | None,
+        About(
+            meaning="sets `batch_size` to this times the devices",
+            option=Option("--batch-per-gpu", "batch size of each GPU (weak scaling)", behind="--batch-size"),
+            rival="batch_size",
+        ),
+    ] = None
+
+
+def _about(annotation: Any) -> About:
+    found: About = next(one for one in typing.get_args(annotation) if isinstance(one, About))
+    return found
+
+
+TYPES: Mapping[str, Any] = typing.get_type_hints(PlanFields, include_extras=True)
+"""Field -> its type, with its bounds. Here and below of all fields that an experiment may give."""
+ABOUT: Mapping[str, About] = {name: _about(annotation) for name, annotation in TYPES.items()}
+DEFAULTS: Mapping[str, Any] = {name: getattr(PlanFields, name) for name in TYPES}
+FIELDS: tuple[str, ...] = tuple(TrialFields.__annotations__)
+"""Those of a trial, in the order in which records hold them."""
+
+
+def those(has: Callable[[About], object]) -> tuple[str, ...]:
+    """The trial fields of which something is true."""
+    return tuple(name for name in FIELDS if has(ABOUT[name]))

@@ -1,0 +1,143 @@
+"""One entry a field: what is made of it, and what a new one leaves alone."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import committed
+import pytest
+
+import gpubench
+from gpubench.analysis.alike import likeness
+from gpubench.analysis.varied import varied
+from gpubench.plan.skips import chain_key
+from gpubench.schema.columns import BY_NAME
+from gpubench.schema.field import in_order
+from gpubench.schema.trial import make
+from gpubench.schema.trial_fields import ABOUT, DEFAULTS, FIELDS, TYPES
+
+NEW = """
+    flavour: Annotated[
+        float,
+        Bounds(ge=0, le=1),
+        About(meaning="what nothing uses", heading="flavour", said="flavour {}", added=True),
+    ] = 0.0
+
+
+class PlanFields("""
+ASKED = (
+    "--device",
+    "cpu",
+    "--variant",
+    "synthetic",
+    "--model",
+    "lenet",
+    "--batch-size",
+    "16",
+    "--epochs",
+    "2",
+)
+
+
+@pytest.fixture(scope="module")
+def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the package with one field more."""
+    root = tmp_path_factory.mktemp("extended")
+    shutil.copytree(Path(gpubench.__file__).parent, root / "gpubench")
+    fields = root / "gpubench" / "schema" / "trial_fields.py"
+    text = fields.read_text("utf-8")
+    assert text.count("\n\nclass PlanFields(") == 1
+    fields.write_text(text.replace("\n\nclass PlanFields(", NEW), "utf-8")
+    return root
+
+
+def told(package: Path, cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    env = os.environ | {"PYTHONPATH": str(package), "COLUMNS": "200"}
+    command = [sys.executable, "-m", "gpubench", *words]
+    return subprocess.run(command, env=env, cwd=cwd, capture_output=True, text=True, check=False)
+
+
+def test_a_new_field_is_its_entry(extended: Path, tmp_path: Path) -> None:
+    planned = told(extended, tmp_path, "sweep", "-n", *ASKED, "--set", "flavour=0,0.1")
+    assert planned.returncode == 0, planned.stderr
+    assert "flavour=0.1" in planned.stdout
+    refused = told(extended, tmp_path, "sweep", "-n", *ASKED, "--set", "flavour=2")
+    assert "flavour must be at least 0 and at most 1, not 2" in refused.stderr
+
+
+IDS = """
+from gpubench.schema import catalog, trial
+variant = catalog.VARIANTS["crop-resize"].definition()
+print(trial.config_id(trial.make({"batch_size": 16}), variant, "images"))
+"""
+
+
+def test_a_new_field_changes_no_id(extended: Path) -> None:
+    mine, theirs = (
+        subprocess.run(
+            [sys.executable, "-c", IDS],
+            env=os.environ | {"PYTHONPATH": str(package)},
+            cwd=package,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for package in (Path(gpubench.__file__).parents[1], extended)
+    )
+    assert mine == theirs
+
+
+@pytest.mark.parametrize("name", ["titan-xp-2021", "h200x4-groups-2026"])
+def test_a_new_field_changes_no_stored_table(name: str, extended: Path, tmp_path: Path) -> None:
+    folder = committed.HOME / name
+    if not folder.exists():
+        pytest.skip("deleted from this clone")
+    for command in ("table", "audit"):
+        before = told(Path(gpubench.__file__).parents[1], tmp_path, command, str(folder))
+        assert before.returncode == 0, before.stderr
+        assert told(extended, tmp_path, command, str(folder)).stdout == before.stdout
+
+
+def test_entries_name_only_fields_and_columns_that_there_are() -> None:
+    for name, about in ABOUT.items():
+        named = {about.rival, about.behind, *about.moves_with, *about.follows} - {""}
+        assert named <= {*TYPES, *BY_NAME}, name
+        assert about.rival == "" or ABOUT[about.rival].rival == name
+
+
+def test_every_option_has_a_name_of_its_own() -> None:
+    names = [about.option.name for about in ABOUT.values() if about.option]
+    assert len(set(names)) == len(names)
+
+
+def test_only_what_can_be_left_to_the_machine_is() -> None:
+    assert [name for name in TYPES if ABOUT[name].auto and DEFAULTS[name] is not None] == []
+
+
+@pytest.mark.parametrize(
+    ("names", "behind", "found"),
+    [
+        ("abc", {}, "abc"),
+        ("abc", {"a": "b"}, "bac"),
+        ("abcd", {"a": "d", "b": "a"}, "cdab"),
+        ("abcd", {"b": "d", "c": "d"}, "adcb"),
+    ],
+)
+def test_names_are_put_behind_others(names: str, behind: dict[str, str], found: str) -> None:
+    assert "".join(in_order(names, behind)) == found
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_a_field_tells_workloads_and_memory_apart_unless_its_entry_says_otherwise(name: str) -> None:
+    """As a later field does, of whose entry nothing else is known."""
+    about, one = ABOUT[name], dict.fromkeys(BY_NAME)
+    value, other = (make({}), make({}).model_copy(update={name: "something else"}))
+    assert (chain_key(value, {}) != chain_key(other, {})) is (about.memory == "changes")
+    rows = [one | {name: (1,)}, one | {name: (2,)}]
+    assert (varied(rows, [[name]]) == (name,)) is not about.repeats
+    alike = likeness(rows[0], "batch_size") == likeness(rows[1], "batch_size")
+    assert alike is (about.repeats or name == "batch_size" or "batch_size" in about.moves_with)
