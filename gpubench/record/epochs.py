@@ -13,8 +13,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from gpubench.schema.epoch_times import EXTRAPOLATED, MEASURED
-from gpubench.schema.result import FEWEST_TIMES
+from gpubench.schema.epoch_times import EXTRAPOLATED, FEWEST_TIMES, MEASURED
 
 _US = 1e-6
 

@@ -13,7 +13,7 @@ from gpubench.record.epochs import counted, epoch_rows, timing
 from gpubench.record.parts import broken_down
 from gpubench.record.target import until_top1
 from gpubench.schema.epoch_times import NO_SPREAD
-from gpubench.schema.result import Ended
+from gpubench.schema.record import Ended
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -29,7 +29,7 @@ from gpubench.plan.sources import Disk
 from gpubench.record.recording import EndedAttempt, Known, records_of, step_samples
 from gpubench.record.together import Foreseen, neighbours_on_gpus
 from gpubench.results.store import Results, write_whole
-from gpubench.schema.result import Ended, Record
+from gpubench.schema.record import Ended, Record
 from gpubench.sweep import losses
 from gpubench.sweep.folders import Folders, Wanted
 

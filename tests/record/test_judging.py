@@ -9,7 +9,7 @@ import pytest
 from gpubench.record.figures import Figures
 from gpubench.record.judging import judge, merge, provenance
 from gpubench.record.outcome import Outcome
-from gpubench.schema.result import MEASURED
+from gpubench.schema.columns import MEASURED
 
 GPUS = ("GPU-00", "GPU-11")
 IDLE = {"GPU-00": 75.0, "GPU-11": 80.0}

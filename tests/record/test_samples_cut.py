@@ -18,7 +18,7 @@ from gpubench.plan.experiment import Options, parse, with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
 from gpubench.report.live import QuietView
-from gpubench.schema.result import Record
+from gpubench.schema.record import Record
 
 FIELDS = {
     "model": "mlp",

@@ -17,7 +17,7 @@ from gpubench.node.launch.events import garbled
 from gpubench.node.launch.trial_log import TrialLog
 from gpubench.node.watch.memory_kills import MemoryKills, memory_kills
 from gpubench.node.watch.watcher import Watcher
-from gpubench.schema.result import Ended
+from gpubench.schema.record import Ended
 
 VIEW_PERIOD_S = 0.25
 FAILED_LIMIT_S = 20.0
