@@ -10,9 +10,12 @@ from collections.abc import Collection, Hashable, Sequence
 from typing import Any
 
 from gpubench.analysis.varied import AUTO, CANDIDATES, first_gpus, known, left_to_machine, machine
+from gpubench.schema import catalog
 from gpubench.schema.row import Row
 from gpubench.schema.trial_fields import ABOUT, FIELDS, those
 
+WAY: tuple[str, ...] = ("strategy", *catalog.OWN_FIELDS)
+"""The fields that say how devices shared the work."""
 DEVICES = those(lambda about: about.of_devices)
 """The fields that say on what devices a trial ran, and how they shared the work."""
 
@@ -30,6 +33,11 @@ says how far strategy and batch size may."""
 def devices(row: Row) -> int:
     """GPUs of the row's trial; on a CPU its ranks."""
     return row.gpus or row.ranks or 1
+
+
+def way(row: Row) -> tuple[Any, ...]:
+    """How the devices of the row's trial shared the work: the strategy, and what belongs to that alone."""
+    return tuple(known(row, field) for field in WAY)
 
 
 def movable(axis: str, tied: Collection[str]) -> frozenset[str]:
@@ -89,7 +97,7 @@ def fair_step(before: Row, after: Row) -> bool:
     if not same_batch and _per_device(before) != _per_device(after):
         return False
     begins = devices(fewer) == 1 and fewer.strategy == "single"
-    return begins or fewer.strategy == more.strategy
+    return begins or way(fewer) == way(more)
 
 
 def _per_device(row: Row) -> float | None:

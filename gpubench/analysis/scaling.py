@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from gpubench.analysis.alike import DEVICES, devices
+from gpubench.analysis.alike import DEVICES, devices, way
 from gpubench.analysis.growth import epoch_time, series
 from gpubench.analysis.noise import resting
 from gpubench.analysis.varied import CANDIDATES, known, solo
@@ -177,7 +177,7 @@ def _against_the_fewest(kind: Kind, same: Sequence[Row]) -> list[Comparison]:
     single = [row for row in same if devices(row) == 1 and row.strategy == "single"]
     made = []
     for row in same:
-        candidates = single or [other for other in same if other.strategy == row.strategy]
+        candidates = single or [other for other in same if way(other) == way(row)]
         fewest = min(devices(other) for other in candidates)
         baselines = [other for other in candidates if devices(other) == fewest]
         if len(baselines) == 1:

@@ -67,13 +67,26 @@ def _strategy(case: Combination) -> str | None:
         return f"strategy {t.strategy} needs GPUs"
     unit = "process" if case.device == "cpu" else "GPU"
     if t.devices < known.min_devices:
-        return f"strategy {t.strategy} needs at least {known.min_devices} {unit}s"
+        units = "processes" if case.device == "cpu" else "GPUs"
+        return f"strategy {t.strategy} needs at least {known.min_devices} {units}"
     if known.max_devices is not None and t.devices > known.max_devices:
         return f"strategy {t.strategy} uses one {unit}, not {t.devices}"
     if known.process_per_device and t.devices > catalog.MOST_RANKS:
         return f"a trial has {catalog.MOST_RANKS} processes at most, not {t.devices}"
-    if t.execution not in known.executions:
-        return f"execution {t.execution} does not work with strategy {t.strategy}"
+    for name, values in known.cannot.items():
+        value = getattr(t, name)
+        if value in values:
+            why = values[value] and f": {values[value]}"
+            return f"{name} {value} does not work with strategy {t.strategy}{why}"
+    return None
+
+
+def _own_fields(case: Combination) -> str | None:
+    t = case.trial
+    for name, facts in catalog.STRATEGIES.items():
+        for own in facts.own_fields:
+            if name != t.strategy and getattr(t, own) is not None:
+                return f"{own} belongs to strategy {name}: leave it out with {t.strategy}"
     return None
 
 
@@ -193,6 +206,7 @@ RULES: tuple[Callable[[Combination], str | None], ...] = (
     _devices,
     _variant,
     _strategy,
+    _own_fields,
     _batch,
     _precision,
     _execution,

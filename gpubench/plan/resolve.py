@@ -179,6 +179,7 @@ def spec(
         "optimizer": t.optimizer,
         "lr": t.lr,
         "accumulate": t.accumulate,
+        "sync_every": t.sync_every,
         "workers": resolved.workers,
         "prefetch": t.prefetch,
         "cpu_ids": list(cpu_ids),

@@ -13,6 +13,7 @@ from gpubench.plan.groups import BARE, label
 from gpubench.plan.plan import Job
 from gpubench.plan.resolve import Resolved
 from gpubench.results.rows import row_of
+from gpubench.schema import catalog
 from gpubench.schema.columns import FIELD_COLUMNS
 from gpubench.schema.record import ALLOTTED, Record
 from gpubench.schema.row import Row, replace
@@ -20,6 +21,8 @@ from gpubench.schema.trial_fields import ABOUT
 
 LIKE = tuple(name for name in FIELD_COLUMNS if ABOUT[name].pace)
 """What a row must have in common with a job for its seconds an epoch to be the job's; so, too, images and variant."""
+SILENT = ("ranks", *catalog.OWN_FIELDS)
+"""The fields among them that a row need not state."""
 OUGHT = {name: ABOUT[name].heading for name in ALLOTTED}
 """What it should have in common; where it has not, that is said."""
 MOST_TOLD = 2
@@ -142,7 +145,7 @@ def _differences(row: Row, job: Job, wanted: Mapping[str, Any]) -> list[str]:
 def _caveats(row: Row, *, is_same: bool) -> list[str]:
     """What makes a row that is there less than sure."""
     found = []
-    unstated = [field for field in LIKE if known(row, field) is None and field != "ranks"]
+    unstated = [field for field in LIKE if known(row, field) is None and field not in SILENT]
     if row.source != "measured" and unstated:
         found.append(f"row alone does not state {listed([field.replace('_', ' ') for field in unstated])}")
     if ".py:" in (row.model or "") and not is_same:

@@ -19,8 +19,8 @@ BAD_IMAGES: tuple[BadImages, ...] = ("fail", "skip")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Strategy:
-    """How one trial uses its devices."""
+class StrategyFacts:
+    """What a plan needs to know of a strategy, which is how one trial uses its devices."""
 
     target: str
     """`module:class`, imported in the child only."""
@@ -30,23 +30,55 @@ class Strategy:
     needs_gpu: bool = False
     process_per_device: bool = False
     """True: as many ranks as devices; False: one process drives them all."""
-    executions: tuple[str, ...] = ("eager", "compile")
+    cannot: Mapping[str, Mapping[Any, str]] = field(default_factory=dict)
+    """Trial field -> each of its values that this strategy can't work with -> why. The plan refuses such trials, and
+    tells the reason where there are words for it. It may be any field: precision, memory_format, optimizer, execution,
+    model."""
+    own_fields: Mapping[str, Any] = field(default_factory=dict)
+    """Trial fields that belong to this strategy -> their defaults. They are empty (None) in trials of others."""
 
 
-STRATEGIES: dict[str, Strategy] = {
-    "single": Strategy(
-        target="gpubench.train.strategies.single:Single",
-        max_devices=1,
-        executions=("eager", "compile", "graph"),
-    ),
-    "dp": Strategy(
+STRATEGIES: dict[str, StrategyFacts] = {
+    "single": StrategyFacts(target="gpubench.train.strategies.single:Single", max_devices=1),
+    "dp": StrategyFacts(
         target="gpubench.train.strategies.dp:DataParallel",
         min_devices=2,
         needs_gpu=True,
-        executions=("eager",),
+        cannot={"execution": {"compile": "", "graph": ""}},
     ),
-    "ddp": Strategy(target="gpubench.train.strategies.ddp:DistributedDataParallel", process_per_device=True),
+    "ddp": StrategyFacts(
+        target="gpubench.train.strategies.ddp:DistributedDataParallel",
+        process_per_device=True,
+        cannot={"execution": {"graph": ""}},
+    ),
+    "fsdp": StrategyFacts(
+        target="gpubench.train.strategies.fsdp:FullySharded",
+        min_devices=2,
+        process_per_device=True,
+        cannot={"execution": {"graph": "its weights are gathered into other memory in every step"}},
+    ),
+    "local": StrategyFacts(
+        target="gpubench.train.strategies.local:Local",
+        min_devices=2,
+        process_per_device=True,
+        # On two H200s the exchange then costs 1 to 2 % of the speed (resnet50, vgg16), which more steps could hardly
+        # better, while fewer keep the models nearer to each other.
+        own_fields={"sync_every": 8},
+    ),
 }
+
+OWN_FIELDS: tuple[str, ...] = tuple(
+    dict.fromkeys(name for facts in STRATEGIES.values() for name in facts.own_fields)
+)
+"""Every trial field that belongs to one strategy."""
+
+
+def own_fields(strategy: object) -> Mapping[str, Any]:
+    """The trial fields that belong to this strategy, with their defaults; none for a name that is not known."""
+    facts = STRATEGIES.get(strategy) if isinstance(strategy, str) else None
+    return facts.own_fields if facts else {}
+
+
 MOST_RANKS = 128
 """Processes of one trial at most: each has a connection to the parent, and one message hands over all of them."""
 

@@ -130,7 +130,7 @@ class MeasuredColumns:
     optimizer_ms: Signed | None = column("ms", "of a step: the optimizer's update", "optimizer ms", 2)
     comm_pct: Signed | None = column("%", "comm_ms as a share of the step", "comm %", 1)
     comm_mib_per_step: Amount | None = column(
-        "MiB", "gradients that each rank hands over in a step", "comm MiB/step", 1
+        "MiB", "gradients and weights that each rank hands over in a step", "comm MiB/step", 1
     )
     slowest_rank: Count | None = column(
         "", "the rank that the others waited for, from 0; empty where all are alike", "slowest rank"

@@ -48,6 +48,9 @@ def make(fields: Mapping[str, Any]) -> Trial:
     if values.get("strategy") is None:
         several = (values.get("gpus") or values.get("ranks") or 1) > 1
         values["strategy"] = "ddp" if several else "single"
+    for name, default in catalog.own_fields(values["strategy"]).items():
+        if values.get(name) is None:
+            values[name] = default
     if values.get("lr") is None:
         optimizer = catalog.OPTIMIZERS.get(values.get("optimizer", "sgd"))
         if optimizer is not None:

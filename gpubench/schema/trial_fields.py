@@ -169,7 +169,7 @@ class TrialFields:
         str,
         About(
             meaning="how the devices share the work",
-            note=", ".join(f"`{name}`" for name in catalog.STRATEGIES),
+            note=f"{', '.join(f'`{name}`' for name in catalog.STRATEGIES)}: [how](measuring.md#strategies)",
             default="`single` on one device, else `ddp`",
             option=Option(
                 "--strategy", f"{', '.join(catalog.STRATEGIES)} (default: single on one device, else ddp)"
@@ -419,6 +419,21 @@ class TrialFields:
             pace=False,
         ),
     ] = 0
+    sync_every: Annotated[
+        PositiveInt | None,
+        About(
+            meaning="under `local`: steps from one mean of the models to the next",
+            default=f"{catalog.STRATEGIES['local'].own_fields['sync_every']} under `local`",
+            heading="sync every",
+            behind="accumulate",
+            said="models averaged every {} step{s}",
+            added=True,
+            memory="keeps",
+            of_devices=True,
+            moves_with=DEVICE_AXES,
+            follows=("strategy",),
+        ),
+    ] = None
 
 
 class PlanFields(TrialFields):

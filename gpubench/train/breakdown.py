@@ -120,7 +120,11 @@ class Breakdown:
 
 
 class BrokenDownStep(Step):
-    """The same step, with a mark after each part. Dropping the old gradients counts as forward."""
+    """The same step, with a mark after each part.
+
+    What a strategy does before the passes, and dropping the old gradients, counts as forward; what it does after them
+    counts as the optimizer's.
+    """
 
     def __init__(self, *args: Any, breakdown: Breakdown, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -129,6 +133,7 @@ class BrokenDownStep(Step):
     def __call__(self, images: torch.Tensor, labels: torch.Tensor) -> None:
         self._breakdown.mark("copy")
         super().__call__(images, labels)
+        self._breakdown.mark("optimizer")
         self._breakdown.step_ends()
 
     def forward(self, images: torch.Tensor, labels: torch.Tensor, parts: int) -> torch.Tensor:
@@ -139,10 +144,6 @@ class BrokenDownStep(Step):
     def backward(self, loss: torch.Tensor) -> None:
         super().backward(loss)
         self._breakdown.mark("backward")
-
-    def update(self) -> None:
-        super().update()
-        self._breakdown.mark("optimizer")
 
 
 def exposed_and_hidden(buckets: Sequence[Span]) -> tuple[float, float]:

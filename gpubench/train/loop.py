@@ -10,13 +10,12 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import nn
 
 from gpubench.train.breakdown import Breakdown
 from gpubench.train.data import Data
 from gpubench.train.data.opened import OnDevice
 from gpubench.train.step import Step
-from gpubench.train.strategies.single import Single
+from gpubench.train.strategies.contract import Strategy
 from gpubench.train.timing import StepClock, TimedWindow
 
 PROGRESS_PERIOD_S = 0.5
@@ -76,7 +75,7 @@ class Loop:
         self,
         data: Data,
         step: Step,
-        strategy: Single,
+        strategy: Strategy,
         clock: StepClock,
         report: Report,
         after_first_step: Callable[[], None],
@@ -130,7 +129,7 @@ class Loop:
             self.measured_step_s.extend(window.step_s)
             self.later_step_s.extend(window.step_s[1:])
         self.phases["measured" if segment.measured else "warm_up"] += window.seconds
-        loss = self._strategy.sum(step.loss_sum.clone()).item() / self._strategy.place.world
+        loss = self._strategy.mean_loss(step.loss_sum)
         for message in step_messages(window):
             report({"event": "steps", "epoch": segment.number, **message})
         report(
@@ -191,22 +190,25 @@ def step_messages(window: TimedWindow) -> Iterator[dict[str, list[int]]]:
 
 
 @torch.no_grad()
-def evaluate(
-    model: nn.Module, data: Data, strategy: Single, dtype: torch.dtype | None
-) -> tuple[float, float] | None:
-    """Top-1 in per cent and mean cross-entropy on the validation split, over all ranks; None where there is none."""
+def evaluate(data: Data, strategy: Strategy, dtype: torch.dtype | None) -> tuple[float, float] | None:
+    """Top-1 in per cent and mean cross-entropy on the validation split, over all ranks; None where there is none.
+
+    Of the plain module (compiled and replicated ones are for training shapes), which may then train on.
+    """
     batches = data.validation()
     if batches is None:
         return None
     device = strategy.place.device
     totals = torch.zeros(3, device=device, dtype=torch.float64)
-    model.eval()
-    for batch in batches:
-        images, labels = data.to_device(batch, augment=False)
-        with torch.autocast(device.type, dtype=dtype, enabled=dtype is not None):
-            logits = model(images)
-        totals[0] += (logits.argmax(1) == labels).sum()
-        totals[1] += F.cross_entropy(logits.float(), labels, reduction="sum")
-        totals[2] += len(labels)
+    with strategy.whole() as model:
+        model.eval()
+        for batch in batches:
+            images, labels = data.to_device(batch, augment=False)
+            with torch.autocast(device.type, dtype=dtype, enabled=dtype is not None):
+                logits = strategy.opinion(model, images)
+            totals[0] += (logits.argmax(1) == labels).sum()
+            totals[1] += F.cross_entropy(logits.float(), labels, reduction="sum")
+            totals[2] += len(labels)
+        model.train()
     correct, loss, count = strategy.sum(totals).tolist()
     return (100 * correct / count, loss / count) if count else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -13,7 +12,7 @@ from torch import nn
 
 from gpubench.schema import catalog
 from gpubench.train.place import Place
-from gpubench.train.strategies.single import Single
+from gpubench.train.strategies.contract import Strategy
 
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 EAGER_STEPS_BEFORE_CAPTURE = 3
@@ -43,18 +42,20 @@ def make_optimizer(name: str, lr: float, model: nn.Module, *, graph: bool) -> to
 class Step:
     """Call it with a batch on the device: images (N, C, H, W) and labels (N,). Nothing in it synchronises.
 
+    The strategy says what happens in it, moment by moment; this class knows how passes and updates are made.
     `loss_sum` (one float on the device) grows by the batch's mean loss in every call.
     """
 
     def __init__(
         self,
         model: nn.Module,
-        optimizer: torch.optim.Optimizer,
-        strategy: Single,
+        optimizer: torch.optim.Optimizer | None,
+        strategy: Strategy,
         *,
         precision: str,
         accumulate: int,
     ) -> None:
+        """`model` as it is trained. `optimizer`: None where this rank updates no weights."""
         place: Place = strategy.place
         self.model = model
         self.optimizer = optimizer
@@ -62,17 +63,9 @@ class Step:
         self._strategy = strategy
         self._device_type = place.device.type
         self._dtype = AUTOCAST.get(precision)
-        self._accumulate = accumulate
+        self.accumulate = accumulate
         # The scaler looks at gradients on the host once a step; that is what fp16 costs its users, too.
         self._scaler = torch.amp.GradScaler(self._device_type) if precision == "fp16" else None
-
-    def forward_backward(self, images: torch.Tensor, labels: torch.Tensor) -> None:
-        """Gradients of the mean loss over the batch, in `accumulate` micro-batches."""
-        parts = list(zip(images.chunk(self._accumulate), labels.chunk(self._accumulate), strict=True))
-        for i, (x, y) in enumerate(parts):
-            last = i == len(parts) - 1
-            with nullcontext() if last else self._strategy.unsynchronized(self.model):
-                self.backward(self.forward(x, y, len(parts)))
 
     def forward(self, images: torch.Tensor, labels: torch.Tensor, parts: int) -> torch.Tensor:
         """The loss of one of `parts` micro-batches, as its share of the batch's."""
@@ -86,7 +79,9 @@ class Step:
         (self._scaler.scale(loss) if self._scaler else loss).backward()  # type: ignore[no-untyped-call]
 
     def update(self) -> None:
-        """The optimizer's step on the gradients."""
+        """The optimizer's step on the gradients. Does nothing where this rank has no optimizer."""
+        if self.optimizer is None:
+            return
         if self._scaler:
             self._scaler.step(self.optimizer)
             self._scaler.update()
@@ -94,9 +89,16 @@ class Step:
             self.optimizer.step()
 
     def __call__(self, images: torch.Tensor, labels: torch.Tensor) -> None:
-        self.optimizer.zero_grad(set_to_none=True)
-        self.forward_backward(images, labels)
-        self.update()
+        strategy = self._strategy
+        strategy.before()
+        self.drop_gradients()
+        strategy.gradients(self, images, labels)
+        strategy.apply(self.update)
+        strategy.after()
+
+    def drop_gradients(self) -> None:
+        """Forgets those of the step before."""
+        (self.model if self.optimizer is None else self.optimizer).zero_grad(set_to_none=True)
 
 
 class GraphStep(Step):
@@ -126,17 +128,19 @@ class GraphStep(Step):
             self._images.copy_(images)
             self._labels.copy_(labels)
         assert self._graph is not None
+        self._strategy.before()
         self._graph.replay()
         if self._scaler:
-            self.update()
+            self._strategy.apply(self.update)
+        self._strategy.after()
 
     def _capture(self, images: torch.Tensor, labels: torch.Tensor) -> None:
         self._images, self._labels = images, labels
-        self.optimizer.zero_grad(set_to_none=True)
+        self.drop_gradients()
         self._graph = torch.cuda.CUDAGraph()
         # thread_local: the loader's pinning thread goes on allocating meanwhile. Gradients are None here, so a
         # replay writes them anew instead of adding to the last step's.
         with torch.cuda.graph(self._graph, capture_error_mode="thread_local"):
-            self.forward_backward(images, labels)
+            self._strategy.gradients(self, images, labels)
             if not self._scaler:
-                self.optimizer.step()
+                self._strategy.apply(self.update)

@@ -32,7 +32,7 @@ from gpubench.train.data import Data, DataSpec, open_data
 from gpubench.train.failure import classify
 from gpubench.train.memory_cap import MIB, MemoryCap
 from gpubench.train.place import Place
-from gpubench.train.strategies.single import Single
+from gpubench.train.strategies.contract import Strategy, StrategySettings
 from gpubench.train.timing import step_clock
 
 _write = os.write
@@ -106,16 +106,17 @@ class Rank:
         self.phase("context")
 
         module, _, cls = catalog.STRATEGIES[spec["strategy"]].target.partition(":")
-        strategy: Single = getattr(importlib.import_module(module), cls)(place)
+        settings = StrategySettings(accumulate=spec["accumulate"], sync_every=spec["sync_every"] or 1)
+        strategy: Strategy = getattr(importlib.import_module(module), cls)(place, settings)
         strategy.open()
         self.phase("rendezvous")
         breakdown = Breakdown(place) if spec["breakdown"] else None
-        model, trained = self.build(strategy, breakdown)
+        trained = self.build(strategy, breakdown)
         dtype = step.AUTOCAST.get(spec["precision"])
         self.cap.rehearse(trained, spec["input_size"], spec["channels"], dtype)
         training_step = self.build_step(trained, strategy, breakdown)
         self.phase("build")
-        data = self.open_data(place)
+        data = self.open_data(strategy)
         self.phase("data")
 
         training = loop.Loop(
@@ -133,11 +134,11 @@ class Rank:
             if spec["steps"]
             else loop.epochs(spec["epochs"], spec["warmup_epochs"], per_epoch)
         )
-        evaluate = functools.partial(self.evaluate, model, data, strategy, dtype)
+        evaluate = functools.partial(self.evaluate, data, strategy, dtype)
         target: float | None = spec["until_top1"]
         quality: Quality | None = None
         self._training_began = monotonic()
-        model.train()
+        trained.train()
         if target is not None:
             quality = self.train_until(target, [*warmups, *measured], training, evaluate)
         else:
@@ -153,10 +154,11 @@ class Rank:
         if target is None and spec["jobs"] == 1:
             quality = evaluate()
         self._mark = monotonic()
-        facts = self.model_facts(model) if self.rank == 0 else {}
+        facts = self.model_facts(strategy.model) if self.rank == 0 else {}
         self.phase("count")
         self.phases.update(training.phases)
         self.phases["warm_up"] = max(0.0, training.phases["warm_up"] - self.phases["first_step"])
+        told = strategy.figures()
         self.report(
             {
                 "event": "result",
@@ -164,8 +166,8 @@ class Rank:
                 "step_ms": percentiles(training.measured_step_s),
                 "step_drift_pct": drift_pct(training.later_step_s),
                 "parts": breakdown and breakdown.figures(),
-                "no_exchange": strategy.no_exchange,
-                "exchange_mib": self.exchanged_bytes / MIB if self.exchanged_bytes else None,
+                "no_exchange": told.no_exchange,
+                "exchange_mib": told.exchanged_bytes / MIB if told.exchanged_bytes else None,
                 "until_top1": target,
                 "quality": None if quality is None else [finite(value) for value in quality],
                 "memory": memory or None,
@@ -207,10 +209,9 @@ class Rank:
             torch.zeros(1, device=device)
         place.synchronize()
 
-    def build(self, strategy: Single, breakdown: Breakdown | None) -> tuple[nn.Module, nn.Module]:
-        """The plain module on its device, and the same as it is trained."""
+    def build(self, strategy: Strategy, breakdown: Breakdown | None) -> nn.Module:
+        """The model as it is trained."""
         spec = self.spec
-        place = strategy.place
         model = models.build(
             spec["model"],
             num_classes=spec["num_classes"],
@@ -218,38 +219,39 @@ class Rank:
             channels=spec["channels"],
             width=spec["width"],
         )
-        model.to(place.device)
-        model.to(memory_format=MEMORY_FORMAT[spec["memory_format"]])
-        trained = strategy.wrap(model)
-        self.exchanged_bytes = strategy.exchanged_bytes(trained)
+
+        def compiled(module: nn.Module) -> nn.Module:
+            return torch.compile(module, dynamic=False) if spec["execution"] == "compile" else module  # type: ignore[return-value]
+
+        trained = strategy.prepare(model, MEMORY_FORMAT[spec["memory_format"]], compiled)
         if breakdown is not None:
-            strategy.watch_exchange(trained, breakdown.bucket)
-        if spec["execution"] == "compile":
-            trained = torch.compile(trained, dynamic=False)  # type: ignore[assignment]
+            strategy.watch_exchange(breakdown.bucket)
         # From here on each rank draws for itself: dropout must differ between ranks.
         torch.manual_seed(spec["seed"] * 1000 + self.rank)
-        return model, trained
+        return trained
 
-    def build_step(self, trained: nn.Module, strategy: Single, breakdown: Breakdown | None) -> step.Step:
+    def build_step(self, trained: nn.Module, strategy: Strategy, breakdown: Breakdown | None) -> step.Step:
         """The optimizer step of this trial."""
         spec = self.spec
         graph = spec["execution"] == "graph"
-        optimizer = step.make_optimizer(spec["optimizer"], spec["lr"], trained, graph=graph)
+        make = functools.partial(step.make_optimizer, spec["optimizer"], spec["lr"], graph=graph)
+        optimizer = strategy.optimizer(make)
         how: dict[str, Any] = {"precision": spec["precision"], "accumulate": spec["accumulate"]}
         if breakdown is not None:
             return BrokenDownStep(trained, optimizer, strategy, breakdown=breakdown, **how)
         return (step.GraphStep if graph else step.Step)(trained, optimizer, strategy, **how)
 
-    def open_data(self, place: Place) -> Data:
+    def open_data(self, strategy: Strategy) -> Data:
         """This rank's share of the images."""
-        spec = self.spec
+        spec, place, share = self.spec, strategy.place, strategy.share
         return open_data(
             DataSpec.from_dict(spec["data_spec"]),
             device=place.device,
-            rank=place.rank,
-            world=place.world,
-            batch_size=spec["batch_size"] // place.world,
-            val_batch_size=max(1, spec["batch_size"] // (place.world * len(place.devices))),
+            rank=share.index,
+            world=share.degree,
+            reads=share.reads,
+            batch_size=spec["batch_size"] // share.degree,
+            val_batch_size=max(1, spec["batch_size"] // (share.degree * len(place.devices))),
             workers=spec["workers"] // place.world,
             prefetch=spec["prefetch"],
             dtype=torch.float32,
@@ -292,7 +294,7 @@ class Rank:
         self.phases["wait_for_jobs"] = waited
         self._training_began += waited  # without a warm-up the first step is still to come
 
-    def fill(self, strategy: Single, training: loop.Loop, number: int, per_epoch: int) -> None:
+    def fill(self, strategy: Strategy, training: loop.Loop, number: int, per_epoch: int) -> None:
         """Trains on, uncounted, while other jobs of the group still measure; its ranks end after the same step."""
         began = monotonic()
         if self.rank == 0:
@@ -315,7 +317,7 @@ class Rank:
         training.fill(number, per_epoch, over=over)
         self.phases["fill"] = monotonic() - began
 
-    def settle(self, strategy: Single) -> dict[str, Any]:
+    def settle(self, strategy: Strategy) -> dict[str, Any]:
         """All ranks hold still while the parent reads their memory. Returns the allocator's figures of that moment."""
         self._mark = monotonic()
         strategy.barrier()
@@ -326,14 +328,10 @@ class Rank:
         self.phase("settle")
         return memory
 
-    def evaluate(
-        self, model: nn.Module, data: Data, strategy: Single, dtype: torch.dtype | None
-    ) -> Quality | None:
-        """Of the plain module (compiled and replicated ones are for training shapes), which may then train on."""
+    def evaluate(self, data: Data, strategy: Strategy, dtype: torch.dtype | None) -> Quality | None:
         began = monotonic()
-        quality = loop.evaluate(model, data, strategy, dtype)
+        quality = loop.evaluate(data, strategy, dtype)
         strategy.place.synchronize()
-        model.train()
         self.phases["evaluation"] = self.phases.get("evaluation", 0.0) + monotonic() - began
         return quality
 

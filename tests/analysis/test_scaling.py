@@ -108,6 +108,14 @@ def test_without_one_device_the_fewest_of_the_same_strategy():
     assert "ddp on 2 GPUs or dp on 2 GPUs" in sentence(rows, comparisons(rows))
 
 
+def test_what_belongs_to_a_strategy_tells_its_rows_apart_and_not_their_baseline():
+    more = [row(n, 64, 4.0 / n, "local", sync_every=k) for n in (2, 4) for k in (2, 8)]
+    assert figures([row(1, 64, 3.0), *more], "speedup") == [(1,), (1.5,), (1.5,), (3,), (3,)]
+    assert figures(more, "speedup") == [(1,), (1,), (2,), (2,)]
+    one_each = [row(2, 64, 4.0, "local", sync_every=2), row(4, 64, 2.0, "local", sync_every=8)]
+    assert comparisons(one_each) == [], "more devices and fewer exchanges: which of them it was is not known"
+
+
 @pytest.mark.parametrize(
     "other",
     [{"precision": "bf16"}, {"variant": "cached"}, {"model": "lenet"}, {"status": "failed"}, {"group": "g"},

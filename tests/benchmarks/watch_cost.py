@@ -275,9 +275,9 @@ def training(
     place = Place(rank=rank, world=options.gpus, devices=(device,), rendezvous=folder / "rendezvous")
     strategy = DistributedDataParallel(place) if options.gpus > 1 else Single(place)
     strategy.open()
-    model = models.build(options.model, num_classes=16, input_size=options.size).to(device)
-    trained = strategy.wrap(model.to(memory_format=torch.channels_last).train())
-    optimizer = step.make_optimizer("sgd", 0.05, trained, graph=False)
+    model = models.build(options.model, num_classes=16, input_size=options.size)
+    trained = strategy.prepare(model.train(), torch.channels_last, lambda module: module)
+    optimizer = step.make_optimizer("sgd", 0.05, model, graph=False)
     training_step = step.Step(trained, optimizer, strategy, precision=precision, accumulate=1)
     none = {"kind": "none", "root": None, "name": None, "cpu": [], "gpu": []}
     shape = {"input_size": options.size, "num_classes": 16, "channels": 3, "train_images": 10**9, "seed": 0}

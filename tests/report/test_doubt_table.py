@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gpubench.report.doubt_table import codes, placed
+from gpubench.report.doubt_table import END, HEAD, codes, placed
 from gpubench.schema.doubts import DOUBTS
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -13,7 +13,8 @@ DOCS = Path(__file__).parents[2] / "docs"
 def test_the_table_of_doubts_is_made_from_the_entries() -> None:
     page = (DOCS / "measuring.md").read_text("utf-8")
     assert page == placed(page), "python -m gpubench.report.doubt_table docs/measuring.md"
-    assert [page.count(f"\n| `{doubt.code}` |") for doubt in DOUBTS] == [1] * len(DOUBTS)
+    table = "\n" + page.partition(HEAD)[2].partition(END)[0]
+    assert [table.count(f"\n| `{doubt.code}` |") for doubt in DOUBTS] == [1] * len(DOUBTS)
 
 
 def test_pages_name_the_doubts_of_somebody_else_s_work() -> None:

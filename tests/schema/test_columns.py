@@ -33,7 +33,7 @@ trial_id config_id experiment group job repeat status reason
 """,
     "trial": """
 model width input_size num_classes variant data train_images batch_size gpus gpu_ids ranks strategy
-precision memory_format execution cudnn_benchmark workers prefetch optimizer lr accumulate device
+precision memory_format execution cudnn_benchmark workers prefetch optimizer lr accumulate sync_every device
 cpus cpu_sharing copies gpu_mem_cap_mib epochs warmup_epochs steps until_top1 breakdown seed
 params_m gmacs_per_image
 """,

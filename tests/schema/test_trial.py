@@ -25,7 +25,7 @@ OTHER: dict[str, Any] = {
     "device": "cpu", "precision": "bf16", "memory_format": "contiguous", "execution": "compile",
     "cudnn_benchmark": True, "optimizer": "adam", "lr": 0.051, "accumulate": 2, "workers": 0, "prefetch": 3,
     "cpus": 2, "cpu_sharing": "pinned", "copies": 2, "gpu_mem_cap_mib": 12288, "epochs": 4, "warmup_epochs": 0,
-    "steps": 50, "until_top1": 60.0, "breakdown": True, "seed": 1, "repeat": 1,
+    "steps": 50, "until_top1": 60.0, "breakdown": True, "seed": 1, "repeat": 1, "sync_every": 3,
 }  # fmt: skip
 BY_CONTENT = ("variant", "data")
 """Fields whose name says nothing: their content enters the hash."""
@@ -162,6 +162,9 @@ def test_a_trial_read_back_from_json_is_the_same_trial(fields: dict[str, Any]) -
         ({"until_top1": 60.0}, {"epochs": 50}),
         ({"until_top1": 60.0, "epochs": 7}, {"epochs": 7}),
         ({"until_top1": None}, {"epochs": 3}),
+        ({"strategy": "local", "ranks": 2}, {"sync_every": 8}),
+        ({"strategy": "local", "ranks": 2, "sync_every": 3}, {"sync_every": 3}),
+        ({"strategy": "ddp", "ranks": 2}, {"sync_every": None}),
     ],
 )
 def test_what_follows_from_other_fields(fields: dict[str, Any], filled: dict[str, Any]) -> None:

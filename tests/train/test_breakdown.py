@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from time import sleep
 
 import pytest
 import torch
 from torch import nn
 
+from gpubench.record.parts import EXCHANGE, UNSEEN
 from gpubench.train.breakdown import Breakdown, BrokenDownStep, cost_pct, exposed_and_hidden
 from gpubench.train.loop import Loop
 from gpubench.train.place import Place
@@ -110,7 +112,8 @@ def test_only_a_breakdown_changes_the_step(breakdown, kind):
     marks = Breakdown(place) if breakdown else None
     order = {"execution": "eager", "optimizer": "sgd", "lr": 0.1, "precision": "fp32", "accumulate": 1}
     strategy = Single(place)
-    step = Rank(order, 0, None).build_step(nn.Linear(2, 2), strategy, marks)
+    trained = strategy.prepare(nn.Linear(2, 2), torch.contiguous_format, lambda module: module)
+    step = Rank(order, 0, None).build_step(trained, strategy, marks)
     assert type(step) is kind
 
     class Data:
@@ -203,6 +206,42 @@ def test_the_hook_averages_as_ddp_does(train):
     # Without a breakdown nobody waits to be timed, but what is exchanged is known.
     assert plain.outcome.result["comm_mib_per_step"] == watched.outcome.result["comm_mib_per_step"] > 0
     assert "--breakdown" in plain.outcome.missing["comm_ms"]
+
+
+@pytest.mark.parametrize("strategy", ["fsdp", "local"])
+@pytest.mark.parametrize(
+    "where", [TWO, pytest.param(TWO_GPUS, marks=pytest.mark.multigpu)], ids=["gloo", "nccl"]
+)
+def test_an_exchange_that_is_no_part_of_its_own_lies_in_the_others(train, strategy, where):
+    ran = train(model=MODELS + "slow_forward", **QUICK, **{**where, "strategy": strategy})
+    found = parts(ran)
+    assert found.keys() == set(PARTS)
+    assert found["forward_ms"] >= SLOW_MS
+    for name in EXCHANGE:
+        assert ran.outcome.missing[name] == UNSEEN
+    expected = SLEEPY_MIB / 8 if strategy == "local" else 2 * SLEEPY_MIB
+    assert ran.outcome.result["comm_mib_per_step"] == pytest.approx(expected, rel=0.01)
+
+
+def test_what_a_strategy_does_around_the_passes_is_in_the_parts():
+    class Slow(Single):
+        def before(self):
+            sleep(SLOW_MS / 1e3)
+
+        def after(self):
+            sleep(SLOW_MS / 1e3)
+
+    place = Place(rank=0, world=1, devices=(torch.device("cpu"),), rendezvous=Path("none"))
+    model, marks = nn.Linear(2, 2), Breakdown(place)
+    optimizer = torch.optim.SGD(model.parameters())
+    one = BrokenDownStep(model, optimizer, Slow(place), breakdown=marks, precision="fp32", accumulate=1)
+    marks.begin()
+    marks.step_begins()
+    one(torch.zeros(4, 2), torch.zeros(4, dtype=torch.long))
+    marks.end([1.0], measured=True)
+    assert marks.figures()["forward_ms"] >= SLOW_MS
+    assert marks.figures()["optimizer_ms"] >= SLOW_MS
+    assert marks.figures()["backward_ms"] < SLOW_MS
 
 
 # ---------------------------------------------------------------- GPUs

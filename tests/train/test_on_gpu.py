@@ -49,13 +49,51 @@ def test_a_compiled_network_learns_the_same(train):
 
 
 @pytest.mark.multigpu
-@pytest.mark.parametrize("strategy", ["dp", "ddp"])
-def test_several_gpus_learn(train, strategy):
-    fields = {**GPU, "gpus": 2, "strategy": strategy}
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"strategy": "dp"},
+        {"strategy": "ddp"},
+        {"strategy": "fsdp"},
+        {"strategy": "fsdp", "precision": "bf16"},
+        {"strategy": "fsdp", "precision": "fp16", "accumulate": 2},
+        {"strategy": "local"},
+        {"strategy": "local", "precision": "fp16"},
+        {"strategy": "local", "execution": "graph"},
+    ],
+    ids=lambda how: "-".join(map(str, how.values())),
+)
+def test_several_gpus_learn(train, how):
+    fields = {**GPU, "gpus": 2, **how}
     ran = train(model=MODELS + "tiny", **fields)
     assert ran.status == "ok", ran.reason
     assert losses(ran)[-1] < 0.6 * losses(ran)[0]
     assert ran.outcome.result["top1_pct"] > 80
+
+
+@pytest.mark.multigpu
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["fsdp", "local"])
+def test_a_network_that_several_gpus_compile_learns_the_same(train, strategy):
+    fields = {**GPU, "model": "lenet", "gpus": 2, "strategy": strategy, "timeout_s": 280}
+    eager, compiled = train(**fields), train(execution="compile", **fields)
+    assert compiled.status == "ok", compiled.reason
+    assert losses(compiled) == pytest.approx(losses(eager), rel=1e-2)
+
+
+@pytest.mark.multigpu
+def test_fsdp_needs_less_memory_for_weights_than_ddp(train):
+    """AdamW on vgg11 at 64 pixels: weights, gradients and state of 2 GB a model, next to which images are small."""
+    fields = {
+        **GPU, "data": None, "workers": 0, "model": "vgg11", "input_size": 64, "batch_size": 4, "train_images": 40,
+        "optimizer": "adamw", "gpus": 2, "epochs": 2,
+    }  # fmt: skip
+    held = {}
+    for strategy in ("ddp", "fsdp"):
+        ran = train(strategy=strategy, **fields)
+        assert ran.status == "ok", ran.reason
+        held[strategy] = ran.outcome.result["gpu_mem_allocated_mib"]
+    assert held["fsdp"] < 0.85 * held["ddp"]
 
 
 @pytest.mark.multigpu

@@ -26,9 +26,11 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[ForkServer]:
     """A fork server that knows it, and its parent."""
     sys.path.insert(0, str(HERE))
     import sharded
+    import spectator
 
     sys.path.remove(str(HERE))
-    monkeypatch.setitem(catalog.STRATEGIES, sharded.NAME, sharded.FACTS)
+    for own in (sharded, spectator):
+        monkeypatch.setitem(catalog.STRATEGIES, own.NAME, own.FACTS)
     path = [str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path))
     server = ForkServer()
@@ -57,11 +59,25 @@ def test_what_the_hook_does_not_see_has_a_reason(train, registered, devices):
     assert result["backward_ms"] > 0
 
 
+@pytest.mark.parametrize("data", ["colours", None], ids=["images", "synthetic"])
+def test_ranks_may_read_nothing_and_update_nothing(train, registered, request, data):
+    """Rank 0 trains alone, on whole batches, while the others go along: the figures are those of one process."""
+    options = {
+        "data": data and request.getfixturevalue(data), "model": "lenet", "cpus": 2, "workers": 2, "accumulate": 2,
+        "launcher": registered,
+    }  # fmt: skip
+    alone, ran = (train(**options, **how) for how in ({}, {"strategy": "spectator", "ranks": 2}))
+    assert ran.status == "ok", ran.reason
+    losses, expected = ([epoch["train_loss"] for epoch in one.outcome.epochs] for one in (ran, alone))
+    assert losses == pytest.approx(expected, rel=1e-4)  # other threads add in another order
+    for column in ("top1_pct", "loss", "images_per_epoch") if data else ("images_per_epoch",):
+        assert ran.outcome.result.get(column) == pytest.approx(alone.outcome.result.get(column), rel=1e-3)
+
+
 def test_one_process_exchanges_nothing_and_several_devices_are_not_told_of():
     def reason(world: int, devices: int) -> str | None:
-        return Single(
-            Place(rank=0, world=world, devices=(CPU,) * devices, rendezvous=Path("none"))
-        ).no_exchange
+        place = Place(rank=0, world=world, devices=(CPU,) * devices, rendezvous=Path("none"))
+        return Single(place).figures().no_exchange
 
     assert reason(1, 1) == "one process: nothing is exchanged"
     assert reason(1, 2) == "one process drives all devices: what these exchange is not told"
@@ -71,6 +87,7 @@ def test_one_process_exchanges_nothing_and_several_devices_are_not_told_of():
 def test_a_wrapper_of_one_s_own_is_not_taken_for_torch_s():
     """A subclass of `ddp` that wraps otherwise: its hook can't be had, and its gradients are not counted."""
     place = Place(rank=0, world=2, devices=(CPU,), rendezvous=Path("none"))
-    strategy, wrapped = DistributedDataParallel(place), torch.nn.Linear(3, 3)
-    assert strategy.exchanged_bytes(wrapped) is None
-    strategy.watch_exchange(wrapped, lambda: pytest.fail("there is nothing to watch"))
+    strategy = DistributedDataParallel(place)
+    strategy.moved(torch.nn.Linear(3, 3), torch.contiguous_format)
+    assert strategy.figures().exchanged_bytes is None
+    strategy.watch_exchange(lambda: pytest.fail("there is nothing to watch"))

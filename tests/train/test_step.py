@@ -100,7 +100,7 @@ def test_micro_batches_add_up_to_the_batch():
         one = step.Step(
             model, torch.optim.SGD(model.parameters()), single(CPU), precision="fp32", accumulate=parts
         )
-        one.forward_backward(images, labels)
+        single(CPU).gradients(one, images, labels)
         found.append((one.loss_sum, [p.grad for p in model.parameters()]))
     torch.testing.assert_close(*found)
 
@@ -109,9 +109,9 @@ def test_gradients_of_micro_batches_stay_home_until_the_last():
     entered = []
 
     class Counting(Single):
-        def unsynchronized(self, model):
-            entered.append(model)
-            return super().unsynchronized(model)
+        def unsynchronized(self):
+            entered.append(self)
+            return super().unsynchronized()
 
     model = network(CPU)
     place = single(CPU).place

@@ -34,6 +34,8 @@ def events(ran, name):
         {"model": MODELS + "tiny", "optimizer": "rmsprop", "precision": "bf16"},
         {"model": MODELS + "tiny", "optimizer": "adagrad", "accumulate": 4},
         {"model": MODELS + "tiny", "optimizer": "nesterov", "ranks": 2, "cpus": 2, "workers": 2},
+        {"model": MODELS + "tiny", "strategy": "fsdp", "precision": "bf16", "ranks": 2, "workers": 2},
+        {"model": "lenet", "strategy": "local", "optimizer": "adam", "lr": 0.003, "ranks": 2, "workers": 2},
         {"model": MODELS + "tiny", "optimizer": "adamw", "memory_format": "channels_last", "lr": 0.01},
     ],
     ids=lambda fields: "-".join(str(v).rpartition(":")[2] for v in fields.values()),

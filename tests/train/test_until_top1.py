@@ -29,9 +29,12 @@ def events(ran, name):
     [
         pytest.param({}, id="one"),
         pytest.param(TWO, id="gloo"),
+        pytest.param({**TWO, "strategy": "fsdp"}, id="fsdp"),
+        pytest.param({**TWO, "strategy": "local", "sync_every": 3}, id="local"),
         pytest.param(ONE_GPU, id="gpu", marks=pytest.mark.gpu),
         pytest.param({**ONE_GPU, "execution": "graph"}, id="graph", marks=pytest.mark.gpu),
         pytest.param(TWO_GPUS, id="nccl", marks=pytest.mark.multigpu),
+        pytest.param({**TWO_GPUS, "strategy": "fsdp"}, id="nccl-fsdp", marks=pytest.mark.multigpu),
     ],
 )
 def test_it_stops_when_the_target_is_reached(train, where):

@@ -9,7 +9,9 @@ import operator
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from gpubench.analysis.alike import way
 from gpubench.analysis.audit.facts import (
     ALONE,
     NONE_ALONE,
@@ -167,9 +169,8 @@ def next_smaller(same: Sequence[Row]) -> list[Row | None]:
     same. One baseline that its size alone chooses: the best of several noisy figures would flatter the baseline.
     The work grows with the rows (and, to sort them, a little faster), not with their square.
     """
-    strategies = dict.fromkeys(row.strategy for row in same)
-    before = {strategy: _steps_down(same, strategy) for strategy in strategies}
-    return [before[row.strategy].get(_size(row)) for row in same]
+    before = {shared: _steps_down(same, shared) for shared in dict.fromkeys(map(way, same))}
+    return [before[way(row)].get(_size(row)) for row in same]
 
 
 Size = tuple[int, int]
@@ -180,12 +181,12 @@ def _size(row: Row) -> Size:
     return devices(row), row.batch_size or 0
 
 
-def _steps_down(same: Sequence[Row], strategy: str | None) -> dict[Size, Row]:
-    """Each size of a row of `strategy`, or `single`, and the row at the next smaller size; without the smallest."""
+def _steps_down(same: Sequence[Row], shared: tuple[Any, ...]) -> dict[Size, Row]:
+    """Each size of a row that shares so, or of `single`, and the row at the next smaller size; without the smallest."""
     at: dict[Size, Row] = {}
-    for wanted in (strategy, "single"):
+    for wanted in (shared, way(Row(fields={"strategy": "single"}))):
         for row in same:
-            if row.strategy == wanted:
+            if way(row) == wanted:
                 at.setdefault(_size(row), row)
     below: dict[Size, Row] = {}
     # Of fewer devices, from few to many, those whose smallest batch no later ones undercut: only they can be next.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -58,9 +59,11 @@ def open_data(
     dtype: torch.dtype,
     memory_format: torch.memory_format,
     seed: int,
+    reads: bool = True,
 ) -> Data:
     """Opens the images of `spec` for one rank, whose own are `batch_size` (images a step) and `workers`.
 
+    `reads`: False for a rank that is given no images: it sees as many batches as the others, and all are empty.
     `val_batch_size`: images of a validation batch, which one device takes alone; None: as many as in training.
 
     `dtype` is that of the images on the device. Under autocast torch.float32 is always right; autocast's own
@@ -70,6 +73,8 @@ def open_data(
     Raises UsageError for a batch larger than the data or unknown transforms, UnusableError where images can't
     be read.
     """
+    if not reads:
+        return Unread(spec, batch_size * world, device)
     if spec.kind == "none":
         return Synthetic(
             spec,
@@ -156,6 +161,33 @@ class Loaded:
         return iter(loaders.val_loader(self._spec, source, **share)) if len(source) else None
 
 
+class Unread:
+    """What a rank sees that reads no images."""
+
+    def __init__(self, spec: DataSpec, whole_batch: int, device: torch.device) -> None:
+        """`whole_batch`: images of a batch over all ranks."""
+        self._spec = spec
+        shape = (0, spec.channels, spec.input_size, spec.input_size)
+        self._batch = torch.empty(shape, device=device), torch.empty(0, dtype=torch.int64, device=device)
+        images = synthetic_images(spec) if spec.kind == "none" else len(open_source(spec, "train"))
+        self.steps_per_epoch = images // whole_batch
+
+    def train_epoch(self, epoch: int, steps: int | None = None) -> Iterator[OnDevice]:  # noqa: ARG002
+        return itertools.repeat(self._batch, self.steps_per_epoch if steps is None else steps)
+
+    def to_device(self, batch: OnDevice, *, augment: bool = True) -> OnDevice:  # noqa: ARG002
+        return batch
+
+    def validation(self) -> Iterator[OnDevice] | None:
+        judged = self._spec.kind != "none" and len(open_source(self._spec, "val"))
+        return iter(()) if judged else None
+
+
+def synthetic_images(spec: DataSpec) -> int:
+    """Images of an epoch where they are synthetic."""
+    return spec.train_images or resident.IMAGES
+
+
 class Synthetic:
     """One batch that stays on the device."""
 
@@ -178,7 +210,7 @@ class Synthetic:
             memory_format=memory_format,
             seed=seed,
         )
-        self.steps_per_epoch = (spec.train_images or resident.IMAGES) // (batch_size * world)
+        self.steps_per_epoch = synthetic_images(spec) // (batch_size * world)
 
     def train_epoch(self, epoch: int, steps: int | None = None) -> Iterator[OnDevice]:  # noqa: ARG002
         return self._resident.epoch(self.steps_per_epoch if steps is None else steps)

@@ -4,52 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from datetime import timedelta
+from dataclasses import replace
 from typing import cast
 
 import torch
-import torch.distributed as dist
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 from torch.nn.parallel import DistributedDataParallel as TorchDDP
 
-from gpubench.train.strategies.single import Single
+from gpubench.train.strategies.contract import StrategyFigures
+from gpubench.train.strategies.ranks import Ranks
 
 
-class DistributedDataParallel(Single):
-    """A process for each device; NCCL on GPUs, gloo on a CPU."""
+class DistributedDataParallel(Ranks):
+    """Every rank holds the whole model; gradients are averaged while the backward pass runs."""
 
-    def open(self) -> None:
-        place = self.place
-        dist.init_process_group(
-            "nccl" if place.is_cuda else "gloo",
-            store=dist.FileStore(str(place.rendezvous), place.world),  # type: ignore[attr-defined]
-            rank=place.rank,
-            world_size=place.world,
-            # The runner's deadline is the one that counts; a rank that fails is seen by the leader.
-            timeout=timedelta(hours=24),
-            device_id=place.device if place.is_cuda else None,
-        )
+    _ddp: TorchDDP | None = None
 
-    def wrap(self, model: torch.nn.Module) -> torch.nn.Module:
+    def prepare(
+        self,
+        model: torch.nn.Module,
+        memory_format: torch.memory_format,
+        compiled: Callable[[torch.nn.Module], torch.nn.Module],
+    ) -> torch.nn.Module:
         ids = [self.place.device.index] if self.place.is_cuda else None
-        return TorchDDP(model, device_ids=ids, gradient_as_bucket_view=True)
+        self._ddp = TorchDDP(self.moved(model, memory_format), device_ids=ids, gradient_as_bucket_view=True)
+        return compiled(self._ddp)
 
-    def unsynchronized(self, model: torch.nn.Module) -> AbstractContextManager[None]:
-        return cast(AbstractContextManager[None], cast(TorchDDP, model).no_sync())
+    def unsynchronized(self) -> AbstractContextManager[None]:
+        assert self._ddp is not None
+        return cast(AbstractContextManager[None], self._ddp.no_sync())
 
-    def exchanged_bytes(self, trained: torch.nn.Module) -> int | None:
+    def figures(self) -> StrategyFigures:
         """Each trainable parameter's gradient, once a step, in the parameter's own precision.
 
         DDP's buckets hold just these, however it cuts them (its own account of them is no stable interface). Buffers
         that rank 0 hands out before a forward pass, such as BatchNorm's statistics, are not gradients.
         """
-        if not isinstance(trained, TorchDDP):  # a subclass that wraps otherwise
-            return super().exchanged_bytes(trained)
-        return sum(p.numel() * p.element_size() for p in trained.parameters() if p.requires_grad)
+        figures = super().figures()
+        if self._ddp is None:  # a subclass that wraps otherwise
+            return figures
+        trained = (p for p in self._ddp.parameters() if p.requires_grad)
+        return replace(figures, exchanged_bytes=sum(p.numel() * p.element_size() for p in trained))
 
-    def watch_exchange(
-        self, trained: torch.nn.Module, ready: Callable[[], Callable[[], None] | None]
-    ) -> None:
+    def watch_exchange(self, ready: Callable[[], Callable[[], None] | None]) -> None:
         """By a communication hook that does what DDP does without one."""
 
         # Without annotations: torch compares them as objects, and here they are text.
@@ -66,13 +63,5 @@ class DistributedDataParallel(Single):
 
             return future.then(pass_on)
 
-        if isinstance(trained, TorchDDP):
-            trained.register_comm_hook(None, hook)
-
-    def barrier(self) -> None:
-        dist.barrier()
-        self.place.synchronize()
-
-    def sum(self, values: torch.Tensor) -> torch.Tensor:
-        dist.all_reduce(values)
-        return values
+        if self._ddp is not None:
+            self._ddp.register_comm_hook(None, hook)

@@ -5,17 +5,24 @@ Measured as its users run it: replicas are made anew in every step and drop the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 
-from gpubench.train.strategies.single import Single
+from gpubench.train.strategies.contract import Strategy, StrategyFigures
 
 
-class DataParallel(Single):
+class DataParallel(Strategy):
     """One process, several GPUs."""
 
-    def wrap(self, model: torch.nn.Module) -> torch.nn.Module:
-        return torch.nn.DataParallel(model, device_ids=[d.index for d in self.place.devices])
+    def prepare(
+        self,
+        model: torch.nn.Module,
+        memory_format: torch.memory_format,
+        compiled: Callable[[torch.nn.Module], torch.nn.Module],
+    ) -> torch.nn.Module:
+        devices = [d.index for d in self.place.devices]
+        return compiled(torch.nn.DataParallel(self.moved(model, memory_format), device_ids=devices))
 
-    @property
-    def no_exchange(self) -> str:
-        return "DataParallel's copies run inside forward and backward"
+    def figures(self) -> StrategyFigures:
+        return StrategyFigures(no_exchange="DataParallel's copies run inside forward and backward")

@@ -1,0 +1,191 @@
+"""The contract: what a strategy does in the life of a trial, moment by moment.
+
+A strategy owns the life of a model over the devices of its trial. There is one object of it in each rank (a process of
+the trial). The moments come in the order in which they stand in `Strategy`, and a strategy overrides those that differ.
+What a strategy can't do at all is no moment: `schema/catalog.STRATEGIES` says so, and the plan refuses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import nn
+
+from gpubench.train.place import Place
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StrategySettings:
+    """The trial fields by which a strategy acts; a strategy reads those that it needs."""
+
+    accumulate: int = 1
+    """Micro-batches of one step."""
+    sync_every: int = 1
+    """Steps from one averaging of the weights to the next."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BatchShare:
+    """Which part of every batch a rank reads."""
+
+    index: int
+    """From 0 to degree − 1. Ranks with the same index read the same images."""
+    degree: int
+    """Into how many equal parts a batch is cut: the data-parallel degree, which need not be the number of ranks."""
+    reads: bool = True
+    """False: the rank is given no images, such as the later stages of a pipeline."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StrategyFigures:
+    """What a strategy says of its own work. A new figure (staleness, a bubble) is one more field here and a column."""
+
+    exchanged_bytes: float | None = None
+    """Bytes of gradients and weights that one rank hands over to the others in a step, on average over the steps.
+    What enters a collective counts, once for each collective. None: unknown, or nothing is exchanged."""
+    no_exchange: str | None = None
+    """Why the ranks exchange nothing, or nothing that could be told; None where they exchange something."""
+
+
+class Passes(Protocol):
+    """The two passes of a step, as the trial's precision and `--breakdown` want them."""
+
+    accumulate: int
+    """Micro-batches of one step."""
+
+    def forward(self, images: torch.Tensor, labels: torch.Tensor, parts: int) -> torch.Tensor:
+        """The loss of one of `parts` micro-batches, as its share of the batch's: a tensor of one number."""
+        ...
+
+    def backward(self, loss: torch.Tensor) -> None:
+        """Adds the loss's gradients to those that are there."""
+        ...
+
+
+class Strategy:
+    """The life of a model over the devices of one trial. As it stands it trains in one process, on one device.
+
+    Nothing in a step (`before` to `after`) may wait for the device.
+    """
+
+    model: nn.Module
+    """The model as it was built, without any wrapper. Set by `prepare`. Its weights may lie elsewhere: see `whole`."""
+
+    def __init__(self, place: Place, settings: StrategySettings | None = None) -> None:
+        """`settings`: None for those of a trial that sets none of them."""
+        self.place = place
+        self.settings = settings or StrategySettings()
+
+    # ---- before training ----
+
+    def open(self) -> None:
+        """Meets the other ranks, where there are any. Raises what torch raises when they can't be met."""
+
+    def prepare(
+        self,
+        model: nn.Module,
+        memory_format: torch.memory_format,
+        compiled: Callable[[nn.Module], nn.Module],
+    ) -> nn.Module:
+        """The model as it is trained: on the rank's devices, and wrapped.
+
+        `model` was built on the CPU, with the same weights in every rank; the whole of it need not fit on a device.
+        `memory_format` is that of the images, and of weights where the strategy can keep it. `compiled` gives a module
+        as the trial's execution wants it (torch.compile, or the module itself): of the whole model, or of its parts.
+        """
+        return compiled(self.moved(model, memory_format))
+
+    def moved(self, model: nn.Module, memory_format: torch.memory_format) -> nn.Module:
+        """`model`, kept as `self.model`, with all its weights on the rank's first device."""
+        self.model = model.to(self.place.device).to(memory_format=memory_format)
+        return self.model
+
+    def optimizer(self, make: Callable[[nn.Module], torch.optim.Optimizer]) -> torch.optim.Optimizer | None:
+        """This rank's optimizer: `make` of a module updates that module's weights. None: this rank updates none."""
+        return make(self.model)
+
+    def watch_exchange(self, ready: Callable[[], Callable[[], None] | None]) -> None:
+        """Calls `ready` for each bucket of gradients when it is, and what that returned once they are averaged.
+
+        To be called between `prepare` and the first step. A strategy that can't tell leaves this as it is: `ready` is
+        then never called, and the times of the exchange stay empty with that reason.
+        """
+
+    @property
+    def share(self) -> BatchShare:
+        """Which part of every batch, and of the validation split, this rank reads."""
+        return BatchShare(index=self.place.rank, degree=self.place.world)
+
+    # ---- in each step ----
+
+    def before(self) -> None:
+        """Comes first in a step: a place to wait for slower ranks, or to fetch weights."""
+
+    def gradients(self, passes: Passes, images: torch.Tensor, labels: torch.Tensor) -> None:
+        """Leaves in the model the gradients of the mean loss over the batch: micro-batches, passes, reduction.
+
+        `images` (B, C, S, S) and `labels` (B,) are this rank's share of the batch, on its first device.
+        """
+        parts = list(zip(images.chunk(passes.accumulate), labels.chunk(passes.accumulate), strict=True))
+        for i, (x, y) in enumerate(parts):
+            with nullcontext() if i == len(parts) - 1 else self.unsynchronized():
+                passes.backward(passes.forward(x, y, len(parts)))
+
+    def unsynchronized(self) -> AbstractContextManager[None]:
+        """Around all micro-batches of a step but the last: gradients stay on this rank."""
+        return nullcontext()
+
+    def apply(self, update: Callable[[], None]) -> None:
+        """Calls `update`, which lets the optimizer (and fp16's scaler) use the gradients: under a lock, on one rank."""
+        update()
+
+    def after(self) -> None:
+        """Comes last in a step: a place to average weights, or to hand them on. Counts as the optimizer's part."""
+
+    # ---- judging ----
+
+    def whole(self) -> AbstractContextManager[nn.Module]:
+        """The model to be judged: a plain module with all trained weights and buffers, on the rank's first device.
+
+        A context, for it may exist only while it is judged. All ranks enter and leave it together. Training goes on
+        afterwards as if it had not been.
+        """
+        return nullcontext(self.model)
+
+    def opinion(self, model: nn.Module, images: torch.Tensor) -> torch.Tensor:
+        """What is judged for `images` (B, C, S, S): logits (B, classes), or logarithms of probabilities.
+
+        `model` is what `whole` gave. Ranks may see unequal numbers of batches, unless they all read the same ones.
+        """
+        logits: torch.Tensor = model(images)
+        return logits
+
+    # ---- over all ranks ----
+
+    def barrier(self) -> None:
+        """Returns when every rank has come here and its devices are idle."""
+
+    def sum(self, values: torch.Tensor) -> torch.Tensor:
+        """`values` (any shape, on the rank's first device) summed over the ranks, in place."""
+        return values
+
+    def mean_loss(self, loss_sum: torch.Tensor) -> float:
+        """The sum of the steps' losses, each the mean over its whole batch. `loss_sum`: that of this rank's share."""
+        return self.sum(loss_sum.clone()).item() / self.place.world
+
+    # ---- at the end ----
+
+    def figures(self) -> StrategyFigures:
+        """What this rank says of the strategy's work. To be called once the model has been prepared."""
+        return StrategyFigures(no_exchange=self._nobody_to_exchange_with())
+
+    def _nobody_to_exchange_with(self) -> str | None:
+        if self.place.world > 1:
+            return None
+        if len(self.place.devices) > 1:
+            return "one process drives all devices: what these exchange is not told"
+        return "one process: nothing is exchanged"

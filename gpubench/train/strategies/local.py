@@ -1,0 +1,44 @@
+"""`local`: every rank trains alone, and now and then all take the mean of their models (local SGD, model averaging).
+
+The mean is taken once in `sync_every` steps: of the weights, and of buffers such as BatchNorm's statistics. Each rank
+keeps its optimizer's state to itself. With `sync_every` = 1 and plain SGD the weights become those of `ddp`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import torch
+
+from gpubench.train.strategies.contract import StrategyFigures
+from gpubench.train.strategies.ranks import Ranks, with_a_mean
+
+
+class Local(Ranks):
+    """A process for each device, each with a whole model of its own."""
+
+    _steps = 0
+
+    def after(self) -> None:
+        self._steps += 1
+        if self._steps % self.settings.sync_every == 0:
+            self.average(self._averaged())
+
+    @contextmanager
+    def whole(self) -> Iterator[torch.nn.Module]:
+        """The mean of the ranks' models. Each rank's own lies beside it meanwhile, and comes back afterwards."""
+        own = [tensor.clone() for tensor in self._averaged()]
+        self.average(self._averaged())
+        yield self.model
+        for tensor, value in zip(self._averaged(), own, strict=True):
+            tensor.copy_(value)
+
+    def figures(self) -> StrategyFigures:
+        """All that is averaged, in its own precision, once in `sync_every` steps."""
+        handed_over = sum(tensor.nbytes for tensor in self._averaged())
+        return replace(super().figures(), exchanged_bytes=handed_over / self.settings.sync_every)
+
+    def _averaged(self) -> list[torch.Tensor]:
+        return [*(p.detach() for p in self.model.parameters()), *with_a_mean(self.model.buffers())]

@@ -1,0 +1,73 @@
+"""What strategies with a process for each device have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+
+from gpubench.train.strategies.contract import Strategy
+
+BUCKET_BYTES = 25 * 2**20
+"""What `average` puts into one collective at most, unless one tensor alone is larger: as much as a bucket of ddp."""
+
+
+class Ranks(Strategy):
+    """A process for each device. They meet over NCCL on GPUs, over gloo on a CPU."""
+
+    def open(self) -> None:
+        place = self.place
+        dist.init_process_group(
+            "nccl" if place.is_cuda else "gloo",
+            store=dist.FileStore(str(place.rendezvous), place.world),  # type: ignore[attr-defined]
+            rank=place.rank,
+            world_size=place.world,
+            # The runner's deadline is the one that counts; a rank that fails is seen by the leader.
+            timeout=timedelta(hours=24),
+            device_id=place.device if place.is_cuda else None,
+        )
+
+    def barrier(self) -> None:
+        dist.barrier()
+        self.place.synchronize()
+
+    def sum(self, values: torch.Tensor) -> torch.Tensor:
+        dist.all_reduce(values)
+        return values
+
+    @torch.no_grad()
+    def average(self, tensors: Sequence[torch.Tensor]) -> None:
+        """Gives each of `tensors` (any shapes, on the rank's device) its mean over the ranks.
+
+        In place, so that they stay where they are: optimizers, compiled modules and graphs hold on to their memory.
+        """
+        for bucket in _buckets(tensors):
+            # `reshape` goes by dimensions and not by memory, so channels-last tensors come back as they went.
+            flat = torch.cat([tensor.reshape(-1) for tensor in bucket])
+            dist.all_reduce(flat)
+            flat /= self.place.world
+            done = 0
+            for tensor in bucket:
+                tensor.copy_(flat[done : done + tensor.numel()].view(tensor.shape))
+                done += tensor.numel()
+
+
+def with_a_mean(buffers: Iterable[torch.Tensor]) -> list[torch.Tensor]:
+    """Those that hold floating point numbers, such as BatchNorm's statistics: not its count of batches."""
+    return [buffer for buffer in buffers if buffer.is_floating_point()]
+
+
+def _buckets(tensors: Sequence[torch.Tensor]) -> Iterator[list[torch.Tensor]]:
+    """The same tensors in the same order, each bucket of one type and of BUCKET_BYTES at most."""
+    bucket: list[torch.Tensor] = []
+    held = 0
+    for tensor in tensors:
+        if bucket and (held + tensor.nbytes > BUCKET_BYTES or tensor.dtype != bucket[0].dtype):
+            yield bucket
+            bucket, held = [], 0
+        bucket.append(tensor)
+        held += tensor.nbytes
+    if bucket:
+        yield bucket

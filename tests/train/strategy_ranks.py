@@ -1,0 +1,252 @@
+"""One rank of the tests of strategies: trains small networks in float64, and tells what came of it.
+
+Run as `python tests/train/strategy_ranks.py RANK RANKS FOLDER DEVICE`. Rank 0 prints a JSON object: name of a case ->
+what was found. Weights are compared by the largest absolute difference.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from gpubench.train.place import Place
+from gpubench.train.step import Step, make_optimizer
+from gpubench.train.strategies.contract import Strategy, StrategySettings
+from gpubench.train.strategies.ddp import DistributedDataParallel
+from gpubench.train.strategies.fsdp import FullySharded, blocks
+from gpubench.train.strategies.local import Local
+from gpubench.train.strategies.single import Single
+
+STEPS = 3
+BATCH = 8
+OPTIMIZERS = ("sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam", "adamw")
+Weights = dict[str, torch.Tensor]
+
+
+class Block(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(width, width, 3, padding=1, bias=False)
+        self.norm = nn.BatchNorm2d(width)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        return images + torch.relu(self.norm(self.conv(images)))
+
+
+class Network(nn.Module):
+    """Rows that two ranks can't share equally, a frozen weight, BatchNorm; no weight whose true gradient is zero."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Conv2d(3, 7, 3, bias=False)
+        self.stages = nn.ModuleList([Block(7) for _ in range(4)])
+        self.scale = nn.Parameter(torch.full((1, 7, 1, 1), 0.9))
+        self.frozen = nn.Parameter(torch.full((7,), 1.1), requires_grad=False)
+        self.head = nn.Sequential(nn.AdaptiveAvgPool2d(3), nn.Flatten(), nn.Linear(63, 5))
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        images = self.stem(images)
+        for stage in self.stages:
+            images = stage(images)
+        out: torch.Tensor = self.head(images * self.scale * self.frozen[:, None, None])
+        return out
+
+
+def batches(device: torch.device) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    draw = torch.Generator().manual_seed(1)
+    for _ in range(STEPS):
+        images = torch.randn(BATCH, 3, 8, 8, generator=draw, dtype=torch.float64)
+        labels = torch.randint(5, (BATCH,), generator=draw)
+        images = images.to(device).contiguous(memory_format=torch.channels_last)
+        yield images, labels.to(device)
+
+
+class Run:
+    """A network under a strategy, ready to be trained."""
+
+    def __init__(
+        self,
+        kind: Callable[[Place, StrategySettings], Strategy],
+        place: Place,
+        *,
+        optimizer: str = "sgd",
+        accumulate: int = 1,
+        sync_every: int = 1,
+        compiled: Callable[[nn.Module], nn.Module] = lambda module: module,
+        model: nn.Module | None = None,
+    ) -> None:
+        torch.manual_seed(0)
+        self.strategy = kind(place, StrategySettings(accumulate=accumulate, sync_every=sync_every))
+        self.trained = self.strategy.prepare(
+            (model or Network()).double().train(), torch.channels_last, compiled
+        )
+        made = self.strategy.optimizer(lambda module: make_optimizer(optimizer, 0.01, module, graph=False))
+        self.step = Step(self.trained, made, self.strategy, precision="fp32", accumulate=accumulate)
+
+    def take(self, images: torch.Tensor, labels: torch.Tensor) -> None:
+        share = self.strategy.share
+        self.step(images.chunk(share.degree)[share.index], labels.chunk(share.degree)[share.index])
+
+    def train(self) -> Run:
+        for images, labels in batches(self.strategy.place.device):
+            self.take(images, labels)
+        return self
+
+    def weights(self, *, buffers: bool = False) -> Weights:
+        with self.strategy.whole() as model:
+            found = dict(model.named_parameters()) | (dict(model.named_buffers()) if buffers else {})
+            return {name: tensor.detach().double().cpu().clone() for name, tensor in found.items()}
+
+
+def apart(one: Weights, other: Weights) -> float:
+    assert one.keys() == other.keys()
+    return max((one[name] - other[name]).abs().max().item() for name in one)
+
+
+class Collectives(TorchDispatchMode):
+    """Bytes that entered collectives, also those that autograd's hooks began."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bytes: dict[str, int] = {}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func.namespace == "c10d":
+            name = func._opname
+            entered = args[0] if name in ("allreduce_", "broadcast_") else args[1]
+            entered = entered if isinstance(entered, (list, tuple)) else [entered]
+            self.bytes[name] = self.bytes.get(name, 0) + sum(tensor.nbytes for tensor in entered)
+        return func(*args, **(kwargs or {}))
+
+
+def everywhere(value: float) -> float:
+    """The largest over the ranks."""
+    told: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(told, value)
+    return max(told)
+
+
+def cases(place: Place) -> dict[str, Any]:
+    """Everything that is found, by name."""
+    alone = Place(rank=0, world=1, devices=place.devices, rendezvous=place.rendezvous)
+    found: dict[str, Any] = {}
+
+    # ---- weights of one process ----
+    for name in OPTIMIZERS:
+        expected = Run(Single, alone, optimizer=name, accumulate=place.world).train().weights()
+        found[f"fsdp-{name}"] = apart(Run(FullySharded, place, optimizer=name).train().weights(), expected)
+    expected = Run(Single, alone, accumulate=2 * place.world).train().weights()
+    found["fsdp-accumulate"] = apart(Run(FullySharded, place, accumulate=2).train().weights(), expected)
+    ddp = Run(DistributedDataParallel, place).train()
+    found["local-ddp"] = apart(Run(Local, place).train().weights(), ddp.weights())
+    found["moved"] = apart(ddp.weights(), Run(Single, alone).weights())
+    one = Run(Single, alone, accumulate=place.world).train()
+    found["ddp-single"] = apart(ddp.weights(), one.weights())
+
+    # ---- judging ----
+    for kind in (FullySharded, Local):
+        run = Run(kind, place, sync_every=2, optimizer="momentum")
+        plain = Run(kind, place, sync_every=2, optimizer="momentum").train()
+        for images, labels in batches(place.device):
+            run.take(images, labels)
+            with run.strategy.whole() as model, torch.no_grad():
+                model.eval()
+                for _ in range(1 + place.rank):  # ranks may judge unequal numbers of batches
+                    run.strategy.opinion(model, images)
+                model.train()
+        name = kind.__name__
+        found[f"{name}-judged"] = apart(run.weights(buffers=True), plain.weights(buffers=True))
+        judged = run.weights(buffers=True)
+        means = {f"{n}": b.detach().double().clone() for n, b in run.trained.named_buffers()}
+        own = apart({n: b.cpu() for n, b in means.items()}, {n: judged[n] for n in means})
+        found[f"{name}-own-statistics"] = everywhere(own)
+        for mean in means.values():
+            dist.all_reduce(mean)
+            mean /= place.world
+        found[f"{name}-statistics"] = apart(
+            {n: b.cpu() for n, b in means.items()}, {n: judged[n] for n in means}
+        )
+        same = {n: t.clone().to(place.device) for n, t in judged.items()}
+        for tensor in same.values():
+            dist.broadcast(tensor, 0)
+        found[f"{name}-ranks"] = everywhere(apart({n: t.cpu() for n, t in same.items()}, judged))
+
+    # ---- local: when, and where ----
+    run = Run(Local, place, sync_every=2)
+    places = [(p.data_ptr(), p.stride()) for p in run.trained.parameters()]
+    spread = []
+    for images, labels in batches(place.device):
+        run.take(images, labels)
+        own = {n: p.detach().clone().cpu() for n, p in run.trained.named_parameters()}
+        spread.append(everywhere(apart(own, run.weights())))
+    found["spread"] = spread
+    found["in-place"] = places == [(p.data_ptr(), p.stride()) for p in run.trained.parameters()]
+    found["channels-last"] = run.trained.stem.weight.is_contiguous(memory_format=torch.channels_last)
+
+    # ---- what is handed over ----
+    for kind, options in (
+        (DistributedDataParallel, {}),
+        (FullySharded, {}),
+        (FullySharded, {"accumulate": 2}),
+        (Local, {"sync_every": 3}),
+    ):
+        run = Run(kind, place, **options)
+        with Collectives() as seen:
+            run.train()
+        seen.bytes.pop("broadcast_", None)  # DDP hands out BatchNorm's buffers, which are not counted
+        key = "-".join([kind.__name__, *map(str, options.values())])
+        found[f"bytes-{key}"] = [sum(seen.bytes.values()), STEPS * run.strategy.figures().exchanged_bytes]
+    run = Run(FullySharded, place)
+    found["shard"] = sum(p.to_local().numel() for p in run.trained.parameters())
+    found["parameters"] = sum(p.numel() for p in Network().parameters())
+    found["blocks"] = [name for _, name in blocks(Network())]
+
+    # ---- fp16's scaler: a gradient that is no number on one rank skips the step on all ----
+    run = Run(FullySharded, place)
+    run.step._scaler = torch.amp.GradScaler(place.device.type)
+    before = run.weights()
+    images, labels = next(batches(place.device))
+    run.take(images * (float("inf") if place.rank == place.world - 1 else 1), labels)
+    found["skipped"] = apart(run.weights(), before)
+    run.take(images, labels)
+    found["not-skipped"] = apart(run.weights(), before)
+
+    # ---- compiled, block by block ----
+    compiled: list[nn.Module] = []
+
+    def compiling(module: nn.Module) -> nn.Module:
+        compiled.append(module)
+        return torch.compile(module, backend="eager")
+
+    run = Run(FullySharded, place, compiled=compiling).train()
+    found["compiled"] = apart(run.weights(), one.weights())
+    found["compiled-modules"] = len(compiled)
+    return found
+
+
+def main() -> None:
+    rank, ranks, folder, kind = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]), sys.argv[4]
+    torch.set_num_threads(1)
+    device = torch.device(kind, rank) if kind == "cuda" else torch.device(kind)
+    if kind == "cuda":
+        torch.cuda.set_device(device)
+        torch.backends.cudnn.deterministic = True
+    place = Place(rank=rank, world=ranks, devices=(device,), rendezvous=folder / "rendezvous")
+    DistributedDataParallel(place).open()
+    found = cases(place)
+    if rank == 0:
+        print(json.dumps(found))
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""Strategies with several ranks: their weights are those of one process, and their bytes are those that they tell.
+
+The ranks are real processes (`strategy_ranks.py`), which train in float64: rounding is then far below any mistake.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from gpubench.schema import catalog
+from gpubench.train.models import build
+from gpubench.train.strategies.fsdp import blocks
+
+RANKS = 2
+SCRIPT = Path(__file__).parent / "strategy_ranks.py"
+EXACT = 1e-9
+"""A step moves weights by some 1e-2; rounding stays below 1e-15 on a CPU."""
+
+
+@pytest.fixture(
+    scope="module", params=["cpu", pytest.param("cuda", marks=pytest.mark.multigpu)], ids=["gloo", "nccl"]
+)
+def found(request, tmp_path_factory) -> dict[str, Any]:
+    """What the ranks tell, by name."""
+    folder = tmp_path_factory.mktemp("ranks")
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, SCRIPT, str(rank), str(RANKS), folder, request.param],
+            stdout=subprocess.PIPE, stderr=(folder / f"{rank}.log").open("wb"),
+        )
+        for rank in range(RANKS)
+    ]  # fmt: skip
+    try:
+        told, *_ = [rank.communicate(timeout=280)[0] for rank in ranks]
+    finally:
+        for rank in ranks:
+            rank.kill()
+            rank.wait()
+    logs = "\n".join((folder / f"{rank}.log").read_text()[-3000:] for rank in range(RANKS))
+    assert [rank.returncode for rank in ranks] == [0] * RANKS, logs
+    return json.loads(told.splitlines()[-1])
+
+
+def test_weights_move_so_that_a_comparison_could_fail(found):
+    assert found["moved"] > 1e-3
+
+
+def test_ddp_trains_as_one_process_with_as_many_micro_batches(found):
+    assert found["ddp-single"] < EXACT
+
+
+@pytest.mark.parametrize("optimizer", sorted(catalog.OPTIMIZERS))
+def test_fsdp_trains_as_one_process_with_as_many_micro_batches(found, optimizer):
+    assert found[f"fsdp-{optimizer}"] < EXACT
+
+
+def test_fsdp_accumulates(found):
+    assert found["fsdp-accumulate"] < EXACT
+
+
+def test_fsdp_keeps_a_part_of_the_weights_in_each_rank(found):
+    assert found["shard"] < 0.6 * found["parameters"], "unequal rows are filled up, so a little over a half"
+
+
+def test_fsdp_compiles_block_by_block(found):
+    assert found["compiled"] < EXACT
+    assert found["compiled-modules"] == len(found["blocks"]) == 6
+
+
+def test_fsdp_skips_a_step_on_all_ranks_where_one_has_an_overflow(found):
+    assert found["skipped"] == 0
+    assert found["not-skipped"] > 1e-3
+
+
+def test_local_that_averages_in_every_step_is_ddp(found):
+    assert found["local-ddp"] < EXACT
+
+
+def test_local_averages_every_so_many_steps(found):
+    first, second, third = found["spread"]
+    assert second < EXACT < 1e-4 < min(first, third)
+
+
+def test_local_averages_in_place(found):
+    assert found["in-place"]
+    assert found["channels-last"]
+
+
+@pytest.mark.parametrize("strategy", ["FullySharded", "Local"])
+def test_judging_changes_nothing_that_is_trained(found, strategy):
+    assert found[f"{strategy}-judged"] < EXACT
+
+
+@pytest.mark.parametrize("strategy", ["FullySharded", "Local"])
+def test_one_model_is_judged_in_all_ranks_with_the_mean_of_their_statistics(found, strategy):
+    assert found[f"{strategy}-own-statistics"] > 1e-4, "each rank has seen other images"
+    assert found[f"{strategy}-statistics"] < EXACT
+    assert found[f"{strategy}-ranks"] == 0
+
+
+@pytest.mark.parametrize("case", ["DistributedDataParallel", "FullySharded", "FullySharded-2", "Local-3"])
+def test_what_is_told_of_the_exchange_is_what_enters_the_collectives(found, case):
+    counted, told = found[f"bytes-{case}"]
+    assert counted == told > 0
+
+
+@pytest.mark.parametrize(
+    ("model", "names"),
+    [
+        ("resnet18", ["layer1", "layer2", "layer3", "conv1", "conv2", "downsample", "conv1", "conv2"]),
+        ("vit_b_16", [f"encoder_layer_{n}" for n in range(12)]),
+        ("vgg11", ["features", "0", "3"]),
+    ],
+)
+def test_blocks_are_as_large_as_a_quarter_of_the_model(model, names):
+    with torch.device("meta"):
+        network = build(model, num_classes=16, input_size=224)
+    assert [name for _, name in blocks(network)] == names
