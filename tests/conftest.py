@@ -28,7 +28,7 @@ from gpubench.record.outcome import Outcome, outcome
 from gpubench.record.recording import step_samples
 from gpubench.schema import catalog
 from gpubench.schema.order import TrialOrder
-from gpubench.schema.result import Ended
+from gpubench.schema.record import Ended
 from gpubench.schema.trial import make
 
 SIZE = 28

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpubench.schema.result import Record
+from gpubench.schema.record import Record
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,7 +6,7 @@ import json
 
 from fakes import record
 
-from gpubench.schema.result import GroupRecord
+from gpubench.schema.record import GroupRecord
 
 EPOCHS = [{"epoch": n, "warmup": n == 0, "epoch_time_s": 1.5, "train_loss": 2.0} for n in range(2)]
 FULL = record(

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Sequence
 from typing import Any
 
-from gpubench.analysis.varied import AUTO, CANDIDATES, Row, first_gpus, known, left_to_machine, machine
+from gpubench.analysis.varied import AUTO, CANDIDATES, first_gpus, known, left_to_machine, machine
 from gpubench.schema import catalog
+from gpubench.schema.row import Row
 from gpubench.schema.trial_fields import ABOUT, FIELDS, those
 
 WAY: tuple[str, ...] = ("strategy", *catalog.OWN_FIELDS)
@@ -31,7 +32,7 @@ says how far strategy and batch size may."""
 
 def devices(row: Row) -> int:
     """GPUs of the row's trial; on a CPU its ranks."""
-    return row.get("gpus") or row.get("ranks") or 1
+    return row.gpus or row.ranks or 1
 
 
 def way(row: Row) -> tuple[Any, ...]:
@@ -89,18 +90,18 @@ def fair_step(before: Row, after: Row) -> bool:
     GPUs, loaders or CPUs.
     """
     fewer, more = sorted((before, after), key=devices)
-    same_batch = before.get("batch_size") == after.get("batch_size")
+    same_batch = before.batch_size == after.batch_size
     if devices(fewer) == devices(more):
         beside = ("strategy", "gpu_ids", "workers", "cpus")
         return same_batch or all(known(before, field) == known(after, field) for field in beside)
     if not same_batch and _per_device(before) != _per_device(after):
         return False
-    begins = devices(fewer) == 1 and fewer.get("strategy") == "single"
+    begins = devices(fewer) == 1 and fewer.strategy == "single"
     return begins or way(fewer) == way(more)
 
 
 def _per_device(row: Row) -> float | None:
-    batch = row.get("batch_size")
+    batch = row.batch_size
     return batch / devices(row) if batch else None
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from gpubench.analysis.varied import Row
 from gpubench.schema.doubts import doubt_of
+from gpubench.schema.row import Row
 
 
 def codes(row: Row) -> list[str]:
     """The codes of a row's doubts."""
-    return [code for code in (row.get("doubts") or "").split("+") if code]
+    return [code for code in (row.doubts or "").split("+") if code]
 
 
 def serious(row: Row) -> list[str]:
@@ -23,5 +23,5 @@ def of_time(row: Row) -> bool:
 
 def beside_others(row: Row) -> bool:
     """Whether somebody else's work was there while a row was measured; of repeats, while half of them or more were."""
-    runs = row.get("runs") or (row,)
+    runs = row.runs or (row,)
     return 2 * sum(any(doubt_of(code).of_others for code in codes(run)) for run in runs) >= len(runs)

@@ -16,7 +16,6 @@ from gpubench.analysis.varied import (
     CANDIDATES,
     FOLLOWS,
     Axes,
-    Row,
     asked,
     determined,
     machine,
@@ -24,7 +23,8 @@ from gpubench.analysis.varied import (
     values,
     varied,
 )
-from gpubench.schema.result import ALLOTTED
+from gpubench.schema.record import ALLOTTED
+from gpubench.schema.row import AnyRow, Row, TableRow, replace
 
 # What the machine fills by itself along an axis. CPUs and loaders don't count: `alike` knows when they may differ.
 IMPLIED = frozenset(CANDIDATES) - set(ALLOTTED)
@@ -55,7 +55,7 @@ def moves_with(axis: str, axes: Axes, rows: Sequence[Row]) -> tuple[str, ...]:
     return tuple(sorted(movable(axis, zipped | implied)))
 
 
-def growth(rows: Sequence[Row], axis: str | None, tied: Collection[str] = ()) -> list[dict[str, Any]]:
+def growth(rows: Sequence[Row], axis: str | None, tied: Collection[str] = ()) -> list[TableRow]:
     """The rows (repeats merged, series by series, each ascending along `axis`) with both growth columns.
 
     Jobs of groups stand last, as they came: they ran at the same time as others, so nothing is compared with them.
@@ -67,29 +67,28 @@ def growth(rows: Sequence[Row], axis: str | None, tied: Collection[str] = ()) ->
     (`alike.fair_step`). Memory figures of different sources are not compared.
     """
     merged = merge_repeats(rows)
-    for row in merged:
-        row["gpu_mem_growth_pct"] = row["epoch_time_growth_pct"] = None
-    jobs = [row for row in merged if row.get("group")]
+    jobs = [row for row in merged if row.group]
     if axis is None:
         return [*solo(merged), *jobs]
-    ordered: list[dict[str, Any]] = []
+    ordered: list[TableRow] = []
     for members in series(solo(merged), axis, tied).values():
-        members.sort(key=lambda row: (row.get(axis) is None, row.get(axis) or 0))
-        places: dict[Any, list[dict[str, Any]]] = {}
+        members.sort(key=lambda row: (row.value(axis) is None, row.value(axis) or 0))
+        places: dict[Any, list[TableRow]] = {}
+        grown: dict[int, TableRow] = {}
         for row in members:
-            places.setdefault(row.get(axis), []).append(row)
+            places.setdefault(row.value(axis), []).append(row)
         steps = list(places.values())
         for before, after in itertools.pairwise(steps):
-            alone = len(before) == len(after) == 1 and after[0].get(axis) is not None
+            alone = len(before) == len(after) == 1 and after[0].value(axis) is not None
             if alone and fair_step(before[0], after[0]):
-                after[0].update(_growth(before[0], after[0]))
-        ordered += members
+                grown[id(after[0])] = _grown(before[0], after[0])
+        ordered += [grown.get(id(row), row) for row in members]
     return [*ordered, *jobs]
 
 
 def series(
-    rows: Sequence[dict[str, Any]], axis: str, tied: Collection[str] = ()
-) -> dict[tuple[tuple[str, Any], ...], list[dict[str, Any]]]:
+    rows: Sequence[AnyRow], axis: str, tied: Collection[str] = ()
+) -> dict[tuple[tuple[str, Any], ...], list[AnyRow]]:
     """Rows of one workload, each under the (field, value) pairs that tell its series from the others.
 
     They differ in `axis` alone, and in those of `tied` that may move along it. `rows`: of trials alone. Rows of
@@ -98,11 +97,11 @@ def series(
     free = {axis, *movable(axis, tied)}
     fields = telling(rows, free)
     several = len({machine(row) for row in rows} - {None}) > 1
-    found: dict[Any, list[dict[str, Any]]] = {}
+    found: dict[Any, list[AnyRow]] = {}
     for row in rows:
         found.setdefault((workload(row, fields, free), machine(row) if several else None), []).append(row)
     shown = {field for field in fields if not _told_by_others(rows, field, fields)}
-    named: dict[tuple[tuple[str, Any], ...], list[dict[str, Any]]] = {}
+    named: dict[tuple[tuple[str, Any], ...], list[AnyRow]] = {}
     for (pairs, name), members in found.items():
         key = [pair for pair in pairs if pair[0] in shown]
         # A planned row, which lacks what the machine settles, joins the series that it will be of.
@@ -118,12 +117,12 @@ def _told_by_others(rows: Sequence[Row], field: str, fields: Collection[str]) ->
 
 def gpu_mem(row: Row) -> float | None:
     """GPU memory in MiB of a trial that ended ok; None where there is no such figure."""
-    return row.get("gpu_mem_mib") or None if row["status"] == "ok" else None
+    return row.gpu_mem_mib or None if row.status == "ok" else None
 
 
 def epoch_time(row: Row) -> float | None:
     """Epoch time in s of a trial that ended ok; None where there is no such figure."""
-    return row.get("epoch_time_s") or None if row["status"] == "ok" else None
+    return row.epoch_time_s or None if row.status == "ok" else None
 
 
 def time_growth_pct(before: Row, after: Row) -> float | None:
@@ -131,15 +130,15 @@ def time_growth_pct(before: Row, after: Row) -> float | None:
     old, new = epoch_time(before), epoch_time(after)
     if old is None or new is None:
         return None
-    if before.get("images_per_epoch") and after.get("images_per_epoch"):
-        old, new = old / before["images_per_epoch"], new / after["images_per_epoch"]
+    if before.images_per_epoch and after.images_per_epoch:
+        old, new = old / before.images_per_epoch, new / after.images_per_epoch
     return percent(old, new)
 
 
 def memory_growth_pct(before: Row, after: Row) -> float | None:
     """Change of GPU memory in per cent; None where the two figures come from different sources."""
     old, new = gpu_mem(before), gpu_mem(after)
-    if old is None or new is None or before.get("gpu_mem_source") != after.get("gpu_mem_source"):
+    if old is None or new is None or before.gpu_mem_source != after.gpu_mem_source:
         return None
     return percent(old, new)
 
@@ -149,11 +148,12 @@ def percent(old: float, new: float) -> float:
     return 100 * (new / old - 1)
 
 
-def _growth(before: Row, after: Row) -> dict[str, float | None]:
-    return {
-        "gpu_mem_growth_pct": memory_growth_pct(before, after),
-        "epoch_time_growth_pct": time_growth_pct(before, after),
-    }
+def _grown(before: Row, after: TableRow) -> TableRow:
+    return replace(
+        after,
+        gpu_mem_growth_pct=memory_growth_pct(before, after),
+        epoch_time_growth_pct=time_growth_pct(before, after),
+    )
 
 
 def _is_number(value: Any) -> bool:

@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Sequence
 
 from gpubench.analysis.growth import epoch_time
-from gpubench.analysis.varied import Row
 from gpubench.basics.words import listed
+from gpubench.schema.row import Row
 
 ENDINGS: dict[str, tuple[str, str]] = {
     "oom": ("ran out of memory", "ran out of memory"),
@@ -29,25 +29,25 @@ def unknown(rows: Sequence[Row]) -> str:
         return ""
     found: dict[tuple[str, str], list[str]] = {}
     for row in rows:
-        found.setdefault(_why(row), []).append(str(row["batch_size"]))
+        found.setdefault(_why(row), []).append(str(row.batch_size))
     parts = [f"{listed(sizes)} {words[len(sizes) > 1]}" for words, sizes in found.items()]
     return f"{listed(parts)}, so {'it' if len(rows) == 1 else 'they'} can't be compared"
 
 
 def fitting(larger: Sequence[Row]) -> list[Row]:
     """The rows, by ascending size, below the first that ran out of memory; that one answers for all above it."""
-    return list(itertools.takewhile(lambda row: row["status"] != "oom", larger))
+    return list(itertools.takewhile(lambda row: row.status != "oom", larger))
 
 
 def beyond(larger: Sequence[Row]) -> str:
     """What became of the sizes above all that have figures, ascending, in brackets; empty for none."""
     may_fit = fitting(larger)
     full = larger[len(may_fit) :][:1]
-    parts = [unknown(may_fit), *(f"{row['batch_size']} ran out of memory" for row in full)]
+    parts = [unknown(may_fit), *(f"{row.batch_size} ran out of memory" for row in full)]
     return f" ({', and '.join(filter(None, parts))})" if larger else ""
 
 
 def _why(row: Row) -> tuple[str, str]:
-    if row["status"] == "ok":
+    if row.status == "ok":
         return NO_TIME if epoch_time(row) is None else NO_MEMORY
-    return ENDINGS[row["status"]]
+    return ENDINGS[row.status]

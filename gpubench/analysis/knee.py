@@ -17,10 +17,11 @@ from gpubench.analysis.growth import epoch_time, gpu_mem, memory_growth_pct, ser
 from gpubench.analysis.holes import beyond, fitting, unknown
 from gpubench.analysis.noise import half_width, processes, resting, together
 from gpubench.analysis.repeats import merge_repeats
-from gpubench.analysis.varied import Row, solo
+from gpubench.analysis.varied import solo
 from gpubench.basics.rounding import half_up
 from gpubench.basics.words import listed
-from gpubench.schema import result
+from gpubench.schema.cell import cell
+from gpubench.schema.row import Row
 
 Series = tuple[tuple[str, Any], ...]
 Step = tuple[Row, Row]
@@ -57,17 +58,22 @@ def knees(rows: Sequence[Row], tied: Collection[str] = ()) -> list[Knee]:
 
     Jobs of a group are left out (they ran at the same time), and so is a series with two rows of one size.
     """
-    alone = [row for row in solo(merge_repeats(rows)) if row.get("batch_size")]
+    alone = [row for row in solo(merge_repeats(rows)) if row.batch_size]
     found = []
     for key, members in series(alone, "batch_size", set(tied) - set(DEVICES)).items():
-        if len({row["batch_size"] for row in members}) == len(members) > 1:
-            knee = _knee(key, sorted(members, key=lambda row: row["batch_size"]))
+        if len({row.batch_size for row in members}) == len(members) > 1:
+            knee = _knee(key, sorted(members, key=_batch))
             found.append(replace(knee, sentence=_named(key, knee.sentence)))
     return found
 
 
+def _batch(row: Row) -> int:
+    """The batch size, which all rows have that get here."""
+    return row.batch_size or 0
+
+
 def _named(key: Series, sentence: str) -> str:
-    name = " ".join(f"{field}={result.cell(value)}" for field, value in key if value is not None)
+    name = " ".join(f"{field}={cell(value)}" for field, value in key if value is not None)
     return f"{name}: {sentence[0].lower()}{sentence[1:]}" if name else sentence
 
 
@@ -75,13 +81,13 @@ def _knee(key: Series, ordered: Sequence[Row]) -> Knee:
     timed = [row for row in ordered if epoch_time(row) is not None]
     weighed = [row for row in timed if gpu_mem(row) is not None]
     if len(timed) < 2:
-        having = f"only {timed[0]['batch_size']} has an epoch time" if timed else "no row has an epoch time"
+        having = f"only {timed[0].batch_size} has an epoch time" if timed else "no row has an epoch time"
         sentence = f"Too few figures to say where a larger batch stops paying: {having}."
         return Knee(series=key, verdict="too-few", sentence=sentence)
-    if len({row.get("gpu_mem_source") for row in weighed}) > 1:
+    if len({row.gpu_mem_source for row in weighed}) > 1:
         return _by_time(key, ordered, timed, "memory figures come from different sources")
     if len(weighed) < 2:
-        on_cpu = all(row.get("device") == "cpu" for row in timed)
+        on_cpu = all(row.device == "cpu" for row in timed)
         return _by_time(
             key, ordered, timed, "a CPU has no GPU memory" if on_cpu else "GPU memory was not measured"
         )
@@ -97,18 +103,18 @@ def _weigh(key: Series, ordered: Sequence[Row], weighed: Sequence[Row]) -> Knee:
         paid, rest, larger = [*paid, rest[0]], rest[1:], larger[1:]
     best = paid[-1]
     steps = list(itertools.pairwise(paid))
-    always = f"Every larger batch pays, up to {best['batch_size']}"
+    always = f"Every larger batch pays, up to {best.batch_size}"
     if not larger:
         firm, sentence = _said(f"{always}{beyond(rest)}", steps, _cost, below)
-        return Knee(series=key, verdict="always", best=best["batch_size"], firm=firm, sentence=sentence)
+        return Knee(series=key, verdict="always", best=best.batch_size, firm=firm, sentence=sentence)
     if rest[0] is larger[0]:
         return _refused(key, steps, (best, larger[0]), below, rest[1:], larger[1:])
     later = _later(best, larger)
-    none = f"No batch larger than {best['batch_size']} is known to pay"
+    none = f"No batch larger than {best.batch_size} is known to pay"
     words = _straight(best, later, "and" if steps else "though")
     holes = [*below, *_around(rest, larger[0])[0]]
     _, sentence = _said(f"{always if steps else none}{words}", steps, _cost, holes, later)
-    return Knee(series=key, verdict="hole", best=best["batch_size"], sentence=sentence)
+    return Knee(series=key, verdict="hole", best=best.batch_size, sentence=sentence)
 
 
 def _refused(
@@ -125,7 +131,7 @@ def _refused(
     """
     before, after = refused
     memory, time = memory_growth_pct(before, after), time_growth_pct(before, after)
-    old, new = before["batch_size"], after["batch_size"]
+    old, new = before.batch_size, after.batch_size
     later = _later(before, larger)
     open_above = beyond([row for row in fitting(rest) if not any(row is one for one in larger)])
     if steps:
@@ -159,7 +165,7 @@ def _later(before: Row, larger: Sequence[Row]) -> list[Row]:
 def _straight(before: Row, later: Sequence[Row], joint: str) -> str:
     """A word on the batch of `_later`."""
     return "".join(
-        f", {joint} from {before['batch_size']} straight to {row['batch_size']} "
+        f", {joint} from {before.batch_size} straight to {row.batch_size} "
         f"{'would' if _clear((before, row), _cost) else 'might'} pay"
         for row in later
     )
@@ -170,8 +176,8 @@ def _by_time(key: Series, ordered: Sequence[Row], rows: Sequence[Row], why: str)
     for row in rows[1:]:
         if (time_growth_pct(best, row) or 0) < 0:
             best = row
-    first, least, last = (row["batch_size"] for row in (rows[0], best, rows[-1]))
-    steps = [(row, best) if row["batch_size"] < least else (best, row) for row in rows if row is not best]
+    first, least, last = map(_batch, (rows[0], best, rows[-1]))
+    steps = [(row, best) if _batch(row) < least else (best, row) for row in rows if row is not best]
     below, above = _around(ordered, rows[-1])
     holes = [row for row in below if epoch_time(row) is None]
     answer = f"Time per image is least at {least}, of {first} to {last}{beyond(above)}"
@@ -195,11 +201,11 @@ def _said(
     """
     rows = list({id(row): row for step in steps for row in step}.values())
     end = f"{resting([*rows, *beside])}{_doubtful([*rows, *beside])}."
-    noiseless = [row["batch_size"] for row in rows if half_width(row) is None]
+    noiseless = [_batch(row) for row in rows if half_width(row) is None]
     near = [
         step
         for step in steps
-        if not {row["batch_size"] for row in step} & set(noiseless) and not _clear(step, ratio)
+        if not {row.batch_size for row in step} & set(noiseless) and not _clear(step, ratio)
     ]
     if not noiseless and not near and not holes:
         return True, f"{answer}. Every difference is larger than {_what_spreads(rows)} spread{end}"
@@ -228,7 +234,7 @@ def _what_spreads(rows: Sequence[Row]) -> str:
 
 def _both(step: Step) -> str:
     before, after = step
-    return f"{before['batch_size']} to {after['batch_size']}"
+    return f"{before.batch_size} to {after.batch_size}"
 
 
 def _percent(step: Step, ratio: Ratio) -> float | None:
@@ -246,11 +252,17 @@ def _clear(step: Step, ratio: Ratio) -> bool:
     The ratio spreads as the epoch times do.
     """
     before, after = step
-    old, new, change = half_width(before), half_width(after), ratio(before, after)
+    old, new, change = _relative_half_width(before), _relative_half_width(after), ratio(before, after)
     if old is None or new is None or change is None:
         return False
-    moved = together(old / before["epoch_time_s"], change * new / after["epoch_time_s"])
+    moved = together(old, change * new)
     return moved < abs(change - 1)
+
+
+def _relative_half_width(row: Row) -> float | None:
+    """How far chance may have moved an epoch time, as a part of it."""
+    half, time = half_width(row), row.epoch_time_s
+    return None if half is None or not time else half / time
 
 
 def _doubtful(rows: Sequence[Row]) -> str:

@@ -14,8 +14,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from gpubench.analysis.varied import Row
-from gpubench.schema.result import FEWEST_TIMES
+from gpubench.schema.epoch_times import FEWEST_TIMES
+from gpubench.schema.row import Row
 
 OWN = (None, "measured")
 """Sources of rows whose processes are known."""
@@ -35,7 +35,7 @@ _OF_TWO = 6.35
 
 def processes(row: Row) -> int:
     """How many processes a row's epoch time is of: its repeats that have one; 1 where nothing was repeated."""
-    return len(row.get("epoch_times_s") or ()) if _repeated(row) else 1
+    return len(row.epoch_times_s) if _repeated(row) else 1
 
 
 def times(row: Row) -> int:
@@ -43,7 +43,7 @@ def times(row: Row) -> int:
 
     0 where that is not known, as in a published log.
     """
-    return processes(row) if _repeated(row) else int(row.get("epochs_measured") or 0)
+    return processes(row) if _repeated(row) else int(row.epochs_measured or 0)
 
 
 def half_width(row: Row) -> float | None:
@@ -53,8 +53,8 @@ def half_width(row: Row) -> float | None:
     never the same as none: no epoch time, no interquartile range, or fewer than FEWEST_TIMES measured epochs (or
     repeats). Of a row without repeats it tells what one process saw; another process may differ by more.
     """
-    spread, count = row.get("epoch_time_iqr_s"), times(row)
-    if not row.get("epoch_time_s") or spread is None or count < FEWEST_TIMES:
+    spread, count = row.epoch_time_iqr_s, times(row)
+    if not row.epoch_time_s or spread is None or count < FEWEST_TIMES:
         return None
     return float(spread) * (_FACTORS.get(count) or _BEYOND / math.sqrt(count))
 
@@ -65,7 +65,7 @@ def half_width_of_two(row: Row) -> float | None:
     Their distance is all that is known of how they spread. By Student's t with one degree of freedom: they say little,
     but of jobs that lose much by sharing they say enough.
     """
-    found = row.get("epoch_times_s") or ()
+    found = row.epoch_times_s
     return _OF_TWO * float(max(found) - min(found)) if len(found) == 2 else None
 
 
@@ -82,7 +82,7 @@ def resting(rows: Iterable[Row]) -> str:
     """
     there = list(rows)
     found = {processes(row) for row in there}
-    if not there or min(found) >= FEWEST_TIMES or any(row.get("source") not in OWN for row in there):
+    if not there or min(found) >= FEWEST_TIMES or any(row.source not in OWN for row in there):
         return ""
     few = "two processes" if min(found) == 2 else "one process"
     if len(found) > 1:
@@ -93,4 +93,4 @@ def resting(rows: Iterable[Row]) -> str:
 
 
 def _repeated(row: Row) -> bool:
-    return (row.get("repeats") or 0) > 1
+    return (row.repeats or 0) > 1

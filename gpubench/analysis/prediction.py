@@ -15,8 +15,8 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpubench.analysis.slowdown import overlap_gain, verdict
-from gpubench.analysis.varied import Row
 from gpubench.schema import catalog
+from gpubench.schema.row import Row
 
 SLICING = 0.115
 """Part of a GPU's time that goes to switching between the processes that share it, where they take turns.
@@ -102,16 +102,16 @@ def demand(row: Row, *, gpus: Sequence[int], cpus: float, cpu_set: Hashable) -> 
 
     `gpus`, `cpus`, `cpu_set`: where the job is to run beside others, on as many GPUs and CPUs as alone.
     """
-    time = row.get("epoch_time_s")
+    time = row.epoch_time_s
     if not time:
         return None
-    busy = row.get("gpu_busy_s_per_epoch")
-    waits = row.get("data_wait_pct") if gpus else None
-    workers = row.get("workers")
+    busy = row.gpu_busy_s_per_epoch
+    waits = row.data_wait_pct if gpus else None
+    workers = row.workers
     on_cpu = 0 if gpus or workers is None else math.ceil(cpus)  # there its threads train
     return Demand(
         epoch_time_s=time,
-        cpu_s=row.get("cpu_s_per_epoch"),
+        cpu_s=row.cpu_s_per_epoch,
         gpu_s=busy / len(gpus) if gpus and busy is not None else None,
         gpus=tuple(gpus),
         cpus=cpus,
@@ -265,7 +265,7 @@ def _names(resources: Iterable[Resource]) -> dict[Resource, str]:
 
 
 def _ranks(row: Row, gpus: int) -> int:
-    strategy = catalog.STRATEGIES.get(row.get("strategy") or "")
+    strategy = catalog.STRATEGIES.get(row.strategy or "")
     if gpus:
         return gpus if strategy and strategy.process_per_device else 1
-    return row.get("ranks") or 1
+    return row.ranks or 1

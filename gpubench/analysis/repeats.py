@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import statistics
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -9,10 +10,10 @@ from typing import Any
 
 from gpubench.analysis.doubted import codes
 from gpubench.analysis.slowdown import judgement, overlap_gain, slowdown
-from gpubench.analysis.varied import Row, machine, unit, where
-from gpubench.schema import result
+from gpubench.analysis.varied import machine, unit, where
+from gpubench.schema.columns import MEASURED, TRIAL, Column
 from gpubench.schema.doubts import SPREAD_PCT
-from gpubench.schema.result import Column
+from gpubench.schema.row import Row, TableRow, replace
 
 Hardware = tuple[str, ...]
 """Its machine; of a job of a group those of all its jobs, for a job on a CPU may run beside one on a GPU."""
@@ -27,9 +28,12 @@ SPREAD = (
 )
 
 FIGURES: tuple[str, ...] = tuple(
-    c.name for c in (*result.TRIAL[-2:], *result.MEASURED) if c.name not in ("group_id", "doubts")
+    c.name for c in (*TRIAL[-2:], *MEASURED) if c.name not in ("group_id", "doubts")
 )
 """Columns of which the repeats of a row have one value together; its id and its doubts are put together otherwise."""
+
+
+_figures = operator.attrgetter(*FIGURES)
 
 
 def _of_all(found: Sequence[Any]) -> Any:
@@ -64,7 +68,7 @@ SPECIAL: dict[str, Callable[[Sequence[Any]], Any]] = {
 """Figures of which a median over repeats would mislead, or make no sense."""
 
 
-def merge_repeats(rows: Sequence[Row]) -> list[dict[str, Any]]:
+def merge_repeats(rows: Sequence[Row]) -> list[TableRow]:
     """One row a configuration, in order of first appearance.
 
     Rows are repeats of each other if they agree in config_id, group, job and machine (jobs of a group in those of all
@@ -79,23 +83,23 @@ def merge_repeats(rows: Sequence[Row]) -> list[dict[str, Any]]:
     overlap gain of a group from the merged slowdowns of its jobs. Where nothing is repeated, all stays as stored.
     """
     merged = [(place, _merge(same)) for place, same in _alike(rows)]
-    for jobs in _groups(merged):
-        _compare(jobs)
-    return [row for _, row in merged]
+    found = [row for _, row in merged]
+    for numbers in _groups(merged):
+        for number, row in zip(numbers, _compared([found[one] for one in numbers]), strict=True):
+            found[number] = row
+    return found
 
 
 def with_spread(rows: Sequence[Row]) -> list[Row]:
     """The same rows, each repeat by itself; those whose repeats lie far apart carry the doubt `spread`, too."""
-    wide = {
-        id(row) for _, same in _alike(rows) if apart(_times(same)) for row in same if row["status"] == "ok"
-    }
+    wide = {id(row) for _, same in _alike(rows) if apart(_times(same)) for row in same if row.status == "ok"}
     return [_spread(row) if id(row) in wide else row for row in rows]
 
 
 def _spread(row: Row) -> Row:
     """The row with the doubt about its repeats; one about its own epochs says more of it."""
-    texts = {"spread": SPREAD, **(row.get("doubt_texts") or {})}
-    return {**row, "doubts": _codes([row], "spread"), "doubt_texts": texts}
+    texts = {"spread": (SPREAD,), **row.doubt_texts}
+    return replace(row, doubts=_codes([row], "spread"), doubt_texts=texts)
 
 
 def _alike(rows: Sequence[Row]) -> list[tuple[Place | None, list[Row]]]:
@@ -103,7 +107,7 @@ def _alike(rows: Sequence[Row]) -> list[tuple[Place | None, list[Row]]]:
     found: dict[Any, dict[Place | None, list[Row]]] = {}
     beside = _hardware_of_groups(rows)
     for number, row in enumerate(rows):
-        places = found.setdefault((row.get("config_id") or number, row.get("group"), row.get("job")), {})
+        places = found.setdefault((row.config_id or number, row.group, row.job), {})
         places.setdefault(_place(row, beside), []).append(row)
     return [same for places in found.values() for same in _adopt(places)]
 
@@ -123,7 +127,7 @@ def _place(row: Row, beside: Mapping[Any, Hardware]) -> Place | None:
     if name is None:
         return None
     hardware = beside.get((unit(row), where(row)), (name,))
-    return hardware, row.get("cpus"), row.get("workers"), row.get("allowance")
+    return hardware, row.cpus, row.workers, row.allowance
 
 
 def _adopt(places: dict[Place | None, list[Row]]) -> list[tuple[Place | None, list[Row]]]:
@@ -134,95 +138,101 @@ def _adopt(places: dict[Place | None, list[Row]]) -> list[tuple[Place | None, li
     return groups
 
 
-def _merge(same: Sequence[Row]) -> dict[str, Any]:
-    good = [row for row in same if row["status"] == "ok"]
-    bad = [row for row in same if row["status"] != "ok"]
-    counts = Counter(row["status"] for row in (*good, *bad))
-    merged = dict((good or bad)[0])
-    merged["repeats"] = len(good)
-    merged["endings"] = _endings(counts)
-    merged["reached"] = sum(row.get("time_to_top1_s") is not None for row in good)
-    merged["reason"] = next((row["reason"] for row in bad if row.get("reason")), None)
-    merged["doubts"] = _codes(same)
-    merged["runs"] = tuple(good)
-    merged["not_ok"] = tuple(bad)
-    merged["doubt_texts"] = _doubt_texts(same)
-    merged["group_id"] = min((row["group_id"] for row in same if row.get("group_id")), default=None)
-    if len(good) > 1:
-        for name in FIGURES:
-            found = [row.get(name) for row in good]
-            merged[name] = SPECIAL.get(name, _middle)(found)
-        merged["slowdown"] = _slowdown(merged)
-        times = _times(good)
-        merged["epoch_times_s"], merged["epoch_time_iqr_s"] = times, iqr(times)
-        if merged.get("group"):
-            _judge([merged], merged.get("overlap_gain"))
-        if merged.get("images_per_epoch") and merged.get("epoch_time_s"):
-            # Medians of both sides would break images_per_s * epoch_time_s = images_per_epoch.
-            merged["images_per_s"] = merged["images_per_epoch"] / merged["epoch_time_s"]
-        if apart(times):
-            merged["doubts"] = _codes(same, "spread")
-            merged["doubt_texts"] = _doubt_texts([*same, {"doubt_texts": {"spread": SPREAD}}])
+def _merge(same: Sequence[Row]) -> TableRow:
+    good = [row for row in same if row.status == "ok"]
+    bad = [row for row in same if row.status != "ok"]
+    counts = Counter(row.status for row in (*good, *bad))
+    merged = replace(
+        TableRow.of((good or bad)[0]),
+        repeats=len(good),
+        endings=_endings(counts),
+        reached=sum(row.time_to_top1_s is not None for row in good),
+        reason=next((row.reason for row in bad if row.reason), None),
+        doubts=_codes(same),
+        doubt_texts=_doubt_texts(same),
+        runs=tuple(good),
+        not_ok=tuple(bad),
+        group_id=min((row.group_id for row in same if row.group_id), default=None),
+    )
+    return _median(merged, good, same) if len(good) > 1 else merged
+
+
+def _median(merged: TableRow, good: Sequence[Row], same: Sequence[Row]) -> TableRow:
+    """The row with the figures that these repeats have together."""
+    each = zip(*map(_figures, good), strict=True)
+    figures = {name: SPECIAL.get(name, _middle)(found) for name, found in zip(FIGURES, each, strict=True)}
+    merged = replace(merged, **figures)
+    times = _times(good)
+    slowed = slowdown(merged.epoch_time_s, merged.solo_epoch_time_s)
+    merged = replace(
+        merged,
+        # The median of the slowdowns where one of the times is not known.
+        slowdown=merged.slowdown if slowed is None else slowed,
+        epoch_times_s=times,
+        epoch_time_iqr_s=iqr(times),
+    )
+    if merged.group:
+        (merged,) = _judged([merged], merged.overlap_gain)
+    if merged.images_per_epoch and merged.epoch_time_s:
+        # Medians of both sides would break images_per_s * epoch_time_s = images_per_epoch.
+        merged = replace(merged, images_per_s=merged.images_per_epoch / merged.epoch_time_s)
+    if apart(times):
+        merged = replace(merged, doubts=_codes(same, "spread"), doubt_texts=_doubt_texts(same, SPREAD))
     return merged
 
 
-def _doubt_texts(rows: Sequence[Row]) -> dict[str, tuple[str, ...]]:
-    """Code -> every sentence that one of these rows has for it, each once: their figures may differ."""
+def _doubt_texts(rows: Sequence[Row], spread: str | None = None) -> dict[str, tuple[str, ...]]:
+    """Code -> every sentence that one of these rows has for it, each once: their figures may differ.
+
+    `spread`: one more, of the doubt of that name.
+    """
     found: dict[str, dict[str, None]] = {}
     for row in rows:
-        for code, text in (row.get("doubt_texts") or {}).items():
-            found.setdefault(code, {})[text] = None
+        for code, texts in row.doubt_texts.items():
+            found.setdefault(code, {}).update(dict.fromkeys(texts))
+    if spread:
+        found.setdefault("spread", {})[spread] = None
     return {code: tuple(texts) for code, texts in found.items()}
 
 
-def _slowdown(merged: Row) -> float | None:
-    """The slowdown by the merged times; where one of these is not known, the median of the repeats' slowdowns."""
-    found = slowdown(merged.get("epoch_time_s"), merged.get("solo_epoch_time_s"))
-    known: float | None = merged.get("slowdown")
-    return known if found is None else found
-
-
-def _groups(merged: Sequence[tuple[Place | None, dict[str, Any]]]) -> list[list[dict[str, Any]]]:
-    """The jobs of each group. One without an id can't be told from others of its name, so it is left out."""
-    found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for place, row in merged:
+def _groups(merged: Sequence[tuple[Place | None, TableRow]]) -> list[list[int]]:
+    """The jobs of each group, by their numbers among these. One without an id can't be told from others of its name,
+    so it is left out."""
+    found: dict[tuple[Any, ...], list[int]] = {}
+    for number, (place, row) in enumerate(merged):
         if (own := unit(row)) is not None:
-            found.setdefault((row.get("group"), *own, place and place[0]), []).append(row)
+            found.setdefault((row.group, *own, place and place[0]), []).append(number)
     return list(found.values())
 
 
-def _compare(jobs: Sequence[dict[str, Any]]) -> None:
-    """Gives the jobs of a group one overlap gain, that of their slowdowns, if any of them was repeated.
+def _compared(jobs: Sequence[TableRow]) -> Sequence[TableRow]:
+    """The jobs of a group with one overlap gain, that of their slowdowns, if any of them was repeated.
 
     Where not all of its jobs have a slowdown, the gain stays the median of the repeats that had one.
     """
-    if all(row["repeats"] < 2 for row in jobs):
-        return
-    size = max((row.get("together") or {}).get("jobs") or 0 for row in jobs)
-    slowdowns = [row.get("slowdown") for row in jobs]
-    gain = overlap_gain(slowdowns)
-    if gain is None or len(jobs) < size:
-        return
-    _judge(jobs, gain)
+    if all(row.repeats < 2 for row in jobs):
+        return jobs
+    size = max((row.together.jobs if row.together else None) or 0 for row in jobs)
+    gain = overlap_gain([row.slowdown for row in jobs])
+    return jobs if gain is None or len(jobs) < size else _judged(jobs, gain)
 
 
-def _judge(jobs: Sequence[dict[str, Any]], gain: float | None) -> None:
-    """Gives these jobs one overlap gain and one verdict. Of a part of a group's jobs, by what their repeats say."""
-    before = [one for row in jobs for run in row["runs"] if (one := run.get("judgement"))]
+def _judged(jobs: Sequence[TableRow], gain: float | None) -> list[TableRow]:
+    """These jobs with one overlap gain and one verdict. Of a part of a group's jobs, by what their repeats say."""
+    before = [one for row in jobs for run in row.runs if (one := run.judgement)]
     found = judgement(gain, [_alone(row) for row in jobs] if len(jobs) > 1 else (), jobs, before)
-    for row in jobs:
-        row["overlap_gain"], row["sharing"], row["judgement"] = gain, found.cell, found
+    return [replace(row, overlap_gain=gain, sharing=found.cell, judgement=found) for row in jobs]
 
 
 def _alone(row: Row) -> Row:
     """What a job with repeats is compared with: the trials alone of these repeats, merged as they are."""
-    times = [run["solo_epoch_time_s"] for run in row["runs"] if run.get("solo_epoch_time_s") is not None]
-    return {
-        "epoch_time_s": row.get("solo_epoch_time_s"),
-        "epoch_times_s": times,
-        "epoch_time_iqr_s": iqr(times),
-        "repeats": len(times),
-    }
+    times = [run.solo_epoch_time_s for run in row.runs if run.solo_epoch_time_s is not None]
+    return Row(
+        epoch_time_s=row.solo_epoch_time_s,
+        epoch_times_s=times,
+        epoch_time_iqr_s=iqr(times),
+        repeats=len(times),
+    )
 
 
 def _codes(rows: Sequence[Row], *more: str) -> str | None:
@@ -231,8 +241,8 @@ def _codes(rows: Sequence[Row], *more: str) -> str | None:
 
 
 def _times(rows: Sequence[Row]) -> list[float]:
-    good = [row for row in rows if row["status"] == "ok"]
-    return [row["epoch_time_s"] for row in good if row.get("epoch_time_s") is not None]
+    good = [row for row in rows if row.status == "ok"]
+    return [row.epoch_time_s for row in good if row.epoch_time_s is not None]
 
 
 def _endings(counts: Counter[str]) -> str:

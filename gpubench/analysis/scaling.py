@@ -14,9 +14,10 @@ from typing import Any, Literal
 from gpubench.analysis.alike import DEVICES, devices, way
 from gpubench.analysis.growth import epoch_time, series
 from gpubench.analysis.noise import resting
-from gpubench.analysis.varied import CANDIDATES, Row, known, solo
+from gpubench.analysis.varied import CANDIDATES, known, solo
 from gpubench.basics.rounding import half_up
 from gpubench.basics.words import MINUS, listed
+from gpubench.schema.row import Row, TableRow, replace
 
 __all__ = ["COLUMNS", "DEVICES", "Comparison", "comparisons", "devices", "scale", "sentence", "unlike_costs"]
 
@@ -35,8 +36,8 @@ class Comparison:
     """A row on several devices beside the row that it is measured against."""
 
     kind: Kind
-    row: dict[str, Any]
-    baseline: dict[str, Any]
+    row: Row
+    baseline: Row
     speedup: float
     """Images a second over the baseline's; of epoch times where a row does not know its images."""
 
@@ -47,14 +48,14 @@ class Comparison:
 
 
 SHARED: dict[Kind, Callable[[Row], float]] = {
-    "strong": lambda row: float(row["batch_size"]),
-    "weak": lambda row: float(row["batch_size"]) / devices(row),
+    "strong": lambda row: float(row.batch_size or 0),
+    "weak": lambda row: float(row.batch_size or 0) / devices(row),
 }
 """What both rows of a comparison have in common."""
 
 
 def comparisons(
-    rows: Sequence[dict[str, Any]],
+    rows: Sequence[Row],
     tied: Collection[str] = (),
     tied_to_batch: Collection[str] = (),
 ) -> list[Comparison]:
@@ -69,10 +70,10 @@ def comparisons(
     found: list[Comparison] = []
     for kind, share in SHARED.items():
         free = {*DEVICES, *tied, *(tied_to_batch if kind == "weak" else ())}
-        places: dict[Any, list[dict[str, Any]]] = {}
+        places: dict[Any, list[Row]] = {}
         for key, members in series(alone, "batch_size", free).items():
             for row in members:
-                if row.get("batch_size"):
+                if row.batch_size:
                     places.setdefault((key, share(row)), []).append(row)
         for same in places.values():
             found += _against_the_fewest(kind, same)
@@ -80,31 +81,39 @@ def comparisons(
 
 
 def scale(
-    rows: Sequence[dict[str, Any]],
+    rows: Sequence[TableRow],
     tied: Collection[str] = (),
     tied_to_batch: Collection[str] = (),
-) -> list[Comparison]:
-    """Fills COLUMNS of `rows` in place (None where they don't apply); returns the comparisons.
+) -> tuple[list[TableRow], list[Comparison]]:
+    """The rows with COLUMNS (None where they don't apply), and the comparisons that these are from.
 
     `speedup` is that of the strong comparison where a row has both.
     """
     made = comparisons(rows, tied, tied_to_batch)
-    for row in rows:
-        row.update(dict.fromkeys(COLUMNS))
-    for each in made:
-        each.row[f"{each.kind}_efficiency_pct"] = each.efficiency_pct
-        if each.kind == "strong" or each.row["speedup"] is None:  # strong ones come first
-            each.row["speedup"] = each.speedup
-    return made
+    strong = {id(one.row): one for one in made if one.kind == "strong"}
+    weak = {id(one.row): one for one in made if one.kind == "weak"}
+    return [_scaled(row, strong.get(id(row)), weak.get(id(row))) for row in rows], made
+
+
+def _scaled(row: TableRow, strong: Comparison | None, weak: Comparison | None) -> TableRow:
+    either = strong or weak
+    if either is None:
+        return row
+    return replace(
+        row,
+        speedup=either.speedup,
+        strong_efficiency_pct=strong.efficiency_pct if strong else None,
+        weak_efficiency_pct=weak.efficiency_pct if weak else None,
+    )
 
 
 def sentence(rows: Sequence[Row], made: Sequence[Comparison]) -> str | None:
     """Which scaling a table shows and against what; None where the number of devices does not vary."""
     alone = solo(rows)
-    counts = {devices(row) for row in alone if row["status"] == "ok"}
+    counts = {devices(row) for row in alone if row.status == "ok"}
     if len(counts) < 2:
         return None
-    device = "rank" if all(row.get("device") == "cpu" for row in alone) else "GPU"
+    device = "rank" if all(row.device == "cpu" for row in alone) else "GPU"
     if not made:
         return (
             f"Neither strong nor weak scaling: no two rows on different numbers of {device}s have the same global "
@@ -137,8 +146,8 @@ def unlike_costs(made: Iterable[Comparison]) -> list[tuple[Comparison, str, str]
     known = [
         (one, mine, theirs)
         for one in made
-        if (mine := one.row.get("breakdown_cost_pct")) is not None
-        and (theirs := one.baseline.get("breakdown_cost_pct")) is not None
+        if (mine := one.row.breakdown_cost_pct) is not None
+        and (theirs := one.baseline.breakdown_cost_pct) is not None
         and abs(mine - theirs) > COSTS_APART_PCT
     ]
     known.sort(key=lambda costs: -abs(costs[1] - costs[2]))
@@ -164,8 +173,8 @@ def _moves(one: Comparison, field: str) -> bool:
     return bool(known(one.row, field) != known(one.baseline, field))
 
 
-def _against_the_fewest(kind: Kind, same: Sequence[dict[str, Any]]) -> list[Comparison]:
-    single = [row for row in same if devices(row) == 1 and row.get("strategy") == "single"]
+def _against_the_fewest(kind: Kind, same: Sequence[Row]) -> list[Comparison]:
+    single = [row for row in same if devices(row) == 1 and row.strategy == "single"]
     made = []
     for row in same:
         candidates = single or [other for other in same if way(other) == way(row)]
@@ -183,11 +192,11 @@ def _ratio(before: Row, after: Row) -> float | None:
     old, new = epoch_time(before), epoch_time(after)
     if old is None or new is None:
         return None
-    if before.get("images_per_epoch") and after.get("images_per_epoch"):
-        old, new = old / before["images_per_epoch"], new / after["images_per_epoch"]
+    if before.images_per_epoch and after.images_per_epoch:
+        old, new = old / before.images_per_epoch, new / after.images_per_epoch
     return old / new
 
 
 def _name(row: Row, device: str) -> str:
     count = devices(row)
-    return f"{row.get('strategy')} on {count} {device}{'s' if count > 1 else ''}"
+    return f"{row.strategy} on {count} {device}{'s' if count > 1 else ''}"

@@ -8,15 +8,16 @@ evidence that a GPU was full. From their line on that is told, but they never co
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from gpubench.analysis.slowdown import PARALLEL, UNSURE, WORDS, Judgement, loss, slowest
-from gpubench.analysis.varied import Row
+from gpubench.analysis.slowdown import PARALLEL, WORDS, loss, slowest
 from gpubench.basics.rounding import half_up
 from gpubench.basics.words import MINUS, listed
 from gpubench.schema.doubts import FULL_PCT, THROTTLED_PCT
+from gpubench.schema.group_facts import GroupFacts, Resource
+from gpubench.schema.judgement import UNSURE, Judgement
+from gpubench.schema.row import Row
 
 UNWATCHED = {"GPUs": "kernel launches, PCIe and caches", "jobs": "memory bandwidth and caches"}
 """What nobody looks at, by what waits."""
@@ -125,39 +126,18 @@ SHORT = "GPU memory ran short: the allocator had to give some back and try again
 """What is said of GPU memory that ran short without being full by the figures, which come from samples."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Resource:
-    """How full one resource was: for each job alone, and for each while all of them ran."""
+def stored_resources(group: GroupFacts | None) -> list[Resource]:
+    """Those of a stored group, without any that this version does not watch.
 
-    name: str
-    column: str
-    unit: str
-    alone: tuple[float | None, ...]
-    """Its figure for each job; None: not known."""
-    together: tuple[float | None, ...]
-    full_alone: tuple[bool, ...]
-    full_together: bool
-    """Whether it was full for one of the jobs at least."""
-
-    def as_dict(self) -> dict[str, Any]:
-        """Its fields as a dict that JSON can hold."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> Resource:
-        """The resource that `as_dict` wrote, read back. A share of time that earlier versions took for full is not."""
-        values: dict[str, Any] = {
-            field.name: tuple(value) if isinstance(value := found[field.name], (list, tuple)) else value
-            for field in fields(cls)
-        }
-        if BY_NAME[values["name"]].of_time:
-            values |= {"full_alone": (False,) * len(values["full_alone"]), "full_together": False}
-        return cls(**values)
-
-
-def stored_resources(found: Iterable[Mapping[str, Any]] | None) -> list[Resource]:
-    """The resources of a stored group, without any that this version does not watch."""
-    return [Resource.from_dict(one) for one in found or () if one["name"] in BY_NAME]
+    A share of time that earlier versions took for full is not full.
+    """
+    return [
+        replace(one, full_alone=(False,) * len(one.full_alone), full_together=False)
+        if BY_NAME[one.name].of_time
+        else one
+        for one in (group.resources if group else ())
+        if one.name in BY_NAME
+    ]
 
 
 def evidence(
@@ -167,7 +147,7 @@ def evidence(
 
     Rows of the same job have the same place in both. `gpu_memory_mib`: what one GPU of each job has, in MiB.
     """
-    on_gpus = any(row.get("gpus") or row.get("gpu_ids") for row in (*alone, *together))
+    on_gpus = any(row.gpus or row.gpu_ids for row in (*alone, *together))
     found = []
     for one in WATCHED:
         if one.of_gpus and not on_gpus:
@@ -175,9 +155,9 @@ def evidence(
         if one.name == "gpu memory":
             before = _memory(alone, gpu_memory_mib, together=False)
             now = _memory(together, gpu_memory_mib, together=True)
-            short = [[bool(row.get("gpu_alloc_retries")) for row in rows] for rows in (alone, together)]
+            short = [[bool(row.gpu_alloc_retries) for row in rows] for rows in (alone, together)]
         else:
-            before, now = (tuple(row.get(one.column) for row in rows) for rows in (alone, together))
+            before, now = (tuple(row.value(one.column) for row in rows) for rows in (alone, together))
             short = [[False] * len(rows) for rows in (alone, together)]
         found.append(
             Resource(
@@ -359,9 +339,7 @@ def _memory(
     """
     found: list[float | None] = []
     for row, size in zip(rows, gpu_memory_mib, strict=True):
-        held = (
-            [_held(rows, gpu) for gpu in row.get("gpu_ids") or ()] if together else [row.get("gpu_mem_mib")]
-        )
+        held = [_held(rows, gpu) for gpu in row.gpu_ids or ()] if together else [row.gpu_mem_mib]
         known = [mib for mib in held if mib is not None]
         complete = bool(known) and len(known) == len(held)
         found.append(min(100.0, 100 * max(known) / size) if complete and size else None)
@@ -370,5 +348,5 @@ def _memory(
 
 def _held(rows: Sequence[Row], gpu: int) -> float | None:
     """MiB that the jobs hold on a GPU; None where one of them is not known."""
-    held = [row.get("gpu_mem_mib") for row in rows if gpu in (row.get("gpu_ids") or ())]
+    held = [row.gpu_mem_mib for row in rows if gpu in (row.gpu_ids or ())]
     return None if None in held else sum(mib for mib in held if mib is not None)

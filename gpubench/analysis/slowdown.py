@@ -4,62 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from gpubench.analysis import noise
 from gpubench.analysis.doubted import beside_others, of_time
 from gpubench.analysis.noise import half_width, resting
-from gpubench.analysis.varied import Row
 from gpubench.basics.rounding import half_up
 from gpubench.schema.doubts import FASTER
+from gpubench.schema.judgement import UNSURE, Judgement, Sure
+from gpubench.schema.row import Row
 
 PARALLEL = 0.9
 CONCURRENT = 0.1
 WORDS = ("merely concurrent", "partly parallel", "parallel")
 """The verdicts, from the least overlap to the most."""
-PERHAPS = "perhaps "
-"""Before a verdict whose doubt nobody knows: too few epochs, a figure of a published log, somebody else's work on the
-machine, or times alone that differ from process to process by more than their epochs tell."""
 IMPOSSIBLE = 0.8
 """A job that takes less than this of its time alone was not sped up by its neighbours."""
-
-Sure = Literal["yes", "few processes", "doubtful", "faster than alone", "spread not known"]
-UNSURE: frozenset[Sure] = frozenset({"doubtful", "faster than alone", "spread not known"})
-"""What makes a verdict one that chance may have made."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Judgement:
-    """What the figures of a group say of sharing. Everything that prints a verdict, or counts it, takes it from here.
-
-    Made by `judgement`; the row of each of its jobs holds it as `judgement`.
-    """
-
-    words: tuple[str, ...] = ()
-    """The verdicts that the figures leave possible, from the least overlap to the most; empty: there is none. Where
-    the spread is not known, the one of the gain alone."""
-    sure: Sure = "spread not known"
-    """`few processes`: the epochs tell how far they spread, and fewer than three processes how far those do.
-    `doubtful`: rows have doubts about their times of which the spread does not tell how much they matter.
-    `faster than alone`: so few, and a job was, which sharing can't do: its times differ by more than epochs tell."""
-    gain_range: tuple[float, float] | None = None
-    """The lowest and the highest overlap gain that the spread of the epoch times allows; None: not known."""
-    rests: str = ""
-    """That it rests on few processes, as `noise.resting` says it; empty where it does not, or where nobody knows."""
-    why_not: str | None = None
-    """Why these figures allow no verdict."""
-    beside_others: bool = False
-    """Whether somebody else's work was there while a row was measured."""
-
-    @property
-    def cell(self) -> str | None:
-        """The verdict as every column and sentence has it; None where there is none."""
-        if not self.words:
-            return None
-        if self.sure in UNSURE:
-            return f"{PERHAPS}{self.words[0]}"
-        return self.words[0] if len(self.words) == 1 else f"between {self.words[0]} and {self.words[-1]}"
 
 
 def slowdown(together_s: float | None, alone_s: float | None) -> float | None:
@@ -174,7 +134,7 @@ def _sped_up(alone: Sequence[Row | None], together: Sequence[Row]) -> str | None
     """Why jobs that took far less than alone allow no verdict; None where none did."""
     for place, slowed in _slowdowns(alone, together):
         if slowed < IMPOSSIBLE:
-            job = together[place].get("job") or f"{place + 1} of {len(together)}"
+            job = together[place].job or f"{place + 1} of {len(together)}"
             return (
                 f"job {job} took {slowed:.2f} times as long as alone, "
                 "which sharing can't do: what it took alone is wrong; measure it again (--fresh) on a quiet machine"
@@ -186,7 +146,7 @@ def _slowdowns(alone: Sequence[Row | None], together: Sequence[Row]) -> Iterator
     """Place and slowdown of each job that has one."""
     for place, row in enumerate(together):
         solo = alone[place] if place < len(alone) else None
-        slowed = slowdown(row.get("epoch_time_s"), solo.get("epoch_time_s")) if solo else row.get("slowdown")
+        slowed = slowdown(row.epoch_time_s, solo.epoch_time_s) if solo else row.slowdown
         if slowed:
             yield place, slowed
 
@@ -203,7 +163,7 @@ def _is_scattered(row: Row) -> bool:
 
     False where that is not known: one time has no spread.
     """
-    time, half, times = row.get("epoch_time_s"), half_width(row), row.get("epoch_times_s") or ()
+    time, half, times = row.epoch_time_s, half_width(row), row.epoch_times_s
     if not time:
         return False
     if half is not None:
@@ -217,7 +177,7 @@ def _loses(alone: Sequence[Row | None], together: Sequence[Row]) -> bool:
     def half(row: Row) -> float | None:
         wide = half_width(row)
         wide = noise.half_width_of_two(row) if wide is None else wide
-        return wide if wide is not None and wide < float(row["epoch_time_s"]) else None
+        return wide if wide is not None and wide < (row.epoch_time_s or 0) else None
 
     ends = _range(alone, together, half) if len(alone) == len(together) else None
     return ends is not None and ends[1] < 0
@@ -234,7 +194,7 @@ def _range(
     epoch time, or how far it spreads, is not known. No epoch time may spread by as much as it lasts.
     """
     times = [
-        (row.get("epoch_time_s"), half_width(row)) if row and row.get("epoch_time_s") else (None, None)
+        (row.epoch_time_s, half_width(row)) if row and row.epoch_time_s else (None, None)
         for row in (*alone, *together)
     ]
     known = [(time, half) for time, half in times if time and half is not None]

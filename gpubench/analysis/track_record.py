@@ -14,8 +14,10 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from gpubench.analysis.slowdown import UNSURE, Judgement, overlap_gain, verdict
-from gpubench.analysis.varied import Row, where
+from gpubench.analysis.slowdown import overlap_gain, verdict
+from gpubench.analysis.varied import where
+from gpubench.schema.judgement import UNSURE, Judgement
+from gpubench.schema.row import Row
 
 Outcome = Literal["right", "wrong", "undecided", "too few", "none"]
 
@@ -67,13 +69,13 @@ def track_record(rows: Iterable[Row]) -> TrackRecord:
     """How good the predictions in these rows were; those of jobs that did not end ok don't count."""
     groups: dict[Hashable, list[Row]] = {}
     for row in rows:
-        if row.get("group"):
-            unit = row.get("group_id") or (row.get("experiment"), row["group"], row.get("repeat"))
+        if row.group:
+            unit = row.group_id or (row.experiment, row.group, row.repeat)
             groups.setdefault((unit, where(row)), []).append(row)
     judged: list[Judged] = []
     verdicts: Counter[Outcome] = Counter()
     for members in groups.values():
-        found = [_judged(row) for row in members if _both(row)]
+        found = [one for row in members if (one := _judged(row))]
         judged += found
         predicted = overlap_gain([one.predicted for one in found])
         if len(found) == len(members) and predicted is not None:
@@ -90,7 +92,7 @@ def track_record(rows: Iterable[Row]) -> TrackRecord:
 
 def _outcome(predicted: str, job: Row) -> Outcome:
     """How a predicted verdict fared in the group of this job."""
-    found: Judgement | None = job.get("judgement")
+    found: Judgement | None = job.judgement
     if found is None or not found.words:
         return "none"
     if found.sure == "spread not known":
@@ -102,15 +104,15 @@ def _outcome(predicted: str, job: Row) -> Outcome:
     return "right" if len(found.words) == 1 else "undecided"
 
 
-def _both(row: Row) -> bool:
-    return row["status"] == "ok" and bool(row.get("predicted_slowdown")) and bool(row.get("slowdown"))
-
-
-def _judged(row: Row) -> Judged:
+def _judged(row: Row) -> Judged | None:
+    """None of a job that was not both predicted and measured."""
+    predicted, measured = row.predicted_slowdown, row.slowdown
+    if row.status != "ok" or not predicted or not measured:
+        return None
     return Judged(
-        group=row["group"],
-        job=row.get("job") or "",
-        solo_epoch_time_s=row.get("solo_epoch_time_s"),
-        predicted=row["predicted_slowdown"],
-        measured=row["slowdown"],
+        group=row.group or "",
+        job=row.job or "",
+        solo_epoch_time_s=row.solo_epoch_time_s,
+        predicted=predicted,
+        measured=measured,
     )

@@ -1,21 +1,18 @@
 """Which trial fields differ between rows: those become a table's columns, the others its heading.
 
-Plain Python over dicts, here and in all of `analysis` and `report`: a table has tens to hundreds of rows, and
+Plain Python over rows, here and in all of `analysis` and `report`: a table has tens to hundreds of rows, and
 importing pandas would take longer than all of the work.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
-from gpubench.schema import result
+from gpubench.schema.cell import cell
+from gpubench.schema.columns import FIELD_COLUMNS
+from gpubench.schema.row import AnyRow, Row
 from gpubench.schema.trial_fields import ABOUT, DEFAULTS, those
-
-Row = Mapping[str, Any]
-"""What `result.row` gives: every name of result.COLUMNS, None where unknown."""
-
-AnyRow = TypeVar("AnyRow", bound=Row)
 
 Axes = Sequence[Sequence[str]]
 """The axes that an experiment asked for, each a group of fields that move together: `[["batch_size", "lr"]]`.
@@ -29,7 +26,7 @@ AUTO = frozenset(those(lambda about: about.auto))
 FOLLOWS: dict[str, tuple[str, ...]] = {name: about.follows for name, about in ABOUT.items() if about.follows}
 
 # What may be a column of its own: what only tells repeats apart never is.
-CANDIDATES: tuple[str, ...] = tuple(name for name in result.FIELD_COLUMNS if not ABOUT[name].repeats)
+CANDIDATES: tuple[str, ...] = tuple(name for name in FIELD_COLUMNS if not ABOUT[name].repeats)
 
 # Fields that came after the first results were stored: what a row that lacks them means.
 BEFORE: dict[str, Any] = {name: DEFAULTS[name] for name in those(lambda about: about.added)}
@@ -37,7 +34,10 @@ BEFORE: dict[str, Any] = {name: DEFAULTS[name] for name in those(lambda about: a
 
 def known(row: Row, field: str) -> Any:
     """The value of `field`, hashable (lists become tuples)."""
-    value = row.get(field)
+    try:
+        value = row.fields[field]  # without a call: this is the innermost loop of all
+    except KeyError:
+        value = row.value(field)
     if value is None:
         return BEFORE.get(field)
     return tuple(value) if isinstance(value, list) else value
@@ -70,7 +70,7 @@ def together(axes: Axes, *fields: str) -> set[str]:
 
 
 def varied(rows: Sequence[Row], axes: Axes = ()) -> tuple[str, ...]:
-    """The trial fields that differ between rows, in the order of result.TRIAL.
+    """The trial fields that differ between rows, in the order of TRIAL.
 
     A field that was asked for as an axis always counts; one that merely follows another (FOLLOWS) does not.
     """
@@ -95,10 +95,7 @@ def _follows(rows: Sequence[Row], field: str) -> bool:
         if (ids := known(row, field)) is not None
     ):
         return False
-    if (
-        field == "workers"
-        and len({left_to_machine(row, field) for row in solo(rows) if row.get("asked")}) > 1
-    ):
+    if field == "workers" and len({left_to_machine(row, field) for row in solo(rows) if row.asked}) > 1:
         return False
     return determined(rows, field, FOLLOWS[field])
 
@@ -110,7 +107,7 @@ def first_gpus(ids: Sequence[int] | None) -> bool:
 
 def left_to_machine(row: Row, field: str) -> bool:
     """Whether the trial left `field` to the machine, as far as the row tells (`asked`: the trial's own fields)."""
-    asked_for: Mapping[str, Any] = row.get("asked") or {field: "not told"}
+    asked_for: Mapping[str, Any] = row.asked or {field: "not told"}
     return asked_for.get(field) is None
 
 
@@ -122,29 +119,29 @@ def constant(rows: Sequence[Row]) -> dict[str, Any]:
 
 def solo(rows: Iterable[AnyRow]) -> list[AnyRow]:
     """The rows of trials that ran alone: all but the jobs of groups."""
-    return [row for row in rows if not row.get("group")]
+    return [row for row in rows if not row.group]
 
 
 def machine(row: Row) -> str | None:
     """What a row's figures depend on: its GPU model, or its CPU model where the device is the CPU."""
-    return row.get("cpu_name") if row.get("device") == "cpu" else row.get("gpu_name")
+    return row.cpu_name if row.device == "cpu" else row.gpu_name
 
 
 def where(row: Row) -> str | None:
     """Where a row was measured: its host, by which the jobs of a group agree, whatever devices they train on."""
-    return row.get("host") or machine(row)
+    return row.host or machine(row)
 
 
 def unit(row: Row) -> tuple[Any, ...] | None:
     """What the jobs agree in that ran together: their group's id and what the machine gave them; None without an id."""
-    return (row["group_id"], row.get("allowance")) if row.get("group_id") else None
+    return (row.group_id, row.allowance) if row.group_id else None
 
 
 def inferred(row: Row, field: str) -> bool:
     """Whether the record calls this field a guess at what a published log left out."""
-    return field in str((row.get("doubt_texts") or {}).get("inferred", ""))
+    return field in str(row.doubt_texts.get("inferred", ""))
 
 
 def label(row: Row, fields: Iterable[str]) -> str:
     """A row's name among its neighbours: `batch_size=64 strategy=ddp`. Unknown fields are left out."""
-    return " ".join(f"{f}={result.cell(row[f])}" for f in fields if row.get(f) is not None)
+    return " ".join(f"{f}={cell(row.value(f))}" for f in fields if row.value(f) is not None)

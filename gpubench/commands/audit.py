@@ -16,7 +16,7 @@ from gpubench.report import audit as report
 from gpubench.report import terminal
 from gpubench.report.contents import contents
 from gpubench.results.store import Numbered, Results, numbered
-from gpubench.schema.result import Record
+from gpubench.schema.record import Record
 from gpubench.schema.trial import job_ids
 
 Form = Literal["text", "markdown", "json"]

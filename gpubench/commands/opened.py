@@ -10,7 +10,7 @@ from gpubench.basics.errors import UnusableError
 from gpubench.basics.words import clean
 from gpubench.results.home import newest_results
 from gpubench.results.store import Results
-from gpubench.schema.result import Record
+from gpubench.schema.record import Record
 
 
 def opened(folder: Path | None) -> tuple[Results, list[Record]]:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
@@ -29,9 +27,10 @@ from gpubench.report.terminal import encodable
 from gpubench.results.home import all_results, results_home
 from gpubench.results.rows import row_of
 from gpubench.results.store import Results
-from gpubench.schema.result import Record
+from gpubench.schema.record import Record
+from gpubench.schema.row import Row, replace
 
-Solos = Mapping[tuple[str, float | None], dict[str, Any]]
+Solos = Mapping[tuple[str | None, float | None], Row]
 """Rows that ended ok, by trial id and epoch time."""
 
 
@@ -118,25 +117,25 @@ def _track(stored: StoredRows) -> tuple[TrackRecord, TrackRecord]:
 
     A group that was measured twice counts as two.
     """
-    rows: list[dict[str, Any]] = []
-    alone: dict[tuple[str, float | None], dict[str, Any]] = {}
+    rows: list[Row] = []
+    alone: dict[tuple[str | None, float | None], Row] = {}
     for record in stored.records:
         row = row_of(record)
-        unit = row["group_id"] and f"{row['group_id']} of {row['started_at']}"
-        rows.append({**row, "group_id": unit, "resolved": record.resolved})
+        unit = row.group_id and f"{row.group_id} of {row.started_at}"
+        rows.append(replace(row, group_id=unit))
         if record.status == "ok":
-            alone[record.trial_id, row["epoch_time_s"]] = row
+            alone[record.trial_id, row.epoch_time_s] = row
     groups = _named(judged(rows, alone.values()))
-    then = [{**row, "group": label} for label, members in groups for row in members]
+    then = [replace(row, group=label) for label, members in groups for row in members]
     now = [row for label, members in groups for row in _anew(label, members, alone)]
     return track_record(then), track_record(now)
 
 
-def _named(rows: Sequence[dict[str, Any]]) -> list[tuple[str, tuple[dict[str, Any], ...]]]:
+def _named(rows: Sequence[Row]) -> list[tuple[str, tuple[Row, ...]]]:
     """Each group as its table calls it, and its rows. What several tables call the same has its table's name, too."""
-    tables: dict[str, list[dict[str, Any]]] = {}
+    tables: dict[str, list[Row]] = {}
     for row in rows:
-        tables.setdefault(row["experiment"], []).append(row)
+        tables.setdefault(row.experiment, []).append(row)
     groups = [(table, group) for table, mine in tables.items() for group in gathered(mine)]
     same = Counter(label for _, label in {(table, group.label) for table, group in groups})
     return [
@@ -145,36 +144,21 @@ def _named(rows: Sequence[dict[str, Any]]) -> list[tuple[str, tuple[dict[str, An
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Where:
-    """Where a job ran."""
-
-    gpu_ids: Sequence[int]
-    cpus: float
-    cpu_ids: Sequence[int]
-
-
-def _where(resolved: Mapping[str, Any]) -> _Where | None:
-    """None where the record does not tell."""
-    cpus, cpu_ids = resolved.get("cpus"), resolved.get("cpu_ids")
-    return _Where(resolved.get("gpu_ids") or (), cpus, cpu_ids) if cpus and cpu_ids else None
-
-
-def _anew(label: str, rows: Sequence[dict[str, Any]], alone: Solos) -> list[dict[str, Any]]:
+def _anew(label: str, rows: Sequence[Row], alone: Solos) -> list[Row]:
     """The rows of one group, with what this version's model says in place of what was predicted then.
 
     It is asked about the very rows that the group was compared with: another folder, or a later attempt, may have
     measured the same trials anew. Where one of them is gone, or a job does not tell where it ran, what was predicted
     then stands.
     """
-    compared = [(row["solo_id"], row["solo_epoch_time_s"]) for row in rows]
+    compared = [(row.solo_id, row.solo_epoch_time_s) for row in rows]
     solos = [alone[one] for one in compared if one in alone]
     made = None
-    places = [place for row in rows if (place := _where(row["resolved"])) is not None]
+    places = [row.placement for row in rows if row.placement is not None]
     if len(solos) == len(places) == len(rows):
         made, _ = together.predicted(solos, places)
-    slowdowns = made.slowdowns if made else [row["predicted_slowdown"] for row in rows]
+    slowdowns = made.slowdowns if made else [row.predicted_slowdown for row in rows]
     return [
-        {**row, "group": label, "predicted_slowdown": slowdown if row["predicted_slowdown"] else None}
+        replace(row, group=label, predicted_slowdown=slowdown if row.predicted_slowdown else None)
         for row, slowdown in zip(rows, slowdowns, strict=True)
     ]

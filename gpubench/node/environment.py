@@ -208,7 +208,7 @@ def machine_key(here: Machine, device: str) -> str:
 
 
 def environment_facts(here: Machine, environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
-    """The columns of `result.ENVIRONMENT` except `cuda` (torch knows) and `started_at`; more facts beside."""
+    """The columns of `columns.ENVIRONMENT` except `cuda` (torch knows) and `started_at`; more facts beside."""
     return {
         "host": here.host,
         "gpu_name": " + ".join(dict.fromkeys(gpu.name for gpu in here.gpus)) or None,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
 from gpubench.plan.resolve import Resolved
+from gpubench.schema.row import Row
 from gpubench.schema.trial import Trial
 
 START_S = {"cuda": 6.0, "cpu": 2.0}
@@ -28,13 +29,13 @@ class Estimate:
     """From results of the same model in this folder; otherwise a guess."""
 
 
-def estimates(trials: Sequence[tuple[Trial, Resolved]], rows: Sequence[Mapping[str, Any]]) -> list[Estimate]:
+def estimates(trials: Sequence[tuple[Trial, Resolved]], rows: Sequence[Row]) -> list[Estimate]:
     """The time of each trial: start-up, then images over a rate. `rows`: those of trials.csv that are ok."""
     known = _Rates(rows)
     return [_estimate(t, resolved, known) for t, resolved in trials]
 
 
-def estimate(t: Trial, resolved: Resolved, rows: Sequence[Mapping[str, Any]]) -> Estimate:
+def estimate(t: Trial, resolved: Resolved, rows: Sequence[Row]) -> Estimate:
     """The time of one trial. For many, `estimates` looks through the rows once."""
     return _estimate(t, resolved, _Rates(rows))
 
@@ -62,13 +63,13 @@ _KIND = ("variant", "strategy", "precision", "execution")
 class _Rates:
     """Images a second of what was measured, by kind of trial and by batch size within each kind."""
 
-    def __init__(self, rows: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(self, rows: Sequence[Row]) -> None:
         self._models: dict[str, dict[tuple[Any, ...], dict[int, float]]] = {}
         for row in rows:
-            if row.get("images_per_s"):
-                kind = (row.get("input_size"), row.get("gpus"), *(row.get(name) for name in _KIND))
-                batches = self._models.setdefault(row["model"], {}).setdefault(kind, {})
-                batches[row["batch_size"]] = row["images_per_s"]
+            if row.images_per_s and row.model and row.batch_size:
+                kind = (row.input_size, row.gpus, *(row.value(name) for name in _KIND))
+                batches = self._models.setdefault(row.model, {}).setdefault(kind, {})
+                batches[row.batch_size] = row.images_per_s
 
     def nearest(self, t: Trial) -> float | None:
         """The rate of the same model in the row that is most like this trial; None where there is none."""

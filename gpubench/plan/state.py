@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from gpubench.plan.plan import Plan, Unit
 from gpubench.plan.skips import OutOfMemory, Room, chain_key, skip_reason
-from gpubench.schema.result import FINAL, Record, ending
+from gpubench.schema.record import FINAL, Record, ending
 from gpubench.schema.trial import Trial
 
 State = Literal["done", "run", "skip", "failed"]

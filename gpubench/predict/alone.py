@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +14,10 @@ from gpubench.plan.plan import Job
 from gpubench.plan.resolve import Resolved
 from gpubench.results.rows import row_of
 from gpubench.schema import catalog
-from gpubench.schema.result import ALLOTTED, FIELD_COLUMNS, Record
+from gpubench.schema.columns import FIELD_COLUMNS
+from gpubench.schema.record import ALLOTTED, Record
+from gpubench.schema.row import Row, replace
 from gpubench.schema.trial_fields import ABOUT
-
-Row = dict[str, Any]
 
 LIKE = tuple(name for name in FIELD_COLUMNS if ABOUT[name].pace)
 """What a row must have in common with a job for its seconds an epoch to be the job's; so, too, images and variant."""
@@ -46,8 +46,8 @@ def alone_rows(records: Iterable[Record]) -> list[Row]:
     parts: dict[tuple[Any, ...], list[Row]] = {}
     for record in records:
         if not record.group:
-            row = {**row_of(record), "definition": record.variant_definition}
-            parts.setdefault(tuple(row.get(field) for field in OUGHT), []).append(row)
+            row = row_of(record)
+            parts.setdefault(tuple(row.value(field) for field in OUGHT), []).append(row)
     return [merged for rows in parts.values() for merged in merge_repeats(rows)]
 
 
@@ -60,83 +60,84 @@ def find(job: Job, resolved: Resolved, fingerprint: str, rows: Sequence[Row]) ->
     own, wanted = job.place.solo.config_id, vars(job.trial) | resolved.columns()
 
     def fit(row: Row) -> tuple[int, bool, bool, str]:
-        agree = sum(row.get(field) == wanted[field] for field in OUGHT)
+        agree = sum(row.value(field) == wanted[field] for field in OUGHT)
         return (
             agree,
-            row["config_id"] == own,
-            row.get("gpu_ids") == wanted["gpu_ids"],
-            row["started_at"] or "",
+            row.config_id == own,
+            row.gpu_ids == wanted["gpu_ids"],
+            row.started_at or "",
         )
 
-    like = [row for row in rows if row["config_id"] == own or _is_like(row, job, wanted, fingerprint)]
-    good = [row for row in like if row["status"] == "ok"]
+    like = [row for row in rows if row.config_id == own or _is_like(row, job, wanted, fingerprint)]
+    good = [row for row in like if row.status == "ok"]
     if not good:
         ended = max(like, key=fit, default=None)
         if ended is None:
             return _nearest(rows, job, wanted, fingerprint)
-        return f"alone it ended as {WORDS.get(ended['status'], ended['status'])}"
+        return f"alone it ended as {WORDS.get(ended.status, ended.status)}"
     row = max(good, key=fit)
     row, more = _with_cpu_seconds(row, resolved)
-    notes = [*_differences(row, job, wanted), *_caveats(row, is_same=row["config_id"] == own), *more]
+    notes = [*_differences(row, job, wanted), *_caveats(row, is_same=row.config_id == own), *more]
     return Alone(row=row, notes=tuple(notes))
 
 
-def _is_like(row: Row, job: Job, wanted: Row, fingerprint: str) -> bool:
+def _is_like(row: Row, job: Job, wanted: Mapping[str, Any], fingerprint: str) -> bool:
     """Whether a row tells of this job's work. What a row does not state does not part them."""
-    if any(row.get(field) not in (None, wanted[field]) for field in LIKE):
+    if any(row.value(field) not in (None, wanted[field]) for field in LIKE):
         return False
     return not _is_of_another_variant(row, job) and not _is_of_other_images(row, job, fingerprint)
 
 
 def _is_of_another_variant(row: Row, job: Job) -> bool:
-    return bool(row["definition"]) and row["definition"] != job.variant.definition()
+    return bool(row.variant_definition) and row.variant_definition != job.variant.definition()
 
 
 def _is_of_other_images(row: Row, job: Job, fingerprint: str) -> bool:
-    return job.variant.files != "none" and row["facts"].get("fingerprint") not in (None, fingerprint)
+    known = row.images.fingerprint if row.images else None
+    return job.variant.files != "none" and known not in (None, fingerprint)
 
 
-def _nearest(rows: Sequence[Row], job: Job, wanted: Row, fingerprint: str) -> str:
+def _nearest(rows: Sequence[Row], job: Job, wanted: Mapping[str, Any], fingerprint: str) -> str:
     """How the most similar row of that model and batch differs; empty where each does in too much to be told."""
     apart = [
         _apart(row, job, wanted, fingerprint)
         for row in rows
-        if row["status"] == "ok" and all(row[field] == wanted[field] for field in ("model", "batch_size"))
+        if row.status == "ok" and all(row.value(field) == wanted[field] for field in ("model", "batch_size"))
     ]
     least = min(apart, key=len, default=[])
     return f"the nearest row has {listed(least)}" if 0 < len(least) <= MOST_TOLD else ""
 
 
-def _apart(row: Row, job: Job, wanted: Row, fingerprint: str) -> list[str]:
+def _apart(row: Row, job: Job, wanted: Mapping[str, Any], fingerprint: str) -> list[str]:
     """In what a row of another job's work differs, as one would ask for it where one can."""
-    fields = [field for field in LIKE if row.get(field) not in (None, wanted[field])]
+    fields = [field for field in LIKE if row.value(field) not in (None, wanted[field])]
     found = []
     if _is_of_other_images(row, job, fingerprint):
-        same = row["data"] == job.trial.data
-        found.append(_other_images(row) if same else f"data={row['data']}")
+        same = row.data == job.trial.data
+        found.append(_other_images(row) if same else f"data={row.data}")
         fields = [field for field in fields if field != "train_images"]  # comes with them
     if "variant" not in fields and _is_of_another_variant(row, job):
         found.append("another variant of that name")
-    return found + [f"{field}={row[field]}" for field in fields]
+    return found + [f"{field}={row.value(field)}" for field in fields]
 
 
 def _other_images(row: Row) -> str:
     """How images differ that are called the same."""
-    if row["facts"].get("skipped_images"):
+    if row.images and row.images.skipped:
         return "fewer images: those that can't be decoded were left out (--bad-images skip)"
     return "other images of that name"
 
 
-def _differences(row: Row, job: Job, wanted: Row) -> list[str]:
+def _differences(row: Row, job: Job, wanted: Mapping[str, Any]) -> list[str]:
     apart = [
-        f"would have {wanted[field]} {word}, had {row[field]} alone"
+        f"would have {wanted[field]} {word}, had {row.value(field)} alone"
         for field, word in OUGHT.items()
-        if row.get(field) not in (None, wanted[field])
+        if row.value(field) not in (None, wanted[field])
     ]
     unstated = [
         f"would have {wanted[field]} {word}; row alone does not state how many it had"
         for field, word in OUGHT.items()
-        if row.get(field) is None and vars(job.trial)[field] is not None
+        if row.value(field) is None and vars(job.trial)[field] is not None
     ]
     return apart + unstated
 
@@ -145,22 +146,22 @@ def _caveats(row: Row, *, is_same: bool) -> list[str]:
     """What makes a row that is there less than sure."""
     found = []
     unstated = [field for field in LIKE if known(row, field) is None and field not in SILENT]
-    if row["source"] != "measured" and unstated:
+    if row.source != "measured" and unstated:
         found.append(f"row alone does not state {listed([field.replace('_', ' ') for field in unstated])}")
-    if ".py:" in row["model"] and not is_same:
+    if ".py:" in (row.model or "") and not is_same:
         found.append("whether the model's file has changed since is not known")
-    if row.get("doubts"):
-        found.append(f"row alone has doubts ({row['doubts'].replace('+', ', ')})")
+    if row.doubts:
+        found.append(f"row alone has doubts ({row.doubts.replace('+', ', ')})")
     return found
 
 
 def _with_cpu_seconds(row: Row, resolved: Resolved) -> tuple[Row, list[str]]:
     """The row with CPU seconds an epoch: by the load of all CPUs, where its own were not measured."""
-    load, time = row.get("cpu_util_pct"), row.get("epoch_time_s")
-    if row.get("cpu_s_per_epoch") is not None or load is None or not time:
+    load, time = row.cpu_util_pct, row.epoch_time_s
+    if row.cpu_s_per_epoch is not None or load is None or not time:
         return row, []
-    seconds = load / 100 * time * (row.get("cpus") or resolved.cpus)
-    return {**row, "cpu_s_per_epoch": seconds}, ["CPU seconds are worked out from the load of all CPUs"]
+    seconds = load / 100 * time * (row.cpus or resolved.cpus)
+    return replace(row, cpu_s_per_epoch=seconds), ["CPU seconds are worked out from the load of all CPUs"]
 
 
 def names(jobs: Sequence[Job]) -> list[str]:

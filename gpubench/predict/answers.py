@@ -24,8 +24,9 @@ from gpubench.predict.alone import Alone, alone_rows, find, names
 from gpubench.predict.stored import Remembered, StoredRows
 from gpubench.record import together
 from gpubench.report import prediction as report
-from gpubench.schema import result, trial
+from gpubench.schema import trial
 from gpubench.schema.catalog import VARIANTS
+from gpubench.schema.cell import cell
 from gpubench.sweep.announcing import dropped_lines
 
 NO_JOBS = "there are no jobs to predict; give --job once for each, or --copies 2"
@@ -158,7 +159,7 @@ class Answers:
         trials = [vars(job.trial) for job in unit.jobs]
         axes = [name for axis in self._experiment.varied for name in axis if name != "copies"]
         same = [f for f in axes if f in trials[0] and all(t[f] == trials[0][f] for t in trials)]
-        said = ", ".join(f"{field}={result.cell(trials[0][field])}" for field in same)
+        said = ", ".join(f"{field}={cell(trials[0][field])}" for field in same)
         return f"{unit.group} ({said})" if said else unit.group
 
     def _lacking(self, unit: Unit, found: Sequence[Alone | str]) -> _NoAnswer:

@@ -16,7 +16,7 @@ from gpubench.node.environment import Gpu, Machine
 from gpubench.plan.sources import Disk, Shown
 from gpubench.results.store import counting
 from gpubench.schema import catalog
-from gpubench.schema.result import Record
+from gpubench.schema.record import Record
 
 
 class Counts(NamedTuple):

@@ -14,9 +14,8 @@ from dataclasses import asdict, dataclass
 from itertools import chain
 from typing import Any
 
-from gpubench.schema.epoch_times import EXTRAPOLATED, MEASURED
+from gpubench.schema.epoch_times import EXTRAPOLATED, FEWEST_TIMES, MEASURED
 from gpubench.schema.events import End, Evaluated, Event, Steps
-from gpubench.schema.result import FEWEST_TIMES
 
 _US = 1e-6
 

@@ -17,7 +17,7 @@ COLUMNS: dict[str, Callable[[Watched], Figure]] = {
     **energy_figures.COLUMNS,
     **host_figures.COLUMNS,
 }
-"""Column of `result.MEASURED` -> what makes it."""
+"""Column of `columns.MEASURED` -> what makes it."""
 OF_WHOLE_GPUS = frozenset({*gpu_figures.OF_WHOLE_GPUS, "power_w"})
 """Columns that say, where jobs share a GPU, that they are of all of them."""
 SHARED_ENERGY = "the GPU was shared with other jobs of the group; see power_w, which is the whole GPU's"
@@ -29,7 +29,7 @@ class Figures:
     """What was seen of a trial from outside, as columns. Names GPUs by their UUIDs."""
 
     result: dict[str, Any] = field(default_factory=dict)
-    """Column of `result.MEASURED` -> value."""
+    """Column of `columns.MEASURED` -> value."""
     missing: dict[str, str] = field(default_factory=dict)
     """Column -> why it has none."""
     provenance: dict[str, dict[str, Any]] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from typing import Any
 from gpubench.node.watch.idle import PERIOD_S
 from gpubench.record.figures import Figures
 from gpubench.record.outcome import Outcome
-from gpubench.schema.result import MEASURED, OF_GROUPS
+from gpubench.schema.columns import MEASURED, OF_GROUPS
 
 ALONE = dict.fromkeys(OF_GROUPS, "the trial ran alone")
 """Columns of groups, and why a trial by itself has none."""

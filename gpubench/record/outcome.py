@@ -24,7 +24,7 @@ from gpubench.schema.events import (
     Result,
     ServerExit,
 )
-from gpubench.schema.result import Ended
+from gpubench.schema.record import Ended
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

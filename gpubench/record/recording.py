@@ -23,7 +23,7 @@ from gpubench.record.judging import judge, merge, provenance
 from gpubench.record.outcome import Outcome, outcome
 from gpubench.record.together import ENERGY, Foreseen, Ran, compare, neighbours_on_gpus
 from gpubench.schema.events import End, Event, Steps
-from gpubench.schema.result import Record
+from gpubench.schema.record import Record
 
 DIVIDED = "the whole GPU's, divided by the busy time that each job's work takes alone: an estimate"
 

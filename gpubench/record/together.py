@@ -14,7 +14,8 @@ from gpubench.plan.plan import Unit
 from gpubench.plan.resolve import Resolved
 from gpubench.results.rows import row_of
 from gpubench.schema.epoch_times import median_of
-from gpubench.schema.result import Record, row
+from gpubench.schema.record import Record
+from gpubench.schema.row import Row, replace
 
 ESTIMATE = "estimate"
 """The energy source of a job on a GPU that other jobs used, too."""
@@ -50,7 +51,7 @@ def foresee(unit: Unit, resolved: Sequence[Resolved], alone: Mapping[str, Record
         return Foreseen(
             solos=tuple(solos), prediction=None, why_not=f"no figures of job {' and '.join(lacking)} alone"
         )
-    made, why_not = predicted([row(solo) for solo in solos if solo], resolved)
+    made, why_not = predicted([row_of(solo) for solo in solos if solo], resolved)
     return Foreseen(solos=tuple(solos), prediction=made, why_not=why_not)
 
 
@@ -65,15 +66,13 @@ class Where(Protocol):
     def cpu_ids(self) -> Sequence[int]: ...
 
 
-def predicted(
-    alone: Sequence[Mapping[str, Any]], resolved: Sequence[Where]
-) -> tuple[Prediction | None, str | None]:
+def predicted(alone: Sequence[Row], resolved: Sequence[Where]) -> tuple[Prediction | None, str | None]:
     """What rows of the trials alone say of them together, on these GPUs and CPUs; or why they say nothing."""
     demands = [
         demand(solo, gpus=one.gpu_ids, cpus=one.cpus, cpu_set=frozenset(one.cpu_ids))
         for solo, one in zip(alone, resolved, strict=True)
     ]
-    by_turns = any(solo.get("mps") != "on" for solo in alone)
+    by_turns = any(solo.mps != "on" for solo in alone)
     made = predict(demands, slicing=SLICING if by_turns else 0.0)
     if made is None:
         return None, "an epoch time alone is not known"
@@ -123,18 +122,17 @@ def compare(
     `gpu_mib`: memory of the smallest of each job's GPUs. Empty columns have their reason in `missing`.
     """
     together = [
-        {
-            **job.result,
-            **job.resolved.columns(),
-            "status": job.status,
-            "doubts": "+".join(job.doubts),
-            "epoch_times_s": median_of(job.epoch_times_s, job.result.get("epoch_time_source")),
-        }
+        replace(
+            Row.of_columns({**job.result, **job.resolved.columns()}),
+            status=job.status,
+            doubts="+".join(job.doubts),
+            epoch_times_s=median_of(job.epoch_times_s, job.result.get("epoch_time_source")),
+        )
         for job in jobs
     ]
     alone = [row_of(solo) if solo else None for solo in foreseen.solos]
     slowed = [
-        slowdown.slowdown(mine.get("epoch_time_s"), solo.get("epoch_time_s") if solo else None)
+        slowdown.slowdown(mine.epoch_time_s, solo.epoch_time_s if solo else None)
         for mine, solo in zip(together, alone, strict=True)
     ]
     gain = slowdown.overlap_gain(slowed)
@@ -162,7 +160,7 @@ def compare(
         found = {
             **shared,
             "solo_id": solo_ids[number],
-            "solo_epoch_time_s": solo.get("epoch_time_s") if solo else None,
+            "solo_epoch_time_s": solo.epoch_time_s if solo else None,
             "slowdown": slowed[number],
             "predicted_slowdown": predicted[number],
         }
@@ -204,14 +202,12 @@ def neighbours_on_gpus(resolved: Sequence[Resolved], number: int) -> frozenset[s
     return frozenset(others & set(resolved[number].gpu_uuids))
 
 
-def _work(
-    alone: Sequence[Mapping[str, Any] | None], together: Sequence[Mapping[str, Any]]
-) -> list[float | None]:
+def _work(alone: Sequence[Row | None], together: Sequence[Row]) -> list[float | None]:
     """Each job's work a second on each of its GPUs: busy seconds an epoch alone / epoch time together."""
     found: list[float | None] = []
     for solo, mine in zip(alone, together, strict=True):
-        busy, time = (solo or {}).get("gpu_busy_s_per_epoch"), mine.get("epoch_time_s")
-        gpus = mine.get("gpus") or 0
+        busy, time = solo.gpu_busy_s_per_epoch if solo else None, mine.epoch_time_s
+        gpus = mine.gpus or 0
         found.append(busy / gpus / time if busy is not None and time and gpus else None)
     return found
 

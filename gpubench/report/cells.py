@@ -7,12 +7,11 @@ from typing import Any
 
 from gpubench.analysis import scaling
 from gpubench.analysis.sharing import busy, stored_resources
-from gpubench.analysis.varied import Row
 from gpubench.basics.rounding import half_up
 from gpubench.basics.words import UNKNOWN, clean, number, signed
 from gpubench.report.spread import spread
-from gpubench.schema import result
-from gpubench.schema.result import Column
+from gpubench.schema.columns import OF_GROUPS, Column
+from gpubench.schema.row import Row, TableRow
 
 FINEST = 4
 """Digits after the point that a spread may ask for."""
@@ -21,11 +20,11 @@ DOUBTED = "!"
 """Marks the status of a row with doubts."""
 
 
-def texts(column: Column, rows: Sequence[Row]) -> list[str]:
+def texts(column: Column, rows: Sequence[TableRow]) -> list[str]:
     name = column.name
     if name == "status":
-        return [f"{row['endings']}{f' {DOUBTED}' if row.get('doubts') else ''}" for row in rows]
-    found = [row.get(name) for row in rows]
+        return [f"{row.endings}{f' {DOUBTED}' if row.doubts else ''}" for row in rows]
+    found = [row.value(name) for row in rows]
     ends = [end for row in rows for end in _ends(row)] if name == "epoch_time_s" else []
     digits = _digits(column, found, ends)
     texts = []
@@ -45,17 +44,17 @@ def texts(column: Column, rows: Sequence[Row]) -> list[str]:
 
 def _nothing_full(row: Row) -> bool:
     """Whether the resources of a group were looked at, and none of them may have been full."""
-    resources = stored_resources((row.get("together") or {}).get("resources"))
+    resources = stored_resources(row.together)
     return bool(resources) and not busy(resources)
 
 
 def _need_not_be(row: Row, name: str) -> bool:
     """Whether a row has no such figure because it is none of its business."""
     compares = name.endswith("_growth_pct") or name in scaling.COLUMNS
-    if row.get("group"):
+    if row.group:
         # Top-1 is left to the same trial alone.
-        return compares or (name == "top1_pct" and row["status"] == "ok")
-    return (compares and row["status"] == "ok") or name in ("group", "job", *result.OF_GROUPS)
+        return compares or (name == "top1_pct" and row.status == "ok")
+    return (compares and row.status == "ok") or name in ("group", "job", *OF_GROUPS)
 
 
 def _digits(column: Column, found: Sequence[Any], beside: Sequence[float]) -> int | None:
@@ -82,7 +81,7 @@ def _ends(row: Row) -> list[float]:
 
 def epoch_time(row: Row, value: float, digits: int | None) -> str:
     """`3.21`, `~3.21` where extrapolated, and with a `Spread`: `3.21 ± 0.02`, `4.10 (0.68–7.51)`."""
-    mark = "~" if row.get("epoch_time_source") == "extrapolated" else ""
+    mark = "~" if row.epoch_time_source == "extrapolated" else ""
     found = spread(row)
     if found is None:
         return f"{mark}{_text(value, digits)}"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gpubench.basics.errors import UsageError, nearest, unknown
-from gpubench.schema.result import Column
+from gpubench.schema.columns import Column
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

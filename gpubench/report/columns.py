@@ -1,30 +1,38 @@
-"""docs/columns.md, from the definitions in result.py: `python -m gpubench.report.columns > docs/columns.md`."""
+"""docs/columns.md, from the definitions in schema/columns.py: `python -m gpubench.report.columns > docs/columns.md`."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
 
-from gpubench.schema import result
-from gpubench.schema.result import Column
+from gpubench.schema.columns import (
+    DERIVED,
+    ENVIRONMENT,
+    EPOCH_COLUMNS,
+    IDENTITY,
+    IMAGES,
+    MEASURED,
+    TRIAL,
+    Column,
+)
 
 SECTIONS: tuple[tuple[str, str, Sequence[Column]], ...] = (
-    ("Identity", "`trials.csv`", result.IDENTITY),
+    ("Identity", "`trials.csv`", IDENTITY),
     (
         "The trial's fields",
         "`trials.csv`: as asked for, or as the machine filled in",
-        result.TRIAL,
+        TRIAL,
     ),
-    ("Measured", "`trials.csv`; the record says under `missing` why one is empty", result.MEASURED),
-    ("Environment", "`trials.csv`", result.ENVIRONMENT),
-    ("Images", "`trials.csv`", result.IMAGES),
-    ("Derived", "tables only, worked out from the rows shown", result.DERIVED),
-    ("Epochs", "`epochs.csv`", result.EPOCH_COLUMNS),
+    ("Measured", "`trials.csv`; the record says under `missing` why one is empty", MEASURED),
+    ("Environment", "`trials.csv`", ENVIRONMENT),
+    ("Images", "`trials.csv`", IMAGES),
+    ("Derived", "tables only, worked out from the rows shown", DERIVED),
+    ("Epochs", "`epochs.csv`", EPOCH_COLUMNS),
 )
 
 INTRODUCTION = """# Columns
 
-Made from `gpubench/schema/result.py`, the only place where columns are defined. CSVs are UTF-8 with commas and dots;
+Made from `gpubench/schema/columns.py`, the only place where columns are defined. CSVs are UTF-8 with commas and dots;
 empty is unknown, never 0; lists read `0+1`. Text that a spreadsheet would run as a formula has an apostrophe in front.
 `table.csv` has every column that `gpubench table` prints for the folder.
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from gpubench.analysis.repeats import with_spread
 from gpubench.analysis.stored_groups import judged
-from gpubench.analysis.varied import Row, solo
+from gpubench.analysis.varied import solo
 from gpubench.basics.errors import UnusableError
 from gpubench.plan.plan import Job
 from gpubench.plan.skips import Room
@@ -19,14 +19,15 @@ from gpubench.report.table import Table, tables
 from gpubench.results.plans import stored_plans
 from gpubench.results.rows import row_of
 from gpubench.results.store import Counts, Results, counting, epochs_csv, newest, trials_csv
-from gpubench.schema.result import COLUMNS, Record
+from gpubench.schema.record import Record
+from gpubench.schema.row import Row, replace
 
 
 @dataclass(kw_only=True, slots=True)
 class Contents:
     """A results folder, read."""
 
-    rows: list[dict[str, Any]] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     """Plans that could not be read, one line each."""
@@ -83,14 +84,14 @@ def contents(
                     rows.append(_planned_row(job, name, skips.get(job.trial_id) or why_unit))
     shown = {name: [one for ids in units.values() for one in ids] for name, units in members.items()}
     superseded = planned - {trial_id for ids in shown.values() for trial_id in ids}
-    current = [row for row in rows if row["trial_id"] not in superseded]
+    current = [row for row in rows if row.trial_id not in superseded]
     made = tables(current, axes=axes, questions=questions, members=shown, choice=choice)
     return Contents(rows=rows, tables=made, problems=problems, superseded=superseded, planned=set(members))
 
 
-def _measured_rows(chosen: Mapping[Counts, Record]) -> list[dict[str, Any]]:
+def _measured_rows(chosen: Mapping[Counts, Record]) -> list[Row]:
     """A row for each of these records, in their order, with the verdicts that follow from rows of trials alone."""
-    measured = [{**row_of(record), "allowance": key[-1]} for key, record in chosen.items()]
+    measured = [replace(row_of(record), allowance=key[-1]) for key, record in chosen.items()]
     return judged(measured, solo(measured))
 
 
@@ -106,29 +107,28 @@ def rows_among(records: Sequence[Record], held: Iterable[Record]) -> dict[str, R
     mine = counting(records)  # one that ended badly after a better one counts nowhere else
     chosen |= mine
     rows = zip(chosen, with_spread(_measured_rows(chosen)), strict=True)
-    return {row["trial_id"]: row for key, row in rows if key in mine}
+    return {row.trial_id: row for key, row in rows if key in mine}
 
 
-def _planned_row(job: Job, experiment: str, why: str | None) -> dict[str, Any]:
+def _planned_row(job: Job, experiment: str, why: str | None) -> Row:
     """The row of a planned trial that has no record. `why`: it is skipped."""
-    found: dict[str, Any] = dict.fromkeys(column.name for column in COLUMNS)
-    found.update(job.trial.model_dump(mode="json", exclude={"repeat"}))
-    found.update(
+    row = replace(
+        Row.of_columns(job.trial.model_dump(mode="json")),
         trial_id=job.trial_id,
         config_id=job.config_id,
         experiment=experiment,
-        repeat=job.trial.repeat,
         status="skipped" if why else "missing",
         reason=why,
     )
-    if job.place is not None:
-        found.update(
-            group=job.place.group,
-            job=job.place.name,
-            group_id=job.place.group_id,
-            solo_id=job.place.solo.trial_id,
-        )
-    return found
+    if job.place is None:
+        return row
+    return replace(
+        row,
+        group=job.place.group,
+        job=job.place.name,
+        group_id=job.place.group_id,
+        solo_id=job.place.solo.trial_id,
+    )
 
 
 def write_tables(
@@ -142,7 +142,7 @@ def write_tables(
 
 def write_contents(results: Results, records: Sequence[Record], found: Contents) -> None:
     """The same for what was found already. One that can't be written keeps no other from it; then UnusableError."""
-    rows = [row for row in with_spread(found.rows) if row["status"] != "missing"]
+    rows = [row for row in with_spread(found.rows) if row.status != "missing"]
     texts = {
         "trials.csv": trials_csv(rows),
         "epochs.csv": epochs_csv(counting(records).values()),

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpubench.analysis.doubted import codes
-from gpubench.analysis.varied import Row
 from gpubench.basics.words import clean
 from gpubench.report.cells import DOUBTED
 from gpubench.report.notes import which
 from gpubench.schema.doubts import doubt_of
+from gpubench.schema.row import Row
 
 FIGURE = re.compile(r"(?<![\w.=])(?<!process )(?<!GPU )\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?(?!\w)")
 """A number that was measured; not a process's or a GPU's, and not the value of an option, which are names."""
@@ -69,7 +69,7 @@ def _of_one(code: str, some: Sequence[Row], rows: Sequence[Row], fields: Sequenc
     alike: dict[tuple[str, ...], list[_Said]] = {}
     untold = []
     for row in some:
-        texts = (row.get("doubt_texts") or {}).get(code, ())
+        texts = row.doubt_texts.get(code, ())
         for text in texts:
             said = _taken_apart(row, text)
             alike.setdefault(said.alike, []).append(said)

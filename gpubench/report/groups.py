@@ -11,10 +11,12 @@ from gpubench.analysis import sharing
 from gpubench.analysis.doubted import serious
 from gpubench.analysis.growth import percent
 from gpubench.analysis.sharing import stored_resources
-from gpubench.analysis.slowdown import Judgement, Sure
-from gpubench.analysis.varied import Axes, Row, asked, known, machine, solo, unit, varied
+from gpubench.analysis.varied import Axes, asked, known, machine, solo, unit, varied
 from gpubench.basics.words import listed, number, signed
-from gpubench.schema import result
+from gpubench.schema.cell import cell
+from gpubench.schema.judgement import Judgement, Sure
+from gpubench.schema.record import ALLOTTED
+from gpubench.schema.row import Row
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,7 +26,7 @@ class MeasuredGroup:
     name: str
     where: tuple[str, ...]
     """Fields that tell it from other groups of its name."""
-    rows: tuple[dict[str, Any], ...]
+    rows: tuple[Row, ...]
     """In the order of the jobs."""
 
     @property
@@ -32,18 +34,18 @@ class MeasuredGroup:
         """`3 copies (batch_size=16)`."""
         values = {field: dict.fromkeys(known(row, field) for row in self.rows) for field in self.where}
         said = [
-            f"{field}={'/'.join(result.cell(value) for value in found)}"
+            f"{field}={'/'.join(cell(value) for value in found)}"
             for field, found in values.items()
             if None not in found
         ]
         return f"{self.name} ({', '.join(said)})" if said else self.name
 
 
-def gathered(rows: Sequence[dict[str, Any]], axes: Axes = ()) -> list[MeasuredGroup]:
+def gathered(rows: Sequence[Row], axes: Axes = ()) -> list[MeasuredGroup]:
     """The groups among these rows; those of one name one after the other, else as they came."""
-    by_name: dict[str, list[list[dict[str, Any]]]] = {}
+    by_name: dict[str, list[list[Row]]] = {}
     for members in _together(rows):
-        by_name.setdefault(members[0]["group"], []).append(sorted(members, key=_place))
+        by_name.setdefault(members[0].group or "", []).append(sorted(members, key=_place))
     return [
         MeasuredGroup(name=name, where=_where(same, axes), rows=tuple(members))
         for name, same in by_name.items()
@@ -51,23 +53,23 @@ def gathered(rows: Sequence[dict[str, Any]], axes: Axes = ()) -> list[MeasuredGr
     ]
 
 
-def _together(rows: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+def _together(rows: Sequence[Row]) -> list[list[Row]]:
     """Rows of one group each. Without an id, the second row of a job is one of a second group of that name."""
-    found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    found: dict[tuple[Any, ...], list[Row]] = {}
     seen: Counter[tuple[Any, ...]] = Counter()
     for row in rows:
-        if row.get("group"):
+        if row.group:
             own: Any = unit(row)
             if own is None:
-                job = (row["group"], row.get("job"))
+                job = (row.group, row.job)
                 own, seen[job] = seen[job], seen[job] + 1
-            found.setdefault((row["group"], own), []).append(row)
+            found.setdefault((row.group, own), []).append(row)
     return list(found.values())
 
 
 def number_of(row: Row) -> int | None:
     """2 of a row whose job is `2 of 3`; None where its jobs have other names."""
-    first, _, last = str(row.get("job") or "").partition(" of ")
+    first, _, last = str(row.job or "").partition(" of ")
     return int(first) if first.isdecimal() and last.isdecimal() else None
 
 
@@ -83,9 +85,9 @@ def _where(same: Sequence[Sequence[Row]], axes: Axes) -> tuple[str, ...]:
         field for field in fields if field in asked(axes) and (agree(field, same) or _differ(field, same))
     ]
     # One group that was measured under several allowances of CPUs: no axis tells its runs apart.
-    ids = [rows[0].get("group_id") for rows in same]
+    ids = [rows[0].group_id for rows in same]
     again = len(set(ids)) < len(ids)
-    machines = [field for field in fields if again and field in result.ALLOTTED and agree(field, same)]
+    machines = [field for field in fields if again and field in ALLOTTED and agree(field, same)]
     return tuple(dict.fromkeys([*of_axes, *machines]) or [field for field in fields if agree(field, same)])
 
 
@@ -119,27 +121,27 @@ Doubts = Mapping[tuple[str, str | None, Any], frozenset[str]]
 def _doubts_alone(alone: Sequence[Row], trials: Sequence[Row]) -> Doubts:
     """Of trials alone, those doubts that may have moved their times. A repeat has those of all its repeats."""
     of_rows = {
-        (row.get("config_id") or row["trial_id"], machine(row), row.get("cpus")): frozenset(serious(row))
+        (row.config_id or row.trial_id, machine(row), row.cpus): frozenset(serious(row))
         for row in solo(alone)
     }
     return {
-        (row["trial_id"], machine(row), row.get("cpus")): found
+        (row.trial_id, machine(row), row.cpus): found
         for row in solo(trials)
-        if (found := of_rows.get((row.get("config_id") or row["trial_id"], machine(row), row.get("cpus"))))
+        if (found := of_rows.get((row.config_id or row.trial_id, machine(row), row.cpus)))
     }
 
 
 def _told(rows: Sequence[Row], doubts: Doubts) -> list[str]:
     """Sentences without full stops, the first as it goes on after the group's name; empty for nothing to say."""
-    if any(row["status"] != "ok" for row in rows):
+    if any(row.status != "ok" for row in rows):
         return []
-    row, found = rows[0], rows[0].get("judgement") or Judgement()
+    row, found = rows[0], rows[0].judgement or Judgement()
     first = "; ".join(part for part in (_verdict(rows, found), _predicted(rows)) if part)
-    gain = row.get("overlap_gain")
+    gain = row.overlap_gain
     more: list[str] = []
     if gain is not None and found.words:
-        resources = stored_resources((row.get("together") or {}).get("resources"))
-        slowdowns = [one["slowdown"] for one in rows if one.get("slowdown") is not None]
+        resources = stored_resources(row.together)
+        slowdowns = [one.slowdown for one in rows if one.slowdown is not None]
         more = [*sharing.sentences(found, gain, resources, slowdowns), origin(rows, found)]
     if gain is not None:
         more.append(_rests(rows, doubts))
@@ -148,18 +150,14 @@ def _told(rows: Sequence[Row], doubts: Doubts) -> list[str]:
 
 def _rests(rows: Sequence[Row], doubts: Doubts) -> str:
     """What is doubtful of the trials that the jobs are compared with."""
-    found = {
-        code
-        for row in rows
-        for code in doubts.get((str(row.get("solo_id")), machine(row), row.get("cpus")), ())
-    }
+    found = {code for row in rows for code in doubts.get((str(row.solo_id), machine(row), row.cpus), ())}
     return (
         f"the trials alone that it is compared with have doubts ({', '.join(sorted(found))})" if found else ""
     )
 
 
 def _verdict(rows: Sequence[Row], found: Judgement) -> str:
-    gain, missing = rows[0].get("overlap_gain"), rows[0].get("missing") or {}
+    gain, missing = rows[0].overlap_gain, rows[0].missing
     if gain is None:
         why = missing.get("overlap_gain")
         return f"no verdict: {why}" if why else ""
@@ -178,11 +176,11 @@ UNSURE: Mapping[Sure, str] = {
 
 def origin(rows: Sequence[Row], found: Judgement, unsure: Mapping[Sure, str] = UNSURE) -> str:
     """That the figures are of few processes, and why chance may have made the verdict, by `unsure`."""
-    logs = {str(row["source"]) for row in rows if row.get("source")} - {"measured"}
+    logs = {row.source for row in rows} - {"measured"}
     if logs:
         return f"each time is one figure of a {listed(sorted(logs))}"
     few = found.rests.removeprefix("; ")
-    extrapolated = any(row.get("epoch_time_source") == "extrapolated" for row in rows)
+    extrapolated = any(row.epoch_time_source == "extrapolated" for row in rows)
     parts = [few] if few else []
     parts += ["epoch times are extrapolated from steps"] if extrapolated else []
     parts += [unsure[found.sure]] if found.sure in unsure else []
@@ -190,13 +188,13 @@ def origin(rows: Sequence[Row], found: Judgement, unsure: Mapping[Sure, str] = U
 
 
 def _predicted(rows: Sequence[Row]) -> str:
-    predicted = [row["predicted_slowdown"] for row in rows if row.get("predicted_slowdown") is not None]
+    predicted = [row.predicted_slowdown for row in rows if row.predicted_slowdown is not None]
     if len(predicted) < len(rows):
-        missing = (rows[0].get("missing") or {}).get("predicted_slowdown")
-        why = (rows[0].get("together") or {}).get("no_prediction") or missing
+        missing = rows[0].missing.get("predicted_slowdown")
+        why = (rows[0].together.no_prediction if rows[0].together else None) or missing
         return f"not predicted: {why}" if why else ""
     said = f"predicted {listed([number(p, 2) for p in predicted])} times as long as alone"
-    measured = [row["slowdown"] for row in rows if row.get("slowdown") is not None]
+    measured = [row.slowdown for row in rows if row.slowdown is not None]
     if len(measured) < len(rows):
         return said
     errors = [signed(percent(m, p)) for m, p in zip(measured, predicted, strict=True)]

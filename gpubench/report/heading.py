@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from gpubench.analysis.varied import Row, constant, inferred, solo, unit, values
+from gpubench.analysis.varied import constant, inferred, solo, unit, values
 from gpubench.basics.words import WORDS, many
-from gpubench.schema import result
+from gpubench.schema.cell import cell
+from gpubench.schema.row import Row
 from gpubench.schema.trial_fields import ABOUT, DEFAULTS, FIELDS
 
 
@@ -22,14 +23,17 @@ def heading(rows: Sequence[Row], grown: Sequence[Row], fields: Collection[str]) 
 
 def _reads_nothing(rows: Sequence[Row]) -> bool:
     """Whether all rows are of variants without files; a planned row is like those that ran."""
-    files = {row.get("variant"): facts.get("files") for row in rows if (facts := row.get("facts"))}
-    return all(files.get(row.get("variant")) == "none" for row in rows)
+    files = {row.variant: row.images.files for row in rows if row.images}
+    return all(files.get(row.variant) == "none" for row in rows)
 
 
 def _pipeline(rows: Sequence[Row]) -> str:
     """Whether loading is in the epoch times. Empty where no record says how its images were fed."""
-    told = [row for row in rows if (row.get("facts") or {}).get("files") and not inferred(row, "variant")]
-    fed = {str(row.get("variant")): row["facts"]["files"] for row in told}
+    fed = {
+        str(row.variant): row.images.files
+        for row in rows
+        if row.images and row.images.files and not inferred(row, "variant")
+    }
     without = [variant for variant, files in fed.items() if files == "none"]
     if not without:
         return "input pipeline included" if fed else ""
@@ -40,11 +44,11 @@ def _pipeline(rows: Sequence[Row]) -> str:
 
 def _no_top1(rows: Sequence[Row]) -> str:
     """Why no row has a top-1. Empty where one has."""
-    ended = [row for row in rows if row["status"] == "ok"]
-    if any(row.get("top1_pct") is not None for row in ended):
+    ended = [row for row in rows if row.status == "ok"]
+    if any(row.top1_pct is not None for row in ended):
         return ""
     ended = solo(ended) or ended  # jobs of groups leave it to the same trials alone
-    why = dict.fromkeys(said for row in ended if (said := (row.get("missing") or {}).get("top1_pct")))
+    why = dict.fromkeys(said for row in ended if (said := row.missing.get("top1_pct")))
     return f"top-1 not measured: {'; '.join(why)}" if why else ""
 
 
@@ -64,7 +68,7 @@ def _configuration(fixed: Mapping[str, Any], rows: Sequence[Row], fields: Collec
 
 def _value(value: Any) -> Any:
     """As text, but for whole numbers, which may be told with commas."""
-    return value if isinstance(value, int) and not isinstance(value, bool) else result.cell(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else cell(value)
 
 
 def _hardware(rows: Sequence[Row]) -> str:
@@ -74,7 +78,7 @@ def _hardware(rows: Sequence[Row]) -> str:
         found = values(rows, field)
         parts += [f"{field} {' and '.join(map(str, found))}"] if found else []
     parts += [f"MPS {state}" for state in values(rows, "mps") if state not in (None, "off")]
-    sources = {row.get("source") or "measured" for row in rows if row["status"] not in ("skipped", "missing")}
+    sources = {row.source for row in rows if row.status not in ("skipped", "missing")}
     parts += [f"taken from a {source}" for source in sorted(sources - {"measured"})]
     return "; ".join(part for part in parts if part)
 
@@ -82,21 +86,21 @@ def _hardware(rows: Sequence[Row]) -> str:
 def _machine(row: Row) -> str:
     """`4 × NVIDIA H200, Intel Xeon … (64 CPUs)`: what could be used, not what the trial used."""
     parts = []
-    if row.get("gpu_name"):
-        count = f"{row['gpu_count']} × " if row.get("gpu_count") else ""
-        parts.append(f"{count}{row['gpu_name']}")
-    if row.get("cpu_name"):
-        count = f" ({many(row['cpu_count'], 'CPU')})" if row.get("cpu_count") else ""
-        parts.append(f"{row['cpu_name']}{count}")
+    if row.gpu_name:
+        count = f"{row.gpu_count} × " if row.gpu_count else ""
+        parts.append(f"{count}{row.gpu_name}")
+    if row.cpu_name:
+        count = f" ({many(row.cpu_count, 'CPU')})" if row.cpu_count else ""
+        parts.append(f"{row.cpu_name}{count}")
     return ", ".join(parts)
 
 
 def _counts(rows: Sequence[Row]) -> str:
-    counts = Counter(row["status"] for row in rows)
+    counts = Counter(row.status for row in rows)
     order = ("ok", "oom", "failed", "timeout", "interrupted", "skipped", "missing")
     alone = solo(rows)
-    jobs = [row for row in rows if row.get("group")]
-    groups = {unit(row) or row["group"] for row in jobs}
+    jobs = [row for row in rows if row.group]
+    groups = {unit(row) or row.group for row in jobs}
     told = [many(len(alone), "trial")] if alone or not jobs else []
     told += [f"{many(len(jobs), 'job')} of {many(len(groups), 'group')}"] if jobs else []
     return f"{' and '.join(told)}: " + ", ".join(f"{counts[s]} {WORDS.get(s, s)}" for s in order if counts[s])

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from gpubench.report.pairs import Matrix
 from gpubench.report.table import Table
-from gpubench.schema.result import Column
+from gpubench.schema.columns import Column
 
 GAP = "  "
 
 
 def lines(table: Table) -> tuple[list[list[str]], list[list[str]]]:
     """Heading lines and body lines, each a list of cells padded to their column's width."""
-    return padded(table.headings, table.cells, [table.numeric(n) for n in range(len(table.columns))])
+    return padded(table.headings, table.cells, table.right)
 
 
 def padded(
@@ -43,8 +43,7 @@ def matrix_lines(matrix: Matrix) -> tuple[list[list[str]], list[list[str]]]:
 def numbered(table: Table) -> Table:
     """The same with a column of row numbers in front, by which `blocks` can name rows in short."""
     cells = tuple((str(number), *row) for number, row in enumerate(table.cells, 1))
-    rows = tuple({**row, ROW.name: number} for number, row in enumerate(table.rows, 1))
-    return replace(table, columns=(ROW, *table.columns), cells=cells, rows=rows)
+    return replace(table, columns=(ROW, *table.columns), right=(True, *table.right), cells=cells)
 
 
 def fitted(table: Table, screen: int) -> tuple[Table, list[list[int]]]:

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, Self
 
 from gpubench.analysis.sharing import verdict_words
-from gpubench.analysis.slowdown import Judgement
-from gpubench.analysis.varied import Row
 from gpubench.basics import words
 from gpubench.basics.rounding import half_up
 from gpubench.basics.words import LOGGED, WORDS, clean, listed
 from gpubench.report.terminal import encodable, wrapped
+from gpubench.schema.judgement import Judgement
+from gpubench.schema.row import Row
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -182,7 +182,7 @@ class LiveView(QuietView):
         self._tell(group_line(number, total, label, rows), first_cause(rows))
 
     def _tell(self, line: str, row: Row) -> None:
-        style = {"ok": "", "skipped": "dim", "oom": "yellow"}.get(row["status"], "red")
+        style = {"ok": "", "skipped": "dim", "oom": "yellow"}.get(row.status, "red")
         self._put(line, style)
         if log := log_of(row):
             self._put(f"  log: {log}", style, whole=True)
@@ -206,15 +206,15 @@ class LiveView(QuietView):
 
 def finished_line(number: int, total: int, label: str, row: Row) -> str:
     """`[3/12] batch_size=64 strategy=ddp  ok  epoch 3.21 s  2,435 MiB`, or how it ended and why."""
-    status = str(row["status"])
+    status = str(row.status)
     parts = [f"[{number}/{total}] {label}", WORDS.get(status, status)]
     if status == "ok":
-        parts += [f"epoch {half_up(row['epoch_time_s'], 2)} s"] if row.get("epoch_time_s") is not None else []
-        parts += [f"{half_up(row['gpu_mem_mib']):,} MiB"] if row.get("gpu_mem_mib") is not None else []
-        if row.get("until_top1") is not None and row.get("top1_pct") is not None:
-            parts.append(_top1(row["top1_pct"], row["until_top1"]))
-    elif status != "oom" and row.get("reason"):
-        parts.append(row["reason"].strip().splitlines()[0])
+        parts += [f"epoch {half_up(row.epoch_time_s, 2)} s"] if row.epoch_time_s is not None else []
+        parts += [f"{half_up(row.gpu_mem_mib):,} MiB"] if row.gpu_mem_mib is not None else []
+        if row.until_top1 is not None and row.top1_pct is not None:
+            parts.append(_top1(row.top1_pct, row.until_top1))
+    elif status != "oom" and row.reason:
+        parts.append(row.reason.strip().splitlines()[0])
     return clean("  ".join(parts))
 
 
@@ -224,37 +224,37 @@ def group_line(number: int, total: int, label: str, rows: Sequence[Row]) -> str:
     Of a group that ended otherwise: how, which job was the first cause, and why.
     """
     cause = first_cause(rows)
-    status = str(cause["status"])
+    status = str(cause.status)
     parts = [f"[{number}/{total}] {label}", WORDS.get(status, status)]
     if status == "ok":
         parts.append(_times(rows))
     else:
-        reason = [line.strip() for line in (cause.get("reason") or "").strip().splitlines()[:1]]
-        job = [f"job {cause['job']}"] if status != "skipped" and cause.get("job") else []
+        reason = [line.strip() for line in (cause.reason or "").strip().splitlines()[:1]]
+        job = [f"job {cause.job}"] if status != "skipped" and cause.job else []
         parts.append(": ".join([*job, *reason]))
     return clean("  ".join(part for part in parts if part))
 
 
 def log_of(row: Row) -> str:
     """The file with the output of processes that failed; empty for what ended otherwise."""
-    return clean(row["log"]) if row["status"] in LOGGED and row.get("log") else ""
+    return clean(row.log) if row.status in LOGGED and row.log else ""
 
 
 def first_cause(rows: Sequence[Row]) -> Row:
     """The first job that ended badly by itself: others are skipped because of it. The first job where all are ok."""
-    bad = [row for row in rows if row["status"] != "ok"]
-    return next((row for row in bad if row["status"] != "skipped"), (bad or rows)[0])
+    bad = [row for row in rows if row.status != "ok"]
+    return next((row for row in bad if row.status != "skipped"), (bad or rows)[0])
 
 
 def _times(rows: Sequence[Row]) -> str:
-    times = [row["epoch_time_s"] for row in rows if row.get("epoch_time_s") is not None]
-    slowdowns = [row["slowdown"] for row in rows if row.get("slowdown") is not None]
-    gain = rows[0].get("overlap_gain")
+    times = [row.epoch_time_s for row in rows if row.epoch_time_s is not None]
+    slowdowns = [row.slowdown for row in rows if row.slowdown is not None]
+    gain = rows[0].overlap_gain
     said = ", ".join(f"{half_up(time, 2)} s" for time in times)
     if len(slowdowns) == len(rows):
         said += f" ({listed([words.number(value, 2) for value in slowdowns])} times alone)"
     if gain is not None:
-        found: Judgement = rows[0].get("judgement") or Judgement()
+        found: Judgement = rows[0].judgement or Judgement()
         verdict = verdict_words(found, gain) if found.words else "no verdict"
         said += f": {verdict}, overlap gain {words.number(gain, 2)}, from one process each"
     return said

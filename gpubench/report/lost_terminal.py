@@ -7,9 +7,9 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Self
 
-from gpubench.analysis.varied import Row
 from gpubench.basics.quiet_pipe import send_nowhere
 from gpubench.report.live import LiveProgress, QuietView, View
+from gpubench.schema.row import Row
 
 
 class OutlivingView:

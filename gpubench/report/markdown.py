@@ -14,7 +14,7 @@ def text(tables: Sequence[Table]) -> str:
 
 
 def _one(table: Table) -> str:
-    marks = ["---:" if table.numeric(number) else ":---" for number in range(len(table.columns))]
+    marks = ["---:" if on_the_right else ":---" for on_the_right in table.right]
     blocks = [f"## {table.name}", "  \n".join(table.heading), grid([table.headings, marks, *table.cells])]
     for matrix in table.matrices:
         marks = [":---", *["---:"] * (len(matrix.headings) - 1)]

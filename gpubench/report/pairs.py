@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpubench.analysis.varied import CANDIDATES, Axes, Row, known, machine, varied
+from gpubench.analysis.varied import CANDIDATES, Axes, known, machine, varied
 from gpubench.basics.words import UNKNOWN, WORDS, clean, number
 from gpubench.plan.groups import BARE
 from gpubench.report.groups import MeasuredGroup
-from gpubench.schema import result
+from gpubench.schema.cell import cell
+from gpubench.schema.record import ALLOTTED
+from gpubench.schema.row import Row
 
 FEWEST = 3
 """Pairs, and jobs, from which a matrix tells more than the rows do."""
@@ -47,7 +49,7 @@ def matrices(groups: Sequence[MeasuredGroup], axes: Axes = ()) -> list[Matrix]:
     machines, sets = ({place[side] for place in enough} for side in (0, 1))
     found = []
     for (where, gpus), pairs in enough.items():
-        said = [f"gpu_ids={' and '.join(map(result.cell, gpus))}"] if gpus and len(sets) > 1 else []
+        said = [f"gpu_ids={' and '.join(map(cell, gpus))}"] if gpus and len(sets) > 1 else []
         said += [where] if where and len(machines) > 1 else []
         found += _of_place(pairs, axes, said)
     return found
@@ -81,18 +83,17 @@ def _fields(rows: Sequence[Row], axes: Axes) -> list[str]:
     return [
         field
         for field in CANDIDATES
-        if (len({_value(row, field) for row in rows}) > 1 if field in result.ALLOTTED else field in found)
+        if (len({_value(row, field) for row in rows}) > 1 if field in ALLOTTED else field in found)
     ]
 
 
 def _value(row: Row, field: str) -> Any:
     """What a job has; of what is divided, what it asked for: None if nothing."""
-    asked = row.get("asked") or {}
-    return asked[field] if field in result.ALLOTTED and field in asked else known(row, field)
+    return row.asked[field] if field in ALLOTTED and field in row.asked else known(row, field)
 
 
 def _said(field: str, value: Any) -> str:
-    return f"{field}={'auto' if value is None and field in result.ALLOTTED else result.cell(value)}"
+    return f"{field}={'auto' if value is None and field in ALLOTTED else cell(value)}"
 
 
 def _matrices(pairs: Sequence[MeasuredGroup], own: Sequence[str], where: str) -> list[Matrix]:
@@ -142,18 +143,18 @@ def _both(measured: dict[tuple[Job, Job], MeasuredGroup], down: Job, across: Job
     if (status := _ending(rows)) != "ok":
         ended = WORDS.get(status, status)
         return ended, ended
-    times = [number(row["slowdown"], 2) if row.get("slowdown") is not None else UNKNOWN for row in rows]
-    gain = rows[0].get("overlap_gain")
+    times = [number(row.slowdown, 2) if row.slowdown is not None else UNKNOWN for row in rows]
+    gain = rows[0].overlap_gain
     if gain is None:
         return " / ".join(times), UNKNOWN
     # A gain alone would read as if a verdict could be had from it.
-    refused = " (no verdict)" if rows[0].get("sharing") is None else ""
+    refused = " (no verdict)" if rows[0].sharing is None else ""
     return " / ".join(times), f"{number(gain, 2)}{refused}"
 
 
 def _ending(rows: Sequence[Row]) -> str:
     """How a pair ended. One that was skipped was so because of the other."""
-    ended = [str(row["status"]) for row in rows if row["status"] != "ok"]
+    ended = [str(row.status) for row in rows if row.status != "ok"]
     causes = [status for status in ended if status != "skipped"]
     status = (causes or ended or ["ok"])[0]
     return UNKNOWN if status == "missing" else status
@@ -166,8 +167,8 @@ def _job(row: Row, own: Sequence[str]) -> Job:
 def _label(job: Job, own: Sequence[str]) -> str:
     """`resnet34 16`, `32 precision=bf16`."""
     parts = [
-        result.cell(value) if field in BARE else _said(field, value)
+        cell(value) if field in BARE else _said(field, value)
         for field, value in zip(own, job, strict=True)
-        if value is not None or field in result.ALLOTTED
+        if value is not None or field in ALLOTTED
     ]
     return clean(" ".join(parts)) or "job"

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from gpubench.analysis.prediction import Prediction
 from gpubench.analysis.sharing import headline, verdict_words
-from gpubench.analysis.slowdown import UNSURE, Judgement, Sure, expected
+from gpubench.analysis.slowdown import expected
 from gpubench.analysis.track_record import Judged, TrackRecord
-from gpubench.analysis.varied import Row
 from gpubench.basics.words import UNKNOWN, clean, listed, many, number, signed
 from gpubench.report import layout, markdown
 from gpubench.report.groups import origin as rests_on
+from gpubench.schema.judgement import UNSURE, Judgement, Sure
+from gpubench.schema.row import Row
 
 RESOURCES = {"cpu": "the CPUs", "gpu": "GPU time"}
 """How a resource of `Prediction.limits` is called: of a GPU only the time is known in which a kernel ran."""
@@ -76,7 +77,7 @@ def answer(
     found = expected(prediction.overlap_gain, solo)
     rows = []
     for job, row, slowdown in zip(jobs, solo, prediction.slowdowns, strict=True):
-        alone = row.get("epoch_time_s")
+        alone = row.epoch_time_s
         times = (UNKNOWN, UNKNOWN) if alone is None else (number(alone, 2), number(alone * slowdown, 2))
         rows.append((clean(job), *times, number(slowdown, 2)))
     headings = ("job", "alone s", "predicted s", "times as long")

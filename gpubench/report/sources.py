@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from gpubench.analysis.varied import Row
 from gpubench.basics.words import clean
 from gpubench.report import markdown
 from gpubench.report.groups import number_of
 from gpubench.report.notes import which
 from gpubench.report.table import Table
-from gpubench.schema import result
+from gpubench.schema.columns import MEASURED, OF_GROUPS
+from gpubench.schema.row import Row
 
 NO_REASON = "empty: the record, which is older than this column, gives no reason"
-COLUMNS = tuple(column.name for column in result.MEASURED if column.name != "doubts")
+COLUMNS = tuple(column.name for column in MEASURED if column.name != "doubts")
 LONG = 120
 """Characters of a reason after which the record has the rest."""
 
@@ -40,8 +40,8 @@ def lines(table: Table) -> list[str]:
     """`columns: statement (rows)`: first the sampled columns, then the empty ones, then rows without figures."""
     rows = table.trials
     place = [name for name in ("group", "job") if any(number_of(row) for row in rows)]
-    fields = [*place, *table.varied, *(["repeat"] if any(row.get("repeat") for row in rows) else [])]
-    ok = [row for row in rows if row["status"] == "ok"]
+    fields = [*place, *table.varied, *(["repeat"] if any(row.repeat for row in rows) else [])]
+    ok = [row for row in rows if row.status == "ok"]
     sampled, empty = [], []
     for column in COLUMNS:
         groups: dict[str, list[Row]] = {}
@@ -53,20 +53,20 @@ def lines(table: Table) -> list[str]:
             elif said:
                 sampled.append((column, said + _numbers(some, column), _where(some, rows, fields)))
     found = [*_together(sampled), *_together(empty)]
-    for source in sorted({row.get("source") or "measured" for row in ok} - {"measured"}):
-        some = [row for row in ok if row.get("source") == source]
+    for source in sorted({row.source for row in ok} - {"measured"}):
+        some = [row for row in ok if row.source == source]
         found.append(f"all other columns: empty: not in the {source} ({_where(some, rows, fields)})")
     endings: dict[str, list[Row]] = {}
     for row in rows:
-        if row["status"] != "ok":
-            short = _short(clean((row.get("reason") or "").strip().split("\n")[0]))
-            endings.setdefault(f"{row['status']}{': ' if short else ''}{short}", []).append(row)
+        if row.status != "ok":
+            short = _short(clean((row.reason or "").strip().split("\n")[0]))
+            endings.setdefault(f"{row.status}{': ' if short else ''}{short}", []).append(row)
     found += [f"no figures: {said} ({which(some, rows, fields)})" for said, some in endings.items()]
     return [clean(line) for line in found]
 
 
 def _where(some: Sequence[Row], rows: Sequence[Row], fields: Sequence[str]) -> str:
-    ok = sum(row["status"] == "ok" for row in rows)
+    ok = sum(row.status == "ok" for row in rows)
     return f"all {ok} ok rows" if len(some) == ok > 3 and ok < len(rows) else which(some, rows, fields)
 
 
@@ -80,14 +80,14 @@ def _together(said: Iterable[tuple[str, str, str]]) -> list[str]:
 
 def _statement(row: Row, column: str) -> str:
     """What the record says of one column; empty where it says nothing and need not."""
-    if row.get(column) is None:
-        why = (row.get("missing") or {}).get(column)
-        if why is None and row.get("source", "measured") != "measured":
+    if row.value(column) is None:
+        why = row.missing.get(column)
+        if why is None and row.source != "measured":
             return ""  # the line on all other columns says it
-        if why is None and column in result.OF_GROUPS and not row.get("group"):
+        if why is None and column in OF_GROUPS and not row.group:
             why = "the trial ran alone"  # in records that are older than the column, too
-        return f"empty: {_by_whom(why, row.get('gpubench'))}" if why else NO_REASON
-    source = (row.get("provenance") or {}).get(column)
+        return f"empty: {_by_whom(why, row.gpubench)}" if why else NO_REASON
+    source = row.provenance.get(column)
     if isinstance(source, Mapping):
         period = source.get("period_s")
         return f"{source.get('source')}; {f'every {period:g} s' if period else 'read once'}"
@@ -112,7 +112,7 @@ def _short(reason: str) -> str:
 
 def _numbers(rows: Iterable[Row], column: str) -> str:
     """`; 42 to 1,203 samples a row, up to 2 gaps`; empty where nothing was counted."""
-    found = [(row.get("provenance") or {}).get(column) for row in rows]
+    found = [row.provenance.get(column) for row in rows]
     counted = [source for source in found if isinstance(source, Mapping)]
     samples = [source["samples"] for source in counted if source.get("samples") is not None]
     if not samples:

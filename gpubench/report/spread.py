@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gpubench.analysis.noise import times
-from gpubench.analysis.varied import Row
-from gpubench.schema.result import FEWEST_TIMES
+from gpubench.schema.epoch_times import FEWEST_TIMES
+from gpubench.schema.row import Row
 
 Kind = Literal["half", "both", "quartiles"]
 
@@ -31,9 +31,9 @@ class Spread:
 
 def spread(row: Row) -> Spread | None:
     """Of a table's row, repeats merged; None where it is not known, or of fewer than three epochs of one process."""
-    time, wide = row.get("epoch_time_s"), row.get("epoch_time_iqr_s")
-    found = row.get("epoch_times_s") or ()
-    repeats = row["repeats"] > 1
+    time, wide = row.epoch_time_s, row.epoch_time_iqr_s
+    found = row.epoch_times_s
+    repeats = row.repeats > 1
     if time is None or wide is None:
         return None
     if repeats and len(found) == 2:

@@ -8,7 +8,8 @@ from gpubench.analysis import scaling
 from gpubench.report.table import FIGURES as SHOWN
 from gpubench.report.table import Table
 from gpubench.results.csv_text import csv_text
-from gpubench.schema import result
+from gpubench.schema.columns import DERIVED, MEASURED, OF_GROUPS, TRIAL
+from gpubench.schema.row import replace
 
 FIGURES = (
     "gpu_mem_mib", "gpu_mem_growth_pct", "cpu_util_pct", "epoch_time_s", "epoch_time_growth_pct", "top1_pct",
@@ -17,12 +18,12 @@ FIGURES = (
 )  # fmt: skip
 """Always there, empty or not, and new ones last, so that a sheet that refers to them keeps working."""
 
-OF_GROUPS = tuple(name for name in result.OF_GROUPS if not name.endswith("_id"))
+OF_GROUPS = tuple(name for name in OF_GROUPS if not name.endswith("_id"))
 """There where any row is a job of a group."""
 
 ADDED = tuple(
     column.name
-    for column in (*result.MEASURED, *result.DERIVED)
+    for column in (*MEASURED, *DERIVED)
     if column.name in SHOWN and column.name not in (*FIGURES, *OF_GROUPS)
 )
 """The other figures that a printed table may show, in the order of docs/columns.md. Always there, at the end."""
@@ -39,11 +40,11 @@ def text(tables: Sequence[Table]) -> str:
     shown = {column.name for table in tables for column in table.columns}
     varied = {field for table in tables for field in table.varied}
     names = ["experiment", *(name for name in PLACE if name in shown)]
-    names += [column.name for column in result.TRIAL if column.name in varied]
+    names += [column.name for column in TRIAL if column.name in varied]
     names += [*(["repeats"] if "repeats" in shown else []), *FIGURES]
-    names += OF_GROUPS if any(row.get("group") for table in tables for row in table.rows) else ()
+    names += OF_GROUPS if any(row.group for table in tables for row in table.rows) else ()
     names += ADDED
     known = (
-        {**row, "experiment": table.name, "status": row["endings"]} for table in tables for row in table.rows
+        replace(row, experiment=table.name, status=row.endings) for table in tables for row in table.rows
     )
-    return csv_text(names, ([row.get(name) for name in names] for row in known))
+    return csv_text(names, (row.values(names) for row in known))

@@ -10,18 +10,7 @@ from gpubench.analysis import energy, scaling
 from gpubench.analysis.growth import growth, moves_with, ordered_axis
 from gpubench.analysis.knee import knees
 from gpubench.analysis.repeats import REPEATS
-from gpubench.analysis.varied import (
-    Axes,
-    Row,
-    asked,
-    determined,
-    known,
-    machine,
-    solo,
-    together,
-    values,
-    varied,
-)
+from gpubench.analysis.varied import Axes, asked, determined, known, machine, solo, together, values, varied
 from gpubench.basics.words import clean
 from gpubench.report import groups
 from gpubench.report.cells import texts
@@ -31,8 +20,9 @@ from gpubench.report.groups import MeasuredGroup
 from gpubench.report.heading import heading
 from gpubench.report.notes import remarks
 from gpubench.report.pairs import Matrix, matrices
-from gpubench.schema import result
-from gpubench.schema.result import Column
+from gpubench.schema.cell import cell
+from gpubench.schema.columns import BY_NAME, DERIVED, Column
+from gpubench.schema.row import Row, TableRow, replace
 
 BREAKDOWN: tuple[str, ...] = (
     "copy_ms", "forward_ms", "backward_ms", "comm_ms", "comm_hidden_ms", "optimizer_ms", "comm_pct",
@@ -55,8 +45,8 @@ FIGURES: tuple[str, ...] = (
 """Columns of figures, in reading order; those that are empty for all rows are left out."""
 
 COLUMN: dict[str, Column] = {
-    **result.BY_NAME,
-    **{column.name: column for column in result.DERIVED},
+    **BY_NAME,
+    **{column.name: column for column in DERIVED},
     "repeats": REPEATS,
     "group": Column("group", "", "", "group"),
     "job": Column("job", "", "", "job"),
@@ -75,7 +65,9 @@ class Table:
     columns: tuple[Column, ...]
     cells: tuple[tuple[str, ...], ...]
     """One tuple a row, one text a column."""
-    rows: tuple[Row, ...]
+    right: tuple[bool, ...]
+    """Of each column whether it holds numbers, which stand on the right."""
+    rows: tuple[TableRow, ...]
     """The rows behind `cells`, in the same order, with growth columns; repeats merged."""
     varied: tuple[str, ...]
     """The trial fields that differ between rows."""
@@ -102,11 +94,6 @@ class Table:
         """What stands over each column."""
         return tuple(column.heading or column.name for column in self.columns)
 
-    def numeric(self, column: int) -> bool:
-        """Whether a column holds numbers, which stand on the right."""
-        found = [row.get(self.columns[column].name) for row in self.rows]
-        return all(value is None or isinstance(value, (int, float)) for value in found)
-
 
 def tables(
     rows: Sequence[Row],
@@ -118,12 +105,12 @@ def tables(
 ) -> list[Table]:
     """One Table for each experiment of a results folder.
 
-    `rows` are those of `row_of` or `result.row`. The mappings are by experiment, from the stored plans; all
+    `rows` are those of `row_of`, and planned ones. The mappings are by experiment, from the stored plans; all
     may be missing. `members` lists an experiment's trial ids in planned order: trials that another experiment
     ran first stand in its table too. A row that no plan lists stands in the table of its `experiment`.
     """
     axes, questions, members = axes or {}, questions or {}, members or {}
-    names = dict.fromkeys([*members, *(row["experiment"] for row in rows)])
+    names = dict.fromkeys([*members, *(row.experiment for row in rows)])
     made = []
     for name in names:
         mine = [*_planned(rows, members.get(name, ())), *_unplanned(rows, name, members)]
@@ -142,10 +129,13 @@ def build(
     tied = moves_with(axis, axes, rows) if axis else ()
     grown = growth(rows, axis, tied)
     found = groups.gathered(grown, axes)
-    grown = [*solo(grown), *(row for group in found for row in group.rows)]
-    scaled = scaling.scale(grown, together(axes, "gpus", "ranks"), together(axes, "batch_size"))
-    for row in grown:
-        row["images_per_joule"], row["edp_js"] = energy.images_per_joule(row), energy.edp_js(row)
+    jobs = {id(row): row for row in grown}
+    grown = [*solo(grown), *(jobs[id(row)] for group in found for row in group.rows)]
+    grown, scaled = scaling.scale(grown, together(axes, "gpus", "ranks"), together(axes, "batch_size"))
+    grown = [
+        replace(row, images_per_joule=energy.images_per_joule(row), edp_js=energy.edp_js(row))
+        for row in grown
+    ]
     told = _shared_alike(grown)
     fields = varied(told, axes) or ("batch_size",)
     # The rows that jobs are compared with answer no question of their own, unless somebody asked it.
@@ -154,7 +144,7 @@ def build(
         for names in (("batch_size",), scaling.DEVICES)
     )
     names = [*_place(grown), *(field for field in fields if not _needless(field, fields, grown))]
-    names += ["repeats"] if any(row["repeats"] > 1 for row in grown) else []
+    names += ["repeats"] if any(row.repeats > 1 for row in grown) else []
     names += [
         figure
         for figure in FIGURES
@@ -170,6 +160,7 @@ def build(
         heading=tuple(clean(line) for line in (question, *heading(rows, told, fields)) if line),
         columns=columns,
         cells=tuple(zip(*(_texts(column, grown, found) for column in columns), strict=True)),
+        right=tuple(_numeric(column, grown) for column in columns),
         rows=tuple(grown),
         varied=fields,
         answers=tuple(clean(sentence) for sentence in answers),
@@ -183,8 +174,8 @@ def build(
 
 def _only_baselines(rows: Sequence[Row]) -> bool:
     """Whether all trials by themselves are there because jobs are compared with them, not with each other."""
-    wanted = {row.get("solo_id") for row in rows} - {None}
-    return bool(wanted) and all(row["trial_id"] in wanted for row in rows if not row.get("group"))
+    wanted = {row.solo_id for row in rows} - {None}
+    return bool(wanted) and all(row.trial_id in wanted for row in rows if not row.group)
 
 
 def _shared_alike(rows: Sequence[Row]) -> Sequence[Row]:
@@ -192,11 +183,11 @@ def _shared_alike(rows: Sequence[Row]) -> Sequence[Row]:
 
     As they are where groups differ in it.
     """
-    words = {known(row, "cpu_sharing") for row in rows if row.get("group")}
+    words = {known(row, "cpu_sharing") for row in rows if row.group}
     if len(words) != 1:
         return rows
     (word,) = words
-    return [row if row.get("group") else {**row, "cpu_sharing": word} for row in rows]
+    return [row if row.group else row.with_fields(cpu_sharing=word) for row in rows]
 
 
 def _needless(field: str, fields: Sequence[str], rows: Sequence[Row]) -> bool:
@@ -206,7 +197,7 @@ def _needless(field: str, fields: Sequence[str], rows: Sequence[Row]) -> bool:
     return field == "copies" and "group" in _place(rows) and determined(rows, field, ("group",))
 
 
-def _texts(column: Column, rows: Sequence[Row], found: Sequence[MeasuredGroup]) -> list[str]:
+def _texts(column: Column, rows: Sequence[TableRow], found: Sequence[MeasuredGroup]) -> list[str]:
     """The column's cells. What a group is called stands in its first row."""
     if column.name != "group":
         return texts(column, rows)
@@ -214,41 +205,48 @@ def _texts(column: Column, rows: Sequence[Row], found: Sequence[MeasuredGroup]) 
     return [""] * (len(rows) - len(names)) + names
 
 
+def _numeric(column: Column, rows: Sequence[Row]) -> bool:
+    found = (row.value(column.name) for row in rows)
+    return all(value is None or isinstance(value, (int, float)) for value in found)
+
+
 def _shown(figure: str, rows: Sequence[Row]) -> bool:
     if figure in (*BREAKDOWN, *ASIDE):
-        parts = any(row.get("breakdown") for row in rows)
+        parts = any(row.breakdown for row in rows)
         if parts != (figure in BREAKDOWN):
             return False
     if figure in TO_TOP1:
-        asked_for = [row for row in rows if row.get("until_top1") and row["status"] == "ok"]
+        asked_for = [row for row in rows if row.until_top1 and row.status == "ok"]
         if figure == "time_to_top1_s" and asked_for:
             return True  # empty where no row got there, and that is the answer
         rows = asked_for
-    return any(row.get(figure) is not None for row in rows)
+    return any(row.value(figure) is not None for row in rows)
 
 
 def _planned(rows: Sequence[Row], ids: Sequence[str]) -> list[Row]:
     place = {trial: number for number, trial in enumerate(ids)}
-    return sorted((row for row in rows if row["trial_id"] in place), key=lambda row: place[row["trial_id"]])
+    return sorted((row for row in rows if row.trial_id in place), key=lambda row: place[row.trial_id])
 
 
 def _unplanned(rows: Sequence[Row], name: str, members: Mapping[str, Sequence[str]]) -> list[Row]:
     """Rows of this experiment that no plan lists, sorted by what varies: records come in no useful order."""
     listed = {trial for ids in members.values() for trial in ids}
-    mine = [row for row in rows if row["experiment"] == name and row["trial_id"] not in listed]
+    mine = [row for row in rows if row.experiment == name and row.trial_id not in listed]
     fields = varied(mine)
-    return sorted(mine, key=lambda row: [_sort_key(row.get(field)) for field in ("group", *fields, "repeat")])
+    return sorted(
+        mine, key=lambda row: [_sort_key(row.value(field)) for field in ("group", *fields, "repeat")]
+    )
 
 
 def _sort_key(value: Any) -> tuple[int, Any]:
     if value is None:
         return (0, 0)
-    return (1, value) if isinstance(value, (int, float)) else (2, result.cell(value))
+    return (1, value) if isinstance(value, (int, float)) else (2, cell(value))
 
 
 def _place(rows: Sequence[Row]) -> list[str]:
     """Columns that say where a row was measured: the models where there are several, group and job."""
-    names = {row.get("group") for row in rows}
+    names = {row.group for row in rows}
     several = len({machine(row) for row in rows} - {None}) > 1
     found = [name for name in ("gpu_name", "cpu_name") if several and len(values(rows, name)) > 1]
     found += ["group"] if len(names) > 1 else []

@@ -117,7 +117,7 @@ def _styled(table: Table, console: Console) -> None:
                 put(Text(above, "bold"))
             line = Text()
             for n in block:
-                line.append(cells[n], _style(table.columns[n].name, str(row["endings"])))
+                line.append(cells[n], _style(table.columns[n].name, str(row.endings)))
                 line.append(layout.GAP)
             put(line, grid=True)
     for matrix in table.matrices:

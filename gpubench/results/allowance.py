@@ -8,7 +8,7 @@ from typing import Any
 
 from gpubench.plan.state import Planned
 from gpubench.results.store import by_run, run_of
-from gpubench.schema.result import Record, ending, given
+from gpubench.schema.record import Record, ending, given
 
 Key = tuple[str, str]
 """Trial id and machine."""

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from gpubench.schema.result import cell
+from gpubench.schema.cell import cell
 
 _THREE_DECIMALS = re.compile(r"\.\d{3}(?!\d)")
 

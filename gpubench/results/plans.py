@@ -21,7 +21,8 @@ from gpubench.plan.plan import Plan, expand
 from gpubench.plan.skips import Room
 from gpubench.plan.sources import StoredSources
 from gpubench.results.store import Results
-from gpubench.schema.result import Devices, Record
+from gpubench.schema.columns import Devices
+from gpubench.schema.record import Record
 from gpubench.schema.validation import complaint, first, toml_complaint
 
 MOST_PLANS = 1_000_000

@@ -1,4 +1,4 @@
-"""A stored record as the row that tables are made of."""
+"""A stored record as the row that tables are made of, and a row as a line of JSON."""
 
 from __future__ import annotations
 
@@ -7,54 +7,88 @@ from typing import Any
 
 from gpubench.analysis.slowdown import faster_together
 from gpubench.results.store import Results
-from gpubench.schema import result
-from gpubench.schema.epoch_times import NO_SPREAD, median_of
-from gpubench.schema.result import FEWEST_TIMES, Record
-
-DETAILS = (
-    "missing",
-    "provenance",
-    "facts",
-    "together",
-    "asked",
-    "log",
-    "epoch_times_s",
-    "allowance",
-    "judgement",
-)
-"""What `row_of` and a folder add for the reports on its sources and honesty; no column, and not for a JSON line."""
+from gpubench.schema.columns import COLUMNS
+from gpubench.schema.epoch_times import FEWEST_TIMES, NO_SPREAD, median_of
+from gpubench.schema.group_facts import GroupFacts
+from gpubench.schema.record import Record
+from gpubench.schema.row import KnownImages, Placement, Row
 
 
-def row_of(record: Record) -> dict[str, Any]:
-    """`result.row`, and what a table tells besides: `source`, `doubt_texts` (code -> sentence) and DETAILS.
-
-    `missing` and `provenance` are the record's; `facts` are what it knows of the images, with `files` of the variant.
-    `together` is the record's, for a job of a group. `asked` is the trial, with None for what the machine settles.
-    `log` is where its processes' output is kept, from the results folder; None where gpubench did not measure it.
-    `epoch_times_s` are the seconds of the epochs that its epoch time is the median of; empty where it is none.
+def row_of(record: Record) -> Row:
+    """The record's row. Of a field that was left to the machine it has what that settled.
 
     What earlier versions stored reads as this one would have it: fewer than FEWEST_TIMES epochs have no spread, nor the
     doubt about one, and a job that was faster than alone has the doubt about that.
     """
     measured = record.source == "measured"
-    found = result.row(record)
-    missing, doubts = dict(record.missing), dict(record.doubts)
-    if found["epoch_time_iqr_s"] is not None and (found["epochs_measured"] or 0) < FEWEST_TIMES and measured:
-        found["epoch_time_iqr_s"], missing["epoch_time_iqr_s"] = None, NO_SPREAD
+    values = {**record.environment, **record.trial}
+    values.update((name, value) for name, value in record.resolved.items() if value is not None)
+    values.update(record.result)
+    missing, doubts = record.missing, dict(record.doubts)
+    few = (values.get("epochs_measured") or 0) < FEWEST_TIMES
+    if measured and few and values.get("epoch_time_iqr_s") is not None:
+        values["epoch_time_iqr_s"], missing = None, {**missing, "epoch_time_iqr_s": NO_SPREAD}
         doubts.pop("spread", None)
-    if measured and (faster := faster_together(found["slowdown"])):
+    if measured and (faster := faster_together(values.get("slowdown"))):
         doubts.setdefault("faster-together", faster)
     measured_s = [e["epoch_time_s"] for e in record.epochs if not e["warmup"]]
-    found["doubts"] = "+".join(sorted(doubts)) or None
+    values.update(
+        trial_id=record.trial_id,
+        config_id=record.config_id,
+        experiment=record.experiment,
+        group=record.group,
+        job=record.job,
+        group_id=record.group_id,
+        repeat=record.trial.get("repeat"),
+        status=record.status,
+        reason=record.reason or None,
+        started_at=record.started_at or None,
+        doubts="+".join(sorted(doubts)) or None,
+        skipped_images=record.data.get("skipped_images"),
+    )
+    return Row.of_columns(
+        values,
+        source=record.source,
+        doubt_texts={code: (text,) for code, text in doubts.items()},
+        missing=missing,
+        provenance=record.provenance,
+        together=GroupFacts.from_dict(record.together) if record.together else None,
+        asked=record.trial,
+        images=_images(record),
+        variant_definition=record.variant_definition,
+        log=Results(Path()).log(record.trial_id, record.attempt).as_posix() if measured else None,
+        epoch_times_s=median_of(measured_s, record.result.get("epoch_time_source")),
+        placement=_placement(record),
+    )
+
+
+def _images(record: Record) -> KnownImages:
+    data = record.data
+    return KnownImages(
+        files=record.variant_definition.get("files"),
+        fingerprint=data.get("fingerprint"),
+        train_images=data.get("train_images"),
+        val_images=data.get("val_images"),
+        size=data.get("size"),
+        skipped=data.get("skipped_images"),
+    )
+
+
+def _placement(record: Record) -> Placement | None:
+    resolved = record.resolved
+    cpus, cpu_ids = resolved.get("cpus"), resolved.get("cpu_ids")
+    return (
+        Placement(gpu_ids=resolved.get("gpu_ids") or (), cpus=cpus, cpu_ids=cpu_ids)
+        if cpus and cpu_ids
+        else None
+    )
+
+
+def json_line(row: Row) -> dict[str, Any]:
+    """What a line of JSON tells of a measured row: its columns that are not empty, its source, its doubts."""
+    told = {name: value for column in COLUMNS if (value := row.value(name := column.name)) is not None}
     return {
-        **found,
-        "source": record.source,
-        "doubt_texts": doubts,
-        "missing": missing,
-        "provenance": dict(record.provenance),
-        "together": dict(record.together),
-        "asked": dict(record.trial),
-        "facts": {**record.data, "files": record.variant_definition.get("files")},
-        "log": Results(Path()).log(record.trial_id, record.attempt).as_posix() if measured else None,
-        "epoch_times_s": median_of(measured_s, record.result.get("epoch_time_source")),
+        **told,
+        "source": row.source,
+        "doubt_texts": {code: texts[0] for code, texts in row.doubt_texts.items()},
     }

@@ -17,7 +17,9 @@ from gpubench.basics.errors import UnusableError
 from gpubench.results.csv_text import csv_text
 from gpubench.results.folder_lock import FolderLock
 from gpubench.results.stored_record import MOST_ATTEMPTS, DamagedError, NewerError, bytes_of, read
-from gpubench.schema.result import COLUMNS, EPOCH_COLUMNS, FINAL, GroupRecord, Record, ending, given
+from gpubench.schema.columns import COLUMNS, EPOCH_COLUMNS
+from gpubench.schema.record import FINAL, GroupRecord, Record, ending, given
+from gpubench.schema.row import Row
 
 SAMPLE_DIGITS = 12
 """Significant digits of samples: running totals and times must stay fine enough to be cut again."""
@@ -302,10 +304,10 @@ def _listed(folder: Path, tell: Tell) -> list[Path]:
         return []
 
 
-def trials_csv(rows: Iterable[Mapping[str, Any]]) -> str:
+def trials_csv(rows: Iterable[Row]) -> str:
     """The text of trials.csv."""
     names = [column.name for column in COLUMNS]
-    return csv_text(names, ([row.get(name) for name in names] for row in rows))
+    return csv_text(names, (row.values(names) for row in rows))
 
 
 def epochs_csv(records: Iterable[Record]) -> str:

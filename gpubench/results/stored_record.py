@@ -20,18 +20,9 @@ from pydantic import (
 from gpubench.basics.quoted import clean
 from gpubench.basics.regular_file import read_regular
 from gpubench.datasets.facts import DataFacts
-from gpubench.schema.result import (
-    BY_NAME,
-    EPOCH_COLUMNS,
-    HUGE,
-    RECORD_SCHEMA,
-    Amount,
-    Count,
-    GroupRecord,
-    Record,
-    Signed,
-)
-from gpubench.schema.trial_fields import FIELDS
+from gpubench.schema.columns import BY_NAME, EPOCH_COLUMNS, HUGE, Amount, Count, Signed
+from gpubench.schema.record import RECORD_SCHEMA, GroupRecord, Record
+from gpubench.schema.trial_fields import FIELDS, TYPES
 from gpubench.schema.validation import complaint, first
 
 MOST_ATTEMPTS = 1_000_000
@@ -176,7 +167,7 @@ class _Definition(_Part):
 _COLUMNS = _part(
     "_Columns",
     {name: column.holds for name, column in BY_NAME.items() if name not in FIELDS}
-    | _with_bounds({name: column.holds for name, column in BY_NAME.items() if name in FIELDS}),
+    | _with_bounds({name: TYPES[name] for name in BY_NAME if name in FIELDS}),
 )
 _RESOLVED = create_model(
     "_Resolved", __base__=_COLUMNS, cpu_ids=(list[Count] | None, None), gpu_uuids=(list[str] | None, None)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpubench.schema.result import FEWEST_TIMES
-
+FEWEST_TIMES = 3
+"""Epoch times (of epochs, or of repeats) from which their spread says anything: two have none to speak of."""
 MEASURED = "measured"
 EXTRAPOLATED = "extrapolated"
 NO_SPREAD = f"fewer than {FEWEST_TIMES} epochs were measured: they have no spread"

@@ -30,7 +30,7 @@ from gpubench.record.recording import EndedAttempt, Known, records_of, step_samp
 from gpubench.record.together import Foreseen, neighbours_on_gpus
 from gpubench.results.store import Results, write_whole
 from gpubench.schema.order import TrialOrder
-from gpubench.schema.result import Ended, Record
+from gpubench.schema.record import Ended, Record
 from gpubench.sweep import losses
 from gpubench.sweep.folders import Folders, Wanted
 

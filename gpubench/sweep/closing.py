@@ -9,13 +9,13 @@ from typing import Literal
 
 from rich.console import Console
 
-from gpubench.analysis.varied import Row
 from gpubench.plan.state import Planned
 from gpubench.report import live, terminal
 from gpubench.report.contents import contents
 from gpubench.report.lost_terminal import outliving_output
 from gpubench.report.table import Table, tables
-from gpubench.results.rows import DETAILS
+from gpubench.results.rows import json_line
+from gpubench.schema.row import Row, replace
 from gpubench.sweep.sweep import Summary, Sweep
 
 Mode = Literal["plan", "table", "quiet", "json"]
@@ -24,11 +24,10 @@ Mode = Literal["plan", "table", "quiet", "json"]
 def emit(row: Row, mode: Mode) -> None:
     """With --json, a line for each trial as it ends; the jobs of a group each have one."""
     if mode == "json":
-        told = {k: v for k, v in row.items() if v is not None and k not in DETAILS}
         with (
             outliving_output()
         ):  # nobody may read any more; the measuring goes on, and the records have it all
-            print(json.dumps(told, ensure_ascii=False), flush=True)
+            print(json.dumps(json_line(row), ensure_ascii=False), flush=True)
 
 
 def finish(work: Sweep, planned: Sequence[Planned], summary: Summary, view: live.View, mode: Mode) -> None:
@@ -92,7 +91,7 @@ def own_tables(work: Sweep, rows: Sequence[Row]) -> list[Table]:
     ids = [job.trial_id for job in work.plan.jobs]
     mine = set(ids)
     return tables(
-        [{**row, "experiment": experiment.name} for row in rows if row["trial_id"] in mine],
+        [replace(row, experiment=experiment.name) for row in rows if row.trial_id in mine],
         axes={experiment.name: experiment.varied},
         questions={experiment.name: experiment.question},
         members={experiment.name: ids},

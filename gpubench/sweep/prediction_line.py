@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpubench.analysis.doubted import serious
-from gpubench.analysis.varied import Row
 from gpubench.basics.words import number
 from gpubench.record.together import Foreseen
 from gpubench.report.prediction import foretold_verdict, waited_for
+from gpubench.schema.row import Row
 
 
 def foretold(foreseen: Foreseen, solos: Sequence[Row]) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpubench.analysis.varied import Row
 from gpubench.basics.errors import UnusableError
 from gpubench.node.launch.attempt import JobProgress
 from gpubench.node.launch.client import Launcher
@@ -22,7 +21,8 @@ from gpubench.report.live import View
 from gpubench.results.allowance import Key, alike
 from gpubench.results.rows import row_of
 from gpubench.results.store import Tell, newest, refuse
-from gpubench.schema.result import Record, ending
+from gpubench.schema.record import Record, ending
+from gpubench.schema.row import Row, replace
 from gpubench.sweep.bench import Bench
 from gpubench.sweep.losses import none_left
 from gpubench.sweep.prediction_line import foretold
@@ -303,7 +303,7 @@ class Sweep:
         for row in rows:
             emit(row)
         # In tables the log's path is that in the folder; on a terminal it is for who stands outside.
-        rows = [{**row, "log": str(self.bench.results.folder / row["log"])} for row in rows]
+        rows = [replace(row, log=str(self.bench.results.folder / (row.log or ""))) for row in rows]
         if unit.is_group:
             view.finished_group(number, len(planned), label, rows)
         else:

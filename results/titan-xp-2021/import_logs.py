@@ -19,7 +19,8 @@ from gpubench.analysis.prediction import Prediction, demand, predict
 from gpubench.analysis.slowdown import judgement, overlap_gain, slowdown
 from gpubench.plan.experiment import Axis, Experiment, to_toml
 from gpubench.schema import catalog, trial
-from gpubench.schema.result import RECORD_SCHEMA, Record
+from gpubench.schema.record import RECORD_SCHEMA, Record
+from gpubench.schema.row import Row
 
 HERE = Path(__file__).parent
 SOURCE = "published log"
@@ -211,10 +212,10 @@ def prediction(line: Line, lines: Sequence[Line]) -> Prediction | None:
     )
 
 
-def spent(line: Line) -> dict[str, Any]:
+def spent(line: Line) -> Row:
     """A trial alone as the row that a prediction reads: CPU share × epoch time, in s of the whole host."""
     time, share = (float(line[n]) if line[n] else None for n in ("epoch_time_s", "cpu_util_pct"))
-    return {"epoch_time_s": time, "cpu_s_per_epoch": time * share / 100 if time and share else None}
+    return Row(epoch_time_s=time, cpu_s_per_epoch=time * share / 100 if time and share else None)
 
 
 def places(group: Sequence[Line]) -> list[tuple[int, ...]]:

@@ -1,10 +1,10 @@
 """Which rows are of one workload."""
 
 import pytest
+from whole_rows import row_with
 
 from gpubench.analysis.alike import MOVES, devices, fair_step, likeness, telling, workload
 from gpubench.analysis.varied import CANDIDATES
-from gpubench.schema import result
 
 
 def same_workload(one, other, *axes, **more):
@@ -12,13 +12,13 @@ def same_workload(one, other, *axes, **more):
 
 
 def row(**values):
-    base = dict.fromkeys(result.BY_NAME) | {
+    base = {
         "model": "resnet50",
         "gpu_name": "H200",
         "gpus": 1,
         "gpu_ids": [0],
     }
-    return base | {"batch_size": 64, "strategy": "single", "workers": 8, "cpus": 8} | values
+    return row_with(**base | {"batch_size": 64, "strategy": "single", "workers": 8, "cpus": 8} | values)
 
 
 @pytest.mark.parametrize("field", CANDIDATES)
@@ -113,7 +113,11 @@ def test_the_first_gpus_are_told_by_their_number():
 
 
 def test_a_row_that_tells_no_devices_is_of_one():
-    assert [devices(one) for one in ({}, {"gpus": 0, "ranks": 4}, {"gpus": 2, "ranks": 4})] == [1, 4, 2]
+    assert [devices(row_with(**one)) for one in ({}, {"gpus": 0, "ranks": 4}, {"gpus": 2, "ranks": 4})] == [
+        1,
+        4,
+        2,
+    ]
 
 
 def test_gpus_that_stand_for_lost_ones_are_no_other_workload():

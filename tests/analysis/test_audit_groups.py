@@ -2,6 +2,7 @@
 
 import pytest
 from test_audit_rules import facts, found, row
+from whole_rows import changed
 
 from gpubench.analysis.audit import accuracy, fairness, runs
 from gpubench.analysis.audit.facts import Shown
@@ -12,9 +13,9 @@ RULES = (accuracy.holds_while_scaling, accuracy.same_run, fairness.strong_or_wea
 def group(*alone, name="three jobs", **of_jobs):
     """Rows of trials alone, and of the same trials as jobs of one group."""
     jobs = [
-        {**one, "trial_id": f"j-{one['trial_id']}", "config_id": f"j-{one['config_id']}", "group": name,
-         "job": f"{place} of {len(alone)}", "group_id": "g1", "solo_id": one["trial_id"], "top1_pct": None,
-         "epoch_time_s": 20.0, **of_jobs}
+        changed(one, trial_id=f"j-{one.trial_id}", config_id=f"j-{one.config_id}", group=name,
+                job=f"{place} of {len(alone)}", group_id="g1", solo_id=one.trial_id, top1_pct=None,
+                epoch_time_s=20.0, **of_jobs)
         for place, one in enumerate(alone, start=1)
     ]  # fmt: skip
     return [*alone, *jobs]

@@ -6,26 +6,27 @@ import sys
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from whole_rows import changed, row_with
 
 from gpubench.analysis.audit import accuracy, fairness, runs, workload
 from gpubench.analysis.audit.facts import AuditedFolder, Damaged, Shown, StoredAttempt
 from gpubench.analysis.audit.rules import RULES, audit
-from gpubench.schema import result
+from gpubench.schema.columns import BY_NAME
 
 IMAGES = {"files": "full", "train_images": 10240, "val_images": 5000, "num_classes": 10, "size": None}
 number = iter(range(10**6))
 
 
 def row(batch=64, gpus=1, **values):
-    base = dict.fromkeys(result.BY_NAME) | {
+    base = {
         "trial_id": f"t{next(number)}", "config_id": f"c{batch}-{gpus}-{sorted(values.items(), key=str)}",
         "status": "ok", "model": "resnet34", "variant": "crop-resize", "batch_size": batch, "gpus": gpus,
         "strategy": "ddp" if gpus > 1 else "single", "device": "cuda", "precision": "fp32", "input_size": 224,
         "num_classes": 10, "train_images": 10240, "epochs": 3, "gpu_name": "NVIDIA H200", "torch": "2.11.0",
         "epoch_time_s": 10.0, "epoch_time_source": "measured", "images_per_epoch": 10240, "images_per_s": 1024.0,
-        "top1_pct": 60.0, "source": "measured", "facts": IMAGES, "missing": {},
+        "top1_pct": 60.0, "source": "measured", "images": IMAGES, "missing": {},
     }  # fmt: skip
-    return base | values
+    return row_with(**(base | values))
 
 
 def seeds(batch, *top1):
@@ -102,11 +103,11 @@ CASES = [
      "the only ok row trains on a part of the images (64 of 10,240)"),
     (workload.whole_epochs, "not decidable", [row(images_per_epoch=None)], "not on record"),
     # 6: input
-    (workload.input_included, "kept", [row(), row(variant="synthetic", facts={"files": "none"})], "resident batch"),
-    (workload.input_included, "kept", [row(variant="cached", facts={"files": "decoded"})], "decoding is left out"),
-    (workload.input_included, "broken", [row(variant="synthetic", facts={"files": "none"})], "resident batch"),
-    (workload.input_included, "broken", [row(), row(128, variant="synthetic", facts={"files": "none"})], "1 of 2"),
-    (workload.input_included, "not decidable", [row(facts={})], "not on record"),
+    (workload.input_included, "kept", [row(), row(variant="synthetic", images={"files": "none"})], "resident batch"),
+    (workload.input_included, "kept", [row(variant="cached", images={"files": "decoded"})], "decoding is left out"),
+    (workload.input_included, "broken", [row(variant="synthetic", images={"files": "none"})], "resident batch"),
+    (workload.input_included, "broken", [row(), row(128, variant="synthetic", images={"files": "none"})], "1 of 2"),
+    (workload.input_included, "not decidable", [row(images={})], "not on record"),
     (workload.input_included, "not decidable",
      [row(doubt_texts={"inferred": "the log states no variant"})], "not on record"),
     # 7: time to solution
@@ -130,7 +131,7 @@ CASES = [
     (accuracy.same_run, "not decidable", [row(), row(128, top1_pct=None)], "1 of 2 rows that ran alone"),
     # 9: inputs
     (workload.sensible_sizes, "kept", [row()], "160 steps or more"),
-    (workload.sensible_sizes, "broken", [row(facts=IMAGES | {"size": 32})], "blown up to 224 px from 32 px"),
+    (workload.sensible_sizes, "broken", [row(images=IMAGES | {"size": 32})], "blown up to 224 px from 32 px"),
     (workload.sensible_sizes, "broken", [row(1024)], "fewer than 20 steps (batch 1024: 10)"),
     (workload.sensible_sizes, "not decidable", [row(images_per_epoch=None)], "how many steps"),
     (workload.sensible_sizes, "not decidable", [row(input_size=512)], "own size"),
@@ -204,7 +205,7 @@ def test_verdict_and_words(check, verdict, rows, words):
 def test_a_row_that_stands_in_two_tables_is_counted_once():
     """As every other rule counts it; one of another machine or allowance is another row."""
     shared, own = row(64, doubts="spread"), row(128)
-    elsewhere = [shared | {"gpu_name": "A40"}, shared | {"allowance": "2 CPUs"}]
+    elsewhere = [changed(shared, gpu_name="A40"), changed(shared, allowance="2 CPUs")]
     told = [Shown(name=name, rows=(shared, own)) for name in ("one", "two")]
     both = AuditedFolder(
         tables=(*told, Shown(name="three", rows=(shared, *elsewhere))), planned={"one", "two", "three"}
@@ -250,12 +251,12 @@ def by_definition(one, rows):
     """The next smaller row, looked for among all of them."""
     before = [
         other for other in rows
-        if other["strategy"] in (one["strategy"], "single")
-        and (other["gpus"], other["batch_size"]) != (one["gpus"], one["batch_size"])
-        and other["gpus"] <= one["gpus"] and other["batch_size"] <= one["batch_size"]
+        if other.strategy in (one.strategy, "single")
+        and (other.gpus, other.batch_size) != (one.gpus, one.batch_size)
+        and other.gpus <= one.gpus and other.batch_size <= one.batch_size
     ]  # fmt: skip
-    own = one["strategy"]
-    return max(before, key=lambda o: (o["gpus"], o["batch_size"], o["strategy"] == own), default=None)
+    own = one.strategy
+    return max(before, key=lambda o: (o.gpus, o.batch_size, o.strategy == own), default=None)
 
 
 @given(
@@ -264,7 +265,7 @@ def by_definition(one, rows):
     )
 )
 def test_the_next_smaller_row_is_that_of_the_definition(sizes):
-    rows = [{"batch_size": batch, "gpus": gpus, "strategy": strategy} for batch, gpus, strategy in sizes]
+    rows = [row_with(batch_size=batch, gpus=gpus, strategy=strategy) for batch, gpus, strategy in sizes]
     for one, before in zip(rows, accuracy.next_smaller(rows), strict=True):
         assert before is by_definition(one, rows)
 
@@ -394,15 +395,20 @@ def test_without_a_plan_it_is_open_what_was_left_out():
     assert found(fairness.nothing_flattered, row(), planned=frozenset())[0] == "not decidable"
 
 
-FIELDS = [name for name, value in row().items() if value is not None and name not in ("trial_id", "status")]
+KNOWN = [
+    name
+    for name in (*BY_NAME, "images")
+    if row().value(name) is not None and name not in ("trial_id", "config_id", "experiment", "status")
+]
 
 
 @given(st.lists(st.tuples(st.sampled_from([16, 64, 2048]), st.sampled_from([1, 2, 4]),
                           st.sampled_from(["ok", "oom", "failed", "missing"]),
-                          st.sets(st.sampled_from(FIELDS))), max_size=6))  # fmt: skip
+                          st.sets(st.sampled_from(KNOWN))), max_size=6))  # fmt: skip
 def test_no_rule_stumbles_over_what_a_record_lacks(asked):
     rows = [
-        row(batch, gpus, status=status) | dict.fromkeys(lacking) for batch, gpus, status, lacking in asked
+        changed(row(batch, gpus, status=status), **dict.fromkeys(lacking))
+        for batch, gpus, status, lacking in asked
     ]
     for rule, finding in audit(facts(*rows, attempts=attempts(1))):
         assert finding.verdict in ("kept", "broken", "not decidable"), rule.title
@@ -412,7 +418,7 @@ def test_no_rule_stumbles_over_what_a_record_lacks(asked):
 def test_every_rule_says_something_of_any_folder():
     empty = AuditedFolder(tables=())
     failed = facts(row(status="failed", epoch_time_s=None, top1_pct=None))
-    for some in (empty, failed, facts(row()), facts(dict.fromkeys(result.BY_NAME) | {"status": "ok"})):
+    for some in (empty, failed, facts(row()), facts(row_with(status="ok"))):
         for rule, finding in audit(some):
             assert finding.text, rule.title
             assert not finding.text.endswith("."), rule.title
@@ -425,7 +431,7 @@ def test_runs_under_two_allowances_are_no_three_runs(split):
     """What a trial that left CPUs or loaders to the machine got of them tells its runs apart, as in every table."""
     small, large = seeds(64, 60, 60.1, 60.2), seeds(128, 60, 60.1, 60.2)
     assert found(accuracy.holds_while_scaling, *small, *large)[0] == "kept"
-    unlike = [large[0] | split, *large[1:]]
+    unlike = [changed(large[0], **split), *large[1:]]
     verdict, text = found(accuracy.holds_while_scaling, *small, *unlike)
     assert verdict == "not decidable"
     assert "fewer than 3 runs" in text

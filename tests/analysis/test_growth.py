@@ -7,19 +7,19 @@ import committed
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from whole_rows import changed, everything, row_with
 
 from gpubench.analysis.growth import growth, moves_with, ordered_axis, series
 from gpubench.analysis.knee import knees
 from gpubench.analysis.repeats import iqr, merge_repeats
-from gpubench.schema import result
 
 # The two columns of this table were copied from the table before it; these are worked out by hand.
 MISPRINTED = {"mobilenet_v2-gpus": ([76.8, 82.7, 1.4], [-10.5, -4.9, -26.6])}
 
 
 def row(**values):
-    base = dict.fromkeys(result.BY_NAME) | {"status": "ok", "model": "mobilenet_v2", "experiment": "x"}
-    return base | {"config_id": f"c{sorted(values.items())}", "trial_id": "t"} | values
+    base = {"status": "ok", "model": "mobilenet_v2", "experiment": "x"}
+    return row_with(**base | {"config_id": f"c{sorted(values.items())}", "trial_id": "t"} | values)
 
 
 def batches(**figures):
@@ -32,7 +32,7 @@ def batches(**figures):
 
 
 def column(rows, name):
-    return [r[name] for r in rows]
+    return [r.value(name) for r in rows]
 
 
 def published(table):
@@ -57,14 +57,14 @@ def test_growth_is_what_the_log_printed(table):
     for line, grown in zip(lines, rows, strict=True):
         memory, time = line["printed_mem_growth_pct"], line["printed_epoch_growth_pct"]
         assert (
-            grown["gpu_mem_growth_pct"] is None
+            grown.gpu_mem_growth_pct is None
             if memory == ""
-            else round(grown["gpu_mem_growth_pct"]) == int(memory)
+            else round(grown.gpu_mem_growth_pct) == int(memory)
         )
         assert (
-            grown["epoch_time_growth_pct"] is None
+            grown.epoch_time_growth_pct is None
             if time == ""
-            else round(grown["epoch_time_growth_pct"]) == int(time)
+            else round(grown.epoch_time_growth_pct) == int(time)
         )
 
 
@@ -101,9 +101,9 @@ def test_a_figure_of_a_trial_that_did_not_end_ok_counts_for_nothing():
 @pytest.mark.parametrize("images", [{}, {"images_per_epoch": 1000}])
 def test_where_one_row_does_not_know_its_images_epoch_times_are_compared(images):
     rows = [row(batch_size=16, epoch_time_s=10.0, **images), row(batch_size=32, epoch_time_s=5.0)]
-    assert growth(rows, "batch_size")[1]["epoch_time_growth_pct"] == pytest.approx(-50)
+    assert growth(rows, "batch_size")[1].epoch_time_growth_pct == pytest.approx(-50)
     rows = [row(batch_size=16, epoch_time_s=10.0), row(batch_size=32, epoch_time_s=5.0, **images)]
-    assert growth(rows, "batch_size")[1]["epoch_time_growth_pct"] == pytest.approx(-50)
+    assert growth(rows, "batch_size")[1].epoch_time_growth_pct == pytest.approx(-50)
 
 
 def test_two_rows_at_one_place_have_no_growth_and_none_has_any_against_them():
@@ -131,7 +131,7 @@ def test_time_growth_is_per_image_where_images_are_known():
         row(batch_size=100, epoch_time_s=10.0, images_per_epoch=1000),
         row(batch_size=300, epoch_time_s=9.0, images_per_epoch=900),
     ]
-    assert growth(rows, "batch_size")[1]["epoch_time_growth_pct"] == pytest.approx(0)
+    assert growth(rows, "batch_size")[1].epoch_time_growth_pct == pytest.approx(0)
 
 
 def test_other_fields_make_series_of_their_own():
@@ -140,7 +140,7 @@ def test_other_fields_make_series_of_their_own():
         for b, v, m in [(32, "a", 200), (16, "b", 1000), (16, "a", 100), (32, "b", 1100)]
     ]
     grown = growth(rows, "batch_size")
-    assert [(r["variant"], r["batch_size"]) for r in grown] == [("a", 16), ("a", 32), ("b", 16), ("b", 32)]
+    assert [(r.variant, r.batch_size) for r in grown] == [("a", 16), ("a", 32), ("b", 16), ("b", 32)]
     assert column(grown, "gpu_mem_growth_pct") == [None, pytest.approx(100), None, pytest.approx(10)]
 
 
@@ -148,14 +148,14 @@ def test_memory_of_different_sources_and_machines_is_not_compared():
     rows = [row(batch_size=16, gpu_mem_mib=100, gpu_mem_source="nvml-process", epoch_time_s=2.0)]
     other = row(batch_size=32, gpu_mem_mib=150, gpu_mem_source="torch-reserved", epoch_time_s=1.0)
     grown = growth([*rows, other], "batch_size")[1]
-    assert grown["gpu_mem_growth_pct"] is None
-    assert grown["epoch_time_growth_pct"] == pytest.approx(-50)
-    same = growth([rows[0], other | {"gpu_mem_source": "nvml-process"}], "batch_size")[1]
-    assert same["gpu_mem_growth_pct"] == pytest.approx(50)
+    assert grown.gpu_mem_growth_pct is None
+    assert grown.epoch_time_growth_pct == pytest.approx(-50)
+    same = growth([rows[0], changed(other, gpu_mem_source="nvml-process")], "batch_size")[1]
+    assert same.gpu_mem_growth_pct == pytest.approx(50)
     cards = [
         row(batch_size=16 << n, gpu_mem_mib=100, gpu_name=name) for n, name in enumerate(["A40", "H200"])
     ]
-    assert growth(cards, "batch_size")[1]["gpu_mem_growth_pct"] is None
+    assert growth(cards, "batch_size")[1].gpu_mem_growth_pct is None
 
 
 def test_jobs_of_a_group_have_no_growth():
@@ -166,7 +166,7 @@ def test_jobs_of_a_group_have_no_growth():
 def test_the_axis_is_the_batch_size_then_the_gpus_then_the_first_number():
     grid = [row(batch_size=b, gpus=g, workers=w) for b in (1, 2) for g in (1, 2) for w in (0, 4)]
     assert ordered_axis((), grid) == "batch_size"
-    assert ordered_axis((), [r for r in grid if r["batch_size"] == 1]) == "gpus"
+    assert ordered_axis((), [r for r in grid if r.batch_size == 1]) == "gpus"
     assert (
         ordered_axis((), [row(prefetch=p, precision=n) for p, n in [(2, "fp32"), (4, "bf16")]]) == "prefetch"
     )
@@ -230,10 +230,10 @@ def test_what_makes_another_workload_never_moves_with_the_batch_size(unlike):
     assert moves_with("batch_size", axes, rows) == ()
     assert moves_with("batch_size", [["batch_size"]], rows) == (), "nor where the batch size determines it"
     grown = growth(rows, "batch_size", ["batch_size", *unlike])
-    assert [r[name] for r in grown for name in GROWTH] == [None] * 4
+    assert [r.value(name) for r in grown for name in GROWTH] == [None] * 4
     assert knees(rows, tuple(unlike)) == []
-    alike = growth([rows[0], rows[1] | rows[0] | {"batch_size": 32, "config_id": "other"}], "batch_size")
-    assert None not in [alike[1][name] for name in GROWTH]
+    alike = growth([rows[0], changed(rows[0], batch_size=32, config_id="other")], "batch_size")
+    assert None not in [alike[1].value(name) for name in GROWTH]
 
 
 def test_the_learning_rate_and_the_length_of_training_may_move_with_the_batch_size():
@@ -242,8 +242,8 @@ def test_the_learning_rate_and_the_length_of_training_may_move_with_the_batch_si
     ]
     tied = moves_with("batch_size", [["batch_size", "lr", "epochs"]], rows)
     assert tied == ("epochs", "lr")
-    assert growth(rows, "batch_size", tied)[1]["epoch_time_growth_pct"] == pytest.approx(-50)
-    assert growth(rows, "batch_size")[1]["epoch_time_growth_pct"] is None
+    assert growth(rows, "batch_size", tied)[1].epoch_time_growth_pct == pytest.approx(-50)
+    assert growth(rows, "batch_size")[1].epoch_time_growth_pct is None
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_devices_move_with_the_batch_size_where_each_keeps_its_batch(unlike, com
         row(batch_size=64, epoch_time_s=1.0, **base | unlike),
     ]
     tied = moves_with("batch_size", [["batch_size", *unlike]], rows)
-    assert (growth(rows, "batch_size", tied)[-1]["epoch_time_growth_pct"] is not None) == compared
+    assert (growth(rows, "batch_size", tied)[-1].epoch_time_growth_pct is not None) == compared
 
 
 @pytest.mark.parametrize(
@@ -285,7 +285,7 @@ def test_along_the_devices_only_the_batch_or_the_batch_a_device_stays(batch, str
         for g, b, s in zip((1, 2), (64, batch), strategies, strict=True)
     ]
     tied = moves_with("gpus", [["gpus", "batch_size", "strategy"]], rows)
-    assert (growth(rows, "gpus", tied)[-1]["epoch_time_growth_pct"] is not None) == compared
+    assert (growth(rows, "gpus", tied)[-1].epoch_time_growth_pct is not None) == compared
 
 
 def test_cpus_are_told_apart_though_the_devices_determine_them():
@@ -296,10 +296,10 @@ def test_cpus_are_told_apart_though_the_devices_determine_them():
         for g, c in [(2, 8), (4, 16)]
     ]
     assert moves_with("gpus", [["gpus"]], rows) == ()
-    assert growth(rows, "gpus")[1]["epoch_time_growth_pct"] is None
+    assert growth(rows, "gpus")[1].epoch_time_growth_pct is None
     zipped = moves_with("gpus", [["gpus", "cpus"]], rows)
     assert zipped == ("cpus",)
-    assert growth(rows, "gpus", zipped)[1]["epoch_time_growth_pct"] == pytest.approx(0)
+    assert growth(rows, "gpus", zipped)[1].epoch_time_growth_pct == pytest.approx(0)
 
 
 def test_a_planned_row_stands_in_the_series_that_it_will_be_of():
@@ -309,7 +309,7 @@ def test_a_planned_row_stands_in_the_series_that_it_will_be_of():
         for v, b, w in [("cached", 16, 8), ("cached", 32, None), ("synthetic", 16, 0), ("cached", 64, 8)]
     ]
     grown = growth(rows, "batch_size")
-    assert [(r["variant"], r["batch_size"]) for r in grown] == [
+    assert [(r.variant, r.batch_size) for r in grown] == [
         ("cached", 16), ("cached", 32), ("cached", 64), ("synthetic", 16),
     ]  # fmt: skip
 
@@ -346,17 +346,17 @@ def test_repeats_become_one_row_with_median_spread_and_count():
     ]
     bad = row(config_id="c", repeat=3, status="failed", reason="killed")
     (merged,) = merge_repeats([bad, *rows])
-    assert (merged["epoch_time_s"], merged["repeats"], merged["endings"]) == (2.0, 3, "3 ok, 1 failed")
-    assert merged["images_per_s"] * merged["epoch_time_s"] == merged["images_per_epoch"]
-    assert merged["epoch_time_iqr_s"] == pytest.approx(2.0)
-    assert merged["reason"] == "killed"
+    assert (merged.epoch_time_s, merged.repeats, merged.endings) == (2.0, 3, "3 ok, 1 failed")
+    assert merged.images_per_s * merged.epoch_time_s == merged.images_per_epoch
+    assert merged.epoch_time_iqr_s == pytest.approx(2.0)
+    assert merged.reason == "killed"
 
 
 def test_the_same_configuration_on_two_machines_is_two_rows():
     rows = [row(config_id="c", epoch_time_s=t, gpu_name=name) for t, name in [(1.0, "A40"), (9.0, "H200")]]
     planned = row(config_id="c", status="missing")
     merged = merge_repeats([planned, *rows])
-    assert [(r["gpu_name"], r["epoch_time_s"], r["endings"]) for r in merged] == [
+    assert [(r.gpu_name, r.epoch_time_s, r.endings) for r in merged] == [
         ("A40", 1.0, "1 ok, 1 missing"),
         ("H200", 9.0, "ok"),
     ]
@@ -374,14 +374,15 @@ def test_growth_multiplied_up_gives_the_last_figure(found):
     rows = growth(batches(gpu_mem_mib=found), "batch_size")
     assert column(rows, "gpu_mem_mib") == found
     for before, after in itertools.pairwise(rows):
-        known = before["gpu_mem_mib"] is not None and after["gpu_mem_mib"] is not None
-        assert (after["gpu_mem_growth_pct"] is not None) == known
+        known = before.gpu_mem_mib is not None and after.gpu_mem_mib is not None
+        assert (after.gpu_mem_growth_pct is not None) == known
         if known:
-            back = before["gpu_mem_mib"] * (1 + after["gpu_mem_growth_pct"] / 100)
-            assert back == pytest.approx(after["gpu_mem_mib"])
+            back = before.gpu_mem_mib * (1 + after.gpu_mem_growth_pct / 100)
+            assert back == pytest.approx(after.gpu_mem_mib)
 
 
 @given(st.permutations(range(5)))
 def test_growth_does_not_depend_on_the_order_of_rows(order):
     rows = batches(gpu_mem_mib=[100, 120, None, 300, 310])
-    assert growth([rows[n] for n in order], "batch_size") == growth(rows, "batch_size")
+    shuffled, ordered = growth([rows[n] for n in order], "batch_size"), growth(rows, "batch_size")
+    assert list(map(everything, shuffled)) == list(map(everything, ordered))

@@ -5,10 +5,10 @@ import itertools
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from whole_rows import changed, row_with
 
 from gpubench.analysis.knee import knees
 from gpubench.analysis.noise import half_width
-from gpubench.schema import result
 
 
 def rows(memory, times, **others):
@@ -16,16 +16,18 @@ def rows(memory, times, **others):
 
     Five measured epochs that took equally long, so that nothing is open for its noise.
     """
-    base = dict.fromkeys(result.BY_NAME) | {
+    base = {
         "model": "resnet34",
         "epochs_measured": 5,
         "epoch_time_iqr_s": 0.0,
     }
     return [
-        base
-        | {"batch_size": 16 << n, "gpu_mem_mib": m, "epoch_time_s": t, "status": "ok" if t else "oom"}
-        | {"config_id": f"c{n}{others}"}
-        | others
+        row_with(
+            **base
+            | {"batch_size": 16 << n, "gpu_mem_mib": m, "epoch_time_s": t, "status": "ok" if t else "oom"}
+            | {"config_id": f"c{n}{others}"}
+            | others
+        )
         for n, (m, t) in enumerate(zip(memory, times, strict=True))
     ]
 
@@ -99,7 +101,7 @@ def test_a_cost_that_stays_does_not_pay():
 def hole(table, batch, **how):
     """The table with one batch size that has no figures."""
     lost = {"gpu_mem_mib": None, "epoch_time_s": None, "status": "failed"} | how
-    return [row | lost if row["batch_size"] == batch else row for row in table]
+    return [changed(row, **lost) if row.batch_size == batch else row for row in table]
 
 
 NOT_ALL = "Open, not decided: by these figures "
@@ -174,7 +176,7 @@ def test_what_became_of_the_largest_sizes_is_told(endings, said):
     (knee,) = knees(table)
     assert knee.firm
     assert knee.sentence == f"Every larger batch pays, up to 32{said}{CLEAR}."
-    (time,) = knees([row | {"gpu_mem_mib": None} for row in table])
+    (time,) = knees([changed(row, gpu_mem_mib=None) for row in table])
     assert time.sentence.startswith(f"Time per image is least at 32, of 16 to 32{said}{CLEAR}. Whether")
 
 
@@ -206,9 +208,9 @@ def test_of_time_alone_a_size_between_others_may_be_the_least():
 
 def test_a_larger_batch_that_pays_after_all_rests_on_its_processes_too():
     table = [
-        row | {"epoch_time_s": row["epoch_time_s"] * (1 + n / 1e5), "repeat": n}
+        changed(row, epoch_time_s=row.epoch_time_s * (1 + n / 1e5), repeat=n)
         for row in rows([100, 150, 160], [10, 9, 2])
-        for n in range(1 if row["batch_size"] == 64 else 3)
+        for n in range(1 if row.batch_size == 64 else 3)
     ]
     assert "straight to 64" in knees(table)[0].sentence
     assert knees(table)[0].sentence.endswith("; some rows are of one process only.")
@@ -241,8 +243,11 @@ def test_the_least_time_may_be_the_first_and_of_equal_ones_is_the_first():
 
 
 def test_memory_of_two_sources_is_not_weighed():
-    mixed = rows([100, 100], [10, 5])
-    mixed[0]["gpu_mem_source"], mixed[1]["gpu_mem_source"] = "nvml-process", "torch-reserved"
+    sources = ("nvml-process", "torch-reserved")
+    mixed = [
+        changed(row, gpu_mem_source=source)
+        for row, source in zip(rows([100, 100], [10, 5]), sources, strict=True)
+    ]
     assert knees(mixed)[0].sentence.endswith(
         "Whether a larger batch pays can't be said: memory figures come from different sources."
     )
@@ -266,9 +271,8 @@ def test_one_sentence_a_series_and_none_across_gpu_counts():
     ]
     assert first.sentence.startswith("variant=crop-resize: every larger batch pays")
     assert second.sentence.startswith("variant=cached: a larger batch never pays")
-    zipped = rows([100, 110, 60], [10, 5, 1])
-    for row, gpus in zip(zipped, (1, 1, 2), strict=True):
-        row["gpus"] = gpus
+    unlike = rows([100, 110, 60], [10, 5, 1])
+    zipped = [changed(row, gpus=gpus) for row, gpus in zip(unlike, (1, 1, 2), strict=True)]
     (knee,) = knees(zipped, tied=("gpus",))
     assert knee.best == 32
 
@@ -305,9 +309,9 @@ def test_a_knee_says_the_growth_that_it_rests_on():
 
 def spread(table, *widths):
     """The rows with so much noise: half of what chance may do to their epoch time, in s."""
-    whole = half_width({"epoch_time_s": 1.0, "epoch_time_iqr_s": 1.0, "epochs_measured": 5})
+    whole = half_width(row_with(epoch_time_s=1.0, epoch_time_iqr_s=1.0, epochs_measured=5))
     return [
-        row | {"epoch_time_iqr_s": None if half is None else half / whole}
+        changed(row, epoch_time_iqr_s=None if half is None else half / whole)
         for row, half in zip(table, widths, strict=True)
     ]
 
@@ -393,7 +397,7 @@ def test_each_figure_spreads_by_its_own_share_of_its_own_time():
 )
 @pytest.mark.parametrize("memory", [[100, 110, 300], [100, 110, 115], [None] * 3], ids=str)
 def test_unknown_noise_counts_as_unknown_not_as_none(memory, unknown, said):
-    (knee,) = knees([row | unknown for row in rows(memory, [10, 5, 4])])
+    (knee,) = knees([changed(row, **unknown) for row in rows(memory, [10, 5, 4])])
     assert not knee.firm
     assert knee.sentence.startswith("Open, not decided: by these figures ")
     assert ". How far chance moves these times is not known; each row is " + said in knee.sentence
@@ -401,20 +405,20 @@ def test_unknown_noise_counts_as_unknown_not_as_none(memory, unknown, said):
 
 def test_only_the_noise_of_some_rows_is_unknown():
     table = rows([100, 110, 300], [10, 5, 4])
-    table[1]["epochs_measured"] = 2
+    table[1] = changed(table[1], epochs_measured=2)
     (knee,) = knees(table)
     assert (
         ". How far chance moves the times at 32 is not known; each row is of one process only."
         in knee.sentence
     )
     beyond = rows([100, 110, 300, 900], [10, 5, 4, 3])
-    beyond[3]["epochs_measured"] = 1
+    beyond[3] = changed(beyond[3], epochs_measured=1)
     assert knees(beyond)[0].firm, "nothing rests on the row after the refused one"
 
 
 def test_three_repeats_speak_for_more_than_one_process():
     table = [
-        row | {"epoch_time_s": row["epoch_time_s"] * (1 + n / 1000), "repeat": n}
+        changed(row, epoch_time_s=row.epoch_time_s * (1 + n / 1000), repeat=n)
         for row in rows([100, 110, 300], [10, 5, 4])
         for n in range(3)
     ]
@@ -440,14 +444,14 @@ def test_a_step_that_its_memory_decides_is_not_open_for_times_alike():
 def test_a_verdict_on_doubtful_rows_says_so(doubts, weak):
     for memory in ([100, 180], [100, 50], [None, None]):
         table = rows(memory, [5.0, 4.0])
-        table[1]["doubts"] = doubts
+        table[1] = changed(table[1], doubts=doubts)
         (knee,) = knees(table)
         assert ("; some of these rows have doubts about their times." in knee.sentence) is weak
 
 
 def test_rows_that_decide_nothing_may_be_doubtful():
     table = rows([100, 110, 300, 500], [10, 5, 4, 3])
-    table[3]["doubts"] = "stranger"
+    table[3] = changed(table[3], doubts="stranger")
     assert "doubts" not in knees(table)[0].sentence
 
 
@@ -459,7 +463,7 @@ def test_a_cost_near_one_is_weighed_as_it_is(time, verdict):
 
 def test_what_would_pay_after_all_but_for_unknown_noise_might():
     table = rows([100, 150, 160], [10, 9, 2])
-    table[2]["epochs_measured"] = 1
+    table[2] = changed(table[2], epochs_measured=1)
     assert "though from 16 straight to 64 might pay" in knees(table)[0].sentence
 
 
@@ -467,12 +471,12 @@ def test_steps_that_may_be_noise_and_rows_whose_noise_is_not_known():
     table = spread(rows([None] * 4, [9, 5.08, 5.0, 5.08]), 0.05, 0.06, 0.06, 0.06)
     steps = ". That time per image falls 2 % from 32 to 64 and grows 2 % from 64 to 128 may be chance"
     assert f"{steps}; " in knees(table)[0].sentence
-    table[0]["epochs_measured"] = 1
+    table[0] = changed(table[0], epochs_measured=1)
     assert f"{steps}. How far chance moves the times at 16 is not known; " in knees(table)[0].sentence
 
 
 def test_why_there_is_nothing_to_weigh():
-    (none,) = knees([row | {"status": "failed"} for row in rows([100, 100], [10, 5], variant="cached")])
+    (none,) = knees([changed(row, status="failed") for row in rows([100, 100], [10, 5], variant="cached")])
     assert none.sentence == (
         "Too few figures to say where a larger batch stops paying: no row has an epoch time."
     )
@@ -481,7 +485,7 @@ def test_why_there_is_nothing_to_weigh():
 
 
 def test_what_moves_with_the_batch_size_makes_no_series_of_its_own():
-    table = [row | {"lr": row["batch_size"] / 100} for row in rows([100, 110], [10, 5])]
+    table = [changed(row, lr=row.batch_size / 100) for row in rows([100, 110], [10, 5])]
     assert knees(table) == []
     (knee,) = knees(table, tied=("lr",))
     assert knee.best == 32

@@ -5,6 +5,7 @@ import statistics
 
 import numpy as np
 import pytest
+from whole_rows import changed, row_with
 
 from gpubench.analysis.noise import half_width, processes, resting, times, together
 from gpubench.analysis.repeats import iqr, merge_repeats
@@ -15,14 +16,14 @@ COUNTS = (3, 4, 5, 6, 8, 9, 10, 15, 20, 30)
 
 def row(epochs, **others):
     measured = {"epoch_time_s": statistics.median(epochs), "epoch_time_iqr_s": iqr(epochs)}
-    return measured | {"epochs_measured": len(epochs)} | others
+    return row_with(**(measured | {"epochs_measured": len(epochs)} | others))
 
 
 def repeated(*found):
     """A row of repeats with these epoch times, as `merge_repeats` makes it; None is a repeat without one."""
     return merge_repeats(
         [
-            {"status": "ok", "config_id": "c", "epoch_time_s": time, "epochs_measured": 5, "repeat": n}
+            row_with(status="ok", config_id="c", epoch_time_s=time, epochs_measured=5, repeat=n)
             for n, time in enumerate(found)
         ]
     )[0]
@@ -37,7 +38,7 @@ def summed_up(found):
     """A row for each line of epoch times."""
     low, middle, high = np.percentile(found, [25, 50, 75], axis=1)
     return [
-        {"epoch_time_s": m, "epoch_time_iqr_s": wide, "epochs_measured": found.shape[1]}
+        row_with(epoch_time_s=m, epoch_time_iqr_s=wide, epochs_measured=found.shape[1])
         for m, wide in zip(middle.tolist(), (high - low).tolist(), strict=True)
     ]
 
@@ -45,7 +46,7 @@ def summed_up(found):
 def told_apart(some, others):
     """The share of pairs that are called different."""
     found = [
-        abs(one["epoch_time_s"] - other["epoch_time_s"]) > together(half_width(one), half_width(other))
+        abs(one.epoch_time_s - other.epoch_time_s) > together(half_width(one), half_width(other))
         for one, other in zip(some, others, strict=True)
     ]
     return sum(found) / len(found)
@@ -65,7 +66,7 @@ def test_equal_configurations_are_called_different_in_at_most_one_pair_of_twenty
 def test_the_factors_are_no_larger_than_that_takes(count):
     """Beside a row without any spread all of the noise is one row's, which is the worst case: there they are 5 %."""
     chance = np.random.default_rng(count)
-    still = [{"epoch_time_s": 100.0, "epoch_time_iqr_s": 0.0, "epochs_measured": 3}] * PAIRS
+    still = [row_with(epoch_time_s=100.0, epoch_time_iqr_s=0.0, epochs_measured=3)] * PAIRS
     assert 0.035 < told_apart(drawn(chance, count), still) < 0.062
 
 
@@ -113,7 +114,7 @@ def test_rows_five_standard_deviations_apart_are_mostly_told_apart(count, found)
     ids=str,
 )
 def test_unknown_noise_is_not_none(unknown):
-    assert half_width(row([1.0, 1.1, 1.2]) | unknown) is None
+    assert half_width(changed(row([1.0, 1.1, 1.2]), **unknown)) is None
 
 
 def test_epochs_that_took_equally_long_have_no_noise():
@@ -128,7 +129,7 @@ def test_repeats_count_for_more_than_the_epochs_of_one_process():
 
 def test_a_repeat_without_an_epoch_time_is_no_time():
     merged = repeated(1.0, 1.001, None)
-    assert (merged["repeats"], times(merged), processes(merged)) == (3, 2, 2)
+    assert (merged.repeats, times(merged), processes(merged)) == (3, 2, 2)
     assert half_width(merged) is None
     assert resting([merged]) == "; each row is of two processes only"
     assert half_width(repeated(1.0, 1.001, 1.002, None)) == half_width(repeated(1.0, 1.001, 1.002))

@@ -6,9 +6,9 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from whole_rows import row_with
 
 from gpubench.analysis.prediction import SLICING, Demand, demand, fair_level, predict
-from gpubench.schema import result
 
 
 def job(epoch, cpu=None, gpu=None, gpus=(), cpus=1.0, cpu_set="all", **more):
@@ -16,7 +16,7 @@ def job(epoch, cpu=None, gpu=None, gpus=(), cpus=1.0, cpu_set="all", **more):
 
 
 def row(**more):
-    return dict.fromkeys(result.BY_NAME) | {"status": "ok"} | more
+    return row_with(**{"status": "ok"} | more)
 
 
 # ---------------------------------------------------------------- the published log

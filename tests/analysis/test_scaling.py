@@ -3,21 +3,21 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from whole_rows import changed, table_row_with
 
 from gpubench.analysis.scaling import comparisons, devices, scale, sentence
-from gpubench.schema import result
 
 
 def row(gpus, batch, time, strategy=None, **more):
     strategy = strategy or ("ddp" if gpus > 1 else "single")
-    base = dict.fromkeys(result.BY_NAME) | {"status": "ok", "model": "resnet34", "device": "cuda"}
+    base = {"status": "ok", "model": "resnet34", "device": "cuda"}
     base |= {"gpus": gpus, "batch_size": batch, "epoch_time_s": time, "strategy": strategy}
-    return base | {"images_per_epoch": 10240 // batch * batch} | more
+    return table_row_with(**base | {"images_per_epoch": 10240 // batch * batch} | more)
 
 
 def figures(rows, *names, **options):
-    scale(rows, **options)
-    return [tuple(r[name] and pytest.approx(r[name]) for name in names) for r in rows]
+    scaled, _ = scale(rows, **options)
+    return [tuple(r.value(name) and pytest.approx(r.value(name)) for name in names) for r in scaled]
 
 
 def test_strong_scaling():
@@ -123,7 +123,7 @@ def test_what_belongs_to_a_strategy_tells_its_rows_apart_and_not_their_baseline(
     ids=str,
 )  # fmt: skip
 def test_only_rows_that_are_otherwise_equal_are_compared(other):
-    rows = [row(1, 64, 8.0, gpu_name="H200"), row(2, 64, 4.0, gpu_name="H200") | other]
+    rows = [row(1, 64, 8.0, gpu_name="H200"), changed(row(2, 64, 4.0, gpu_name="H200"), **other)]
     assert comparisons(rows) == []
 
 
@@ -156,7 +156,7 @@ def test_rows_of_another_workload_are_never_compared_whatever_axis_it_is_on(unli
     tied = set(unlike)
     assert comparisons(rows, tied, tied) == []
     both = [*rows, row(2, 512, 4.0, **base)]
-    assert [(one.row["epoch_time_s"], one.kind) for one in comparisons(both, tied, tied)] == [
+    assert [(one.row.epoch_time_s, one.kind) for one in comparisons(both, tied, tied)] == [
         (8.0, "weak"),
         (4.0, "weak"),
     ]
@@ -176,7 +176,7 @@ def test_loaders_move_with_the_devices_where_their_number_was_left_to_the_machin
     assert len(comparisons(rows)) == 2
     assert "equal but workers, which moved along" in sentence(rows, comparisons(rows))
     assert comparisons([row(1, 64, 8.0, workers=4, **four), rows[1]]) == []
-    assert comparisons([r | {"asked": None} for r in rows]) == [], "nobody knows"
+    assert comparisons([changed(r, asked=None) for r in rows]) == [], "nobody knows"
 
 
 def test_on_a_cpu_ranks_are_the_devices():
@@ -199,7 +199,7 @@ times = st.floats(0.01, 1e4)
                 unique_by=lambda t: t[:2], min_size=2, max_size=12))  # fmt: skip
 def test_what_holds_for_any_rows(found):
     rows = [row(gpus, batch, time) for gpus, batch, time in found]
-    made = scale(rows)
+    scaled, made = scale(rows)
     for one in made:
         more = devices(one.row) / devices(one.baseline)
         assert more >= 1
@@ -208,12 +208,10 @@ def test_what_holds_for_any_rows(found):
             assert (one.speedup, one.efficiency_pct) == (1.0, 100.0)
         else:
             assert devices(one.row) > devices(one.baseline)
-        same = "batch_size" if one.kind == "strong" else None
-        if same:
-            assert one.row[same] == one.baseline[same]
-            assert one.speedup == pytest.approx(one.baseline["epoch_time_s"] / one.row["epoch_time_s"])
+        if one.kind == "strong":
+            assert one.row.batch_size == one.baseline.batch_size
+            assert one.speedup == pytest.approx(one.baseline.epoch_time_s / one.row.epoch_time_s)
         else:
-            assert one.row["batch_size"] * devices(one.baseline) == one.baseline["batch_size"] * devices(
-                one.row
-            )
-    assert all(r["speedup"] is None for r in rows if not any(one.row is r for one in made))
+            assert one.row.batch_size * devices(one.baseline) == one.baseline.batch_size * devices(one.row)
+    compared = [any(one.row is r for one in made) for r in rows]
+    assert [r.speedup is not None for r in scaled] == compared

@@ -3,11 +3,14 @@
 import json
 
 import pytest
+from whole_rows import changed, row_with
 
 from gpubench.analysis import sharing
-from gpubench.analysis.sharing import WATCHED, Resource, busy, evidence, full_together, not_full
-from gpubench.analysis.slowdown import Judgement, judgement
-from gpubench.schema import result
+from gpubench.analysis.sharing import WATCHED, busy, evidence, full_together, not_full, stored_resources
+from gpubench.analysis.slowdown import judgement
+from gpubench.schema.columns import BY_NAME
+from gpubench.schema.group_facts import GroupFacts, Resource
+from gpubench.schema.judgement import Judgement
 
 
 def sentence(gain, gain_range, resources, slowdowns=()):
@@ -18,7 +21,7 @@ def sentence(gain, gain_range, resources, slowdowns=()):
 
 
 def row(**more):
-    return dict.fromkeys(result.BY_NAME) | {"status": "ok", "gpus": 1, "gpu_ids": [0]} | more
+    return row_with(**{"status": "ok", "gpus": 1, "gpu_ids": [0]} | more)
 
 
 def rows(column, *values, **more):
@@ -31,7 +34,7 @@ def named(resources, name):
 
 
 def test_every_column_that_is_watched_is_one():
-    assert {one.column for one in WATCHED} <= set(result.BY_NAME)
+    assert {one.column for one in WATCHED} <= set(BY_NAME)
 
 
 @pytest.mark.parametrize(
@@ -67,9 +70,10 @@ def test_a_share_of_time_is_never_full(name, column, below, reached):
 def test_what_earlier_versions_called_a_full_gpu_is_read_as_a_busy_one():
     (stored,) = evidence(rows("gpu_util_pct", 96.0, 96.0), rows("gpu_util_pct", 99.0, 99.0), [None] * 2)[1:2]
     before = stored.as_dict() | {"full_alone": [True, True], "full_together": True}
-    assert Resource.from_dict(before) == stored
+    assert stored_resources(GroupFacts(resources=(Resource.from_dict(before),))) == [stored]
     cpu = stored.as_dict() | {"name": "cpu", "full_alone": [True, True], "full_together": True}
-    assert Resource.from_dict(cpu).full_together
+    (cpu,) = stored_resources(GroupFacts(resources=(Resource.from_dict(cpu),)))
+    assert cpu.full_together
 
 
 def test_memory_of_jobs_on_one_gpu_adds_up():
@@ -104,7 +108,7 @@ def test_memory_with_something_unknown_is_unknown():
 
 def test_an_allocator_that_had_to_try_again_ran_short():
     alone, together = rows("gpu_mem_mib", 4000.0, 4000.0), rows("gpu_mem_mib", 4000.0, 4000.0)
-    together[1]["gpu_alloc_retries"] = 3
+    together[1] = changed(together[1], gpu_alloc_retries=3)
     found = evidence(alone, together, [10000.0] * 2)
     assert full_together(found) == ("gpu memory",)
     assert "GPU memory ran short" in sentence(0.3, None, found)
@@ -139,9 +143,10 @@ def case(**columns):
     jobs = max(len(alone) for alone, _ in columns.values())
     sides = [[row(gpu_ids=[n]) for n in range(jobs)] for _ in range(2)]
     for column, figures in columns.items():
-        for side, values in zip(sides, figures, strict=True):
-            for one, value in zip(side, values, strict=True):
-                one[column] = value
+        sides = [
+            [changed(one, **{column: value}) for one, value in zip(side, values, strict=True)]
+            for side, values in zip(sides, figures, strict=True)
+        ]
     return evidence(*sides, [1000.0] * jobs)
 
 

@@ -7,17 +7,20 @@ import statistics
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from whole_rows import changed, row_with
 
 from gpubench.analysis.noise import half_width
-from gpubench.analysis.slowdown import Judgement, judgement, loss, overlap_gain, slowdown, verdict
+from gpubench.analysis.slowdown import judgement, loss, overlap_gain, slowdown, verdict
 from gpubench.record.epochs import timing
 from gpubench.schema.epoch_times import median_of
+from gpubench.schema.judgement import Judgement
+from gpubench.schema.row import Row, replace
 
 SCATTERED = "epoch times spread by as much as they last; measure again on a quiet machine"
 
 
 def row(time, iqr, epochs=3):
-    return {"epoch_time_s": time, "epoch_time_iqr_s": iqr, "epochs_measured": epochs}
+    return row_with(epoch_time_s=time, epoch_time_iqr_s=iqr, epochs_measured=epochs)
 
 
 def measured(*times):
@@ -25,12 +28,12 @@ def measured(*times):
     told = {"images": 64, "steps": 1, "data_wait_s": 0.0, "first_batch_s": 0.0, "warmup": False}
     epochs = [told | {"epoch_time_s": time} for time in times]
     found = timing(epochs, steps=None, steps_per_epoch=1, batch_size=64)
-    return found | {"epoch_times_s": median_of(epochs, found["epoch_time_source"])}
+    return replace(Row.of_columns(found), epoch_times_s=median_of(epochs, found["epoch_time_source"]))
 
 
 def judged(alone, together):
     gain = overlap_gain([
-        slowdown(t["epoch_time_s"], a["epoch_time_s"]) for a, t in zip(alone, together, strict=True)
+        slowdown(t.epoch_time_s, a.epoch_time_s) for a, t in zip(alone, together, strict=True)
     ])  # fmt: skip
     return judgement(gain, alone, together)
 
@@ -99,16 +102,16 @@ pairs = st.lists(
 def test_the_gain_lies_in_its_range(jobs):
     alone, together = [a for a, _ in jobs], [t for _, t in jobs]
     low, high = gain_range(alone, together)
-    gain = overlap_gain([slowdown(t["epoch_time_s"], a["epoch_time_s"]) for a, t in jobs])
+    gain = overlap_gain([slowdown(t.epoch_time_s, a.epoch_time_s) for a, t in jobs])
     assert low <= gain * (1 + 1e-9) + 1e-9
     assert gain <= high * (1 + 1e-9) + 1e-9
 
 
 @given(pairs)
 def test_without_spread_the_range_is_the_gain(jobs):
-    still = [[row(one["epoch_time_s"], 0.0) for one in rows] for rows in zip(*jobs, strict=True)]
+    still = [[row(one.epoch_time_s, 0.0) for one in rows] for rows in zip(*jobs, strict=True)]
     low, high = gain_range(*still)
-    assert low == high == overlap_gain([slowdown(t["epoch_time_s"], a["epoch_time_s"]) for a, t in jobs])
+    assert low == high == overlap_gain([slowdown(t.epoch_time_s, a.epoch_time_s) for a, t in jobs])
 
 
 @pytest.mark.parametrize("bad", [row(10, None), row(10, 0.1, epochs=2), None])
@@ -117,7 +120,7 @@ def test_no_range_without_every_spread(bad, side):
     """Nobody knows it of two epochs, nor of a row that is gone: the verdict is that of the gain alone, perhaps."""
     sides = [[row(10, 0.1)] * 2, [row(20, 0.1)] * 2]
     assert judgement(0.5, *sides).sure == "few processes"
-    sides[side] = [row(10, 0.1), bad] if bad or not side else [row(10, 0.1), {}]
+    sides[side] = [row(10, 0.1), bad] if bad or not side else [row(10, 0.1), row_with()]
     found = judgement(0.5, *sides)
     assert (found.gain_range, found.sure, found.cell) == (None, "spread not known", "perhaps partly parallel")
 
@@ -174,20 +177,22 @@ def test_fewer_than_three_processes_are_few(repeats, sure, rests):
         if isinstance(repeats, list)
         else {"repeats": repeats}
     )
-    rows = [row(10, 0.0) | more] * 2
+    rows = [changed(row(10, 0.0), **more)] * 2
     found = judged(rows, rows)
     assert (found.sure, found.rests, found.cell) == (sure, rests, "parallel")
 
 
 def test_one_row_alone_of_few_processes_makes_the_verdict_one_of_few():
-    many, few = row(10, 0.0) | {"repeats": 3, "epoch_times_s": [10.0] * 3}, row(10, 0.0)
+    many, few = changed(row(10, 0.0), repeats=3, epoch_times_s=[10.0] * 3), row(10, 0.0)
     assert judged([many, many], [many, many]).sure == "yes"
     assert judged([many, few], [many, many]).sure == "few processes"
 
 
 def test_no_verdict_where_a_job_was_sped_up_by_its_neighbours():
     def why(first, second, **more):
-        return judgement(0.5, [row(10, 0.0)] * 2, [row(first, 0.0), row(second, 0.0) | more]).why_not
+        return judgement(
+            0.5, [row(10, 0.0)] * 2, [row(first, 0.0), changed(row(second, 0.0), **more)]
+        ).why_not
 
     told = (
         "took 0.79 times as long as alone, which sharing can't do: what it took alone is wrong; measure it "
@@ -197,7 +202,7 @@ def test_no_verdict_where_a_job_was_sped_up_by_its_neighbours():
     assert why(10.0, 7.9, job="64@1") == f"job 64@1 {told}"
     assert why(10.0, 8.0) is None
     gone = [row(10, 0.0), None]
-    assert judgement(0.5, gone, [row(10, 0.0), row(7.9, 0.0) | {"slowdown": 0.79}]).why_not == (
+    assert judgement(0.5, gone, [row(10, 0.0), changed(row(7.9, 0.0), slowdown=0.79)]).why_not == (
         f"job 2 of 2 {told}"
     ), "by the stored slowdown"
 
@@ -226,7 +231,7 @@ def test_no_verdict_where_chance_may_have_moved_an_epoch_time_by_as_much_as_it_l
 def test_two_epochs_that_lie_as_far_apart_as_they_last_allow_no_verdict_either(side, times, why_not):
     sides = [[measured(10.0, 10.0)] * 2, [measured(20.0, 20.0)] * 2]
     sides[side] = [measured(10.0, 10.0), measured(*times)]
-    assert "epoch_time_iqr_s" not in sides[side][1], "as records are"
+    assert sides[side][1].epoch_time_iqr_s is None, "as in records"
     found = judged(*sides)
     assert found.why_not == why_not
     assert found.sure == "spread not known"
@@ -254,7 +259,7 @@ def test_few_processes_of_which_one_was_faster_together_leave_no_sure_word():
     assert found.gain_range is not None
     assert judged(alone, [row(9.6, 0.01), row(10.0, 0.01)]).cell == "parallel"
     often = {"repeats": 3, "epoch_times_s": [9.3] * 3}
-    many = [one | often for one in (*alone, *together)]
+    many = [changed(one, **often) for one in (*alone, *together)]
     assert judged(many[:2], many[2:]).cell == "parallel", "how far processes differ is in the range"
 
 
@@ -266,7 +271,7 @@ def test_few_processes_of_which_one_was_faster_together_leave_no_sure_word():
 def test_somebody_else_s_work_leaves_the_verdict_open(code, side):
     """It slows every epoch down, so the range, which stays, can't tell of it."""
     sides = [[row(10, 0.1)] * 2, [row(16, 0.1)] * 2]
-    sides[side] = [row(10 if side == 0 else 16, 0.1) | {"doubts": f"{code}+dp"}, sides[side][1]]
+    sides[side] = [changed(row(10 if side == 0 else 16, 0.1), doubts=f"{code}+dp"), sides[side][1]]
     found = judged(*sides)
     assert (found.sure, found.cell) == ("doubtful", "perhaps partly parallel")
     assert found.gain_range is not None
@@ -274,15 +279,18 @@ def test_somebody_else_s_work_leaves_the_verdict_open(code, side):
 
 def test_doubts_that_the_range_holds_or_that_are_of_no_time_leave_the_verdict_as_it_is():
     doubts = {"doubts": "dp+shared-gpu+short-warmup+short-window+spread"}
-    assert judged([row(10, 0.1) | doubts] * 2, [row(16, 0.1) | doubts] * 2).cell == "partly parallel"
+    assert (
+        judged([changed(row(10, 0.1), **doubts)] * 2, [changed(row(16, 0.1), **doubts)] * 2).cell
+        == "partly parallel"
+    )
 
 
 @pytest.mark.parametrize(("disturbed", "word"), [(1, "partly parallel"), (2, "perhaps partly parallel")])
 def test_of_three_repeats_one_beside_other_work_shows_in_their_spread(disturbed, word):
-    runs = [{"doubts": "other-load" if n < disturbed else None} for n in range(3)]
+    runs = [row_with(doubts="other-load" if n < disturbed else None) for n in range(3)]
     often = {"repeats": 3, "epoch_times_s": [16.0] * 3, "doubts": "other-load", "runs": runs}
     still = {"repeats": 3, "epoch_times_s": [10.0] * 3}
-    assert judged([row(10, 0.0) | still] * 2, [row(16, 0.0) | often] * 2).cell == word
+    assert judged([changed(row(10, 0.0), **still)] * 2, [changed(row(16, 0.0), **often)] * 2).cell == word
 
 
 def test_what_repeats_were_compared_with_may_have_run_beside_other_work():
@@ -331,5 +339,5 @@ def test_two_epochs_tell_of_a_large_loss_and_of_no_small_one():
     assert wild.cell == "perhaps merely concurrent"
     once = judged([measured(10.0)] * 2, [measured(110.0)] * 2)
     assert once.cell == "perhaps merely concurrent"
-    loud = judged(alone, [measured(109.0, 111.0) | {"doubts": "other-load"}] * 2)
+    loud = judged(alone, [changed(measured(109.0, 111.0), doubts="other-load")] * 2)
     assert (loud.cell, loss(loud, -0.82)) == ("perhaps merely concurrent", "perhaps")

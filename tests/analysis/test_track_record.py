@@ -1,14 +1,15 @@
 """How good predictions have been."""
 
 import pytest
+from whole_rows import changed, row_with
 
-from gpubench.analysis.slowdown import Judgement, judgement
+from gpubench.analysis.slowdown import judgement
 from gpubench.analysis.track_record import track_record
-from gpubench.schema import result
+from gpubench.schema.judgement import Judgement
 
 
 def row(**more):
-    return dict.fromkeys(result.BY_NAME) | {"status": "ok"} | more
+    return row_with(**{"status": "ok"} | more)
 
 
 def told(group_id, name, predicted, measured, ends=(), **more):
@@ -16,10 +17,10 @@ def told(group_id, name, predicted, measured, ends=(), **more):
     than it is."""
     gain = 2 / measured - 1
     found = judgement(gain, (), (), [Judgement(gain_range=ends or (gain, gain))])
-    return row(
+    return changed(row(
         group="g", group_id=group_id, job=name, predicted_slowdown=predicted, slowdown=measured,
         solo_epoch_time_s=10.0, overlap_gain=gain, sharing=found.cell, judgement=found,
-    ) | more  # fmt: skip
+    ), **more)  # fmt: skip
 
 
 def test_the_track_record():

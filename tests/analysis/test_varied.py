@@ -1,12 +1,13 @@
 """Which fields become columns."""
 
+from whole_rows import row_with
+
 from gpubench.analysis.varied import BEFORE, constant, label, varied
-from gpubench.schema import result
 
 
 def rows(*each):
-    base = dict.fromkeys(result.BY_NAME) | {"model": "lenet", "optimizer": "sgd", "lr": 0.05}
-    return [base | one for one in each]
+    base = {"model": "lenet", "optimizer": "sgd", "lr": 0.05}
+    return [row_with(**(base | one)) for one in each]
 
 
 def test_what_differs_is_varied_in_the_order_of_the_columns():
@@ -46,7 +47,7 @@ def test_a_planned_value_that_is_not_known_yet_is_not_another_value():
 
 def test_label():
     assert label(
-        {"batch_size": 64, "strategy": "ddp", "gpu_ids": (0, 1), "lr": None}, ["batch_size", "gpu_ids", "lr"]
+        row_with(batch_size=64, strategy="ddp", gpu_ids=(0, 1), lr=None), ["batch_size", "gpu_ids", "lr"]
     ) == ("batch_size=64 gpu_ids=0+1")
 
 
@@ -75,6 +76,6 @@ def test_cpus_that_rows_had_more_of_are_a_column_though_the_devices_determine_th
 
 def test_loaders_are_a_column_where_only_some_trials_left_them_to_the_machine():
     auto, four = {"asked": {"workers": None}}, {"asked": {"workers": 4}}
-    found = rows({"gpus": 1, "workers": 8} | auto, {"gpus": 2, "workers": 16} | auto)
-    assert varied(found) == ("gpus",)
-    assert varied(rows({"gpus": 1, "workers": 4} | four, found[1])) == ("gpus", "workers")
+    one, two = {"gpus": 1, "workers": 8} | auto, {"gpus": 2, "workers": 16} | auto
+    assert varied(rows(one, two)) == ("gpus",)
+    assert varied(rows({"gpus": 1, "workers": 4} | four, two)) == ("gpus", "workers")

@@ -16,7 +16,7 @@ from kinds import KINDS, Attack, Damage, Strike, choose
 from known import KNOWN_TO_BREAK, known
 from verdicts import PROMISES, broken, outcome
 
-from gpubench.schema.result import GroupRecord, Record
+from gpubench.schema.record import GroupRecord, Record
 
 PLAIN = sweeps.BY_NAME["plain"]
 TRIALS = ("ta1", "tb2", "tc3")

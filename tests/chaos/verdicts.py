@@ -11,7 +11,7 @@ from found import Folder, Found, Start
 from kinds import Damage
 from pydantic import ValidationError
 
-from gpubench.schema.result import GroupRecord, Record
+from gpubench.schema.record import GroupRecord, Record
 
 CODES = (0, 1, 4, 75)
 """What a sweep may end with: all well, rows failed, a folder can't be used, stopped."""

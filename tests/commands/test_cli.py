@@ -22,7 +22,7 @@ import pytest
 from warm_command import Started, WarmCommand
 
 import gpubench
-from gpubench.schema.result import COLUMNS
+from gpubench.schema.columns import COLUMNS
 
 SMALL = (
     "--device", "cpu", "--set", "input_size=28", "--data", "procedural:64x32",

@@ -15,7 +15,7 @@ from test_cli import HELD, Place, all_gone, until
 from warm_command import Started, WarmCommand
 
 from gpubench.results.store import Results, newest
-from gpubench.schema.result import Record
+from gpubench.schema.record import Record
 
 BASE = (
     "--device", "cpu", "--variant", "synthetic", "--set", "input_size=28", "--set", "num_classes=4",

@@ -20,7 +20,7 @@ from gpubench.plan.plan import Plan, expand
 from gpubench.plan.sources import Disk
 from gpubench.report.live import QuietView
 from gpubench.results.plans import stored_plans
-from gpubench.schema.result import Record
+from gpubench.schema.record import Record
 from gpubench.sweep.left_out import left_out_lines, store_left_out
 from gpubench.sweep.preparing import prepare
 from gpubench.sweep.stored_plan import store_plan

@@ -11,7 +11,7 @@ from gpubench.basics.errors import UnusableError
 from gpubench.node import environment
 from gpubench.node.environment import Gpu, Machine, cgroup_quota, machine, machine_key, visible_gpus
 from gpubench.node.watch.nvml import Device
-from gpubench.schema import result
+from gpubench.schema.columns import ENVIRONMENT
 
 
 def gpu(index: int, uuid: str, parent: str | None = None, name: str = "NVIDIA H200") -> Device:
@@ -170,7 +170,7 @@ def test_machine_key_names_what_a_result_depends_on() -> None:
 
 def test_facts_are_the_environment_columns_and_import_no_torch() -> None:
     facts = environment.environment_facts(machine(Inventory(FOUR), {}))
-    wanted = {column.name for column in result.ENVIRONMENT} - {"cuda", "started_at"}
+    wanted = {column.name for column in ENVIRONMENT} - {"cuda", "started_at"}
     assert wanted <= facts.keys()
     assert facts["gpu_name"] == "NVIDIA H200"
     assert facts["gpu_count"] == 4

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from whole_rows import row_with
 
 from gpubench.plan.estimate import (
     CPU_IMAGES_PER_CPU_S,
@@ -19,6 +20,7 @@ from gpubench.plan.estimate import (
     words,
 )
 from gpubench.plan.resolve import Resolved
+from gpubench.schema.row import Row
 from gpubench.schema.trial import make
 
 HERE = Resolved(
@@ -27,15 +29,15 @@ HERE = Resolved(
 )  # fmt: skip
 
 
-def row(**fields: Any) -> dict[str, Any]:
+def row(**fields: Any) -> Row:
     plain = {
         "model": "mobilenet_v2", "input_size": 224, "variant": "crop-resize", "strategy": "single",
         "precision": "fp32", "execution": "eager", "gpus": 1, "batch_size": 64, "images_per_s": 1024.0,
     }  # fmt: skip
-    return plain | fields
+    return row_with(**plain | fields)
 
 
-def seconds(rows: list[dict[str, Any]], **fields: Any) -> float:
+def seconds(rows: list[Row], **fields: Any) -> float:
     return estimate(make({"batch_size": 64, **fields}), HERE, rows).seconds - START_S["cuda"]
 
 

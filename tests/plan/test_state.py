@@ -10,7 +10,7 @@ from gpubench.plan.plan import Plan, expand
 from gpubench.plan.skips import OutOfMemory, Room
 from gpubench.plan.state import STALE_BY, is_stale, out_of_memory, survey
 from gpubench.schema import catalog
-from gpubench.schema.result import Record, Status
+from gpubench.schema.record import Record, Status
 
 HERE = dict.fromkeys(STALE_BY, "1.0")
 ROOM = Room(gpus=1, cpus=2)

@@ -26,7 +26,7 @@ from gpubench.plan.sources import Disk
 from gpubench.results.store import Results
 from gpubench.schema import trial
 from gpubench.schema.catalog import VARIANTS, BadImages
-from gpubench.schema.result import Record, Status
+from gpubench.schema.record import Record, Status
 
 GPU = "NVIDIA H200, 143771 MiB"
 CPUS = 8

@@ -10,7 +10,7 @@ import scripted
 
 from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.predict.stored import Remembered, stored_of
-from gpubench.schema.result import Record, Status
+from gpubench.schema.record import Record, Status
 
 GPU = "NVIDIA H200, 143771 MiB"
 

@@ -12,7 +12,7 @@ from gpubench.node.watch import metrics
 from gpubench.node.watch.samples import Samples
 from gpubench.node.watch.watched import Watched, Window
 from gpubench.record.figures import Figures, figures
-from gpubench.schema import result
+from gpubench.schema.columns import MEASURED
 
 WARM = Window(10.0, 14.0, 0, False)
 FIRST = Window(14.5, 18.5, 1, True)
@@ -199,7 +199,7 @@ def test_more_cpu_time_than_there_is_is_no_share() -> None:
 
 
 def every_column(got: Figures) -> None:
-    known = {column.name for column in result.MEASURED}
+    known = {column.name for column in MEASURED}
     assert got.result.keys() <= known
     assert {c for c, v in got.result.items() if v is None} == got.missing.keys()
     assert all(got.missing.values())

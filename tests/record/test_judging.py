@@ -10,7 +10,7 @@ from whole_epochs import epoch_rows_of
 from gpubench.record.figures import Figures
 from gpubench.record.judging import judge, merge, provenance
 from gpubench.record.outcome import Outcome
-from gpubench.schema.result import MEASURED
+from gpubench.schema.columns import MEASURED
 
 GPUS = ("GPU-00", "GPU-11")
 IDLE = {"GPU-00": 75.0, "GPU-11": 80.0}

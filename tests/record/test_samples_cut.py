@@ -19,7 +19,7 @@ from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
 from gpubench.report.live import QuietView
 from gpubench.schema.order import TrialOrder
-from gpubench.schema.result import Record
+from gpubench.schema.record import Record
 
 FIELDS = {
     "model": "mlp",

@@ -27,7 +27,8 @@ from gpubench.record.together import (
 )
 from gpubench.results.rows import row_of
 from gpubench.schema import catalog
-from gpubench.schema.result import OF_GROUPS, Record
+from gpubench.schema.columns import OF_GROUPS
+from gpubench.schema.record import Record
 from gpubench.sweep.prediction_line import doubted
 
 COLUMNS = (*OF_GROUPS, *ENERGY, "energy_source", "gpu_busy_s_per_epoch")

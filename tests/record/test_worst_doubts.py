@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from test_doubts import CASES, OF_STEPS, QUIET, case, in_a_group, piece
 from whole_epochs import epoch_rows_of
+from whole_rows import row_with
 
 from gpubench.record.doubts import RULES, Evidence, doubts
 from gpubench.record.figures import Figures
@@ -132,7 +133,7 @@ def test_the_severe_row_is_named_the_worst(
     code: str, mild: Evidence, severe: Evidence, said: str, severe_first: bool
 ) -> None:
     rows = [
-        {"batch_size": batch, "doubts": code, "doubt_texts": {code: (doubts(one)[code],)}}
+        row_with(batch_size=batch, doubts=code, doubt_texts={code: doubts(one)[code]})
         for batch, one in ((16, mild), (32, severe))
     ]
     _, note = told(rows[::-1] if severe_first else rows, ["batch_size"])
@@ -156,7 +157,7 @@ def test_a_number_of_one_has_no_plural() -> None:
 )
 def test_another_version_s_sentence_may_have_one_figure(code: str, mild: int, severe: int) -> None:
     rows = [
-        {"batch_size": batch, "doubts": code, "doubt_texts": {code: (f"doubtful: {figure}",)}}
+        row_with(batch_size=batch, doubts=code, doubt_texts={code: f"doubtful: {figure}"})
         for batch, figure in ((16, mild), (32, severe))
     ]
     note = told(rows, ["batch_size"])[-1]

@@ -8,13 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 from test_tables import cells, names, row, shown
+from whole_rows import changed
 
 from gpubench.analysis.sharing import Resource
-from gpubench.analysis.slowdown import Judgement, judgement
+from gpubench.analysis.slowdown import judgement
 from gpubench.report import layout, markdown, sources, spreadsheet, terminal
 from gpubench.report.groups import gathered
 from gpubench.report.notes import which
 from gpubench.report.table import build
+from gpubench.schema.judgement import Judgement
 
 CPU = Resource(
     name="cpu", column="cpu_util_pct", unit="%", alone=(58.0, 61.0), together=(98.0, 98.0),
@@ -54,8 +56,8 @@ def group(
         for n, (batch, s, p) in enumerate(zip(batches, slowdowns, predicted, strict=True), 1)
     ]  # fmt: skip
     before = Judgement(gain_range=(gain, gain) if ends == () else ends, why_not=why_not)
-    found = judgement(rows[0]["overlap_gain"], (), rows, [before])
-    return [one | {"judgement": found, "sharing": found.cell} for one in rows]
+    found = judgement(rows[0].overlap_gain, (), rows, [before])
+    return [changed(one, judgement=found, sharing=found.cell) for one in rows]
 
 
 def ended(rows, *statuses, reason="job 2 of 2 ran out of GPU memory: no room"):
@@ -63,7 +65,7 @@ def ended(rows, *statuses, reason="job 2 of 2 ran out of GPU memory: no room"):
     gone = dict.fromkeys(("slowdown", "predicted_slowdown", "overlap_gain", "epoch_time_s", "sharing"))
     gone |= {"full_together": None, "together": {}, "judgement": None}
     return [
-        one | gone | {"status": s, "reason": reason if s == "skipped" else "no room"}
+        changed(changed(one, **gone), status=s, reason=reason if s == "skipped" else "no room")
         for one, s in zip(rows, statuses, strict=True)
     ]
 
@@ -73,7 +75,7 @@ def test_rows_of_a_group_stand_together_in_the_order_of_its_jobs_behind_those_al
     other = group("b", variant="pre-resized")
     mixed = [b[1], a[0], other[1], alone(32), b[0], other[0], alone(64), a[1]]
     table = shown(mixed)
-    assert [(r["group"], r["variant"], r["job"]) for r in table.rows] == [
+    assert [(r.group, r.variant, r.job) for r in table.rows] == [
         (None, "crop-resize", None), (None, "crop-resize", None),
         ("b", "crop-resize", "1 of 2"), ("b", "crop-resize", "2 of 2"),
         ("b", "pre-resized", "1 of 2"), ("b", "pre-resized", "2 of 2"),
@@ -94,7 +96,7 @@ def test_rows_of_a_group_stand_together_in_the_order_of_its_jobs_behind_those_al
 def test_without_ids_the_second_row_of_a_job_is_one_of_another_group():
     first, second = group("g", group_id=None), group("g", group_id=None, variant="pre-resized")
     found = gathered([first[0], second[0], first[1], second[1]])
-    assert [[r["variant"] for r in one.rows] for one in found] == [["crop-resize"] * 2, ["pre-resized"] * 2]
+    assert [[r.variant for r in one.rows] for one in found] == [["crop-resize"] * 2, ["pre-resized"] * 2]
     assert [one.label for one in found] == ["g (variant=crop-resize)", "g (variant=pre-resized)"]
 
 
@@ -114,10 +116,8 @@ def test_rows_alone_read_as_they_would_without_groups(batches, times, places):
         mixed.insert(place, job)
     before, after = shown(solos), shown(mixed)
     kept = ("gpu_mem_growth_pct", "epoch_time_growth_pct", "speedup", "strong_efficiency_pct", "batch_size")
-    assert [[r[n] for n in kept] for r in before.rows] == [
-        [r[n] for n in kept] for r in after.rows[: len(solos)]
-    ]
-    assert all(r["epoch_time_growth_pct"] is r["speedup"] is None for r in after.rows[len(solos) :])
+    assert [r.values(kept) for r in before.rows] == [r.values(kept) for r in after.rows[: len(solos)]]
+    assert all(r.epoch_time_growth_pct is r.speedup is None for r in after.rows[len(solos) :])
     said = [note for note in after.notes if "three on one" not in note and not note.startswith("own:")]
     if len(batches) > 1:  # else the batch size varies among jobs alone
         assert said == list(before.notes)
@@ -151,7 +151,7 @@ def test_the_sentence_on_a_group():
 def test_the_sentence_has_the_word_of_the_column(ends, why_not):
     rows = group("g", ends=ends, why_not=why_not)
     (note,) = shown(rows).notes
-    assert note.startswith(f"g: {rows[0]['sharing'] or 'no verdict'} (overlap gain 0.25")
+    assert note.startswith(f"g: {rows[0].sharing or 'no verdict'} (overlap gain 0.25")
 
 
 @pytest.mark.parametrize(
@@ -175,12 +175,12 @@ def test_the_sentence_on_jobs_that_lose_by_running_together_says_so_first(slowdo
     rows = group("g", slowdowns=slowdowns, ends=ends)
     (answer,) = shown(rows).answers
     assert answer.startswith(f"g: {said}")
-    assert rows[0]["sharing"] in ("merely concurrent", "perhaps merely concurrent"), "the column's words stay"
+    assert rows[0].sharing in ("merely concurrent", "perhaps merely concurrent"), "the column's words stay"
 
 
 def test_the_sentence_on_a_group_beside_other_work_says_why_its_verdict_is_open():
     found = Judgement(words=("partly parallel",), sure="doubtful", rests="; each row is of one process only")
-    (answer,) = shown([row | {"judgement": found} for row in group("g")]).answers
+    (answer,) = shown([changed(row, judgement=found) for row in group("g")]).answers
     assert answer.startswith("g: perhaps partly parallel (overlap gain 0.25)")
     assert "Each row is of one process only, and somebody else's work took a part of the machine." in answer
 
@@ -207,7 +207,7 @@ def test_a_verdict_on_one_process_says_so(values, said):
 
 
 def repeated(repeats, **more):
-    return [one | {"repeat": n, "seed": n} for n in range(repeats) for one in group("g", **more)]
+    return [changed(one, repeat=n, seed=n) for n in range(repeats) for one in group("g", **more)]
 
 
 @pytest.mark.parametrize(
@@ -281,7 +281,7 @@ def test_why_there_is_no_top1_is_asked_of_the_rows_alone():
     solo = alone(32, missing={"top1_pct": "no validation split"})
     rows = [solo, *group("g", missing={"top1_pct": "left to the trial alone"})]
     assert shown(rows).heading[-1] == "top-1 not measured: no validation split"
-    table = shown([solo | {"top1_pct": 20.0}, *rows[1:]])
+    table = shown([changed(solo, top1_pct=20.0), *rows[1:]])
     assert cells(table, "top1_pct") == ["20", "", ""]
 
 
@@ -300,7 +300,7 @@ def test_columns_of_groups_are_empty_for_rows_alone_and_unknown_for_jobs_that_fa
 
 def test_people_need_no_column_for_what_the_group_or_the_ids_say():
     own = [
-        one | {"gpu_ids": ids, "gpus": len(ids)} for one, ids in zip(group("g"), ([0], [1, 2]), strict=True)
+        changed(one, gpu_ids=ids, gpus=len(ids)) for one, ids in zip(group("g"), ([0], [1, 2]), strict=True)
     ]
     table = shown([*own, alone(32, gpu_ids=[0], gpus=1)])
     assert "gpu_ids" in names(table)
@@ -320,11 +320,11 @@ def test_people_need_no_column_for_what_the_group_or_the_ids_say():
 
 
 def test_pinned_cpus_and_mps_stand_in_the_heading():
-    rows = [one | {"cpu_sharing": "pinned", "cpus": 4, "mps": "on"} for one in group("g")]
+    rows = [changed(one, cpu_sharing="pinned", cpus=4, mps="on") for one in group("g")]
     heading = shown(rows).heading
     assert "4 CPUs, CPUs pinned" in heading[0]
     assert heading[1].endswith("MPS on")
-    quiet = shown([one | {"cpu_sharing": None, "mps": "off"} for one in group("g")]).heading
+    quiet = shown([changed(one, cpu_sharing=None, mps="off") for one in group("g")]).heading
     assert "MPS" not in quiet[1]
     assert "shared" not in quiet[0]
 
@@ -389,20 +389,19 @@ def test_trials_that_jobs_are_compared_with_are_not_compared_with_each_other():
         for n, b in enumerate((16, 64), 1)
     ]
     together, by_themselves = build("t", [*solos, *jobs]), build("t", solos)
-    assert not any(r["epoch_time_growth_pct"] for r in together.rows)
+    assert not any(r.epoch_time_growth_pct for r in together.rows)
     assert not any("batch pays" in note or "least at" in note for note in together.notes)
-    assert any(r["epoch_time_growth_pct"] for r in by_themselves.rows)
+    assert any(r.epoch_time_growth_pct for r in by_themselves.rows)
 
 
 def test_a_verdict_says_which_doubts_the_trials_alone_carry():
     def told(*solos, **values):
-        rows = group("g", **values)
-        for one, solo_id in zip(rows, ("t1", "t2"), strict=True):
-            one["solo_id"] = solo_id
+        jobs = zip(group("g", **values), ("t1", "t2"), strict=True)
+        rows = [changed(one, solo_id=solo_id) for one, solo_id in jobs]
         return next(note for note in shown([*solos, *rows]).notes if note.startswith("g: "))
 
     def solo(name, doubts, time=2.0, **values):
-        return alone(32, time, trial_id=name, doubts=doubts, **values) | {"config_id": name}
+        return changed(alone(32, time, trial_id=name, doubts=doubts, **values), config_id=name)
 
     clean, harmless = solo("t1", None), solo("t2", "shared-gpu+short-window")
     assert "have doubts" not in told(clean, harmless)
@@ -418,7 +417,7 @@ def test_a_verdict_says_which_doubts_the_trials_alone_carry():
 
 def test_doubts_of_any_repeat_of_a_trial_alone_count():
     """The group names its own repeat's trial; that another repeat was disturbed, or all lie apart, is no less true."""
-    rows = [one | {"solo_id": "r1"} for one in group("g")]
+    rows = [changed(one, solo_id="r1") for one in group("g")]
     solos = [
         alone(32, time, trial_id=f"r{n}", doubts="other-load" if n == 2 else None)
         for n, time in enumerate((2.0, 3.0, 4.0))
@@ -448,7 +447,7 @@ def test_where_a_kernel_always_ran_nothing_is_not_said_to_be_full():
 
 
 def test_how_cpus_are_shared_is_a_column_only_where_groups_differ_in_it():
-    solos = [one | {"cpu_sharing": "shared"} for one in (alone(32), alone(64))]
+    solos = [changed(one, cpu_sharing="shared") for one in (alone(32), alone(64))]
     pinned = group("g", cpu_sharing="pinned")
     table = shown([*solos, *pinned])
     assert "cpu_sharing" not in names(table)

@@ -5,8 +5,8 @@ import io
 import threading
 
 from rich.console import Console
+from whole_rows import changed, row_with
 
-from gpubench.analysis.slowdown import Judgement
 from gpubench.basics.words import ANSI
 from gpubench.report.live import (
     LiveProgress,
@@ -19,9 +19,10 @@ from gpubench.report.live import (
     group_line,
     view,
 )
+from gpubench.schema.judgement import Judgement
 
-OK = {"status": "ok", "epoch_time_s": 3.214, "gpu_mem_mib": 2435.0, "reason": None}
-FAILED = {"status": "failed", "reason": "\x1b[31mkilled\x1b[0m by signal 9\nmore"}
+OK = row_with(status="ok", epoch_time_s=3.214, gpu_mem_mib=2435.0)
+FAILED = row_with(status="failed", reason="\x1b[31mkilled\x1b[0m by signal 9\nmore")
 
 FULL = LiveProgress(
     done=2, total=12, trial_label="batch_size=64 strategy=ddp", epoch=2, epochs=3, step=80, steps=160,
@@ -61,10 +62,10 @@ def test_a_finished_line():
     assert finished_line(3, 12, "batch_size=64 strategy=ddp", OK) == (
         "[3/12] batch_size=64 strategy=ddp  ok  epoch 3.21 s  2,435 MiB"
     )
-    reached = {"status": "ok", "epoch_time_s": 3.214, "top1_pct": 60.94, "until_top1": 60.0}
+    reached = row_with(status="ok", epoch_time_s=3.214, top1_pct=60.94, until_top1=60.0)
     assert finished_line(1, 2, "b", reached) == "[1/2] b  ok  epoch 3.21 s  top-1 60.9 of 60 %"
-    assert finished_line(1, 2, "b", {**reached, "until_top1": None}) == "[1/2] b  ok  epoch 3.21 s"
-    assert finished_line(1, 2, "b", {"status": "oom"}) == "[1/2] b  out of memory"
+    assert finished_line(1, 2, "b", changed(reached, until_top1=None)) == "[1/2] b  ok  epoch 3.21 s"
+    assert finished_line(1, 2, "b", row_with(status="oom")) == "[1/2] b  out of memory"
     assert finished_line(1, 2, "b", FAILED) == "[1/2] b  failed  killed by signal 9"
 
 
@@ -75,8 +76,8 @@ def test_a_path_is_never_broken_over_lines_so_that_it_can_be_copied():
         console = terminal(width)
         with LiveView(console) as live:
             live.update(FULL)
-            live.finished(1, 2, "b=8", {**FAILED, "log": log})
-            live.finished_group(2, 2, "g", [{**FAILED, "job": "1 of 2", "log": log}])
+            live.finished(1, 2, "b=8", changed(FAILED, log=log))
+            live.finished_group(2, 2, "g", [changed(FAILED, job="1 of 2", log=log)])
             live.say(f"the reasons are below gpubench table {folder}; and so on, and so forth")
         lines = [ANSI.sub("", line) for line in console.file.getvalue().splitlines()]
         assert lines.count(f"  log: {log}") == 2
@@ -172,8 +173,11 @@ def jobs(*statuses, reason="no room\nmore"):
     found = Judgement(words=("partly parallel",), sure="few processes")
     times = {"epoch_time_s": 2.614, "slowdown": 2.0, "overlap_gain": 0.25, "judgement": found}
     return [
-        {"status": status, "job": f"{n} of {len(statuses)}"}
-        | (times if status == "ok" else {"reason": reason})
+        row_with(
+            status=status,
+            job=f"{n} of {len(statuses)}",
+            **(times if status == "ok" else {"reason": reason}),
+        )
         for n, status in enumerate(statuses, 1)
     ]
 
@@ -183,20 +187,20 @@ def test_a_finished_group_is_one_line():
         "[4/6] 3 copies batch_size=16  ok  2.61 s, 2.61 s, 2.61 s (2.00, 2.00 and 2.00 times alone): "
         "partly parallel, overlap gain 0.25, from one process each"
     )
-    bare = [{"status": "ok", "job": "1 of 2", "epoch_time_s": 1.0}, {"status": "ok", "job": "2 of 2"}]
+    bare = [row_with(status="ok", job="1 of 2", epoch_time_s=1.0), row_with(status="ok", job="2 of 2")]
     assert group_line(1, 1, "g", bare) == "[1/1] g  ok  1.00 s"
 
 
 def test_jobs_that_lose_by_running_together_are_told_to_while_the_sweep_runs():
     found = Judgement(words=("merely concurrent",), sure="few processes")
-    lost = [{**one, "overlap_gain": -0.82, "judgement": found} for one in jobs("ok", "ok")]
+    lost = [changed(one, overlap_gain=-0.82, judgement=found) for one in jobs("ok", "ok")]
     assert ": merely concurrent, and slower than one after the other, overlap gain −0.82" in group_line(
         1, 1, "g", lost
     )
 
 
 def test_where_no_verdict_is_possible_none_is_told():
-    odd = [{**one, "judgement": Judgement(why_not="why")} for one in jobs("ok", "ok", "ok")]
+    odd = [changed(one, judgement=Judgement(why_not="why")) for one in jobs("ok", "ok", "ok")]
     assert "no verdict, overlap gain" in group_line(1, 1, "g", odd)
 
 

@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 from test_groups_told import group
 from test_tables import on_console, row, shown, sweep
+from whole_rows import changed
 
 from gpubench.basics.words import stem
 from gpubench.report import terminal
@@ -105,7 +106,7 @@ def test_while_a_sweep_runs_what_failed_names_its_log_too():
     plain = PlainView(Console(file=out))
     bad = failing(8, "out/x/logs/aa/x-1.log", "killed\nmore")
     plain.finished(1, 2, "b=8", bad)
-    jobs = [bad | {"job": "1 of 2"}, row(8, "skipped", job="2 of 2", log="out/x/logs/aa/y-1.log")]
+    jobs = [changed(bad, job="1 of 2"), row(8, "skipped", job="2 of 2", log="out/x/logs/aa/y-1.log")]
     plain.finished_group(2, 3, "g", jobs)
     plain.finished(3, 3, "b=8", row(8, "oom", log="logs/aa/x-1.log"))
     assert out.getvalue().splitlines() == [

@@ -6,6 +6,7 @@ import itertools
 import pytest
 from rich.console import Console
 from test_tables import row, shown
+from whole_rows import changed
 
 from gpubench.analysis.slowdown import judgement
 from gpubench.basics.words import UNKNOWN
@@ -19,6 +20,11 @@ JOBS = (
 LABELS = ["resnet34 16 optimizer=sgd", "resnet34 64 optimizer=sgd", "mobilenet_v2 64 optimizer=adam"]
 
 
+def _told(job):
+    """What stands in its row; `name` only tells it apart here."""
+    return {name: value for name, value in job.items() if name != "name"}
+
+
 def pair(jobs, slowdowns, status="ok", **values):
     """Two rows; `slowdowns` None: it did not end ok."""
     name = " & ".join(f"{j['model']} {j['batch_size']} {j.get('name', '')}" for j in jobs)
@@ -27,7 +33,7 @@ def pair(jobs, slowdowns, status="ok", **values):
     times = slowdowns or (None, None)
     return [
         row(0, status if n == 2 or status == "missing" else "ok" if slowdowns else "skipped",
-            **{"optimizer": "sgd"} | job | {"group": name, "job": f"{n} of 2", "group_id": f"g{name}",
+            **{"optimizer": "sgd"} | _told(job) | {"group": name, "job": f"{n} of 2", "group_id": f"g{name}",
                "config_id": f"{name}{n}", "slowdown": time, "overlap_gain": gain,
                "sharing": judgement(gain, (), ()).cell} | values)
         for n, (job, time) in enumerate(zip(jobs, times, strict=True), 1)
@@ -42,7 +48,7 @@ def all_pairs(jobs=JOBS, **values):
 
 
 def alone(jobs=JOBS):
-    return [row(0, **{"optimizer": "sgd"} | job, config_id=f"alone{n}") for n, job in enumerate(jobs)]
+    return [row(0, **{"optimizer": "sgd"} | _told(job), config_id=f"alone{n}") for n, job in enumerate(jobs)]
 
 
 def test_every_pair_has_its_cell_with_the_row_s_job_first():
@@ -91,9 +97,7 @@ def test_too_few_pairs_and_copies_and_larger_groups_make_no_matrix():
     sizes = [{"model": "resnet34", "batch_size": b} for b in (16, 32, 64)]
     copies = [one for job in sizes for one in pair((job, job), (1.9, 1.9))]
     assert not shown(copies).matrices, "each beside itself"
-    three = [
-        one | {"group": "three", "group_id": "g3", "job": f"{n} of 6"} for n, one in enumerate(all_pairs())
-    ]
+    three = [changed(one, group="three", group_id="g3", job=f"{n} of 6") for n, one in enumerate(all_pairs())]
     assert not shown(three).matrices, "six jobs at once"
 
 

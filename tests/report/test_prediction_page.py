@@ -1,12 +1,14 @@
 """What `gpubench predict` answers."""
 
 import pytest
+from whole_rows import row_with
 
 from gpubench.analysis.prediction import Demand, predict
-from gpubench.analysis.slowdown import Judgement, judgement, overlap_gain
+from gpubench.analysis.slowdown import judgement, overlap_gain
 from gpubench.analysis.track_record import track_record
 from gpubench.report.prediction import Remedy, answer, no_answer, origin, track
 from gpubench.schema.doubts import DOUBTS
+from gpubench.schema.judgement import Judgement
 
 # The published log's jobs on GPUs of their own: epoch time in s, CPU in per cent.
 LOG = (("32@0", 16.2, 59.0, (0,)), ("64@1", 15.4, 61.0, (1,)), ("128@2+3", 11.3, 76.6, (2, 3)))
@@ -24,7 +26,7 @@ SURE = {"epoch_time_iqr_s": 0.0, "epochs_measured": 3}
 
 
 def asked(prediction, **options):
-    solo = [{"epoch_time_s": t, "source": "published log"} for _, t, *_ in LOG]
+    solo = [row_with(epoch_time_s=t, source="published log") for _, t, *_ in LOG]
     return answer("three jobs", [job for job, *_ in LOG], solo, prediction, **options)
 
 
@@ -58,7 +60,9 @@ def test_markdown():
 def test_the_fullest_resource_comes_first_and_nothing_may_be_full():
     def two(busy, **more):
         one = Demand(epoch_time_s=4, cpu_s=8, gpu_s=busy, gpus=(1,), cpus=8, cpu_set="all")
-        return answer("two", ["16", "16"], [{"epoch_time_s": 4} | SURE, {}], predict([one, one]), **more)
+        return answer(
+            "two", ["16", "16"], [row_with(epoch_time_s=4, **SURE), row_with()], predict([one, one]), **more
+        )
 
     full, free = two(3.0), two(1.0)
     assert "jobs would wait for GPU time." in full
@@ -76,10 +80,11 @@ def judged(group_id, slowdowns, predicted, group="3 copies", spread=0.0, **more)
     ends = None if spread is None else (gain - spread, gain + spread)
     found = judgement(gain, (), (), [Judgement(gain_range=ends)])
     return [
-        {"status": "ok", "group": group, "group_id": group_id, "job": f"{n} of {len(slowdowns)}",
-         "slowdown": s, "predicted_slowdown": p, "gpu_name": "H200", "overlap_gain": gain,
-         "sharing": found.cell, "judgement": found}
-        | more
+        row_with(**{
+            "status": "ok", "group": group, "group_id": group_id, "job": f"{n} of {len(slowdowns)}",
+            "slowdown": s, "predicted_slowdown": p, "gpu_name": "H200", "overlap_gain": gain,
+            "sharing": found.cell, "judgement": found,
+        } | more)
         for n, (s, p) in enumerate(zip(slowdowns, predicted, strict=True), 1)
     ]  # fmt: skip
 
@@ -149,7 +154,7 @@ def test_an_answer_is_followed_by_one_line_on_earlier_ones():
 
 def test_equal_rounds_are_told_once():
     one = Demand(epoch_time_s=4, cpu_s=2, gpu_s=3.0, gpus=(0, 1, 2), cpus=8, cpu_set="all")
-    text = answer("g", ["a", "b"], [{}, {}], predict([one, one]))
+    text = answer("g", ["a", "b"], [row_with(), row_with()], predict([one, one]))
     assert "at least 6.00 s of each of GPU 0, GPU 1 and GPU 2, and 0.50 s of the CPUs.\n" in text
 
 
@@ -164,7 +169,7 @@ def test_a_group_without_a_prediction_says_why():
 def predicted(gpu_s, *rows):
     one = Demand(epoch_time_s=4, cpu_s=2, gpu_s=gpu_s, gpus=(0,), cpus=8, cpu_set="all")
     rows = rows or ({}, {})
-    solo = [{"epoch_time_s": 4.0} | SURE | row for row in rows]
+    solo = [row_with(**{"epoch_time_s": 4.0} | SURE | row) for row in rows]
     text = answer("g", ["a", "b"], solo, predict([one, one]))
     return next(line for line in text.splitlines() if line.startswith("Predicted: ")), text
 

@@ -15,13 +15,13 @@ def test_a_row_names_a_log_that_is_there_and_the_times_that_its_epoch_time_is_th
     for stored in Results(folder).records():
         row = row_of(stored)
         if stored.source == "measured":
-            assert (folder / row["log"]).is_file()
+            assert (folder / row.log).is_file()
         else:
-            assert row["log"] is None
-        if row["epoch_times_s"]:
-            assert statistics.median(row["epoch_times_s"]) == pytest.approx(row["epoch_time_s"])
+            assert row.log is None
+        if row.epoch_times_s:
+            assert statistics.median(row.epoch_times_s) == pytest.approx(row.epoch_time_s)
         else:
-            assert row["epoch_time_source"] != "measured" or stored.source != "measured"
+            assert row.epoch_time_source != "measured" or stored.source != "measured"
 
 
 SPREAD = {"spread": "epoch times spread by 9 % of their median", "dp": "copies"}
@@ -33,22 +33,24 @@ def test_few_epochs_have_neither_a_spread_nor_the_doubt_about_one(epochs, kept):
     figures = {"epoch_time_s": 9.0, "epoch_time_iqr_s": 0.8, "epochs_measured": epochs}
     stored = record(result=figures, doubts=SPREAD)
     row = row_of(stored)
-    assert row["epoch_time_iqr_s"] == (0.8 if kept else None)
-    assert row["doubts"] == ("dp+spread" if kept else "dp")
-    assert set(row["doubt_texts"]) == set(row["doubts"].split("+"))
-    assert ("epoch_time_iqr_s" in row["missing"]) is not kept, "an empty cell has its reason"
+    assert row.epoch_time_iqr_s == (0.8 if kept else None)
+    assert row.doubts == ("dp+spread" if kept else "dp")
+    assert set(row.doubt_texts) == set(row.doubts.split("+"))
+    assert ("epoch_time_iqr_s" in row.missing) is not kept, "an empty cell has its reason"
     assert stored.doubts == SPREAD, "records stay as they are"
 
 
 def test_what_a_published_log_says_of_its_spread_stays():
     log = record(result={"epoch_time_s": 9.0, "epoch_time_iqr_s": 0.8}, source="published log")
-    assert row_of(log)["epoch_time_iqr_s"] == 0.8
+    assert row_of(log).epoch_time_iqr_s == 0.8
 
 
 @pytest.mark.parametrize(("slowdown", "doubted"), [(0.94, True), (0.95, False), (1.2, False), (None, False)])
 def test_a_job_that_was_faster_than_alone_has_the_doubt_whatever_version_stored_it(slowdown, doubted):
     row = row_of(record(result={"slowdown": slowdown}, group="g", doubts={"shared-gpu": "shared"}))
-    assert row["doubts"] == ("faster-together+shared-gpu" if doubted else "shared-gpu")
-    assert ("took 0.94 times as long as alone" in row["doubt_texts"].get("faster-together", "")) is doubted
+    assert row.doubts == ("faster-together+shared-gpu" if doubted else "shared-gpu")
+    assert (
+        "took 0.94 times as long as alone" in "".join(row.doubt_texts.get("faster-together", ()))
+    ) is doubted
     told = record(result={"slowdown": slowdown}, group="g", doubts={"faster-together": "as stored"})
-    assert row_of(told)["doubt_texts"] == {"faster-together": "as stored"}
+    assert row_of(told).doubt_texts == {"faster-together": ("as stored",)}

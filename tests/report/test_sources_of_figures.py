@@ -1,6 +1,7 @@
 """Where figures come from, said once for all rows and columns of which it is true."""
 
 from test_tables import row
+from whole_rows import changed
 
 from gpubench.report import sources
 from gpubench.report.table import build
@@ -24,7 +25,8 @@ def test_samples_gaps_and_reasons():
 
 
 def test_rows_that_differ_are_named():
-    odd = measured(128, 1) | {"provenance": {"power_w": {"source": "sensor", "period_s": None, "samples": 1}}}
+    sensor = {"power_w": {"source": "sensor", "period_s": None, "samples": 1}}
+    odd = changed(measured(128, 1), provenance=sensor)
     found = lines(measured(64, 40), odd)
     assert "power_w: NVML power; every 0.1 s; 40 samples a row, no gaps (batch_size=64)" in found
     assert "power_w: sensor; read once; 1 sample a row, no gaps (batch_size=128)" in found
@@ -32,7 +34,7 @@ def test_rows_that_differ_are_named():
 
 def test_repeats_are_rows_of_their_own():
     twice = [measured(64, n, repeat=n, trial_id=f"t{n}", config_id="c") for n in (1, 2)]
-    twice[1]["power_w"], twice[1]["missing"] = None, {"power_w": "GPU lost"}
+    twice[1] = changed(twice[1], power_w=None, missing={"power_w": "GPU lost"})
     found = lines(*twice)
     assert "power_w: NVML power; every 0.1 s; 1 sample a row, no gaps (batch_size=64 repeat=1)" in found
     assert "power_w: empty: GPU lost (batch_size=64 repeat=2)" in found

@@ -27,7 +27,7 @@ from gpubench.sweep.stored_plan import store_plan
 def test_planned_trials_without_a_record_are_missing(tmp_path: Path) -> None:
     job = swept(tmp_path, "one", "16,32,64", stop_after=1)
     found = contents(job.bench.results, job.bench.results.records())
-    assert [(row["batch_size"], row["status"]) for row in found.rows] == [
+    assert [(row.batch_size, row.status) for row in found.rows] == [
         (16, "ok"),
         (32, "missing"),
         (64, "missing"),
@@ -39,8 +39,8 @@ def test_a_trial_of_two_experiments_is_one_row_and_stands_in_both_tables(tmp_pat
     swept(tmp_path, "one", "16,32")
     job = swept(tmp_path, "two", "32,64")
     found = contents(job.bench.results, job.bench.results.records())
-    assert sorted(row["batch_size"] for row in found.rows) == [16, 32, 64]
-    assert [(t.name, [row["batch_size"] for row in t.rows]) for t in found.tables] == [
+    assert sorted(row.batch_size for row in found.rows) == [16, 32, 64]
+    assert [(t.name, [row.batch_size for row in t.rows]) for t in found.tables] == [
         ("one", [16, 32]),
         ("two", [32, 64]),
     ]
@@ -58,7 +58,7 @@ def test_rows_stand_as_planned_whatever_was_measured_first(tmp_path: Path, model
         found = contents(job.bench.results, job.bench.results.records())
         (shown,) = found.tables
         wanted = [(o, m) for o in ("sgd", "adam", "momentum") for m in models.split(",")]
-        assert [(row["optimizer"], row["model"]) for row in shown.rows] == wanted
+        assert [(row.value("optimizer"), row.model) for row in shown.rows] == wanted
 
 
 def test_stored_plans_have_the_trials_that_were_run(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_a_plan_that_cannot_be_read_closes_no_folder(tmp_path: Path, old: str, n
     (path,) = job.bench.results.plans()
     path.write_text(path.read_text().replace(old, new, 1))
     found = contents(job.bench.results, job.bench.results.records())
-    assert [row["batch_size"] for row in found.tables[0].rows] == [16, 32]
+    assert [row.batch_size for row in found.tables[0].rows] == [16, 32]
     (problem,) = found.problems
     assert str(path) in problem
     assert why in problem
@@ -124,7 +124,7 @@ def test_an_edited_variant_takes_the_place_of_its_older_rows(tmp_path: Path) -> 
     found = contents(job.bench.results, job.bench.results.records())
     assert len(found.rows) == 2, "trials.csv keeps both"
     ((row,),) = [table.rows for table in found.tables]
-    assert row["trial_id"] == job.plan.jobs[0].trial_id
+    assert row.trial_id == job.plan.jobs[0].trial_id
 
 
 def test_repeats_that_lie_apart_are_doubted_in_both_csvs_and_in_no_record(tmp_path: Path) -> None:

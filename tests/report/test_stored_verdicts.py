@@ -28,14 +28,14 @@ def test_column_sentence_and_spreadsheet_say_the_same_word(name: str) -> None:
     for table in found.tables:
         in_csv = list(csv.DictReader(io.StringIO(spreadsheet.text([table]))))
         for place, row in enumerate(table.rows):
-            if row.get("overlap_gain") is None:
+            if row.overlap_gain is None:
                 continue
-            said = [note for note in table.notes if note.startswith(row["group"]) and "overlap gain" in note]
+            said = [note for note in table.notes if note.startswith(row.group) and "overlap gain" in note]
             loss = r"(, (and|perhaps) slower than one after the other)?"
-            word = re.compile(rf": {row['sharing']}{loss} \(overlap gain ")
-            assert any(map(word.search, said)), row["group"]
-            assert row["sharing"] in in_csv[place].values()
-            assert row["sharing"] == row["judgement"].cell
+            word = re.compile(rf": {row.sharing}{loss} \(overlap gain ")
+            assert any(map(word.search, said)), row.group
+            assert row.sharing in in_csv[place].values()
+            assert row.sharing == row.judgement.cell
             compared += 1
     assert compared
 
@@ -55,28 +55,28 @@ def test_a_busy_gpu_stands_in_no_cell_of_full_resources() -> None:
         r.result.get("full_together") for n in WITH_GROUPS for r in Results(committed.folder(n)).records()
     }
     assert "gpu" in stored, "as earlier versions stored it"
-    found = {row.get("full_together") for name in WITH_GROUPS for row in read(name).rows}
+    found = {row.full_together for name in WITH_GROUPS for row in read(name).rows}
     assert not {part for cell in found if cell for part in cell.split("+")} & {"gpu", "memory-bandwidth"}
 
 
 def test_two_epochs_have_no_range() -> None:
-    rows = [row for row in read("h200-pairs-2026").rows if row["group"]]
+    rows = [row for row in read("h200-pairs-2026").rows if row.group]
     assert rows
-    assert {row["epochs_measured"] for row in rows} == {2}
-    assert {row["judgement"].gain_range for row in rows} == {None}
-    assert all(row["sharing"].startswith("perhaps ") for row in rows)
+    assert {row.epochs_measured for row in rows} == {2}
+    assert {row.judgement.gain_range for row in rows} == {None}
+    assert all(row.sharing.startswith("perhaps ") for row in rows)
 
 
 @pytest.mark.parametrize("name", ["h200-pairs-2026", "h200x4-groups-2026", "h200-cpus-2026"])
 def test_no_table_tells_a_spread_of_two_epochs(name: str) -> None:
     found = read(name)
-    few = [row for row in found.rows if (row.get("epochs_measured") or 0) == 2]
+    few = [row for row in found.rows if (row.epochs_measured or 0) == 2]
     assert few
     for row in few:
-        assert row["epoch_time_iqr_s"] is None
-        assert "spread" not in (row["doubts"] or "")
+        assert row.epoch_time_iqr_s is None
+        assert "spread" not in (row.doubts or "")
     for table in found.tables:
-        if {row.get("epochs_measured") for row in table.rows} <= {None, 2}:
+        if {row.epochs_measured for row in table.rows} <= {None, 2}:
             assert not any("spread by" in note or ", spread)" in note for note in table.notes)
 
 
@@ -88,7 +88,7 @@ def test_copies_that_were_faster_than_alone_waited_for_nothing_and_are_doubted()
     assert "waited" not in said
     (doubt,) = [note for note in table.doubts if note.startswith("Doubt faster-together: ")]
     assert "it took 0.90 to 0.94 times as long as alone" in doubt
-    assert sum("faster-together" in (row["doubts"] or "") for row in table.rows) == 3
+    assert sum("faster-together" in (row.doubts or "") for row in table.rows) == 3
 
 
 def test_sentences_on_groups_are_short() -> None:

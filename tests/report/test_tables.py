@@ -6,11 +6,11 @@ import unicodedata
 
 import pytest
 from rich.console import Console
+from whole_rows import changed, row_with
 
 from gpubench.report import markdown, spreadsheet, terminal
 from gpubench.report.cells import signed_percent
 from gpubench.report.table import build, tables
-from gpubench.schema import result
 
 FIXED = {
     "model": "mobilenet_v2", "params_m": 3.5, "input_size": 224, "variant": "crop-resize", "gpus": 1,
@@ -20,9 +20,8 @@ FIXED = {
 
 
 def row(batch, status="ok", **values):
-    base = dict.fromkeys(result.BY_NAME) | FIXED
-    base |= {"trial_id": f"t{batch}", "config_id": f"c{batch}", "batch_size": batch, "status": status}
-    return base | values
+    base = FIXED | {"trial_id": f"t{batch}", "config_id": f"c{batch}", "batch_size": batch, "status": status}
+    return row_with(**base | values)
 
 
 def sweep():
@@ -123,10 +122,7 @@ def test_a_terminal_that_lacks_the_signs_gets_plain_ones():
 
 
 def test_a_usual_table_fits_80_columns():
-    rows = [
-        row(64 << n, **sweep()[0] | {"batch_size": 64 << n, "config_id": n, "data_wait_pct": 12.5})
-        for n in (0, 1)
-    ]
+    rows = [changed(sweep()[0], batch_size=64 << n, config_id=f"c{n}", data_wait_pct=12.5) for n in (0, 1)]
     assert max(map(len, terminal.text(shown(rows)).split("\n\n")[1].splitlines())) <= 80
 
 
@@ -169,7 +165,7 @@ def test_a_spread_that_was_measured_never_reads_nothing(time, iqr, text):
 
 
 def test_the_heading_says_how_many_images_unless_they_vary_and_no_data_where_none_were_read():
-    facts = {"facts": {"files": "none"}, "variant": "synthetic", "data": "procedural"}
+    facts = {"images": {"files": "none"}, "variant": "synthetic", "data": "procedural"}
     line = shown(
         [
             row(64, train_images=2560, **facts),
@@ -178,7 +174,7 @@ def test_the_heading_says_how_many_images_unless_they_vary_and_no_data_where_non
     ).heading[0]
     assert "2,560 training images" in line
     assert "data" not in line
-    read = facts | {"facts": {"files": "full"}}
+    read = facts | {"images": {"files": "full"}}
     mixed = shown([row(64, train_images=2560, **facts), row(64, train_images=64, config_id="r", **read)])
     assert "data procedural" in mixed.heading[0]
     assert "training images" not in mixed.heading[0]
@@ -256,7 +252,7 @@ def test_energy_and_what_it_buys():
     assert cells(table, "energy_j") == ["500", "–"]
     assert cells(table, "images_per_joule") == ["20.48", "–"]
     assert "edp_js" not in names(table)
-    assert table.rows[0]["edp_js"] == 1000.0
+    assert table.rows[0].edp_js == 1000.0
     line = next(csv.DictReader(io.StringIO(spreadsheet.text([table]))))
     assert (line["energy_j"], line["images_per_joule"], line["edp_js"]) == ("500", "20.48", "1000")
 
@@ -312,7 +308,7 @@ def test_rows_from_before_a_field_came_do_not_differ_in_it():
 def test_the_heading_says_whether_loading_is_included_and_why_there_is_no_top1():
     def fed(batch, files, **more):
         why = {"top1_pct": "synthetic images have no validation split"} if files == "none" else {}
-        return row(batch, facts={"files": files}, missing=why, **more)
+        return row(batch, images={"files": files}, missing=why, **more)
 
     included = shown([fed(64, "full", top1_pct=20.0)])
     assert included.heading[0].endswith(", input pipeline included")

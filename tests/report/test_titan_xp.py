@@ -31,7 +31,7 @@ def shown():
 
 
 def column(table, name):
-    return [row[name] for row in table.rows]
+    return [row.value(name) for row in table.rows]
 
 
 def printed(table, name):
@@ -60,18 +60,18 @@ def test_every_row_of_the_log_stands_in_its_table(shown):
         (row,) = (
             row
             for row in shown[line["table"]].rows
-            if row["batch_size"] == int(line["batch_size"])
-            and row["variant"] == {"v7": "crop-resize", "v11": "pre-resized"}[line["variant"]]
+            if row.batch_size == int(line["batch_size"])
+            and row.variant == {"v7": "crop-resize", "v11": "pre-resized"}[line["variant"]]
         )
-        assert (row["model"], row["gpus"], row["status"]) == (
+        assert (row.model, row.gpus, row.status) == (
             line["model"],
             int(line["gpus"]),
             line["status"],
         )
-        assert row["source"] == "published log"
+        assert row.source == "published log"
         for name in ("gpu_mem_mib", "cpu_util_pct", "epoch_time_s"):
             if line[name]:
-                assert row[name] == float(line[name])
+                assert row.value(name) == float(line[name])
 
 
 def test_growth_columns(shown):
@@ -112,7 +112,7 @@ def test_a_measurement_that_two_tables_share_is_one_record(shown):
 
 
 def test_what_sharing_cost(shown):
-    gains = {name: table.rows[0]["overlap_gain"] for name, table in shown.items() if table.rows[0]["group"]}
+    gains = {name: table.rows[0].overlap_gain for name, table in shown.items() if table.rows[0].group}
     assert {name: gain and round(gain, 2) for name, gain in gains.items()} == {
         "mobilenet_v2-4gpu-together": 0.17,
         "mobilenet_v2-separate-gpus-together": 0.25,
@@ -120,14 +120,14 @@ def test_what_sharing_cost(shown):
         "mobilenet_v2-separate-gpus-together-v11": None,
     }
     assert printed(shown["mobilenet_v2-separate-gpus-together"], "slowdown") == ["1.76", "1.85", "2.52"]
-    words = {row["sharing"] for table in shown.values() for row in table.rows if row.get("overlap_gain")}
+    words = {row.sharing for table in shown.values() for row in table.rows if row.overlap_gain}
     assert words == {"perhaps partly parallel"}
 
 
 def test_what_was_predicted_from_the_jobs_alone(shown):
     """28.7, 28.2 and 26.0 s, 27.6 s on average; all took 28.5 s."""
     table = shown["mobilenet_v2-separate-gpus-together"]
-    foretold = [row["predicted_slowdown"] * row["solo_epoch_time_s"] for row in table.rows]
+    foretold = [row.predicted_slowdown * row.solo_epoch_time_s for row in table.rows]
     assert foretold == [pytest.approx(s, abs=0.05) for s in (28.7, 28.2, 26.0)]
     assert sum(foretold) / 3 == pytest.approx(27.6, abs=0.05)
     assert column(shown["mobilenet_v2-separate-gpus-together-v11"], "predicted_slowdown") == [1.0] * 3
@@ -146,8 +146,8 @@ def test_nothing_is_predicted_where_the_log_does_not_say_how_busy_a_shared_gpu_w
 def test_what_the_log_does_not_state_is_not_made_up(shown):
     for table in shown.values():
         for row in table.rows:
-            assert row["precision"] is None
-            assert row["images_per_s"] is None
+            assert row.value("precision") is None
+            assert row.images_per_s is None
         assert "precision not stated" in "\n".join(table.heading)
         assert "taken from a published log" in terminal.text(table)
     assert "torch 1.5.1" in "\n".join(shown["resnet34-4gpu"].heading)

@@ -218,7 +218,7 @@ def test_of_an_edited_variant_the_latest_plan_counts_whatever_the_files_say(
         shuffled_times(tmp_path, seed=times)
         found = contents(last.bench.results, last.bench.results.records())
         ((row,),) = [table.rows for table in found.tables]
-        assert row["trial_id"] == last.plan.jobs[0].trial_id
+        assert row.trial_id == last.plan.jobs[0].trial_id
         assert len(found.superseded) == 2
 
 
@@ -229,7 +229,7 @@ def test_an_edit_that_is_taken_back_shows_what_it_was_before(tmp_path: Path) -> 
     assert back.plan.jobs[0].trial_id == first.plan.jobs[0].trial_id
     found = contents(back.bench.results, back.bench.results.records())
     ((row,),) = [table.rows for table in found.tables]
-    assert row["trial_id"] == first.plan.jobs[0].trial_id
+    assert row.trial_id == first.plan.jobs[0].trial_id
     assert found.superseded == {between.plan.jobs[0].trial_id}
     before = {path: path.read_bytes() for path in (tmp_path / "plans").iterdir()}
     edited(tmp_path, 0.1)

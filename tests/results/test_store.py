@@ -24,8 +24,11 @@ from hypothesis import strategies as st
 from gpubench.basics.errors import UnusableError
 from gpubench.results import store
 from gpubench.results.csv_text import csv_text
+from gpubench.results.rows import row_of
 from gpubench.results.store import Results, counting, epochs_csv, newest, trials_csv, write_whole
-from gpubench.schema.result import COLUMNS, EPOCH_COLUMNS, Record, row
+from gpubench.schema.columns import COLUMNS, EPOCH_COLUMNS
+from gpubench.schema.record import Record
+from gpubench.schema.row import Row
 
 
 @pytest.fixture
@@ -35,8 +38,8 @@ def results(tmp_path: Path) -> Results:
     return made
 
 
-def rows_of(records: list[Record]) -> list[dict[str, Any]]:
-    return [row(record) for record in counting(records).values()]
+def rows_of(records: list[Record]) -> list[Row]:
+    return [row_of(record) for record in counting(records).values()]
 
 
 def files(folder: Path) -> set[str]:
@@ -212,7 +215,7 @@ def test_the_last_final_attempt_counts(statuses: list[Any], counts: int) -> None
 
 def test_every_machine_has_its_own_row() -> None:
     made = [record(machine_key="A"), record(machine_key="B", status="oom")]
-    assert [row["status"] for row in rows_of(made)] == ["ok", "oom"]
+    assert [row.status for row in rows_of(made)] == ["ok", "oom"]
 
 
 # ---- groups ----
@@ -243,7 +246,7 @@ def test_a_group_is_one_file_and_its_jobs_come_back(results: Results) -> None:
     }
     assert results.records() == made
     assert results.part("samples", "j2123456789a", 1, "csv").read_text() == "t_s,value\n0.2,2\n"
-    assert [row["job"] for row in rows_of(results.records())] == ["1 of 2", "2 of 2"]
+    assert [row.job for row in rows_of(results.records())] == ["1 of 2", "2 of 2"]
 
 
 def test_a_groups_attempt_is_never_overwritten(results: Results) -> None:

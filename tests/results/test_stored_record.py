@@ -19,7 +19,8 @@ from whole_records import EPOCHS, FULL, GROUP, JOBS, TEXT
 from gpubench.basics.regular_file import LARGEST
 from gpubench.plan.groups import MOST_JOBS
 from gpubench.results.stored_record import DamagedError, read
-from gpubench.schema.result import COLUMNS, EPOCH_COLUMNS, Record
+from gpubench.schema.columns import COLUMNS, EPOCH_COLUMNS
+from gpubench.schema.record import Record
 
 PROGRAMMERS = re.compile(
     r"Input|should be|valid (string|integer|number|dict|list)|Field required|Value error|permitted"

@@ -14,7 +14,7 @@ import committed
 import pytest
 from benches import sweep_of
 
-from gpubench.analysis.slowdown import PERHAPS, WORDS, verdict
+from gpubench.analysis.slowdown import WORDS, verdict
 from gpubench.node.environment import machine
 from gpubench.node.launch.client import ForkServer
 from gpubench.plan.experiment import Options, parse, with_options
@@ -24,8 +24,11 @@ from gpubench.report import spreadsheet
 from gpubench.report.contents import contents
 from gpubench.report.live import QuietView
 from gpubench.results.csv_text import csv_cell
+from gpubench.results.rows import row_of
 from gpubench.results.store import Results, newest
-from gpubench.schema.result import COLUMNS, MEASURED, OF_GROUPS, Record, row
+from gpubench.schema.columns import BY_NAME, COLUMNS, MEASURED, OF_GROUPS
+from gpubench.schema.judgement import PERHAPS
+from gpubench.schema.record import Record
 from gpubench.sweep.stored_plan import store_plan
 
 SHARES = [c.name for c in COLUMNS if c.name.endswith(("util_pct", "util_max_pct", "util_trial_pct"))]
@@ -257,7 +260,7 @@ def agree(folder: Path) -> None:
     counting = newest(records).values()
     # Records of earlier versions hold other words on groups, a spread of two epochs, and fewer doubts, which are worked
     # out anew by whoever reads them.
-    read = {one["trial_id"]: one for one in contents(results, records).rows}
+    read = {one.trial_id: one for one in contents(results, records).rows}
     by_id = {record.trial_id: record for record in counting}
     ran = {line["trial_id"] for line in lines if line["status"] not in ("skipped", "missing")}
     taken_along = {trial_id for trial_id, record in by_id.items() if record.status == "skipped"}
@@ -266,9 +269,9 @@ def agree(folder: Path) -> None:
     for line in lines:
         if line["trial_id"] not in by_id:
             continue
-        stored = row(by_id[line["trial_id"]])
-        anew = {column: read[line["trial_id"]][column] for column in ANEW}
-        for column, value in {**stored, **anew}.items():
+        stored = row_of(by_id[line["trial_id"]])
+        anew = {column: read[line["trial_id"]].value(column) for column in ANEW}
+        for column, value in {**dict(zip(BY_NAME, stored.values(BY_NAME), strict=True)), **anew}.items():
             if column in line:
                 said = csv_cell(value).replace("\r", " ")
                 same = line[column] == said or (

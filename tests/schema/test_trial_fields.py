@@ -10,12 +10,13 @@ from pathlib import Path
 
 import committed
 import pytest
+from whole_rows import row_with
 
 import gpubench
 from gpubench.analysis.alike import likeness
 from gpubench.analysis.varied import varied
 from gpubench.plan.skips import chain_key
-from gpubench.schema import result
+from gpubench.schema.columns import BY_NAME
 from gpubench.schema.field import in_order
 from gpubench.schema.trial import make
 from gpubench.schema.trial_fields import ABOUT, DEFAULTS, FIELDS, TYPES
@@ -105,7 +106,7 @@ def test_a_new_field_changes_no_stored_table(name: str, extended: Path, tmp_path
 def test_entries_name_only_fields_and_columns_that_there_are() -> None:
     for name, about in ABOUT.items():
         named = {about.rival, about.behind, *about.moves_with, *about.follows} - {""}
-        assert named <= {*TYPES, *result.BY_NAME}, name
+        assert named <= {*TYPES, *BY_NAME}, name
         assert about.rival == "" or ABOUT[about.rival].rival == name
 
 
@@ -134,10 +135,10 @@ def test_names_are_put_behind_others(names: str, behind: dict[str, str], found: 
 @pytest.mark.parametrize("name", FIELDS)
 def test_a_field_tells_workloads_and_memory_apart_unless_its_entry_says_otherwise(name: str) -> None:
     """As a later field does, of whose entry nothing else is known."""
-    about, one = ABOUT[name], dict.fromkeys(result.BY_NAME)
+    about = ABOUT[name]
     value, other = (make({}), make({}).model_copy(update={name: "something else"}))
     assert (chain_key(value, {}) != chain_key(other, {})) is (about.memory == "changes")
-    rows = [one | {name: (1,)}, one | {name: (2,)}]
+    rows = [row_with(**{name: (1,)}), row_with(**{name: (2,)})]
     assert (varied(rows, [[name]]) == (name,)) is not about.repeats
     alike = likeness(rows[0], "batch_size") == likeness(rows[1], "batch_size")
     assert alike is (about.repeats or name == "batch_size" or "batch_size" in about.moves_with)

@@ -18,7 +18,6 @@ from benches import Heard, sweep_of
 from fake_nvml import FakeNvml, gpu, running
 from scripted import Scripted, trains_for
 
-from gpubench.analysis.varied import Row
 from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.commands import sweep as command
 from gpubench.commands.audit import audit
@@ -32,9 +31,11 @@ from gpubench.record import recording
 from gpubench.report.contents import contents
 from gpubench.results.csv_text import csv_cell
 from gpubench.results.store import Results, newest
+from gpubench.schema.columns import MEASURED, OF_GROUPS
 from gpubench.schema.events import RankExit
 from gpubench.schema.order import TrialOrder
-from gpubench.schema.result import MEASURED, OF_GROUPS, Record
+from gpubench.schema.record import Record
+from gpubench.schema.row import Row
 from gpubench.sweep.closing import emit, finish
 from gpubench.sweep.preflight import check_hardware
 from gpubench.sweep.stored_plan import store_plan
@@ -253,7 +254,7 @@ def test_every_column_has_a_value_or_a_reason(desk: Desk, script: scripted.Scrip
 
 def test_each_job_has_a_line_of_its_own(desk: Desk) -> None:
     desk.sweep(*TWO)
-    assert [(row["batch_size"], row["job"]) for row in desk.emitted] == [
+    assert [(row.batch_size, row.job) for row in desk.emitted] == [
         (16, None), (32, None), (16, "1 of 2"), (32, "2 of 2"),
     ]  # fmt: skip
 
@@ -697,7 +698,7 @@ def test_an_axis_that_one_job_settles_leaves_every_group_whole(desk: Desk) -> No
     found = contents(Results(desk.folder), Results(desk.folder).records())
     assert not found.superseded
     (shown,) = found.tables
-    groups = [row["group_id"] for row in shown.rows if row["group"]]
+    groups = [row.group_id for row in shown.rows if row.group]
     assert sorted(groups.count(one) for one in set(groups)) == [2, 2]
     assert any("batch_size=32/128" in line for line in desk.said), "and they are told apart"
 
@@ -833,7 +834,7 @@ def test_a_job_that_was_faster_beside_others_leaves_no_verdict(desk: Desk) -> No
 def test_what_the_machine_has_no_room_for_is_skipped_whoever_reads_the_folder(desk: Desk) -> None:
     desk.sweep(copies="1,3", cpu_sharing="shared,pinned", cpus="2")
     found = contents(Results(desk.folder), Results(desk.folder).records())
-    states = [(row["group"], row["status"], row["reason"]) for row in found.rows if row["status"] != "ok"]
+    states = [(row.group, row.status, row.reason) for row in found.rows if row.status != "ok"]
     why = "needs 6 CPUs for jobs pinned to their own, 2 may be used"
     assert states == [("3 copies", "skipped", why)] * 3
 
@@ -893,4 +894,4 @@ def test_json_lines_of_what_was_done_already_say_what_the_tables_say(
 
 def test_the_line_of_the_last_repeat_knows_the_others(desk: Desk) -> None:
     desk.sweep(by=Scripted(lambda order: scripted.trains_for(0.5 * (1 + order.seed))), repeats=2)
-    assert ["spread" in (row["doubts"] or "") for row in desk.emitted] == [False, True]
+    assert ["spread" in (row.doubts or "") for row in desk.emitted] == [False, True]

@@ -23,7 +23,7 @@ from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
 from gpubench.results.store import Results
 from gpubench.schema.order import TrialOrder
-from gpubench.schema.result import Record
+from gpubench.schema.record import Record
 from gpubench.schema.trial import make
 from gpubench.sweep.preflight import look_around
 from gpubench.sweep.stored_plan import store_plan

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from gpubench.results.store import Results
-from gpubench.schema.result import Record
+from gpubench.schema.record import Record
 
 SWEEP = (
     "sweep", "--device", "cpu", "--variant", "synthetic", "--model", "lenet", "--set", "input_size=28",

@@ -24,9 +24,10 @@ from gpubench.plan.plan import Unit, expand
 from gpubench.plan.sources import Disk
 from gpubench.report.live import LiveProgress
 from gpubench.results.store import Results
+from gpubench.schema.columns import MEASURED
 from gpubench.schema.events import Evaluated
 from gpubench.schema.order import TrialOrder
-from gpubench.schema.result import MEASURED, Record
+from gpubench.schema.record import Record
 from gpubench.sweep.stored_plan import store_plan
 from gpubench.sweep.sweep import Settings, Summary, Sweep
 
@@ -133,11 +134,11 @@ class Watched(Heard):
 def test_a_measured_trial(desk: Desk) -> None:
     assert counts(desk.sweep(batch_size="64")) == {"ran": 1}
     row = desk.table().loc[64]
-    assert row["status"] == "ok"
-    assert row["epoch_time_s"] == pytest.approx(scripted.EPOCH_S)
-    assert row["images_per_epoch"] == 10_240
-    assert row["images_per_s"] * row["epoch_time_s"] == pytest.approx(row["images_per_epoch"], rel=1e-4)
-    assert (row["epochs_measured"], row["workers"], row["gpus"]) == (1, 0, 0)
+    assert row.status == "ok"
+    assert row.epoch_time_s == pytest.approx(scripted.EPOCH_S)
+    assert row.images_per_epoch == 10_240
+    assert row.images_per_s * row.epoch_time_s == pytest.approx(row.images_per_epoch, rel=1e-4)
+    assert (row.epochs_measured, row.workers, row.gpus) == (1, 0, 0)
     epochs = pd.read_csv(desk.folder / "epochs.csv")
     assert list(epochs["warmup"]) == [1, 0]
 
@@ -145,8 +146,8 @@ def test_a_measured_trial(desk: Desk) -> None:
 def test_the_epoch_has_full_batches_only(desk: Desk) -> None:
     desk.sweep(batch_size="100")
     row = desk.table().loc[100]
-    assert row["images_per_epoch"] == 10_200
-    assert row["images_per_s"] == pytest.approx(10_200 / scripted.EPOCH_S)
+    assert row.images_per_epoch == 10_200
+    assert row.images_per_s == pytest.approx(10_200 / scripted.EPOCH_S)
 
 
 @pytest.mark.parametrize("script", [scripted.trains, scripted.raises, scripted.runs_out_of_gpu_memory])
@@ -323,7 +324,7 @@ def test_the_drivers_figure_is_the_memory_of_the_row(gpu_desk: Desk) -> None:
     gpu_desk.nvml = Driver(mib={os.getpid(): 9000.0})
     gpu_desk.sweep(batch_size="16")
     row = gpu_desk.table().loc[16]
-    assert (row["gpu_mem_mib"], row["gpu_mem_source"]) == (9000, "nvml-process")
+    assert (row.gpu_mem_mib, row.gpu_mem_source) == (9000, "nvml-process")
 
 
 def test_out_of_memory_beside_a_stranger_is_a_failure(gpu_desk: Desk) -> None:

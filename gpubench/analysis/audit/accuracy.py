@@ -25,9 +25,9 @@ from gpubench.analysis.audit.facts import (
     of,
 )
 from gpubench.analysis.scaling import devices
-from gpubench.analysis.varied import Row
 from gpubench.analysis.welch import chance_of_no_more, holm
 from gpubench.basics.rounding import half_up
+from gpubench.schema.row import Row
 
 MARGIN = 1.0
 """Points of top-1 that a row may lose against the next smaller batch or fewer devices."""
@@ -64,7 +64,7 @@ class BatchStep:
     @property
     def chance(self) -> float:
         """The p-value of "it falls by no more than MARGIN"; 1 minus it is that of the opposite."""
-        images = [n for row in (self.before, self.after) if (n := details(row).get("val_images"))]
+        images = [n for row in (self.before, self.after) if (n := details(row).val_images)]
         resolution = 100 / min(images) / math.sqrt(12) if images else 0.0
         return chance_of_no_more(self.top1_before, self.top1_after, MARGIN, resolution)
 
@@ -155,8 +155,8 @@ def _steps(facts: AuditedFolder) -> tuple[list[BatchStep], int, bool]:
                         table=table,
                         before=before,
                         after=row,
-                        top1_before=_top1(before["runs"]),
-                        top1_after=_top1(row["runs"]),
+                        top1_before=_top1(before.runs),
+                        top1_after=_top1(row.runs),
                     )
                 )
     return steps, aimed, unlearned
@@ -178,13 +178,13 @@ Size = tuple[int, int]
 
 
 def _size(row: Row) -> Size:
-    return devices(row), row["batch_size"]
+    return devices(row), row.batch_size or 0
 
 
 def _steps_down(same: Sequence[Row], shared: tuple[Any, ...]) -> dict[Size, Row]:
     """Each size of a row that shares so, or of `single`, and the row at the next smaller size; without the smallest."""
     at: dict[Size, Row] = {}
-    for wanted in (shared, way({"strategy": "single"})):
+    for wanted in (shared, way(Row(fields={"strategy": "single"}))):
         for row in same:
             if way(row) == wanted:
                 at.setdefault(_size(row), row)
@@ -205,7 +205,7 @@ def _steps_down(same: Sequence[Row], shared: tuple[Any, ...]) -> dict[Size, Row]
 
 
 def _top1(rows: Sequence[Row]) -> tuple[float, ...]:
-    return tuple(float(row["top1_pct"]) for row in rows if row.get("top1_pct") is not None)
+    return tuple(float(row.top1_pct) for row in rows if row.top1_pct is not None)
 
 
 def _nothing_scaled(facts: AuditedFolder) -> RuleFinding:
@@ -229,17 +229,15 @@ def is_reported(facts: AuditedFolder) -> RuleFinding:
         return NOTHING
     if not facts.alone:
         return NONE_ALONE
-    without = [row for row in facts.alone if row.get("top1_pct") is None]
+    without = [row for row in facts.alone if row.top1_pct is None]
     if without:
-        why = first_few(
-            (row.get("missing") or {}).get("top1_pct") or "no reason was recorded" for row in without
-        )
+        why = first_few(row.missing.get("top1_pct") or "no reason was recorded" for row in without)
         return RuleFinding("broken", f"no top-1 in {of(without, facts.alone, ALONE)} ({why})")
-    counts = {int(n) for row in facts.alone if (n := details(row).get("val_images"))}
+    counts = {int(n) for row in facts.alone if (n := details(row).val_images)}
     images = f" on {first_few(f'{n:,}' for n in sorted(counts))} held-out images" if counts else ""
     stopped = (
         "; where training stopped at a top-1, the same images chose the moment, which flatters it a little"
-        if any(row.get("time_to_top1_s") is not None for row in facts.alone)
+        if any(row.time_to_top1_s is not None for row in facts.alone)
         else ""
     )
     return RuleFinding("kept", f"a top-1 in {of(facts.alone, facts.alone, ALONE)}{images}{stopped}")
@@ -247,15 +245,13 @@ def is_reported(facts: AuditedFolder) -> RuleFinding:
 
 def same_run(facts: AuditedFolder) -> RuleFinding:
     """Rule 8: speed and accuracy of a row come from one run with one set of options."""
-    timed = [row for row in facts.alone if row.get("epoch_time_s") is not None]
+    timed = [row for row in facts.alone if row.epoch_time_s is not None]
     if not timed:
         if facts.alone:
             return RuleFinding("not decidable", "no row that ran alone has a time")
         return NONE_ALONE if facts.ok else NOTHING
-    without = [row for row in timed if row.get("top1_pct") is None]
-    untimed = [
-        row for row in facts.alone if row.get("epoch_time_s") is None and row.get("top1_pct") is not None
-    ]
+    without = [row for row in timed if row.top1_pct is None]
+    untimed = [row for row in facts.alone if row.epoch_time_s is None and row.top1_pct is not None]
     broken = []
     if without and untimed:
         broken.append(
@@ -273,19 +269,19 @@ def same_run(facts: AuditedFolder) -> RuleFinding:
 
 def _sizes(rows: Sequence[Row]) -> int:
     """How many different pairs of batch size and devices rows have."""
-    return len({(row.get("batch_size"), devices(row)) for row in rows})
+    return len({(row.batch_size, devices(row)) for row in rows})
 
 
 def _to_a_target(rows: Sequence[Row]) -> bool:
     """Whether all trained until the same top-1, and got there."""
-    targets = {row.get("until_top1") for row in rows}
-    return len(targets) == 1 and None not in targets and all(row.get("time_to_top1_s") for row in rows)
+    targets = {row.until_top1 for row in rows}
+    return len(targets) == 1 and None not in targets and all(row.time_to_top1_s for row in rows)
 
 
 def _learned(row: Row) -> bool:
     """Whether top-1 lies above chance; True where that can't be told, which is another rule's business."""
-    classes, images = row.get("num_classes"), details(row).get("val_images")
-    if row.get("top1_pct") is None or not classes or not images:
+    classes, images = row.num_classes, details(row).val_images
+    if row.top1_pct is None or not classes or not images:
         return True
     chance = 1 / classes
-    return bool(row["top1_pct"] > 100 * (chance + 2 * math.sqrt(chance * (1 - chance) / images)))
+    return bool(row.top1_pct > 100 * (chance + 2 * math.sqrt(chance * (1 - chance) / images)))

@@ -10,7 +10,8 @@ from typing import Any, Literal
 from gpubench.analysis.growth import series
 from gpubench.analysis.repeats import merge_repeats
 from gpubench.analysis.scaling import DEVICES, Comparison, comparisons
-from gpubench.analysis.varied import Axes, Row, asked, label, machine, solo, together, varied
+from gpubench.analysis.varied import Axes, asked, label, machine, solo, together, varied
+from gpubench.schema.row import KnownImages, Row, TableRow
 
 Verdict = Literal["kept", "broken", "not decidable"]
 
@@ -58,20 +59,20 @@ class Shown:
 
     @cached_property
     def ok(self) -> list[Row]:
-        return [row for row in self.rows if row["status"] == "ok"]
+        return [row for row in self.rows if row.status == "ok"]
 
     @cached_property
-    def beside(self) -> list[dict[str, Any]]:
+    def beside(self) -> list[TableRow]:
         """Rows that ended ok, jobs of groups among them, repeats merged."""
-        return [row for row in merge_repeats(self.rows) if row["status"] == "ok"]
+        return [row for row in merge_repeats(self.rows) if row.status == "ok"]
 
     @cached_property
-    def merged(self) -> list[dict[str, Any]]:
+    def merged(self) -> list[TableRow]:
         """Rows that ended ok and ran alone, repeats merged."""
         return solo(self.beside)
 
     @cached_property
-    def own(self) -> list[dict[str, Any]]:
+    def own(self) -> list[TableRow]:
         """The rows of `merged` that may be meant to be compared with each other.
 
         Where no axis varies batch sizes or devices, a trial that a job of a group is compared with is there for that
@@ -79,12 +80,12 @@ class Shown:
         """
         if SCALES & set(asked(self.axes)):
             return self.merged
-        return [row for row in self.merged if row["trial_id"] not in self.baselines]
+        return [row for row in self.merged if row.trial_id not in self.baselines]
 
     @cached_property
     def baselines(self) -> frozenset[str]:
         """Ids of the trials that this table's jobs of groups are compared with."""
-        return frozenset(str(row["solo_id"]) for row in self.rows if row.get("solo_id"))
+        return frozenset(str(row.solo_id) for row in self.rows if row.solo_id)
 
     @cached_property
     def comparisons(self) -> list[Comparison]:
@@ -95,17 +96,17 @@ class Shown:
         """The fields that are on one axis with any of `fields`."""
         return together(self.axes, *fields)
 
-    def scaled(self) -> list[list[dict[str, Any]]]:
+    def scaled(self) -> list[list[TableRow]]:
         """Rows that differ in batch size and devices alone (and what moves with them), two or more of them."""
         free = {*DEVICES, *self.tied("batch_size", "gpus", "ranks")}
-        sized = [row for row in self.own if row.get("batch_size")]
+        sized = [row for row in self.own if row.batch_size]
         return [same for same in series(sized, "batch_size", free).values() if len(same) > 1]
 
     def label(self, row: Row) -> str:
         """The row's name in a sentence that names the table, too."""
-        job = f"job {row.get('job')}" if row.get("group") else ""
-        if job and row["group"] != self.name:
-            job = f"{row['group']}: {job}"
+        job = f"job {row.job}" if row.group else ""
+        if job and row.group != self.name:
+            job = f"{row.group}: {job}"
         own = label(row, varied(self.rows, self.axes))
         return ", ".join(part for part in (job, own) if part) or "the only row"
 
@@ -134,12 +135,12 @@ class AuditedFolder:
     @cached_property
     def ok(self) -> list[Row]:
         """Rows that ended ok."""
-        return [row for row in self.rows if row["status"] == "ok"]
+        return [row for row in self.rows if row.status == "ok"]
 
     @cached_property
     def alone(self) -> list[Row]:
         """Rows that ended ok and shared the machine with no other job."""
-        return [row for row in self.ok if not row.get("group")]
+        return [row for row in self.ok if not row.group]
 
 
 Measured = tuple[Any, Any, Any]
@@ -148,7 +149,7 @@ Measured = tuple[Any, Any, Any]
 
 def measured(row: Row) -> Measured:
     """Equal in one and the same row of several tables."""
-    return row["trial_id"], machine(row), row.get("allowance")
+    return row.trial_id, machine(row), row.allowance
 
 
 def once(rows: Iterable[Row]) -> list[Row]:
@@ -191,6 +192,9 @@ def first_few(found: Iterable[Any], limit: int = 3) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def details(row: Row) -> dict[str, Any]:
+NO_IMAGES = KnownImages()
+
+
+def details(row: Row) -> KnownImages:
     """What the record knows of the images: counts, native size, how the variant's files lie."""
-    return row.get("facts") or {}
+    return row.images or NO_IMAGES

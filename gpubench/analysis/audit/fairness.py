@@ -19,8 +19,9 @@ from gpubench.analysis.audit.facts import (
 )
 from gpubench.analysis.doubted import serious
 from gpubench.analysis.scaling import devices, unlike_costs
-from gpubench.analysis.varied import CANDIDATES, Row, inferred, known, machine, values
+from gpubench.analysis.varied import CANDIDATES, inferred, known, machine, values
 from gpubench.schema.doubts import rank
+from gpubench.schema.row import Row
 
 SCALED = ("gpus", "ranks", "batch_size")
 """Axes along which rows of one workload may be compared."""
@@ -41,7 +42,7 @@ def like_hardware(facts: AuditedFolder) -> RuleFinding:
     unknown = [row for row in facts.ok if machine(row) is None]
     unclear = [f"the hardware is not on record for {of(unknown, facts.ok)}"] if unknown else []
     names = sorted({name for row in facts.ok if (name := machine(row))})
-    capped = sorted({row["gpu_mem_cap_mib"] for row in facts.ok if row.get("gpu_mem_cap_mib")})
+    capped = sorted({row.gpu_mem_cap_mib for row in facts.ok if row.gpu_mem_cap_mib})
     stands = (
         f"; a cap of {first_few(capped)} MiB stands for a smaller card's memory, not for its speed"
         if capped
@@ -81,11 +82,11 @@ def nothing_flattered(facts: AuditedFolder) -> RuleFinding:
     """Rule 12: all that was planned is there, with the baselines that a reader would want."""
     if not facts.ok:
         return NOTHING
-    counts = Counter(str(row["status"]) for row in facts.rows)
+    counts = Counter(str(row.status) for row in facts.rows)
     unlike, unclear = _unlike_costs(facts)
     broken = [*_holes(counts), *_unlike_versions(facts), *_unlike_breakdowns(facts), *unlike]
     if models := _dp_alone(facts):
-        guessed = all(inferred(row, "strategy") for row in facts.alone if row.get("strategy") == "dp")
+        guessed = all(inferred(row, "strategy") for row in facts.alone if row.strategy == "dp")
         (unclear if guessed else broken).append(
             f"{first_few(models)} on several GPUs ran under dp alone{' (inferred)' if guessed else ''}; "
             "ddp is what it has to beat"
@@ -96,7 +97,7 @@ def nothing_flattered(facts: AuditedFolder) -> RuleFinding:
         if bare:
             # Only a table that varies the devices claims what several of them bring.
             claims = len({devices(row) for row in table.own}) > 1
-            flag = "--ranks" if bare[0].get("device") == "cpu" else "--gpus"
+            flag = "--ranks" if bare[0].device == "cpu" else "--gpus"
             (broken if claims else unclear).append(
                 f"{table.name}: {of(bare, several, 'row on several devices')} {does(bare, 'have')} none of the same "
                 f"workload on one device to be set against; add 1 to {flag}"
@@ -170,7 +171,7 @@ def _unlike_costs(facts: AuditedFolder) -> tuple[list[str], list[str]]:
                 f"({table.label(worst.baseline)}); take them from rows without it"
             )
         timed = [side for one in several for side in (one.row, one.baseline) if known(side, "breakdown")]
-        if any(row.get("breakdown_cost_pct") is None for row in timed):
+        if any(row.breakdown_cost_pct is None for row in timed):
             unknown.append(
                 f"{table.name}: what --breakdown cost is not on record for each side of its efficiencies"
             )
@@ -183,12 +184,10 @@ def _but_breakdown(row: Row) -> tuple[object, ...]:
 
 def _dp_alone(facts: AuditedFolder) -> list[str]:
     """Models of which some workload ran on several GPUs under DataParallel and nothing else."""
-    several = [row for row in facts.alone if devices(row) > 1 and row.get("device") != "cpu"]
-    others = {likeness(row, *SCALED) for row in several if row.get("strategy") != "dp"}
+    several = [row for row in facts.alone if devices(row) > 1 and row.device != "cpu"]
+    others = {likeness(row, *SCALED) for row in several if row.strategy != "dp"}
     found = [
-        str(row.get("model"))
-        for row in several
-        if row.get("strategy") == "dp" and likeness(row, *SCALED) not in others
+        str(row.model) for row in several if row.strategy == "dp" and likeness(row, *SCALED) not in others
     ]
     return list(dict.fromkeys(found))
 

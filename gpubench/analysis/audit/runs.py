@@ -17,8 +17,9 @@ from gpubench.analysis.audit.facts import (
     judge,
     of,
 )
-from gpubench.analysis.varied import Row, asked
-from gpubench.schema.result import FINAL
+from gpubench.analysis.varied import asked
+from gpubench.schema.record import FINAL
+from gpubench.schema.row import Row
 
 
 def all_kept(facts: AuditedFolder) -> RuleFinding:
@@ -128,7 +129,7 @@ def ended_by_epochs(facts: AuditedFolder) -> RuleFinding:
                     "on one axis with the batch size or the devices" if with_scale else "though nobody asked"
                 )
                 broken.append(f"{table.name}: rows trained {first_few(lengths)} {field}, {why}")
-    unknown = [row for row in facts.ok if not row.get("epochs") and not row.get("steps")]
+    unknown = [row for row in facts.ok if not row.epochs and not row.steps]
     unclear = (
         [f"how many epochs were trained is not on record for {of(unknown, facts.ok)}"] if unknown else []
     )
@@ -136,12 +137,12 @@ def ended_by_epochs(facts: AuditedFolder) -> RuleFinding:
     goals += (
         [f"after {first_few(lengths)} measured steps"] if (lengths := _lengths(facts.ok, "steps")) else []
     )
-    aimed = [row for row in facts.ok if row.get("until_top1")]
-    there = [row for row in aimed if row.get("time_to_top1_s") is not None]
-    short = [row for row in aimed if row.get("time_to_top1_s") is None]
+    aimed = [row for row in facts.ok if row.until_top1]
+    there = [row for row in aimed if row.time_to_top1_s is not None]
+    short = [row for row in aimed if row.time_to_top1_s is None]
     goals += [f"at a top-1 within {first_few(_most(there))} epochs"] if there else []
     goals += [f"after {first_few(_most(short))} epochs without reaching a top-1"] if short else []
-    cut = [row for row in facts.rows if row["status"] == "timeout"]
+    cut = [row for row in facts.rows if row.status == "timeout"]
     late = f"; {len(cut)} that met the deadline {does(cut, 'have')} no figures" if cut else ""
     return judge(
         broken,
@@ -152,12 +153,10 @@ def ended_by_epochs(facts: AuditedFolder) -> RuleFinding:
 
 def _most(rows: Sequence[Row]) -> list[int]:
     """How many epochs rows that aim at a top-1 may train."""
-    return sorted({row["epochs"] for row in rows if row.get("epochs")})
+    return sorted({row.epochs for row in rows if row.epochs})
 
 
 def _lengths(rows: Sequence[Row], field: str) -> list[int]:
     """How long rows were to train: those that measured steps by their steps, the others by their epochs."""
-    chosen = [
-        row for row in rows if not row.get("until_top1") and bool(row.get("steps")) == (field == "steps")
-    ]
-    return sorted({row[field] for row in chosen if row.get(field)})
+    chosen = [row for row in rows if not row.until_top1 and bool(row.steps) == (field == "steps")]
+    return sorted({row.value(field) for row in chosen if row.value(field)})

@@ -14,7 +14,8 @@ from gpubench.analysis.audit.facts import (
     judge,
     of,
 )
-from gpubench.analysis.varied import CANDIDATES, Row, inferred, known
+from gpubench.analysis.varied import CANDIDATES, inferred, known
+from gpubench.schema.row import Row
 from gpubench.schema.trial_fields import those
 
 ENLARGED = 2.0
@@ -31,22 +32,22 @@ def whole_epochs(facts: AuditedFolder) -> RuleFinding:
     """Rule 5: whole epochs over all images, with every part of training in them."""
     if not facts.ok:
         return NOTHING
-    part = [row for row in facts.ok if row.get("epoch_time_source") == "extrapolated"]
+    part = [row for row in facts.ok if row.epoch_time_source == "extrapolated"]
     subset = [row for row in facts.ok if _subset(row)]
-    silent = [row for row in facts.ok if not row.get("images_per_epoch")]
+    silent = [row for row in facts.ok if not row.images_per_epoch]
     broken, unclear = [], []
     if part:
         broken.append(
             f"epoch times of {of(part, facts.ok)} are extrapolated from steps (marked ~); --epochs measures all of it"
         )
     if subset:
-        used, whole = subset[0]["train_images"], details(subset[0])["train_images"]
+        used, whole = subset[0].train_images, details(subset[0]).train_images
         broken.append(
             f"{of(subset, facts.ok)} {does(subset, 'train')} on a part of the images ({used:,} of {whole:,})"
         )
     if silent:
         unclear.append(f"how many images an epoch has is not on record for {of(silent, facts.ok)}")
-    counts = sorted({row["images_per_epoch"] for row in facts.ok if row.get("images_per_epoch")})
+    counts = sorted({row.images_per_epoch for row in facts.ok if row.images_per_epoch})
     several = f"{counts[0]:,} to {counts[-1]:,}" if len(counts) > 1 else "".join(f"{n:,}" for n in counts)
     return judge(
         broken,
@@ -59,7 +60,7 @@ def input_included(facts: AuditedFolder) -> RuleFinding:
     """Rule 6: images are read, decoded and transformed within the time; what leaves that out stands beside it."""
     if not facts.ok:
         return NOTHING
-    fed = {id(row): None if inferred(row, "variant") else details(row).get("files") for row in facts.ok}
+    fed = {id(row): None if inferred(row, "variant") else details(row).files for row in facts.ok}
     unknown = [row for row in facts.ok if fed[id(row)] is None]
     without = [row for row in facts.ok if fed[id(row)] == "none"]
     loaded = {_but_feeding(row) for row in facts.ok if fed[id(row)] not in (None, "none")}
@@ -78,7 +79,7 @@ def input_included(facts: AuditedFolder) -> RuleFinding:
     told += (
         [f"{len(decoded)} {does(decoded, 'read')} decoded images: decoding is left out"] if decoded else []
     )
-    foreign = {str(row.get("source")) for row in facts.ok} - {"measured", "None"}
+    foreign = {str(row.source) for row in facts.ok} - {"measured", "None"}
     told += [f"as a {source} says" for source in sorted(foreign)]
     reading = [row for row in facts.ok if fed[id(row)] not in (None, "none")]
     return judge(
@@ -93,11 +94,9 @@ def time_to_solution(facts: AuditedFolder) -> RuleFinding:
     """Rule 7: times to a solution, not rates of operations. One that was never reached has no time."""
     if not facts.ok:
         return NOTHING
-    rates = [
-        row for row in facts.ok if row.get("epoch_time_s") is None and row.get("images_per_s") is not None
-    ]
-    reached = [row for row in facts.ok if row.get("time_to_top1_s") is not None]
-    asked = [row for row in facts.ok if row.get("until_top1")]
+    rates = [row for row in facts.ok if row.epoch_time_s is None and row.images_per_s is not None]
+    reached = [row for row in facts.ok if row.time_to_top1_s is not None]
+    asked = [row for row in facts.ok if row.until_top1]
     broken = [f"a rate and no time in {of(rates, facts.ok)}"] if rates else []
     unclear = []
     if not reached:
@@ -128,12 +127,12 @@ def sensible_sizes(facts: AuditedFolder) -> RuleFinding:
         return NOTHING
     blown, unknown_size, few, unknown_steps = [], [], [], []
     for row in facts.ok:
-        size, native = row.get("input_size"), details(row).get("size")
+        size, native = row.input_size, details(row).size
         if size is None or (native is None and size > USUAL_PX):
             unknown_size.append(row)
         elif native is not None and size >= ENLARGED * native:
             blown.append(row)
-        if not row.get("images_per_epoch") or not row.get("batch_size"):
+        if not row.images_per_epoch or not row.batch_size:
             unknown_steps.append(row)
         elif _steps(row) < FEW_STEPS:
             few.append(row)
@@ -142,22 +141,20 @@ def sensible_sizes(facts: AuditedFolder) -> RuleFinding:
         row = blown[0]
         broken.append(
             f"{of(blown, facts.ok)} {does(blown, 'train')} on images blown up to "
-            f"{first_few(r['input_size'] for r in blown)} px from {details(row)['size']} px"
+            f"{first_few(one.input_size for one in blown)} px from {details(row).size} px"
         )
     if few:
-        most = max(few, key=lambda row: float(row["batch_size"]))
+        most = max(few, key=lambda row: row.batch_size or 0)
         broken.append(
-            f"in {of(few, facts.ok)} an epoch has fewer than {FEW_STEPS} steps (batch {most['batch_size']}: "
+            f"in {of(few, facts.ok)} an epoch has fewer than {FEW_STEPS} steps (batch {most.batch_size}: "
             f"{_steps(most):.0f}), so the batch is out of proportion to the data; take more images or smaller batches"
         )
     if unknown_size:
         unclear.append(f"the images' own size is not on record for {of(unknown_size, facts.ok)}")
     if unknown_steps:
         unclear.append(f"how many steps an epoch has is not on record for {of(unknown_steps, facts.ok)}")
-    sizes = sorted({row["input_size"] for row in facts.ok if row.get("input_size")})
-    least = min(
-        (_steps(row) for row in facts.ok if row.get("images_per_epoch") and row.get("batch_size")), default=0
-    )
+    sizes = sorted({row.input_size for row in facts.ok if row.input_size})
+    least = min((_steps(row) for row in facts.ok if row.images_per_epoch and row.batch_size), default=0)
     return judge(
         broken,
         unclear,
@@ -166,12 +163,12 @@ def sensible_sizes(facts: AuditedFolder) -> RuleFinding:
 
 
 def _subset(row: Row) -> bool:
-    used, whole = row.get("train_images"), details(row).get("train_images")
+    used, whole = row.train_images, details(row).train_images
     return bool(used and whole and used < whole)
 
 
 def _steps(row: Row) -> float:
-    return float(row["images_per_epoch"]) / float(row["batch_size"])
+    return (row.images_per_epoch or 0) / (row.batch_size or 1)
 
 
 def _but_feeding(row: Row) -> tuple[Any, ...]:

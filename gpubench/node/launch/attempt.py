@@ -36,7 +36,7 @@ from gpubench.schema.events import (
     Warm,
 )
 from gpubench.schema.order import TrialOrder
-from gpubench.schema.result import Ended
+from gpubench.schema.record import Ended
 from gpubench.schema.workload import WORKLOADS
 
 VIEW_PERIOD_S = 0.25

@@ -16,7 +16,7 @@ from gpubench.node import environment
 from gpubench.node.watch.nvml import open_nvml
 from gpubench.node.watch.nvml_calls import MEMORY, PROCESSES
 from gpubench.results.store import Results
-from gpubench.schema.result import Record
+from gpubench.schema.record import Record
 
 MODELS = "tests/train/user_models.py:"
 ON_ONE = {"device": "cuda", "gpus": 1, "gpu_ids": (0,), "cpus": 2, "workers": 2}

@@ -34,9 +34,9 @@ from gpubench.plan.sources import Disk
 from gpubench.record.figures import Figures, figures
 from gpubench.report.live import QuietView
 from gpubench.results.store import Results
+from gpubench.schema.columns import MEASURED
 from gpubench.schema.events import Begin, End
 from gpubench.schema.order import TrialOrder
-from gpubench.schema.result import MEASURED
 from gpubench.sweep.stored_plan import store_plan
 
 G0, G1 = gpu(0).uuid, gpu(1).uuid

@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench.results.csv_text import csv_cell, csv_text
-from gpubench.schema.result import (
+from gpubench.results.rows import row_of
+from gpubench.schema.cell import cell
+from gpubench.schema.columns import (
     BY_NAME,
     COLUMNS,
     DERIVED,
@@ -21,9 +23,8 @@ from gpubench.schema.result import (
     IMAGES,
     MEASURED,
     TRIAL,
-    cell,
-    row,
 )
+from gpubench.schema.row import replace
 from gpubench.schema.trial_fields import FIELDS
 
 FOR_EVER = {
@@ -93,21 +94,34 @@ def test_every_trial_field_is_a_column() -> None:
     assert "repeat" in {column.name for column in IDENTITY}
 
 
-def test_a_row_has_every_column_and_nothing_else() -> None:
-    found = row(record(environment={"host": "here", "kernel": "6.1"}, result={"top1_pct": 50.0}))
-    assert list(found) == [column.name for column in COLUMNS]
-    assert (found["host"], found["top1_pct"], found["epoch_time_s"]) == ("here", 50.0, None)
+def test_a_row_has_every_column_and_no_other_figure() -> None:
+    found = row_of(record(environment={"host": "here", "kernel": "6.1"}, result={"top1_pct": 50.0}))
+    values = dict(zip(BY_NAME, found.values(BY_NAME), strict=True))
+    assert (values["host"], values["top1_pct"], values["epoch_time_s"]) == ("here", 50.0, None)
+    with pytest.raises(AttributeError):
+        found.value("kernel")
+    with pytest.raises(TypeError, match="no epoch_tim"):
+        replace(found, epoch_tim=1.0)
+
+
+def test_a_row_never_changes() -> None:
+    found = row_of(record(result={"epoch_time_s": 2.0}))
+    with pytest.raises(AttributeError):
+        found.epoch_time_s = 1.0
+    other = replace(found, epoch_time_s=1.0).with_fields(batch_size=8)
+    assert (other.epoch_time_s, other.batch_size, other.value("batch_size")) == (1.0, 8, 8)
+    assert (found.epoch_time_s, found.batch_size) == (2.0, 16)
 
 
 def test_a_row_says_what_the_machine_filled_in() -> None:
     asked = {"workers": None, "gpus": 2, "batch_size": 16}
-    found = row(record(trial=asked, resolved={"workers": 8, "gpus": None}))
-    assert (found["workers"], found["gpus"], found["batch_size"]) == (8, 2, 16)
+    found = row_of(record(trial=asked, resolved={"workers": 8, "gpus": None}))
+    assert (found.workers, found.gpus, found.batch_size) == (8, 2, 16)
 
 
 def test_doubts_are_codes_in_order() -> None:
-    assert row(record(doubts={"stranger": "…", "dp": "…"}))["doubts"] == "dp+stranger"
-    assert row(record())["doubts"] is None
+    assert row_of(record(doubts={"stranger": "…", "dp": "…"})).doubts == "dp+stranger"
+    assert row_of(record()).doubts is None
 
 
 @pytest.mark.parametrize(

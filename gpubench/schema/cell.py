@@ -1,0 +1,21 @@
+"""A value as text, in CSVs, headings and labels alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def cell(value: Any, digits: int = 6) -> str:
+    """A value as text: empty for unknown, lists as 0+1, numbers to so many significant digits."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    if isinstance(value, float):
+        return f"{value:.{digits}g}" if value == value else ""
+    if isinstance(value, (list, tuple)):
+        return "+".join(cell(v) for v in value)
+    if not isinstance(value, str):
+        return str(value)
+    # A spreadsheet runs text that begins like a formula; an apostrophe in front makes it plain text.
+    return "'" + value if value[:1] in ("=", "+", "-", "@", "\t", "\r") else value

@@ -1,0 +1,349 @@
+"""Every column: its name, unit, meaning, heading and what it holds. One entry a column, and no other list of them.
+
+An entry is an attribute of one of the classes below, from which `row.Row` is made: code reads `row.epoch_time_s`, and
+the order in CSVs, docs/columns.md and the check of stored values follow. Fields of a trial are entries of
+`trial_fields.py`, from which their columns are made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Annotated, Any, get_args, get_type_hints
+
+from pydantic import Field
+
+from gpubench.schema.field import in_order
+from gpubench.schema.trial_fields import ABOUT, FIELDS, TYPES
+
+HUGE = 1e15
+"""No figure is larger: one that is has been damaged, and would overflow where figures are multiplied."""
+
+# What columns hold. Stored records are checked against it (`stored_record.py`); any column may be empty besides.
+Text = str
+Amount = Annotated[float, Field(ge=0, le=HUGE)]
+Above0 = Annotated[float, Field(ge=1e-9, le=HUGE)]
+"""What others are divided by."""
+Signed = Annotated[float, Field(ge=-HUGE, le=HUGE)]
+Loss = Annotated[float, Field(ge=-1e39, le=1e39)]
+"""Of a training that diverges: as large as a 32-bit float."""
+Count = Annotated[int, Field(ge=0, le=int(HUGE))]
+Count1 = Annotated[int, Field(ge=1, le=int(HUGE))]
+Devices = Annotated[int, Field(ge=0, le=1 << 16)]
+"""Few enough to be gone through one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a CSV or a table."""
+
+    name: str
+    unit: str
+    """Empty for text and counts."""
+    meaning: str
+    heading: str = ""
+    """How a table for people names it; the name itself where empty."""
+    digits: int | None = None
+    """Digits after the point in a table for people; None: as it is."""
+    holds: Any = None
+    """What a stored value must be, for pydantic. None for columns that only tables have."""
+
+
+def column(
+    unit: str, meaning: str, heading: str = "", digits: int | None = None, *, default: Any = None
+) -> Any:
+    """An attribute that is a column: `Column` says what these are. Its type is what a stored value must be."""
+    told = {"unit": unit, "meaning": meaning, "heading": heading, "digits": digits}
+    return field(default=default, metadata=told)
+
+
+def of_class(own: type) -> tuple[Column, ...]:
+    """The columns that a class has as attributes, in their order."""
+    types = get_type_hints(own, include_extras=True)
+    return tuple(Column(name=one.name, holds=_known(types[one.name]), **one.metadata) for one in fields(own))
+
+
+def _known(hint: Any) -> Any:
+    """The type of what is there, of an attribute that may be None."""
+    parts = [one for one in get_args(hint) if one is not type(None)]
+    return parts[0] if type(None) in get_args(hint) else hint
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class IdentityColumns:
+    """Which trial a row is of, and how it ended."""
+
+    trial_id: Text = column("", "hash of all that defines the trial", default="")
+    config_id: Text = column("", "the same without seed and repeat", default="")
+    experiment: Text = column("", "name of the experiment that ran it first", default="")
+    group: Text | None = column("", "co-located group, empty for a trial alone")
+    job: Text | None = column("", "its place in the group")
+    repeat: Count | None = column("", "0, 1, …: the same configuration again with seed + repeat")
+    status: Text = column("", "ok, oom, failed, timeout, interrupted or skipped", "status", default="missing")
+    reason: Text | None = column("", "why it ended so, in words", "reason")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ModelColumns:
+    """Facts of the network."""
+
+    params_m: Amount | None = column("million", "parameters of the model", "params M", 2)
+    gmacs_per_image: Amount | None = column(
+        "GMAC", "multiply-adds of one forward pass of one image", "GMAC/image", 2
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MeasuredColumns:
+    """What was measured of a trial."""
+
+    epoch_time_s: Above0 | None = column(
+        "s", "median over measured epochs, loading included", "epoch time s", 2
+    )
+    epoch_time_iqr_s: Amount | None = column(
+        "s", "interquartile range of the same, from three measured epochs on", "IQR s", 2
+    )
+    epochs_measured: Count | None = column("", "how many epochs the median is of", "epochs")
+    epoch_time_source: Text | None = column("", "measured, or extrapolated from `steps`", "source")
+    images_per_s: Above0 | None = column("images/s", "images_per_epoch / epoch_time_s", "images/s", 0)
+    images_per_epoch: Count1 | None = column("images", "full batches only", "images")
+    step_time_ms_p50: Signed | None = column("ms", "median time between ends of steps", "step ms p50", 1)
+    step_time_ms_p95: Signed | None = column("ms", "95th percentile of the same", "step ms p95", 1)
+    first_batch_s: Signed | None = column(
+        "s", "from iter(loader) to the first batch, median over measured epochs", "first batch s", 2
+    )
+    data_wait_pct: Signed | None = column(
+        "%", "share of the epoch in which the device starved for a batch", "data wait %", 1
+    )
+    copy_ms: Signed | None = column(
+        "ms", "of a step: batch to the device, its transforms there", "copy ms", 2
+    )
+    forward_ms: Signed | None = column(
+        "ms", "of a step: forward pass and loss, DDP's copy of buffers included", "forward ms", 2
+    )
+    backward_ms: Signed | None = column("ms", "of a step: backward pass, less `comm_ms`", "backward ms", 2)
+    comm_ms: Signed | None = column(
+        "ms", "of a step: waiting for other ranks' gradients, with nothing left to compute", "comm ms", 2
+    )
+    comm_hidden_ms: Signed | None = column(
+        "ms", "of a step: communication behind the backward pass", "hidden comm ms", 2
+    )
+    optimizer_ms: Signed | None = column("ms", "of a step: the optimizer's update", "optimizer ms", 2)
+    comm_pct: Signed | None = column("%", "comm_ms as a share of the step", "comm %", 1)
+    comm_mib_per_step: Amount | None = column(
+        "MiB", "gradients and weights that each rank hands over in a step", "comm MiB/step", 1
+    )
+    slowest_rank: Count | None = column(
+        "", "the rank that the others waited for, from 0; empty where all are alike", "slowest rank"
+    )
+    breakdown_cost_pct: Signed | None = column(
+        "%",
+        "what timing the parts added to each step whose parts were timed, one of every two; noise may be below 0",
+        "breakdown cost %",
+        1,
+    )
+    gpu_mem_mib: Amount | None = column(
+        "MiB", "peak on the fullest GPU, trial's own processes, warm-up included", "GPU MiB", 0
+    )
+    gpu_mem_source: Text | None = column(
+        "", "nvml-process, nvml-device-delta, torch-reserved or published-log", "memory source"
+    )
+    gpu_mem_allocated_mib: Amount | None = column(
+        "MiB", "the allocator's peak of tensors, fullest GPU", "allocated MiB", 0
+    )
+    gpu_mem_reserved_mib: Amount | None = column(
+        "MiB", "the allocator's peak of segments, fullest GPU", "reserved MiB", 0
+    )
+    gpu_alloc_retries: Count | None = column(
+        "", "times the allocator had to give memory back and try again", "retries"
+    )
+    gpu_util_pct: Amount | None = column(
+        "%", "share of time with a kernel running, mean over GPUs and window", "GPU %", 0
+    )
+    gpu_util_max_pct: Amount | None = column("%", "highest sample of the same", "GPU max %", 0)
+    gpu_mem_util_pct: Amount | None = column(
+        "%", "share of time in which device memory was read or written", "mem util %", 0
+    )
+    gpu_mem_util_max_pct: Amount | None = column("%", "highest sample of the same", "mem util max %", 0)
+    cpu_util_pct: Amount | None = column("%", "all work on the CPUs that the trial may use", "CPU %", 1)
+    cpu_util_max_pct: Amount | None = column("%", "highest sample of the same", "CPU max %", 0)
+    cpu_util_trial_pct: Amount | None = column(
+        "%", "the trial's process tree's share of the same CPUs", "trial CPU %", 0
+    )
+    cpu_s_per_epoch: Amount | None = column("s", "CPU seconds of the trial's process tree", "CPU s/epoch", 1)
+    gpu_busy_s_per_epoch: Amount | None = column(
+        "s",
+        "utilisation × epoch time, summed over GPUs; of `steps` their busy time, scaled to an epoch's steps",
+        "GPU busy s",
+        2,
+    )
+    host_mem_mib: Amount | None = column(
+        "MiB", "proportional resident memory of the process tree", "host MiB", 0
+    )
+    energy_j: Amount | None = column(
+        "J", "per measured epoch, all its GPUs; `energy_source` says by what", "energy J", 0
+    )
+    power_w: Amount | None = column("W", "mean of sampled power, all its GPUs", "power W", 0)
+    energy_source: Text | None = column(
+        "",
+        "of energy_j: nvml-counter, or nvml-power-integral where the counter told nothing",
+        "energy source",
+    )
+    energy_sampled_j: Amount | None = column(
+        "J", "energy_j anew, as the integral of sampled power", "sampled J", 0
+    )
+    idle_power_w: Amount | None = column("W", "of its GPUs together, before the sweep", "idle W", 0)
+    sm_clock_mhz: Amount | None = column("MHz", "mean clock of the multiprocessors", "SM MHz", 0)
+    throttled_pct: Amount | None = column(
+        "%", "share of the time in which power cap, heat or hardware lowered the clocks", "throttled %", 0
+    )
+    throttle_reasons: Text | None = column(
+        "", "what slowed the clocks meanwhile, the most frequent first", "throttled by"
+    )
+    temperature_c: Signed | None = column("°C", "highest temperature", "°C", 0)
+    top1_pct: Amount | None = column("%", "top-1 on the validation split after the last epoch", "top-1 %", 1)
+    loss: Loss | None = column("", "cross-entropy on the validation split, after the last epoch", "loss", 3)
+    epochs_to_top1: Count | None = column(
+        "", "epochs trained until `until_top1` was reached", "epochs to top-1"
+    )
+    time_to_top1_s: Amount | None = column(
+        "s", "training until `until_top1` was reached: first epoch included, evaluation not", "s to top-1", 1
+    )
+    energy_to_top1_j: Amount | None = column(
+        "J", "energy of all its GPUs in `time_to_top1_s`", "J to top-1", 0
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GroupColumns:
+    """What was measured, too, of jobs that ran together."""
+
+    solo_epoch_time_s: Above0 | None = column("s", "epoch time of the same trial alone", "alone s", 2)
+    slowdown: Above0 | None = column("", "epoch time together / alone", "slowdown", 2)
+    overlap_gain: Signed | None = column(
+        "", "1 is parallel, 0 merely concurrent, below 0 slower than one after the other", "overlap gain", 2
+    )
+    predicted_slowdown: Above0 | None = column(
+        "", "what the solo rows predicted, before the group ran", "predicted", 2
+    )
+    sharing: Text | None = column(
+        "",
+        "parallel, partly parallel, merely concurrent, or between two of them: the verdict on overlap_gain; "
+        "perhaps: nobody knows how far the times spread, or how far somebody else's work moved them",
+        "sharing",
+    )
+    full_together: Text | None = column(
+        "", "what was full while the jobs ran together, as cpu+input", "full together"
+    )
+    group_id: Text | None = column("", "the group that it ran in: equal for jobs that ran together")
+    solo_id: Text | None = column("", "trial_id of the same trial alone")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DoubtColumns:
+    """What casts doubt on the figures."""
+
+    doubts: Text | None = column("", "short codes, spelled out under the table", "doubts")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class EnvironmentColumns:
+    """On what, and with which software."""
+
+    host: Text | None = column("", "host name")
+    gpu_name: Text | None = column("", "GPU model")
+    gpu_count: Devices | None = column("", "GPUs that could be used")
+    driver: Text | None = column("", "NVIDIA driver version")
+    cuda: Text | None = column("", "CUDA version torch was built with")
+    torch: Text | None = column("", "torch version")
+    cpu_name: Text | None = column("", "CPU model")
+    cpu_count: Devices | None = column("", "CPUs that could be used")
+    gpubench: Text | None = column("", "gpubench version")
+    started_at: Text | None = column("", "local time")
+    mps: Text | None = column(
+        "", "on, off or perhaps: whether CUDA's Multi-Process Service shares the GPUs out"
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ImageColumns:
+    """What came last, so that the columns before it stay where they are."""
+
+    skipped_images: Amount | None = column(
+        "images",
+        "images of the folder that could not be decoded and were left out, of training and validation together",
+        "skipped images",
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DerivedColumns:
+    """What tables work out from the rows that they show; never stored."""
+
+    gpu_mem_growth_pct: float | None = column(
+        "%", "memory against the row before along the ordered axis", "growth", 0
+    )
+    epoch_time_growth_pct: float | None = column("%", "time per image against the row before", "growth", 0)
+    images_per_joule: float | None = column("images/J", "images_per_epoch / energy_j", "img/J", 2)
+    edp_js: float | None = column("J s", "energy-delay product: energy_j × epoch_time_s", "EDP J s", 0)
+    speedup: float | None = column(
+        "", "images/s over those of the baseline, which is named under the table", "speedup", 2
+    )
+    strong_efficiency_pct: float | None = column(
+        "%", "speedup / how many times the baseline's devices, same global batch", "strong eff. %", 0
+    )
+    weak_efficiency_pct: float | None = column(
+        "%", "speedup / how many times the baseline's devices, same batch a device", "weak eff. %", 0
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class EpochColumns:
+    """One epoch of a trial: a line of epochs.csv."""
+
+    trial_id: Text = column("", "the trial", default="")
+    attempt: Count | None = column("", "which attempt at it")
+    epoch: Count | None = column("", "0, 1, …")
+    warmup: bool | None = column("", "1: left out of statistics")
+    epoch_time_s: Amount | None = column("s", "iter(loader) to the end of the last step on the device")
+    steps: Count | None = column("", "optimizer steps")
+    images: Count | None = column("images", "images trained on")
+    data_wait_s: Signed | None = column("s", "time in which the device starved for a batch")
+    first_batch_s: Signed | None = column("s", "from iter(loader) to the first batch")
+    train_loss: Loss | None = column("", "mean loss over the epoch")
+    cpu_s: Signed | None = column("s", "CPU seconds of the trial's process tree")
+    energy_j: Amount | None = column("J", "all its GPUs, by the driver's counter or else by sampled power")
+    top1_pct: Amount | None = column("%", "top-1 after this epoch, where it was asked for")
+    steady_step_s: Signed | None = column("s", "mean time of a step once the loaders run evenly")
+    steady_steps: Count | None = column(
+        "",
+        "how many steps that is the mean of; 0: too few for it, so it is the mean of those after the first",
+    )
+    tail_s: Signed | None = column(
+        "s", "epoch_time_s less first_batch_s and steps × steady_step_s; may be below 0"
+    )
+
+
+IDENTITY = of_class(IdentityColumns)
+# The trial's own fields, in the order in which a reader asks for them. `trial_fields.py` defines them.
+FIELD_COLUMNS: tuple[str, ...] = in_order(
+    [name for name in FIELDS if name not in {column.name for column in IDENTITY}],
+    {name: ABOUT[name].behind for name in FIELDS},
+)
+TRIAL: tuple[Column, ...] = (
+    *(
+        Column(name, ABOUT[name].unit, ABOUT[name].meaning, ABOUT[name].heading, holds=TYPES[name])
+        for name in FIELD_COLUMNS
+    ),
+    *of_class(ModelColumns),
+)
+MEASURED: tuple[Column, ...] = (*of_class(MeasuredColumns), *of_class(GroupColumns), *of_class(DoubtColumns))
+OF_GROUPS: tuple[str, ...] = tuple(column.name for column in of_class(GroupColumns))
+"""Those of MEASURED that only jobs of groups have."""
+ENVIRONMENT = of_class(EnvironmentColumns)
+IMAGES = of_class(ImageColumns)
+DERIVED = of_class(DerivedColumns)
+EPOCH_COLUMNS = of_class(EpochColumns)
+
+COLUMNS: tuple[Column, ...] = (*IDENTITY, *TRIAL, *MEASURED, *ENVIRONMENT, *IMAGES)
+"""Those of trials.csv, in its order."""
+BY_NAME: dict[str, Column] = {column.name: column for column in COLUMNS}

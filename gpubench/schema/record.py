@@ -1,0 +1,101 @@
+"""The record of one attempt, as stored: the truth behind every table."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from gpubench.schema.trial_fields import those
+
+RECORD_SCHEMA = 1
+
+Status = Literal["ok", "oom", "failed", "timeout", "interrupted", "skipped", "missing"]
+Ended = Literal["ok", "oom", "failed", "timeout", "interrupted", "skipped"]
+"""How an attempt ends. `skipped`: another job of its group took it with it."""
+FINAL: frozenset[str] = frozenset({"ok", "oom"})
+"""Endings that a later sweep never repeats unasked."""
+
+
+class Record(BaseModel):
+    """One attempt at one unit, as stored: immutable, the truth behind every table."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    schema_version: int = RECORD_SCHEMA
+    trial_id: str
+    config_id: str
+    attempt: int = 1
+    experiment: str
+    group: str | None = None
+    job: str | None = None
+    group_id: str | None = None
+    """The unit that this is a part of, for a job of a group: all its jobs are stored in one file."""
+    status: Status
+    reason: str = ""
+    machine_key: str
+    """GPU model and memory, or the CPU model where the device is the CPU."""
+    trial: dict[str, Any]
+    """The fields as asked; what was left to the machine is null."""
+    variant_definition: dict[str, Any] = Field(default_factory=dict)
+    data: dict[str, Any] = Field(default_factory=dict)
+    """Facts of the images: fingerprint, counts, where they lay."""
+    resolved: dict[str, Any] = Field(default_factory=dict)
+    """The values that fields left to the machine got."""
+    result: dict[str, Any] = Field(default_factory=dict)
+    """Columns of MEASURED (and params_m, gmacs_per_image). Absent or null: not measured, see `missing`."""
+    missing: dict[str, str] = Field(default_factory=dict)
+    """Column -> why it is empty."""
+    provenance: dict[str, Any] = Field(default_factory=dict)
+    """Where sampled figures come from: source, period, samples, gaps."""
+    epochs: list[dict[str, Any]] = Field(default_factory=list)
+    """Rows of EPOCH_COLUMNS without the first two. Besides, `steady_wait_s` (data wait of a steady step) and, where
+    there are several ranks, `data_wait_s_by_rank` (seconds that each of them starved)."""
+    windows: list[dict[str, Any]] = Field(default_factory=list)
+    """Edges of every window on the host's monotonic clock, in seconds."""
+    span: dict[str, float] = Field(default_factory=dict)
+    """`launched` and `finished` on the same clock: every window lies between them. Times of samples count from
+    `launched`."""
+    phases: dict[str, float] = Field(default_factory=dict)
+    """Wall seconds that the trial spent in each phase of its life."""
+    together: dict[str, Any] = Field(default_factory=dict)
+    """For a job of a group: what was found out about the group, the same for all its jobs. See `runner/together.py`."""
+    doubts: dict[str, str] = Field(default_factory=dict)
+    """Code -> one sentence with advice."""
+    environment: dict[str, Any] = Field(default_factory=dict)
+    started_at: str = ""
+    source: str = "measured"
+    """`measured` by gpubench, or where the figures were taken from."""
+
+
+class GroupRecord(BaseModel):
+    """One attempt at a group, as stored: one file, so that its jobs are there together or not at all."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    schema_version: int = RECORD_SCHEMA
+    group_id: str
+    attempt: int
+    jobs: list[Record]
+
+
+_WORST_FIRST: tuple[Status, ...] = ("interrupted", "timeout", "failed", "oom", "ok")
+
+
+def ending(statuses: Collection[str]) -> Status:
+    """How a unit ended whose jobs ended like this: a group as badly as the worst of them.
+
+    Those that a neighbour took with it are `skipped`, and tell nothing themselves.
+    """
+    worst: Status = next((status for status in _WORST_FIRST if status in statuses), "missing")
+    return "failed" if worst == "ok" and "skipped" in statuses else worst
+
+
+ALLOTTED = those(lambda about: about.allotted)
+"""Fields that a trial may leave to the machine, and that get other values with another allowance of CPUs."""
+
+
+def given(record: Record) -> dict[str, Any]:
+    """What the machine gave an attempt of the fields that its trial left to it. Old logs may not tell: None."""
+    return {field: record.resolved.get(field) for field in ALLOTTED if record.trial.get(field) is None}

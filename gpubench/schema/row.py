@@ -1,0 +1,205 @@
+"""A row: all that tables, comparisons and predictions read of one trial. Its attributes are the columns, and more.
+
+A row never changes; `replace` makes another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+
+from gpubench.schema import trial_fields
+from gpubench.schema.columns import (
+    BY_NAME,
+    DerivedColumns,
+    DoubtColumns,
+    EnvironmentColumns,
+    GroupColumns,
+    IdentityColumns,
+    ImageColumns,
+    MeasuredColumns,
+    ModelColumns,
+)
+from gpubench.schema.group_facts import GroupFacts
+from gpubench.schema.judgement import Judgement
+
+if TYPE_CHECKING:
+    from dataclasses import replace as replace  # so that the names and types of what is replaced are checked
+
+Value = TypeVar("Value")
+
+
+class OfTrial(Generic[Value]):
+    """A field of the trial as an attribute of the row, None where it is not known: `row.batch_size`."""
+
+    def __set_name__(self, _: type, name: str) -> None:
+        if name not in trial_fields.FIELDS:
+            raise TypeError(f"a trial has no field {name}")
+        self._name = name
+
+    def __get__(self, row: Row, _: type | None = None) -> Value | None:
+        return row.fields.get(self._name)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KnownImages:
+    """What a record knows of its images. None: not on record."""
+
+    files: str | None = None
+    """How those of the variant lie: `none` where it reads none."""
+    fingerprint: str | None = None
+    train_images: int | None = None
+    val_images: int | None = None
+    size: int | None = None
+    """Side in pixels where all are squares of one size."""
+    skipped: int | None = None
+    """Those that could not be decoded and were left out."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Placement:
+    """Where a trial ran."""
+
+    gpu_ids: Sequence[int]
+    cpus: float
+    cpu_ids: Sequence[int]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Row(
+    IdentityColumns,
+    ModelColumns,
+    MeasuredColumns,
+    GroupColumns,
+    DoubtColumns,
+    EnvironmentColumns,
+    ImageColumns,
+):
+    """One attempt at a trial, or a trial that was planned only; of a column that is None the value is not known."""
+
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    """The trial's own fields: as asked for, or as the machine filled them in. Those that code names stand below."""
+    asked: Mapping[str, Any] = field(default_factory=dict)
+    """The same as asked for, None for what was left to the machine; empty where no record tells."""
+    source: str = "measured"
+    """`measured` by gpubench, or where the figures were taken from."""
+    doubt_texts: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Code -> what casts doubt on the row: a sentence, or several where it stands for several repeats."""
+    missing: Mapping[str, str] = field(default_factory=dict)
+    """Column -> why it is empty."""
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    """Column -> where a sampled figure comes from."""
+    images: KnownImages | None = None
+    """None where no record tells."""
+    variant_definition: Mapping[str, Any] = field(default_factory=dict)
+    together: GroupFacts | None = None
+    """For a job of a group."""
+    log: str | None = None
+    """Where its processes' output is kept, from the results folder; None where gpubench did not measure it."""
+    epoch_times_s: Sequence[float] = ()
+    """Seconds of the epochs, or of the repeats, that the epoch time is the median of; empty where it is none."""
+    allowance: Hashable = None
+    """What the machine gave the jobs of its attempt of what they left to it."""
+    placement: Placement | None = None
+    """None where the record does not tell."""
+    judgement: Judgement | None = None
+    """Of a job of a group: the verdict on it."""
+    repeats: int = 1
+    """How many runs that ended ok the row is the median of."""
+    runs: Sequence[Row] = ()
+    """Those, where repeats were merged."""
+
+    model = OfTrial[str]()
+    variant = OfTrial[str]()
+    data = OfTrial[str]()
+    input_size = OfTrial[int]()
+    num_classes = OfTrial[int]()
+    train_images = OfTrial[int]()
+    batch_size = OfTrial[int]()
+    gpus = OfTrial[int]()
+    gpu_ids = OfTrial[Sequence[int]]()
+    ranks = OfTrial[int]()
+    strategy = OfTrial[str]()
+    device = OfTrial[str]()
+    workers = OfTrial[int]()
+    cpus = OfTrial[int]()
+    gpu_mem_cap_mib = OfTrial[int]()
+    epochs = OfTrial[int]()
+    steps = OfTrial[int]()
+    until_top1 = OfTrial[float]()
+    breakdown = OfTrial[bool]()
+
+    def __repr__(self) -> str:
+        known = {name: value for name, value in vars(self).items() if value not in (None, (), {})}
+        return f"{type(self).__name__}({known})"
+
+    @classmethod
+    def of_columns(cls, values: Mapping[str, Any], **more: Any) -> Self:
+        """The row with these values of COLUMNS; other names are let through, and left out. `more`: other attributes."""
+        own = {name: value for name, value in values.items() if name in OWN}
+        of_trial = {name: values.get(name) for name in FIELDS}
+        return _made(cls, {**_NO_DETAILS, **own, "fields": of_trial, **more})
+
+    def value(self, name: str) -> Any:
+        """What stands in a column whose name is known only now. Raises AttributeError where there is none."""
+        return self.fields.get(name) if name in FIELDS else getattr(self, name)
+
+    def values(self, names: Iterable[str]) -> list[Any]:
+        """The same for many columns."""
+        of_trial = self.fields
+        return [of_trial.get(name) if name in FIELDS else getattr(self, name) for name in names]
+
+    def with_fields(self, **values: Any) -> Self:
+        """The row with other values of the trial's fields."""
+        return replace(self, fields={**self.fields, **values})
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class TableRow(DerivedColumns, Row):
+    """One line of a table: the repeats of a configuration."""
+
+    endings: str = ""
+    """How they ended: `ok`, or `2 ok, 1 failed`."""
+    not_ok: Sequence[Row] = ()
+    """Those that did not end ok."""
+    reached: int = 0
+    """How many of those that did got to a top-1 to reach."""
+
+    @classmethod
+    def of(cls, row: Row) -> TableRow:
+        """A line that has what this row has."""
+        return _made(cls, vars(row))
+
+
+AnyRow = TypeVar("AnyRow", bound=Row)
+
+ATTRIBUTES = frozenset(one.name for one in fields(TableRow))
+OWN = frozenset(BY_NAME) & ATTRIBUTES
+"""Columns that are attributes of a row."""
+FIELDS = frozenset(trial_fields.FIELDS) - OWN
+"""Fields of a trial that are kept in `Row.fields`: all but the number of the repeat, which is a column of its own."""
+_NO_DETAILS: dict[str, Any] = {
+    name: MappingProxyType({})
+    for name in ("fields", "asked", "doubt_texts", "missing", "provenance", "variant_definition")
+}
+
+
+def _made(kind: type[AnyRow], values: Mapping[str, Any]) -> AnyRow:
+    """A row without a dataclass's own `__init__`, which takes several times as long: tables are made by copying rows.
+
+    What is None by default need not be given: the class has it.
+    """
+    row = object.__new__(kind)
+    vars(row).update(values)
+    return row
+
+
+if not TYPE_CHECKING:
+
+    def replace(row: AnyRow, /, **changes: Any) -> AnyRow:
+        """The row with other values."""
+        if unknown := changes.keys() - ATTRIBUTES:
+            raise TypeError(f"a row has no {min(unknown)}")
+        return _made(type(row), {**vars(row), **changes})

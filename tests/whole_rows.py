@@ -1,0 +1,48 @@
+"""Rows by hand: what matters of them by name, fields of the trial and columns alike."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from gpubench.schema.group_facts import GroupFacts
+from gpubench.schema.row import ATTRIBUTES, FIELDS, AnyRow, KnownImages, Row, TableRow, replace
+
+
+def _told(values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The attributes of a row, and the fields of its trial. Details may be given as plain dicts and sentences."""
+    if unknown := values.keys() - ATTRIBUTES - FIELDS:
+        raise TypeError(f"a row has no {', '.join(sorted(unknown))}")
+    own = {name: value for name, value in values.items() if name in ATTRIBUTES}
+    if isinstance(own.get("images"), Mapping):
+        known = {one.name for one in dataclasses.fields(KnownImages)}
+        own["images"] = KnownImages(**{name: value for name, value in own["images"].items() if name in known})
+    if isinstance(own.get("together"), Mapping):
+        own["together"] = GroupFacts.from_dict(own["together"]) if own["together"] else None
+    if texts := own.get("doubt_texts"):
+        own["doubt_texts"] = {code: (t,) if isinstance(t, str) else t for code, t in texts.items()}
+    return own, {name: value for name, value in values.items() if name in FIELDS}
+
+
+def row_with(**values: Any) -> Row:
+    """A row with these values."""
+    own, fields = _told(values)
+    return Row(**own, fields=fields)
+
+
+def table_row_with(**values: Any) -> TableRow:
+    """The same as a line of a table: of one run, unless `repeats` and `runs` say otherwise."""
+    own, fields = _told(values)
+    return TableRow(**own, fields=fields)
+
+
+def changed(row: AnyRow, **values: Any) -> AnyRow:
+    """The row with other values of its columns or of its trial's fields."""
+    own, fields = _told(values)
+    return replace(row, **own).with_fields(**fields)
+
+
+def everything(row: Row) -> dict[str, Any]:
+    """All that a row says, to be compared with another: no two rows are equal by themselves."""
+    return {name: getattr(row, name, None) for name in ATTRIBUTES} | dict(row.fields)
