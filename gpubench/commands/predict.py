@@ -13,7 +13,7 @@ from gpubench.analysis.stored_groups import judged
 from gpubench.analysis.track_record import TrackRecord, track_record
 from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.basics.words import listed, many
-from gpubench.commands.opened import complain, opened
+from gpubench.commands.opened import opened, warn
 from gpubench.node import environment
 from gpubench.node.environment import Machine
 from gpubench.node.watch.nvml import open_nvml
@@ -80,7 +80,7 @@ def _records(folders: Sequence[Path]) -> list[list[Record]]:
     for folder in folders:
         if not folder.is_dir():
             raise UnusableError(f"{folder} is not a results folder")
-    return [Results(folder).records(complain) for folder in folders or all_results()]
+    return [Results(folder).records(warn) for folder in folders or all_results()]
 
 
 def _home(folders: Sequence[Path], records: Sequence[Sequence[Record]], here: Machine) -> Home:

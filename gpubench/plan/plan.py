@@ -26,7 +26,7 @@ from gpubench.plan.shares import alone, device_of, shares_of
 from gpubench.schema import catalog, trial
 from gpubench.schema.trial import Trial
 from gpubench.schema.trial_fields import DEFAULTS
-from gpubench.schema.validation import complaint
+from gpubench.schema.validation import error_message
 
 EXCLUDED = "excluded"
 MOST_COMBINATIONS = 100_000
@@ -285,7 +285,7 @@ class _Maker:
         try:
             t = trial.make(fields)
         except ValidationError as error:
-            raise UsageError(complaint(error.errors()[0], Trial, typed=self._experiment.typed)) from None
+            raise UsageError(error_message(error.errors()[0], Trial, typed=self._experiment.typed)) from None
         if any(_matches(t, per_gpu, exclude) for exclude in self._experiment.excludes):
             return None, EXCLUDED
         facts = self._sources.data(t.data)

@@ -23,7 +23,7 @@ from gpubench.plan.sources import StoredSources
 from gpubench.results.store import Results
 from gpubench.schema.columns import Devices
 from gpubench.schema.record import Record
-from gpubench.schema.validation import complaint, first, toml_complaint
+from gpubench.schema.validation import error_message, first, toml_error_message
 
 MOST_PLANS = 1_000_000
 """No folder holds more: a larger number has been damaged, and counts as none."""
@@ -140,7 +140,7 @@ def _resolved(text: str) -> Mapping[str, Any]:
     try:
         resolved = tomllib.loads(text).get("plan", {})
     except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"it is not TOML: {toml_complaint(error)}") from None
+        raise ValueError(f"it is not TOML: {toml_error_message(error)}") from None
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     except ValueError:  # which Python raises for a number of more than 4,300 digits
@@ -194,7 +194,7 @@ def _facts(resolved: Mapping[str, Any]) -> _Facts:
     try:
         return _PlanFile.model_validate_json(json.dumps({"plan": resolved}, default=str), strict=True).plan
     except ValidationError as error:
-        raise ValueError(complaint(first(error.errors(), _PlanFile), _PlanFile)) from None
+        raise ValueError(error_message(first(error.errors(), _PlanFile), _PlanFile)) from None
 
 
 def _first_start(records: Iterable[Record]) -> Mapping[str, str]:
