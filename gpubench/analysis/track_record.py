@@ -1,4 +1,4 @@
-"""How good predictions have been: what was foretold of groups, against what was measured. Pure.
+"""How good predictions have been: what was predicted of groups, against what was measured. Pure.
 
 A predicted verdict is right where the measured one is the same single word, and wrong where that is ruled out by what
 was measured. Where the measured one lies between two words and the predicted one may be true, it is neither; nor is

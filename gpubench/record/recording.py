@@ -21,7 +21,7 @@ from gpubench.record.epochs import lacks_s
 from gpubench.record.figures import Figures, figures
 from gpubench.record.judging import judge, merge, provenance
 from gpubench.record.outcome import Outcome, outcome
-from gpubench.record.together import ENERGY, Foreseen, Ran, compare, neighbours_on_gpus
+from gpubench.record.together import ENERGY, GroupPrediction, Ran, compare, neighbours_on_gpus
 from gpubench.schema.events import End, Event, Steps
 from gpubench.schema.record import Record
 
@@ -73,8 +73,10 @@ class _Judged:
     missing: dict[str, str]
 
 
-def records_of(tried: Sequence[EndedAttempt], known: Known, foreseen: Foreseen) -> list[Record]:
-    """The attempt as it is stored: one record for each job of the unit. `foreseen`: before it ran."""
+def records_of(
+    tried: Sequence[EndedAttempt], known: Known, group_prediction: GroupPrediction
+) -> list[Record]:
+    """The attempt as it is stored: one record for each job of the unit. `group_prediction`: made before it ran."""
     judged: dict[int, _Judged] = {}
     # Those that were taken along last: their reason is another's.
     for place, one in sorted(enumerate(tried), key=lambda item: item[1].done.cut_by is not None):
@@ -88,8 +90,11 @@ def records_of(tried: Sequence[EndedAttempt], known: Known, foreseen: Foreseen) 
         jobs = [_judge(one.tried, known, taken) if one.status == "ok" else one for one in jobs]
     facts: dict[str, Any] = {}
     if len(jobs) > 1:
-        facts = _compare(jobs, known, foreseen)
-    return [_record(_case(jobs, place, known, foreseen), one, known, facts) for place, one in enumerate(jobs)]
+        facts = _compare(jobs, known, group_prediction)
+    return [
+        _record(_case(jobs, place, known, group_prediction), one, known, facts)
+        for place, one in enumerate(jobs)
+    ]
 
 
 def _taken_along(cause: _Judged) -> str:
@@ -151,7 +156,7 @@ def _no_quality(job: Job) -> str:
     return "the validation split is empty"
 
 
-def _compare(jobs: Sequence[_Judged], known: Known, foreseen: Foreseen) -> dict[str, Any]:
+def _compare(jobs: Sequence[_Judged], known: Known, group_prediction: GroupPrediction) -> dict[str, Any]:
     """Fills the group's columns in; returns the group's facts."""
     places = [one.tried.job.place for one in jobs]
     compared = compare(
@@ -164,11 +169,11 @@ def _compare(jobs: Sequence[_Judged], known: Known, foreseen: Foreseen) -> dict[
                 result=one.result,
                 missing=one.missing,
                 joules_by_gpu=_joules(one),
-                doubts=doubts(_case(jobs, place, known, foreseen)),
+                doubts=doubts(_case(jobs, place, known, group_prediction)),
             )
             for place, one in enumerate(jobs)
         ],
-        foreseen,
+        group_prediction,
         [_gpu_mib(one.tried.resolved, known.machine) for one in jobs],
         places[0].group_id if places[0] else "",
         [place.solo.trial_id for place in places if place],
@@ -233,7 +238,7 @@ def _gpu_mib(resolved: Resolved, machine: Machine) -> int | None:
     return min((machine.gpus[i].memory_mib for i in resolved.gpu_ids), default=None)
 
 
-def _case(jobs: Sequence[_Judged], number: int, known: Known, foreseen: Foreseen) -> Evidence:
+def _case(jobs: Sequence[_Judged], number: int, known: Known, group_prediction: GroupPrediction) -> Evidence:
     """What the doubts about one of these jobs rest on."""
     one = jobs[number]
     tried, place = one.tried, one.tried.job.place
@@ -248,7 +253,7 @@ def _case(jobs: Sequence[_Judged], number: int, known: Known, foreseen: Foreseen
         neighbours=_neighbours(jobs, number),
         images=_images(tried.facts) if reads else 0,
         skipped_images=tried.facts.skipped_images if reads else 0,
-        stale_solo=_stale(foreseen, place.number, known) if place else False,
+        stale_solo=_stale(group_prediction, place.number, known) if place else False,
     )
 
 
@@ -302,8 +307,8 @@ def _images(facts: DataFacts) -> int:
     return facts.train_images + facts.val_images + facts.skipped_images
 
 
-def _stale(foreseen: Foreseen, number: int, known: Known) -> bool:
-    solo = foreseen.solos[number]
+def _stale(group_prediction: GroupPrediction, number: int, known: Known) -> bool:
+    solo = group_prediction.solos[number]
     return solo is not None and is_stale(solo, known.environment)
 
 

@@ -1,4 +1,4 @@
-"""Jobs of a group against the same trials alone: what is foreseen before it runs, what it cost afterwards. Pure."""
+"""Jobs of a group against the same trials alone: what is predicted before it runs, what it cost afterwards. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ENERGY = ("energy_j", "energy_sampled_j")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Foreseen:
+class GroupPrediction:
     """What is known of a group before it runs."""
 
     solos: tuple[Record | None, ...]
@@ -33,11 +33,11 @@ class Foreseen:
     """Why there is no prediction."""
 
 
-ALONE = Foreseen(solos=(), prediction=None, why_not=None)
-"""What is foreseen of a trial by itself: nothing."""
+ALONE = GroupPrediction(solos=(), prediction=None, why_not=None)
+"""What is predicted of a trial by itself: nothing."""
 
 
-def foresee(unit: Unit, resolved: Sequence[Resolved], alone: Mapping[str, Record]) -> Foreseen:
+def predict_group(unit: Unit, resolved: Sequence[Resolved], alone: Mapping[str, Record]) -> GroupPrediction:
     """What the rows of the same trials alone say of a group. `alone`: trial id -> the attempt that counts."""
     if not unit.is_group:
         return ALONE
@@ -48,11 +48,11 @@ def foresee(unit: Unit, resolved: Sequence[Resolved], alone: Mapping[str, Record
         solos.append(found if found is not None and found.status == "ok" else None)
     lacking = [job.place.name for job, solo in zip(unit.jobs, solos, strict=True) if job.place and not solo]
     if lacking:
-        return Foreseen(
+        return GroupPrediction(
             solos=tuple(solos), prediction=None, why_not=f"no figures of job {' and '.join(lacking)} alone"
         )
     made, why_not = predicted([row_of(solo) for solo in solos if solo], resolved)
-    return Foreseen(solos=tuple(solos), prediction=made, why_not=why_not)
+    return GroupPrediction(solos=tuple(solos), prediction=made, why_not=why_not)
 
 
 class Where(Protocol):
@@ -112,7 +112,7 @@ class Compared:
 
 def compare(
     jobs: Sequence[Ran],
-    foreseen: Foreseen,
+    group_prediction: GroupPrediction,
     gpu_mib: Sequence[float | None],
     group_id: str,
     solo_ids: Sequence[str],
@@ -130,16 +130,17 @@ def compare(
         )
         for job in jobs
     ]
-    alone = [row_of(solo) if solo else None for solo in foreseen.solos]
+    alone = [row_of(solo) if solo else None for solo in group_prediction.solos]
     slowed = [
         slowdown.slowdown(mine.epoch_time_s, solo.epoch_time_s if solo else None)
         for mine, solo in zip(together, alone, strict=True)
     ]
     gain = slowdown.overlap_gain(slowed)
-    facts: dict[str, Any] = {"jobs": len(jobs), "no_prediction": foreseen.why_not}
-    facts["predicted"] = asdict(foreseen.prediction) if foreseen.prediction else None
+    facts: dict[str, Any] = {"jobs": len(jobs), "no_prediction": group_prediction.why_not}
+    facts["predicted"] = asdict(group_prediction.prediction) if group_prediction.prediction else None
     facts["solos"] = [
-        {"trial_id": solo.trial_id, "attempt": solo.attempt} if solo else None for solo in foreseen.solos
+        {"trial_id": solo.trial_id, "attempt": solo.attempt} if solo else None
+        for solo in group_prediction.solos
     ]
     shared: dict[str, Any] = {"group_id": group_id, "overlap_gain": gain}
     rows_alone = [one for one in alone if one]
@@ -152,7 +153,7 @@ def compare(
         shared["sharing"] = found_out.cell
         shared["full_together"] = full_cell(full_together(resources))
         nothing_full = not_full(resources)
-    predicted = foreseen.prediction.slowdowns if foreseen.prediction else [None] * len(jobs)
+    predicted = group_prediction.prediction.slowdowns if group_prediction.prediction else [None] * len(jobs)
     shares = _shares(jobs, _work(alone, together))
     results, reasons = [], []
     for number, job in enumerate(jobs):
@@ -164,7 +165,7 @@ def compare(
             "slowdown": slowed[number],
             "predicted_slowdown": predicted[number],
         }
-        why = _why_empty(found, jobs, foreseen, nothing_full)
+        why = _why_empty(found, jobs, group_prediction, nothing_full)
         if facts.get("undecidable"):
             why["sharing"] = facts["undecidable"]
         energy, no_energy = _energy(job, shares[number])
@@ -174,7 +175,7 @@ def compare(
 
 
 def _why_empty(
-    found: Mapping[str, Any], jobs: Sequence[Ran], foreseen: Foreseen, nothing_full: str
+    found: Mapping[str, Any], jobs: Sequence[Ran], group_prediction: GroupPrediction, nothing_full: str
 ) -> dict[str, str]:
     no_solo = "the same trial alone has no figures here"
     why = {}
@@ -189,7 +190,7 @@ def _why_empty(
     elif found.get("full_together") is None:
         why["full_together"] = nothing_full
     if found["predicted_slowdown"] is None:
-        why["predicted_slowdown"] = foreseen.why_not or "not predicted"
+        why["predicted_slowdown"] = group_prediction.why_not or "not predicted"
     return why
 
 

@@ -126,8 +126,8 @@ def track(
     rows = []
     for place, mine in enumerate(groups):
         measured = ", ".join(number(one.measured, 2) for one in mine)
-        cells = [clean(mine[0].group), str(len(mine)), measured, *_foretold(mine)]
-        rows.append([*cells, *_foretold(today[place])] if today else cells)
+        cells = [clean(mine[0].group), str(len(mine)), measured, *_predicted(mine)]
+        rows.append([*cells, *_predicted(today[place])] if today else cells)
     headings = ["group", "jobs", "measured times as long", "predicted times as long", "error %"]
     said = [summary]
     if today and now:
@@ -136,7 +136,7 @@ def track(
     return _page(headings, rows, [1], said, as_markdown, answer_first=True)
 
 
-def _foretold(judged: Sequence[Judged]) -> tuple[str, str]:
+def _predicted(judged: Sequence[Judged]) -> tuple[str, str]:
     """The slowdowns of a group's jobs as predicted, and their errors."""
     return (
         ", ".join(number(one.predicted, 2) for one in judged),
@@ -177,7 +177,7 @@ def _verdict(prediction: Prediction, found: Judgement) -> str:
     return f"Predicted: {said}.{most}"
 
 
-def foretold_verdict(prediction: Prediction, solo: Sequence[Row]) -> str:
+def predicted_verdict(prediction: Prediction, solo: Sequence[Row]) -> str:
     """The same verdict in a few words, with the gain: `perhaps parallel, overlap gain 0.98`."""
     gain = prediction.overlap_gain
     found = expected(gain, solo)

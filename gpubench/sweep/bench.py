@@ -27,7 +27,7 @@ from gpubench.plan.resolve import Resolved
 from gpubench.plan.shares import device_of
 from gpubench.plan.sources import Disk
 from gpubench.record.recording import EndedAttempt, Known, records_of, step_samples
-from gpubench.record.together import Foreseen, neighbours_on_gpus
+from gpubench.record.together import GroupPrediction, neighbours_on_gpus
 from gpubench.results.store import Results, write_whole
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.record import Ended, Record
@@ -123,7 +123,12 @@ class Bench:
     # ---- running it ----
 
     def run(
-        self, unit: Unit, foreseen: Foreseen, launcher: Launcher, should_stop: Callable[[], bool], look: Look
+        self,
+        unit: Unit,
+        group_prediction: GroupPrediction,
+        launcher: Launcher,
+        should_stop: Callable[[], bool],
+        look: Look,
     ) -> list[Record]:
         """One attempt, stored. Returns a record for each job."""
         number = self.results.next_attempt(unit.unit_id, *(job.trial_id for job in unit.jobs))
@@ -164,7 +169,7 @@ class Bench:
             )
             for job, one, end, watcher in zip(unit.jobs, resolved, done, watchers, strict=True)
         ]
-        records = records_of(tried, self._known(), foreseen)
+        records = records_of(tried, self._known(), group_prediction)
         for job, one, record in zip(unit.jobs, resolved, records, strict=True):
             if record.result.get("gmacs_per_image") is not None:
                 self._gmacs[_model_key(job, one)] = record.result["gmacs_per_image"]

@@ -467,4 +467,4 @@ def test_the_time_left_is_estimated_once(desk: Desk, monkeypatch: pytest.MonkeyP
     job.run(Scripted(), view, lambda: False, lambda _: None)
     assert calls == [4]
     left = [next(p.left_s for p in view.shown if p.done == done) for done in range(4)]
-    assert 0 < left[1] < left[0], "at the pace of the first trial, which took far less than was foreseen"
+    assert 0 < left[1] < left[0], "at the pace of the first trial, which took far less than was estimated"
