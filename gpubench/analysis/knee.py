@@ -27,7 +27,7 @@ Series = tuple[tuple[str, Any], ...]
 Step = tuple[Row, Row]
 Ratio = Callable[[Row, Row], float | None]
 """The figure of a step's second row over that of its first."""
-Verdict = Literal["stops", "never", "always", "hole", "time-only", "too-few"]
+KneeVerdict = Literal["stops", "never", "always", "hole", "time-only", "too-few"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,7 +36,7 @@ class Knee:
 
     series: Series
     """The (field, value) pairs that tell this series from the others."""
-    verdict: Verdict
+    verdict: KneeVerdict
     """`stops`, `never` (not even the first step pays), `always` (as far as measured), `hole` (the size after `best` has
     no figures, a larger one has), `time-only` (no memory figure to weigh), `too-few` (fewer than two batch sizes have
     figures)."""

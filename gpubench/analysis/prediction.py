@@ -14,7 +14,7 @@ import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gpubench.analysis.slowdown import overlap_gain, verdict
+from gpubench.analysis.slowdown import overlap_gain, sharing_word
 from gpubench.schema import catalog
 from gpubench.schema.row import Row
 
@@ -164,7 +164,7 @@ def predict(demands: Sequence[Demand | None], *, slicing: float = SLICING) -> Pr
     return Prediction(
         slowdowns=slowdowns,
         overlap_gain=gain,
-        verdict=verdict(gain),
+        verdict=sharing_word(gain),
         limits=tuple(sorted(waited_for)),
         rounds={
             names[resource]: sum(s for s in seconds if s is not None) / room[resource]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from gpubench.analysis.stored_groups import judged
+from gpubench.analysis.stored_groups import with_verdicts
 from gpubench.analysis.track_record import TrackRecord, track_record
 from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.basics.words import listed, many
@@ -125,7 +125,7 @@ def _track(stored: StoredRows) -> tuple[TrackRecord, TrackRecord]:
         rows.append(replace(row, group_id=unit))
         if record.status == "ok":
             alone[record.trial_id, row.epoch_time_s] = row
-    groups = _named(judged(rows, alone.values()))
+    groups = _named(with_verdicts(rows, alone.values()))
     then = [replace(row, group=label) for label, members in groups for row in members]
     now = [row for label, members in groups for row in _anew(label, members, alone)]
     return track_record(then), track_record(now)

@@ -17,9 +17,9 @@ from gpubench.plan.plan import Job
 from gpubench.plan.resolve import Resolved
 from gpubench.plan.state import is_stale
 from gpubench.record.doubts import Evidence, OtherJobs, doubts
+from gpubench.record.ending import final_ending, merge, provenance
 from gpubench.record.epochs import lacks_s
 from gpubench.record.figures import Figures, figures
-from gpubench.record.judging import judge, merge, provenance
 from gpubench.record.outcome import Outcome, outcome
 from gpubench.record.together import ENERGY, GroupPrediction, Ran, compare, neighbours_on_gpus
 from gpubench.schema.events import End, Event, Steps
@@ -61,7 +61,7 @@ class EndedAttempt:
 
 
 @dataclass(kw_only=True, slots=True)
-class _Judged:
+class _EndedJob:
     """What one job's attempt amounts to."""
 
     tried: EndedAttempt
@@ -77,17 +77,17 @@ def records_of(
     tried: Sequence[EndedAttempt], known: Known, group_prediction: GroupPrediction
 ) -> list[Record]:
     """The attempt as it is stored: one record for each job of the unit. `group_prediction`: made before it ran."""
-    judged: dict[int, _Judged] = {}
+    ended_jobs: dict[int, _EndedJob] = {}
     # Those that were taken along last: their reason is another's.
     for place, one in sorted(enumerate(tried), key=lambda item: item[1].done.cut_by is not None):
         cause = one.done.cut_by
-        forced = one.done.forced if cause is None else ("skipped", _taken_along(judged[cause]))
-        judged[place] = _judge(one, known, forced)
-    jobs = [judged[place] for place in range(len(tried))]
+        forced = one.done.forced if cause is None else ("skipped", _taken_along(ended_jobs[cause]))
+        ended_jobs[place] = _ended_job(one, known, forced)
+    jobs = [ended_jobs[place] for place in range(len(tried))]
     over = next((one for one in jobs if one.status == "oom" and one.ended.status == "ok"), None)
     if over is not None and len(jobs) > 1:  # over its cap, as the driver says now that all have ended
         taken = ("skipped", _taken_along(over))
-        jobs = [_judge(one.tried, known, taken) if one.status == "ok" else one for one in jobs]
+        jobs = [_ended_job(one.tried, known, taken) if one.status == "ok" else one for one in jobs]
     facts: dict[str, Any] = {}
     if len(jobs) > 1:
         facts = _compare(jobs, known, group_prediction)
@@ -97,13 +97,13 @@ def records_of(
     ]
 
 
-def _taken_along(cause: _Judged) -> str:
+def _taken_along(cause: _EndedJob) -> str:
     assert cause.tried.job.place is not None
     words = {"oom": "ran out of GPU memory", "timeout": "timed out"}.get(cause.status, cause.status)
     return f"job {cause.tried.job.place.name} {words}: {cause.reason}"
 
 
-def _judge(tried: EndedAttempt, known: Known, forced: tuple[Any, str] | None) -> _Judged:
+def _ended_job(tried: EndedAttempt, known: Known, forced: tuple[Any, str] | None) -> _EndedJob:
     job, resolved = tried.job, tried.resolved
     t = job.trial
     ended = outcome(
@@ -119,7 +119,7 @@ def _judge(tried: EndedAttempt, known: Known, forced: tuple[Any, str] | None) ->
     )
     seen = figures(tried.watcher.watched(windows_of(ended), _passed_mib(ended, resolved)))
     lost = [known.lost[uuid] for uuid in resolved.gpu_uuids if uuid in known.lost]
-    status, reason = judge(ended, seen, t.gpu_mem_cap_mib, lost)
+    status, reason = final_ending(ended, seen, t.gpu_mem_cap_mib, lost)
     result, missing = merge(
         ended,
         seen,
@@ -130,7 +130,7 @@ def _judge(tried: EndedAttempt, known: Known, forced: tuple[Any, str] | None) ->
         known.no_idle_power,
         alone=job.place is None,
     )
-    return _Judged(
+    return _EndedJob(
         tried=tried, ended=ended, seen=seen, status=status, reason=reason, result=result, missing=missing
     )
 
@@ -156,7 +156,7 @@ def _no_quality(job: Job) -> str:
     return "the validation split is empty"
 
 
-def _compare(jobs: Sequence[_Judged], known: Known, group_prediction: GroupPrediction) -> dict[str, Any]:
+def _compare(jobs: Sequence[_EndedJob], known: Known, group_prediction: GroupPrediction) -> dict[str, Any]:
     """Fills the group's columns in; returns the group's facts."""
     places = [one.tried.job.place for one in jobs]
     compared = compare(
@@ -194,12 +194,12 @@ def _compare(jobs: Sequence[_Judged], known: Known, group_prediction: GroupPredi
     return compared.facts | {"released": done.released, "stopped": done.stopped}
 
 
-def _joules(one: _Judged) -> dict[str, dict[str, float]]:
+def _joules(one: _EndedJob) -> dict[str, dict[str, float]]:
     """The energy of an epoch of each whole GPU, in J, by column."""
     return {"energy_j": one.seen.joules_by_gpu, "energy_sampled_j": one.seen.sampled_joules_by_gpu}
 
 
-def _estimated(one: _Judged, shares: Mapping[str, float | None]) -> None:
+def _estimated(one: _EndedJob, shares: Mapping[str, float | None]) -> None:
     """Divides each epoch's energy among the jobs, too, and says of all figures that were divided that they were."""
     provenance = dict(one.seen.provenance)
     for column in (*ENERGY, "energy_source"):
@@ -215,7 +215,7 @@ def _estimated(one: _Judged, shares: Mapping[str, float | None]) -> None:
     one.seen = replace(one.seen, provenance=provenance, energy_j_by_epoch=by_epoch)
 
 
-def _neighbours(jobs: Sequence[_Judged], place: int) -> OtherJobs:
+def _neighbours(jobs: Sequence[_EndedJob], place: int) -> OtherJobs:
     """What the other jobs of the group did on this job's GPUs and CPUs meanwhile."""
     mine = jobs[place]
     others = [one for k, one in enumerate(jobs) if k != place]
@@ -238,7 +238,9 @@ def _gpu_mib(resolved: Resolved, machine: Machine) -> int | None:
     return min((machine.gpus[i].memory_mib for i in resolved.gpu_ids), default=None)
 
 
-def _case(jobs: Sequence[_Judged], number: int, known: Known, group_prediction: GroupPrediction) -> Evidence:
+def _case(
+    jobs: Sequence[_EndedJob], number: int, known: Known, group_prediction: GroupPrediction
+) -> Evidence:
     """What the doubts about one of these jobs rest on."""
     one = jobs[number]
     tried, place = one.tried, one.tried.job.place
@@ -257,7 +259,7 @@ def _case(jobs: Sequence[_Judged], number: int, known: Known, group_prediction: 
     )
 
 
-def _record(case: Evidence, one: _Judged, known: Known, facts: Mapping[str, Any]) -> Record:
+def _record(case: Evidence, one: _EndedJob, known: Known, facts: Mapping[str, Any]) -> Record:
     tried, ended, seen, result = one.tried, one.ended, one.seen, one.result
     job, resolved, done = tried.job, tried.resolved, tried.done
     place = job.place

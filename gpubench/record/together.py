@@ -147,7 +147,7 @@ def compare(
     nothing_full = ""
     if gain is not None and len(rows_alone) == len(jobs):
         resources = evidence(rows_alone, together, gpu_mib)
-        found_out = slowdown.judgement(gain, rows_alone, together)
+        found_out = slowdown.group_verdict(gain, rows_alone, together)
         facts["gain_range"], facts["undecidable"] = found_out.gain_range, found_out.why_not
         facts["resources"] = [resource.as_dict() for resource in resources]
         shared["sharing"] = found_out.cell

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpubench.analysis.repeats import with_spread
-from gpubench.analysis.stored_groups import judged
+from gpubench.analysis.stored_groups import with_verdicts
 from gpubench.analysis.varied import solo
 from gpubench.basics.errors import UnusableError
 from gpubench.plan.plan import Job
@@ -92,7 +92,7 @@ def contents(
 def _measured_rows(chosen: Mapping[Counts, Record]) -> list[Row]:
     """A row for each of these records, in their order, with the verdicts that follow from rows of trials alone."""
     measured = [replace(row_of(record), allowance=key[-1]) for key, record in chosen.items()]
-    return judged(measured, solo(measured))
+    return with_verdicts(measured, solo(measured))
 
 
 def rows_among(records: Sequence[Record], held: Iterable[Record]) -> dict[str, Row]:

@@ -15,8 +15,8 @@ from gpubench.basics import words
 from gpubench.basics.rounding import half_up
 from gpubench.basics.words import LOGGED, WORDS, clean, listed
 from gpubench.report.terminal import encodable, wrapped
-from gpubench.schema.judgement import Judgement
 from gpubench.schema.row import Row
+from gpubench.schema.verdict import Verdict
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -254,7 +254,7 @@ def _times(rows: Sequence[Row]) -> str:
     if len(slowdowns) == len(rows):
         said += f" ({listed([words.number(value, 2) for value in slowdowns])} times alone)"
     if gain is not None:
-        found: Judgement = rows[0].judgement or Judgement()
+        found: Verdict = rows[0].verdict or Verdict()
         verdict = verdict_words(found, gain) if found.words else "no verdict"
         said += f": {verdict}, overlap gain {words.number(gain, 2)}, from one process each"
     return said

@@ -23,7 +23,7 @@ from gpubench.schema.columns import (
     ModelColumns,
 )
 from gpubench.schema.group_facts import GroupFacts
-from gpubench.schema.judgement import Judgement
+from gpubench.schema.verdict import Verdict
 
 if TYPE_CHECKING:
     from dataclasses import replace as replace  # so that the names and types of what is replaced are checked
@@ -104,7 +104,7 @@ class Row(
     """What the machine gave the jobs of its attempt of what they left to it."""
     placement: Placement | None = None
     """None where the record does not tell."""
-    judgement: Judgement | None = None
+    verdict: Verdict | None = None
     """Of a job of a group: the verdict on it."""
     repeats: int = 1
     """How many runs that ended ok the row is the median of."""

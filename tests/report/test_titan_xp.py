@@ -133,7 +133,7 @@ def test_what_was_predicted_from_the_jobs_alone(shown):
     assert column(shown["mobilenet_v2-separate-gpus-together-v11"], "predicted_slowdown") == [1.0] * 3
     found = track_record([row for table in shown.values() for row in table.rows])
     assert (found.jobs, found.groups, found.too_few) == (3, 0, 1), "a log's single figures decide nothing"
-    assert [round(one.error_pct) for one in found.judged] == [1, -1, -9]
+    assert [round(one.error_pct) for one in found.predicted_jobs] == [1, -1, -9]
 
 
 def test_nothing_is_predicted_where_the_log_does_not_say_how_busy_a_shared_gpu_was(shown):

@@ -873,7 +873,7 @@ def test_json_lines_of_what_was_done_already_say_what_the_tables_say(
     desk.sweep(*TWO, by=by_seed, repeats=2)
     for path in (desk.folder / "records").glob(
         "*/g*.json"
-    ):  # as a version judged it that this one contradicts
+    ):  # the verdict of a version that this one contradicts
         path.write_text(re.sub(r'"sharing": "[^"]*"', '"sharing": "parallel"', path.read_text()))
     work = desk.work(*TWO, repeats=2)
     planned = work.survey()
