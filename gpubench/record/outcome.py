@@ -9,8 +9,8 @@ from typing import Any
 
 from gpubench.node.launch.channel import UNHEARD
 from gpubench.node.launch.faults import advised, hearsay
+from gpubench.record.breakdown import broken_down
 from gpubench.record.epochs import EpochRow, counted, epoch_rows, timing
-from gpubench.record.parts import broken_down
 from gpubench.record.target import until_top1
 from gpubench.schema.epoch_times import NO_SPREAD
 from gpubench.schema.events import (

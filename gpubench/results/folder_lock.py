@@ -2,7 +2,7 @@
 
 The file comes into being whole: it is written aside and then linked, so that a full disk leaves none. It names its
 holder. A holder in this boot and this pid namespace is looked up; of any other one only its heartbeat tells, and that
-is judged by the clock of whoever looks: has it changed while I looked? Clocks of two hosts are never compared.
+is told by the clock of whoever looks: has it changed while I looked? Clocks of two hosts are never compared.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def progress_of(
         cpu_util_pct=_over(max, (one.cpu_util_pct for one in live)),
         elapsed_s=elapsed_s,
         left_s=own_s + after_s,
-        judged=own.judged,
+        evaluated=own.evaluated,
         top1_pct=own.top1_pct,
         top1_target=job.trial.until_top1,
         note=_note(unit, job, progress, own),

@@ -7,6 +7,7 @@ import statistics
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from whole_epochs import epoch_row
 from whole_rows import changed, row_with
 
 from gpubench.analysis.noise import half_width
@@ -25,10 +26,9 @@ def row(time, iqr, epochs=3):
 
 def measured(*times):
     """A row as a record has it of epochs that took so long."""
-    told = {"images": 64, "steps": 1, "data_wait_s": 0.0, "first_batch_s": 0.0, "warmup": False}
-    epochs = [told | {"epoch_time_s": time} for time in times]
+    epochs = [epoch_row(images=64, steps=1, first_batch_s=0.0, epoch_time_s=time) for time in times]
     found = timing(epochs, steps=None, steps_per_epoch=1, batch_size=64)
-    return replace(Row.of_columns(found), epoch_times_s=median_of(epochs, found["epoch_time_source"]))
+    return replace(Row.of_columns(found), epoch_times_s=median_of(times, found["epoch_time_source"]))
 
 
 def verdict_of(alone, together):

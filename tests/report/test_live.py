@@ -120,7 +120,7 @@ def test_without_a_terminal_a_line_a_start_and_an_end_and_nothing_else():
 
 
 def test_on_the_way_to_an_accuracy_the_frame_shows_how_far_it_is():
-    on_the_way = dataclasses.replace(FULL, judged=1, top1_pct=34.14, top1_target=60.0, note="evaluating")
+    on_the_way = dataclasses.replace(FULL, evaluated=1, top1_pct=34.14, top1_target=60.0, note="evaluating")
     bar = frame(on_the_way, 80).plain.splitlines()[1]
     assert bar.endswith("  step 80/160  top-1 34.1 of 60 %  evaluating")
     assert "top-1" not in frame(dataclasses.replace(FULL, top1_target=60.0), 80).plain, "none is known yet"
@@ -129,7 +129,7 @@ def test_on_the_way_to_an_accuracy_the_frame_shows_how_far_it_is():
 def test_without_a_terminal_each_accuracy_is_a_line_once():
     console = Console(file=io.StringIO(), force_terminal=False)
     with view(console) as plain:
-        for done, judged, top1 in (
+        for done, evaluated, top1 in (
             (0, 0, None),
             (0, 1, 9.5),
             (0, 1, 9.5),
@@ -143,7 +143,7 @@ def test_without_a_terminal_each_accuracy_is_a_line_once():
                     total=2,
                     trial_label="b",
                     epochs=50,
-                    judged=judged,
+                    evaluated=evaluated,
                     top1_pct=top1,
                     top1_target=60.0,
                 )

@@ -183,8 +183,8 @@ def test_on_the_way_to_an_accuracy_it_is_shown(desk: Desk) -> None:
     def learns(order: TrialOrder) -> Iterator[Any]:
         yield from scripted.hello(order)
         for number, top1 in enumerate((12.0, 34.1)):
-            judged = Evaluated(rank=0, epoch=number, top1_pct=top1)
-            for event in (*scripted.epoch(order, number), judged):
+            evaluated = Evaluated(rank=0, epoch=number, top1_pct=top1)
+            for event in (*scripted.epoch(order, number), evaluated):
                 time.sleep(look_s)  # so that the view looks after each
                 yield event
         yield from scripted.result(order)
@@ -197,7 +197,7 @@ def test_on_the_way_to_an_accuracy_it_is_shown(desk: Desk) -> None:
     view = Watched()
     job.run(always(learns), view, lambda: False, lambda _: None)
     assert view.shown[0].top1_target == 60
-    shown = [(p.judged, p.top1_pct, p.note) for p in view.shown]
+    shown = [(p.evaluated, p.top1_pct, p.note) for p in view.shown]
     for seen in ((0, None, "evaluating"), (1, 12.0, "warm-up"), (1, 12.0, "evaluating"), (2, 34.1, "")):
         assert seen in shown, shown
 

@@ -81,12 +81,12 @@ class JobProgress:
     before: int = 0
     """Steps of the measured windows before this one."""
     measured: bool = False
-    judged: int = 0
+    evaluated: int = 0
     """Epochs that were evaluated, on the way to an accuracy."""
     top1_pct: float | None = None
     """What the last evaluation gave."""
     between: bool = False
-    """An epoch has ended; neither is it judged yet, nor has the next one begun."""
+    """An epoch has ended; neither is it evaluated yet, nor has the next one begun."""
     waiting: bool = False
     """Warmed up: it waits until the other jobs are, too."""
     filling: bool = False
@@ -363,7 +363,7 @@ class _Job:
                 progress.between = True
                 watcher.edge()
             case Evaluated():
-                progress.judged, progress.top1_pct = event.epoch + 1, event.top1_pct
+                progress.evaluated, progress.top1_pct = event.epoch + 1, event.top1_pct
                 progress.between = False
             case Warm():
                 self.ready.add(event.rank)

@@ -65,8 +65,8 @@ class FullySharded(Ranks):
     def whole(self) -> Iterator[nn.Module]:
         """The plain model with gathered weights, and with the mean of the ranks' statistics of BatchNorm.
 
-        FSDP's own modules would hang where ranks judge unequal numbers of batches. While it is judged the whole model
-        lies on each device.
+        FSDP's own modules would hang where ranks evaluate unequal numbers of batches. While it is evaluated the whole
+        model lies on each device.
         """
         for name, part in self._sharded.named_parameters(remove_duplicate=False):
             assert isinstance(part, DTensor)
