@@ -188,8 +188,8 @@ def _by_time(key: Series, ordered: Sequence[Row], rows: Sequence[Row], why: str)
 
 def _around(ordered: Sequence[Row], row: Row) -> tuple[Sequence[Row], Sequence[Row]]:
     """The sizes below this row's, and those above."""
-    place = next(place for place, one in enumerate(ordered) if one is row)
-    return ordered[:place], ordered[place + 1 :]
+    index = next(index for index, one in enumerate(ordered) if one is row)
+    return ordered[:index], ordered[index + 1 :]
 
 
 def _said(

@@ -132,9 +132,9 @@ def slowest(slowdowns: Sequence[float]) -> float | None:
 
 def _sped_up(alone: Sequence[Row | None], together: Sequence[Row]) -> str | None:
     """Why jobs that took far less than alone allow no verdict; None where none did."""
-    for place, slowed in _slowdowns(alone, together):
+    for index, slowed in _slowdowns(alone, together):
         if slowed < IMPOSSIBLE:
-            job = together[place].job or f"{place + 1} of {len(together)}"
+            job = together[index].job or f"{index + 1} of {len(together)}"
             return (
                 f"job {job} took {slowed:.2f} times as long as alone, "
                 "which sharing can't do: what it took alone is wrong; measure it again (--fresh) on a quiet machine"
@@ -144,11 +144,11 @@ def _sped_up(alone: Sequence[Row | None], together: Sequence[Row]) -> str | None
 
 def _slowdowns(alone: Sequence[Row | None], together: Sequence[Row]) -> Iterator[tuple[int, float]]:
     """Place and slowdown of each job that has one."""
-    for place, row in enumerate(together):
-        solo = alone[place] if place < len(alone) else None
+    for index, row in enumerate(together):
+        solo = alone[index] if index < len(alone) else None
         slowed = slowdown(row.epoch_time_s, solo.epoch_time_s) if solo else row.slowdown
         if slowed:
-            yield place, slowed
+            yield index, slowed
 
 
 def _scattered(rows: Sequence[Row]) -> str | None:
@@ -202,15 +202,15 @@ def _range(
         return None
 
     def gain(moved: int | None = None, by: float = 0.0) -> float:
-        took = [time + (by if place == moved else 0.0) for place, (time, _) in enumerate(known)]
+        took = [time + (by if index == moved else 0.0) for index, (time, _) in enumerate(known)]
         solos, shared = took[: len(alone)], took[len(alone) :]
         found = overlap_gain([slowdown(t, a) for t, a in zip(shared, solos, strict=True)])
         return math.nan if found is None else found
 
     middle = gain()
     effects = [
-        sorted((gain(place, -half) - middle, gain(place, half) - middle))
-        for place, (_, half) in enumerate(known)
+        sorted((gain(index, -half) - middle, gain(index, half) - middle))
+        for index, (_, half) in enumerate(known)
     ]
     low = middle - noise.together(*(down for down, _ in effects))
     high = middle + noise.together(*(up for _, up in effects))

@@ -154,9 +154,9 @@ def _anew(label: str, rows: Sequence[Row], alone: Solos) -> list[Row]:
     compared = [(row.solo_id, row.solo_epoch_time_s) for row in rows]
     solos = [alone[one] for one in compared if one in alone]
     made = None
-    places = [row.placement for row in rows if row.placement is not None]
-    if len(solos) == len(places) == len(rows):
-        made, _ = together.predicted(solos, places)
+    placements = [row.placement for row in rows if row.placement is not None]
+    if len(solos) == len(placements) == len(rows):
+        made, _ = together.predicted(solos, placements)
     slowdowns = made.slowdowns if made else [row.predicted_slowdown for row in rows]
     return [
         replace(row, group=label, predicted_slowdown=slowdown if row.predicted_slowdown else None)

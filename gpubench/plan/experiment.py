@@ -292,9 +292,9 @@ def check_once(names: Sequence[str], places: str, typed: Mapping[str, str] = Map
 
     `typed`: what the user calls a field, where that is not its name.
     """
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         for other in (name, *RIVALS.get(name, ())):
-            if other in names[:place]:
+            if other in names[:index]:
                 called = typed.get(name, name)
                 if other != name:
                     raise UsageError(
@@ -354,12 +354,12 @@ def with_options(experiment: Experiment, options: Options) -> Experiment:
                 forget(name)
     for name, text in options.fields.items():
         found = values.parse(name, text, typed.get(name))
-        place = next((i for i, axis in enumerate(axes) if axis.fields == (name,)), len(axes))
+        index = next((i for i, axis in enumerate(axes) if axis.fields == (name,)), len(axes))
         forget(name)
         if len(found) == 1:
             fixed[name] = found[0]
         else:  # at the place of the file's own axis, so that the table keeps its order
-            axes.insert(place, Axis((name,), tuple((v,) for v in found)))
+            axes.insert(index, Axis((name,), tuple((v,) for v in found)))
     for axis in zips:
         for name in axis.fields:
             forget(name)
@@ -450,7 +450,7 @@ def zip_option(text: str) -> Axis:
     names = tuple(values.check_field(name.replace("-", "_")) for name in written)
     if len(names) < 2:
         raise UsageError(f"--zip: {names[0]} is the only field, and it takes two or more; {ZIP_FORM}")
-    if repeated := next((name for place, name in enumerate(names) if name in names[:place]), None):
+    if repeated := next((name for index, name in enumerate(names) if name in names[:index]), None):
         raise UsageError(f"--zip: {repeated} is given twice in {shown(names_text)}")
     if not equals:
         raise UsageError(f"--zip: {shown(names_text)} has no values; {ZIP_FORM}")

@@ -168,7 +168,7 @@ def order(
         channels=CHANNELS,
         batch_size=t.batch_size,
         strategy=t.strategy,
-        jobs=job.place.size if job.place else 1,
+        jobs=job.membership.size if job.membership else 1,
         device=resolved.device,
         gpu_uuids=resolved.gpu_uuids,
         ranks=resolved.processes,

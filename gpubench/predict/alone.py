@@ -56,8 +56,8 @@ def find(job: Job, resolved: Resolved, fingerprint: str, rows: Sequence[Row]) ->
 
     `fingerprint`: of the job's images.
     """
-    assert job.place is not None, "a job that runs beside others"
-    own, wanted = job.place.solo.config_id, vars(job.trial) | resolved.columns()
+    assert job.membership is not None, "a job that runs beside others"
+    own, wanted = job.membership.solo.config_id, vars(job.trial) | resolved.columns()
 
     def fit(row: Row) -> tuple[int, bool, bool, str]:
         agree = sum(row.value(field) == wanted[field] for field in OUGHT)

@@ -193,7 +193,7 @@ def outcome(
         result=result,
         missing=missing,
         phases=dict(first.phases),
-        held={place: held for m in memory for place, held in m.devices.items()},
+        held={index: held for m in memory for index, held in m.devices.items()},
         drift_pct=first.step_drift_pct,
         cuda=cuda,
     )

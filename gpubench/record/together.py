@@ -43,10 +43,12 @@ def predict_group(unit: Unit, resolved: Sequence[Resolved], alone: Mapping[str, 
         return ALONE
     solos = []
     for job in unit.jobs:
-        assert job.place is not None
-        found = alone.get(job.place.solo.trial_id)
+        assert job.membership is not None
+        found = alone.get(job.membership.solo.trial_id)
         solos.append(found if found is not None and found.status == "ok" else None)
-    lacking = [job.place.name for job, solo in zip(unit.jobs, solos, strict=True) if job.place and not solo]
+    lacking = [
+        job.membership.name for job, solo in zip(unit.jobs, solos, strict=True) if job.membership and not solo
+    ]
     if lacking:
         return GroupPrediction(
             solos=tuple(solos), prediction=None, why_not=f"no figures of job {' and '.join(lacking)} alone"
@@ -199,7 +201,7 @@ def _why_empty(
 
 def neighbours_on_gpus(resolved: Sequence[Resolved], number: int) -> frozenset[str]:
     """GPUs of job `number` that other jobs of the group use, too."""
-    others = {u for place, one in enumerate(resolved) if place != number for u in one.gpu_uuids}
+    others = {u for index, one in enumerate(resolved) if index != number for u in one.gpu_uuids}
     return frozenset(others & set(resolved[number].gpu_uuids))
 
 

@@ -120,14 +120,14 @@ def _planned_row(job: Job, experiment: str, why: str | None) -> Row:
         status="skipped" if why else "missing",
         reason=why,
     )
-    if job.place is None:
+    if job.membership is None:
         return row
     return replace(
         row,
-        group=job.place.group,
-        job=job.place.name,
-        group_id=job.place.group_id,
-        solo_id=job.place.solo.trial_id,
+        group=job.membership.group,
+        job=job.membership.name,
+        group_id=job.membership.group_id,
+        solo_id=job.membership.solo.trial_id,
     )
 
 

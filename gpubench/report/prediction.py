@@ -124,10 +124,10 @@ def track(
     if brief:
         return _line(f"So far: {summary}", as_markdown)
     rows = []
-    for place, mine in enumerate(groups):
+    for index, mine in enumerate(groups):
         measured = ", ".join(number(one.measured, 2) for one in mine)
         cells = [clean(mine[0].group), str(len(mine)), measured, *_predicted(mine)]
-        rows.append([*cells, *_predicted(today[place])] if today else cells)
+        rows.append([*cells, *_predicted(today[index])] if today else cells)
     headings = ["group", "jobs", "measured times as long", "predicted times as long", "error %"]
     said = [summary]
     if today and now:
@@ -272,7 +272,7 @@ def _page(
 
     `numbers`: the columns that stand on the right.
     """
-    right = [place in numbers for place in range(len(headings))]
+    right = [index in numbers for index in range(len(headings))]
     sentences = [clean(sentence) for sentence in said]
     if as_markdown:
         marks = ["---:" if on_the_right else ":---" for on_the_right in right]

@@ -224,8 +224,8 @@ def _shown(figure: str, rows: Sequence[Row]) -> bool:
 
 
 def _planned(rows: Sequence[Row], ids: Sequence[str]) -> list[Row]:
-    place = {trial: number for number, trial in enumerate(ids)}
-    return sorted((row for row in rows if row.trial_id in place), key=lambda row: place[row.trial_id])
+    index = {trial: number for number, trial in enumerate(ids)}
+    return sorted((row for row in rows if row.trial_id in index), key=lambda row: index[row.trial_id])
 
 
 def _unplanned(rows: Sequence[Row], name: str, members: Mapping[str, Sequence[str]]) -> list[Row]:

@@ -106,8 +106,8 @@ def _styled(table: Table, console: Console) -> None:
         put(Text(sentence, "dim"))
     console.print()
     widths = [len(cell) for cell in heading[0]]
-    for place, block in enumerate(blocks):
-        if place:
+    for index, block in enumerate(blocks):
+        if index:
             console.print()
         for cells in heading:
             put(Text(layout.GAP.join(cells[n] for n in block), "bold"), grid=True)

@@ -137,11 +137,11 @@ class Bench:
         resolved = self.resolve(unit)
         watchers = self._watchers(resolved)
         with scratch_folder() as self._scratch:
-            places = [self._scratch / str(place) for place in range(len(unit.jobs))]
-            for place in places:
-                place.mkdir()
+            folders = [self._scratch / str(index) for index in range(len(unit.jobs))]
+            for folder in folders:
+                folder.mkdir()
             try:
-                orders = [self._order(*each) for each in zip(unit.jobs, resolved, logs, places, strict=True)]
+                orders = [self._order(*each) for each in zip(unit.jobs, resolved, logs, folders, strict=True)]
             except GpubenchError as error:  # its images can't be had; other trials may use others
                 now = time.monotonic()
                 failed: tuple[Ended, str] = ("failed", str(error))
@@ -192,18 +192,18 @@ class Bench:
             nvml = SharedNvml(nvml, time.monotonic)
         watchers: list[Watcher] = []
 
-        def friends_of(place: int) -> Callable[[], set[int]]:
-            return lambda: {pid for k, other in enumerate(watchers) if k != place for pid in other.pids()}
+        def friends_of(index: int) -> Callable[[], set[int]]:
+            return lambda: {pid for k, other in enumerate(watchers) if k != index for pid in other.pids()}
 
-        for place, one in enumerate(resolved):
+        for index, one in enumerate(resolved):
             watchers.append(
                 Watcher(
                     nvml,
                     self.machine,
                     one.gpu_uuids,
                     one.cpu_ids,
-                    friends=friends_of(place),
-                    shared_gpus=neighbours_on_gpus(resolved, place),
+                    friends=friends_of(index),
+                    shared_gpus=neighbours_on_gpus(resolved, index),
                 )
             )
         return watchers

@@ -237,7 +237,11 @@ def unit(*jobs: dict[str, Any], **fixed: Any) -> Unit:
 
 
 def solos_of(group: Unit, *stored: Record) -> dict[str, Record]:
-    return {job.place.solo.trial_id: one for job, one in zip(group.jobs, stored, strict=False) if job.place}
+    return {
+        job.membership.solo.trial_id: one
+        for job, one in zip(group.jobs, stored, strict=False)
+        if job.membership
+    }
 
 
 TWO = ({"batch_size": 16}, {"batch_size": 32})

@@ -174,7 +174,7 @@ class _Rank:
             return "of other epochs than it has told of"
         if event.until_top1 != self._target:
             return "towards another accuracy than was asked for"
-        if event.memory and any(int(place) >= self._gpus for place in event.memory.devices):
+        if event.memory and any(int(index) >= self._gpus for index in event.memory.devices):
             return "of GPUs that the trial has not got"
         if event.breakdown and (event.breakdown.comm_ms is None) != (event.breakdown.comm_hidden_ms is None):
             return "with one part of the exchange and without the other"
