@@ -14,7 +14,7 @@ from gpubench.basics.quiet_pipe import quiet_pipes
 from gpubench.schema.trial_fields import ABOUT
 
 SETTINGS: Mapping[str, Any] = {"help_option_names": ["-h", "--help"]}
-"""Of the context of all commands."""
+"""Settings of the context of all commands."""
 LIST_MARKS = ("VALUES", ",…")
 """How the placeholder of an option ends that takes several values at once, with commas between."""
 

@@ -1,6 +1,6 @@
 """How much jobs will slow each other down, worked out from how each runs alone. Pure.
 
-Alone, a job uses a part of each resource: seconds an epoch / (epoch time × capacity). Together, every GPU and every
+Alone, a job uses a part of each resource: seconds per epoch / (epoch time × capacity). Together, every GPU and every
 set of CPUs is divided fairly: a job gets what it wants up to its fair share, and what others leave over is shared
 again. A job runs at the smallest pace that its resources give it, and so leaves more of its other resources.
 
@@ -173,7 +173,7 @@ def predict(demands: Sequence[Demand | None], *, slicing: float = SLICING) -> Pr
         },
         unknown=tuple(
             words
-            for kind, words in (("cpu", "CPU seconds an epoch"), ("gpu", "GPU seconds an epoch"))
+            for kind, words in (("cpu", "CPU seconds per epoch"), ("gpu", "GPU seconds per epoch"))
             if any(None in seconds for resource, seconds in shared.items() if resource[0] == kind)
         ),
         at_most="gpu" in waited_for
@@ -233,7 +233,7 @@ def _paces(
 
 
 def _needs(one: Demand, all_jobs: Sequence[Demand]) -> dict[Resource, float | None]:
-    """Resource -> seconds an epoch; None where that is not known.
+    """Resource -> seconds per epoch; None where that is not known.
 
     A job's work on the CPUs is work on every set of CPUs that its own lie in: of each, there is no more than it has.
     """

@@ -74,7 +74,7 @@ def predict(
 
 
 def _records(folders: Sequence[Path]) -> list[list[Record]]:
-    """Of each folder; one of several may hold none. Raises UnusableError for what is no folder."""
+    """The records of each folder; one of several may hold none. Raises UnusableError for what is no folder."""
     if len(folders) == 1:
         return [opened(folders[0])[1]]
     for folder in folders:

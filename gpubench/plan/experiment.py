@@ -65,7 +65,7 @@ class Experiment:
 
     @property
     def most_copies(self) -> int:
-        """Of the copies that its fields and axes ask for."""
+        """The highest number of copies that its fields and axes ask for."""
         moved = [
             step[axis.fields.index("copies")]
             for axis in self.axes

@@ -30,7 +30,7 @@ class Group:
     name: str = ""
     """May be empty: then it is named by its jobs."""
     jobs: tuple[Mapping[str, Any], ...]
-    """Of each job the trial fields of its own: values. The experiment's fields stand for all others."""
+    """The trial fields that each job has of its own, by name. The experiment's fields stand for all others."""
     pairs: bool = False
     """Not all at once, but every two of them, on one GPU."""
 

@@ -55,7 +55,7 @@ class Membership:
     size: int
     """Jobs of the group."""
     solo: Job
-    """The same trial alone, with the workers and CPUs that it gets in the group."""
+    """The job's trial alone, with the workers and CPUs that it gets in the group."""
 
     @property
     def name(self) -> str:

@@ -30,7 +30,7 @@ class Planned:
     """The reason; of what is to run, why what is stored of it does not count."""
     stale: bool = False
     ended: str = ""
-    """Of what failed before: `failed` or `timeout`."""
+    """How it ended, where it failed before: `failed` or `timeout`."""
 
 
 def out_of_memory(records: Iterable[Record]) -> OutOfMemory:
@@ -127,7 +127,7 @@ def survey(
 
 
 def _needed(item: Planned, found: Iterable[Planned]) -> Planned:
-    """The same; a trial that is there for groups alone is skipped where all of them are."""
+    """The unit with its state; a trial that is there for groups alone is skipped where all of them are."""
     if not item.unit.baseline or item.state != "run":
         return item
     own = item.unit.unit_id

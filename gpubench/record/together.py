@@ -206,7 +206,7 @@ def neighbours_on_gpus(resolved: Sequence[Resolved], number: int) -> frozenset[s
 
 
 def _work(alone: Sequence[Row | None], together: Sequence[Row]) -> list[float | None]:
-    """Each job's work a second on each of its GPUs: busy seconds an epoch alone / epoch time together."""
+    """Each job's work a second on each of its GPUs: busy seconds per epoch alone / epoch time together."""
     found: list[float | None] = []
     for solo, mine in zip(alone, together, strict=True):
         busy, time = solo.gpu_busy_s_per_epoch if solo else None, mine.epoch_time_s

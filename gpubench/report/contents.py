@@ -141,7 +141,10 @@ def write_tables(
 
 
 def write_contents(results: Results, records: Sequence[Record], found: Contents) -> None:
-    """The same for what was found already. One that can't be written keeps no other from it; then UnusableError."""
+    """Writes the four files, of contents that were found already.
+
+    One that can't be written keeps no other from it; then UnusableError.
+    """
     rows = [row for row in with_spread(found.rows) if row.status != "missing"]
     texts = {
         "trials.csv": trials_csv(rows),

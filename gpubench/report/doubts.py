@@ -83,7 +83,10 @@ def _taken_apart(row: Row, text: str) -> _Said:
 
 
 def _sentence(code: str, said: Sequence[_Said], rows: Sequence[Row], fields: Sequence[str]) -> str:
-    """Of sentences with the same words. Where more than one figure differs, that of the worst row is quoted whole."""
+    """One sentence for several with the same words.
+
+    Where more than one figure differs, the sentence of the worst row is quoted whole.
+    """
     differ = [
         index
         for index, found in enumerate(zip(*(s.numbers for s in said), strict=True))

@@ -119,7 +119,7 @@ Doubts = Mapping[tuple[str, str | None, Any], frozenset[str]]
 
 
 def _doubts_alone(alone: Sequence[Row], trials: Sequence[Row]) -> Doubts:
-    """Of trials alone, those doubts that may have moved their times. A repeat has those of all its repeats."""
+    """Those doubts about trials alone that may have moved their times. A repeat has those of all its repeats."""
     of_rows = {
         (row.config_id or row.trial_id, machine(row), row.cpus): frozenset(serious(row))
         for row in solo(alone)

@@ -178,7 +178,7 @@ def _verdict(prediction: Prediction, found: Verdict) -> str:
 
 
 def predicted_verdict(prediction: Prediction, solo: Sequence[Row]) -> str:
-    """The same verdict in a few words, with the gain: `perhaps parallel, overlap gain 0.98`."""
+    """The predicted verdict in a few words, with the gain: `perhaps parallel, overlap gain 0.98`."""
     gain = prediction.overlap_gain
     found = expected(gain, solo)
     said = verdict_words(found, gain) if found.words else "no verdict"

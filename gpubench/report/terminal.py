@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 STYLES = {"ok": "green", "oom": "bold yellow", "skipped": "dim", "missing": "dim"}
-"""Of the status column; everything else is an accident, and red."""
+"""The colours of the status column; everything else is an accident, and red."""
 
 INDENT = "  "
-"""Of the lines of a sentence after its first."""
+"""What the lines of a sentence after its first begin with."""
 
 _WORD = re.compile(r"\s*\S+\s*")
 

@@ -176,7 +176,7 @@ class FolderLock:
         return True
 
     def _create_in_place(self) -> bool:
-        """The same on a file system without links: its readers may find half a file, which counts as held."""
+        """Creates the file on a file system without links: its readers may find half a file, which counts as held."""
         try:
             with self._path.open("x", encoding="utf-8") as file:
                 json.dump(asdict(self._own), file)

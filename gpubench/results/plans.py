@@ -34,7 +34,7 @@ class StoredPlan:
     """A plan as it was when it was stored."""
 
     name: str
-    """Of its file."""
+    """The name of its file."""
     plan: Plan
     room: Room | None
     """What the machine had that it was stored on; None for plans that don't tell."""
@@ -57,7 +57,7 @@ class Stamp:
     stored_at: str = ""
     """UTC, ISO 8601 with microseconds."""
     number: int = 0
-    """Of the folder's plans, from 1. Clocks may be set back; numbers only go up."""
+    """The plan's number in the folder, from 1. Clocks may be set back; numbers only go up."""
 
     def local(self) -> str:
         """`stored_at` as local time, written as records write theirs; empty where it is not known."""
@@ -117,7 +117,7 @@ def last_use(results: Results) -> str:
 
 
 def _stamps(results: Results) -> dict[Path, Stamp]:
-    """Of the plans that can be read; `stored_plans` says which can't."""
+    """The stamps of the plans that can be read; `stored_plans` says which can't."""
     found = {}
     for path in results.plans():
         try:

@@ -255,7 +255,7 @@ class LeaderExit:
 
 @dataclass(frozen=True, slots=True)
 class ServerExit:
-    """The fork server has ended, and the trial with it; `code` likewise."""
+    """The fork server has ended, and the trial with it; `code` as in LeaderExit."""
 
     code: int
 

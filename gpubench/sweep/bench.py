@@ -215,7 +215,7 @@ class Bench:
         return log
 
     def beating(self, should_stop: Callable[[], bool]) -> Callable[[], bool]:
-        """The same question, which shows on the way that this sweep is alive."""
+        """Asks `should_stop`, and shows on the way that this sweep is alive."""
 
         def ask() -> bool:
             self.results.beat()

@@ -121,7 +121,7 @@ class Breakdown:
 
 
 class BrokenDownStep(Step):
-    """The same step, with a mark after each part.
+    """A step with a mark after each of its parts.
 
     What a strategy does before the passes, and dropping the old gradients, counts as forward; what it does after them
     counts as the optimizer's.

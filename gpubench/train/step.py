@@ -102,7 +102,7 @@ class Step:
 
 
 class GraphStep(Step):
-    """The same step as one CUDA graph: captured after a few eager ones, then replayed.
+    """A step as one CUDA graph: captured after a few eager ones, then replayed.
 
     With fp16 the scaler's step stays outside, because it decides on the host.
     """

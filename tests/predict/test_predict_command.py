@@ -37,7 +37,7 @@ FAR = scripted.computer(gpus=2, cpus=CPUS)
 def alone(
     batch_size: int, *, epoch: float = 4.0, cpu: float | None = 8.0, busy: float | None = 3.0, **more: Any
 ) -> Record:
-    """A trial alone on one GPU: 4 s an epoch, 2 of 8 CPUs, 3 s of its GPU.
+    """A trial alone on one GPU: 4 s per epoch, 2 of 8 CPUs, 3 s of its GPU.
 
     `more`: parts of the record, or trial fields that were asked for.
     """

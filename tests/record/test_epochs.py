@@ -104,7 +104,7 @@ def test_less_than_two_waves_have_none(count: int, wave: int, ahead: int) -> Non
     assert len(steady_steps(count, wave, ahead)) == 0
 
 
-# Seen on two cores, in ms: a network that trains on the CPU beside its two workers, 40 steps an epoch.
+# Seen on two cores, in ms: a network that trains on the CPU beside its two workers, 40 steps per epoch.
 BESIDE_LOADERS, ALONE = 125, 76
 
 

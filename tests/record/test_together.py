@@ -57,7 +57,7 @@ def ran(
     times: Sequence[float] = (),
     **figures: Any,
 ) -> Ran:
-    """A job of so many seconds an epoch; `joules`: an epoch's, of each whole GPU; `times`: of its measured epochs."""
+    """A job of so many seconds per epoch; `joules`: an epoch's, of each whole GPU; `times`: of its measured epochs."""
     by_gpu = {f"GPU-{number}": value for number, value in (joules or {}).items()}
     return Ran(
         status=status,
@@ -323,7 +323,7 @@ def test_which_gpus_are_shared() -> None:
 
 
 def test_energy_goes_by_the_busy_time_of_each_jobs_work() -> None:
-    """Alone, A is busy for 1 s and B for 3 s an epoch. Together, epochs of 4 and 6 s: a quarter to a half."""
+    """Alone, A is busy for 1 s and B for 3 s per epoch. Together, epochs of 4 and 6 s: a quarter to a half."""
     jobs = [ran(4.0, 0, joules={0: 400.0}), ran(6.0, 0, joules={0: 600.0})]
     found = compared(jobs, [solo(2.0, gpu_busy_s_per_epoch=1.0), solo(3.5, gpu_busy_s_per_epoch=3.0)])
     assert [shares["GPU-0"] for shares in found.shares] == pytest.approx([1 / 3, 2 / 3])

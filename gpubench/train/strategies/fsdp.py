@@ -22,9 +22,9 @@ from gpubench.train.strategies.contract import StrategyFigures
 from gpubench.train.strategies.ranks import Ranks, with_a_mean
 
 LARGEST_BLOCK = 1 / 4
-"""Of the model's parameters: a module with more of them is cut into the modules in it, where it has any."""
+"""Share of the model's parameters: a module with more of them is cut into the modules in it, where it has any."""
 SMALLEST_BLOCK = 1 / 100
-"""Of the model's parameters: a module with fewer of them is no block of its own."""
+"""Share of the model's parameters: a module with fewer of them is no block of its own."""
 
 
 class FullySharded(Ranks):
