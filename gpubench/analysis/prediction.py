@@ -173,7 +173,7 @@ def predict(demands: Sequence[Demand | None], *, slicing: float = SLICING) -> Pr
         },
         unknown=tuple(
             words
-            for kind, words in (("cpu", "CPU seconds per epoch"), ("gpu", "GPU seconds per epoch"))
+            for kind, words in (("cpu", "CPU seconds an epoch"), ("gpu", "GPU seconds an epoch"))
             if any(None in seconds for resource, seconds in shared.items() if resource[0] == kind)
         ),
         at_most="gpu" in waited_for
