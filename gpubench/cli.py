@@ -387,13 +387,13 @@ def main() -> NoReturn:
     try:
         code = app(standalone_mode=False)
     except GpubenchError as error:
-        _complain(str(error))
+        _print_error(str(error))
         code = error.exit_code
     except OSError as error:
         if error.filename is None:
             raise
         # A path that somebody named: too long, a link in circles, on a disk that fails.
-        _complain(f"can't use {os.fsdecode(error.filename)}: {error.strerror}")
+        _print_error(f"can't use {os.fsdecode(error.filename)}: {error.strerror}")
         code = UnusableError.exit_code
     except typer.Abort:  # Ctrl-C before a sweep has begun
         code = 130
@@ -401,13 +401,13 @@ def main() -> NoReturn:
         # The command line library's own usage errors know their words and their exit code.
         if not hasattr(error, "format_message"):
             raise
-        _complain(usage.told(error))
+        _print_error(usage.told(error))
         code = getattr(error, "exit_code", 2)
     except KeyboardInterrupt:
         code = 130
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _complain(text: str) -> None:
+def _print_error(text: str) -> None:
     with contextlib.suppress(OSError):  # nobody may be there to read it; the exit code tells as well
         print(f"gpubench: {' '.join(text.split())}", file=sys.stderr, flush=True)

@@ -14,7 +14,7 @@ from gpubench.basics.quiet_pipe import quiet_pipes
 from gpubench.schema.trial_fields import ABOUT
 
 SETTINGS: Mapping[str, Any] = {"help_option_names": ["-h", "--help"]}
-"""Of the context of all commands."""
+"""Settings of the context of all commands."""
 LIST_MARKS = ("VALUES", ",…")
 """How the placeholder of an option ends that takes several values at once, with commas between."""
 
@@ -65,10 +65,10 @@ def refuse_repeated(order: Sequence[Any], given: Sequence[str]) -> None:
 
     `order`: the parameters of the command line `given`, each as often as it is there.
     """
-    for place, option in enumerate(order):
+    for index, option in enumerate(order):
         if option.param_type_name != "option" or option.is_flag or option.multiple:
             continue
-        if option in order[:place]:
+        if option in order[:index]:
             name = max(option.opts, key=len)
             advice = "once is enough"
             if str(option.metavar).endswith(LIST_MARKS):
@@ -85,9 +85,9 @@ def refuse_spaces(params: Sequence[Any], given: Sequence[str]) -> None:
     if not any(p.param_type_name == "argument" and str(p.metavar).endswith(TOML) for p in params):
         return
     lists = {name for p in params if str(p.metavar).endswith(LIST_MARKS) for name in p.opts}
-    for place, word in enumerate(given):
+    for index, word in enumerate(given):
         name, equals, value = word.partition("=")
-        behind = [value, *given[place + 1 :]] if equals else list(given[place + 1 :])
+        behind = [value, *given[index + 1 :]] if equals else list(given[index + 1 :])
         if name not in lists or not behind:
             continue
         more = list(itertools.takewhile(_is_value, behind[1:]))
@@ -106,10 +106,10 @@ def _is_value(word: str) -> bool:
 
 def _values(names: Sequence[str], given: Sequence[str]) -> Iterator[str]:
     """What stands behind each of the option's names."""
-    for place, word in enumerate(given):
+    for index, word in enumerate(given):
         name, equals, value = word.partition("=")
         if name in names:
-            yield value if equals else given[place + 1]
+            yield value if equals else given[index + 1]
 
 
 def whole(name: str, least: int) -> Callable[[Any], int]:

@@ -255,8 +255,8 @@ def train_together(server: ForkServer, colours: Path, tmp_path: Path) -> TrainTo
 
 def placed(job: Job, number: int, size: int) -> Job:
     """The job as one of a group."""
-    place = Membership(group="together", group_id="g0", number=number, size=size, solo=job)
-    return replace(job, place=place)
+    membership = Membership(group="together", group_id="g0", number=number, size=size, solo=job)
+    return replace(job, membership=membership)
 
 
 def no_data() -> DataFacts:

@@ -121,9 +121,9 @@ def steps(rank: int, number: int, count: int, seconds: float, *, wait_s: float =
 
 
 RESULT = Result(
-    rank=0, steps_per_epoch=6, step_ms=StepTimes(p50=5.0, p95=9.0), step_drift_pct=None, parts=None, no_exchange=None,
-    exchange_mib=None, until_top1=None, quality=None, memory=None, phases={"start": 0.1}, at=1.0, params_m=0.06,
-    gmacs_per_image=0.001,
+    rank=0, steps_per_epoch=6, step_ms=StepTimes(p50=5.0, p95=9.0), step_drift_pct=None, breakdown=None,
+    no_exchange=None, exchange_mib=None, until_top1=None, quality=None, memory=None, phases={"start": 0.1}, at=1.0,
+    params_m=0.06, gmacs_per_image=0.001,
 )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from gpubench.schema.order import TrialOrder
 Message = dict[str, Any]
 LAUNCHED = time.monotonic()
 NOW = 1e9
-PARTS = dict.fromkeys(("copy_ms", "forward_ms", "backward_ms", "optimizer_ms", "step_ms"), 1.0) | {
+STEP_TIMES = dict.fromkeys(("copy_ms", "forward_ms", "backward_ms", "optimizer_ms", "step_ms"), 1.0) | {
     "comm_ms": 0.5, "comm_hidden_ms": 0.1, "cost_pct": None,
 }  # fmt: skip
 HELD = {"peak": 3.0, "at_settle": 2.0, "allocated_peak": 1.0}
@@ -70,5 +70,6 @@ def reckoned(came: Sequence[Told]) -> Outcome:
 
 WHOLE = told(order())
 RICH = told(
-    order(), parts=PARTS, memory=MEMORY, quality=[61.5, None], step_drift_pct=-1.5, exchange_mib=2.0, gmacs_missing="no"
+    order(), breakdown=STEP_TIMES, memory=MEMORY, quality=[61.5, None], step_drift_pct=-1.5, exchange_mib=2.0,
+    gmacs_missing="no",
 )  # fmt: skip

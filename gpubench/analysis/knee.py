@@ -27,7 +27,7 @@ Series = tuple[tuple[str, Any], ...]
 Step = tuple[Row, Row]
 Ratio = Callable[[Row, Row], float | None]
 """The figure of a step's second row over that of its first."""
-Verdict = Literal["stops", "never", "always", "hole", "time-only", "too-few"]
+KneeVerdict = Literal["stops", "never", "always", "hole", "time-only", "too-few"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,7 +36,7 @@ class Knee:
 
     series: Series
     """The (field, value) pairs that tell this series from the others."""
-    verdict: Verdict
+    verdict: KneeVerdict
     """`stops`, `never` (not even the first step pays), `always` (as far as measured), `hole` (the size after `best` has
     no figures, a larger one has), `time-only` (no memory figure to weigh), `too-few` (fewer than two batch sizes have
     figures)."""
@@ -188,8 +188,8 @@ def _by_time(key: Series, ordered: Sequence[Row], rows: Sequence[Row], why: str)
 
 def _around(ordered: Sequence[Row], row: Row) -> tuple[Sequence[Row], Sequence[Row]]:
     """The sizes below this row's, and those above."""
-    place = next(place for place, one in enumerate(ordered) if one is row)
-    return ordered[:place], ordered[place + 1 :]
+    index = next(index for index, one in enumerate(ordered) if one is row)
+    return ordered[:index], ordered[index + 1 :]
 
 
 def _said(

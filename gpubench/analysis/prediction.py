@@ -1,6 +1,6 @@
 """How much jobs will slow each other down, worked out from how each runs alone. Pure.
 
-Alone, a job uses a part of each resource: seconds an epoch / (epoch time × capacity). Together, every GPU and every
+Alone, a job uses a part of each resource: seconds per epoch / (epoch time × capacity). Together, every GPU and every
 set of CPUs is divided fairly: a job gets what it wants up to its fair share, and what others leave over is shared
 again. A job runs at the smallest pace that its resources give it, and so leaves more of its other resources.
 
@@ -14,7 +14,7 @@ import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gpubench.analysis.slowdown import overlap_gain, verdict
+from gpubench.analysis.slowdown import overlap_gain, sharing_word
 from gpubench.schema import catalog
 from gpubench.schema.row import Row
 
@@ -164,7 +164,7 @@ def predict(demands: Sequence[Demand | None], *, slicing: float = SLICING) -> Pr
     return Prediction(
         slowdowns=slowdowns,
         overlap_gain=gain,
-        verdict=verdict(gain),
+        verdict=sharing_word(gain),
         limits=tuple(sorted(waited_for)),
         rounds={
             names[resource]: sum(s for s in seconds if s is not None) / room[resource]
@@ -233,7 +233,7 @@ def _paces(
 
 
 def _needs(one: Demand, all_jobs: Sequence[Demand]) -> dict[Resource, float | None]:
-    """Resource -> seconds an epoch; None where that is not known.
+    """Resource -> seconds per epoch; None where that is not known.
 
     A job's work on the CPUs is work on every set of CPUs that its own lie in: of each, there is no more than it has.
     """

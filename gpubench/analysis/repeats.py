@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gpubench.analysis.doubted import codes
-from gpubench.analysis.slowdown import judgement, overlap_gain, slowdown
+from gpubench.analysis.slowdown import group_verdict, overlap_gain, slowdown
 from gpubench.analysis.varied import machine, unit, where
 from gpubench.schema.columns import MEASURED, TRIAL, Column
 from gpubench.schema.doubts import SPREAD_PCT
@@ -77,7 +77,7 @@ def merge_repeats(rows: Sequence[Row]) -> list[TableRow]:
     a top-1 to reach), `endings` ("ok", or "2 ok, 1 failed"), and the doubt `spread` where epoch times lie far apart.
     `doubt_texts` holds the sentences of all repeats, a tuple a code, and `epoch_times_s` the times that the median is
     of. Jobs of one group agree in `group_id` (the least of their repeats'), and what was found out about it,
-    `together`, is the first ok repeat's. Their `judgement` is that of the merged rows, or, where these don't tell how
+    `together`, is the first ok repeat's. Their `verdict` is that of the merged rows, or, where these don't tell how
     far they spread, of all repeats.
     Medians of quotients are no quotients of medians, so slowdowns are worked out from the merged times, and the
     overlap gain of a group from the merged slowdowns of its jobs. Where nothing is repeated, all stays as stored.
@@ -172,7 +172,7 @@ def _median(merged: TableRow, good: Sequence[Row], same: Sequence[Row]) -> Table
         epoch_time_iqr_s=iqr(times),
     )
     if merged.group:
-        (merged,) = _judged([merged], merged.overlap_gain)
+        (merged,) = _with_verdict([merged], merged.overlap_gain)
     if merged.images_per_epoch and merged.epoch_time_s:
         # Medians of both sides would break images_per_s * epoch_time_s = images_per_epoch.
         merged = replace(merged, images_per_s=merged.images_per_epoch / merged.epoch_time_s)
@@ -214,14 +214,14 @@ def _compared(jobs: Sequence[TableRow]) -> Sequence[TableRow]:
         return jobs
     size = max((row.together.jobs if row.together else None) or 0 for row in jobs)
     gain = overlap_gain([row.slowdown for row in jobs])
-    return jobs if gain is None or len(jobs) < size else _judged(jobs, gain)
+    return jobs if gain is None or len(jobs) < size else _with_verdict(jobs, gain)
 
 
-def _judged(jobs: Sequence[TableRow], gain: float | None) -> list[TableRow]:
+def _with_verdict(jobs: Sequence[TableRow], gain: float | None) -> list[TableRow]:
     """These jobs with one overlap gain and one verdict. Of a part of a group's jobs, by what their repeats say."""
-    before = [one for row in jobs for run in row.runs if (one := run.judgement)]
-    found = judgement(gain, [_alone(row) for row in jobs] if len(jobs) > 1 else (), jobs, before)
-    return [replace(row, overlap_gain=gain, sharing=found.cell, judgement=found) for row in jobs]
+    before = [one for row in jobs for run in row.runs if (one := run.verdict)]
+    found = group_verdict(gain, [_alone(row) for row in jobs] if len(jobs) > 1 else (), jobs, before)
+    return [replace(row, overlap_gain=gain, sharing=found.cell, verdict=found) for row in jobs]
 
 
 def _alone(row: Row) -> Row:

@@ -16,8 +16,8 @@ from gpubench.basics.rounding import half_up
 from gpubench.basics.words import MINUS, listed
 from gpubench.schema.doubts import FULL_PCT, THROTTLED_PCT
 from gpubench.schema.group_facts import GroupFacts, Resource
-from gpubench.schema.judgement import UNSURE, Judgement
 from gpubench.schema.row import Row
+from gpubench.schema.verdict import UNSURE, Verdict
 
 UNWATCHED = {"GPUs": "kernel launches, PCIe and caches", "jobs": "memory bandwidth and caches"}
 """What nobody looks at, by what waits."""
@@ -200,7 +200,7 @@ def not_full(resources: Sequence[Resource]) -> str:
     return "none of the watched resources was full"
 
 
-def headline(found: Judgement, gain: float) -> str:
+def headline(found: Verdict, gain: float) -> str:
     """The verdict with its gain, `parallel (overlap gain 0.98, 0.92 to 1.03)`; no full stop. There must be one.
 
     Below 0 it says that the jobs lose: `merely concurrent, and slower than one after the other (overlap gain −0.82)`.
@@ -210,13 +210,13 @@ def headline(found: Judgement, gain: float) -> str:
     return f"{verdict_words(found, gain)} (overlap gain {_digits(gain, 2)}{between})"
 
 
-def verdict_words(found: Judgement, gain: float) -> str:
+def verdict_words(found: Verdict, gain: float) -> str:
     """The verdict as sentences have it, without its gain. There must be one."""
     return f"{found.cell}{LOSS[loss(found, gain)]}"
 
 
 def sentences(
-    found: Judgement, gain: float, resources: Sequence[Resource], slowdowns: Sequence[float] = ()
+    found: Verdict, gain: float, resources: Sequence[Resource], slowdowns: Sequence[float] = ()
 ) -> list[str]:
     """What speaks for a verdict, for people; without capitals and full stops.
 
@@ -229,7 +229,7 @@ def sentences(
     return _room(resources, slowdowns) if nobody_waited else _culprits(resources, _maybe(found, gain))
 
 
-def _maybe(found: Judgement, gain: float) -> bool:
+def _maybe(found: Verdict, gain: float) -> bool:
     """Whether the jobs may be parallel, and so may have waited for nothing."""
     return gain >= PARALLEL - NEAR if found.sure in UNSURE else WORDS[-1] in found.words
 

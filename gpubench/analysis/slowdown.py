@@ -11,8 +11,8 @@ from gpubench.analysis.doubted import beside_others, of_time
 from gpubench.analysis.noise import half_width, resting
 from gpubench.basics.rounding import half_up
 from gpubench.schema.doubts import FASTER
-from gpubench.schema.judgement import UNSURE, Judgement, Sure
 from gpubench.schema.row import Row
+from gpubench.schema.verdict import UNSURE, Sure, Verdict
 
 PARALLEL = 0.9
 CONCURRENT = 0.1
@@ -40,19 +40,19 @@ def overlap_gain(slowdowns: Sequence[float | None]) -> float | None:
     return (sum(1 / value for value in there) - 1) / (len(there) - 1)
 
 
-def verdict(gain: float) -> str:
+def sharing_word(gain: float) -> str:
     """The word for one overlap gain, whatever its doubt."""
     if gain >= PARALLEL:
         return WORDS[2]
     return WORDS[0] if gain <= CONCURRENT else WORDS[1]
 
 
-def judgement(
+def group_verdict(
     gain: float | None,
     alone: Sequence[Row | None],
     together: Sequence[Row],
-    before: Sequence[Judgement] = (),
-) -> Judgement:
+    before: Sequence[Verdict] = (),
+) -> Verdict:
     """The verdict on a group with this overlap gain, and how sure it is.
 
     Rows of the same job have the same place in `alone` and `together`; None: that row is not known. Both are empty
@@ -60,12 +60,12 @@ def judgement(
     version that measured them. It counts where these rows don't tell the range.
     """
     if gain is None:
-        return Judgement()
+        return Verdict()
     rows = [row for row in (*alone, *together) if row]
     refused = [one.why_not for one in before if one.why_not]
     most = refused[0] if refused and 2 * len(refused) >= len(before) else None
     if why_not := most or _sped_up(alone, together) or _scattered(rows):
-        return Judgement(why_not=why_not)
+        return Verdict(why_not=why_not)
     ends = _range(alone, together) if len(alone) == len(together) else None
     known = [end for one in before if one.gain_range for end in one.gain_range]
     if ends is None and known:
@@ -81,9 +81,9 @@ def judgement(
         unsure = "faster than alone"
     elif others:
         unsure = "doubtful"
-    first, last = (WORDS.index(verdict(end)) for end in (ends or (gain, gain)))
-    return Judgement(
-        words=(verdict(gain),) if unsure else WORDS[first : last + 1],
+    first, last = (WORDS.index(sharing_word(end)) for end in (ends or (gain, gain)))
+    return Verdict(
+        words=(sharing_word(gain),) if unsure else WORDS[first : last + 1],
         sure=unsure or ("few processes" if rests else "yes"),
         gain_range=ends,
         rests=rests,
@@ -91,23 +91,23 @@ def judgement(
     )
 
 
-def expected(gain: float, alone: Sequence[Row]) -> Judgement:
+def expected(gain: float, alone: Sequence[Row]) -> Verdict:
     """The verdict on a gain that is predicted of jobs with these rows alone: never surer than the rows.
 
     A prediction has no range into which their spread could go, so every doubt about a time leaves it open.
     """
     if why_not := _scattered(alone):
-        return Judgement(why_not=why_not)
+        return Verdict(why_not=why_not)
     rests = resting(alone)
     sure: Sure = "few processes" if rests else "yes"
     if any(map(of_time, alone)):
         sure = "doubtful"
     if any(half_width(row) is None for row in alone):
         sure = "spread not known"
-    return Judgement(words=(verdict(gain),), sure=sure, rests=rests)
+    return Verdict(words=(sharing_word(gain),), sure=sure, rests=rests)
 
 
-def loss(found: Judgement, gain: float) -> Literal["no", "perhaps", "yes"]:
+def loss(found: Verdict, gain: float) -> Literal["no", "perhaps", "yes"]:
     """Whether jobs with this verdict and gain took longer together than one after the other."""
     if not found.words or half_up(gain, 2) >= 0:
         return "no"
@@ -132,9 +132,9 @@ def slowest(slowdowns: Sequence[float]) -> float | None:
 
 def _sped_up(alone: Sequence[Row | None], together: Sequence[Row]) -> str | None:
     """Why jobs that took far less than alone allow no verdict; None where none did."""
-    for place, slowed in _slowdowns(alone, together):
+    for index, slowed in _slowdowns(alone, together):
         if slowed < IMPOSSIBLE:
-            job = together[place].job or f"{place + 1} of {len(together)}"
+            job = together[index].job or f"{index + 1} of {len(together)}"
             return (
                 f"job {job} took {slowed:.2f} times as long as alone, "
                 "which sharing can't do: what it took alone is wrong; measure it again (--fresh) on a quiet machine"
@@ -144,11 +144,11 @@ def _sped_up(alone: Sequence[Row | None], together: Sequence[Row]) -> str | None
 
 def _slowdowns(alone: Sequence[Row | None], together: Sequence[Row]) -> Iterator[tuple[int, float]]:
     """Place and slowdown of each job that has one."""
-    for place, row in enumerate(together):
-        solo = alone[place] if place < len(alone) else None
+    for index, row in enumerate(together):
+        solo = alone[index] if index < len(alone) else None
         slowed = slowdown(row.epoch_time_s, solo.epoch_time_s) if solo else row.slowdown
         if slowed:
-            yield place, slowed
+            yield index, slowed
 
 
 def _scattered(rows: Sequence[Row]) -> str | None:
@@ -202,15 +202,15 @@ def _range(
         return None
 
     def gain(moved: int | None = None, by: float = 0.0) -> float:
-        took = [time + (by if place == moved else 0.0) for place, (time, _) in enumerate(known)]
+        took = [time + (by if index == moved else 0.0) for index, (time, _) in enumerate(known)]
         solos, shared = took[: len(alone)], took[len(alone) :]
         found = overlap_gain([slowdown(t, a) for t, a in zip(shared, solos, strict=True)])
         return math.nan if found is None else found
 
     middle = gain()
     effects = [
-        sorted((gain(place, -half) - middle, gain(place, half) - middle))
-        for place, (_, half) in enumerate(known)
+        sorted((gain(index, -half) - middle, gain(index, half) - middle))
+        for index, (_, half) in enumerate(known)
     ]
     low = middle - noise.together(*(down for down, _ in effects))
     high = middle + noise.together(*(up for _, up in effects))

@@ -1,4 +1,4 @@
-"""Groups as any version stored them, judged by this one: what their rows say of sharing. Pure."""
+"""Groups as any version stored them, with the verdicts of this one: what their rows say of sharing. Pure."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gpubench.analysis.sharing import full_cell, full_together, not_full, stored_resources
-from gpubench.analysis.slowdown import judgement
+from gpubench.analysis.slowdown import group_verdict
 from gpubench.analysis.varied import machine, unit, where
 from gpubench.schema.epoch_times import FEWEST_TIMES
-from gpubench.schema.judgement import Judgement
 from gpubench.schema.row import Row, replace
+from gpubench.schema.verdict import Verdict
 
 Alone = Mapping[tuple[Any, ...], Row]
 """Rows of trials alone, by trial id, machine and epoch time."""
 
 
-def judged(rows: Sequence[Row], alone: Iterable[Row]) -> list[Row]:
-    """The same rows in the same order; those of groups with `judgement`, `sharing` and `full_together` as this version
+def with_verdicts(rows: Sequence[Row], alone: Iterable[Row]) -> list[Row]:
+    """The same rows in the same order; those of groups with `verdict`, `sharing` and `full_together` as this version
     finds them.
 
     Records keep what the version that measured them found. Rows of one group agree in `varied.unit` and host; of a
@@ -28,20 +28,20 @@ def judged(rows: Sequence[Row], alone: Iterable[Row]) -> list[Row]:
     jobs: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         jobs.setdefault((unit(row), where(row)), []).append(row)
-    return [_judged(row, jobs[unit(row), where(row)], solos) for row in rows]
+    return [_with_verdict(row, jobs[unit(row), where(row)], solos) for row in rows]
 
 
-def _judged(row: Row, jobs: Sequence[Row], alone: Alone) -> Row:
+def _with_verdict(row: Row, jobs: Sequence[Row], alone: Alone) -> Row:
     facts, gain = row.together, row.overlap_gain
     if gain is None:
         return row
     if facts is None or unit(row) is None:
-        found = judgement(gain, (), (), [Judgement(why_not=facts.undecidable if facts else None)])
-        return replace(row, judgement=found, sharing=found.cell)
+        found = group_verdict(gain, (), (), [Verdict(why_not=facts.undecidable if facts else None)])
+        return replace(row, verdict=found, sharing=found.cell)
     solos = [alone.get(_key(job.solo_id, job, job.solo_epoch_time_s)) for job in jobs]
-    found = judgement(gain, solos, jobs, [] if all(solos) else [_stored(jobs)])
+    found = group_verdict(gain, solos, jobs, [] if all(solos) else [_stored(jobs)])
     missing = {**row.missing, "sharing": found.why_not} if found.why_not else row.missing
-    row = replace(row, judgement=found, sharing=found.cell, missing=missing)
+    row = replace(row, verdict=found, sharing=found.cell, missing=missing)
     if not facts.resources:
         return row
     resources = stored_resources(facts)
@@ -53,13 +53,13 @@ def _judged(row: Row, jobs: Sequence[Row], alone: Alone) -> Row:
     )
 
 
-def _stored(jobs: Sequence[Row]) -> Judgement:
+def _stored(jobs: Sequence[Row]) -> Verdict:
     """What the version that measured these jobs found; a range that it took from too few epochs is none."""
     facts = jobs[0].together
     if facts is None:
-        return Judgement()
+        return Verdict()
     few = any((row.epochs_measured or 0) < FEWEST_TIMES for row in jobs)
-    return Judgement(gain_range=None if few else facts.gain_range, why_not=facts.undecidable)
+    return Verdict(gain_range=None if few else facts.gain_range, why_not=facts.undecidable)
 
 
 def _key(trial_id: Any, row: Row, epoch_time_s: Any) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""How good predictions have been: what was foretold of groups, against what was measured. Pure.
+"""How good predictions have been: what was predicted of groups, against what was measured. Pure.
 
 A predicted verdict is right where the measured one is the same single word, and wrong where that is ruled out by what
 was measured. Where the measured one lies between two words and the predicted one may be true, it is neither; nor is
@@ -14,16 +14,16 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from gpubench.analysis.slowdown import overlap_gain, verdict
+from gpubench.analysis.slowdown import overlap_gain, sharing_word
 from gpubench.analysis.varied import where
-from gpubench.schema.judgement import UNSURE, Judgement
 from gpubench.schema.row import Row
+from gpubench.schema.verdict import UNSURE, Verdict
 
 Outcome = Literal["right", "wrong", "undecided", "too few", "none"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Judged:
+class PredictedJob:
     """One job's slowdown as predicted and as measured."""
 
     group: str
@@ -42,7 +42,7 @@ class Judged:
 class TrackRecord:
     """How good predictions have been."""
 
-    judged: tuple[Judged, ...]
+    predicted_jobs: tuple[PredictedJob, ...]
     groups: int
     """Groups whose predicted verdict was right or wrong; all of their jobs were predicted and measured."""
     verdicts_right: int
@@ -56,12 +56,12 @@ class TrackRecord:
 
     @property
     def jobs(self) -> int:
-        return len(self.judged)
+        return len(self.predicted_jobs)
 
     @property
     def median_error_pct(self) -> float | None:
         """The median of the errors without their signs; None where there is no error."""
-        errors = [abs(one.error_pct) for one in self.judged]
+        errors = [abs(one.error_pct) for one in self.predicted_jobs]
         return statistics.median(errors) if errors else None
 
 
@@ -72,16 +72,16 @@ def track_record(rows: Iterable[Row]) -> TrackRecord:
         if row.group:
             unit = row.group_id or (row.experiment, row.group, row.repeat)
             groups.setdefault((unit, where(row)), []).append(row)
-    judged: list[Judged] = []
+    predicted_jobs: list[PredictedJob] = []
     verdicts: Counter[Outcome] = Counter()
     for members in groups.values():
-        found = [one for row in members if (one := _judged(row))]
-        judged += found
+        found = [one for row in members if (one := _predicted_job(row))]
+        predicted_jobs += found
         predicted = overlap_gain([one.predicted for one in found])
         if len(found) == len(members) and predicted is not None:
-            verdicts[_outcome(verdict(predicted), members[0])] += 1
+            verdicts[_outcome(sharing_word(predicted), members[0])] += 1
     return TrackRecord(
-        judged=tuple(judged),
+        predicted_jobs=tuple(predicted_jobs),
         groups=verdicts["right"] + verdicts["wrong"],
         verdicts_right=verdicts["right"],
         undecided=verdicts["undecided"],
@@ -92,7 +92,7 @@ def track_record(rows: Iterable[Row]) -> TrackRecord:
 
 def _outcome(predicted: str, job: Row) -> Outcome:
     """How a predicted verdict fared in the group of this job."""
-    found: Judgement | None = job.judgement
+    found: Verdict | None = job.verdict
     if found is None or not found.words:
         return "none"
     if found.sure == "spread not known":
@@ -104,12 +104,12 @@ def _outcome(predicted: str, job: Row) -> Outcome:
     return "right" if len(found.words) == 1 else "undecided"
 
 
-def _judged(row: Row) -> Judged | None:
+def _predicted_job(row: Row) -> PredictedJob | None:
     """None of a job that was not both predicted and measured."""
     predicted, measured = row.predicted_slowdown, row.slowdown
     if row.status != "ok" or not predicted or not measured:
         return None
-    return Judged(
+    return PredictedJob(
         group=row.group or "",
         job=row.job or "",
         solo_epoch_time_s=row.solo_epoch_time_s,

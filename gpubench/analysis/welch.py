@@ -44,10 +44,10 @@ def upper_tail(t: float, freedom: float) -> float:
 def holm(chances: Sequence[float], level: float) -> list[bool]:
     """Which of several p-values may be rejected together, with at most `level` for any false rejection (Holm 1979)."""
     rejected = [False] * len(chances)
-    for rank, place in enumerate(sorted(range(len(chances)), key=chances.__getitem__)):
-        if chances[place] > level / (len(chances) - rank):
+    for rank, index in enumerate(sorted(range(len(chances)), key=chances.__getitem__)):
+        if chances[index] > level / (len(chances) - rank):
             break
-        rejected[place] = True
+        rejected[index] = True
     return rejected
 
 

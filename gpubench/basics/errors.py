@@ -69,9 +69,9 @@ def _slips(one: Sequence[str], other: Sequence[str]) -> int:
     row = list(range(len(other) + 1))
     for number, letter in enumerate(one, start=1):
         above, row[0] = row[0], number
-        for place, wanted in enumerate(other, start=1):
-            above, row[place] = (
-                row[place],
-                min(row[place] + 1, row[place - 1] + 1, above + (letter != wanted)),
+        for index, wanted in enumerate(other, start=1):
+            above, row[index] = (
+                row[index],
+                min(row[index] + 1, row[index - 1] + 1, above + (letter != wanted)),
             )
     return row[-1]

@@ -60,7 +60,7 @@ def listen(scratch: Path, name: str) -> None:
 
 
 def listen_too(name: str) -> None:
-    """The same for a process that was forked from one that listens; nothing where that one does not."""
+    """Listens in a process that was forked from one that listens; does nothing where that one does not."""
     folder = _folder
     if folder is None:
         return

@@ -60,9 +60,9 @@ def stem(answer: str) -> tuple[str, str]:
     The first statement ends before the first `; `, or with the first `. `, outside of parentheses.
     """
     depth = 0
-    for place, sign in enumerate(answer):
+    for index, sign in enumerate(answer):
         depth += {"(": 1, ")": -1}.get(sign, 0)
-        if depth <= 0 and sign in ";." and answer[place + 1 : place + 2] == " ":
-            end = place + (sign == ".")
+        if depth <= 0 and sign in ";." and answer[index + 1 : index + 2] == " ":
+            end = index + (sign == ".")
             return answer[:end], answer[end:]
     return answer, ""

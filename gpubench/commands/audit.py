@@ -10,7 +10,7 @@ from rich.console import Console
 
 from gpubench.analysis.audit.facts import AuditedFolder, Damaged, Shown, StoredAttempt
 from gpubench.analysis.audit.rules import audit as look
-from gpubench.commands.opened import complain, opened
+from gpubench.commands.opened import opened, warn
 from gpubench.plan.groups import MOST_JOBS
 from gpubench.report import audit as report
 from gpubench.report import terminal
@@ -27,7 +27,7 @@ def audit(folder: Path | None, *, form: Form = "text") -> int:
     results, records = opened(folder)
     facts, problems = facts_of(results, records)
     for problem in problems:
-        complain(problem)
+        warn(problem)
     found = look(facts)
     console = Console(highlight=False)
     name = str(results.folder)

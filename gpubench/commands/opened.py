@@ -21,13 +21,13 @@ def opened(folder: Path | None) -> tuple[Results, list[Record]]:
     told: list[str] = []
     records = results.records(told.append)
     for line in told:
-        complain(line)
+        warn(line)
     if not records:
         raise UnusableError(f"{results.folder} holds no record{' that can be read' if told else 's'}")
     return results, records
 
 
-def complain(line: str) -> None:
+def warn(line: str) -> None:
     """Says on stderr what is wrong, in one line, while the command goes on."""
     with contextlib.suppress(OSError):  # nobody may be there to read it
         print(f"gpubench: {clean(line)}", file=sys.stderr)

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from gpubench.analysis.stored_groups import judged
+from gpubench.analysis.stored_groups import with_verdicts
 from gpubench.analysis.track_record import TrackRecord, track_record
 from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.basics.words import listed, many
-from gpubench.commands.opened import complain, opened
+from gpubench.commands.opened import opened, warn
 from gpubench.node import environment
 from gpubench.node.environment import Machine
 from gpubench.node.watch.nvml import open_nvml
@@ -74,13 +74,13 @@ def predict(
 
 
 def _records(folders: Sequence[Path]) -> list[list[Record]]:
-    """Of each folder; one of several may hold none. Raises UnusableError for what is no folder."""
+    """The records of each folder; one of several may hold none. Raises UnusableError for what is no folder."""
     if len(folders) == 1:
         return [opened(folders[0])[1]]
     for folder in folders:
         if not folder.is_dir():
             raise UnusableError(f"{folder} is not a results folder")
-    return [Results(folder).records(complain) for folder in folders or all_results()]
+    return [Results(folder).records(warn) for folder in folders or all_results()]
 
 
 def _home(folders: Sequence[Path], records: Sequence[Sequence[Record]], here: Machine) -> Home:
@@ -125,7 +125,7 @@ def _track(stored: StoredRows) -> tuple[TrackRecord, TrackRecord]:
         rows.append(replace(row, group_id=unit))
         if record.status == "ok":
             alone[record.trial_id, row.epoch_time_s] = row
-    groups = _named(judged(rows, alone.values()))
+    groups = _named(with_verdicts(rows, alone.values()))
     then = [replace(row, group=label) for label, members in groups for row in members]
     now = [row for label, members in groups for row in _anew(label, members, alone)]
     return track_record(then), track_record(now)
@@ -154,9 +154,9 @@ def _anew(label: str, rows: Sequence[Row], alone: Solos) -> list[Row]:
     compared = [(row.solo_id, row.solo_epoch_time_s) for row in rows]
     solos = [alone[one] for one in compared if one in alone]
     made = None
-    places = [row.placement for row in rows if row.placement is not None]
-    if len(solos) == len(places) == len(rows):
-        made, _ = together.predicted(solos, places)
+    placements = [row.placement for row in rows if row.placement is not None]
+    if len(solos) == len(placements) == len(rows):
+        made, _ = together.predicted(solos, placements)
     slowdowns = made.slowdowns if made else [row.predicted_slowdown for row in rows]
     return [
         replace(row, group=label, predicted_slowdown=slowdown if row.predicted_slowdown else None)

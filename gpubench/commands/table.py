@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from gpubench.basics.errors import UsageError
-from gpubench.commands.opened import complain, opened
+from gpubench.commands.opened import opened, warn
 from gpubench.report import choice as choices
 from gpubench.report import markdown as markdown_report
 from gpubench.report import sources as sources_report
@@ -29,7 +29,7 @@ def table(
     results, records = opened(folder)
     found = contents(results, records, choice=choice)
     for problem in found.problems:
-        complain(problem)
+        warn(problem)
     console = Console(highlight=False)
     if sources:
         told = sources_report.as_markdown(found.tables) if markdown else sources_report.text(found.tables)

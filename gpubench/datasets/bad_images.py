@@ -25,7 +25,7 @@ from gpubench.datasets.home import data_home, ensure_writable
 from gpubench.datasets.pool import Progress, each
 
 VERSION = 1
-"""Goes up when the same file may be judged otherwise."""
+"""Goes up when the same file may be found bad, or usable, otherwise than before."""
 TRY = "gpubench.train.data.folder_source:why_bad"
 """By name: it imports torch, which this process never does."""
 IMPORT_LIMIT_S = 300.0

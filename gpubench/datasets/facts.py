@@ -28,5 +28,5 @@ class DataFacts:
     """Images of the folder that are left out because they can't be decoded. The other counts are without them."""
 
     def as_dict(self) -> dict[str, Any]:
-        """The same as plain JSON values."""
+        """The facts as plain JSON values."""
         return asdict(self)

@@ -19,7 +19,7 @@ class Marker:
     recipe: str
     """`procedural`, `resized` or `decoded`."""
     version: int
-    """Of the recipe: goes up when the same parameters give other images."""
+    """The recipe's version: goes up when the same parameters give other images."""
     parameters: Mapping[str, Any]
     """All that decides the content. Paths play no part."""
     train_images: int

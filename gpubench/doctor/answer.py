@@ -87,7 +87,7 @@ def summary(findings: Sequence[Finding]) -> str:
 
 
 def as_json(findings: Sequence[Finding]) -> str:
-    """The same as one JSON object."""
+    """The findings as one JSON object."""
     answer = {
         "can_sweep": not any(finding.forbids for finding in findings),
         "findings": [dataclasses.asdict(finding) for finding in findings],

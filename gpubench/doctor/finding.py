@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Verdict = Literal["ok", "doubt", "no"]
+FindingVerdict = Literal["ok", "doubt", "no"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -16,7 +16,7 @@ class Finding:
     """The heading that it stands under."""
     name: str
     """What was looked at."""
-    verdict: Verdict
+    verdict: FindingVerdict
     """`ok`; `doubt`: it works, with something to know; `no`: it does not, and a figure or a feature is lost."""
     found: str
     """What was found, and what it costs where it is not ok."""

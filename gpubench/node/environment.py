@@ -123,8 +123,8 @@ def visible_gpus(devices: Sequence[Listed], spec: str | None) -> tuple[Gpu, ...]
 
 def _named(entry: str, numbered: Sequence[Listed], by_uuid: Mapping[str, Listed]) -> Listed | None:
     if number := re.match(r"\+?(\d+)", entry):  # like strtoul: "1st" is 1
-        place = int(number[1])
-        return numbered[place] if place < len(numbered) else None
+        index = int(number[1])
+        return numbered[index] if index < len(numbered) else None
     if not entry.startswith(("GPU-", "MIG-")):
         return None
     found = [device for uuid, device in by_uuid.items() if uuid.startswith(entry)]

@@ -242,9 +242,9 @@ def why_not_together(trials: list[Trial]) -> str | None:
         return "jobs that run together have their CPUs all shared or all pinned"
     if len({t.steps is None for t in trials}) > 1:
         return "jobs that run together measure all steps or all epochs"
-    for place, t in enumerate(trials):
+    for index, t in enumerate(trials):
         if t.gpu_mem_cap_mib is not None and any(
-            _gpus(t) & _gpus(o) for o in trials[:place] + trials[place + 1 :]
+            _gpus(t) & _gpus(o) for o in trials[:index] + trials[index + 1 :]
         ):
             return "a GPU memory cap holds for each job by itself; leave it out where jobs share a GPU"
     return None

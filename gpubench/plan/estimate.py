@@ -95,25 +95,25 @@ class Forecast:
         self._seconds = list(seconds)
         self._after = [*accumulate(reversed(self._seconds), initial=0.0)][-2::-1]
         self._ran_s = 0.0
-        self._foreseen_s = 0.0
+        self._estimated_s = 0.0
 
-    def took(self, place: int, seconds: float) -> None:
-        """Notes how long the unit at this place (from 0) really took."""
-        if self._seconds[place]:
+    def took(self, index: int, seconds: float) -> None:
+        """Notes how long the unit at this index really took."""
+        if self._seconds[index]:
             self._ran_s += seconds
-            self._foreseen_s += self._seconds[place]
+            self._estimated_s += self._seconds[index]
 
     @property
     def _pace(self) -> float:
-        return self._ran_s / self._foreseen_s if self._foreseen_s else 1.0
+        return self._ran_s / self._estimated_s if self._estimated_s else 1.0
 
-    def of(self, place: int) -> float:
-        """Seconds that the unit at this place should take in all."""
-        return self._pace * self._seconds[place]
+    def of(self, index: int) -> float:
+        """Seconds that the unit at this index should take in all."""
+        return self._pace * self._seconds[index]
 
-    def after(self, place: int) -> float:
-        """Seconds that the units after this place should take."""
-        return self._pace * self._after[place]
+    def after(self, index: int) -> float:
+        """Seconds that the units after this index should take."""
+        return self._pace * self._after[index]
 
 
 def words(seconds: float) -> str:

@@ -20,7 +20,7 @@ from gpubench.plan.groups import Group, check_group, check_titles, copies_of, la
 from gpubench.plan.values import RIVALS
 from gpubench.schema import catalog, trial
 from gpubench.schema.trial_fields import MOST_EPOCHS, those
-from gpubench.schema.validation import complaint, first, toml_complaint
+from gpubench.schema.validation import error_message, first, toml_error_message
 
 DEFAULT_TIMEOUT_S = 3600.0
 
@@ -65,7 +65,7 @@ class Experiment:
 
     @property
     def most_copies(self) -> int:
-        """Of the copies that its fields and axes ask for."""
+        """The highest number of copies that its fields and axes ask for."""
         moved = [
             step[axis.fields.index("copies")]
             for axis in self.axes
@@ -139,7 +139,7 @@ def parse(text: str, where: str) -> Experiment:
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{where} is not TOML: {toml_complaint(error)}") from None
+        raise UsageError(f"{where} is not TOML: {toml_error_message(error)}") from None
     except RecursionError:
         raise UsageError(f"{where} is nested too deeply") from None
     except ValueError:  # which Python raises for a number of more than 4,300 digits
@@ -156,7 +156,7 @@ def parse(text: str, where: str) -> Experiment:
 
 
 def describe(error: ValidationError, model: type[BaseModel]) -> str:
-    """One of pydantic's complaints in one line, with the nearest valid name for an unknown key."""
+    """One of pydantic's errors in one line, with the nearest valid name for an unknown key."""
     # A name that isn't known first: what it was meant for is then missing, too.
     extra = next((e for e in error.errors() if e["type"] == "extra_forbidden"), None)
     if extra is not None:
@@ -165,7 +165,7 @@ def describe(error: ValidationError, model: type[BaseModel]) -> str:
             info = table.model_fields.get(part) if isinstance(part, str) else None
             table = (info and _table_in(info.annotation)) or table
         return str(unknown("key", str(extra["loc"][-1]), table.model_fields))
-    return complaint(first(error.errors(), model), model)
+    return error_message(first(error.errors(), model), model)
 
 
 def _table_in(annotation: Any) -> type[BaseModel] | None:
@@ -266,7 +266,7 @@ def _check_job(job: Mapping[str, Any], called: str) -> None:
     try:
         trial.make({name: value for name, value in job.items() if name != values.BATCH_PER_GPU})
     except ValidationError as error:
-        raise UsageError(f"{called}: {complaint(error.errors()[0], trial.Trial)}") from None
+        raise UsageError(f"{called}: {error_message(error.errors()[0], trial.Trial)}") from None
 
 
 def _checked(experiment: Experiment, called: str | None = None) -> Experiment:
@@ -292,9 +292,9 @@ def check_once(names: Sequence[str], places: str, typed: Mapping[str, str] = Map
 
     `typed`: what the user calls a field, where that is not its name.
     """
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         for other in (name, *RIVALS.get(name, ())):
-            if other in names[:place]:
+            if other in names[:index]:
                 called = typed.get(name, name)
                 if other != name:
                     raise UsageError(
@@ -354,12 +354,12 @@ def with_options(experiment: Experiment, options: Options) -> Experiment:
                 forget(name)
     for name, text in options.fields.items():
         found = values.parse(name, text, typed.get(name))
-        place = next((i for i, axis in enumerate(axes) if axis.fields == (name,)), len(axes))
+        index = next((i for i, axis in enumerate(axes) if axis.fields == (name,)), len(axes))
         forget(name)
         if len(found) == 1:
             fixed[name] = found[0]
         else:  # at the place of the file's own axis, so that the table keeps its order
-            axes.insert(place, Axis((name,), tuple((v,) for v in found)))
+            axes.insert(index, Axis((name,), tuple((v,) for v in found)))
     for axis in zips:
         for name in axis.fields:
             forget(name)
@@ -450,7 +450,7 @@ def zip_option(text: str) -> Axis:
     names = tuple(values.check_field(name.replace("-", "_")) for name in written)
     if len(names) < 2:
         raise UsageError(f"--zip: {names[0]} is the only field, and it takes two or more; {ZIP_FORM}")
-    if repeated := next((name for place, name in enumerate(names) if name in names[:place]), None):
+    if repeated := next((name for index, name in enumerate(names) if name in names[:index]), None):
         raise UsageError(f"--zip: {repeated} is given twice in {shown(names_text)}")
     if not equals:
         raise UsageError(f"--zip: {shown(names_text)} has no values; {ZIP_FORM}")

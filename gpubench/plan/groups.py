@@ -30,7 +30,7 @@ class Group:
     name: str = ""
     """May be empty: then it is named by its jobs."""
     jobs: tuple[Mapping[str, Any], ...]
-    """Of each job the trial fields of its own: values. The experiment's fields stand for all others."""
+    """The trial fields that each job has of its own, by name. The experiment's fields stand for all others."""
     pairs: bool = False
     """Not all at once, but every two of them, on one GPU."""
 
@@ -63,9 +63,9 @@ def sets_of_jobs(fields: Mapping[str, Any], group: Group | None) -> list[tuple[s
     return [(group.title if len(jobs) > 1 else "", jobs)]
 
 
-def job_name(place: int, count: int) -> str:
-    """`1 of 3` for the first (`place` 0) of three. With a stroke between, a spreadsheet would make a date of it."""
-    return f"{place + 1} of {count}"
+def job_name(index: int, count: int) -> str:
+    """`1 of 3` for the first (`index` 0) of three. With a stroke between, a spreadsheet would make a date of it."""
+    return f"{index + 1} of {count}"
 
 
 def check_group(group: Group, *, called: str, axes: Iterable[str], most_copies: int) -> None:

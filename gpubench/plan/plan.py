@@ -26,7 +26,7 @@ from gpubench.plan.shares import alone, device_of, shares_of
 from gpubench.schema import catalog, trial
 from gpubench.schema.trial import Trial
 from gpubench.schema.trial_fields import DEFAULTS
-from gpubench.schema.validation import complaint
+from gpubench.schema.validation import error_message
 
 EXCLUDED = "excluded"
 MOST_COMBINATIONS = 100_000
@@ -55,7 +55,7 @@ class Membership:
     size: int
     """Jobs of the group."""
     solo: Job
-    """The same trial alone, with the workers and CPUs that it gets in the group."""
+    """The job's trial alone, with the workers and CPUs that it gets in the group."""
 
     @property
     def name(self) -> str:
@@ -71,7 +71,7 @@ class Job:
     trial_id: str
     config_id: str
     variant: catalog.Variant
-    place: Membership | None = None
+    membership: Membership | None = None
     """None: it runs alone."""
 
 
@@ -86,17 +86,17 @@ class Unit:
     @property
     def unit_id(self) -> str:
         first = self.jobs[0]
-        return first.place.group_id if first.place else first.trial_id
+        return first.membership.group_id if first.membership else first.trial_id
 
     @property
     def group(self) -> str:
         """The group's name; empty for a trial alone."""
         first = self.jobs[0]
-        return first.place.group if first.place else ""
+        return first.membership.group if first.membership else ""
 
     @property
     def is_group(self) -> bool:
-        return self.jobs[0].place is not None
+        return self.jobs[0].membership is not None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -194,9 +194,9 @@ def _with_solos(units: Sequence[Unit]) -> Iterator[Unit]:
     asked = {unit.unit_id for unit in units}
     for unit in units:
         solos = [
-            Unit((job.place.solo,), baseline=job.place.solo.trial_id not in asked)
+            Unit((job.membership.solo,), baseline=job.membership.solo.trial_id not in asked)
             for job in unit.jobs
-            if job.place
+            if job.membership
         ]
         for one in (*solos, unit):
             if one.unit_id not in told:
@@ -285,7 +285,7 @@ class _Maker:
         try:
             t = trial.make(fields)
         except ValidationError as error:
-            raise UsageError(complaint(error.errors()[0], Trial, typed=self._experiment.typed)) from None
+            raise UsageError(error_message(error.errors()[0], Trial, typed=self._experiment.typed)) from None
         if any(_matches(t, per_gpu, exclude) for exclude in self._experiment.excludes):
             return None, EXCLUDED
         facts = self._sources.data(t.data)
@@ -307,8 +307,8 @@ class _Maker:
         for number, (job, share) in enumerate(zip(jobs, shares, strict=True)):
             solo = self._made(alone(job, share, self._cpus, self._device), job.variant)
             own_config, own_id = trial.job_ids(config, group_id, number)
-            place = Membership(group=name, group_id=group_id, number=number, size=len(jobs), solo=solo)
-            placed.append(replace(job, trial_id=own_id, config_id=own_config, place=place))
+            membership = Membership(group=name, group_id=group_id, number=number, size=len(jobs), solo=solo)
+            placed.append(replace(job, trial_id=own_id, config_id=own_config, membership=membership))
         return Unit(tuple(placed))
 
 

@@ -16,7 +16,7 @@ from gpubench.schema.order import DataSpec, Kind, TrialOrder, transforms
 
 DEFAULT_SIZE = 224
 CHANNELS = 3
-"""Of the images that a network sees: grey ones are made RGB."""
+"""Channels of the images that a network sees: grey ones are made RGB."""
 MIN_WARMUP_STEPS = 10
 MAX_GPU_THREADS = 4
 """Threads of a GPU rank's own process: it only launches kernels; its loaders are processes of their own."""
@@ -40,7 +40,7 @@ class Resolved:
     train_images: int
 
     def columns(self) -> dict[str, Any]:
-        """The same as columns of trials.csv."""
+        """What was resolved, as columns of trials.csv."""
         return {
             "device": self.device,
             "gpus": len(self.gpu_ids),
@@ -67,7 +67,7 @@ def resolve_unit(
     default_device: str,
     lost: Collection[int] = (),
 ) -> list[Resolved]:
-    """The same for each job of a unit; jobs of a group share the machine's CPUs.
+    """Resolves each job of a unit; jobs of a group share the machine's CPUs.
 
     `lost`: GPUs of the machine that can't be used any more. They are among a job's only where the unit can't run.
     """
@@ -168,7 +168,7 @@ def order(
         channels=CHANNELS,
         batch_size=t.batch_size,
         strategy=t.strategy,
-        jobs=job.place.size if job.place else 1,
+        jobs=job.membership.size if job.membership else 1,
         device=resolved.device,
         gpu_uuids=resolved.gpu_uuids,
         ranks=resolved.processes,

@@ -73,10 +73,10 @@ class OutOfMemory:
                 return None
             return f"batch {smallest} of the same configuration was out of memory"
         for job in unit.jobs:
-            assert job.place is not None
-            smallest = self.chains.get(_chain(job.place.solo))
+            assert job.membership is not None
+            smallest = self.chains.get(_chain(job.membership.solo))
             if smallest is not None and job.trial.batch_size >= smallest:
-                return f"job {job.place.name}: batch {smallest} of the same configuration was out of memory alone"
+                return f"job {job.membership.name}: batch {smallest} of the same configuration was out of memory alone"
         mine = [(_chain(job), job.trial.batch_size) for job in unit.jobs]
         for group in self.groups:
             if _contains(mine, group) and sorted(mine, key=repr) != sorted(group, key=repr):

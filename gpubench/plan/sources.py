@@ -31,7 +31,7 @@ class Disk:
         self.known_data: dict[str, DataFacts] = {}
         self.known_models: dict[str, str] = {}
         self.bad_images: dict[str, tuple[BadImage, ...]] = {}
-        """Of each data set that was asked for, what is left out."""
+        """The images that are left out of each data set that was asked for."""
         self._without: dict[str, frozenset[str]] = {}
         self._policy = policy
         self._shown = shown

@@ -30,7 +30,7 @@ class Planned:
     """The reason; of what is to run, why what is stored of it does not count."""
     stale: bool = False
     ended: str = ""
-    """Of what failed before: `failed` or `timeout`."""
+    """How it ended, where it failed before: `failed` or `timeout`."""
 
 
 def out_of_memory(records: Iterable[Record]) -> OutOfMemory:
@@ -71,7 +71,7 @@ def lacks_its_answer(unit: Unit, chosen: Mapping[str, Record]) -> bool:
 
     Only where all of those are there: else it would run again and again. `chosen`: trial id -> the attempt that counts.
     """
-    solos = [chosen.get(job.place.solo.trial_id) for job in unit.jobs if job.place]
+    solos = [chosen.get(job.membership.solo.trial_id) for job in unit.jobs if job.membership]
     records = [chosen.get(job.trial_id) for job in unit.jobs]
     if not solos or any(solo is None or solo.status != "ok" for solo in solos):
         return False
@@ -105,7 +105,9 @@ def survey(
         records = [] if fresh else [chosen[j.trial_id] for j in unit.jobs if j.trial_id in chosen]
         status = ending([r.status for r in records]) if len(records) == len(unit.jobs) else "missing"
         solos = [
-            chosen[j.place.solo.trial_id] for j in unit.jobs if j.place and j.place.solo.trial_id in chosen
+            chosen[j.membership.solo.trial_id]
+            for j in unit.jobs
+            if j.membership and j.membership.solo.trial_id in chosen
         ]
         stale = status != "missing" and any(is_stale(record, environment) for record in (*records, *solos))
         again = (stale and "stale" in retry) or status in retry or lacks_its_answer(unit, chosen)
@@ -125,14 +127,14 @@ def survey(
 
 
 def _needed(item: Planned, found: Iterable[Planned]) -> Planned:
-    """The same; a trial that is there for groups alone is skipped where all of them are."""
+    """The unit with its state; a trial that is there for groups alone is skipped where all of them are."""
     if not item.unit.baseline or item.state != "run":
         return item
     own = item.unit.unit_id
     groups = [
         other
         for other in found
-        if any(job.place and job.place.solo.trial_id == own for job in other.unit.jobs)
+        if any(job.membership and job.membership.solo.trial_id == own for job in other.unit.jobs)
     ]
     if all(group.state == "skip" for group in groups):
         return Planned(item.unit, "skip", f"only {groups[0].unit.group} needs it: {groups[0].why}")

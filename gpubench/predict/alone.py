@@ -20,7 +20,7 @@ from gpubench.schema.row import Row, replace
 from gpubench.schema.trial_fields import ABOUT
 
 LIKE = tuple(name for name in FIELD_COLUMNS if ABOUT[name].pace)
-"""What a row must have in common with a job for its seconds an epoch to be the job's; so, too, images and variant."""
+"""What a row must have in common with a job for its seconds per epoch to be the job's; so, too, images and variant."""
 SILENT = ("ranks", *catalog.OWN_FIELDS)
 """The fields among them that a row need not state."""
 OUGHT = {name: ABOUT[name].heading for name in ALLOTTED}
@@ -56,8 +56,8 @@ def find(job: Job, resolved: Resolved, fingerprint: str, rows: Sequence[Row]) ->
 
     `fingerprint`: of the job's images.
     """
-    assert job.place is not None, "a job that runs beside others"
-    own, wanted = job.place.solo.config_id, vars(job.trial) | resolved.columns()
+    assert job.membership is not None, "a job that runs beside others"
+    own, wanted = job.membership.solo.config_id, vars(job.trial) | resolved.columns()
 
     def fit(row: Row) -> tuple[int, bool, bool, str]:
         agree = sum(row.value(field) == wanted[field] for field in OUGHT)
@@ -156,7 +156,7 @@ def _caveats(row: Row, *, is_same: bool) -> list[str]:
 
 
 def _with_cpu_seconds(row: Row, resolved: Resolved) -> tuple[Row, list[str]]:
-    """The row with CPU seconds an epoch: by the load of all CPUs, where its own were not measured."""
+    """The row with CPU seconds per epoch: by the load of all CPUs, where its own were not measured."""
     load, time = row.cpu_util_pct, row.epoch_time_s
     if row.cpu_s_per_epoch is not None or load is None or not time:
         return row, []

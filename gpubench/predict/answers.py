@@ -147,7 +147,11 @@ class Answers:
                 of_note.setdefault(note, {})[name] = None
         return report.answer(
             self._title(unit),
-            [f"{job.place.name}: {name}" for job, name in zip(unit.jobs, called, strict=True) if job.place],
+            [
+                f"{job.membership.name}: {name}"
+                for job, name in zip(unit.jobs, called, strict=True)
+                if job.membership
+            ],
             solos,
             made,
             [f"{_who(those, called)}: {note}." for note, those in of_note.items()],
@@ -208,8 +212,8 @@ def _as_asked(options: Options) -> list[str]:
 
 def _as_fields(job: Job, plain: Experiment) -> list[str]:
     """A job alone as options of a sweep. `plain`: what a sweep does that is asked for nothing."""
-    assert job.place is not None, "a job that runs beside others"
-    own = vars(job.place.solo.trial)
+    assert job.membership is not None, "a job that runs beside others"
+    own = vars(job.membership.solo.trial)
     always = dict.fromkeys(("model", "batch_size", "device"))  # what is left to a sweep may be another
     usual = {**vars(trial.make({})), **plain.fixed, **always, "epochs": own["epochs"]}
     fields = {name: value for name, value in own.items() if value != usual[name]}

@@ -274,13 +274,13 @@ def _faster_together(case: Evidence) -> str | None:
 
 
 def _beyond_turns(case: Evidence) -> str | None:
-    slowdown, place = case.number("slowdown"), case.job.place
-    if slowdown is None or place is None or slowdown <= BEYOND_TURNS * place.size:
+    slowdown, membership = case.number("slowdown"), case.job.membership
+    if slowdown is None or membership is None or slowdown <= BEYOND_TURNS * membership.size:
         return None
     cure = "" if case.job.trial.cpu_sharing == "pinned" else " (--cpu-sharing pinned keeps them apart)"
     return (
-        f"it took {slowdown:.2f} times as long as alone, where {place.size} jobs one after the other would take "
-        f"{place.size}: they hinder each other, as threads of several jobs do that compete for the same CPUs{cure}"
+        f"it took {slowdown:.2f} times as long as alone, where {membership.size} jobs one after the other would take "
+        f"{membership.size}: they hinder each other, as threads of several jobs do that compete for the same CPUs{cure}"
     )
 
 

@@ -117,7 +117,7 @@ def epoch_rows(
 
 
 def steady_steps(count: int, wave: int, ahead: int) -> range:
-    """Of `count` steps those that come as fast as loaders and device keep up side by side.
+    """Those of `count` steps that come as fast as loaders and device keep up side by side.
 
     Empty for less than two waves and the batches that the loaders hold ready.
     """
@@ -125,7 +125,7 @@ def steady_steps(count: int, wave: int, ahead: int) -> range:
 
 
 def _mean_step_us(ended_us: Sequence[int], steps: range) -> float:
-    """Of these steps, which follow each other; there is one before them."""
+    """Mean microseconds of these steps, which follow each other; there is one before them."""
     return (ended_us[steps[-1]] - ended_us[steps[0] - 1]) / len(steps)
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from gpubench.node.launch.channel import UNHEARD
 from gpubench.node.launch.faults import advised, hearsay
+from gpubench.record.breakdown import broken_down
 from gpubench.record.epochs import EpochRow, counted, epoch_rows, timing
-from gpubench.record.parts import broken_down
 from gpubench.record.target import until_top1
 from gpubench.schema.epoch_times import NO_SPREAD
 from gpubench.schema.events import (
@@ -193,7 +193,7 @@ def outcome(
         result=result,
         missing=missing,
         phases=dict(first.phases),
-        held={place: held for m in memory for place, held in m.devices.items()},
+        held={index: held for m in memory for index, held in m.devices.items()},
         drift_pct=first.step_drift_pct,
         cuda=cuda,
     )

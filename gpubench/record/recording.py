@@ -17,11 +17,11 @@ from gpubench.plan.plan import Job
 from gpubench.plan.resolve import Resolved
 from gpubench.plan.state import is_stale
 from gpubench.record.doubts import Evidence, OtherJobs, doubts
+from gpubench.record.ending import final_ending, merge, provenance
 from gpubench.record.epochs import lacks_s
 from gpubench.record.figures import Figures, figures
-from gpubench.record.judging import judge, merge, provenance
 from gpubench.record.outcome import Outcome, outcome
-from gpubench.record.together import ENERGY, Foreseen, Ran, compare, neighbours_on_gpus
+from gpubench.record.together import ENERGY, GroupPrediction, Ran, compare, neighbours_on_gpus
 from gpubench.schema.events import End, Event, Steps
 from gpubench.schema.record import Record
 
@@ -61,7 +61,7 @@ class EndedAttempt:
 
 
 @dataclass(kw_only=True, slots=True)
-class _Judged:
+class _EndedJob:
     """What one job's attempt amounts to."""
 
     tried: EndedAttempt
@@ -73,32 +73,37 @@ class _Judged:
     missing: dict[str, str]
 
 
-def records_of(tried: Sequence[EndedAttempt], known: Known, foreseen: Foreseen) -> list[Record]:
-    """The attempt as it is stored: one record for each job of the unit. `foreseen`: before it ran."""
-    judged: dict[int, _Judged] = {}
+def records_of(
+    tried: Sequence[EndedAttempt], known: Known, group_prediction: GroupPrediction
+) -> list[Record]:
+    """The attempt as it is stored: one record for each job of the unit. `group_prediction`: made before it ran."""
+    ended_jobs: dict[int, _EndedJob] = {}
     # Those that were taken along last: their reason is another's.
-    for place, one in sorted(enumerate(tried), key=lambda item: item[1].done.cut_by is not None):
+    for index, one in sorted(enumerate(tried), key=lambda item: item[1].done.cut_by is not None):
         cause = one.done.cut_by
-        forced = one.done.forced if cause is None else ("skipped", _taken_along(judged[cause]))
-        judged[place] = _judge(one, known, forced)
-    jobs = [judged[place] for place in range(len(tried))]
+        forced = one.done.forced if cause is None else ("skipped", _taken_along(ended_jobs[cause]))
+        ended_jobs[index] = _ended_job(one, known, forced)
+    jobs = [ended_jobs[index] for index in range(len(tried))]
     over = next((one for one in jobs if one.status == "oom" and one.ended.status == "ok"), None)
     if over is not None and len(jobs) > 1:  # over its cap, as the driver says now that all have ended
         taken = ("skipped", _taken_along(over))
-        jobs = [_judge(one.tried, known, taken) if one.status == "ok" else one for one in jobs]
+        jobs = [_ended_job(one.tried, known, taken) if one.status == "ok" else one for one in jobs]
     facts: dict[str, Any] = {}
     if len(jobs) > 1:
-        facts = _compare(jobs, known, foreseen)
-    return [_record(_case(jobs, place, known, foreseen), one, known, facts) for place, one in enumerate(jobs)]
+        facts = _compare(jobs, known, group_prediction)
+    return [
+        _record(_case(jobs, index, known, group_prediction), one, known, facts)
+        for index, one in enumerate(jobs)
+    ]
 
 
-def _taken_along(cause: _Judged) -> str:
-    assert cause.tried.job.place is not None
+def _taken_along(cause: _EndedJob) -> str:
+    assert cause.tried.job.membership is not None
     words = {"oom": "ran out of GPU memory", "timeout": "timed out"}.get(cause.status, cause.status)
-    return f"job {cause.tried.job.place.name} {words}: {cause.reason}"
+    return f"job {cause.tried.job.membership.name} {words}: {cause.reason}"
 
 
-def _judge(tried: EndedAttempt, known: Known, forced: tuple[Any, str] | None) -> _Judged:
+def _ended_job(tried: EndedAttempt, known: Known, forced: tuple[Any, str] | None) -> _EndedJob:
     job, resolved = tried.job, tried.resolved
     t = job.trial
     ended = outcome(
@@ -114,7 +119,7 @@ def _judge(tried: EndedAttempt, known: Known, forced: tuple[Any, str] | None) ->
     )
     seen = figures(tried.watcher.watched(windows_of(ended), _passed_mib(ended, resolved)))
     lost = [known.lost[uuid] for uuid in resolved.gpu_uuids if uuid in known.lost]
-    status, reason = judge(ended, seen, t.gpu_mem_cap_mib, lost)
+    status, reason = final_ending(ended, seen, t.gpu_mem_cap_mib, lost)
     result, missing = merge(
         ended,
         seen,
@@ -123,9 +128,9 @@ def _judge(tried: EndedAttempt, known: Known, forced: tuple[Any, str] | None) ->
         resolved.gpu_uuids,
         known.idle_power_w,
         known.no_idle_power,
-        alone=job.place is None,
+        alone=job.membership is None,
     )
-    return _Judged(
+    return _EndedJob(
         tried=tried, ended=ended, seen=seen, status=status, reason=reason, result=result, missing=missing
     )
 
@@ -144,16 +149,16 @@ def windows_of(ended: Outcome) -> list[Window]:
 
 def _no_quality(job: Job) -> str:
     """Why there is no top-1, where there is none."""
-    if job.place is not None:
-        return f"left to the same trial alone, {job.place.solo.trial_id}"
+    if job.membership is not None:
+        return f"left to the same trial alone, {job.membership.solo.trial_id}"
     if job.variant.files == "none":
         return "synthetic images have no validation split"
     return "the validation split is empty"
 
 
-def _compare(jobs: Sequence[_Judged], known: Known, foreseen: Foreseen) -> dict[str, Any]:
+def _compare(jobs: Sequence[_EndedJob], known: Known, group_prediction: GroupPrediction) -> dict[str, Any]:
     """Fills the group's columns in; returns the group's facts."""
-    places = [one.tried.job.place for one in jobs]
+    memberships = [one.tried.job.membership for one in jobs]
     compared = compare(
         [
             Ran(
@@ -164,14 +169,14 @@ def _compare(jobs: Sequence[_Judged], known: Known, foreseen: Foreseen) -> dict[
                 result=one.result,
                 missing=one.missing,
                 joules_by_gpu=_joules(one),
-                doubts=doubts(_case(jobs, place, known, foreseen)),
+                doubts=doubts(_case(jobs, index, known, group_prediction)),
             )
-            for place, one in enumerate(jobs)
+            for index, one in enumerate(jobs)
         ],
-        foreseen,
+        group_prediction,
         [_gpu_mib(one.tried.resolved, known.machine) for one in jobs],
-        places[0].group_id if places[0] else "",
-        [place.solo.trial_id for place in places if place],
+        memberships[0].group_id if memberships[0] else "",
+        [one.solo.trial_id for one in memberships if one],
     )
     for one, found, why in zip(jobs, compared.result, compared.missing, strict=True):
         for column, value in found.items():
@@ -189,12 +194,12 @@ def _compare(jobs: Sequence[_Judged], known: Known, foreseen: Foreseen) -> dict[
     return compared.facts | {"released": done.released, "stopped": done.stopped}
 
 
-def _joules(one: _Judged) -> dict[str, dict[str, float]]:
+def _joules(one: _EndedJob) -> dict[str, dict[str, float]]:
     """The energy of an epoch of each whole GPU, in J, by column."""
     return {"energy_j": one.seen.joules_by_gpu, "energy_sampled_j": one.seen.sampled_joules_by_gpu}
 
 
-def _estimated(one: _Judged, shares: Mapping[str, float | None]) -> None:
+def _estimated(one: _EndedJob, shares: Mapping[str, float | None]) -> None:
     """Divides each epoch's energy among the jobs, too, and says of all figures that were divided that they were."""
     provenance = dict(one.seen.provenance)
     for column in (*ENERGY, "energy_source"):
@@ -210,10 +215,10 @@ def _estimated(one: _Judged, shares: Mapping[str, float | None]) -> None:
     one.seen = replace(one.seen, provenance=provenance, energy_j_by_epoch=by_epoch)
 
 
-def _neighbours(jobs: Sequence[_Judged], place: int) -> OtherJobs:
+def _neighbours(jobs: Sequence[_EndedJob], index: int) -> OtherJobs:
     """What the other jobs of the group did on this job's GPUs and CPUs meanwhile."""
-    mine = jobs[place]
-    others = [one for k, one in enumerate(jobs) if k != place]
+    mine = jobs[index]
+    others = [one for k, one in enumerate(jobs) if k != index]
     resolved = [one.tried.resolved for one in jobs]
     cpus = set(mine.tried.resolved.cpu_ids)
     on_same = [one for one in others if set(one.tried.resolved.cpu_ids) & cpus]
@@ -224,7 +229,7 @@ def _neighbours(jobs: Sequence[_Judged], place: int) -> OtherJobs:
     usable = mine.tried.resolved.cpus * sum(e.t1 - e.t0 for e in measured)
     known = [one for one in spent if one is not None]
     return OtherJobs(
-        on_gpus=len(neighbours_on_gpus(resolved, place)),
+        on_gpus=len(neighbours_on_gpus(resolved, index)),
         cpu_pct=100 * sum(known) / usable if usable and within and len(known) == len(spent) else None,
     )
 
@@ -233,10 +238,12 @@ def _gpu_mib(resolved: Resolved, machine: Machine) -> int | None:
     return min((machine.gpus[i].memory_mib for i in resolved.gpu_ids), default=None)
 
 
-def _case(jobs: Sequence[_Judged], number: int, known: Known, foreseen: Foreseen) -> Evidence:
+def _case(
+    jobs: Sequence[_EndedJob], number: int, known: Known, group_prediction: GroupPrediction
+) -> Evidence:
     """What the doubts about one of these jobs rest on."""
     one = jobs[number]
-    tried, place = one.tried, one.tried.job.place
+    tried, membership = one.tried, one.tried.job.membership
     reads = tried.job.variant.files != "none"
     return Evidence(
         job=tried.job,
@@ -248,22 +255,22 @@ def _case(jobs: Sequence[_Judged], number: int, known: Known, foreseen: Foreseen
         neighbours=_neighbours(jobs, number),
         images=_images(tried.facts) if reads else 0,
         skipped_images=tried.facts.skipped_images if reads else 0,
-        stale_solo=_stale(foreseen, place.number, known) if place else False,
+        stale_solo=_stale(group_prediction, membership.number, known) if membership else False,
     )
 
 
-def _record(case: Evidence, one: _Judged, known: Known, facts: Mapping[str, Any]) -> Record:
+def _record(case: Evidence, one: _EndedJob, known: Known, facts: Mapping[str, Any]) -> Record:
     tried, ended, seen, result = one.tried, one.ended, one.seen, one.result
     job, resolved, done = tried.job, tried.resolved, tried.done
-    place = job.place
+    membership = job.membership
     return Record(
         trial_id=job.trial_id,
         config_id=job.config_id,
         attempt=tried.number,
         experiment=known.experiment,
-        group=place.group if place else None,
-        job=place.name if place else None,
-        group_id=place.group_id if place else None,
+        group=membership.group if membership else None,
+        job=membership.name if membership else None,
+        group_id=membership.group_id if membership else None,
         status=one.status,
         reason=one.reason,
         machine_key=tried.machine_key,
@@ -302,8 +309,8 @@ def _images(facts: DataFacts) -> int:
     return facts.train_images + facts.val_images + facts.skipped_images
 
 
-def _stale(foreseen: Foreseen, number: int, known: Known) -> bool:
-    solo = foreseen.solos[number]
+def _stale(group_prediction: GroupPrediction, number: int, known: Known) -> bool:
+    solo = group_prediction.solos[number]
     return solo is not None and is_stale(solo, known.environment)
 
 
@@ -326,6 +333,6 @@ def step_samples(events: Sequence[Event], launched: float) -> list[tuple[float, 
 def _passed_mib(ended: Outcome, resolved: Resolved) -> dict[str, float]:
     """GPU uuid -> how much more torch's allocator held at its peak than when the driver was asked at the end."""
     return {
-        resolved.gpu_uuids[int(place)]: max(0.0, held.peak - held.at_settle)
-        for place, held in ended.held.items()
+        resolved.gpu_uuids[int(index)]: max(0.0, held.peak - held.at_settle)
+        for index, held in ended.held.items()
     }

@@ -1,4 +1,4 @@
-"""Jobs of a group against the same trials alone: what is foreseen before it runs, what it cost afterwards. Pure."""
+"""Jobs of a group against the same trials alone: what is predicted before it runs, what it cost afterwards. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ENERGY = ("energy_j", "energy_sampled_j")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Foreseen:
+class GroupPrediction:
     """What is known of a group before it runs."""
 
     solos: tuple[Record | None, ...]
@@ -33,26 +33,28 @@ class Foreseen:
     """Why there is no prediction."""
 
 
-ALONE = Foreseen(solos=(), prediction=None, why_not=None)
-"""What is foreseen of a trial by itself: nothing."""
+ALONE = GroupPrediction(solos=(), prediction=None, why_not=None)
+"""What is predicted of a trial by itself: nothing."""
 
 
-def foresee(unit: Unit, resolved: Sequence[Resolved], alone: Mapping[str, Record]) -> Foreseen:
+def predict_group(unit: Unit, resolved: Sequence[Resolved], alone: Mapping[str, Record]) -> GroupPrediction:
     """What the rows of the same trials alone say of a group. `alone`: trial id -> the attempt that counts."""
     if not unit.is_group:
         return ALONE
     solos = []
     for job in unit.jobs:
-        assert job.place is not None
-        found = alone.get(job.place.solo.trial_id)
+        assert job.membership is not None
+        found = alone.get(job.membership.solo.trial_id)
         solos.append(found if found is not None and found.status == "ok" else None)
-    lacking = [job.place.name for job, solo in zip(unit.jobs, solos, strict=True) if job.place and not solo]
+    lacking = [
+        job.membership.name for job, solo in zip(unit.jobs, solos, strict=True) if job.membership and not solo
+    ]
     if lacking:
-        return Foreseen(
+        return GroupPrediction(
             solos=tuple(solos), prediction=None, why_not=f"no figures of job {' and '.join(lacking)} alone"
         )
     made, why_not = predicted([row_of(solo) for solo in solos if solo], resolved)
-    return Foreseen(solos=tuple(solos), prediction=made, why_not=why_not)
+    return GroupPrediction(solos=tuple(solos), prediction=made, why_not=why_not)
 
 
 class Where(Protocol):
@@ -112,7 +114,7 @@ class Compared:
 
 def compare(
     jobs: Sequence[Ran],
-    foreseen: Foreseen,
+    group_prediction: GroupPrediction,
     gpu_mib: Sequence[float | None],
     group_id: str,
     solo_ids: Sequence[str],
@@ -130,29 +132,30 @@ def compare(
         )
         for job in jobs
     ]
-    alone = [row_of(solo) if solo else None for solo in foreseen.solos]
+    alone = [row_of(solo) if solo else None for solo in group_prediction.solos]
     slowed = [
         slowdown.slowdown(mine.epoch_time_s, solo.epoch_time_s if solo else None)
         for mine, solo in zip(together, alone, strict=True)
     ]
     gain = slowdown.overlap_gain(slowed)
-    facts: dict[str, Any] = {"jobs": len(jobs), "no_prediction": foreseen.why_not}
-    facts["predicted"] = asdict(foreseen.prediction) if foreseen.prediction else None
+    facts: dict[str, Any] = {"jobs": len(jobs), "no_prediction": group_prediction.why_not}
+    facts["predicted"] = asdict(group_prediction.prediction) if group_prediction.prediction else None
     facts["solos"] = [
-        {"trial_id": solo.trial_id, "attempt": solo.attempt} if solo else None for solo in foreseen.solos
+        {"trial_id": solo.trial_id, "attempt": solo.attempt} if solo else None
+        for solo in group_prediction.solos
     ]
     shared: dict[str, Any] = {"group_id": group_id, "overlap_gain": gain}
     rows_alone = [one for one in alone if one]
     nothing_full = ""
     if gain is not None and len(rows_alone) == len(jobs):
         resources = evidence(rows_alone, together, gpu_mib)
-        found_out = slowdown.judgement(gain, rows_alone, together)
+        found_out = slowdown.group_verdict(gain, rows_alone, together)
         facts["gain_range"], facts["undecidable"] = found_out.gain_range, found_out.why_not
         facts["resources"] = [resource.as_dict() for resource in resources]
         shared["sharing"] = found_out.cell
         shared["full_together"] = full_cell(full_together(resources))
         nothing_full = not_full(resources)
-    predicted = foreseen.prediction.slowdowns if foreseen.prediction else [None] * len(jobs)
+    predicted = group_prediction.prediction.slowdowns if group_prediction.prediction else [None] * len(jobs)
     shares = _shares(jobs, _work(alone, together))
     results, reasons = [], []
     for number, job in enumerate(jobs):
@@ -164,7 +167,7 @@ def compare(
             "slowdown": slowed[number],
             "predicted_slowdown": predicted[number],
         }
-        why = _why_empty(found, jobs, foreseen, nothing_full)
+        why = _why_empty(found, jobs, group_prediction, nothing_full)
         if facts.get("undecidable"):
             why["sharing"] = facts["undecidable"]
         energy, no_energy = _energy(job, shares[number])
@@ -174,7 +177,7 @@ def compare(
 
 
 def _why_empty(
-    found: Mapping[str, Any], jobs: Sequence[Ran], foreseen: Foreseen, nothing_full: str
+    found: Mapping[str, Any], jobs: Sequence[Ran], group_prediction: GroupPrediction, nothing_full: str
 ) -> dict[str, str]:
     no_solo = "the same trial alone has no figures here"
     why = {}
@@ -189,7 +192,7 @@ def _why_empty(
     elif found.get("full_together") is None:
         why["full_together"] = nothing_full
     if found["predicted_slowdown"] is None:
-        why["predicted_slowdown"] = foreseen.why_not or "not predicted"
+        why["predicted_slowdown"] = group_prediction.why_not or "not predicted"
     return why
 
 
@@ -198,12 +201,12 @@ def _why_empty(
 
 def neighbours_on_gpus(resolved: Sequence[Resolved], number: int) -> frozenset[str]:
     """GPUs of job `number` that other jobs of the group use, too."""
-    others = {u for place, one in enumerate(resolved) if place != number for u in one.gpu_uuids}
+    others = {u for index, one in enumerate(resolved) if index != number for u in one.gpu_uuids}
     return frozenset(others & set(resolved[number].gpu_uuids))
 
 
 def _work(alone: Sequence[Row | None], together: Sequence[Row]) -> list[float | None]:
-    """Each job's work a second on each of its GPUs: busy seconds an epoch alone / epoch time together."""
+    """Each job's work a second on each of its GPUs: busy seconds per epoch alone / epoch time together."""
     found: list[float | None] = []
     for solo, mine in zip(alone, together, strict=True):
         busy, time = solo.gpu_busy_s_per_epoch if solo else None, mine.epoch_time_s

@@ -28,7 +28,7 @@ def text(name: str, found: Audit, width: int | None = None) -> str:
 
 
 def as_markdown(name: str, found: Audit) -> str:
-    """The same as a Markdown table."""
+    """The findings as a Markdown table."""
     rows = [
         f"| {rule.number} | {rule.title} | {finding.verdict} | {markdown.escape(clean(finding.text))}. |"
         for rule, finding in found

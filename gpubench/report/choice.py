@@ -23,8 +23,8 @@ class Choice:
         """
         kept = [name for name in usual if name not in self.removed]
         extra = [name for name in self.added if name not in kept]
-        place = len(kept) - (kept[-1:] == ["status"])
-        shown = [*kept[:place], *extra, *kept[place:]]
+        index = len(kept) - (kept[-1:] == ["status"])
+        shown = [*kept[:index], *extra, *kept[index:]]
         if not shown:
             raise UsageError("--columns: every column is removed; leave one, or add one")
         return shown

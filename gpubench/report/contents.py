@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpubench.analysis.repeats import with_spread
-from gpubench.analysis.stored_groups import judged
+from gpubench.analysis.stored_groups import with_verdicts
 from gpubench.analysis.varied import solo
 from gpubench.basics.errors import UnusableError
 from gpubench.plan.plan import Job
@@ -92,7 +92,7 @@ def contents(
 def _measured_rows(chosen: Mapping[Counts, Record]) -> list[Row]:
     """A row for each of these records, in their order, with the verdicts that follow from rows of trials alone."""
     measured = [replace(row_of(record), allowance=key[-1]) for key, record in chosen.items()]
-    return judged(measured, solo(measured))
+    return with_verdicts(measured, solo(measured))
 
 
 def rows_among(records: Sequence[Record], held: Iterable[Record]) -> dict[str, Row]:
@@ -120,14 +120,14 @@ def _planned_row(job: Job, experiment: str, why: str | None) -> Row:
         status="skipped" if why else "missing",
         reason=why,
     )
-    if job.place is None:
+    if job.membership is None:
         return row
     return replace(
         row,
-        group=job.place.group,
-        job=job.place.name,
-        group_id=job.place.group_id,
-        solo_id=job.place.solo.trial_id,
+        group=job.membership.group,
+        job=job.membership.name,
+        group_id=job.membership.group_id,
+        solo_id=job.membership.solo.trial_id,
     )
 
 
@@ -141,7 +141,10 @@ def write_tables(
 
 
 def write_contents(results: Results, records: Sequence[Record], found: Contents) -> None:
-    """The same for what was found already. One that can't be written keeps no other from it; then UnusableError."""
+    """Writes the four files, of contents that were found already.
+
+    One that can't be written keeps no other from it; then UnusableError.
+    """
     rows = [row for row in with_spread(found.rows) if row.status != "missing"]
     texts = {
         "trials.csv": trials_csv(rows),

@@ -83,10 +83,13 @@ def _taken_apart(row: Row, text: str) -> _Said:
 
 
 def _sentence(code: str, said: Sequence[_Said], rows: Sequence[Row], fields: Sequence[str]) -> str:
-    """Of sentences with the same words. Where more than one figure differs, that of the worst row is quoted whole."""
+    """One sentence for several with the same words.
+
+    Where more than one figure differs, the sentence of the worst row is quoted whole.
+    """
     differ = [
-        place
-        for place, found in enumerate(zip(*(s.numbers for s in said), strict=True))
+        index
+        for index, found in enumerate(zip(*(s.numbers for s in said), strict=True))
         if len(set(found)) > 1
     ]
     if not differ:
@@ -94,15 +97,15 @@ def _sentence(code: str, said: Sequence[_Said], rows: Sequence[Row], fields: Seq
     worst = max(said, key=lambda one: one.severity(code))
     if len(differ) > 1:
         return f"{worst.text} ({_where(worst.row, _rows(said), rows, fields, quoted=True)})"
-    (place,) = differ
+    (index,) = differ
     ends = sorted(
-        (pick(said, key=lambda one: one.numbers[place]) for pick in (min, max)),
+        (pick(said, key=lambda one: one.numbers[index]) for pick in (min, max)),
         key=lambda one: one.severity(code),
         reverse=True,
     )
     worst = ends[0]
     figures = list(worst.figures)
-    figures[place] = _range(worst.figures[place], ends[-1].figures[place], ends[-1].words[place + 1])
+    figures[index] = _range(worst.figures[index], ends[-1].figures[index], ends[-1].words[index + 1])
     text = "".join(part for pair in zip(ends[-1].words, [*figures, ""], strict=True) for part in pair)
     return f"{text} ({_where(worst.row, _rows(said), rows, fields)})"
 

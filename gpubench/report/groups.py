@@ -14,9 +14,9 @@ from gpubench.analysis.sharing import stored_resources
 from gpubench.analysis.varied import Axes, asked, known, machine, solo, unit, varied
 from gpubench.basics.words import listed, number, signed
 from gpubench.schema.cell import cell
-from gpubench.schema.judgement import Judgement, Sure
 from gpubench.schema.record import ALLOTTED
 from gpubench.schema.row import Row
+from gpubench.schema.verdict import Sure, Verdict
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -119,7 +119,7 @@ Doubts = Mapping[tuple[str, str | None, Any], frozenset[str]]
 
 
 def _doubts_alone(alone: Sequence[Row], trials: Sequence[Row]) -> Doubts:
-    """Of trials alone, those doubts that may have moved their times. A repeat has those of all its repeats."""
+    """Those doubts about trials alone that may have moved their times. A repeat has those of all its repeats."""
     of_rows = {
         (row.config_id or row.trial_id, machine(row), row.cpus): frozenset(serious(row))
         for row in solo(alone)
@@ -135,7 +135,7 @@ def _told(rows: Sequence[Row], doubts: Doubts) -> list[str]:
     """Sentences without full stops, the first as it goes on after the group's name; empty for nothing to say."""
     if any(row.status != "ok" for row in rows):
         return []
-    row, found = rows[0], rows[0].judgement or Judgement()
+    row, found = rows[0], rows[0].verdict or Verdict()
     first = "; ".join(part for part in (_verdict(rows, found), _predicted(rows)) if part)
     gain = row.overlap_gain
     more: list[str] = []
@@ -156,7 +156,7 @@ def _rests(rows: Sequence[Row], doubts: Doubts) -> str:
     )
 
 
-def _verdict(rows: Sequence[Row], found: Judgement) -> str:
+def _verdict(rows: Sequence[Row], found: Verdict) -> str:
     gain, missing = rows[0].overlap_gain, rows[0].missing
     if gain is None:
         why = missing.get("overlap_gain")
@@ -174,7 +174,7 @@ UNSURE: Mapping[Sure, str] = {
 """Why a verdict is one that chance may have made."""
 
 
-def origin(rows: Sequence[Row], found: Judgement, unsure: Mapping[Sure, str] = UNSURE) -> str:
+def origin(rows: Sequence[Row], found: Verdict, unsure: Mapping[Sure, str] = UNSURE) -> str:
     """That the figures are of few processes, and why chance may have made the verdict, by `unsure`."""
     logs = {row.source for row in rows} - {"measured"}
     if logs:

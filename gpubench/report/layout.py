@@ -41,7 +41,7 @@ def matrix_lines(matrix: Matrix) -> tuple[list[list[str]], list[list[str]]]:
 
 
 def numbered(table: Table) -> Table:
-    """The same with a column of row numbers in front, by which `blocks` can name rows in short."""
+    """The table with a column of row numbers in front, by which `blocks` can name rows in short."""
     cells = tuple((str(number), *row) for number, row in enumerate(table.cells, 1))
     return replace(table, columns=(ROW, *table.columns), right=(True, *table.right), cells=cells)
 

@@ -15,8 +15,8 @@ from gpubench.basics import words
 from gpubench.basics.rounding import half_up
 from gpubench.basics.words import LOGGED, WORDS, clean, listed
 from gpubench.report.terminal import encodable, wrapped
-from gpubench.schema.judgement import Judgement
 from gpubench.schema.row import Row
+from gpubench.schema.verdict import Verdict
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,7 +38,7 @@ class LiveProgress:
     step: int | None = None
     """Steps finished in this epoch."""
     steps: int | None = None
-    judged: int = 0
+    evaluated: int = 0
     """Epochs that were evaluated, where training goes on until an accuracy is reached."""
     top1_pct: float | None = None
     """What the last of these evaluations gave."""
@@ -122,18 +122,18 @@ class PlainView(QuietView):
     def __init__(self, console: Console) -> None:
         self.console = console
         self._told = (0, 0)
-        """Trials done and epochs judged when an accuracy was last told."""
+        """Trials done and epochs evaluated when an accuracy was last told."""
 
     def started(self, number: int, total: int, label: str) -> None:
         self.say(f"[{number}/{total}] {label}  started")
 
     def update(self, progress: LiveProgress) -> None:
-        now = (progress.done, progress.judged)
+        now = (progress.done, progress.evaluated)
         if progress.top1_pct is None or now == self._told:
             return
         self._told = now
         trial = f"[{progress.done + 1}/{progress.total}] {progress.trial_label}"
-        epoch = f"epoch {progress.judged}" + (f"/{progress.epochs}" if progress.epochs else "")
+        epoch = f"epoch {progress.evaluated}" + (f"/{progress.epochs}" if progress.epochs else "")
         self.say(f"{trial}  {epoch}  {_top1(progress.top1_pct, progress.top1_target)}")
 
     def finished(self, number: int, total: int, label: str, row: Row) -> None:
@@ -254,7 +254,7 @@ def _times(rows: Sequence[Row]) -> str:
     if len(slowdowns) == len(rows):
         said += f" ({listed([words.number(value, 2) for value in slowdowns])} times alone)"
     if gain is not None:
-        found: Judgement = rows[0].judgement or Judgement()
+        found: Verdict = rows[0].verdict or Verdict()
         verdict = verdict_words(found, gain) if found.words else "no verdict"
         said += f": {verdict}, overlap gain {words.number(gain, 2)}, from one process each"
     return said

@@ -70,8 +70,8 @@ def which(some: Sequence[Row], rows: Sequence[Row], fields: Sequence[str]) -> st
 def _names(some: Sequence[Row], fields: Sequence[str]) -> list[str]:
     """A name a row, but one for all jobs of a group: `3 copies: jobs 1 and 3 of 3, batch_size=16`."""
     of_groups: dict[tuple[Any, ...], list[Row]] = {}
-    for place, row in enumerate(some):
-        together = (row.group, unit(row)) if number_of(row) else (place,)
+    for index, row in enumerate(some):
+        together = (row.group, unit(row)) if number_of(row) else (index,)
         of_groups.setdefault(together, []).append(row)
     return [
         _jobs(mine, fields) if number_of(mine[0]) else label(mine[0], fields) for mine in of_groups.values()

@@ -18,7 +18,7 @@ from gpubench.report.contents import contents
 from gpubench.results.store import Results
 
 WIDTH = 100
-"""Of the terminal, in characters: a table of a dozen columns fits, and a web page can still show it legibly."""
+"""The terminal's width in characters: a table of a dozen columns fits, and a web page can still show it legibly."""
 
 MARGIN = 2
 """Characters of room on the right, for letters that are a little wider than these."""

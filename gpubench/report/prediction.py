@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from gpubench.analysis.prediction import Prediction
 from gpubench.analysis.sharing import headline, verdict_words
 from gpubench.analysis.slowdown import expected
-from gpubench.analysis.track_record import Judged, TrackRecord
+from gpubench.analysis.track_record import PredictedJob, TrackRecord
 from gpubench.basics.words import UNKNOWN, clean, listed, many, number, signed
 from gpubench.report import layout, markdown
 from gpubench.report.groups import origin as rests_on
-from gpubench.schema.judgement import UNSURE, Judgement, Sure
 from gpubench.schema.row import Row
+from gpubench.schema.verdict import UNSURE, Sure, Verdict
 
 RESOURCES = {"cpu": "the CPUs", "gpu": "GPU time"}
 """How a resource of `Prediction.limits` is called: of a GPU only the time is known in which a kernel ran."""
@@ -112,22 +112,22 @@ def track(
     `record`: as predicted before they ran; `now`: the same groups by the model of this version, told where it differs.
     `brief`: that line alone. `where`: in which folders they lie; `sweep`: the command that measures into them.
     """
-    if not record.judged:
+    if not record.predicted_jobs:
         return _line(
             f"By the rows in {where}, no group has been predicted and measured on {machine} so far; "
             f"`{sweep}` with two or more --job, or with --copies, does both.",
             as_markdown,
         )
-    groups = _groups(record.judged)
+    groups = _groups(record.predicted_jobs)
     summary = _summary(record, len(groups), machine)
-    today = _groups(now.judged) if now and _differ(record, now) else []
+    today = _groups(now.predicted_jobs) if now and _differ(record, now) else []
     if brief:
         return _line(f"So far: {summary}", as_markdown)
     rows = []
-    for place, mine in enumerate(groups):
+    for index, mine in enumerate(groups):
         measured = ", ".join(number(one.measured, 2) for one in mine)
-        cells = [clean(mine[0].group), str(len(mine)), measured, *_foretold(mine)]
-        rows.append([*cells, *_foretold(today[place])] if today else cells)
+        cells = [clean(mine[0].group), str(len(mine)), measured, *_predicted(mine)]
+        rows.append([*cells, *_predicted(today[index])] if today else cells)
     headings = ["group", "jobs", "measured times as long", "predicted times as long", "error %"]
     said = [summary]
     if today and now:
@@ -136,18 +136,18 @@ def track(
     return _page(headings, rows, [1], said, as_markdown, answer_first=True)
 
 
-def _foretold(judged: Sequence[Judged]) -> tuple[str, str]:
+def _predicted(predicted_jobs: Sequence[PredictedJob]) -> tuple[str, str]:
     """The slowdowns of a group's jobs as predicted, and their errors."""
     return (
-        ", ".join(number(one.predicted, 2) for one in judged),
-        ", ".join(signed(one.error_pct) for one in judged),
+        ", ".join(number(one.predicted, 2) for one in predicted_jobs),
+        ", ".join(signed(one.error_pct) for one in predicted_jobs),
     )
 
 
 def _differ(record: TrackRecord, now: TrackRecord) -> bool:
     """Whether a figure that people see differs; of the same jobs only."""
-    pairs = list(zip(record.judged, now.judged, strict=False))
-    same = len(record.judged) == len(now.judged) and all(
+    pairs = list(zip(record.predicted_jobs, now.predicted_jobs, strict=False))
+    same = len(record.predicted_jobs) == len(now.predicted_jobs) and all(
         (a.group, a.job) == (b.group, b.job) for a, b in pairs
     )
     return same and any(number(a.predicted, 2) != number(b.predicted, 2) for a, b in pairs)
@@ -163,7 +163,7 @@ def _line(sentence: str, as_markdown: bool) -> str:
     return f"{markdown.escape(said) if as_markdown else said}\n"
 
 
-def _verdict(prediction: Prediction, found: Judgement) -> str:
+def _verdict(prediction: Prediction, found: Verdict) -> str:
     gain = prediction.overlap_gain
     waits = f"jobs would wait for {waited_for(prediction.limits) or 'nothing that they share'}"
     if found.words:
@@ -177,8 +177,8 @@ def _verdict(prediction: Prediction, found: Judgement) -> str:
     return f"Predicted: {said}.{most}"
 
 
-def foretold_verdict(prediction: Prediction, solo: Sequence[Row]) -> str:
-    """The same verdict in a few words, with the gain: `perhaps parallel, overlap gain 0.98`."""
+def predicted_verdict(prediction: Prediction, solo: Sequence[Row]) -> str:
+    """The predicted verdict in a few words, with the gain: `perhaps parallel, overlap gain 0.98`."""
     gain = prediction.overlap_gain
     found = expected(gain, solo)
     said = verdict_words(found, gain) if found.words else "no verdict"
@@ -213,10 +213,10 @@ def _name(resource: str) -> str:
     return f"CPU set {which}" if which else RESOURCES.get(kind, kind)
 
 
-def _groups(judged: Sequence[Judged]) -> list[list[Judged]]:
+def _groups(predicted_jobs: Sequence[PredictedJob]) -> list[list[PredictedJob]]:
     """Jobs of one group each: they come one after the other, and no group has two jobs at one place."""
-    found: list[list[Judged]] = []
-    for one in judged:
+    found: list[list[PredictedJob]] = []
+    for one in predicted_jobs:
         last = found[-1] if found else []
         if last and last[0].group == one.group and one.job not in {other.job for other in last}:
             last.append(one)
@@ -227,7 +227,7 @@ def _groups(judged: Sequence[Judged]) -> list[list[Judged]]:
 
 def _summary(record: TrackRecord, groups: int, machine: str) -> str:
     jobs = f"{many(record.jobs, 'job')} of {many(groups, 'group')} on {machine}"
-    worst = max(record.judged, key=lambda one: abs(one.error_pct))
+    worst = max(record.predicted_jobs, key=lambda one: abs(one.error_pct))
     said = (
         f"{jobs}: half of the predictions were within {number(record.median_error_pct or 0)} % "
         f"(median of absolute errors), the worst was off by {signed(worst.error_pct)} %"
@@ -272,7 +272,7 @@ def _page(
 
     `numbers`: the columns that stand on the right.
     """
-    right = [place in numbers for place in range(len(headings))]
+    right = [index in numbers for index in range(len(headings))]
     sentences = [clean(sentence) for sentence in said]
     if as_markdown:
         marks = ["---:" if on_the_right else ":---" for on_the_right in right]

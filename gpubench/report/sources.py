@@ -28,7 +28,7 @@ def text(tables: Sequence[Table]) -> str:
 
 
 def as_markdown(tables: Sequence[Table]) -> str:
-    """The same as Markdown lists."""
+    """The sources as Markdown lists."""
     blocks = []
     for table in tables:
         bullets = "\n".join(f"- {markdown.escape(line)}" for line in lines(table))

@@ -30,7 +30,9 @@ class Spread:
 
 
 def spread(row: Row) -> Spread | None:
-    """Of a table's row, repeats merged; None where it is not known, or of fewer than three epochs of one process."""
+    """The spread of a table's row, repeats merged; None where it is not known, or rests on fewer than
+    three epochs of one process.
+    """
     time, wide = row.epoch_time_s, row.epoch_time_iqr_s
     found = row.epoch_times_s
     repeats = row.repeats > 1

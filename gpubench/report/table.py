@@ -66,7 +66,7 @@ class Table:
     cells: tuple[tuple[str, ...], ...]
     """One tuple a row, one text a column."""
     right: tuple[bool, ...]
-    """Of each column whether it holds numbers, which stand on the right."""
+    """Whether each column holds numbers, which stand on the right."""
     rows: tuple[TableRow, ...]
     """The rows behind `cells`, in the same order, with growth columns; repeats merged."""
     varied: tuple[str, ...]
@@ -82,7 +82,7 @@ class Table:
     doubts: tuple[str, ...]
     """Last: what may be wrong with figures, and in which rows."""
     matrices: tuple[Matrix, ...] = ()
-    """Of pairs of jobs, each with each, between the rows and the answers."""
+    """Tables of pairs of jobs, each with each, between the rows and the answers."""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -224,8 +224,8 @@ def _shown(figure: str, rows: Sequence[Row]) -> bool:
 
 
 def _planned(rows: Sequence[Row], ids: Sequence[str]) -> list[Row]:
-    place = {trial: number for number, trial in enumerate(ids)}
-    return sorted((row for row in rows if row.trial_id in place), key=lambda row: place[row.trial_id])
+    index = {trial: number for number, trial in enumerate(ids)}
+    return sorted((row for row in rows if row.trial_id in index), key=lambda row: index[row.trial_id])
 
 
 def _unplanned(rows: Sequence[Row], name: str, members: Mapping[str, Sequence[str]]) -> list[Row]:

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 STYLES = {"ok": "green", "oom": "bold yellow", "skipped": "dim", "missing": "dim"}
-"""Of the status column; everything else is an accident, and red."""
+"""The colours of the status column; everything else is an accident, and red."""
 
 INDENT = "  "
-"""Of the lines of a sentence after its first."""
+"""What the lines of a sentence after its first begin with."""
 
 _WORD = re.compile(r"\s*\S+\s*")
 
@@ -106,8 +106,8 @@ def _styled(table: Table, console: Console) -> None:
         put(Text(sentence, "dim"))
     console.print()
     widths = [len(cell) for cell in heading[0]]
-    for place, block in enumerate(blocks):
-        if place:
+    for index, block in enumerate(blocks):
+        if index:
             console.print()
         for cells in heading:
             put(Text(layout.GAP.join(cells[n] for n in block), "bold"), grid=True)

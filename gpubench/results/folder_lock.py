@@ -2,7 +2,7 @@
 
 The file comes into being whole: it is written aside and then linked, so that a full disk leaves none. It names its
 holder. A holder in this boot and this pid namespace is looked up; of any other one only its heartbeat tells, and that
-is judged by the clock of whoever looks: has it changed while I looked? Clocks of two hosts are never compared.
+is told by the clock of whoever looks: has it changed while I looked? Clocks of two hosts are never compared.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class FolderLock:
         return True
 
     def _create_in_place(self) -> bool:
-        """The same on a file system without links: its readers may find half a file, which counts as held."""
+        """Creates the file on a file system without links: its readers may find half a file, which counts as held."""
         try:
             with self._path.open("x", encoding="utf-8") as file:
                 json.dump(asdict(self._own), file)

@@ -23,7 +23,7 @@ from gpubench.plan.sources import StoredSources
 from gpubench.results.store import Results
 from gpubench.schema.columns import Devices
 from gpubench.schema.record import Record
-from gpubench.schema.validation import complaint, first, toml_complaint
+from gpubench.schema.validation import error_message, first, toml_error_message
 
 MOST_PLANS = 1_000_000
 """No folder holds more: a larger number has been damaged, and counts as none."""
@@ -34,7 +34,7 @@ class StoredPlan:
     """A plan as it was when it was stored."""
 
     name: str
-    """Of its file."""
+    """The name of its file."""
     plan: Plan
     room: Room | None
     """What the machine had that it was stored on; None for plans that don't tell."""
@@ -57,7 +57,7 @@ class Stamp:
     stored_at: str = ""
     """UTC, ISO 8601 with microseconds."""
     number: int = 0
-    """Of the folder's plans, from 1. Clocks may be set back; numbers only go up."""
+    """The plan's number in the folder, from 1. Clocks may be set back; numbers only go up."""
 
     def local(self) -> str:
         """`stored_at` as local time, written as records write theirs; empty where it is not known."""
@@ -117,7 +117,7 @@ def last_use(results: Results) -> str:
 
 
 def _stamps(results: Results) -> dict[Path, Stamp]:
-    """Of the plans that can be read; `stored_plans` says which can't."""
+    """The stamps of the plans that can be read; `stored_plans` says which can't."""
     found = {}
     for path in results.plans():
         try:
@@ -140,7 +140,7 @@ def _resolved(text: str) -> Mapping[str, Any]:
     try:
         resolved = tomllib.loads(text).get("plan", {})
     except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"it is not TOML: {toml_complaint(error)}") from None
+        raise ValueError(f"it is not TOML: {toml_error_message(error)}") from None
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     except ValueError:  # which Python raises for a number of more than 4,300 digits
@@ -194,7 +194,7 @@ def _facts(resolved: Mapping[str, Any]) -> _Facts:
     try:
         return _PlanFile.model_validate_json(json.dumps({"plan": resolved}, default=str), strict=True).plan
     except ValidationError as error:
-        raise ValueError(complaint(first(error.errors(), _PlanFile), _PlanFile)) from None
+        raise ValueError(error_message(first(error.errors(), _PlanFile), _PlanFile)) from None
 
 
 def _first_start(records: Iterable[Record]) -> Mapping[str, str]:

@@ -366,7 +366,7 @@ def newest(records: Iterable[Record]) -> dict[tuple[str, str], Record]:
 
 
 def counting(records: Iterable[Record]) -> dict[Counts, Record]:
-    """The same for each allowance of CPUs by itself: what a folder shows.
+    """The attempts that count, for each allowance of CPUs by itself: what a folder shows.
 
     An attempt under another allowance is one at another configuration. It takes no row away, so that whichever
     allowance the next sweep has, the folder shows all that the sweep shows.

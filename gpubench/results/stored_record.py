@@ -23,7 +23,7 @@ from gpubench.datasets.facts import DataFacts
 from gpubench.schema.columns import BY_NAME, EPOCH_COLUMNS, HUGE, Amount, Count, Signed
 from gpubench.schema.record import RECORD_SCHEMA, GroupRecord, Record
 from gpubench.schema.trial_fields import FIELDS, TYPES
-from gpubench.schema.validation import complaint, first
+from gpubench.schema.validation import error_message, first
 
 MOST_ATTEMPTS = 1_000_000
 """Nobody makes more at one unit: a larger number has been damaged."""
@@ -92,7 +92,7 @@ def _damage(error: ValidationError, shape: type[BaseModel]) -> DamagedError:
             )
     if errors[0]["type"] == "json_invalid":
         return DamagedError("is not JSON (half written?)")
-    said = complaint(first(errors[:FEW], shape), shape, table="an object in braces")
+    said = error_message(first(errors[:FEW], shape), shape, table="an object in braces")
     return DamagedError(clean(f"is damaged: {said}", LONGEST))
 
 

@@ -25,7 +25,7 @@ Above0 = Annotated[float, Field(ge=1e-9, le=HUGE)]
 """What others are divided by."""
 Signed = Annotated[float, Field(ge=-HUGE, le=HUGE)]
 Loss = Annotated[float, Field(ge=-1e39, le=1e39)]
-"""Of a training that diverges: as large as a 32-bit float."""
+"""The loss of a training that diverges is as large as a 32-bit float."""
 Count = Annotated[int, Field(ge=0, le=int(HUGE))]
 Count1 = Annotated[int, Field(ge=1, le=int(HUGE))]
 Devices = Annotated[int, Field(ge=0, le=1 << 16)]

@@ -12,7 +12,7 @@ from typing import Literal
 
 THROTTLED_PCT = 5.0
 LOW_CLOCK_PCT = 80.0
-"""Of the highest clock."""
+"""Per cent of the highest clock."""
 BUSY_PCT = 50.0
 """GPU utilisation from which its clocks should be up."""
 SPREAD_PCT = 5.0
@@ -25,7 +25,7 @@ ENERGY_WINDOW_S = 10.0
 TIMED_S = 1.0
 """Measured time below which a disturbance of 10 ms, or a tick of the kernel's CPU clock, is a per cent of it."""
 FULL_PCT = 95.0
-"""Of the GPU's memory, or of the cap."""
+"""Per cent of the GPU's memory, or of the cap."""
 GAPS_PCT = 10.0
 FEWEST_GAPS = 3
 """Gaps below which a share says nothing: a column that is read rarely may lose half of its samples by chance."""
@@ -36,8 +36,8 @@ CROWDED = "other work on the host left"
 BEYOND_TURNS = 1.25
 """How many times as long as one after the other jobs may take before they hinder each other."""
 FASTER = 0.95
-"""Of its time alone: a job of a group that takes less was not sped up by its neighbours, so one of both times is off.
-"""
+"""Share of its time alone: a job of a group that takes less was not sped up by its neighbours, so one of both times
+is off."""
 
 Doubted = Literal["time", "energy", "memory", "accuracy", "comparison"]
 """What a doubt is about: a row's figures of one kind, or `comparison`: what it says beside rows without this doubt."""

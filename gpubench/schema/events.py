@@ -147,7 +147,7 @@ class StepTimes:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Parts:
+class BreakdownTimes:
     """Medians of the parts of a step, in milliseconds, and what marking them cost."""
 
     copy_ms: Finite
@@ -190,7 +190,7 @@ class Result(OfRank):
     steps_per_epoch: Positive
     step_ms: StepTimes | None
     step_drift_pct: Finite | None
-    parts: Parts | None
+    breakdown: BreakdownTimes | None
     no_exchange: Words | None
     exchange_mib: Number | None
     until_top1: Number | None
@@ -255,7 +255,7 @@ class LeaderExit:
 
 @dataclass(frozen=True, slots=True)
 class ServerExit:
-    """The fork server has ended, and the trial with it; `code` likewise."""
+    """The fork server has ended, and the trial with it; `code` as in LeaderExit."""
 
     code: int
 

@@ -57,7 +57,7 @@ class TrialOrder:
     """Images a step, over all ranks."""
     strategy: str
     jobs: int
-    """Of the group; 1: the trial runs alone."""
+    """Jobs of the group; 1: the trial runs alone."""
     device: str
     """`cuda` or `cpu`."""
     gpu_uuids: tuple[str, ...]
@@ -84,7 +84,7 @@ class TrialOrder:
     until_top1: float | None
     breakdown: bool
     seed: int
-    """Of this repeat."""
+    """The seed of this repeat."""
     data: DataSpec
     log: Path
     """Where its processes print to."""

@@ -23,7 +23,7 @@ from gpubench.schema.columns import (
     ModelColumns,
 )
 from gpubench.schema.group_facts import GroupFacts
-from gpubench.schema.judgement import Judgement
+from gpubench.schema.verdict import Verdict
 
 if TYPE_CHECKING:
     from dataclasses import replace as replace  # so that the names and types of what is replaced are checked
@@ -82,7 +82,7 @@ class Row(
     fields: Mapping[str, Any] = field(default_factory=dict)
     """The trial's own fields: as asked for, or as the machine filled them in. Those that code names stand below."""
     asked: Mapping[str, Any] = field(default_factory=dict)
-    """The same as asked for, None for what was left to the machine; empty where no record tells."""
+    """The trial's fields as asked for, None for what was left to the machine; empty where no record tells."""
     source: str = "measured"
     """`measured` by gpubench, or where the figures were taken from."""
     doubt_texts: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -104,8 +104,8 @@ class Row(
     """What the machine gave the jobs of its attempt of what they left to it."""
     placement: Placement | None = None
     """None where the record does not tell."""
-    judgement: Judgement | None = None
-    """Of a job of a group: the verdict on it."""
+    verdict: Verdict | None = None
+    """The verdict on the group that the job is of; None: it ran alone."""
     repeats: int = 1
     """How many runs that ended ok the row is the median of."""
     runs: Sequence[Row] = ()
@@ -147,7 +147,7 @@ class Row(
         return self.fields.get(name) if name in FIELDS else getattr(self, name)
 
     def values(self, names: Iterable[str]) -> list[Any]:
-        """The same for many columns."""
+        """The values of many columns, in their order."""
         of_trial = self.fields
         return [of_trial.get(name) if name in FIELDS else getattr(self, name) for name in names]
 

@@ -437,7 +437,7 @@ class TrialFields:
 
 
 class PlanFields(TrialFields):
-    """The same, and what an experiment may give besides to say what a trial's fields are."""
+    """A trial's fields, and what an experiment may give besides to say what they are."""
 
     batch_per_gpu: Annotated[
         PositiveInt | None,

@@ -64,7 +64,7 @@ _TOML: Mapping[str, str] = {
 """How a message of Python's TOML reader begins -> what it means."""
 
 
-def toml_complaint(error: tomllib.TOMLDecodeError) -> str:
+def toml_error_message(error: tomllib.TOMLDecodeError) -> str:
     """`line 3: after a name must come = and a value`."""
     said = str(error)
     words = next((words for begins, words in _TOML.items() if re.match(begins, said)), "it is no TOML")
@@ -72,7 +72,7 @@ def toml_complaint(error: tomllib.TOMLDecodeError) -> str:
     return f"line {line[1]}: {words}" if line else f"its last line: {words}"
 
 
-def complaint(
+def error_message(
     error: ErrorDetails,
     model: type[BaseModel],
     table: str = _TABLE,

@@ -27,7 +27,7 @@ from gpubench.plan.resolve import Resolved
 from gpubench.plan.shares import device_of
 from gpubench.plan.sources import Disk
 from gpubench.record.recording import EndedAttempt, Known, records_of, step_samples
-from gpubench.record.together import Foreseen, neighbours_on_gpus
+from gpubench.record.together import GroupPrediction, neighbours_on_gpus
 from gpubench.results.store import Results, write_whole
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.record import Ended, Record
@@ -123,7 +123,12 @@ class Bench:
     # ---- running it ----
 
     def run(
-        self, unit: Unit, foreseen: Foreseen, launcher: Launcher, should_stop: Callable[[], bool], look: Look
+        self,
+        unit: Unit,
+        group_prediction: GroupPrediction,
+        launcher: Launcher,
+        should_stop: Callable[[], bool],
+        look: Look,
     ) -> list[Record]:
         """One attempt, stored. Returns a record for each job."""
         number = self.results.next_attempt(unit.unit_id, *(job.trial_id for job in unit.jobs))
@@ -132,11 +137,11 @@ class Bench:
         resolved = self.resolve(unit)
         watchers = self._watchers(resolved)
         with scratch_folder() as self._scratch:
-            places = [self._scratch / str(place) for place in range(len(unit.jobs))]
-            for place in places:
-                place.mkdir()
+            folders = [self._scratch / str(index) for index in range(len(unit.jobs))]
+            for folder in folders:
+                folder.mkdir()
             try:
-                orders = [self._order(*each) for each in zip(unit.jobs, resolved, logs, places, strict=True)]
+                orders = [self._order(*each) for each in zip(unit.jobs, resolved, logs, folders, strict=True)]
             except GpubenchError as error:  # its images can't be had; other trials may use others
                 now = time.monotonic()
                 failed: tuple[Ended, str] = ("failed", str(error))
@@ -164,7 +169,7 @@ class Bench:
             )
             for job, one, end, watcher in zip(unit.jobs, resolved, done, watchers, strict=True)
         ]
-        records = records_of(tried, self._known(), foreseen)
+        records = records_of(tried, self._known(), group_prediction)
         for job, one, record in zip(unit.jobs, resolved, records, strict=True):
             if record.result.get("gmacs_per_image") is not None:
                 self._gmacs[_model_key(job, one)] = record.result["gmacs_per_image"]
@@ -187,18 +192,18 @@ class Bench:
             nvml = SharedNvml(nvml, time.monotonic)
         watchers: list[Watcher] = []
 
-        def friends_of(place: int) -> Callable[[], set[int]]:
-            return lambda: {pid for k, other in enumerate(watchers) if k != place for pid in other.pids()}
+        def friends_of(index: int) -> Callable[[], set[int]]:
+            return lambda: {pid for k, other in enumerate(watchers) if k != index for pid in other.pids()}
 
-        for place, one in enumerate(resolved):
+        for index, one in enumerate(resolved):
             watchers.append(
                 Watcher(
                     nvml,
                     self.machine,
                     one.gpu_uuids,
                     one.cpu_ids,
-                    friends=friends_of(place),
-                    shared_gpus=neighbours_on_gpus(resolved, place),
+                    friends=friends_of(index),
+                    shared_gpus=neighbours_on_gpus(resolved, index),
                 )
             )
         return watchers
@@ -210,7 +215,7 @@ class Bench:
         return log
 
     def beating(self, should_stop: Callable[[], bool]) -> Callable[[], bool]:
-        """The same question, which shows on the way that this sweep is alive."""
+        """Asks `should_stop`, and shows on the way that this sweep is alive."""
 
         def ask() -> bool:
             self.results.beat()

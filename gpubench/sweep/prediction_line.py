@@ -6,25 +6,25 @@ from collections.abc import Sequence
 
 from gpubench.analysis.doubted import serious
 from gpubench.basics.words import number
-from gpubench.record.together import Foreseen
-from gpubench.report.prediction import foretold_verdict, waited_for
+from gpubench.record.together import GroupPrediction
+from gpubench.report.prediction import predicted_verdict, waited_for
 from gpubench.schema.row import Row
 
 
-def foretold(foreseen: Foreseen, solos: Sequence[Row]) -> str:
+def prediction_line(group_prediction: GroupPrediction, solos: Sequence[Row]) -> str:
     """One line: how many times as long each job should take, and why; or why that is not known.
 
     `solos`: the rows of the trials alone, with the doubts that follow from their repeats.
     """
-    prediction = foreseen.prediction
+    prediction = group_prediction.prediction
     if prediction is None:
-        return f"not predicted: {foreseen.why_not}"
+        return f"not predicted: {group_prediction.why_not}"
     times = ", ".join(number(slowdown, 2) for slowdown in prediction.slowdowns)
     why = f"; they would wait for {waited_for(prediction.limits) or 'nothing that they share'}"
     most = "at most " if prediction.at_most else ""
     return (
         f"predicted {most}{times} times as long as alone: "
-        f"{foretold_verdict(prediction, solos)}{why}{doubted(solos)}"
+        f"{predicted_verdict(prediction, solos)}{why}{doubted(solos)}"
     )
 
 

@@ -50,7 +50,7 @@ def progress_of(
         cpu_util_pct=_over(max, (one.cpu_util_pct for one in live)),
         elapsed_s=elapsed_s,
         left_s=own_s + after_s,
-        judged=own.judged,
+        evaluated=own.evaluated,
         top1_pct=own.top1_pct,
         top1_target=job.trial.until_top1,
         note=_note(unit, job, progress, own),
@@ -76,10 +76,10 @@ def _note(unit: Unit, job: Job, progress: Sequence[JobProgress], own: JobProgres
         doing = "evaluating"
     else:
         doing = "" if own.measured or own.filling else "warm-up"
-    if job.place is None:
+    if job.membership is None:
         return doing
     waiting = sum(one.waiting or one.filling for one in progress)
-    words = [f"job {job.place.name}", doing, f"{waiting} wait for it" if waiting else ""]
+    words = [f"job {job.membership.name}", doing, f"{waiting} wait for it" if waiting else ""]
     return ", ".join(word for word in words if word) if len(unit.jobs) > 1 else doing
 
 

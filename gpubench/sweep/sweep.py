@@ -15,7 +15,7 @@ from gpubench.plan.estimate import Estimate, Forecast, estimates
 from gpubench.plan.plan import Plan, Unit
 from gpubench.plan.skips import OutOfMemory, Room, skip_reason
 from gpubench.plan.state import Planned, lacks_its_answer, out_of_memory, survey
-from gpubench.record.together import Foreseen, foresee
+from gpubench.record.together import GroupPrediction, predict_group
 from gpubench.report.contents import contents, rows_among, write_contents
 from gpubench.report.live import View
 from gpubench.results.allowance import Key, alike
@@ -25,7 +25,7 @@ from gpubench.schema.record import Record, ending
 from gpubench.schema.row import Row, replace
 from gpubench.sweep.bench import Bench
 from gpubench.sweep.losses import none_left
-from gpubench.sweep.prediction_line import foretold
+from gpubench.sweep.prediction_line import prediction_line
 from gpubench.sweep.progress import progress_of
 
 TABLES_PERIOD_S = 5.0
@@ -265,11 +265,11 @@ class Sweep:
                 "with the GPUs that are left"
             )
 
-    def _alone(self, foreseen: Foreseen) -> list[Row]:
+    def _alone(self, group_prediction: GroupPrediction) -> list[Row]:
         """The rows of the trials alone that a group is compared with, with the doubts of their repeats."""
-        solos = {solo.trial_id: solo for solo in foreseen.solos if solo}
+        solos = {solo.trial_id: solo for solo in group_prediction.solos if solo}
         told = rows_among(list(solos.values()), self.records)
-        return [told[solo.trial_id] for solo in foreseen.solos if solo]
+        return [told[solo.trial_id] for solo in group_prediction.solos if solo]
 
     def _run_unit(
         self,
@@ -285,13 +285,14 @@ class Sweep:
         """Runs one unit, tells of it before and after; returns how it ended."""
         unit = planned[number - 1].unit
         label = self.label(unit)
-        foreseen = self.foresee(unit)
+        group_prediction = self.predict(unit)
         if unit.is_group:
-            view.say(f"[{number}/{len(planned)}] {label}  {foretold(foreseen, self._alone(foreseen))}")
+            said = prediction_line(group_prediction, self._alone(group_prediction))
+            view.say(f"[{number}/{len(planned)}] {label}  {said}")
         view.started(number, len(planned), label)
         unit_began = time.monotonic()
         look = self._look(view, number, planned, began, unit_began, forecast)
-        records = self.bench.run(unit, foreseen, launcher, should_stop, look)
+        records = self.bench.run(unit, group_prediction, launcher, should_stop, look)
         self.records += records
         self.measured |= {record.trial_id for record in records}
         self.ended += sum(record.status != "interrupted" for record in records)
@@ -310,9 +311,9 @@ class Sweep:
             view.finished(number, len(planned), label, rows[0])
         return status
 
-    def foresee(self, unit: Unit) -> Foreseen:
+    def predict(self, unit: Unit) -> GroupPrediction:
         """What the trials alone, as far as they were measured here, say of a group."""
-        return foresee(unit, self.bench.resolve(unit), self.chosen() if unit.is_group else {})
+        return predict_group(unit, self.bench.resolve(unit), self.chosen() if unit.is_group else {})
 
     # ---- after ----
 

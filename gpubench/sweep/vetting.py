@@ -53,7 +53,7 @@ def vet(
             check_source(name)
     tries = _tries(jobs)
     if tries:
-        judge(tries, limit_s, say)
+        run_tries(tries, limit_s, say)
 
 
 def check_source(name: str) -> None:
@@ -112,7 +112,7 @@ def _tries(jobs: Sequence[tuple[Job, Resolved]]) -> dict[str, Try]:
     return found
 
 
-def judge(tries: Mapping[str, Try], limit_s: int, say: Callable[[str], None]) -> None:
+def run_tries(tries: Mapping[str, Try], limit_s: int, say: Callable[[str], None]) -> None:
     """Has all of them tried in a child, each for `limit_s` seconds at most. Raises as `vet` does."""
     lines, code, last_words = _told(list(tries.values()), limit_s)
     for called, line in zip(tries, lines, strict=False):

@@ -36,7 +36,7 @@ class Breakdown:
         self._draw = random.Random(0)
         self._window: list[_Marked] = []
         self._chosen: list[bool] = []
-        self._parts: list[dict[str, float]] = []
+        self._step_times: list[dict[str, float]] = []
         self._told_of_exchange = False
         self._marked_s: list[float] = []
         self._plain_s: list[float] = []
@@ -84,7 +84,7 @@ class Breakdown:
         if not measured:
             return
         marked_s = list(itertools.compress(step_s, self._chosen))
-        self._parts += [
+        self._step_times += [
             self._seconds(marked) | {"step": seconds}
             for marked, seconds in zip(self._window, marked_s, strict=True)
         ]
@@ -112,7 +112,8 @@ class Breakdown:
         where no bucket was told of), `step_ms` (from end to end), `cost_pct` (None: too few steps).
         """
         medians: dict[str, Any] = {
-            f"{name}_ms": 1e3 * statistics.median(s[name] for s in self._parts) for name in self._parts[0]
+            f"{name}_ms": 1e3 * statistics.median(s[name] for s in self._step_times)
+            for name in self._step_times[0]
         }
         if not self._told_of_exchange:
             medians |= {"comm_ms": None, "comm_hidden_ms": None}
@@ -120,7 +121,7 @@ class Breakdown:
 
 
 class BrokenDownStep(Step):
-    """The same step, with a mark after each part.
+    """A step with a mark after each of its parts.
 
     What a strategy does before the passes, and dropping the old gradients, counts as forward; what it does after them
     counts as the optimizer's.
@@ -136,8 +137,8 @@ class BrokenDownStep(Step):
         self._breakdown.mark("optimizer")
         self._breakdown.step_ends()
 
-    def forward(self, images: torch.Tensor, labels: torch.Tensor, parts: int) -> torch.Tensor:
-        loss = super().forward(images, labels, parts)
+    def forward(self, images: torch.Tensor, labels: torch.Tensor, micro_batches: int) -> torch.Tensor:
+        loss = super().forward(images, labels, micro_batches)
         self._breakdown.mark("forward")
         return loss
 

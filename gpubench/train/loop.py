@@ -29,7 +29,7 @@ class Segment:
     """A span of training that is timed as one, from iter(loader) on: an epoch, or the first steps of one."""
 
     number: int
-    """Of the epoch, from 0: it settles the order of the images."""
+    """The epoch's number, from 0: it settles the order of the images."""
     steps: int
     measured: bool
 
@@ -92,7 +92,7 @@ class Loop:
         self._to_device = data.to_device if breakdown is None else self._marked_to_device
         self.measured_step_s: list[float] = []
         self.later_step_s: list[float] = []
-        """The same without each window's first step, which waits for the loader to start."""
+        """Seconds of measured steps without each window's first one, which waits for the loader to start."""
         self.phases: dict[str, float] = {"warm_up": 0.0, "measured": 0.0}
 
     def run(self, segment: Segment) -> TimedWindow:
@@ -193,7 +193,7 @@ def step_messages(window: TimedWindow, rank: int, epoch: int) -> Iterator[Steps]
 def evaluate(data: Data, strategy: Strategy, dtype: torch.dtype | None) -> tuple[float, float] | None:
     """Top-1 in per cent and mean cross-entropy on the validation split, over all ranks; None where there is none.
 
-    Of the plain module (compiled and replicated ones are for training shapes), which may then train on.
+    The figures are of the plain module (compiled and replicated ones are for training shapes), which may then train on.
     """
     batches = data.validation()
     if batches is None:

@@ -34,7 +34,7 @@ GRACE_S = 1.0
 NO_ANSWER = "no answer"
 MIB = 1 << 20
 SIDE = 512
-"""Of the matrices that are multiplied; their product of ones is exact in any precision."""
+"""The side of the matrices that are multiplied; their product of ones is exact in any precision."""
 
 Job = Callable[[], Any]
 """What a forked child does; its answer is made of JSON values."""
@@ -89,7 +89,7 @@ def import_all() -> dict[str, Any]:
 
 
 def nccl_version() -> str | None:
-    """Of the NCCL that torch was built with; None: torch was built without."""
+    """The version of the NCCL that torch was built with; None: torch was built without."""
     import torch
 
     if not torch.distributed.is_nccl_available():

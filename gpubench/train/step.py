@@ -67,10 +67,10 @@ class Step:
         # The scaler looks at gradients on the host once a step; that is what fp16 costs its users, too.
         self._scaler = torch.amp.GradScaler(self._device_type) if precision == "fp16" else None
 
-    def forward(self, images: torch.Tensor, labels: torch.Tensor, parts: int) -> torch.Tensor:
-        """The loss of one of `parts` micro-batches, as its share of the batch's."""
+    def forward(self, images: torch.Tensor, labels: torch.Tensor, micro_batches: int) -> torch.Tensor:
+        """The loss of one of `micro_batches` micro-batches, as its share of the batch's."""
         with torch.autocast(self._device_type, dtype=self._dtype, enabled=self._dtype is not None):
-            loss = F.cross_entropy(self.model(images), labels) / parts
+            loss = F.cross_entropy(self.model(images), labels) / micro_batches
         self.loss_sum += loss.detach()
         return loss
 
@@ -102,7 +102,7 @@ class Step:
 
 
 class GraphStep(Step):
-    """The same step as one CUDA graph: captured after a few eager ones, then replayed.
+    """A step as one CUDA graph: captured after a few eager ones, then replayed.
 
     With fp16 the scaler's step stays outside, because it decides on the host.
     """

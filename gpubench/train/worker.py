@@ -29,6 +29,7 @@ from gpubench.schema.events import (
     AllocatorMemory,
     Answer,
     AskMemory,
+    BreakdownTimes,
     DriverMemory,
     Error,
     Evaluated,
@@ -36,7 +37,6 @@ from gpubench.schema.events import (
     GoOn,
     Held,
     Hello,
-    Parts,
     Result,
     Settle,
     StepTimes,
@@ -196,7 +196,7 @@ class Rank:
                 steps_per_epoch=per_epoch,
                 step_ms=percentiles(training.measured_step_s),
                 step_drift_pct=drift_pct(training.later_step_s),
-                parts=Parts(**breakdown.figures()) if breakdown else None,
+                breakdown=BreakdownTimes(**breakdown.figures()) if breakdown else None,
                 no_exchange=told.no_exchange,
                 exchange_mib=told.exchanged_bytes / MIB if told.exchanged_bytes else None,
                 until_top1=target,
@@ -210,7 +210,7 @@ class Rank:
             )
         )
 
-    # ---- the parts ----
+    # ---- what a rank does, step by step ----
 
     def settle_in(self) -> Place:
         """Threads, visible devices, seeds: before CUDA starts."""
@@ -300,10 +300,10 @@ class Rank:
         training: loop.Loop,
         evaluate: Callable[[], Quality | None],
     ) -> Quality | None:
-        """Epochs, each judged after its window, until top-1 is `target` per cent and one epoch was measured.
+        """Epochs, each evaluated after its window, until top-1 is `target` per cent and one epoch was measured.
 
-        Training that has diverged ends likewise.
-        The ranks' hits are summed before they are judged, so all ranks stop after the same epoch.
+        It also ends where training has diverged.
+        The ranks' hits are summed before they are compared with it, so all ranks stop after the same epoch.
         Returns the last epoch's quality.
         """
         reached = False

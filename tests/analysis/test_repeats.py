@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from whole_rows import changed, row_with
 
 from gpubench.analysis.repeats import SPREAD, apart, merge_repeats, with_spread
-from gpubench.analysis.slowdown import judgement
-from gpubench.schema.judgement import Judgement
+from gpubench.analysis.slowdown import group_verdict
+from gpubench.schema.verdict import Verdict
 
 
 def repeats(*times, **more):
@@ -81,7 +81,7 @@ def in_group(*slowdowns, **more):
     return [
         changed(row, slowdown=s, overlap_gain=2 / s - 1, group_id=f"g{9 - n}", solo_id=f"t{n}",
                 sharing="partly parallel", full_together="cpu+gpu" if n else "cpu", together={"jobs": 2},
-                judgement=Judgement(gain_range=(2 / s - 1.1, 2 / s - 0.9)))
+                verdict=Verdict(gain_range=(2 / s - 1.1, 2 / s - 0.9)))
         for n, (row, s) in enumerate(zip(rows, slowdowns, strict=True))
     ]  # fmt: skip
 
@@ -94,7 +94,7 @@ def test_one_job_of_a_group_has_the_verdict_of_all_its_repeats():
     (close,) = merge_repeats(without_ranges(in_group(1.85, 1.9, 2.0)))
     assert close.sharing == "perhaps merely concurrent", "of these repeats, not of the first as stored"
     assert merged.full_together == "cpu+gpu"
-    assert merged.judgement.gain_range == pytest.approx((-0.1, 0.35))
+    assert merged.verdict.gain_range == pytest.approx((-0.1, 0.35))
     assert (merged.group_id, merged.solo_id) == ("g7", "t0")
 
 
@@ -115,13 +115,13 @@ def test_what_was_full_in_few_repeats_was_not_full():
 
 def without_ranges(rows):
     """As if each process had measured two epochs."""
-    return [changed(row, judgement=judgement(row.overlap_gain, (), ())) for row in rows]
+    return [changed(row, verdict=group_verdict(row.overlap_gain, (), ())) for row in rows]
 
 
 def test_two_repeats_with_ranges_of_their_own_have_that_of_both():
     (merged,) = merge_repeats(in_group(1.6, 1.61))
-    assert merged.judgement.gain_range == pytest.approx((2 / 1.61 - 1.1, 2 / 1.6 - 0.9))
-    assert (merged.sharing, merged.judgement.sure) == ("partly parallel", "few processes")
+    assert merged.verdict.gain_range == pytest.approx((2 / 1.61 - 1.1, 2 / 1.6 - 0.9))
+    assert (merged.sharing, merged.verdict.sure) == ("partly parallel", "few processes")
 
 
 def of_group(*times, jobs=2, **more):
@@ -130,13 +130,13 @@ def of_group(*times, jobs=2, **more):
     for n, both in enumerate(times):
         slowed = [together / alone for alone, together in both]
         gain = (sum(1 / s for s in slowed) - 1) / (len(slowed) - 1)
-        found_out = Judgement(words=("as stored",), gain_range=(gain - 0.05, gain + 0.05))
+        found_out = Verdict(words=("as stored",), gain_range=(gain - 0.05, gain + 0.05))
         for k, (alone, together) in enumerate(both):
             (row,) = repeats(
                 together, group="g", job=f"{k + 1} of {jobs}", group_id=f"g{n}", overlap_gain=gain
             )
             row = changed(row, config_id=f"c{k}", repeat=n, solo_epoch_time_s=alone, slowdown=slowed[k])
-            row = changed(row, sharing="as stored", judgement=found_out, together={"jobs": jobs})
+            row = changed(row, sharing="as stored", verdict=found_out, together={"jobs": jobs})
             found.append(changed(row, **more))
     return found
 
@@ -148,7 +148,7 @@ def test_slowdowns_and_gain_of_repeats_follow_from_the_times_of_their_rows():
     assert (one.epoch_time_s, one.solo_epoch_time_s, one.slowdown) == (1.6, 0.35, 1.6 / 0.35)
     assert other.slowdown == 2.0 / 0.31
     assert one.overlap_gain == other.overlap_gain == pytest.approx(0.35 / 1.6 + 0.31 / 2.0 - 1)
-    assert one.judgement == other.judgement
+    assert one.verdict == other.verdict
     assert one.sharing is None, "half of the repeats were faster than alone by much"
 
 
@@ -162,8 +162,8 @@ def test_whatever_the_times_a_merged_group_does_not_contradict_itself(times):
     for row in merged:
         assert row.slowdown == row.epoch_time_s / row.solo_epoch_time_s
         assert row.overlap_gain == pytest.approx((sum(1 / r.slowdown for r in merged) - 1) / 2)
-        if row.judgement.why_not is None:
-            low, high = row.judgement.gain_range
+        if row.verdict.why_not is None:
+            low, high = row.verdict.gain_range
             assert low - 1e-9 <= row.overlap_gain <= high + 1e-9
 
 
@@ -180,8 +180,8 @@ def test_a_group_of_few_repeats_and_epochs_has_no_sure_word(repeats_of_both, wor
     rows = without_ranges(of_group(*[((2.0, 3.2), (2.0, 3.2))] * repeats_of_both))
     for row in merge_repeats(rows):
         assert row.sharing == word
-        assert row.judgement.sure == ("yes" if repeats_of_both == 3 else "spread not known")
-        assert (row.judgement.rests == "") == (repeats_of_both == 3)
+        assert row.verdict.sure == ("yes" if repeats_of_both == 3 else "spread not known")
+        assert (row.verdict.rests == "") == (repeats_of_both == 3)
 
 
 @pytest.mark.parametrize("side", ["alone", "together"])
@@ -189,13 +189,13 @@ def test_three_repeats_spread_by_their_own_times_alone_and_together(side):
     """As rows of knees and scaling do: by `noise.half_width` of the merged times, not by what each saw of itself."""
     rows = [((2.0, 3.2), (2.0, 3.2))] * 3
     still = merge_repeats(of_group(*rows))
-    assert {row.judgement.gain_range for row in still} == {(0.25, 0.25)}
+    assert {row.verdict.gain_range for row in still} == {(0.25, 0.25)}
     times = {"alone": ((1.8, 3.2), (2.2, 3.2)), "together": ((2.0, 2.9), (2.0, 3.6))}[side]
     wide = merge_repeats(of_group(rows[0], *((one, rows[0][1]) for one in times)))
-    (low, high) = wide[0].judgement.gain_range
+    (low, high) = wide[0].verdict.gain_range
     assert low < 0.25 - 0.05
     assert high > 0.25 + 0.05
-    assert wide[0].judgement == wide[1].judgement
+    assert wide[0].verdict == wide[1].verdict
 
 
 @pytest.mark.parametrize("side", [0, 1])
@@ -206,14 +206,14 @@ def test_two_repeats_as_far_apart_as_they_last_allow_no_verdict(side):
         return merge_repeats(of_group(*((first, (4.0, 8.0)) for first in pair)))
 
     assert {row.sharing for row in both(3.0, 5.0)} != {None}
-    (why,) = {row.judgement.why_not for row in both(2.0, 6.0)}
+    (why,) = {row.verdict.why_not for row in both(2.0, 6.0)}
     assert why.startswith("epoch times spread by as much as they last")
 
 
 def test_repeats_of_which_none_had_all_of_its_jobs_have_no_range():
     """The gain is of the merged times, and no repeat has one."""
     rows = [
-        changed(row, overlap_gain=None, sharing=None, judgement=None)
+        changed(row, overlap_gain=None, sharing=None, verdict=None)
         for row in of_group(*[((2.0, 3.2), (2.0, 3.2))] * 4)
     ]
     rows = [
@@ -224,7 +224,7 @@ def test_repeats_of_which_none_had_all_of_its_jobs_have_no_range():
     ]
     merged = merge_repeats(rows)
     assert [row.sharing for row in merged] == ["perhaps partly parallel"] * 2
-    assert [row.judgement.gain_range for row in merged] == [None] * 2
+    assert [row.verdict.gain_range for row in merged] == [None] * 2
 
 
 def test_one_job_that_ended_ok_but_once_has_the_gain_of_its_group():
@@ -248,14 +248,14 @@ def test_without_all_jobs_or_all_times_the_medians_stay():
 
 def test_a_verdict_that_most_repeats_or_the_merged_figures_do_not_allow_is_none():
     rows = of_group(*[((2.0, 3.0), (2.0, 4.0))] * 3)
-    rows[:2] = [changed(row, judgement=Judgement(why_not="noise")) for row in rows[:2]]
+    rows[:2] = [changed(row, verdict=Verdict(why_not="noise")) for row in rows[:2]]
     assert {row.sharing for row in merge_repeats(rows)} == {"partly parallel"}, "one of three"
-    rows[2:4] = [changed(row, judgement=Judgement(why_not="noise")) for row in rows[2:4]]
+    rows[2:4] = [changed(row, verdict=Verdict(why_not="noise")) for row in rows[2:4]]
     for row in merge_repeats(rows):
-        assert (row.sharing, row.judgement.why_not) == (None, "noise")
+        assert (row.sharing, row.verdict.why_not) == (None, "noise")
     for row in merge_repeats(of_group(*[((9.0, 3.0), (2.0, 4.0))] * 2)):
         assert row.sharing is None
-        assert "job 1 of 2 took 0.33 times as long as alone" in row.judgement.why_not
+        assert "job 1 of 2 took 0.33 times as long as alone" in row.verdict.why_not
 
 
 def test_what_half_of_the_repeats_had_full_was_full():
@@ -273,7 +273,7 @@ def test_two_jobs_of_three_make_no_gain():
     rows = [row for row in of_group(*times, jobs=3) if row.config_id != "c2"]
     median = sum({row.overlap_gain for row in rows}) / 2
     assert [row.overlap_gain for row in merge_repeats(rows)] == pytest.approx([median] * 2)
-    noisy = [changed(row, judgement=Judgement(why_not="noise")) for row in rows]
+    noisy = [changed(row, verdict=Verdict(why_not="noise")) for row in rows]
     assert [row.sharing for row in merge_repeats(noisy)] == [None, None]
 
 
@@ -288,7 +288,7 @@ def test_where_one_job_has_no_slowdown_the_gain_of_the_others_stays():
 
 def test_half_of_the_repeats_without_a_verdict_leave_none():
     rows = of_group(*[((2.0, 3.0), (2.0, 4.0))] * 2)
-    rows[:2] = [changed(row, judgement=Judgement(why_not="noise")) for row in rows[:2]]
+    rows[:2] = [changed(row, verdict=Verdict(why_not="noise")) for row in rows[:2]]
     assert {row.sharing for row in merge_repeats(rows)} == {None}
 
 
@@ -321,7 +321,7 @@ def test_repeats_of_a_group_on_a_gpu_and_a_cpu_have_one_gain_and_one_verdict():
     merged = merge_repeats(on_unlike_devices(of_group(*times)))
     assert [row.repeats for row in merged] == [2, 2]
     assert [row.overlap_gain for row in merged] == pytest.approx([2 / 4 + 2 / 6 - 1] * 2)
-    assert merged[0].judgement == merged[1].judgement
+    assert merged[0].verdict == merged[1].verdict
 
 
 def test_repeats_of_such_a_group_on_hosts_of_which_one_part_is_alike_are_not_mixed():

@@ -7,15 +7,15 @@ from whole_rows import changed, row_with
 
 from gpubench.analysis import sharing
 from gpubench.analysis.sharing import WATCHED, busy, evidence, full_together, not_full, stored_resources
-from gpubench.analysis.slowdown import judgement
+from gpubench.analysis.slowdown import group_verdict
 from gpubench.schema.columns import BY_NAME
 from gpubench.schema.group_facts import GroupFacts, Resource
-from gpubench.schema.judgement import Judgement
+from gpubench.schema.verdict import Verdict
 
 
 def sentence(gain, gain_range, resources, slowdowns=()):
     """The headline with the word that these figures give, and what is said after it, as one."""
-    found = judgement(gain, (), (), [Judgement(gain_range=gain_range)])
+    found = group_verdict(gain, (), (), [Verdict(gain_range=gain_range)])
     said = "; ".join(sharing.sentences(found, gain, resources, slowdowns))
     return f"{sharing.headline(found, gain)}: {said}"
 
@@ -227,7 +227,7 @@ def test_a_parallel_verdict_names_no_culprit_but_the_room_that_was_left():
     blind = case(cpu_util_pct=((None,) * 2,) * 2)
     unknown = "parallel (overlap gain 1.00, 0.95 to 1.05): how much room was left is not known"
     assert sentence(1.0, (0.95, 1.05), blind) == unknown
-    still = judgement(1.0, (), (), [Judgement(gain_range=(0.998, 1.002))])
+    still = group_verdict(1.0, (), (), [Verdict(gain_range=(0.998, 1.002))])
     assert sharing.headline(still, 1.0) == "parallel (overlap gain 1.00)", "the range reads the same"
     assert sharing.sentences(still, 1.0, []) == []
 

@@ -7,14 +7,15 @@ import statistics
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from whole_epochs import epoch_row
 from whole_rows import changed, row_with
 
 from gpubench.analysis.noise import half_width
-from gpubench.analysis.slowdown import judgement, loss, overlap_gain, slowdown, verdict
+from gpubench.analysis.slowdown import group_verdict, loss, overlap_gain, sharing_word, slowdown
 from gpubench.record.epochs import timing
 from gpubench.schema.epoch_times import median_of
-from gpubench.schema.judgement import Judgement
 from gpubench.schema.row import Row, replace
+from gpubench.schema.verdict import Verdict
 
 SCATTERED = "epoch times spread by as much as they last; measure again on a quiet machine"
 
@@ -25,21 +26,20 @@ def row(time, iqr, epochs=3):
 
 def measured(*times):
     """A row as a record has it of epochs that took so long."""
-    told = {"images": 64, "steps": 1, "data_wait_s": 0.0, "first_batch_s": 0.0, "warmup": False}
-    epochs = [told | {"epoch_time_s": time} for time in times]
+    epochs = [epoch_row(images=64, steps=1, first_batch_s=0.0, epoch_time_s=time) for time in times]
     found = timing(epochs, steps=None, steps_per_epoch=1, batch_size=64)
-    return replace(Row.of_columns(found), epoch_times_s=median_of(epochs, found["epoch_time_source"]))
+    return replace(Row.of_columns(found), epoch_times_s=median_of(times, found["epoch_time_source"]))
 
 
-def judged(alone, together):
+def verdict_of(alone, together):
     gain = overlap_gain([
         slowdown(t.epoch_time_s, a.epoch_time_s) for a, t in zip(alone, together, strict=True)
     ])  # fmt: skip
-    return judgement(gain, alone, together)
+    return group_verdict(gain, alone, together)
 
 
 def gain_range(alone, together):
-    return judged(alone, together).gain_range
+    return verdict_of(alone, together).gain_range
 
 
 def test_overlap_gain_of_the_published_log():
@@ -54,7 +54,7 @@ def test_overlap_gain_of_the_published_log():
 
 
 def test_words_for_an_overlap_gain():
-    assert [verdict(g) for g in (1.0, 0.9, 0.5, 0.1, -0.2)] == [
+    assert [sharing_word(g) for g in (1.0, 0.9, 0.5, 0.1, -0.2)] == [
         "parallel", "parallel", "partly parallel", "merely concurrent", "merely concurrent",
     ]  # fmt: skip
 
@@ -119,9 +119,9 @@ def test_without_spread_the_range_is_the_gain(jobs):
 def test_no_range_without_every_spread(bad, side):
     """Nobody knows it of two epochs, nor of a row that is gone: the verdict is that of the gain alone, perhaps."""
     sides = [[row(10, 0.1)] * 2, [row(20, 0.1)] * 2]
-    assert judgement(0.5, *sides).sure == "few processes"
+    assert group_verdict(0.5, *sides).sure == "few processes"
     sides[side] = [row(10, 0.1), bad] if bad or not side else [row(10, 0.1), row_with()]
-    found = judgement(0.5, *sides)
+    found = group_verdict(0.5, *sides)
     assert (found.gain_range, found.sure, found.cell) == (None, "spread not known", "perhaps partly parallel")
 
 
@@ -131,7 +131,7 @@ def test_one_job_has_no_range():
 
 def test_words_for_a_range():
     def both(gain, *ends):
-        found = judgement(gain, (), (), [Judgement(gain_range=ends)])
+        found = group_verdict(gain, (), (), [Verdict(gain_range=ends)])
         return found.words, found.cell
 
     assert both(0.95, 0.92, 1.05) == (("parallel",), "parallel")
@@ -144,21 +144,21 @@ def test_words_for_a_range():
 
 def test_a_range_without_width_is_known():
     still = [row(10, 0.0)] * 2, [row(16, 0.0)] * 2
-    assert judged(*still).cell == "partly parallel"
-    assert judged(*still).gain_range == (0.25, 0.25)
+    assert verdict_of(*still).cell == "partly parallel"
+    assert verdict_of(*still).gain_range == (0.25, 0.25)
 
 
 @pytest.mark.parametrize("gain", [-0.2, 0.1, 0.25, 0.9, 1.2])
 def test_where_nothing_but_the_gain_is_known_no_word_is_sure(gain):
-    found = judgement(gain, (), ())
-    assert (found.sure, found.cell) == ("spread not known", f"perhaps {verdict(gain)}")
-    assert found.words == (verdict(gain),)
+    found = group_verdict(gain, (), ())
+    assert (found.sure, found.cell) == ("spread not known", f"perhaps {sharing_word(gain)}")
+    assert found.words == (sharing_word(gain),)
 
 
 def test_without_a_gain_or_where_it_is_refused_there_is_no_word():
-    nothing = judgement(None, [row(10, 0.1)] * 2, [row(20, 0.1)] * 2)
+    nothing = group_verdict(None, [row(10, 0.1)] * 2, [row(20, 0.1)] * 2)
     assert (nothing.words, nothing.cell, nothing.why_not) == ((), None, None)
-    refused = judgement(0.25, (), (), [Judgement(why_not="job 1 was too fast", gain_range=(0.2, 0.3))])
+    refused = group_verdict(0.25, (), (), [Verdict(why_not="job 1 was too fast", gain_range=(0.2, 0.3))])
     assert (refused.words, refused.cell, refused.why_not) == ((), None, "job 1 was too fast")
 
 
@@ -178,19 +178,19 @@ def test_fewer_than_three_processes_are_few(repeats, sure, rests):
         else {"repeats": repeats}
     )
     rows = [changed(row(10, 0.0), **more)] * 2
-    found = judged(rows, rows)
+    found = verdict_of(rows, rows)
     assert (found.sure, found.rests, found.cell) == (sure, rests, "parallel")
 
 
 def test_one_row_alone_of_few_processes_makes_the_verdict_one_of_few():
     many, few = changed(row(10, 0.0), repeats=3, epoch_times_s=[10.0] * 3), row(10, 0.0)
-    assert judged([many, many], [many, many]).sure == "yes"
-    assert judged([many, few], [many, many]).sure == "few processes"
+    assert verdict_of([many, many], [many, many]).sure == "yes"
+    assert verdict_of([many, few], [many, many]).sure == "few processes"
 
 
 def test_no_verdict_where_a_job_was_sped_up_by_its_neighbours():
     def why(first, second, **more):
-        return judgement(
+        return group_verdict(
             0.5, [row(10, 0.0)] * 2, [row(first, 0.0), changed(row(second, 0.0), **more)]
         ).why_not
 
@@ -202,7 +202,7 @@ def test_no_verdict_where_a_job_was_sped_up_by_its_neighbours():
     assert why(10.0, 7.9, job="64@1") == f"job 64@1 {told}"
     assert why(10.0, 8.0) is None
     gone = [row(10, 0.0), None]
-    assert judgement(0.5, gone, [row(10, 0.0), changed(row(7.9, 0.0), slowdown=0.79)]).why_not == (
+    assert group_verdict(0.5, gone, [row(10, 0.0), changed(row(7.9, 0.0), slowdown=0.79)]).why_not == (
         f"job 2 of 2 {told}"
     ), "by the stored slowdown"
 
@@ -214,7 +214,7 @@ def test_no_verdict_where_chance_may_have_moved_an_epoch_time_by_as_much_as_it_l
     def why(noisy):
         sides = [[row(10, 0.1)] * 2, [row(20, 0.1)] * 2]
         sides[side] = [row(10, 0.1), noisy]
-        return judgement(0.5, *sides).why_not
+        return group_verdict(0.5, *sides).why_not
 
     assert half_width(row(10, 8.0)) > 10
     assert why(row(10, 8.0)) == SCATTERED
@@ -232,35 +232,35 @@ def test_two_epochs_that_lie_as_far_apart_as_they_last_allow_no_verdict_either(s
     sides = [[measured(10.0, 10.0)] * 2, [measured(20.0, 20.0)] * 2]
     sides[side] = [measured(10.0, 10.0), measured(*times)]
     assert sides[side][1].epoch_time_iqr_s is None, "as in records"
-    found = judged(*sides)
+    found = verdict_of(*sides)
     assert found.why_not == why_not
     assert found.sure == "spread not known"
 
 
 def test_what_was_found_before_counts_where_the_rows_do_not_tell():
-    ends = [Judgement(gain_range=(0.05, 0.2)), Judgement(gain_range=(0.3, 0.4)), Judgement()]
-    assert judgement(0.15, (), (), ends).gain_range == (0.05, 0.4)
-    assert judgement(0.5, (), (), ends).gain_range == (0.05, 0.5)
+    ends = [Verdict(gain_range=(0.05, 0.2)), Verdict(gain_range=(0.3, 0.4)), Verdict()]
+    assert group_verdict(0.15, (), (), ends).gain_range == (0.05, 0.4)
+    assert group_verdict(0.5, (), (), ends).gain_range == (0.05, 0.5)
     still = [row(10, 0.0)] * 2, [row(16, 0.0)] * 2
-    assert judgement(0.25, *still, ends).gain_range == (0.25, 0.25), "the rows know better"
+    assert group_verdict(0.25, *still, ends).gain_range == (0.25, 0.25), "the rows know better"
 
 
 def test_half_of_those_before_without_a_verdict_leave_none():
-    fine, noise = Judgement(gain_range=(0.2, 0.3)), Judgement(why_not="noise")
-    assert judgement(0.25, (), (), [fine, noise]).why_not == "noise"
-    assert judgement(0.25, (), (), [fine, fine, noise]).cell == "partly parallel"
+    fine, noise = Verdict(gain_range=(0.2, 0.3)), Verdict(why_not="noise")
+    assert group_verdict(0.25, (), (), [fine, noise]).why_not == "noise"
+    assert group_verdict(0.25, (), (), [fine, fine, noise]).cell == "partly parallel"
 
 
 def test_few_processes_of_which_one_was_faster_together_leave_no_sure_word():
     """Sharing can't do that: what the epochs of one process tell of its times is not all that moves them."""
     alone, together = [row(10, 0.01)] * 2, [row(9.3, 0.01), row(10.0, 0.01)]
-    found = judged(alone, together)
+    found = verdict_of(alone, together)
     assert (found.sure, found.cell) == ("faster than alone", "perhaps parallel")
     assert found.gain_range is not None
-    assert judged(alone, [row(9.6, 0.01), row(10.0, 0.01)]).cell == "parallel"
+    assert verdict_of(alone, [row(9.6, 0.01), row(10.0, 0.01)]).cell == "parallel"
     often = {"repeats": 3, "epoch_times_s": [9.3] * 3}
     many = [changed(one, **often) for one in (*alone, *together)]
-    assert judged(many[:2], many[2:]).cell == "parallel", "how far processes differ is in the range"
+    assert verdict_of(many[:2], many[2:]).cell == "parallel", "how far processes differ is in the range"
 
 
 # ---- doubts ----
@@ -272,7 +272,7 @@ def test_somebody_else_s_work_leaves_the_verdict_open(code, side):
     """It slows every epoch down, so the range, which stays, can't tell of it."""
     sides = [[row(10, 0.1)] * 2, [row(16, 0.1)] * 2]
     sides[side] = [changed(row(10 if side == 0 else 16, 0.1), doubts=f"{code}+dp"), sides[side][1]]
-    found = judged(*sides)
+    found = verdict_of(*sides)
     assert (found.sure, found.cell) == ("doubtful", "perhaps partly parallel")
     assert found.gain_range is not None
 
@@ -280,7 +280,7 @@ def test_somebody_else_s_work_leaves_the_verdict_open(code, side):
 def test_doubts_that_the_range_holds_or_that_are_of_no_time_leave_the_verdict_as_it_is():
     doubts = {"doubts": "dp+shared-gpu+short-warmup+short-window+spread"}
     assert (
-        judged([changed(row(10, 0.1), **doubts)] * 2, [changed(row(16, 0.1), **doubts)] * 2).cell
+        verdict_of([changed(row(10, 0.1), **doubts)] * 2, [changed(row(16, 0.1), **doubts)] * 2).cell
         == "partly parallel"
     )
 
@@ -290,14 +290,14 @@ def test_of_three_repeats_one_beside_other_work_shows_in_their_spread(disturbed,
     runs = [row_with(doubts="other-load" if n < disturbed else None) for n in range(3)]
     often = {"repeats": 3, "epoch_times_s": [16.0] * 3, "doubts": "other-load", "runs": runs}
     still = {"repeats": 3, "epoch_times_s": [10.0] * 3}
-    assert judged([changed(row(10, 0.0), **still)] * 2, [changed(row(16, 0.0), **often)] * 2).cell == word
+    assert verdict_of([changed(row(10, 0.0), **still)] * 2, [changed(row(16, 0.0), **often)] * 2).cell == word
 
 
 def test_what_repeats_were_compared_with_may_have_run_beside_other_work():
-    """The rows alone of repeats are known by their times only; the judgement on each repeat knows their doubts."""
-    quiet, loud = Judgement(gain_range=(0.2, 0.3)), Judgement(gain_range=(0.2, 0.3), beside_others=True)
-    assert judgement(0.25, (), (), [quiet, quiet, loud]).cell == "partly parallel"
-    assert judgement(0.25, (), (), [quiet, loud, loud]).cell == "perhaps partly parallel"
+    """The rows alone of repeats are known by their times only; the verdict on each repeat knows their doubts."""
+    quiet, loud = Verdict(gain_range=(0.2, 0.3)), Verdict(gain_range=(0.2, 0.3), beside_others=True)
+    assert group_verdict(0.25, (), (), [quiet, quiet, loud]).cell == "partly parallel"
+    assert group_verdict(0.25, (), (), [quiet, loud, loud]).cell == "perhaps partly parallel"
 
 
 # ---- jobs that lose by running together ----
@@ -319,25 +319,25 @@ def test_what_repeats_were_compared_with_may_have_run_beside_other_work():
     ],
 )
 def test_whether_jobs_took_longer_than_one_after_the_other(gain, ends, told):
-    found = judgement(gain, (), (), [Judgement(gain_range=ends)])
+    found = group_verdict(gain, (), (), [Verdict(gain_range=ends)])
     assert loss(found, gain) == told
 
 
 def test_where_there_is_no_verdict_nobody_lost():
-    assert loss(Judgement(why_not="noise"), -0.82) == "no"
+    assert loss(Verdict(why_not="noise"), -0.82) == "no"
 
 
 def test_two_epochs_tell_of_a_large_loss_and_of_no_small_one():
     """Half the width around two times is 6.35 times their distance, by Student's t."""
     alone = [measured(10.0, 10.2)] * 2
-    heavy = judged(alone, [measured(109.0, 111.0)] * 2)
+    heavy = verdict_of(alone, [measured(109.0, 111.0)] * 2)
     assert (heavy.cell, heavy.sure, heavy.gain_range) == ("merely concurrent", "few processes", None)
     assert loss(heavy, -0.82) == "yes"
-    near = judged(alone, [measured(21.0, 21.4)] * 2)
+    near = verdict_of(alone, [measured(21.0, 21.4)] * 2)
     assert near.cell == "perhaps merely concurrent"
-    wild = judged(alone, [measured(90.0, 130.0)] * 2)
+    wild = verdict_of(alone, [measured(90.0, 130.0)] * 2)
     assert wild.cell == "perhaps merely concurrent"
-    once = judged([measured(10.0)] * 2, [measured(110.0)] * 2)
+    once = verdict_of([measured(10.0)] * 2, [measured(110.0)] * 2)
     assert once.cell == "perhaps merely concurrent"
-    loud = judged(alone, [changed(measured(109.0, 111.0), doubts="other-load")] * 2)
+    loud = verdict_of(alone, [changed(measured(109.0, 111.0), doubts="other-load")] * 2)
     assert (loud.cell, loss(loud, -0.82)) == ("perhaps merely concurrent", "perhaps")

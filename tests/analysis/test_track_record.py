@@ -3,9 +3,9 @@
 import pytest
 from whole_rows import changed, row_with
 
-from gpubench.analysis.slowdown import judgement
+from gpubench.analysis.slowdown import group_verdict
 from gpubench.analysis.track_record import track_record
-from gpubench.schema.judgement import Judgement
+from gpubench.schema.verdict import Verdict
 
 
 def row(**more):
@@ -16,10 +16,10 @@ def told(group_id, name, predicted, measured, ends=(), **more):
     """A job of two, both of which took so many times as long as alone; `ends`: the range of their gain, else no wider
     than it is."""
     gain = 2 / measured - 1
-    found = judgement(gain, (), (), [Judgement(gain_range=ends or (gain, gain))])
+    found = group_verdict(gain, (), (), [Verdict(gain_range=ends or (gain, gain))])
     return changed(row(
         group="g", group_id=group_id, job=name, predicted_slowdown=predicted, slowdown=measured,
-        solo_epoch_time_s=10.0, overlap_gain=gain, sharing=found.cell, judgement=found,
+        solo_epoch_time_s=10.0, overlap_gain=gain, sharing=found.cell, verdict=found,
     ), **more)  # fmt: skip
 
 
@@ -30,13 +30,13 @@ def test_the_track_record():
         row(group=None, slowdown=None),
     ]  # fmt: skip
     found = track_record(rows)
-    assert [(one.job, one.predicted, one.measured) for one in found.judged[:2]] == [
+    assert [(one.job, one.predicted, one.measured) for one in found.predicted_jobs[:2]] == [
         ("a", 2.0, 2.0), ("b", 2.2, 2.0),
     ]  # fmt: skip
-    assert [one.error_pct for one in found.judged] == [
+    assert [one.error_pct for one in found.predicted_jobs] == [
         0, pytest.approx(10), pytest.approx(-50), pytest.approx(-50),
     ]  # fmt: skip
-    assert found.judged[0].solo_epoch_time_s == 10.0
+    assert found.predicted_jobs[0].solo_epoch_time_s == 10.0
     assert (found.jobs, found.groups, found.verdicts_right) == (4, 2, 1)
     assert found.median_error_pct == pytest.approx(30)
 
@@ -60,12 +60,10 @@ def counts(rows):
 
 def test_a_group_without_a_measured_verdict_is_neither_right_nor_wrong():
     assert counts(pair(2.0, 2.0)) == (1, 1, 0, 0, 0)
-    refused = Judgement(why_not="noise")
-    assert counts(pair(2.0, 2.0, judgement=refused)) == (0, 0, 0, 0, 1)
-    assert counts(pair(2.0, 2.0, judgement=None)) == (0, 0, 0, 0, 1)
-    assert track_record(pair(2.0, 2.0, judgement=refused)).jobs == 2, (
-        "how far the slowdowns were off is known"
-    )
+    refused = Verdict(why_not="noise")
+    assert counts(pair(2.0, 2.0, verdict=refused)) == (0, 0, 0, 0, 1)
+    assert counts(pair(2.0, 2.0, verdict=None)) == (0, 0, 0, 0, 1)
+    assert track_record(pair(2.0, 2.0, verdict=refused)).jobs == 2, "how far the slowdowns were off is known"
 
 
 def test_between_two_verdicts_only_one_that_is_ruled_out_is_decided():
@@ -78,7 +76,7 @@ def test_between_two_verdicts_only_one_that_is_ruled_out_is_decided():
 
 @pytest.mark.parametrize("predicted", [2.0, 1.5, 1.0])
 def test_where_nobody_knows_how_sure_the_measured_verdict_is_none_is_right_or_wrong(predicted):
-    rows = pair(predicted, 2.0, judgement=judgement(0.0, (), ()))
+    rows = pair(predicted, 2.0, verdict=group_verdict(0.0, (), ()))
     assert counts(rows) == (0, 0, 0, 1, 0)
 
 
@@ -94,7 +92,7 @@ def test_no_track_record_yet():
 
 
 def test_a_verdict_on_a_group_beside_other_work_decides_nothing():
-    before = [Judgement(gain_range=(0.0, 0.0), beside_others=True)]
-    found = judgement(0.0, (), (), before)
-    record = track_record([told("1", name, 2.0, 2.0, judgement=found) for name in "ab"])
+    before = [Verdict(gain_range=(0.0, 0.0), beside_others=True)]
+    found = group_verdict(0.0, (), (), before)
+    record = track_record([told("1", name, 2.0, 2.0, verdict=found) for name in "ab"])
     assert (record.groups, record.undecided) == (0, 1)

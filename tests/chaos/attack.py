@@ -65,10 +65,10 @@ def _made(number: int, options: argparse.Namespace) -> dict[str, Any]:
     began = time.monotonic()
     try:
         found = attack_until_struck(attack, options.patience)
-        attack, judged = found.attack, _judged(found)
+        attack, outcome = found.attack, _outcome(found)
     except NoNamespacesError as error:
-        judged = {"outcome": f"skipped: {error}", "broken": {}, "news": []}
-    line = {**_facts(attack), **judged, "seconds": round(time.monotonic() - began, 1)}
+        outcome = {"outcome": f"skipped: {error}", "broken": {}, "news": []}
+    line = {**_facts(attack), **outcome, "seconds": round(time.monotonic() - began, 1)}
     again = [f"--{name} {vars(options)[name]}" for name in ("only", "sweep", "gpus") if vars(options)[name]]
     print(_line(attack, line, " ".join(again)), flush=True)
     return line
@@ -110,7 +110,7 @@ def _facts(attack: Attack) -> dict[str, Any]:
     }
 
 
-def _judged(found: Found) -> dict[str, Any]:
+def _outcome(found: Found) -> dict[str, Any]:
     breaks = broken(found)
     return {
         "outcome": outcome(found),

@@ -1,4 +1,4 @@
-"""What was found after an attack: plain values that the verdicts judge."""
+"""What was found after an attack: plain values that the verdicts go by."""
 
 from __future__ import annotations
 

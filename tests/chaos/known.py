@@ -43,5 +43,5 @@ KNOWN_TO_BREAK: tuple[Known, ...] = (
 
 
 def known(attack: Attack, promise: str, why: str) -> Known | None:
-    """The entry that foretells it; None: it is news. `why`: what breaks the promise."""
+    """The entry that lists it; None: it is news. `why`: what breaks the promise."""
     return next((one for one in KNOWN_TO_BREAK if one.covers(attack, promise, why)), None)

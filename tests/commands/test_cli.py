@@ -699,7 +699,7 @@ def test_a_sweep_is_resumed_extended_and_finished(place: Place) -> None:
     assert not list((place.home / "results").rglob(".lock")), "the folder is free again"
 
 
-def test_what_jobs_would_do_to_each_other_is_what_the_sweep_foretold(place: Place) -> None:
+def test_what_jobs_would_do_to_each_other_is_what_the_sweep_predicted(place: Place) -> None:
     """First from a trial that was measured alone; once the group was measured, with how good that was."""
     ask = ("--set", "model=lenet", "--set", "device=cpu", "--set", "input_size=28", "--set", "data=procedural:64x32",
            "--set", "batch_size=8", "--copies", "2")  # fmt: skip
@@ -713,13 +713,13 @@ def test_what_jobs_would_do_to_each_other_is_what_the_sweep_foretold(place: Plac
     assert place.files() == before, "nothing is run, nothing written"
 
     measured = place.run("sweep", *TINY, "--batch-size", "8", "--workers", "1", "--copies", "2")
-    foretold = re.search(
+    predicted = re.search(
         r"predicted ([0-9.]+), ([0-9.]+) times as long as alone: ([a-z ]+), ", measured.stderr
     )
-    assert foretold, measured.stderr
+    assert predicted, measured.stderr
     told = [line.split()[-1] for line in first.stdout.splitlines() if re.match(r"\d of 2: lenet", line)]
-    assert [*told, f"Predicted: {foretold[3]}"] == [
-        foretold[1], foretold[2], re.search(r"Predicted: [a-z ]+(?= \()", first.stdout)[0]  # type: ignore[index]
+    assert [*told, f"Predicted: {predicted[3]}"] == [
+        predicted[1], predicted[2], re.search(r"Predicted: [a-z ]+(?= \()", first.stdout)[0]  # type: ignore[index]
     ]  # fmt: skip
     again = place.run("predict", *ask, "--set", "workers=1")
     assert "So far: 2 jobs of 1 group on " in again.stdout

@@ -111,7 +111,7 @@ def test_a_broken_torch_forbids_any_sweep(tmp_path: Path, package: str, body: st
     assert told["imports"]["verdict"] == "no"
     assert found in told["imports"]["found"]
     assert told["imports"]["remedy"]
-    assert "gloo" not in told, "what could not be tried is not judged"
+    assert "gloo" not in told, "what could not be tried is not told of"
 
 
 DRIVER = """

@@ -55,7 +55,7 @@ def test_jobs_of_the_command_line() -> None:
     name = "32@0 & 64@1 & 128@2+3"
     assert [told(u) for u in made.units] == [("", [32]), ("", [64]), ("", [128]), (name, [32, 64, 128])]
     jobs = made.units[-1].jobs
-    assert [job.place.name for job in jobs if job.place] == ["1 of 3", "2 of 3", "3 of 3"]
+    assert [job.membership.name for job in jobs if job.membership] == ["1 of 3", "2 of 3", "3 of 3"]
     assert [job.trial.strategy for job in jobs] == ["single", "single", "ddp"]
     assert [job.trial.gpus for job in jobs] == [1, 1, 2]
     assert [len(unit.jobs) for unit in made.units] == [1, 1, 1, 3]
@@ -100,7 +100,7 @@ def test_copies_that_load_nothing_have_one_baseline() -> None:
     made = plan(asked(copies="1,2,3", variant="synthetic"))
     assert [len(unit.jobs) for unit in made.units] == [1, 2, 3]
     plain = made.units[0].jobs[0]
-    assert {job.place.solo for unit in groups(made) for job in unit.jobs if job.place} == {plain}
+    assert {job.membership.solo for unit in groups(made) for job in unit.jobs if job.membership} == {plain}
 
 
 def test_pairs() -> None:
@@ -146,9 +146,9 @@ def _check_solos(made: Plan) -> None:
     before: set[str] = set()
     for unit in made.units:
         for job in unit.jobs:
-            if job.place is not None:
-                assert job.place.solo.trial_id in before
-                assert job.place.solo.place is None
+            if job.membership is not None:
+                assert job.membership.solo.trial_id in before
+                assert job.membership.solo.membership is None
         before.add(unit.unit_id)
 
 
@@ -158,7 +158,11 @@ def _check_solos(made: Plan) -> None:
 def solos(*jobs: str, of: int = CPUS, device: str = "cuda", **fields: Any) -> list[tuple[Any, Any]]:
     """CPUs and workers of each job's baseline, on a machine of so many CPUs; None is left open."""
     (unit,) = groups(plan(asked(*jobs, **fields), cpus=of, device=device))
-    return [(job.place.solo.trial.cpus, job.place.solo.trial.workers) for job in unit.jobs if job.place]
+    return [
+        (job.membership.solo.trial.cpus, job.membership.solo.trial.workers)
+        for job in unit.jobs
+        if job.membership
+    ]
 
 
 def test_baselines_have_the_workers_and_cpus_that_they_get_in_the_group() -> None:

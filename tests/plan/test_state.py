@@ -127,14 +127,18 @@ def tried(plan: Plan, *endings: tuple[Status, ...]) -> dict[str, Record]:
         for job, status in zip(unit.jobs, statuses, strict=False):
             found[job.trial_id] = record(
                 trial_id=job.trial_id,
-                group=job.place.group if job.place else None,
-                group_id=job.place.group_id if job.place else None,
+                group=job.membership.group if job.membership else None,
+                group_id=job.membership.group_id if job.membership else None,
                 status=status,
                 reason=f"why {status}",
                 together={
-                    "solos": [{"trial_id": j.place.solo.trial_id, "attempt": 1} for j in unit.jobs if j.place]
+                    "solos": [
+                        {"trial_id": j.membership.solo.trial_id, "attempt": 1}
+                        for j in unit.jobs
+                        if j.membership
+                    ]
                 }
-                if job.place
+                if job.membership
                 else {},
                 environment=HERE,
                 trial=job.trial.model_dump(mode="json"),

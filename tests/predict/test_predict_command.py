@@ -37,7 +37,7 @@ FAR = scripted.computer(gpus=2, cpus=CPUS)
 def alone(
     batch_size: int, *, epoch: float = 4.0, cpu: float | None = 8.0, busy: float | None = 3.0, **more: Any
 ) -> Record:
-    """A trial alone on one GPU: 4 s an epoch, 2 of 8 CPUs, 3 s of its GPU.
+    """A trial alone on one GPU: 4 s per epoch, 2 of 8 CPUs, 3 s of its GPU.
 
     `more`: parts of the record, or trial fields that were asked for.
     """
@@ -613,7 +613,7 @@ def compared(solo: Record, slowdown: float, predicted: float) -> list[Record]:
 def test_the_present_model_is_asked_about_the_very_rows_of_the_comparison(
     tmp_path: Path, asked: Asked
 ) -> None:
-    """Another folder's row of the same trial: 1 s of 9 on the GPU, so that it would foretell 1.00."""
+    """Another folder's row of the same trial: 1 s of 9 on the GPU, so that it would predict 1.00."""
     solo = alone(16)
     again = alone(16, epoch=9.0, busy=1.0, started_at="2026-11-21 09:00:00")
     assert again.trial_id == solo.trial_id

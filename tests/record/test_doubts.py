@@ -60,8 +60,8 @@ def in_a_group(size: int) -> Evidence:
     """The same as one of several jobs."""
     blameless = case()
     solo = blameless.job
-    place = Membership(group="g", group_id="g1", number=0, size=size, solo=solo)
-    return replace(blameless, job=replace(solo, place=place))
+    membership = Membership(group="g", group_id="g1", number=0, size=size, solo=solo)
+    return replace(blameless, job=replace(solo, membership=membership))
 
 
 def test_a_blameless_result_has_none() -> None:

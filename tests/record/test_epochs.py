@@ -104,7 +104,7 @@ def test_less_than_two_waves_have_none(count: int, wave: int, ahead: int) -> Non
     assert len(steady_steps(count, wave, ahead)) == 0
 
 
-# Seen on two cores, in ms: a network that trains on the CPU beside its two workers, 40 steps an epoch.
+# Seen on two cores, in ms: a network that trains on the CPU beside its two workers, 40 steps per epoch.
 BESIDE_LOADERS, ALONE = 125, 76
 
 
@@ -248,14 +248,14 @@ def test_the_first_batch_is_that_of_measured_epochs() -> None:
 
 
 def test_a_row_says_all_that_is_known_of_its_epoch() -> None:
-    """Two ranks, of which the second begins later and ends later; and what the epoch was judged."""
+    """Two ranks, of which the second begins later and ends later; and how the epoch was evaluated."""
     ends = [1.0, 1.5, 2.0]
     first, second = told(0, ends, [0.5, 0, 0], epoch=3), told(1, ends, [0.25, 0, 0], epoch=3)
     (*steps, end) = second
     assert isinstance(end, End)
     second = [*steps, replace(end, t0=250.5, t1=252.75)]
-    judged = Evaluated(rank=0, epoch=3, top1_pct=71.5)
-    found = epoch_rows([*first, *second, judged], ranks=2, batch_size=BATCH, wave=1, ahead=0)
+    evaluated = Evaluated(rank=0, epoch=3, top1_pct=71.5)
+    found = epoch_rows([*first, *second, evaluated], ranks=2, batch_size=BATCH, wave=1, ahead=0)
     assert found == [
         EpochRow(
             epoch=3,

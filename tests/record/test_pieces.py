@@ -9,9 +9,9 @@ import pytest
 from gpubench.node.watch import metrics
 from gpubench.node.watch.samples import Samples
 from gpubench.node.watch.watched import Watched
+from gpubench.record.ending import merge
 from gpubench.record.epochs import epoch_rows, timing
 from gpubench.record.figures import Figures, figures
-from gpubench.record.judging import merge
 from gpubench.record.outcome import Outcome
 from gpubench.record.recording import windows_of
 from gpubench.schema.events import End, Steps

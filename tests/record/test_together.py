@@ -19,11 +19,11 @@ from gpubench.record.together import (
     ALONE,
     ENERGY,
     Compared,
-    Foreseen,
+    GroupPrediction,
     Ran,
     compare,
-    foresee,
     neighbours_on_gpus,
+    predict_group,
 )
 from gpubench.results.rows import row_of
 from gpubench.schema import catalog
@@ -57,7 +57,7 @@ def ran(
     times: Sequence[float] = (),
     **figures: Any,
 ) -> Ran:
-    """A job of so many seconds an epoch; `joules`: an epoch's, of each whole GPU; `times`: of its measured epochs."""
+    """A job of so many seconds per epoch; `joules`: an epoch's, of each whole GPU; `times`: of its measured epochs."""
     by_gpu = {f"GPU-{number}": value for number, value in (joules or {}).items()}
     return Ran(
         status=status,
@@ -80,8 +80,8 @@ def solo(time: float | None, times: Sequence[float] = (), **figures: Any) -> Rec
     return record(result=known, trial_id="t" + 12 * "0", epochs=epochs(*times))
 
 
-def known(*alone: Record | None) -> Foreseen:
-    return Foreseen(solos=alone, prediction=None, why_not="nobody asked")
+def known(*alone: Record | None) -> GroupPrediction:
+    return GroupPrediction(solos=alone, prediction=None, why_not="nobody asked")
 
 
 def compared(jobs: Sequence[Ran], alone: Sequence[Record | None], mib: float | None = 1000.0) -> Compared:
@@ -223,7 +223,7 @@ def test_a_job_that_did_not_end_well_leaves_no_verdict(status: str) -> None:
     assert found.missing[0]["overlap_gain"] == f"not all jobs have a slowdown: job 2 of 2 {status}"
 
 
-# ---- foreseen ----
+# ---- predicted ----
 
 
 def unit(*jobs: dict[str, Any], **fixed: Any) -> Unit:
@@ -237,26 +237,30 @@ def unit(*jobs: dict[str, Any], **fixed: Any) -> Unit:
 
 
 def solos_of(group: Unit, *stored: Record) -> dict[str, Record]:
-    return {job.place.solo.trial_id: one for job, one in zip(group.jobs, stored, strict=False) if job.place}
+    return {
+        job.membership.solo.trial_id: one
+        for job, one in zip(group.jobs, stored, strict=False)
+        if job.membership
+    }
 
 
 TWO = ({"batch_size": 16}, {"batch_size": 32})
 
 
-def test_a_trial_alone_has_nothing_to_foresee() -> None:
-    assert foresee(unit(), [resolved(0)], {}) is ALONE
+def test_a_trial_alone_has_nothing_to_predict() -> None:
+    assert predict_group(unit(), [resolved(0)], {}) is ALONE
 
 
 def test_the_prediction_rests_on_the_stored_rows() -> None:
     group = unit(*TWO)
     full = [solo(2.0, cpu_s_per_epoch=4.0, gpu_busy_s_per_epoch=0.0)] * 2  # both CPUs all the time
-    found = foresee(group, [resolved(0), resolved(1)], solos_of(group, *full))
+    found = predict_group(group, [resolved(0), resolved(1)], solos_of(group, *full))
     assert found.solos == tuple(full)
     assert found.why_not is None
     assert found.prediction
     assert found.prediction.slowdowns == pytest.approx((2.0, 2.0))
     assert (found.prediction.verdict, found.prediction.limits) == ("merely concurrent", ("cpu",))
-    pinned = foresee(
+    pinned = predict_group(
         group, [resolved(0, cpu_ids=(0,)), resolved(1, cpu_ids=(1,))], solos_of(group, *full)
     ).prediction
     assert pinned
@@ -267,7 +271,7 @@ def test_jobs_whose_cpus_overlap_through_anothers_share_them() -> None:
     group = unit({"batch_size": 16}, {"batch_size": 32}, {"batch_size": 64})
     busy = [solo(2.0, cpu_s_per_epoch=2.0)] * 3
     places = [resolved(0, cpu_ids=(0,)), resolved(1, cpu_ids=(1,)), resolved(2, cpu_ids=(0, 1))]
-    found = foresee(group, places, solos_of(group, *busy)).prediction
+    found = predict_group(group, places, solos_of(group, *busy)).prediction
     assert found
     assert set(found.rounds) == {"cpu"}
     assert max(found.slowdowns) > 1
@@ -277,12 +281,12 @@ def test_what_nobody_measured_alone_is_not_predicted() -> None:
     group = unit(*TWO)
     places = [resolved(0), resolved(0)]
     fine = solo(2.0, cpu_s_per_epoch=1.0, gpu_busy_s_per_epoch=1.0)
-    lacking = foresee(group, places, solos_of(group, fine))
+    lacking = predict_group(group, places, solos_of(group, fine))
     assert (lacking.solos, lacking.prediction) == ((fine, None), None)
     assert lacking.why_not == "no figures of job 2 of 2 alone"
     failed = fine.model_copy(update={"status": "failed"})
-    assert foresee(group, places, solos_of(group, failed, fine)).solos == (None, fine)
-    assert foresee(group, places, {}).why_not == "no figures of job 1 of 2 and 2 of 2 alone"
+    assert predict_group(group, places, solos_of(group, failed, fine)).solos == (None, fine)
+    assert predict_group(group, places, {}).why_not == "no figures of job 1 of 2 and 2 of 2 alone"
 
 
 @pytest.mark.parametrize(
@@ -296,13 +300,13 @@ def test_what_nobody_measured_alone_is_not_predicted() -> None:
 def test_half_a_prediction_is_none(figures: dict[str, float], why: str) -> None:
     """What is not known would be taken for nothing."""
     group = unit(*TWO)
-    found = foresee(group, [resolved(0), resolved(0)], solos_of(group, *[solo(2.0, **figures)] * 2))
+    found = predict_group(group, [resolved(0), resolved(0)], solos_of(group, *[solo(2.0, **figures)] * 2))
     assert (found.prediction, found.why_not) == (None, why)
 
 
 def test_without_an_epoch_time_alone() -> None:
     group = unit(*TWO)
-    found = foresee(
+    found = predict_group(
         group, [resolved(0), resolved(0)], solos_of(group, *[solo(None, cpu_s_per_epoch=1.0)] * 2)
     )
     assert (found.prediction, found.why_not) == (None, "an epoch time alone is not known")
@@ -319,7 +323,7 @@ def test_which_gpus_are_shared() -> None:
 
 
 def test_energy_goes_by_the_busy_time_of_each_jobs_work() -> None:
-    """Alone, A is busy for 1 s and B for 3 s an epoch. Together, epochs of 4 and 6 s: a quarter to a half."""
+    """Alone, A is busy for 1 s and B for 3 s per epoch. Together, epochs of 4 and 6 s: a quarter to a half."""
     jobs = [ran(4.0, 0, joules={0: 400.0}), ran(6.0, 0, joules={0: 600.0})]
     found = compared(jobs, [solo(2.0, gpu_busy_s_per_epoch=1.0), solo(3.5, gpu_busy_s_per_epoch=3.0)])
     assert [shares["GPU-0"] for shares in found.shares] == pytest.approx([1 / 3, 2 / 3])

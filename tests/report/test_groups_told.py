@@ -11,12 +11,12 @@ from test_tables import cells, names, row, shown
 from whole_rows import changed
 
 from gpubench.analysis.sharing import Resource
-from gpubench.analysis.slowdown import judgement
+from gpubench.analysis.slowdown import group_verdict
 from gpubench.report import layout, markdown, sources, spreadsheet, terminal
 from gpubench.report.groups import gathered
 from gpubench.report.notes import which
 from gpubench.report.table import build
-from gpubench.schema.judgement import Judgement
+from gpubench.schema.verdict import Verdict
 
 CPU = Resource(
     name="cpu", column="cpu_util_pct", unit="%", alone=(58.0, 61.0), together=(98.0, 98.0),
@@ -55,15 +55,15 @@ def group(
         )
         for n, (batch, s, p) in enumerate(zip(batches, slowdowns, predicted, strict=True), 1)
     ]  # fmt: skip
-    before = Judgement(gain_range=(gain, gain) if ends == () else ends, why_not=why_not)
-    found = judgement(rows[0].overlap_gain, (), rows, [before])
-    return [changed(one, judgement=found, sharing=found.cell) for one in rows]
+    before = Verdict(gain_range=(gain, gain) if ends == () else ends, why_not=why_not)
+    found = group_verdict(rows[0].overlap_gain, (), rows, [before])
+    return [changed(one, verdict=found, sharing=found.cell) for one in rows]
 
 
 def ended(rows, *statuses, reason="job 2 of 2 ran out of GPU memory: no room"):
     """The same jobs, ended like this, without figures."""
     gone = dict.fromkeys(("slowdown", "predicted_slowdown", "overlap_gain", "epoch_time_s", "sharing"))
-    gone |= {"full_together": None, "together": {}, "judgement": None}
+    gone |= {"full_together": None, "together": {}, "verdict": None}
     return [
         changed(changed(one, **gone), status=s, reason=reason if s == "skipped" else "no room")
         for one, s in zip(rows, statuses, strict=True)
@@ -179,8 +179,8 @@ def test_the_sentence_on_jobs_that_lose_by_running_together_says_so_first(slowdo
 
 
 def test_the_sentence_on_a_group_beside_other_work_says_why_its_verdict_is_open():
-    found = Judgement(words=("partly parallel",), sure="doubtful", rests="; each row is of one process only")
-    (answer,) = shown([changed(row, judgement=found) for row in group("g")]).answers
+    found = Verdict(words=("partly parallel",), sure="doubtful", rests="; each row is of one process only")
+    (answer,) = shown([changed(row, verdict=found) for row in group("g")]).answers
     assert answer.startswith("g: perhaps partly parallel (overlap gain 0.25)")
     assert "Each row is of one process only, and somebody else's work took a part of the machine." in answer
 

@@ -19,7 +19,7 @@ from gpubench.report.live import (
     group_line,
     view,
 )
-from gpubench.schema.judgement import Judgement
+from gpubench.schema.verdict import Verdict
 
 OK = row_with(status="ok", epoch_time_s=3.214, gpu_mem_mib=2435.0)
 FAILED = row_with(status="failed", reason="\x1b[31mkilled\x1b[0m by signal 9\nmore")
@@ -120,7 +120,7 @@ def test_without_a_terminal_a_line_a_start_and_an_end_and_nothing_else():
 
 
 def test_on_the_way_to_an_accuracy_the_frame_shows_how_far_it_is():
-    on_the_way = dataclasses.replace(FULL, judged=1, top1_pct=34.14, top1_target=60.0, note="evaluating")
+    on_the_way = dataclasses.replace(FULL, evaluated=1, top1_pct=34.14, top1_target=60.0, note="evaluating")
     bar = frame(on_the_way, 80).plain.splitlines()[1]
     assert bar.endswith("  step 80/160  top-1 34.1 of 60 %  evaluating")
     assert "top-1" not in frame(dataclasses.replace(FULL, top1_target=60.0), 80).plain, "none is known yet"
@@ -129,7 +129,7 @@ def test_on_the_way_to_an_accuracy_the_frame_shows_how_far_it_is():
 def test_without_a_terminal_each_accuracy_is_a_line_once():
     console = Console(file=io.StringIO(), force_terminal=False)
     with view(console) as plain:
-        for done, judged, top1 in (
+        for done, evaluated, top1 in (
             (0, 0, None),
             (0, 1, 9.5),
             (0, 1, 9.5),
@@ -143,7 +143,7 @@ def test_without_a_terminal_each_accuracy_is_a_line_once():
                     total=2,
                     trial_label="b",
                     epochs=50,
-                    judged=judged,
+                    evaluated=evaluated,
                     top1_pct=top1,
                     top1_target=60.0,
                 )
@@ -170,8 +170,8 @@ def test_clock():
 
 
 def jobs(*statuses, reason="no room\nmore"):
-    found = Judgement(words=("partly parallel",), sure="few processes")
-    times = {"epoch_time_s": 2.614, "slowdown": 2.0, "overlap_gain": 0.25, "judgement": found}
+    found = Verdict(words=("partly parallel",), sure="few processes")
+    times = {"epoch_time_s": 2.614, "slowdown": 2.0, "overlap_gain": 0.25, "verdict": found}
     return [
         row_with(
             status=status,
@@ -192,15 +192,15 @@ def test_a_finished_group_is_one_line():
 
 
 def test_jobs_that_lose_by_running_together_are_told_to_while_the_sweep_runs():
-    found = Judgement(words=("merely concurrent",), sure="few processes")
-    lost = [changed(one, overlap_gain=-0.82, judgement=found) for one in jobs("ok", "ok")]
+    found = Verdict(words=("merely concurrent",), sure="few processes")
+    lost = [changed(one, overlap_gain=-0.82, verdict=found) for one in jobs("ok", "ok")]
     assert ": merely concurrent, and slower than one after the other, overlap gain −0.82" in group_line(
         1, 1, "g", lost
     )
 
 
 def test_where_no_verdict_is_possible_none_is_told():
-    odd = [changed(one, judgement=Judgement(why_not="why")) for one in jobs("ok", "ok", "ok")]
+    odd = [changed(one, verdict=Verdict(why_not="why")) for one in jobs("ok", "ok", "ok")]
     assert "no verdict, overlap gain" in group_line(1, 1, "g", odd)
 
 

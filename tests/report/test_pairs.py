@@ -8,7 +8,7 @@ from rich.console import Console
 from test_tables import row, shown
 from whole_rows import changed
 
-from gpubench.analysis.slowdown import judgement
+from gpubench.analysis.slowdown import group_verdict
 from gpubench.basics.words import UNKNOWN
 from gpubench.report import markdown, spreadsheet, terminal
 
@@ -35,7 +35,7 @@ def pair(jobs, slowdowns, status="ok", **values):
         row(0, status if n == 2 or status == "missing" else "ok" if slowdowns else "skipped",
             **{"optimizer": "sgd"} | _told(job) | {"group": name, "job": f"{n} of 2", "group_id": f"g{name}",
                "config_id": f"{name}{n}", "slowdown": time, "overlap_gain": gain,
-               "sharing": judgement(gain, (), ()).cell} | values)
+               "sharing": group_verdict(gain, (), ()).cell} | values)
         for n, (job, time) in enumerate(zip(jobs, times, strict=True), 1)
     ]  # fmt: skip
 

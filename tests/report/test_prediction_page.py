@@ -4,11 +4,11 @@ import pytest
 from whole_rows import row_with
 
 from gpubench.analysis.prediction import Demand, predict
-from gpubench.analysis.slowdown import judgement, overlap_gain
+from gpubench.analysis.slowdown import group_verdict, overlap_gain
 from gpubench.analysis.track_record import track_record
 from gpubench.report.prediction import Remedy, answer, no_answer, origin, track
 from gpubench.schema.doubts import DOUBTS
-from gpubench.schema.judgement import Judgement
+from gpubench.schema.verdict import Verdict
 
 # The published log's jobs on GPUs of their own: epoch time in s, CPU in per cent.
 LOG = (("32@0", 16.2, 59.0, (0,)), ("64@1", 15.4, 61.0, (1,)), ("128@2+3", 11.3, 76.6, (2, 3)))
@@ -74,16 +74,16 @@ def test_the_fullest_resource_comes_first_and_nothing_may_be_full():
     assert "at least 2.00 s of" in free
 
 
-def judged(group_id, slowdowns, predicted, group="3 copies", spread=0.0, **more):
+def measured_group(group_id, slowdowns, predicted, group="3 copies", spread=0.0, **more):
     """Of epochs that moved the gain by so much; None: of too few to tell."""
     gain = overlap_gain(slowdowns)
     ends = None if spread is None else (gain - spread, gain + spread)
-    found = judgement(gain, (), (), [Judgement(gain_range=ends)])
+    found = group_verdict(gain, (), (), [Verdict(gain_range=ends)])
     return [
         row_with(**{
             "status": "ok", "group": group, "group_id": group_id, "job": f"{n} of {len(slowdowns)}",
             "slowdown": s, "predicted_slowdown": p, "gpu_name": "H200", "overlap_gain": gain,
-            "sharing": found.cell, "judgement": found,
+            "sharing": found.cell, "verdict": found,
         } | more)
         for n, (s, p) in enumerate(zip(slowdowns, predicted, strict=True), 1)
     ]  # fmt: skip
@@ -91,9 +91,9 @@ def judged(group_id, slowdowns, predicted, group="3 copies", spread=0.0, **more)
 
 def test_how_good_predictions_have_been():
     rows = [
-        *judged("g1", (2.0, 2.0, 2.0), (2.0, 2.1, 1.9)),
-        *judged("g2", (2.5, 2.0, 1.0), (2.0, 2.0, 1.0)),
-        *judged("g3", (1.6, 1.6), (1.0, 1.0), group="two"),
+        *measured_group("g1", (2.0, 2.0, 2.0), (2.0, 2.1, 1.9)),
+        *measured_group("g2", (2.5, 2.0, 1.0), (2.0, 2.0, 1.0)),
+        *measured_group("g3", (1.6, 1.6), (1.0, 1.0), group="two"),
     ]
     assert track(track_record(rows), "NVIDIA H200, 143771 MiB") == (
         "8 jobs of 3 groups on NVIDIA H200, 143771 MiB: half of the predictions were within 5 % (median of "
@@ -112,18 +112,21 @@ def test_how_good_predictions_have_been():
 
 
 def test_groups_without_a_verdict_are_told_apart():
-    rows = [*judged("g1", (2.0, 2.0), (2.0, 2.0)), *judged("g2", (1.9, 1.9), (2.0, 2.0), spread=0.1)]
+    rows = [
+        *measured_group("g1", (2.0, 2.0), (2.0, 2.0)),
+        *measured_group("g2", (1.9, 1.9), (2.0, 2.0), spread=0.1),
+    ]
     said = track(track_record(rows), "H", brief=True)
     assert said.endswith(
         "; the predicted verdict was right for 1 of 1 group; it is not decided for 1 group, whose measured "
         "verdict is not sure.\n"
     )
-    few = [row for n in "12" for row in judged(f"g{n}", (2.0, 2.0), (2.0, 2.0), spread=None)]
+    few = [row for n in "12" for row in measured_group(f"g{n}", (2.0, 2.0), (2.0, 2.0), spread=None)]
     assert track(track_record(few), "H", brief=True).endswith(
         " %; whether the predicted verdict was right is not decided for 2 groups, whose spread is not known.\n"
     )
     assert track(
-        track_record([*rows, *judged("g3", (2.0, 2.0), (2.0, 2.0), spread=None)]), "H", brief=True
+        track_record([*rows, *measured_group("g3", (2.0, 2.0), (2.0, 2.0), spread=None)]), "H", brief=True
     ).endswith(
         " right for 1 of 1 group; it is not decided for 1 group, whose measured verdict is not sure, and for 1 group, "
         "whose spread is not known.\n"
@@ -131,7 +134,7 @@ def test_groups_without_a_verdict_are_told_apart():
     none = [
         row
         for n in "12"
-        for row in judged(f"g{n}", (2.0, 0.5), (2.0, 2.0), judgement=Judgement(why_not="noise"))
+        for row in measured_group(f"g{n}", (2.0, 0.5), (2.0, 2.0), verdict=Verdict(why_not="noise"))
     ]
     assert track(track_record(none), "H", brief=True).endswith(" %; 2 groups have no measured verdict.\n")
 
@@ -145,7 +148,7 @@ def test_without_a_measured_group_it_says_how_to_get_one():
 
 
 def test_an_answer_is_followed_by_one_line_on_earlier_ones():
-    rows = judged("g1", (2.0, 2.0), (2.0, 2.1))
+    rows = measured_group("g1", (2.0, 2.0), (2.0, 2.1))
     assert track(track_record(rows), "H", brief=True) == (
         "So far: 2 jobs of 1 group on H: half of the predictions were within 3 % (median of absolute errors), the "
         "worst was off by +5 %; the predicted verdict was right for 1 of 1 group.\n"

@@ -35,7 +35,7 @@ def test_column_sentence_and_spreadsheet_say_the_same_word(name: str) -> None:
             word = re.compile(rf": {row.sharing}{loss} \(overlap gain ")
             assert any(map(word.search, said)), row.group
             assert row.sharing in in_csv[place].values()
-            assert row.sharing == row.judgement.cell
+            assert row.sharing == row.verdict.cell
             compared += 1
     assert compared
 
@@ -63,7 +63,7 @@ def test_two_epochs_have_no_range() -> None:
     rows = [row for row in read("h200-pairs-2026").rows if row.group]
     assert rows
     assert {row.epochs_measured for row in rows} == {2}
-    assert {row.judgement.gain_range for row in rows} == {None}
+    assert {row.verdict.gain_range for row in rows} == {None}
     assert all(row.sharing.startswith("perhaps ") for row in rows)
 
 

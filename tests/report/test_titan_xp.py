@@ -127,13 +127,13 @@ def test_what_sharing_cost(shown):
 def test_what_was_predicted_from_the_jobs_alone(shown):
     """28.7, 28.2 and 26.0 s, 27.6 s on average; all took 28.5 s."""
     table = shown["mobilenet_v2-separate-gpus-together"]
-    foretold = [row.predicted_slowdown * row.solo_epoch_time_s for row in table.rows]
-    assert foretold == [pytest.approx(s, abs=0.05) for s in (28.7, 28.2, 26.0)]
-    assert sum(foretold) / 3 == pytest.approx(27.6, abs=0.05)
+    predicted = [row.predicted_slowdown * row.solo_epoch_time_s for row in table.rows]
+    assert predicted == [pytest.approx(s, abs=0.05) for s in (28.7, 28.2, 26.0)]
+    assert sum(predicted) / 3 == pytest.approx(27.6, abs=0.05)
     assert column(shown["mobilenet_v2-separate-gpus-together-v11"], "predicted_slowdown") == [1.0] * 3
     found = track_record([row for table in shown.values() for row in table.rows])
     assert (found.jobs, found.groups, found.too_few) == (3, 0, 1), "a log's single figures decide nothing"
-    assert [round(one.error_pct) for one in found.judged] == [1, -1, -9]
+    assert [round(one.error_pct) for one in found.predicted_jobs] == [1, -1, -9]
 
 
 def test_nothing_is_predicted_where_the_log_does_not_say_how_busy_a_shared_gpu_was(shown):

@@ -292,11 +292,11 @@ def test_a_trial_alone_with_other_cpus_is_no_baseline(tmp_path: Path) -> None:
     made = work(tmp_path, 4, *jobs, gpus=1)
     group = made.plan.units[-1]
     assert [item.state for item in made.survey()] == ["run"] * 3
-    assert made.foresee(group).solos == (None, None)
-    assert sweep(tmp_path, 4, *jobs, gpus=1).foresee(group).solos != (None, None)
+    assert made.predict(group).solos == (None, None)
+    assert sweep(tmp_path, 4, *jobs, gpus=1).predict(group).solos != (None, None)
     again = work(tmp_path, 2, *jobs, gpus=1)
     assert [item.state for item in again.survey()] == ["done"] * 3
-    assert [solo.resolved["cpus"] for solo in again.foresee(again.plan.units[-1]).solos if solo] == [2, 2]
+    assert [solo.resolved["cpus"] for solo in again.predict(again.plan.units[-1]).solos if solo] == [2, 2]
 
 
 def test_what_the_machine_has_no_room_for_is_not_asked_what_it_would_get(tmp_path: Path) -> None:

@@ -532,7 +532,7 @@ def test_no_command_counts_up_to_a_number_from_a_file(place: Home) -> None:
     assert Results(place.folder).next_attempt(trial) == 2, "no record could follow on the others"
 
 
-def test_a_group_that_does_not_say_where_it_ran_is_not_foretold_anew(place: Home) -> None:
+def test_a_group_that_does_not_say_where_it_ran_is_not_predicted_anew(place: Home) -> None:
     path = place.group()
     stored = json.loads(path.read_text())
     stored["jobs"][0]["resolved"] = {}

@@ -14,7 +14,7 @@ import committed
 import pytest
 from benches import sweep_of
 
-from gpubench.analysis.slowdown import WORDS, verdict
+from gpubench.analysis.slowdown import WORDS, sharing_word
 from gpubench.node.environment import machine
 from gpubench.node.launch.client import ForkServer
 from gpubench.plan.experiment import Options, parse, with_options
@@ -27,8 +27,8 @@ from gpubench.results.csv_text import csv_cell
 from gpubench.results.rows import row_of
 from gpubench.results.store import Results, newest
 from gpubench.schema.columns import BY_NAME, COLUMNS, MEASURED, OF_GROUPS
-from gpubench.schema.judgement import PERHAPS
 from gpubench.schema.record import Record
+from gpubench.schema.verdict import PERHAPS
 from gpubench.sweep.stored_plan import store_plan
 
 SHARES = [c.name for c in COLUMNS if c.name.endswith(("util_pct", "util_max_pct", "util_trial_pct"))]
@@ -214,12 +214,12 @@ def _group(record: Record) -> list[str]:
 def _words(gain: float, ends: list[float] | None, why_not: str | None) -> list[str | None]:
     """What a record may say of a gain: the word for it, as earlier versions did, or that for its range."""
     if why_not:
-        return [None, verdict(gain)]
+        return [None, sharing_word(gain)]
     if ends is None:
-        return [verdict(gain), f"{PERHAPS}{verdict(gain)}"]
-    low, high = map(verdict, ends)
-    assert WORDS.index(low) <= WORDS.index(verdict(gain)) <= WORDS.index(high)
-    return [verdict(gain), low if low == high else f"between {low} and {high}"]
+        return [sharing_word(gain), f"{PERHAPS}{sharing_word(gain)}"]
+    low, high = map(sharing_word, ends)
+    assert WORDS.index(low) <= WORDS.index(sharing_word(gain)) <= WORDS.index(high)
+    return [sharing_word(gain), low if low == high else f"between {low} and {high}"]
 
 
 def _reasons(record: Record) -> list[str]:

@@ -17,7 +17,7 @@ from gpubench.plan.experiment import _ExperimentFile, _GroupTable, _RunTable, _V
 from gpubench.plan.plan import expand
 from gpubench.schema.trial import Trial, make
 from gpubench.schema.trial_fields import FIELDS
-from gpubench.schema.validation import complaint
+from gpubench.schema.validation import error_message
 
 
 class NoDisk:
@@ -54,7 +54,7 @@ class NoDisk:
 def test_a_value_that_its_field_does_not_take(field: str, value: Any, says: str) -> None:
     with pytest.raises(ValidationError) as caught:
         make({field: value})
-    assert complaint(caught.value.errors()[0], Trial) == says
+    assert error_message(caught.value.errors()[0], Trial) == says
 
 
 @pytest.mark.parametrize(
@@ -216,17 +216,17 @@ def test_no_word_of_pydantic_reaches_a_user(table: dict[str, Any]) -> None:
     assert "\n" not in said
 
 
-def complaints_of(fields: dict[str, Any]) -> list[str]:
+def error_messages_of(fields: dict[str, Any]) -> list[str]:
     try:
         Trial.model_validate(fields)
     except ValidationError as error:
-        return [complaint(one, Trial) for one in error.errors()]
+        return [error_message(one, Trial) for one in error.errors()]
     return []
 
 
 @settings(max_examples=400, deadline=None)
 @given(field=st.sampled_from(FIELDS), value=wrong)
-def test_every_complaint_of_a_trial_is_in_our_words(field: str, value: Any) -> None:
-    for said in complaints_of({field: value}):
+def test_every_error_message_of_a_trial_is_in_our_words(field: str, value: Any) -> None:
+    for said in error_messages_of({field: value}):
         assert re.match(rf"{field}(\.\d+)? must be ", said)
         assert not OF_PYDANTIC.search(said), said

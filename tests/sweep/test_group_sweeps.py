@@ -381,7 +381,7 @@ def test_without_figures_of_the_cpus_nothing_is_predicted(desk: Desk) -> None:
         assert record.together["no_prediction"] == record.missing["predicted_slowdown"]
 
 
-def test_what_is_foretold_weighs_how_far_repeats_alone_lie_apart(desk: Desk) -> None:
+def test_what_is_predicted_weighs_how_far_repeats_alone_lie_apart(desk: Desk) -> None:
     """As `gpubench predict` does: one process's epochs tell nothing of the next one's."""
     desk.cpus = 1
     by_seed = Scripted(lambda order: scripted.trains_for(0.5 * (1 + order.seed)))
@@ -873,7 +873,7 @@ def test_json_lines_of_what_was_done_already_say_what_the_tables_say(
     desk.sweep(*TWO, by=by_seed, repeats=2)
     for path in (desk.folder / "records").glob(
         "*/g*.json"
-    ):  # as a version judged it that this one contradicts
+    ):  # the verdict of a version that this one contradicts
         path.write_text(re.sub(r'"sharing": "[^"]*"', '"sharing": "parallel"', path.read_text()))
     work = desk.work(*TWO, repeats=2)
     planned = work.survey()

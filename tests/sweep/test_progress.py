@@ -71,7 +71,7 @@ def readings(mem: float | None, gpu: float | None, cpu: float | None) -> Live:
 def test_a_trial_is_shown_as_it_stands() -> None:
     found = shown(
         a_unit(until_top1="70", epochs="2"),
-        [JobProgress(epoch=1, step=250, steps=1000, measured=True, judged=1, top1_pct=42.0)],
+        [JobProgress(epoch=1, step=250, steps=1000, measured=True, evaluated=1, top1_pct=42.0)],
         [readings(1234.0, 98.0, 55.0)],
     )
     assert found == live_view.LiveProgress(
@@ -82,7 +82,7 @@ def test_a_trial_is_shown_as_it_stands() -> None:
         epochs=2,
         step=250,
         steps=1000,
-        judged=1,
+        evaluated=1,
         top1_pct=42.0,
         top1_target=70.0,
         gpu_mem_mib=1234.0,

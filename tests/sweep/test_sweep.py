@@ -183,8 +183,8 @@ def test_on_the_way_to_an_accuracy_it_is_shown(desk: Desk) -> None:
     def learns(order: TrialOrder) -> Iterator[Any]:
         yield from scripted.hello(order)
         for number, top1 in enumerate((12.0, 34.1)):
-            judged = Evaluated(rank=0, epoch=number, top1_pct=top1)
-            for event in (*scripted.epoch(order, number), judged):
+            evaluated = Evaluated(rank=0, epoch=number, top1_pct=top1)
+            for event in (*scripted.epoch(order, number), evaluated):
                 time.sleep(look_s)  # so that the view looks after each
                 yield event
         yield from scripted.result(order)
@@ -197,7 +197,7 @@ def test_on_the_way_to_an_accuracy_it_is_shown(desk: Desk) -> None:
     view = Watched()
     job.run(always(learns), view, lambda: False, lambda _: None)
     assert view.shown[0].top1_target == 60
-    shown = [(p.judged, p.top1_pct, p.note) for p in view.shown]
+    shown = [(p.evaluated, p.top1_pct, p.note) for p in view.shown]
     for seen in ((0, None, "evaluating"), (1, 12.0, "warm-up"), (1, 12.0, "evaluating"), (2, 34.1, "")):
         assert seen in shown, shown
 
@@ -467,4 +467,4 @@ def test_the_time_left_is_estimated_once(desk: Desk, monkeypatch: pytest.MonkeyP
     job.run(Scripted(), view, lambda: False, lambda _: None)
     assert calls == [4]
     left = [next(p.left_s for p in view.shown if p.done == done) for done in range(4)]
-    assert 0 < left[1] < left[0], "at the pace of the first trial, which took far less than was foreseen"
+    assert 0 < left[1] < left[0], "at the pace of the first trial, which took far less than was estimated"

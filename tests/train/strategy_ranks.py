@@ -151,7 +151,7 @@ def cases(place: Place) -> dict[str, Any]:
     one = Run(Single, alone, accumulate=place.world).train()
     found["ddp-single"] = apart(ddp.weights(), one.weights())
 
-    # ---- judging ----
+    # ---- evaluation ----
     for kind in (FullySharded, Local):
         run = Run(kind, place, sync_every=2, optimizer="momentum")
         plain = Run(kind, place, sync_every=2, optimizer="momentum").train()
@@ -159,25 +159,25 @@ def cases(place: Place) -> dict[str, Any]:
             run.take(images, labels)
             with run.strategy.whole() as model, torch.no_grad():
                 model.eval()
-                for _ in range(1 + place.rank):  # ranks may judge unequal numbers of batches
+                for _ in range(1 + place.rank):  # ranks may evaluate unequal numbers of batches
                     run.strategy.opinion(model, images)
                 model.train()
         name = kind.__name__
-        found[f"{name}-judged"] = apart(run.weights(buffers=True), plain.weights(buffers=True))
-        judged = run.weights(buffers=True)
+        found[f"{name}-evaluated"] = apart(run.weights(buffers=True), plain.weights(buffers=True))
+        evaluated = run.weights(buffers=True)
         means = {f"{n}": b.detach().double().clone() for n, b in run.trained.named_buffers()}
-        own = apart({n: b.cpu() for n, b in means.items()}, {n: judged[n] for n in means})
+        own = apart({n: b.cpu() for n, b in means.items()}, {n: evaluated[n] for n in means})
         found[f"{name}-own-statistics"] = everywhere(own)
         for mean in means.values():
             dist.all_reduce(mean)
             mean /= place.world
         found[f"{name}-statistics"] = apart(
-            {n: b.cpu() for n, b in means.items()}, {n: judged[n] for n in means}
+            {n: b.cpu() for n, b in means.items()}, {n: evaluated[n] for n in means}
         )
-        same = {n: t.clone().to(place.device) for n, t in judged.items()}
+        same = {n: t.clone().to(place.device) for n, t in evaluated.items()}
         for tensor in same.values():
             dist.broadcast(tensor, 0)
-        found[f"{name}-ranks"] = everywhere(apart({n: t.cpu() for n, t in same.items()}, judged))
+        found[f"{name}-ranks"] = everywhere(apart({n: t.cpu() for n, t in same.items()}, evaluated))
 
     # ---- local: when, and where ----
     run = Run(Local, place, sync_every=2)

@@ -10,7 +10,7 @@ import scripted
 import torch
 from torch import nn
 
-from gpubench.record.parts import EXCHANGE, UNSEEN
+from gpubench.record.breakdown import EXCHANGE, UNSEEN
 from gpubench.train.breakdown import Breakdown, BrokenDownStep, cost_pct, exposed_and_hidden
 from gpubench.train.loop import Loop
 from gpubench.train.place import Place
@@ -20,7 +20,7 @@ from gpubench.train.worker import Rank, drift_pct
 
 MODELS = "tests/train/user_models.py:"
 SLOW_MS = 100.0
-PARTS = ("copy_ms", "forward_ms", "backward_ms", "optimizer_ms")
+STEP_TIMES = ("copy_ms", "forward_ms", "backward_ms", "optimizer_ms")
 QUICK = {"breakdown": True, "train_images": 128, "data": None}
 TWO = {"ranks": 2, "cpus": 2}
 ONE_GPU = {"device": "cuda", "gpus": 1, "cpus": 2}
@@ -29,11 +29,11 @@ SLEEPY_MIB = 4 * (3 * 28 * 28 * 600 + 600 + 600 * 600 + 600 + 600 * 4 + 4) / 2**
 """Gradients of the models that rest."""
 
 
-def parts(ran):
+def times(ran):
     """Milliseconds of every part that was told; the communication among them."""
     assert ran.status == "ok", ran.reason
     result = ran.outcome.result
-    return {name: result[name] for name in (*PARTS, "comm_ms") if result.get(name) is not None}
+    return {name: result[name] for name in (*STEP_TIMES, "comm_ms") if result.get(name) is not None}
 
 
 def step_ms(ran):
@@ -127,7 +127,7 @@ def test_only_a_breakdown_changes_the_step(breakdown, kind):
 
 def test_without_it_the_columns_say_so(train):
     ran = train(model=MODELS + "tiny", data=None)
-    for name in (*PARTS, "breakdown_cost_pct"):
+    for name in (*STEP_TIMES, "breakdown_cost_pct"):
         assert ran.outcome.result.get(name) is None
         assert "--breakdown" in ran.outcome.missing[name]
 
@@ -140,24 +140,24 @@ def test_without_it_the_columns_say_so(train):
 )
 def test_a_slow_part_is_found_and_the_parts_add_up(train, model, slow):
     ran = train(model=MODELS + model, **QUICK)
-    found = parts(ran)
+    found = times(ran)
     assert SLOW_MS <= found.pop(slow) < 1.5 * SLOW_MS
     assert all(0 <= other < 0.3 * SLOW_MS for other in found.values())
-    assert sum(parts(ran).values()) == pytest.approx(step_ms(ran), rel=0.15)
+    assert sum(times(ran).values()) == pytest.approx(step_ms(ran), rel=0.15)
     assert ran.outcome.missing["comm_ms"] == "one process: nothing is exchanged"
     assert "breakdown_cost_pct" not in ran.outcome.result, "a few steps tell no cost"
 
 
 def test_micro_batches_are_summed(train):
     ran = train(model=MODELS + "slow_forward", accumulate=2, **QUICK)
-    assert 2 * SLOW_MS <= parts(ran)["forward_ms"] < 3 * SLOW_MS
-    assert sum(parts(ran).values()) == pytest.approx(step_ms(ran), rel=0.15)
+    assert 2 * SLOW_MS <= times(ran)["forward_ms"] < 3 * SLOW_MS
+    assert sum(times(ran).values()) == pytest.approx(step_ms(ran), rel=0.15)
 
 
 def test_the_copy_is_a_part_and_waiting_for_data_is_none(train):
     slow = ({"Resize": {"size": [1500, 1500]}}, {"Resize": {"size": [28, 28]}})
     ran = train(model=MODELS + "tiny", breakdown=True, cpu=slow, train_images=128)
-    found = parts(ran)
+    found = times(ran)
     assert 0 < found["copy_ms"] < 20
     assert sum(found.values()) < 0.5 * ran.outcome.result["step_time_ms_p50"]
 
@@ -169,7 +169,7 @@ def test_enough_steps_tell_the_cost(train):
 
 def test_too_few_steps_have_parts_and_no_cost(train):
     ran = train(model=MODELS + "tiny", **{**QUICK, "train_images": 32}, epochs=3)
-    assert parts(ran)["forward_ms"] > 0
+    assert times(ran)["forward_ms"] > 0
     assert ran.outcome.missing["breakdown_cost_pct"].startswith("too few steps")
 
 
@@ -178,7 +178,7 @@ def test_too_few_steps_have_parts_and_no_cost(train):
 
 def test_ranks_that_wait_show_it_as_communication(train):
     ran = train(model=MODELS + "slow_second_rank", **QUICK, **TWO)
-    found, result = parts(ran), ran.outcome.result
+    found, result = times(ran), ran.outcome.result
     # Means over a rank that sleeps in its forward pass and one that waits for it.
     assert found["forward_ms"] == pytest.approx(SLOW_MS / 2, rel=0.3)
     assert found["comm_ms"] == pytest.approx(SLOW_MS / 2, rel=0.3)
@@ -189,7 +189,7 @@ def test_ranks_that_wait_show_it_as_communication(train):
 
 def test_communication_behind_the_backward_pass_is_hidden(train):
     ran = train(model=MODELS + "slow_backward", **QUICK, **TWO)
-    found, result = parts(ran), ran.outcome.result
+    found, result = times(ran), ran.outcome.result
     assert found["backward_ms"] >= SLOW_MS
     assert 0 < result["comm_hidden_ms"] < SLOW_MS
     assert 0 < found["comm_ms"] < SLOW_MS
@@ -214,8 +214,8 @@ def test_the_hook_averages_as_ddp_does(train):
 )
 def test_an_exchange_that_is_no_part_of_its_own_lies_in_the_others(train, strategy, where):
     ran = train(model=MODELS + "slow_forward", **QUICK, **{**where, "strategy": strategy})
-    found = parts(ran)
-    assert found.keys() == set(PARTS)
+    found = times(ran)
+    assert found.keys() == set(STEP_TIMES)
     assert found["forward_ms"] >= SLOW_MS
     for name in EXCHANGE:
         assert ran.outcome.missing[name] == UNSEEN
@@ -254,7 +254,7 @@ def test_on_a_gpu_the_parts_add_up(train, precision):
         model="resnet18", **{**QUICK, "train_images": 1280}, batch_size=64, input_size=128, epochs=3,
         precision=precision, **ONE_GPU,
     )  # fmt: skip
-    found = parts(ran)
+    found = times(ran)
     assert min(found[name] for name in ("forward_ms", "backward_ms", "optimizer_ms")) > 0
     assert found["backward_ms"] > found["optimizer_ms"]
     assert sum(found.values()) == pytest.approx(step_ms(ran), rel=0.15)
@@ -263,7 +263,7 @@ def test_on_a_gpu_the_parts_add_up(train, precision):
 @pytest.mark.gpu
 def test_on_a_gpu_time_goes_by_the_device(train):
     ran = train(model=MODELS + "busy_forward", **QUICK, **ONE_GPU)
-    found = parts(ran)
+    found = times(ran)
     slow = found.pop("forward_ms")
     assert slow > 5  # 20 million cycles, at no more than 4 GHz
     assert sum(found.values()) < 0.3 * slow
@@ -273,13 +273,13 @@ def test_on_a_gpu_time_goes_by_the_device(train):
 @pytest.mark.gpu
 def test_on_a_gpu_the_copy_is_timed(train):
     ran = train(model=MODELS + "tiny", breakdown=True, workers=2, **ONE_GPU)
-    assert 0 < parts(ran)["copy_ms"] < 50
+    assert 0 < times(ran)["copy_ms"] < 50
 
 
 @pytest.mark.multigpu
 def test_on_gpus_communication_is_told_apart(train):
     ran = train(model=MODELS + "slow_backward", **QUICK, **TWO_GPUS)
-    found, result = parts(ran), ran.outcome.result
+    found, result = times(ran), ran.outcome.result
     assert found["backward_ms"] >= 0.9 * SLOW_MS
     assert 0 < result["comm_hidden_ms"] < SLOW_MS
     assert 0 < found["comm_ms"] < SLOW_MS
@@ -298,7 +298,7 @@ def test_on_gpus_the_slowest_rank_is_named(train):
 @pytest.mark.multigpu
 def test_data_parallel_has_parts_and_no_communication_of_its_own(train):
     ran = train(model=MODELS + "tiny", **QUICK, **{**TWO_GPUS, "strategy": "dp"})
-    assert parts(ran).keys() == set(PARTS)
+    assert times(ran).keys() == set(STEP_TIMES)
     for name in ("comm_ms", "comm_pct", "comm_mib_per_step", "slowest_rank"):
         assert ran.outcome.missing[name] == "DataParallel's copies run inside forward and backward"
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from gpubench.node.launch.client import ForkServer
-from gpubench.record.parts import EXCHANGE, UNSEEN
+from gpubench.record.breakdown import EXCHANGE, UNSEEN
 from gpubench.schema import catalog
 from gpubench.train.place import Place
 from gpubench.train.strategies.ddp import DistributedDataParallel

@@ -92,13 +92,13 @@ def test_a_step_is_what_one_would_write_by_hand(name):
 
 
 def test_micro_batches_add_up_to_the_batch():
-    frozen = network(CPU).eval()  # BatchNorm's statistics would differ between a batch and its parts
+    frozen = network(CPU).eval()  # BatchNorm's statistics would differ between a batch and its micro-batches
     images, labels = next(batches(CPU))
     found = []
-    for parts in (1, 4):
+    for count in (1, 4):
         model = copy.deepcopy(frozen)
         one = step.Step(
-            model, torch.optim.SGD(model.parameters()), single(CPU), precision="fp32", accumulate=parts
+            model, torch.optim.SGD(model.parameters()), single(CPU), precision="fp32", accumulate=count
         )
         single(CPU).gradients(one, images, labels)
         found.append((one.loss_sum, [p.grad for p in model.parameters()]))

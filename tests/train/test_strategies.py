@@ -94,12 +94,12 @@ def test_local_averages_in_place(found):
 
 
 @pytest.mark.parametrize("strategy", ["FullySharded", "Local"])
-def test_judging_changes_nothing_that_is_trained(found, strategy):
-    assert found[f"{strategy}-judged"] < EXACT
+def test_evaluation_changes_nothing_that_is_trained(found, strategy):
+    assert found[f"{strategy}-evaluated"] < EXACT
 
 
 @pytest.mark.parametrize("strategy", ["FullySharded", "Local"])
-def test_one_model_is_judged_in_all_ranks_with_the_mean_of_their_statistics(found, strategy):
+def test_one_model_is_evaluated_in_all_ranks_with_the_mean_of_their_statistics(found, strategy):
     assert found[f"{strategy}-own-statistics"] > 1e-4, "each rank has seen other images"
     assert found[f"{strategy}-statistics"] < EXACT
     assert found[f"{strategy}-ranks"] == 0

@@ -49,15 +49,15 @@ def test_it_stops_when_the_target_is_reached(train, where):
     assert result["time_to_top1_s"] == pytest.approx(sum(e.epoch_time_s for e in epochs))
     assert result["top1_pct"] == top1(ran)[-1]
     assert "energy_to_top1_j" not in ran.outcome.missing
-    assert len(events(ran, Evaluated)) == len(epochs), "every epoch is judged once, the last one too"
+    assert len(events(ran, Evaluated)) == len(epochs), "every epoch is evaluated once, the last one too"
     assert len(events(ran, Settle)) == 1
 
 
-def test_judging_every_epoch_changes_nothing_that_is_trained(train):
+def test_evaluating_every_epoch_changes_nothing_that_is_trained(train):
     fields = {"model": "lenet", "epochs": 3, "cpu": ({"RandomHorizontalFlip": {}},)}
-    plain, judged = train(**fields), train(until_top1=99.99, **fields)
+    plain, evaluated = train(**fields), train(until_top1=99.99, **fields)
     assert [e.train_loss for e in plain.outcome.epochs[:2]] == [
-        e.train_loss for e in judged.outcome.epochs[:2]
+        e.train_loss for e in evaluated.outcome.epochs[:2]
     ]
     assert top1(plain) == [None] * 3
 

@@ -301,7 +301,7 @@ def slow_second_rank(num_classes: int) -> nn.Module:
     return Tiny(num_classes, lambda _: time.sleep(SLOW_STEP_S * rank()))
 
 
-class SlowToJudge(Tiny):
+class SlowToEvaluate(Tiny):
     """Takes its time over every batch of the validation split."""
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
@@ -311,7 +311,7 @@ class SlowToJudge(Tiny):
 
 
 def slow_evaluation(num_classes: int) -> nn.Module:
-    return SlowToJudge(num_classes)
+    return SlowToEvaluate(num_classes)
 
 
 class Telling(Tiny):

@@ -21,8 +21,8 @@ from gpubench.analysis.audit.facts import (
     Shown,
     details,
     first_few,
-    judge,
     of,
+    rule_finding,
 )
 from gpubench.analysis.scaling import devices
 from gpubench.analysis.welch import chance_of_no_more, holm
@@ -134,7 +134,7 @@ def holds_while_scaling(facts: AuditedFolder) -> RuleFinding:
         )
     if aimed:
         told.append(f"{aimed} {rows} trained until the same top-1 as the next smaller one")
-    return judge(broken, unclear, "; ".join(told))
+    return rule_finding(broken, unclear, "; ".join(told))
 
 
 def _steps(facts: AuditedFolder) -> tuple[list[BatchStep], int, bool]:
@@ -264,7 +264,9 @@ def same_run(facts: AuditedFolder) -> RuleFinding:
             f"no top-1 beside the time in {of(without, timed, ALONE)}, and none may be lent from elsewhere; "
             "variants that read images measure it in the same run"
         )
-    return judge(broken, unclear, f"time and top-1 are of one and the same run in {of(timed, timed, ALONE)}")
+    return rule_finding(
+        broken, unclear, f"time and top-1 are of one and the same run in {of(timed, timed, ALONE)}"
+    )
 
 
 def _sizes(rows: Sequence[Row]) -> int:

@@ -13,7 +13,7 @@ from gpubench.analysis.scaling import DEVICES, Comparison, comparisons
 from gpubench.analysis.varied import Axes, asked, label, machine, solo, together, varied
 from gpubench.schema.row import KnownImages, Row, TableRow
 
-Verdict = Literal["kept", "broken", "not decidable"]
+RuleVerdict = Literal["kept", "broken", "not decidable"]
 
 SCALES = frozenset({"batch_size", "batch_per_gpu", "gpus", "gpu_ids", "ranks"})
 """Fields in which rows are scaled."""
@@ -23,7 +23,7 @@ SCALES = frozenset({"batch_size", "batch_per_gpu", "gpus", "gpu_ids", "ranks"})
 class RuleFinding:
     """What one rule has to say."""
 
-    verdict: Verdict
+    verdict: RuleVerdict
     text: str
     """What the data show; where it is not decidable, what is missing and which command would provide it."""
 
@@ -157,7 +157,7 @@ def once(rows: Iterable[Row]) -> list[Row]:
     return list({measured(row): row for row in rows}.values())
 
 
-def judge(broken: Sequence[str], unclear: Sequence[str], kept: str) -> RuleFinding:
+def rule_finding(broken: Sequence[str], unclear: Sequence[str], kept: str) -> RuleFinding:
     """Broken outweighs undecidable, which outweighs kept."""
     if broken:
         return RuleFinding("broken", "; ".join(broken))

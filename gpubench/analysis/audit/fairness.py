@@ -13,9 +13,9 @@ from gpubench.analysis.audit.facts import (
     Shown,
     does,
     first_few,
-    judge,
     of,
     once,
+    rule_finding,
 )
 from gpubench.analysis.doubted import serious
 from gpubench.analysis.scaling import devices, unlike_costs
@@ -49,7 +49,7 @@ def like_hardware(facts: AuditedFolder) -> RuleFinding:
         else ""
     )
     each = "each table is of one model" if len(names) > 1 else "all rows are of one model"
-    return judge(broken, unclear, f"{each} ({first_few(names)}){stands}")
+    return rule_finding(broken, unclear, f"{each} ({first_few(names)}){stands}")
 
 
 def strong_or_weak(facts: AuditedFolder) -> RuleFinding:
@@ -75,7 +75,7 @@ def strong_or_weak(facts: AuditedFolder) -> RuleFinding:
         kept = f"no table varies the number of devices{', but for jobs of groups' if groups else ''}"
     else:
         kept = f"each efficiency is named strong or weak ({'; '.join(told)})"
-    return judge(broken, [], kept)
+    return rule_finding(broken, [], kept)
 
 
 def nothing_flattered(facts: AuditedFolder) -> RuleFinding:
@@ -107,7 +107,7 @@ def nothing_flattered(facts: AuditedFolder) -> RuleFinding:
         unclear.append(f"what was planned is not on record for {first_few(unplanned)}")
     told = [f"{counts['oom']} out of memory"] if counts["oom"] else []
     told += [f"{counts['skipped']} skipped with a reason"] if counts["skipped"] else []
-    return judge(
+    return rule_finding(
         broken,
         unclear,
         f"all {len(facts.rows)} planned trials are shown{' (' + ', '.join(told) + ')' if told else ''}, with their "

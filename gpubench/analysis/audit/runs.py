@@ -14,8 +14,8 @@ from gpubench.analysis.audit.facts import (
     RuleFinding,
     does,
     first_few,
-    judge,
     of,
+    rule_finding,
 )
 from gpubench.analysis.varied import asked
 from gpubench.schema.record import FINAL
@@ -89,7 +89,7 @@ def all_kept(facts: AuditedFolder) -> RuleFinding:
     told = [f"{later} of them repeated a trial"] if later else []
     told += [f"{number} {status}" for status, number in sorted(endings.items())]
     told += [f"{facts.hidden} of edited variants stand in trials.csv only"] if facts.hidden else []
-    return judge(
+    return rule_finding(
         broken,
         unclear,
         f"all {len(facts.attempts)} attempts at {len(stored)} trials are kept, numbered without a gap"
@@ -144,7 +144,7 @@ def ended_by_epochs(facts: AuditedFolder) -> RuleFinding:
     goals += [f"after {first_few(_most(short))} epochs without reaching a top-1"] if short else []
     cut = [row for row in facts.rows if row.status == "timeout"]
     late = f"; {len(cut)} that met the deadline {does(cut, 'have')} no figures" if cut else ""
-    return judge(
+    return rule_finding(
         broken,
         unclear,
         f"{of(facts.ok, facts.ok)} ended as fixed beforehand: {' or '.join(goals)}, none by the clock{late}",

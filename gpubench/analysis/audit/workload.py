@@ -11,8 +11,8 @@ from gpubench.analysis.audit.facts import (
     details,
     does,
     first_few,
-    judge,
     of,
+    rule_finding,
 )
 from gpubench.analysis.varied import CANDIDATES, inferred, known
 from gpubench.schema.row import Row
@@ -49,7 +49,7 @@ def whole_epochs(facts: AuditedFolder) -> RuleFinding:
         unclear.append(f"how many images an epoch has is not on record for {of(silent, facts.ok)}")
     counts = sorted({row.images_per_epoch for row in facts.ok if row.images_per_epoch})
     several = f"{counts[0]:,} to {counts[-1]:,}" if len(counts) > 1 else "".join(f"{n:,}" for n in counts)
-    return judge(
+    return rule_finding(
         broken,
         unclear,
         f"{of(facts.ok, facts.ok)} {does(facts.ok, 'time')} whole epochs of full training steps ({several} images)",
@@ -82,7 +82,7 @@ def input_included(facts: AuditedFolder) -> RuleFinding:
     foreign = {str(row.source) for row in facts.ok} - {"measured", "None"}
     told += [f"as a {source} says" for source in sorted(foreign)]
     reading = [row for row in facts.ok if fed[id(row)] not in (None, "none")]
-    return judge(
+    return rule_finding(
         broken,
         unclear,
         f"images are loaded within the epoch time in {of(reading, facts.ok)}"
@@ -118,7 +118,7 @@ def time_to_solution(facts: AuditedFolder) -> RuleFinding:
             others.append(f"{'other rows' if missed else 'the others'} tell the time of an epoch only")
         if others:
             unclear.append("; ".join((f"a time to an accuracy in {of(reached, facts.ok)}", *others)))
-    return judge(broken, unclear, f"a time to an accuracy in {of(reached, facts.ok)}")
+    return rule_finding(broken, unclear, f"a time to an accuracy in {of(reached, facts.ok)}")
 
 
 def sensible_sizes(facts: AuditedFolder) -> RuleFinding:
@@ -155,7 +155,7 @@ def sensible_sizes(facts: AuditedFolder) -> RuleFinding:
         unclear.append(f"how many steps an epoch has is not on record for {of(unknown_steps, facts.ok)}")
     sizes = sorted({row.input_size for row in facts.ok if row.input_size})
     least = min((_steps(row) for row in facts.ok if row.images_per_epoch and row.batch_size), default=0)
-    return judge(
+    return rule_finding(
         broken,
         unclear,
         f"inputs of {first_few(sizes)} px are not blown up, and every epoch has {least:.0f} steps or more",

@@ -56,7 +56,7 @@ class Attempt:
     forced: tuple[Ended, str] | None = None
     """The ending that the parent gave: timeout or interrupted."""
     cut_by: int | None = None
-    """The job whose end took this one with it, by its place in the group."""
+    """The job whose end took this one with it, by its index in the group."""
     launched: float = 0.0
     """Monotonic seconds when the order was given."""
     started: float = 0.0
@@ -81,12 +81,12 @@ class JobProgress:
     before: int = 0
     """Steps of the measured windows before this one."""
     measured: bool = False
-    judged: int = 0
+    evaluated: int = 0
     """Epochs that were evaluated, on the way to an accuracy."""
     top1_pct: float | None = None
     """What the last evaluation gave."""
     between: bool = False
-    """An epoch has ended; neither is it judged yet, nor has the next one begun."""
+    """An epoch has ended; neither is it evaluated yet, nor has the next one begun."""
     waiting: bool = False
     """Warmed up: it waits until the other jobs are, too."""
     filling: bool = False
@@ -141,7 +141,7 @@ def _call_all(parts: Iterable[Callable[[], object]]) -> None:
 
 def _launch(jobs: Sequence[_Job], launcher: Launcher, should_stop: Callable[[], bool]) -> bool:
     """Starts all; False where one can't be: the server was there when the sweep began, so this is the unit's ending."""
-    for place, job in enumerate(jobs):
+    for index, job in enumerate(jobs):
         try:
             job.launch(launcher, should_stop)
         except StoppedError:
@@ -150,7 +150,7 @@ def _launch(jobs: Sequence[_Job], launcher: Launcher, should_stop: Callable[[], 
             return False
         except UnusableError as error:
             job.done.forced = ("failed", str(error))
-            _cut(jobs, [place])
+            _cut(jobs, [index])
             return False
     return True
 
@@ -190,15 +190,15 @@ def _watch(
         for job, news in zip(jobs, said, strict=True):
             for event in news:
                 job.take(event)
-        broken = [place for place, job in enumerate(jobs) if job.done.forced]
+        broken = [index for index, job in enumerate(jobs) if job.done.forced]
         if broken:
             _cut(jobs, broken)
             return
         if all(job.complete for job in jobs):
             return  # what is left is teardown, which may hang or abort: it is not waited for
-        for place, (is_over, news) in enumerate(zip(over, said, strict=True)):
-            if (is_over and not news) or jobs[place].has_waited_enough:
-                _cut(jobs, [place])
+        for index, (is_over, news) in enumerate(zip(over, said, strict=True)):
+            if (is_over and not news) or jobs[index].has_waited_enough:
+                _cut(jobs, [index])
                 return
         if len(jobs) > 1:
             _release(jobs)
@@ -229,24 +229,24 @@ def _stop(jobs: Sequence[_Job]) -> None:
 
 def _too_late(jobs: Sequence[_Job], timeout_s: float) -> None:
     """Names the jobs that the others waited for: they did not end in time; the others were taken with them."""
-    failed = [place for place, job in enumerate(jobs) if job.has_failed]
+    failed = [index for index, job in enumerate(jobs) if job.has_failed]
     if failed:  # its other ranks still have their grace
         _cut(jobs, failed)
         return
     stages = [job.stage for job in jobs]
-    late = [place for place, stage in enumerate(stages) if stage == min(stages)]
-    for place in late:
-        jobs[place].done.forced = (
+    late = [index for index, stage in enumerate(stages) if stage == min(stages)]
+    for index in late:
+        jobs[index].done.forced = (
             "timeout",
-            f"did not end within {timeout_s:g} s{jobs[place].whereabouts()}",
+            f"did not end within {timeout_s:g} s{jobs[index].whereabouts()}",
         )
     _cut(jobs, late)
 
 
 def _cut(jobs: Sequence[_Job], causes: Sequence[int]) -> None:
     """The jobs that end because of others; not one that has failed by itself at the same time."""
-    for place, job in enumerate(jobs):
-        if place not in causes and not job.has_failed:
+    for index, job in enumerate(jobs):
+        if index not in causes and not job.has_failed:
             job.done.cut_by = causes[0]
 
 
@@ -363,7 +363,7 @@ class _Job:
                 progress.between = True
                 watcher.edge()
             case Evaluated():
-                progress.judged, progress.top1_pct = event.epoch + 1, event.top1_pct
+                progress.evaluated, progress.top1_pct = event.epoch + 1, event.top1_pct
                 progress.between = False
             case Warm():
                 self.ready.add(event.rank)

@@ -38,7 +38,7 @@ class ServerReady:
     seconds: float
     """What that took."""
     threads: int
-    """Of the server, which must have but one."""
+    """How many threads the server has: it must have but one."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

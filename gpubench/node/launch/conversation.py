@@ -78,7 +78,7 @@ class _Rank:
         self._told = 0
         """Steps of it whose times were told."""
         self._last_us = 0
-        self._judged = 0
+        self._epochs_evaluated = 0
         self._said: set[str] = set()
         """What is said once, and has been."""
 
@@ -158,9 +158,9 @@ class _Rank:
         return ""
 
     def _evaluated(self, event: Evaluated) -> str:
-        if self._rank or self._judged >= len(self.windows) or event.epoch != len(self.windows) - 1:
+        if self._rank or self._epochs_evaluated >= len(self.windows) or event.epoch != len(self.windows) - 1:
             return "of another epoch"
-        self._judged = len(self.windows)
+        self._epochs_evaluated = len(self.windows)
         return ""
 
     def _result(self, event: Result) -> str:
@@ -174,8 +174,8 @@ class _Rank:
             return "of other epochs than it has told of"
         if event.until_top1 != self._target:
             return "towards another accuracy than was asked for"
-        if event.memory and any(int(place) >= self._gpus for place in event.memory.devices):
+        if event.memory and any(int(index) >= self._gpus for index in event.memory.devices):
             return "of GPUs that the trial has not got"
-        if event.parts and (event.parts.comm_ms is None) != (event.parts.comm_hidden_ms is None):
+        if event.breakdown and (event.breakdown.comm_ms is None) != (event.breakdown.comm_hidden_ms is None):
             return "with one part of the exchange and without the other"
         return self._once("result")

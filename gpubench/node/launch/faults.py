@@ -116,6 +116,6 @@ def explained(text: str) -> str | None:
 
 
 def advised(text: str) -> str:
-    """The same with what it means and what to do, where that is known."""
+    """The text of an error with what it means and what to do, where that is known."""
     known = explained(text)
     return f"{text}; {known}" if known else text

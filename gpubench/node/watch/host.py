@@ -106,7 +106,7 @@ class Tree:
         return list(self._walk())
 
     def known(self) -> list[int]:
-        """The same as `cpu_s` has just found them. A walk costs a millisecond or more. Raises as `pids` does."""
+        """The process ids that `cpu_s` has just found. A walk costs a millisecond or more. Raises as `pids` does."""
         return self._known or self.pids()
 
     def seen(self) -> set[int]:
@@ -209,7 +209,7 @@ def _children_of(pid: int, thread: int) -> list[int]:
 
 
 def _children_by_scan() -> Callable[[int], list[int]]:
-    """The same for kernels without `children` files: one pass over all processes of the host."""
+    """Finds children on kernels without `children` files: one pass over all processes of the host."""
     below: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and (stat := _stat(int(entry.name))) is not None:

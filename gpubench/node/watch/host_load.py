@@ -39,7 +39,7 @@ class _Reading:
 
 
 def _readings(machine: Machine) -> list[_Reading]:
-    """Of the CPUs that may be run on; under a quota also of the cgroup, whose members share it."""
+    """Readings of the CPUs that may be run on; under a quota also of the cgroup, whose members share it."""
     spare = len(machine.cpu_ids) - machine.cpu_count
     if machine.cpu_usage_file is None or not unbound(machine):
         return [_Reading(host.cpu_time(machine.cpu_ids).busy, spare)]

@@ -40,10 +40,10 @@ class GpuMetric:
     """Unit included; the `metric` of the samples file."""
     call: Call[Any]
     value: Callable[[Any], float] = float
-    """Of the answer."""
+    """Takes the figure out of the answer."""
 
     def read(self, nvml: Nvml, uuid: str) -> float:
-        """Of this GPU, now. Raises NvmlError."""
+        """The figure of this GPU, now. Raises NvmlError."""
         return self.value(nvml.ask(self.call, uuid))
 
 
@@ -73,7 +73,7 @@ CPU_BUSY = "cpu_busy_s"
 CPU_STOLEN = "cpu_stolen_s"
 CPU_TREE = "cpu_tree_s"
 CPU_HOST = "cpu_host_busy_s"
-"""Of all CPUs of the affinity, where a trial may use fewer of them and none in particular."""
+"""Busy seconds of all CPUs of the affinity, where a trial may use fewer of them and none in particular."""
 # Every ENERGY_S and at the edges of windows.
 ENERGY = "energy_counter_j"
 # Once, after the measured window.
@@ -85,7 +85,7 @@ class Buffer:
     """Samples that the driver takes by itself, fetched before its buffer runs over."""
 
     name: str
-    """Of our series."""
+    """The name of our series."""
     what: History
     period_s: float
     """How often it is fetched. An H200 holds 14 s of utilisation and 2.4 s of power."""

@@ -22,7 +22,7 @@ class Neighbours:
         self._before: dict[tuple[str, int], str] = {}
         self._later: dict[tuple[str, int], str] = {}
         self._ours: set[int] = set()
-        """Of the trial, and of the jobs beside it; those that have ended, too."""
+        """Processes of the trial, and of the jobs beside it; those that have ended, too."""
         self._ours_seen = False
         self.desktops: list[str] = []
 

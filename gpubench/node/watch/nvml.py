@@ -210,9 +210,9 @@ class PynvmlNvml:
         except NvmlError:
             return []  # a GPU that can't be cut
         slices = []
-        for place in range(most):
+        for index in range(most):
             try:
-                slice_handle = _call("MIG", pynvml.nvmlDeviceGetMigDeviceHandleByIndex, handle, place)
+                slice_handle = _call("MIG", pynvml.nvmlDeviceGetMigDeviceHandleByIndex, handle, index)
                 slices.append(self._device(slice_handle, whole.index, parent=whole))
             except NvmlError:  # an empty place: NVML has no other way to say so
                 continue

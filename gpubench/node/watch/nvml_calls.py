@@ -256,7 +256,7 @@ SM_CLOCK: Call[float] = Call(
         lost="sm_clock_mhz stays empty, and a slow clock goes unnoticed",
     ),
 )
-"""Of the multiprocessors."""
+"""The clock of the multiprocessors."""
 MAX_SM_CLOCK: Call[float] = Call(
     name="max_sm_clock_mhz",
     said="highest SM clock",
@@ -294,7 +294,7 @@ TEMPERATURE: Call[float] = Call(
         lost="temperature_c stays empty",
     ),
 )
-"""Of the GPU's core."""
+"""The temperature of the GPU's core."""
 COMPUTE_MODE: Call[ComputeMode] = Call(
     name="compute_mode",
     said="compute mode",

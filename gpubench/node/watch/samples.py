@@ -54,8 +54,8 @@ class Series:
 
     def away(self, t: float) -> float:
         """Seconds from t to the nearest reading; infinity where there is none."""
-        place = bisect_left(self.times, t)
-        return min((abs(t - near) for near in self.times[max(0, place - 1) : place + 1]), default=math.inf)
+        index = bisect_left(self.times, t)
+        return min((abs(t - near) for near in self.times[max(0, index - 1) : index + 1]), default=math.inf)
 
     def integral(self, t0: float, t1: float, max_gap_s: float) -> float:
         """Value × seconds from t0 to t1: each reading stands for the time since the one before it.
@@ -67,11 +67,11 @@ class Series:
         last = self.times[first - 1] if first else t0
         held = self.values[first - 1] if first else None
         total, reached = 0.0, t0
-        for place in range(first, len(self.times)):
-            t = self.times[place]
+        for index in range(first, len(self.times)):
+            t = self.times[index]
             if t - last > max_gap_s:
                 break
-            held = self.values[place]
+            held = self.values[index]
             total += held * (min(t, t1) - reached)
             reached, last = min(t, t1), t
             if t >= t1:

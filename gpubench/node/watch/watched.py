@@ -15,7 +15,7 @@ AT_ONCE_S = 0.1
 
 
 STEADY_S = 0.5
-"""Of less than this neither the driver's samples nor its counter can be told from those of the fill before it."""
+"""Neither the driver's samples nor its counter over less than this can be told from those of the fill before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Window:
     measured: bool
     """False: warm-up, left out of statistics."""
     images: float = 1.0
-    """Of the epoch's, which part it has."""
+    """Which share of the epoch's images it has."""
     steady: tuple[float, float] = (0.0, 0.0)
     """When its steps came evenly."""
     lacks_s: float = 0.0
@@ -91,7 +91,7 @@ class Watched:
     strangers: Sequence[str] = ()
     """Processes of others on the trial's GPUs, one sentence each."""
     desktops: Sequence[str] = ()
-    """Graphics processes on them, likewise."""
+    """Graphics processes on the trial's GPUs, one sentence each."""
     max_sm_clock_mhz: float | None = None
     """The highest that the trial's GPUs allow; None: not told."""
 
@@ -125,7 +125,7 @@ class Watched:
         return sum(window.epoch_s for window in self.measured)
 
     def by_uuid(self, by_gpu: Mapping[str, float]) -> dict[str, float]:
-        """The same figures with the GPUs' UUIDs for the samples' names."""
+        """The figures of each GPU, by its UUID in place of the samples' name for it."""
         return {self.uuids.get(gpu, gpu): by_gpu[gpu] for gpu in self.gpus if gpu in by_gpu}
 
     def missed(self, period_s: float | None) -> int:

@@ -67,8 +67,8 @@ class Live:
     """The latest readings, for the live view. None: not known."""
 
     gpu_mem_mib: float | None
-    """Of the trial on its fullest GPU; where the driver does not tell, the growth of device memory, unless other jobs
-    share it."""
+    """The trial's memory on its fullest GPU; where the driver does not tell, the growth of device memory, unless
+    other jobs share it."""
     gpu_util_pct: float | None
     """Mean over the trial's GPUs."""
     cpu_util_pct: float | None

@@ -115,9 +115,9 @@ TRY_LIMIT_S = 10.0
 
 
 def why_bad_apart(path: str) -> str | None:
-    """The same in a process of its own, as the image may end it. None, too, where that takes longer than TRY_LIMIT_S.
+    """What `why_bad` says, in a process of its own, as the image may end it.
 
-    Forked as loader workers are, and of the same process.
+    None, too, where that takes longer than TRY_LIMIT_S. Forked as loader workers are, and of the same process.
     """
     ours, theirs = os.pipe()
     parent = os.getpid()
@@ -140,7 +140,7 @@ def why_bad_apart(path: str) -> str | None:
 
 _NO_MEMORY = "no memory is left to try the image {}: start again when less of it is used"
 _SIDE = 32
-"""Of the square that `why_bad` has Pillow make, in pixels. It is made fast, and of the whole file all the same."""
+"""The side of the square that `why_bad` has Pillow make, in pixels: made fast, and of the whole file all the same."""
 
 
 def _reason(error: BaseException) -> str:

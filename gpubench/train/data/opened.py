@@ -179,8 +179,8 @@ class Unread:
         return batch
 
     def validation(self) -> Iterator[OnDevice] | None:
-        judged = self._spec.kind != "none" and len(open_source(self._spec, "val"))
-        return iter(()) if judged else None
+        has_images = self._spec.kind != "none" and len(open_source(self._spec, "val"))
+        return iter(()) if has_images else None
 
 
 def synthetic_images(spec: DataSpec) -> int:

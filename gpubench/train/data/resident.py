@@ -12,7 +12,7 @@ IMAGES = 10_240
 
 
 class Resident:
-    """The same random batch in every step, already normalised; a step costs nothing."""
+    """One and the same random batch in every step, already normalised; a step costs nothing."""
 
     def __init__(
         self,

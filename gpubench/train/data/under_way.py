@@ -25,7 +25,7 @@ class UnderWay:
         """`place`: where an image of this number lies."""
         self._place = place
         self._cells = memoryview(mmap.mmap(-1, WORKERS * 2 * 8)).cast("q")
-        """Of each worker its process id, and which image it took last."""
+        """Each worker's process id, and which image it took last."""
         self._owner = 0
         self._cell: int | None = None
         _notes.add(self)

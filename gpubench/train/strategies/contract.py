@@ -57,8 +57,8 @@ class Passes(Protocol):
     accumulate: int
     """Micro-batches of one step."""
 
-    def forward(self, images: torch.Tensor, labels: torch.Tensor, parts: int) -> torch.Tensor:
-        """The loss of one of `parts` micro-batches, as its share of the batch's: a tensor of one number."""
+    def forward(self, images: torch.Tensor, labels: torch.Tensor, micro_batches: int) -> torch.Tensor:
+        """The loss of one of `micro_batches` micro-batches, as its share of the batch's: a tensor of one number."""
         ...
 
     def backward(self, loss: torch.Tensor) -> None:
@@ -130,10 +130,12 @@ class Strategy:
 
         `images` (B, C, S, S) and `labels` (B,) are this rank's share of the batch, on its first device.
         """
-        parts = list(zip(images.chunk(passes.accumulate), labels.chunk(passes.accumulate), strict=True))
-        for i, (x, y) in enumerate(parts):
-            with nullcontext() if i == len(parts) - 1 else self.unsynchronized():
-                passes.backward(passes.forward(x, y, len(parts)))
+        micro_batches = list(
+            zip(images.chunk(passes.accumulate), labels.chunk(passes.accumulate), strict=True)
+        )
+        for i, (x, y) in enumerate(micro_batches):
+            with nullcontext() if i == len(micro_batches) - 1 else self.unsynchronized():
+                passes.backward(passes.forward(x, y, len(micro_batches)))
 
     def unsynchronized(self) -> AbstractContextManager[None]:
         """Around all micro-batches of a step but the last: gradients stay on this rank."""
@@ -146,18 +148,18 @@ class Strategy:
     def after(self) -> None:
         """Comes last in a step: a place to average weights, or to hand them on. Counts as the optimizer's part."""
 
-    # ---- judging ----
+    # ---- evaluation ----
 
     def whole(self) -> AbstractContextManager[nn.Module]:
-        """The model to be judged: a plain module with all trained weights and buffers, on the rank's first device.
+        """The model to be evaluated: a plain module with all trained weights and buffers, on the rank's first device.
 
-        A context, for it may exist only while it is judged. All ranks enter and leave it together. Training goes on
+        A context, for it may exist only while it is evaluated. All ranks enter and leave it together. Training goes on
         afterwards as if it had not been.
         """
         return nullcontext(self.model)
 
     def opinion(self, model: nn.Module, images: torch.Tensor) -> torch.Tensor:
-        """What is judged for `images` (B, C, S, S): logits (B, classes), or logarithms of probabilities.
+        """What is evaluated for `images` (B, C, S, S): logits (B, classes), or logarithms of probabilities.
 
         `model` is what `whole` gave. Ranks may see unequal numbers of batches, unless they all read the same ones.
         """

@@ -22,9 +22,9 @@ from gpubench.train.strategies.contract import StrategyFigures
 from gpubench.train.strategies.ranks import Ranks, with_a_mean
 
 LARGEST_BLOCK = 1 / 4
-"""Of the model's parameters: a module with more of them is cut into the modules in it, where it has any."""
+"""Share of the model's parameters: a module with more of them is cut into the modules in it, where it has any."""
 SMALLEST_BLOCK = 1 / 100
-"""Of the model's parameters: a module with fewer of them is no block of its own."""
+"""Share of the model's parameters: a module with fewer of them is no block of its own."""
 
 
 class FullySharded(Ranks):
@@ -65,8 +65,8 @@ class FullySharded(Ranks):
     def whole(self) -> Iterator[nn.Module]:
         """The plain model with gathered weights, and with the mean of the ranks' statistics of BatchNorm.
 
-        FSDP's own modules would hang where ranks judge unequal numbers of batches. While it is judged the whole model
-        lies on each device.
+        FSDP's own modules would hang where ranks evaluate unequal numbers of batches. While it is evaluated the whole
+        model lies on each device.
         """
         for name, part in self._sharded.named_parameters(remove_duplicate=False):
             assert isinstance(part, DTensor)

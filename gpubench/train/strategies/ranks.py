@@ -60,7 +60,7 @@ def with_a_mean(buffers: Iterable[torch.Tensor]) -> list[torch.Tensor]:
 
 
 def _buckets(tensors: Sequence[torch.Tensor]) -> Iterator[list[torch.Tensor]]:
-    """The same tensors in the same order, each bucket of one type and of BUCKET_BYTES at most."""
+    """All tensors in their order, in buckets: each bucket of one type and of BUCKET_BYTES at most."""
     bucket: list[torch.Tensor] = []
     held = 0
     for tensor in tensors:

@@ -8,22 +8,26 @@ from typing import Any
 import pytest
 import scripted
 
-from gpubench.record.parts import broken_down
-from gpubench.schema.events import Parts, Result
+from gpubench.record.breakdown import broken_down
+from gpubench.schema.events import BreakdownTimes, Result
 
-PARTS = {"copy_ms": 1.0, "forward_ms": 20.0, "backward_ms": 40.0, "optimizer_ms": 5.0, "step_ms": 80.0}
+STEP_TIMES = {"copy_ms": 1.0, "forward_ms": 20.0, "backward_ms": 40.0, "optimizer_ms": 5.0, "step_ms": 80.0}
 COMM = ("comm_ms", "comm_hidden_ms", "comm_pct", "slowest_rank")
 
 
 def told(rank: int, *, comm: float | None = 10.0, alone: str | None = None, **more: Any) -> Result:
-    parts = PARTS | {"comm_ms": comm, "comm_hidden_ms": 2.0, "cost_pct": 0.5}
+    times = STEP_TIMES | {"comm_ms": comm, "comm_hidden_ms": 2.0, "cost_pct": 0.5}
     return replace(
-        scripted.RESULT, rank=rank, parts=Parts(**parts | more), no_exchange=alone, exchange_mib=8.0
+        scripted.RESULT,
+        rank=rank,
+        breakdown=BreakdownTimes(**times | more),
+        no_exchange=alone,
+        exchange_mib=8.0,
     )
 
 
-def without_parts(result: Result) -> Result:
-    return replace(result, parts=None)
+def without_breakdown(result: Result) -> Result:
+    return replace(result, breakdown=None)
 
 
 def test_times_are_the_ranks_means() -> None:
@@ -58,7 +62,7 @@ def test_one_process_exchanges_nothing() -> None:
 
 
 def test_without_a_breakdown_the_exchange_is_still_known() -> None:
-    found, missing = broken_down([without_parts(told(rank)) for rank in range(2)])
+    found, missing = broken_down([without_breakdown(told(rank)) for rank in range(2)])
     assert found == {"comm_mib_per_step": 8.0}
     assert set(missing) == {
         "copy_ms",
@@ -68,7 +72,7 @@ def test_without_a_breakdown_the_exchange_is_still_known() -> None:
         *COMM,
         "breakdown_cost_pct",
     }
-    _, missing = broken_down([without_parts(told(0, alone="one process"))])
+    _, missing = broken_down([without_breakdown(told(0, alone="one process"))])
     assert missing["comm_ms"] == "one process"
     assert "--breakdown" in missing["copy_ms"]
 

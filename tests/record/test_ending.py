@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from whole_epochs import epoch_rows_of
 
+from gpubench.record.ending import final_ending, merge, provenance
 from gpubench.record.figures import Figures
-from gpubench.record.judging import judge, merge, provenance
 from gpubench.record.outcome import Outcome
 from gpubench.schema.columns import MEASURED
 
@@ -85,7 +85,7 @@ def test_a_growth_that_can_t_be_gives_way_to_the_allocator_s() -> None:
 
 
 def test_the_driver_s_figure_decides_over_the_cap() -> None:
-    status, reason = judge(told(), Figures(result={"gpu_mem_mib": 12_300.0}), 12_288)
+    status, reason = final_ending(told(), Figures(result={"gpu_mem_mib": 12_300.0}), 12_288)
     assert status == "oom"
     assert "12300 MiB" in reason
 

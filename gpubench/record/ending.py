@@ -16,7 +16,9 @@ RESERVED = "torch-reserved"
 """The source of memory where torch's own count stands in for the driver's."""
 
 
-def judge(ended: Outcome, seen: Figures, cap_mib: int | None, lost: Sequence[str] = ()) -> tuple[Any, str]:
+def final_ending(
+    ended: Outcome, seen: Figures, cap_mib: int | None, lost: Sequence[str] = ()
+) -> tuple[Any, str]:
     """The ending, once what was seen from outside is known too.
 
     `lost`: of the trial's GPUs those that the driver has lost by now, a phrase each. They are the cause of what broke

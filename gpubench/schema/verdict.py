@@ -15,10 +15,10 @@ UNSURE: frozenset[Sure] = frozenset({"doubtful", "faster than alone", "spread no
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Judgement:
+class Verdict:
     """What the figures of a group say of sharing. Everything that prints a verdict, or counts it, takes it from here.
 
-    Made by `slowdown.judgement`; the row of each of its jobs holds it as `judgement`.
+    Made by `slowdown.group_verdict`; the row of each of its jobs holds it as `verdict`.
     """
 
     words: tuple[str, ...] = ()

@@ -8,7 +8,7 @@ from typing import Any
 
 from gpubench.schema.events import Result
 
-PARTS = ("copy_ms", "forward_ms", "backward_ms", "optimizer_ms")
+STEP_TIMES = ("copy_ms", "forward_ms", "backward_ms", "optimizer_ms")
 EXCHANGE = ("comm_ms", "comm_hidden_ms", "comm_pct", "slowest_rank")
 UNSEEN = "the strategy does not tell when its ranks exchange: that is in forward, backward or optimizer"
 NOISE = 0.02
@@ -29,18 +29,18 @@ def broken_down(results: Sequence[Result]) -> tuple[dict[str, Any], dict[str, st
         missing["comm_mib_per_step"] = "the strategy does not tell how much its ranks exchange"
     else:
         found["comm_mib_per_step"] = results[0].exchange_mib
-    told = {r.rank: r.parts for r in results if r.parts}
+    told = {r.rank: r.breakdown for r in results if r.breakdown}
     if len(told) < len(results):
         why = "the parts of steps were not timed (--breakdown)"
-        return found, dict.fromkeys((*PARTS, *EXCHANGE, "breakdown_cost_pct"), why) | missing
-    parts = list(told.values())
+        return found, dict.fromkeys((*STEP_TIMES, *EXCHANGE, "breakdown_cost_pct"), why) | missing
+    medians = list(told.values())
     found |= {
-        "copy_ms": statistics.fmean(p.copy_ms for p in parts),
-        "forward_ms": statistics.fmean(p.forward_ms for p in parts),
-        "backward_ms": statistics.fmean(p.backward_ms for p in parts),
-        "optimizer_ms": statistics.fmean(p.optimizer_ms for p in parts),
+        "copy_ms": statistics.fmean(p.copy_ms for p in medians),
+        "forward_ms": statistics.fmean(p.forward_ms for p in medians),
+        "backward_ms": statistics.fmean(p.backward_ms for p in medians),
+        "optimizer_ms": statistics.fmean(p.optimizer_ms for p in medians),
     }
-    costs = [p.cost_pct for p in parts if p.cost_pct is not None]
+    costs = [p.cost_pct for p in medians if p.cost_pct is not None]
     if costs:
         found["breakdown_cost_pct"] = statistics.fmean(costs)
     else:
@@ -48,10 +48,10 @@ def broken_down(results: Sequence[Result]) -> tuple[dict[str, Any], dict[str, st
     if why_alone:
         return found, missing
     waits = {rank: p.comm_ms for rank, p in told.items() if p.comm_ms is not None}
-    hidden = [p.comm_hidden_ms for p in parts if p.comm_hidden_ms is not None]
-    if len(waits) < len(parts) or len(hidden) < len(parts):
+    hidden = [p.comm_hidden_ms for p in medians if p.comm_hidden_ms is not None]
+    if len(waits) < len(medians) or len(hidden) < len(medians):
         return found, missing | dict.fromkeys(EXCHANGE, UNSEEN)
-    comm_ms, step_ms = statistics.fmean(waits.values()), statistics.fmean(p.step_ms for p in parts)
+    comm_ms, step_ms = statistics.fmean(waits.values()), statistics.fmean(p.step_ms for p in medians)
     found |= {
         "comm_ms": comm_ms,
         "comm_hidden_ms": statistics.fmean(hidden),
