@@ -9,6 +9,7 @@ from typing import Any
 from gpubench.analysis.varied import constant, inferred, solo, unit, values
 from gpubench.basics.words import WORDS, many
 from gpubench.schema.cell import cell
+from gpubench.schema.field import in_order
 from gpubench.schema.row import Row
 from gpubench.schema.trial_fields import ABOUT, DEFAULTS, FIELDS
 
@@ -54,7 +55,7 @@ def _no_top1(rows: Sequence[Row]) -> str:
 
 def _configuration(fixed: Mapping[str, Any], rows: Sequence[Row], fields: Collection[str]) -> str:
     parts = []
-    for field in FIELDS:
+    for field in in_order(FIELDS, {name: ABOUT[name].said_behind for name in FIELDS}):
         about = ABOUT[field]
         unsaid = DEFAULTS[field] if about.added else about.unsaid
         if about.said and field in fixed and fixed[field] != unsaid:

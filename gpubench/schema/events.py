@@ -7,7 +7,6 @@ ones are the parent's own, and no message.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,13 +15,14 @@ from typing import Annotated, Literal
 from annotated_types import Ge, Gt, Le, Lt, MaxLen, MinLen, Predicate
 
 from gpubench.basics.quoted import LONGEST
+from gpubench.schema.field import Bounds
 
 LARGEST_US = 1 << 60
 """Microseconds that fit into what keeps them."""
 CLOCK_GRAIN_US = 1000
 """By how much a device's clock may tell of a wait that was none."""
 
-Finite = Annotated[float, Predicate(math.isfinite)]
+Finite = Annotated[float, Bounds(finite=True)]
 Number = Annotated[Finite, Ge(0)]
 Percent = Annotated[Finite, Ge(0), Le(100)]
 Count = Annotated[int, Ge(0), Lt(1 << 53)]

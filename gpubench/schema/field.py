@@ -56,6 +56,8 @@ class About:
     """How the line above a table says the value that all rows have: `{} worker{s}`. Empty: the line leaves it out."""
     unsaid: Any = None
     """The value that goes without saying there. Of an `added` field that is its default."""
+    said_behind: str = ""
+    """The field behind which that line says it, where that is not the field before."""
 
     # What it is to a trial's identity.
     added: bool = False

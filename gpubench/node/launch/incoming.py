@@ -32,7 +32,15 @@ def _wrong(data: bytes, error: ValidationError) -> str:
     if first["type"] == "json_invalid" or not first["loc"]:
         return f"{len(data):,} bytes that are no message ({clean(repr(data[:60]))})"
     name, *place = (clean(str(part), 60) for part in first["loc"])
-    return f"{name!r} with {'.'.join(place) or 'fields'} out of order ({clean(first['msg'], 100)})"
+    why = _WORDS.get(first["type"], first["msg"])
+    return f"{name!r} with {'.'.join(place) or 'fields'} out of order ({clean(why, 100)})"
+
+
+_WORDS = {
+    "predicate_failed": "none of the values that it may have",
+    "unexpected_keyword_argument": "Extra inputs are not permitted",
+}
+"""Type of pydantic's error -> what is said of it, where its own words name Python's functions."""
 
 
 def garbled(rank: int, what: str) -> str:

@@ -55,7 +55,15 @@ def test_a_loss_that_is_no_number_comes_through() -> None:
         (b'{"event":"hello","rank":0,"pid":true,"cuda":null,"torch":"2"}', "'hello' with pid out of order"),
         (
             b'{"event":"hello","rank":0,"pid":1,"cuda":null,"torch":"2","more":1}',
-            "'hello' with more out of order",
+            "'hello' with more out of order (Extra inputs are not permitted)",
+        ),
+        (
+            b'{"event":"filling","rank":0,"at":Infinity}',
+            "'filling' with at out of order (Input should be a finite number)",
+        ),
+        (
+            json.dumps(WHOLE[-2] | {"phases": {"no name": 1.0}}).encode(),
+            "'result' with phases.no name.[key] out of order (none of the values that it may have)",
         ),
         (b'{"event":"hello","rank":1,"pid":1,"cuda":null,"torch":"2"}', "'hello' of rank 1"),
         (b'{"event":"ready","rank":0}', "'ready' out of turn"),
