@@ -18,7 +18,7 @@ from gpubench.basics.errors import UnusableError
 
 
 class Listed(Protocol):
-    """A device as the driver lists it; `monitor.nvml.Device` is one."""
+    """A device as the driver lists it; `watch.nvml.Device` is one."""
 
     @property
     def uuid(self) -> str: ...
@@ -31,7 +31,7 @@ class Listed(Protocol):
 
 
 class Inventory(Protocol):
-    """What is asked of NVML here; `monitor.nvml.Nvml` is one."""
+    """What is asked of NVML here; `watch.nvml.Nvml` is one."""
 
     @property
     def devices(self) -> Sequence[Listed]: ...

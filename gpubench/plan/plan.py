@@ -257,6 +257,7 @@ class _Maker:
         self._sources = sources
         self._cpus = cpus
         self._identity = _Identity(experiment, sources)
+        self._compares_strategies = any("strategy" in axis.fields for axis in experiment.axes)
 
     def unit(self, name: str, members: Sequence[dict[str, Any]]) -> tuple[Unit | None, str | None]:
         """The unit of these jobs (one: a trial alone), or why it is dropped."""
@@ -282,6 +283,10 @@ class _Maker:
             fields["batch_size"] = per_gpu * (
                 len(ids) if ids else fields.get("gpus") or fields.get("ranks") or 1
             )
+        if self._compares_strategies:  # a field of one of them says nothing of the others
+            for name in catalog.OWN_FIELDS:
+                if name not in catalog.own_fields(fields.get("strategy")):
+                    fields.pop(name, None)
         try:
             t = trial.make(fields)
         except ValidationError as error:

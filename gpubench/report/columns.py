@@ -11,6 +11,7 @@ from gpubench.schema.columns import (
     EPOCH_COLUMNS,
     IDENTITY,
     IMAGES,
+    LATER,
     MEASURED,
     TRIAL,
     Column,
@@ -21,11 +22,12 @@ SECTIONS: tuple[tuple[str, str, Sequence[Column]], ...] = (
     (
         "The trial's fields",
         "`trials.csv`: as asked for, or as the machine filled in",
-        TRIAL,
+        [column for column in TRIAL if column not in LATER],
     ),
     ("Measured", "`trials.csv`; the record says under `missing` why one is empty", MEASURED),
     ("Environment", "`trials.csv`", ENVIRONMENT),
     ("Images", "`trials.csv`", IMAGES),
+    ("Later fields of the trial", "`trials.csv`, behind all others, which keep their places", LATER),
     ("Derived", "tables only, worked out from the rows shown", DERIVED),
     ("Epochs", "`epochs.csv`", EPOCH_COLUMNS),
 )

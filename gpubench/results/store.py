@@ -207,7 +207,7 @@ class Results:
         write_whole(self.plan(name, plan_id), toml)
 
     def plans(self) -> list[Path]:
-        """Stored plans, by name. When and in which order they were stored stands in them (`runner/plans.py`)."""
+        """Stored plans, by name. When and in which order they were stored stands in them (`plans.py`)."""
         return sorted((self.folder / "plans").glob("*.toml"))
 
     def last_start(self) -> str:

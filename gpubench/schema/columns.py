@@ -344,6 +344,15 @@ IMAGES = of_class(ImageColumns)
 DERIVED = of_class(DerivedColumns)
 EPOCH_COLUMNS = of_class(EpochColumns)
 
-COLUMNS: tuple[Column, ...] = (*IDENTITY, *TRIAL, *MEASURED, *ENVIRONMENT, *IMAGES)
+LATER: tuple[Column, ...] = tuple(c for c in TRIAL if c.name in FIELDS[FIELDS.index("repeat") + 1 :])
+"""Those of TRIAL that came when trials.csv had all the others: they stand at its end, and no other column moves."""
+COLUMNS: tuple[Column, ...] = (
+    *IDENTITY,
+    *(c for c in TRIAL if c not in LATER),
+    *MEASURED,
+    *ENVIRONMENT,
+    *IMAGES,
+    *LATER,
+)
 """Those of trials.csv, in its order."""
 BY_NAME: dict[str, Column] = {column.name: column for column in COLUMNS}

@@ -60,7 +60,7 @@ class Record(BaseModel):
     phases: dict[str, float] = Field(default_factory=dict)
     """Wall seconds that the trial spent in each phase of its life."""
     together: dict[str, Any] = Field(default_factory=dict)
-    """For a job of a group: what was found out about the group, the same for all its jobs. See `runner/together.py`."""
+    """For a job of a group: what was found out about the group, the same for all its jobs. See `record/together.py`."""
     doubts: dict[str, str] = Field(default_factory=dict)
     """Code -> one sentence with advice."""
     environment: dict[str, Any] = Field(default_factory=dict)

@@ -26,7 +26,7 @@ DEVICE_AXES = ("gpus", "gpu_ids", "ranks")
 
 
 class TrialFields:
-    """One entry a field. Records hold them in this order."""
+    """One entry a field. Records hold them in this order; columns of those behind `repeat` stand last in trials.csv."""
 
     model: Annotated[
         str,

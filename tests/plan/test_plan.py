@@ -53,6 +53,22 @@ def ids(made: Plan) -> list[str]:
 # ---- crossing ----
 
 
+@pytest.mark.parametrize("asked", [{"sync_every": "4"}, {"sync_every": "4,8"}])
+def test_a_field_of_one_strategy_drops_no_other_that_it_is_compared_with(asked: dict[str, str]) -> None:
+    base = parse('name = "x"\n[fixed]\nmodel = "lenet"\nranks = 2\nvariant = "synthetic"\n', "x")
+    made = expand(
+        with_options(base, Options(fields={"strategy": "ddp,local", **asked})), device="cpu", sources=Given()
+    )
+    found = [(job.trial.strategy, job.trial.sync_every) for job in made.jobs]
+    wanted = [int(value) for value in asked["sync_every"].split(",")]
+    assert found == [("ddp", None), *(("local", value) for value in wanted)]
+    assert not made.dropped
+    with pytest.raises(UsageError, match="sync_every belongs to strategy local: leave it out with ddp"):
+        expand(
+            with_options(base, Options(fields={"strategy": "ddp", **asked})), device="cpu", sources=Given()
+        )
+
+
 def test_axes_are_crossed_and_the_last_varies_fastest() -> None:
     made = plan(experiment(workers=[2, 4], batch_size=[16, 32]))
     assert [(u.trial.workers, u.trial.batch_size) for u in made.jobs] == [(2, 16), (2, 32), (4, 16), (4, 32)]

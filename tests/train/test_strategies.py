@@ -14,9 +14,11 @@ from typing import Any
 import pytest
 import torch
 
+from gpubench.basics.errors import UsageError
 from gpubench.schema import catalog
 from gpubench.train.models import build
-from gpubench.train.strategies.fsdp import blocks
+from gpubench.train.place import Place
+from gpubench.train.strategies.fsdp import FullySharded, blocks
 
 RANKS = 2
 SCRIPT = Path(__file__).parent / "strategy_ranks.py"
@@ -123,3 +125,11 @@ def test_blocks_are_as_large_as_a_quarter_of_the_model(model, names):
     with torch.device("meta"):
         network = build(model, num_classes=16, input_size=224)
     assert [name for _, name in blocks(network)] == names
+
+
+def test_fsdp_says_plainly_that_layers_may_share_no_weights() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 4))
+    model[2].weight = model[0].weight
+    place = Place(rank=0, world=2, devices=(torch.device("cpu"),), rendezvous=Path("none"))
+    with pytest.raises(UsageError, match=r"share weights \(0\.weight and 2\.weight\); use ddp or local"):
+        FullySharded(place).prepare(model, torch.contiguous_format, lambda module: module)

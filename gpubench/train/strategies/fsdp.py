@@ -18,6 +18,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 
+from gpubench.basics.errors import UsageError
 from gpubench.train.strategies.contract import StrategyFigures
 from gpubench.train.strategies.ranks import Ranks, with_a_mean
 
@@ -40,6 +41,7 @@ class FullySharded(Ranks):
 
         Blocks are compiled one by one, for gathering happens between them. Of the plain model only the form is kept.
         """
+        _refuse_shared_weights(model)
         self.model = model
         self._sharded = copy.deepcopy(model).to(memory_format=torch.contiguous_format)
         self._empty()
@@ -97,6 +99,18 @@ class FullySharded(Ranks):
         """The module of the plain model that holds the tensor of this name, and its name in there."""
         path, _, leaf = name.replace("_orig_mod.", "").rpartition(".")  # compiled modules add a floor
         return self.model.get_submodule(path), leaf
+
+
+def _refuse_shared_weights(model: nn.Module) -> None:
+    """Raises UsageError for weights that several layers hold: each block is gathered and dropped by itself."""
+    first: dict[int, str] = {}
+    for name, weight in model.named_parameters(remove_duplicate=False):
+        other = first.setdefault(id(weight), name)
+        if other != name:
+            raise UsageError(
+                f"strategy fsdp can't train a model in which layers share weights ({other} and {name}); "
+                "use ddp or local"
+            )
 
 
 def blocks(model: nn.Module) -> Iterator[tuple[nn.Module, str]]:
