@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.analysis.prediction import Prediction, demand, predict
-from gpubench.analysis.slowdown import judgement, overlap_gain, slowdown
+from gpubench.analysis.slowdown import group_verdict, overlap_gain, slowdown
 from gpubench.plan.experiment import Axis, Experiment, to_toml
 from gpubench.schema import catalog, trial
 from gpubench.schema.record import RECORD_SCHEMA, Record
@@ -178,7 +178,7 @@ def together(line: Line, lines: Sequence[Line]) -> dict[str, Any]:
         "slowdown": slowed(line, lines),
         "overlap_gain": gain,
         "predicted_slowdown": None,
-        "sharing": judgement(gain, (), ()).cell,
+        "sharing": group_verdict(gain, (), ()).cell,
     }
     if foretold and not foretold.unknown:
         derived["predicted_slowdown"] = foretold.slowdowns[group.index(line)]
