@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import hashlib
 import itertools
 import math
@@ -16,6 +14,7 @@ from typing import Any, Protocol
 
 from pydantic import ValidationError
 
+from gpubench.basics.collector import collector_paused
 from gpubench.basics.errors import UsageError, unknown
 from gpubench.basics.quoted import shown
 from gpubench.plan import values
@@ -160,7 +159,7 @@ def expand(
     units: list[Unit] = []
     seen: set[str] = set()
     maker = _Maker(experiment, device, sources, cpus)
-    with _collector_paused():
+    with collector_paused():
         for fields in _combinations(experiment):
             for group in experiment.groups or (None,):
                 for name, members in sets_of_jobs(fields, group):
@@ -202,18 +201,6 @@ def _with_solos(units: Sequence[Unit]) -> Iterator[Unit]:
             if one.unit_id not in told:
                 told.add(one.unit_id)
                 yield one
-
-
-@contextlib.contextmanager
-def _collector_paused() -> Iterator[None]:
-    """A plan holds no cycles, but Python would look for some among all its trials, again and again."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _combinations(experiment: Experiment) -> Iterator[dict[str, Any]]:

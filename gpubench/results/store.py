@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import json
 import math
 import os
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.basics import litter
+from gpubench.basics.collector import collector_paused
 from gpubench.basics.errors import UnusableError
 from gpubench.results.csv_text import csv_text
 from gpubench.results.folder_lock import FolderLock
@@ -139,7 +139,7 @@ class Results:
         One that can't be used is left out, and `tell` gets one line for its file; by default that is a UnusableError.
         """
         found, damaged = [], []
-        with _without_collections():
+        with collector_paused():
             for path in self._record_files(tell):
                 try:
                     found += read(path)
@@ -270,18 +270,6 @@ def _left_out(path: Path, damage: DamagedError, whole: Iterable[Record]) -> str:
 
 
 _STARTED_AT = re.compile(rb'"started_at": "([^"]*)"')
-
-
-@contextlib.contextmanager
-def _without_collections() -> Iterator[None]:
-    """While thousands of records are read, all of which stay: to look through them for garbage takes a third more."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _bytes(path: Path) -> bytes:

@@ -763,19 +763,25 @@ def test_a_job_that_aborts_after_its_result_is_not_to_blame(desk: Desk) -> None:
     assert (one.status, other.status) == ("skipped", "timeout")
 
 
+def neighbours_seen(monkeypatch: pytest.MonkeyPatch) -> list[recording.OtherJobs]:
+    """What is found out of the jobs beside each job, as a sweep finds it."""
+    seen: list[recording.OtherJobs] = []
+    told = recording._neighbours
+
+    def noting(jobs: Any, index: int) -> recording.OtherJobs:
+        seen.append(told(jobs, index))
+        return seen[-1]
+
+    monkeypatch.setattr(recording, "_neighbours", noting)
+    return seen
+
+
 def test_a_neighbour_whose_cpus_reach_further_is_not_charged(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desk.cpus = 4
     monkeypatch.setattr(Watcher, "cpu_s", lambda *_: 3.0)
-    seen = []
-    told = recording._neighbours
-
-    def noting(jobs: Any, place: int) -> Any:
-        seen.append(told(jobs, place))
-        return seen[-1]
-
-    monkeypatch.setattr(recording, "_neighbours", noting)
+    seen = neighbours_seen(monkeypatch)
     desk.sweep("batch_size=16,cpus=1", "batch_size=32,cpus=4")
     narrow, wide = seen[-2:]
     assert narrow.cpu_pct is None
@@ -788,14 +794,7 @@ def test_a_neighbour_whose_cpus_reach_further_hides_what_another_one_spent(
     """One of two neighbours lies within the job's CPUs: what both spent there is still not known."""
     desk.cpus = 4
     monkeypatch.setattr(Watcher, "cpu_s", lambda *_: 3.0)
-    seen = []
-    told = recording._neighbours
-
-    def noting(jobs: Any, place: int) -> Any:
-        seen.append(told(jobs, place))
-        return seen[-1]
-
-    monkeypatch.setattr(recording, "_neighbours", noting)
+    seen = neighbours_seen(monkeypatch)
     desk.sweep("batch_size=16,cpus=1", "batch_size=32,cpus=1", "batch_size=64,cpus=4")
     one, other, wide = seen[-3:]
     assert one.cpu_pct is None
