@@ -10,11 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gpubench.basics.words import listed
+from gpubench.report.generated import write
 from gpubench.schema.doubts import DOUBTS, Doubt
 
 HEAD = "| code | what it says | casts doubt on |\n|---|---|---|\n"
-END = "\n## "
-"""The heading after the table."""
 
 
 def text() -> str:
@@ -23,13 +22,6 @@ def text() -> str:
         f"| `{doubt.code}` | {doubt.says} | {', '.join(doubt.about) or 'nothing'} |\n" for doubt in DOUBTS
     )
     return f"{HEAD}{rows}\n{_below()}\n"
-
-
-def placed(page: str) -> str:
-    """A page that has the table already, with the table as the entries make it."""
-    before, _, rest = page.partition(HEAD)
-    _, heading, after = rest.partition(END)
-    return f"{before}{text()}{heading}{after}"
 
 
 def codes(wanted: Callable[[Doubt], bool]) -> str:
@@ -51,5 +43,4 @@ def _below() -> str:
 
 
 if __name__ == "__main__":
-    there = Path(sys.argv[1])
-    there.write_text(placed(there.read_text("utf-8")), "utf-8")
+    write(Path(sys.argv[1]), HEAD, text())

@@ -10,24 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.plan.values import as_text
+from gpubench.report.generated import write
 from gpubench.schema.field import About
 from gpubench.schema.trial_fields import ABOUT, DEFAULTS
 
 HEAD = "| field | default | option | what it is |\n| --- | --- | --- | --- |\n"
-END = "\n## "
-"""The heading after the table."""
 
 
 def text() -> str:
     """A line for each field that an experiment may give."""
     return HEAD + "".join(_row(name, about) for name, about in ABOUT.items())
-
-
-def placed(page: str) -> str:
-    """A page that has the table already, with the table as the entries make it."""
-    before, _, rest = page.partition(HEAD)
-    _, heading, after = rest.partition(END)
-    return f"{before}{text()}{heading}{after}"
 
 
 def _row(name: str, about: About) -> str:
@@ -45,5 +37,4 @@ def _default(about: About, value: Any) -> str:
 
 
 if __name__ == "__main__":
-    there = Path(sys.argv[1])
-    there.write_text(placed(there.read_text("utf-8")), "utf-8")
+    write(Path(sys.argv[1]), HEAD, text())
