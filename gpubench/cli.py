@@ -141,6 +141,15 @@ def sweep(
             parser=usage.whole("--repeats", 1),
         ),
     ] = None,
+    rounds: Annotated[
+        int | None,
+        _how(
+            "--rounds",
+            text="Measure each trial in so many processes, round after round",
+            metavar="N",
+            parser=usage.whole("--rounds", 1),
+        ),
+    ] = None,
     timeout: Annotated[
         str | None, _how("--timeout", text="Deadline of each trial: 90s, 10m, 2h", metavar="TIME")
     ] = None,
@@ -177,6 +186,7 @@ def sweep(
     """Train over a grid and print the table."""
     from gpubench.commands import sweep as command
     from gpubench.plan.experiment import Options
+    from gpubench.plan.rounds import Rounds
     from gpubench.plan.values import assignments
 
     named, typed = _fields(fields, set_ or ())
@@ -203,6 +213,7 @@ def sweep(
             allow_busy=allow_busy,
             yes=yes,
             wait=wait,
+            rounds=Rounds(most=rounds or 1),
             out=out,
             mode="plan" if dry_run else "quiet" if quiet else "json" if json_ else "table",
         )

@@ -17,6 +17,7 @@ from gpubench.node.launch.scratch import remove_abandoned
 from gpubench.node.watch.nvml import Nvml, open_nvml
 from gpubench.plan.command_line import make_plan, read_experiment
 from gpubench.plan.experiment import Options
+from gpubench.plan.rounds import Rounds
 from gpubench.plan.sources import Disk
 from gpubench.plan.state import Planned
 from gpubench.report import live
@@ -52,6 +53,7 @@ def sweep(
     allow_busy: bool = False,
     yes: bool = False,
     wait: bool = False,
+    rounds: Rounds = Rounds(),
     out: Path | None,
     mode: Mode,
 ) -> int:
@@ -69,7 +71,7 @@ def sweep(
         if name not in RETRY:
             raise unknown("status to retry", name, RETRY)
     results = Results(results_folder(out, experiment))
-    settings = Settings(retry=chosen_retry, fresh=fresh)
+    settings = Settings(retry=chosen_retry, fresh=fresh, rounds=rounds)
     bench = Bench(
         machine=machine,
         nvml=usable,
@@ -87,12 +89,12 @@ def sweep(
         view.say(line)
     if mode == "plan":
         work.load(view.say)
-        planned = work.survey()
+        planned = work.pending()
         vet(work, planned, view.say)
         print_plan(work, planned)
         return 0
     is_new = not results.folder.exists()
-    planned = work.survey()
+    planned = work.pending()
     check_hardware(planned, machine)
     if is_new:  # before anything is written
         vet(work, planned, view.say)
@@ -101,7 +103,7 @@ def sweep(
         try:
             with results.locked(wait=wait, say=view.say):
                 work.load(view.say)
-                planned = work.survey()
+                planned = work.pending()
                 if not is_new:
                     vet(work, planned, view.say)
                 for line in (*dropped_lines(plan), *again_lines(planned)):

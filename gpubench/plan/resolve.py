@@ -156,8 +156,12 @@ def order(
     log: Path,
     scratch: Path,
     known_gmacs: float | None,
+    steps: int | None = None,
 ) -> TrialOrder:
-    """The whole order to the trial's processes."""
+    """The whole order to the trial's processes.
+
+    `steps`: how many are measured in place of what the trial asks for; nothing is judged then.
+    """
     t = job.trial
     share = max(1, resolved.cpus // resolved.processes)
     return TrialOrder(
@@ -187,9 +191,10 @@ def order(
         gpu_mem_cap_mib=t.gpu_mem_cap_mib,
         epochs=t.epochs,
         warmup_epochs=t.warmup_epochs,
-        steps=t.steps,
+        steps=steps or t.steps,
         warmup_steps=warmup_steps(job, resolved),
-        until_top1=t.until_top1,
+        until_top1=None if steps else t.until_top1,
+        evaluate=steps is None,
         breakdown=t.breakdown,
         seed=t.seed + t.repeat,
         data=data,

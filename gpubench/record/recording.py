@@ -55,6 +55,9 @@ class EndedAttempt:
     machine_key: str
     number: int
     started_at: str
+    round: int = 1
+    steps: int | None = None
+    """How many were measured in place of what the trial asks for."""
     done: Attempt
     watcher: Watcher
     """It has seen the attempt to its end."""
@@ -112,8 +115,8 @@ def _ended_job(tried: EndedAttempt, known: Known, forced: tuple[Any, str] | None
         batch_size=t.batch_size,
         workers=resolved.workers,
         prefetch=t.prefetch,
-        steps=t.steps,
-        no_quality=_no_quality(job),
+        steps=tried.steps or t.steps,
+        no_quality=_no_quality(tried),
         forced=forced,
         last_words=tried.done.last_words,
     )
@@ -147,12 +150,15 @@ def windows_of(ended: Outcome) -> list[Window]:
     ]
 
 
-def _no_quality(job: Job) -> str:
+def _no_quality(tried: EndedAttempt) -> str:
     """Why there is no top-1, where there is none."""
+    job = tried.job
     if job.membership is not None:
         return f"left to the same trial alone, {job.membership.solo.trial_id}"
     if job.variant.files == "none":
         return "synthetic images have no validation split"
+    if tried.round > 1:
+        return "judged in the first round only"
     return "the validation split is empty"
 
 
@@ -267,6 +273,7 @@ def _record(case: Evidence, one: _EndedJob, known: Known, facts: Mapping[str, An
         trial_id=job.trial_id,
         config_id=job.config_id,
         attempt=tried.number,
+        round=tried.round,
         experiment=known.experiment,
         group=membership.group if membership else None,
         job=membership.name if membership else None,

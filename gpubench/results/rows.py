@@ -45,6 +45,7 @@ def row_of(record: Record) -> Row:
         started_at=record.started_at or None,
         doubts="+".join(sorted(doubts)) or None,
         skipped_images=record.data.get("skipped_images"),
+        round=record.round,
     )
     return Row.of_columns(
         values,

@@ -340,28 +340,29 @@ def by_run(records: Iterable[Record]) -> list[list[Record]]:
 
 Allowance = frozenset[tuple[str | None, tuple[Any, ...]]]
 """What the machine gave the jobs of one attempt of what they left to it."""
-Counts = tuple[str, str, Allowance]
-"""Trial id, machine and allowance, of which one attempt counts."""
+Counts = tuple[str, str, int, Allowance]
+"""Trial id, machine, round and allowance, of which one attempt counts."""
 
 
-def newest(records: Iterable[Record]) -> dict[tuple[str, str], Record]:
+def newest(records: Iterable[Record], number: int = 1) -> dict[tuple[str, str], Record]:
     """(trial id, machine) -> the attempt that counts: the last final one, else the last one.
 
-    The jobs of a group come from one and the same attempt.
+    The jobs of a group come from one and the same attempt. `number`: of the round; the first measures all that there
+    is to measure of a trial, further ones how long it takes.
     """
-    chosen = _last_of_each(records, lambda _: frozenset())
+    chosen = _last_of_each((one for one in records if one.round == number), lambda _: frozenset())
     return {(job.trial_id, job.machine_key): job for jobs in chosen.values() for job in jobs}
 
 
 def counting(records: Iterable[Record]) -> dict[Counts, Record]:
-    """The attempts that count, for each allowance of CPUs by itself: what a folder shows.
+    """The attempts that count, for each round and each allowance of CPUs by itself: what a folder shows.
 
     An attempt under another allowance is one at another configuration. It takes no row away, so that whichever
     allowance the next sweep has, the folder shows all that the sweep shows.
     """
     chosen = _last_of_each(records, _allowance)
     return {
-        (job.trial_id, job.machine_key, allowance): job
+        (job.trial_id, job.machine_key, job.round, allowance): job
         for (*_, allowance), jobs in chosen.items()
         for job in jobs
     }
@@ -373,13 +374,14 @@ def _allowance(jobs: Sequence[Record]) -> Allowance:
 
 def _last_of_each(
     records: Iterable[Record], allowed: Callable[[Sequence[Record]], Allowance]
-) -> dict[tuple[str, tuple[str, ...], Allowance], list[Record]]:
-    """The attempt that counts at each unit, on each machine and under each allowance that `allowed` tells apart."""
-    chosen: dict[tuple[str, tuple[str, ...], Allowance], tuple[str, list[Record]]] = {}
+) -> dict[tuple[str, int, tuple[str, ...], Allowance], list[Record]]:
+    """The attempt that counts at each unit in each round, on each machine and under each allowance that `allowed` tells
+    apart."""
+    chosen: dict[tuple[str, int, tuple[str, ...], Allowance], tuple[str, list[Record]]] = {}
     # Clocks may be set back; numbers only go up.
     for jobs in sorted(by_run(records), key=lambda jobs: jobs[0].attempt):
         unit_id, *_ = run_of(jobs[0])
-        key = (unit_id, tuple(sorted(job.machine_key for job in jobs)), allowed(jobs))
+        key = (unit_id, jobs[0].round, tuple(sorted(job.machine_key for job in jobs)), allowed(jobs))
         status = ending([job.status for job in jobs])
         if key not in chosen or status in FINAL or chosen[key][0] not in FINAL:
             chosen[key] = status, jobs

@@ -184,6 +184,7 @@ _SHAPE = create_model(
     __base__=Record,
     schema_version=(_Version, RECORD_SCHEMA),
     attempt=(_Attempt, 1),
+    round=(_Attempt, 1),
     trial=(_COLUMNS, ...),
     variant_definition=(_Definition, _Definition()),
     data=(_part("_Data", _with_bounds(get_type_hints(DataFacts))), None),

@@ -276,6 +276,15 @@ class ImageColumns:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class RoundColumns:
+    """Which of the sweep's rounds the row is of."""
+
+    round: Count1 = column(
+        "", "1, 2, …: the sweep's round; a row each, measured in processes of its own", default=1
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class DerivedColumns:
     """What tables work out from the rows that they show; never stored."""
 
@@ -341,6 +350,7 @@ OF_GROUPS: tuple[str, ...] = tuple(column.name for column in of_class(GroupColum
 """Those of MEASURED that only jobs of groups have."""
 ENVIRONMENT = of_class(EnvironmentColumns)
 IMAGES = of_class(ImageColumns)
+ROUNDS = of_class(RoundColumns)
 DERIVED = of_class(DerivedColumns)
 EPOCH_COLUMNS = of_class(EpochColumns)
 
@@ -353,6 +363,7 @@ COLUMNS: tuple[Column, ...] = (
     *ENVIRONMENT,
     *IMAGES,
     *LATER,
+    *ROUNDS,
 )
 """Those of trials.csv, in its order."""
 BY_NAME: dict[str, Column] = {column.name: column for column in COLUMNS}

@@ -82,6 +82,8 @@ class TrialOrder:
     warmup_steps: int
     """Unmeasured steps before `steps` measured ones."""
     until_top1: float | None
+    evaluate: bool
+    """Whether the trained network is judged in the end."""
     breakdown: bool
     seed: int
     """The seed of this repeat."""

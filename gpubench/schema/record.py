@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from gpubench.schema.trial_fields import those
 
-RECORD_SCHEMA = 1
+RECORD_SCHEMA = 2
 
 Status = Literal["ok", "oom", "failed", "timeout", "interrupted", "skipped", "missing"]
 Ended = Literal["ok", "oom", "failed", "timeout", "interrupted", "skipped"]
@@ -27,6 +27,8 @@ class Record(BaseModel):
     trial_id: str
     config_id: str
     attempt: int = 1
+    round: int = 1
+    """Of the sweep's rounds, from 1: each measures every trial once, in processes of its own."""
     experiment: str
     group: str | None = None
     job: str | None = None

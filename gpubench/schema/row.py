@@ -21,6 +21,7 @@ from gpubench.schema.columns import (
     ImageColumns,
     MeasuredColumns,
     ModelColumns,
+    RoundColumns,
 )
 from gpubench.schema.group_facts import GroupFacts
 from gpubench.schema.verdict import Verdict
@@ -76,6 +77,7 @@ class Row(
     DoubtColumns,
     EnvironmentColumns,
     ImageColumns,
+    RoundColumns,
 ):
     """One attempt at a trial, or a trial that was planned only; of a column that is None the value is not known."""
 

@@ -24,6 +24,7 @@ from gpubench.node.watch.watcher import Watcher
 from gpubench.plan import resolve as resolving
 from gpubench.plan.plan import Job, Unit
 from gpubench.plan.resolve import Resolved
+from gpubench.plan.rounds import FIRST, Turn
 from gpubench.plan.shares import device_of
 from gpubench.plan.sources import Disk
 from gpubench.record.recording import EndedAttempt, Known, records_of, step_samples
@@ -129,6 +130,7 @@ class Bench:
         launcher: Launcher,
         should_stop: Callable[[], bool],
         look: Look,
+        turn: Turn = FIRST,
     ) -> list[Record]:
         """One attempt, stored. Returns a record for each job."""
         number = self.results.next_attempt(unit.unit_id, *(job.trial_id for job in unit.jobs))
@@ -141,7 +143,10 @@ class Bench:
             for folder in folders:
                 folder.mkdir()
             try:
-                orders = [self._order(*each) for each in zip(unit.jobs, resolved, logs, folders, strict=True)]
+                steps = turn.steps or [None] * len(unit.jobs)
+                orders = [
+                    self._order(*each) for each in zip(unit.jobs, resolved, logs, folders, steps, strict=True)
+                ]
             except GpubenchError as error:  # its images can't be had; other trials may use others
                 now = time.monotonic()
                 failed: tuple[Ended, str] = ("failed", str(error))
@@ -163,11 +168,15 @@ class Bench:
                 facts=self.facts(job),
                 machine_key=self.machine_key(job),
                 number=number,
+                round=turn.round,
+                steps=order_steps,
                 started_at=started_at,
                 done=end,
                 watcher=watcher,
             )
-            for job, one, end, watcher in zip(unit.jobs, resolved, done, watchers, strict=True)
+            for job, one, end, watcher, order_steps in zip(
+                unit.jobs, resolved, done, watchers, turn.steps or [None] * len(unit.jobs), strict=True
+            )
         ]
         records = records_of(tried, self._known(), group_prediction)
         for job, one, record in zip(unit.jobs, resolved, records, strict=True):
@@ -223,7 +232,9 @@ class Bench:
 
         return ask
 
-    def _order(self, job: Job, resolved: Resolved, log: Path, scratch: Path) -> TrialOrder:
+    def _order(
+        self, job: Job, resolved: Resolved, log: Path, scratch: Path, steps: int | None
+    ) -> TrialOrder:
         facts = self.facts(job)
         root = self.folders.ready(self._images(job, resolved))
         left_out = None
@@ -237,6 +248,7 @@ class Bench:
             log=log.absolute(),
             scratch=scratch,
             known_gmacs=self._gmacs.get(_model_key(job, resolved)),
+            steps=steps,
         )
 
     def _known(self) -> Known:

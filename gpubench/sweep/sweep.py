@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from dataclasses import replace as replace_planned
 from typing import Any
 
 from gpubench.basics.errors import UnusableError
@@ -13,6 +14,7 @@ from gpubench.node.launch.client import Launcher
 from gpubench.node.watch.watcher import Watcher
 from gpubench.plan.estimate import Estimate, Forecast, estimates
 from gpubench.plan.plan import Plan, Unit
+from gpubench.plan.rounds import FIRST, Rounds, Turn, further, window_steps
 from gpubench.plan.skips import OutOfMemory, Room, skip_reason
 from gpubench.plan.state import Planned, lacks_its_answer, out_of_memory, survey
 from gpubench.record.together import GroupPrediction, predict_group
@@ -37,6 +39,7 @@ class Settings:
 
     retry: frozenset[str] = frozenset()
     fresh: bool = False
+    rounds: Rounds = Rounds()
 
 
 @dataclass(kw_only=True, slots=True)
@@ -90,9 +93,9 @@ class Sweep:
         """Reads what the results folder holds already. `tell`: of each record that is left out."""
         self.records = self.bench.results.records(tell)
 
-    def chosen(self) -> dict[str, Record]:
-        """Trial id -> the attempt that counts on this machine, of this plan's trials."""
-        here = newest(self.alike())
+    def chosen(self, number: int = 1) -> dict[str, Record]:
+        """Trial id -> the attempt that counts on this machine, of this plan's trials. `number`: of the round."""
+        here = newest(self.alike(), number)
         return {
             job.trial_id: here[key]
             for job in self.plan.jobs
@@ -138,6 +141,36 @@ class Sweep:
             retry=self.settings.retry,
             fresh=self.settings.fresh,
         )
+
+    def further(self, number: int) -> list[Planned]:
+        """What is to become of the units of a further round."""
+        here = {} if self.settings.fresh else self.chosen(number)
+        return further(self.plan.units, self.chosen(), here, number, self.settings.retry)
+
+    def pending(self) -> list[Planned]:
+        """What is to become of each unit in all rounds together: one that is done in the first may be missing later."""
+        planned = self.survey()
+        left = {
+            item.unit.unit_id
+            for number in range(2, self.settings.rounds.most + 1)
+            for item in self.further(number)
+            if item.state == "run"
+        }
+        return [
+            replace_planned(item, state="run") if item.state == "done" and item.unit.unit_id in left else item
+            for item in planned
+        ]
+
+    def _turn(self, unit: Unit, number: int) -> Turn:
+        """How a unit is measured in a round."""
+        if number == 1:
+            return FIRST
+        first = self.chosen()
+        steps = tuple(
+            window_steps(job, one, first[job.trial_id])
+            for job, one in zip(unit.jobs, self.bench.resolve(unit), strict=True)
+        )
+        return Turn(round=number, steps=steps)
 
     def _oom_here(self) -> OutOfMemory:
         keys = {self.bench.machine_key(job) for job in self.plan.jobs}
@@ -199,9 +232,32 @@ class Sweep:
         should_stop: Callable[[], bool],
         emit: Callable[[Row], None],
     ) -> Summary:
-        planned = self.survey()
         summary = Summary()
         began = time.monotonic()
+        for number in range(1, self.settings.rounds.most + 1):
+            planned = self.survey() if number == 1 else self.further(number)
+            if number > 1 and any(item.state == "run" for item in planned):
+                view.say(f"round {number} of {self.settings.rounds.most}")
+            self._round(number, planned, summary, launcher, view, should_stop, emit, began)
+            if summary.interrupted:
+                break
+        if summary.lost and not self.bench.has_gpus_left:
+            raise none_left(self.bench.lost.values())
+        self._tell_losses(view)
+        return summary
+
+    def _round(
+        self,
+        round_: int,
+        planned: Sequence[Planned],
+        summary: Summary,
+        launcher: Launcher,
+        view: View,
+        should_stop: Callable[[], bool],
+        emit: Callable[[Row], None],
+        began: float,
+    ) -> None:
+        """Goes over the plan once."""
         forecast = self.forecast(planned)
         oom = OutOfMemory()
         for number, item in enumerate(planned, start=1):
@@ -219,7 +275,7 @@ class Sweep:
                     state, why = "skip", "; ".join(loss.words for loss in lost)
                     summary.lost += 1
             if state == "done":
-                summary.reused += 1
+                summary.reused += round_ == 1
             elif state == "skip":
                 summary.skipped += 1
                 self.skips |= {job.trial_id: why for job in unit.jobs}
@@ -230,7 +286,10 @@ class Sweep:
                 summary.interrupted = True
                 break
             else:
-                status = self._run_unit(number, planned, launcher, view, should_stop, emit, began, forecast)
+                turn = self._turn(unit, round_)
+                status = self._run_unit(
+                    number, planned, launcher, view, should_stop, emit, began, forecast, turn
+                )
                 if status == "oom":
                     oom.add(unit)
                 summary.ran += 1
@@ -239,11 +298,7 @@ class Sweep:
                 if status == "interrupted":
                     summary.interrupted = True
                     break
-        summary.stale = sum(item.stale for item in planned if item.state == "done")
-        if summary.lost and not self.bench.has_gpus_left:
-            raise none_left(self.bench.lost.values())
-        self._tell_losses(view)
-        return summary
+        summary.stale += sum(item.stale for item in planned if item.state == "done")
 
     def look_at_gpus(self, left: Sequence[Planned], view: View) -> None:
         """Says which GPUs were lost since the last look. `left`: what is still to be done, in order.
@@ -281,6 +336,7 @@ class Sweep:
         emit: Callable[[Row], None],
         began: float,
         forecast: Forecast,
+        turn: Turn,
     ) -> str:
         """Runs one unit, tells of it before and after; returns how it ended."""
         unit = planned[number - 1].unit
@@ -292,7 +348,7 @@ class Sweep:
         view.started(number, len(planned), label)
         unit_began = time.monotonic()
         look = self._look(view, number, planned, began, unit_began, forecast)
-        records = self.bench.run(unit, group_prediction, launcher, should_stop, look)
+        records = self.bench.run(unit, group_prediction, launcher, should_stop, look, turn)
         self.records += records
         self.measured |= {record.trial_id for record in records}
         self.ended += sum(record.status != "interrupted" for record in records)

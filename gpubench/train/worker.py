@@ -182,7 +182,7 @@ class Rank:
             if order.jobs > 1:
                 self.fill(strategy, training, measured[-1].number + 1, per_epoch)
         memory = self.settle(strategy)
-        if target is None and order.jobs == 1:
+        if target is None and order.jobs == 1 and order.evaluate:
             quality = evaluate()
         self._mark = monotonic()
         facts = self.model_facts(strategy.model) if self.rank == 0 else ModelFacts()
