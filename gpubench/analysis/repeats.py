@@ -33,6 +33,8 @@ FIGURES: tuple[str, ...] = tuple(
 """Columns of which the repeats of a row have one value together; its id and its doubts are put together otherwise."""
 
 
+EVERY_ROUND = frozenset(column.name for column in MEASURED if column.every_round)
+
 _figures = operator.attrgetter(*FIGURES)
 
 
@@ -159,8 +161,10 @@ def _merge(same: Sequence[Row]) -> TableRow:
 
 def _median(merged: TableRow, good: Sequence[Row], same: Sequence[Row]) -> TableRow:
     """The row with the figures that these repeats have together."""
-    each = zip(*map(_figures, good), strict=True)
-    figures = {name: SPECIAL.get(name, _middle)(found) for name, found in zip(FIGURES, each, strict=True)}
+    first = [row for row in good if row.round == 1]
+    figures = _together(first or good)
+    if len(first) < len(good):
+        figures |= {name: value for name, value in _together(good).items() if name in EVERY_ROUND}
     merged = replace(merged, **figures)
     times = _times(good)
     slowed = slowdown(merged.epoch_time_s, merged.solo_epoch_time_s)
@@ -179,6 +183,12 @@ def _median(merged: TableRow, good: Sequence[Row], same: Sequence[Row]) -> Table
     if apart(times):
         merged = replace(merged, doubts=_codes(same, "spread"), doubt_texts=_doubt_texts(same, SPREAD))
     return merged
+
+
+def _together(rows: Sequence[Row]) -> dict[str, Any]:
+    """The figures that these rows have together, by column."""
+    each = zip(*map(_figures, rows), strict=True)
+    return {name: SPECIAL.get(name, _middle)(found) for name, found in zip(FIGURES, each, strict=True)}
 
 
 def _doubt_texts(rows: Sequence[Row], spread: str | None = None) -> dict[str, tuple[str, ...]]:

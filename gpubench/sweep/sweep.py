@@ -13,8 +13,8 @@ from gpubench.node.launch.attempt import JobProgress
 from gpubench.node.launch.client import Launcher
 from gpubench.node.watch.watcher import Watcher
 from gpubench.plan.estimate import Estimate, Forecast, estimates
+from gpubench.plan.further import FIRST, Turn, further, window_steps
 from gpubench.plan.plan import Plan, Unit
-from gpubench.plan.rounds import FIRST, Rounds, Turn, further, window_steps
 from gpubench.plan.skips import OutOfMemory, Room, skip_reason
 from gpubench.plan.state import Planned, lacks_its_answer, out_of_memory, survey
 from gpubench.record.together import GroupPrediction, predict_group
@@ -39,7 +39,6 @@ class Settings:
 
     retry: frozenset[str] = frozenset()
     fresh: bool = False
-    rounds: Rounds = Rounds()
 
 
 @dataclass(kw_only=True, slots=True)
@@ -152,7 +151,7 @@ class Sweep:
         planned = self.survey()
         left = {
             item.unit.unit_id
-            for number in range(2, self.settings.rounds.most + 1)
+            for number in range(2, self.plan.experiment.rounds.most + 1)
             for item in self.further(number)
             if item.state == "run"
         }
@@ -234,10 +233,11 @@ class Sweep:
     ) -> Summary:
         summary = Summary()
         began = time.monotonic()
-        for number in range(1, self.settings.rounds.most + 1):
+        rounds = self.plan.experiment.rounds
+        for number in range(1, rounds.most + 1):
             planned = self.survey() if number == 1 else self.further(number)
             if number > 1 and any(item.state == "run" for item in planned):
-                view.say(f"round {number} of {self.settings.rounds.most}")
+                view.say(f"round {number} of {rounds.most}")
             self._round(number, planned, summary, launcher, view, should_stop, emit, began)
             if summary.interrupted:
                 break
