@@ -391,7 +391,7 @@ def with_options(experiment: Experiment, options: Options) -> Experiment:
         excludes=(*experiment.excludes, *excludes),
         repeats=options.repeats or experiment.repeats,
         rounds=experiment.rounds
-        if options.rounds is options.within is options.budget is None
+        if (options.rounds, options.within, options.budget) == (None, None, None)
         else rounds_of(options.rounds, options.within, options.budget, dashes="--"),
         timeout_s=values.seconds(options.timeout, "--timeout") if options.timeout else experiment.timeout_s,
         bad_images=experiment.bad_images

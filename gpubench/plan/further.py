@@ -29,6 +29,10 @@ class Turn:
     steps: tuple[int, ...] = ()
     """How many steps are measured of each of its jobs; empty: what its trials ask for."""
 
+    def each(self, unit: Unit) -> Sequence[int | None]:
+        """Those of each job; None: what its trial asks for."""
+        return self.steps or (None,) * len(unit.jobs)
+
 
 FIRST = Turn()
 

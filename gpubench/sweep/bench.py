@@ -143,9 +143,9 @@ class Bench:
             for folder in folders:
                 folder.mkdir()
             try:
-                steps = turn.steps or [None] * len(unit.jobs)
                 orders = [
-                    self._order(*each) for each in zip(unit.jobs, resolved, logs, folders, steps, strict=True)
+                    self._order(*each)
+                    for each in zip(unit.jobs, resolved, logs, folders, turn.each(unit), strict=True)
                 ]
             except GpubenchError as error:  # its images can't be had; other trials may use others
                 now = time.monotonic()
@@ -175,7 +175,7 @@ class Bench:
                 watcher=watcher,
             )
             for job, one, end, watcher, order_steps in zip(
-                unit.jobs, resolved, done, watchers, turn.steps or [None] * len(unit.jobs), strict=True
+                unit.jobs, resolved, done, watchers, turn.each(unit), strict=True
             )
         ]
         records = records_of(tried, self._known(), group_prediction)
