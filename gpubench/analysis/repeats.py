@@ -1,4 +1,4 @@
-"""Repeats of one configuration become one row: the median, how many, and how far apart."""
+"""Repeats and rounds of one configuration become one row: its figures, of how many processes, and how far apart."""
 
 from __future__ import annotations
 
@@ -43,6 +43,12 @@ def _of_all(found: Sequence[Any]) -> Any:
     return None if None in found else _middle(found)
 
 
+def _mean(found: Sequence[Any]) -> Any:
+    """The geometric mean of the known times, about which their interval lies."""
+    there = [value for value in found if value is not None]
+    return statistics.geometric_mean(there) if there else None
+
+
 def _same(found: Sequence[Any]) -> Any:
     """The value that all repeats agree in, else None: ranks have no median."""
     return found[0] if len(set(found)) == 1 else None
@@ -60,6 +66,8 @@ def _often(found: Sequence[Any]) -> Any:
 
 
 SPECIAL: dict[str, Callable[[Sequence[Any]], Any]] = {
+    "epoch_time_s": _mean,
+    "solo_epoch_time_s": _mean,
     "slowest_rank": _same,
     "epochs_to_top1": _of_all,
     "time_to_top1_s": _of_all,

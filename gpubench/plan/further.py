@@ -11,14 +11,18 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from gpubench.analysis.certainty.steps import FEWEST_STEPS
 from gpubench.plan.plan import Job, Unit
 from gpubench.plan.resolve import Resolved
 from gpubench.plan.state import Planned
 from gpubench.schema.record import FINAL, Record, ending
 
-WINDOW_S = 2.0
-"""Seconds of steady steps that a further round measures of each trial, at least."""
-FEWEST_STEPS = 10
+WINDOW_S = 1.0
+"""Seconds of steady steps that a further round measures of each trial, at least: shorter ones stand at the mercy of
+whatever else the host does."""
+LONGEST_WINDOW_S = 10.0
+STEP_ERROR_PCT = 0.5
+"""What a window's own steps may leave open of its mean: a quarter of the 2 % within which people ask to know it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,9 +73,10 @@ def further(
 
 
 def window_steps(job: Job, resolved: Resolved, first: Record) -> int:
-    """How many steps a further round measures: as long as it takes for WINDOW_S of steady ones, at most an epoch.
+    """How many steps a further round measures: at most an epoch's.
 
-    `first`: the trial's attempt in the first round, which tells how long a step takes.
+    As many steady ones as leave STEP_ERROR_PCT of their mean open, if they vary as they did in the first round, from
+    WINDOW_S to LONGEST_WINDOW_S of them. `first`: the trial's attempt there.
     """
     if job.trial.steps:
         return job.trial.steps
@@ -79,6 +84,10 @@ def window_steps(job: Job, resolved: Resolved, first: Record) -> int:
     own = resolved.workers // resolved.processes
     wave, ahead = max(1, own), own * job.trial.prefetch
     step_s = max(float(measured[-1]["steady_step_s"]), 1e-6)
-    steady = max(FEWEST_STEPS, math.ceil(WINDOW_S / step_s))
+    wanted_s = LONGEST_WINDOW_S
+    if (error_pct := first.result.get("step_error_pct")) is not None:
+        seen_s = step_s * sum(epoch["steady_steps"] for epoch in measured)
+        wanted_s = seen_s * (error_pct / STEP_ERROR_PCT) ** 2
+    steady = max(FEWEST_STEPS, math.ceil(min(max(wanted_s, WINDOW_S), LONGEST_WINDOW_S) / step_s))
     whole = wave + math.ceil(steady / wave) * wave + ahead
     return min(whole, int(measured[-1]["steps"]))

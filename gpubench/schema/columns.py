@@ -325,6 +325,12 @@ class RoundColumns:
     round: Count1 = column(
         "", "1, 2, …: the sweep's round; a row each, measured in processes of its own", default=1
     )
+    step_error_pct: Amount | None = column(
+        "%",
+        "standard error of the mean steady step inside this process, from means of batches of steps",
+        "step error %",
+        2,
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -345,6 +351,16 @@ class DerivedColumns:
     )
     weak_efficiency_pct: float | None = column(
         "%", "speedup / how many times the baseline's devices, same batch a device", "weak eff. %", 0
+    )
+    epoch_time_low_s: float | None = column(
+        "s", "lower end of the 95 % interval of the epoch time, over processes", "low s", 2
+    )
+    epoch_time_high_s: float | None = column("s", "upper end of the same", "high s", 2)
+    between_pct: float | None = column(
+        "%", "standard deviation between processes, what their own steps explain taken out", "between %", 1
+    )
+    within_pct: float | None = column(
+        "%", "standard error of a process's own mean step, root mean square over its processes", "within %", 1
     )
 
 
