@@ -92,7 +92,9 @@ def merge_repeats(rows: Sequence[Row]) -> list[TableRow]:
     Medians of quotients are no quotients of medians, so slowdowns are worked out from the merged times, and the
     overlap gain of a group from the merged slowdowns of its jobs. Where nothing is repeated, all stays as stored.
     """
-    merged = [(place, _merge(same)) for place, same in _alike(rows)]
+    each = [(place, _merge(same)) for place, same in _alike(rows)]
+    alone = {(run.trial_id, machine(run)): row for _, row in each if not row.group for run in row.runs}
+    merged = [(place, _against(row, alone)) for place, row in each]
     found = [row for _, row in merged]
     for numbers in _groups(merged):
         for number, row in zip(numbers, _compared([found[one] for one in numbers]), strict=True):
@@ -146,6 +148,21 @@ def _adopt(places: dict[Place | None, list[Row]]) -> list[tuple[Place | None, li
     groups = list(places.items()) or [(None, [])]
     groups[0][1].extend(homeless)
     return groups
+
+
+def _against(row: TableRow, alone: Mapping[tuple[str, str | None], TableRow]) -> TableRow:
+    """A job of a group against the same trial alone, as all its processes tell; as it is where that is not there.
+
+    `alone`: the merged row that an attempt at a trial alone went into, by the trial's id and machine.
+    """
+    if row.repeats < 2 or not row.group:
+        return row
+    found = {id(one): one for run in row.runs if (one := alone.get((run.solo_id or "", machine(run))))}
+    if len(found) != 1:
+        return row
+    (solo,) = found.values()
+    slowed = slowdown(row.epoch_time_s, solo.epoch_time_s)
+    return replace(row, baseline=solo, solo_epoch_time_s=solo.epoch_time_s, slowdown=slowed)
 
 
 def _merge(same: Sequence[Row]) -> TableRow:
@@ -243,7 +260,9 @@ def _with_verdict(jobs: Sequence[TableRow], gain: float | None) -> list[TableRow
 
 
 def _alone(row: Row) -> Row:
-    """What a job with repeats is compared with: the trials alone of these repeats, merged as they are."""
+    """What a job with repeats is compared with: its baseline, or the times alone that its repeats were told of."""
+    if isinstance(row, TableRow) and row.baseline is not None:
+        return row.baseline
     times = [run.solo_epoch_time_s for run in row.runs if run.solo_epoch_time_s is not None]
     return Row(
         epoch_time_s=row.solo_epoch_time_s,

@@ -41,12 +41,15 @@ def in_rounds(rounds: Rounds) -> str:
     """` in 5 rounds`, ` in rounds until …`; empty for one round."""
     if rounds == ONE:
         return ""
-    until = [f"until each time is known within {rounds.within_pct:g} %"] * (rounds.within_pct is not None)
-    until += [f"for {words(rounds.budget_s)}"] if rounds.budget_s is not None else []
-    often = f"{rounds.most} rounds" if rounds.most < MOST else "rounds"
-    return (
-        f" in {' or '.join([often, *until])}" if rounds.most < MOST else f" in {often} {' or '.join(until)}"
-    )
+    limits = [f"{rounds.most} rounds"] if rounds.most < MOST else ["rounds"]
+    if rounds.within_pct is not None:
+        limits.append(f"until each time is known within {rounds.within_pct:g} %")
+    if rounds.budget_s is not None:
+        limits.append(f"for {words(rounds.budget_s)}")
+    how_many, *until = limits
+    if rounds.most == MOST:
+        return f" in {how_many} {' or '.join(until)}"
+    return f" in at most {how_many}, {' or '.join(until)}" if until else f" in {how_many}"
 
 
 def making_line(steps: Sequence[MakingStep], cpus: int) -> str:
