@@ -42,7 +42,7 @@ class EpochRow:
     steady_step_s: float
     steady_steps: int
     steady_wait_s: float
-    steady_times_s: list[float]
+    steady_times_s: tuple[float, ...]
     """How long each of the steady steps took, in their order; not stored."""
     tail_s: float
     train_loss: float
@@ -110,7 +110,7 @@ def epoch_rows(
                 first_batch_s=fill,
                 steady_step_s=step_s,
                 steady_steps=len(steady),
-                steady_times_s=[_US * (ended_us[0][k] - ended_us[0][k - 1]) for k in steady],
+                steady_times_s=tuple(_US * (ended_us[0][k] - ended_us[0][k - 1]) for k in steady),
                 steady_wait_s=statistics.fmean(starved_us[k] for k in even) * _US if even else 0.0,
                 tail_s=epoch_time - fill - count * step_s,
                 train_loss=parts[0].train_loss,
