@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from gpubench.analysis.certainty.mean_estimate import LEVEL
 from gpubench.analysis.certainty.interval import Interval, ratio
+from gpubench.analysis.certainty.mean_estimate import LEVEL
 from gpubench.analysis.certainty.noise import Noise
 
 Word = Literal["slower", "faster", "same", "open"]

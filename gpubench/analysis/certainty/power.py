@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from gpubench.analysis.certainty.distributions import noncentral_t_above, shift_seen
-from gpubench.analysis.certainty.mean_estimate import LEVEL, MeanEstimate, Part, mean, variance
 from gpubench.analysis.certainty.interval import Interval
+from gpubench.analysis.certainty.mean_estimate import LEVEL, MeanEstimate, Part, mean, variance
 from gpubench.analysis.certainty.noise import Noise
 
 POWER = 0.8
