@@ -14,7 +14,7 @@ from scipy.special import polygamma, psi, stdtrit
 from simulated_processes import Array, mean_times, resembling, stalling
 
 from gpubench.analysis.certainty.decision import decide
-from gpubench.analysis.certainty.interval import Interval, interval, overlap_gain, ratio
+from gpubench.analysis.certainty.interval import Interval, interval, overlap_gain, ratio, ratio_by_rounds
 from gpubench.analysis.certainty.noise import pooled
 from gpubench.analysis.certainty.outliers import outliers
 from gpubench.analysis.certainty.power import settling, smallest_effect
@@ -156,17 +156,20 @@ def alike(draw: np.random.Generator, samples: int) -> None:
         "Tables of ten equal rows, each against the next (9) or the first (9): a false *differs*; and a false *same*\n"
     )
     lines = []
-    tables = max(200, samples // 10)
+    tables = max(200, samples // 5)
     for count in COUNTS:
         for between in BETWEEN:
             rows = mean_times(draw, tables * 10, count, between).reshape(tables, 10, count)
             noisy = np.exp(np.log(rows) * draw.choice([1, 10], (tables, 10, 1)))
             line: list[object] = [count, between]
-            for table in (rows, noisy):
-                for pairs in ([(n, n + 1) for n in range(9)], [(0, n + 1) for n in range(9)]):
-                    line.append(pct(_wrong(table, pairs, ("slower", "faster"))))
+            next_ones, first = [(n, n + 1) for n in range(9)], [(0, n + 1) for n in range(9)]
+            line += [
+                pct(_wrong(table, pairs, ("slower", "faster")))
+                for table in (rows, noisy)
+                for pairs in (next_ones, first)
+            ]
             apart = rows * (1.05 ** np.arange(10))[None, :, None]
-            line.append(pct(_wrong(apart, [(n, n + 1) for n in range(9)], ("same",), margin=0.05)))
+            line.append(pct(_wrong(apart, next_ones, ("same",), margin=0.05)))
             lines.append(line)
     heads = (
         "processes",
@@ -419,7 +422,7 @@ def drift(draw: np.random.Generator, samples: int) -> None:
     print(
         "Ten rows in rounds of random order, the machine slower by so much at the end: Welch and pairs by rounds\n"
     )
-    lines = []
+    lines: list[Sequence[object]] = []
     tables = max(500, samples // 5)
     for much in (0.0, 0.05, 0.2):
         for sd in (0.002, 0.02):
@@ -429,23 +432,16 @@ def drift(draw: np.random.Generator, samples: int) -> None:
                     + 10 * np.arange(count)[None, :, None]
                 )
                 logs = draw.normal(0, sd, place.shape) + math.log1p(much) * place / (10 * count - 1)
-                one, other = logs[:, :, 0], logs[:, :, 1]
-                found = [
-                    ratio(a, b) for a, b in zip(np.exp(one).tolist(), np.exp(other).tolist(), strict=True)
+                sides = np.exp(logs[:, :, :2]).transpose(2, 0, 1).tolist()
+                welch = [ratio(a, b) for a, b in zip(*sides, strict=True)]
+                pairs = [
+                    ratio_by_rounds(dict(enumerate(a)), dict(enumerate(b)))
+                    for a, b in zip(*sides, strict=True)
                 ]
-                apart = one - other
-                half = apart.std(axis=1, ddof=1) / math.sqrt(count) * stdtrit(count - 1, 0.975)
-                lines.append(
-                    (
-                        pct(much, 0),
-                        pct(sd),
-                        count,
-                        pct(holds(found, 1.0)),
-                        f"{middle_width(found):.2f} %",
-                        pct(float((abs(apart.mean(axis=1)) <= half).mean())),
-                        f"{100 * float(np.median(half)):.2f} %",
-                    )
-                )
+                line: list[object] = [pct(much, 0), pct(sd), count]
+                for found in (welch, pairs):
+                    line += [pct(holds(found, 1.0)), f"{middle_width(found):.2f} %"]
+                lines.append(line)
     told(("drift", "noise (sd)", "rounds", "Welch", "half width", "pairs", "half width"), lines)
 
 
