@@ -104,7 +104,9 @@ def test_power_of_many_is_that_of_the_normal_distribution():
 
 def test_power_is_1_where_scipy_has_no_number_for_it():
     """31 processes with a noise of 0.2 %: the chance to miss 2 % is below 1e-300, for which scipy 1.17 says nan."""
-    found = [power_of_equality([0.002**2] * 2, count, 0, math.log(1.02)) for count in (5, 30, 31, 32, 33, 1000)]
+    found = [
+        power_of_equality([0.002**2] * 2, count, 0, math.log(1.02)) for count in (5, 30, 31, 32, 33, 1000)
+    ]
     assert found == [1.0] * 6
     still = spread(10, 0.002)
     assert settling(still, still, 0.02).equality == 2
