@@ -7,7 +7,7 @@ import functools
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -15,6 +15,7 @@ import typer
 
 from gpubench import __version__, usage
 from gpubench.basics.errors import GpubenchError, UnusableError, UsageError
+from gpubench.report.forms import FORMS, only_one
 from gpubench.schema.field import Option, in_order
 from gpubench.schema.trial_fields import ABOUT
 
@@ -100,10 +101,37 @@ def _with_field_options(command: Callable[..., None]) -> Callable[..., None]:
         }
         command(fields=fields, **given)
 
-    everything = [first, *(parameters[name] for name in names)]
-    run.__signature__ = signature.replace(parameters=everything)  # type: ignore[attr-defined]
-    run.__annotations__ = {one.name: one.annotation for one in everything}
-    return run
+    return _with_parameters(run, [first, *(parameters[name] for name in names)])
+
+
+def _with_form_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with an option for each form that has one; its parameter `form` gets the name of the one given."""
+    *own, _ = inspect.signature(command, eval_str=True).parameters.values()
+    options = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=False,
+            annotation=Annotated[bool, typer.Option(f"--{name}", help=form.help)],
+        )
+        for name, form in FORMS.items()
+        if form.help
+    ]
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        command(form=only_one([one.name for one in options if given.pop(one.name)]), **given)
+
+    return _with_parameters(run, [*own, *options])
+
+
+def _with_parameters(
+    command: Callable[..., None], parameters: Sequence[inspect.Parameter]
+) -> Callable[..., None]:
+    """The command, of which the library that reads command lines sees these parameters."""
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    return command
 
 
 @app.command(cls=usage.Command, rich_help_panel="Measure")
@@ -210,6 +238,7 @@ def sweep(
 
 
 @app.command(cls=usage.Reader, rich_help_panel="Read")
+@_with_form_options
 def table(
     results: Annotated[
         Path | None, typer.Argument(metavar="RESULTS", help="Results folder; none: the newest one.")
@@ -223,12 +252,13 @@ def table(
     sources: Annotated[
         bool, typer.Option("--sources", help="Where the figures come from, and why others are empty.")
     ] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="As Markdown.")] = False,
+    *,
+    form: str | None,
 ) -> None:
     """Print the tables of a results folder, with growth columns."""
     from gpubench.commands import table as command
 
-    raise typer.Exit(command.table(results, markdown=markdown, sources=sources, columns=columns))
+    raise typer.Exit(command.table(results, form=form, sources=sources, columns=columns))
 
 
 @app.command(cls=usage.Reader, rich_help_panel="Read")
@@ -313,9 +343,7 @@ def audit(
     """Say how honest a results folder is, rule by rule."""
     from gpubench.commands import audit as audit_command
 
-    if json_ and markdown:
-        raise UsageError("--json and --markdown are two forms of the same; give one of them")
-    form: Any = "json" if json_ else "markdown" if markdown else "text"
+    form: Any = only_one(["json"] * json_ + ["markdown"] * markdown) or "text"
     raise typer.Exit(audit_command.audit(results, form=form))
 
 

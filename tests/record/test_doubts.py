@@ -57,7 +57,7 @@ def case(
 
 
 def in_a_group(size: int) -> Evidence:
-    """The same as one of several jobs."""
+    """The blameless case, as one of so many jobs of a group."""
     blameless = case()
     solo = blameless.job
     membership = Membership(group="g", group_id="g1", number=0, size=size, solo=solo)

@@ -17,7 +17,7 @@ from gpubench.plan.experiment import Axis, Experiment, Options, parse, to_toml, 
 from gpubench.plan.plan import expand
 from gpubench.plan.skips import Room
 from gpubench.plan.sources import Disk, StoredSources
-from gpubench.report.contents import contents, write_tables
+from gpubench.report.contents import contents, write_contents
 from gpubench.report.live import QuietView
 from gpubench.results.plans import stored_plans
 from gpubench.schema import catalog
@@ -139,7 +139,7 @@ def test_repeats_that_lie_apart_are_doubted_in_both_csvs_and_in_no_record(tmp_pa
         else r
         for r in kept
     ]
-    write_tables(job.bench.results, far)
+    write_contents(job.bench.results, far, contents(job.bench.results, far))
     for name, count in (("trials.csv", 2), ("table.csv", 1)):
         with (tmp_path / name).open(newline="") as file:
             doubts = [(line["batch_size"], line["doubts"]) for line in csv.DictReader(file)]

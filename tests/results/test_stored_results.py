@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -39,14 +40,6 @@ NEVER_ZERO = (
 )  # fmt: skip
 """No trial that was measured has nothing of these. (CPU time comes in ticks of 10 ms: a tiny epoch may have none.)"""
 
-CAME_LATER = (
-    "copy_ms", "forward_ms", "backward_ms", "comm_ms", "comm_hidden_ms", "optimizer_ms", "comm_pct",
-    "comm_mib_per_step", "slowest_rank", "breakdown_cost_pct", "energy_sampled_j", "idle_power_w",
-    "throttle_reasons", "epochs_to_top1", "time_to_top1_s", "energy_to_top1_j",
-)  # fmt: skip
-"""Columns on which records without `span`, which are older, are silent."""
-
-
 NONE = [
     pytest.param(
         None, marks=pytest.mark.skip(reason="no stored results: they were deleted from this clone"), id="none"
@@ -62,9 +55,19 @@ def measured() -> Iterator[tuple[Path, Record]]:
                 yield folder, record
 
 
+@cache
+def younger_than(folder: Path) -> frozenset[str]:
+    """Columns on which no record of a committed folder says anything, neither value nor reason: they came later."""
+    told = {column for record in Results(folder).records() for column in (*record.result, *record.missing)}
+    return frozenset(column.name for column in MEASURED) - told
+
+
 def stored() -> list[Any]:
-    """The same as parameters, by their ids."""
-    return [pytest.param(r, id=f"{folder.name}/{r.trial_id}-{r.attempt}") for folder, r in measured()] or NONE
+    """Every stored record that was measured and its folder as parameters of a test, under its trial's id."""
+    found = [
+        pytest.param(folder, r, id=f"{folder.name}/{r.trial_id}-{r.attempt}") for folder, r in measured()
+    ]
+    return found or [pytest.param(*NONE[0].values, None, marks=NONE[0].marks, id="none")]
 
 
 def folders() -> list[Any]:
@@ -74,9 +77,9 @@ def folders() -> list[Any]:
     ] or NONE
 
 
-def one_of(wanted: Callable[[Record], object]) -> Record:
-    """The first stored record of this kind; without one the test is skipped."""
-    found = next((record for _, record in measured() if wanted(record)), None)
+def one_of(wanted: Callable[[Record], object]) -> tuple[Path, Record]:
+    """The first stored record of this kind and its folder; without one the test is skipped."""
+    found = next(((folder, record) for folder, record in measured() if wanted(record)), None)
     if found is None:
         pytest.skip("no stored result to break: they were deleted from this clone")
     return found
@@ -93,8 +96,8 @@ def test_the_committed_folders_are_named() -> None:
 # ---------------------------------------------------------------- what must hold
 
 
-def broken(record: Record) -> list[str]:
-    """The rules that a record breaks, each with its figures."""
+def broken(record: Record, younger: Collection[str] = ()) -> list[str]:
+    """The rules that a record breaks, each with its figures. `younger`: columns on which it may be silent."""
     r = record.result
     return [
         *_time(record),
@@ -107,7 +110,7 @@ def broken(record: Record) -> list[str]:
         *_part_of_the_cpus(record),
         *_windows(record),
         *_group(record),
-        *_reasons(record),
+        *_reasons(record, younger),
     ]  # fmt: skip
 
 
@@ -222,11 +225,11 @@ def _words(gain: float, ends: list[float] | None, why_not: str | None) -> list[s
     return [sharing_word(gain), low if low == high else f"between {low} and {high}"]
 
 
-def _reasons(record: Record) -> list[str]:
-    """A value or a reason, never both, never neither."""
+def _reasons(record: Record, younger: Collection[str]) -> list[str]:
+    """A value or a reason, never both, and neither only of columns that are younger than the record."""
     wrong = []
     for column in (c.name for c in MEASURED if c.name != "doubts"):
-        if column in CAME_LATER and not record.span:
+        if column in younger:
             continue
         if column in OF_GROUPS and record.group_id is None and column not in record.missing:
             continue  # stored before there were groups, or taken from a log
@@ -239,9 +242,9 @@ def _reasons(record: Record) -> list[str]:
 # ---------------------------------------------------------------- of what is stored
 
 
-@pytest.mark.parametrize("record", stored())
-def test_a_stored_record_holds_together(record: Record) -> None:
-    assert broken(record) == []
+@pytest.mark.parametrize(("folder", "record"), stored())
+def test_a_stored_record_holds_together(folder: Path, record: Record) -> None:
+    assert broken(record, younger_than(folder)) == []
 
 
 @pytest.mark.parametrize("folder", folders())
@@ -313,7 +316,7 @@ def test_table_csv_has_every_column_that_is_printed(folder: Path) -> None:
 
 def test_a_broken_record_is_seen() -> None:
     """Each rule can fail: a record with a fault for each of them."""
-    sound = one_of(lambda r: r.status == "ok" and r.result.get("top1_pct") and r.group_id is None)
+    folder, sound = one_of(lambda r: r.status == "ok" and r.result.get("top1_pct") and r.group_id is None)
     result, windows = sound.result, sound.windows
     faults: list[dict[str, Any]] = [
         {"result": result | {"images_per_s": result["images_per_s"] * 1.00001}},
@@ -333,12 +336,13 @@ def test_a_broken_record_is_seen() -> None:
         {"span": {"launched": windows[0]["t0"] - 1, "finished": windows[-1]["t1"] - 0.01}},
         {"phases": {"wall": 0.01}},
     ]
+    assert broken(sound, younger_than(folder)) == []
     for fault in faults:
-        assert broken(sound.model_copy(update=fault)), fault
+        assert broken(sound.model_copy(update=fault), younger_than(folder)), fault
 
 
 def test_a_broken_group_is_seen() -> None:
-    job = one_of(lambda r: r.result.get("sharing") == "merely concurrent" and r.together)
+    folder, job = one_of(lambda r: r.result.get("sharing") == "merely concurrent" and r.together)
     result, together, first = job.result, job.together, job.windows[-1]
     faults: list[dict[str, Any]] = [
         {"result": result | {"slowdown": 1.01 * result["slowdown"]}},
@@ -347,8 +351,9 @@ def test_a_broken_group_is_seen() -> None:
         {"together": together | {"stopped": first["t1"] - 0.1}},
         {"together": together | {"released": 0.0}},
     ]
+    assert broken(job, younger_than(folder)) == []
     for fault in faults:
-        assert broken(job.model_copy(update=fault)), fault
+        assert broken(job.model_copy(update=fault), younger_than(folder)), fault
 
 
 # ---------------------------------------------------------------- of a fresh sweep
