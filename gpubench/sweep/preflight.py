@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 
 from gpubench.basics.errors import UsageError
+from gpubench.basics.words import many
 from gpubench.node import environment
 from gpubench.node.watch import host_load, idle
 from gpubench.node.watch.losses import lost_before
@@ -39,8 +40,13 @@ def announced(work: Sweep, planned: Sequence[Planned], view: live.View, *, yes: 
     Where nobody can be asked it says so and goes on, for scripts rely on that.
     """
     steps = steps_to_images(work, planned)
-    for line in announcement_lines(work, planned, steps):
+    load = other_load(work.bench.machine)  # before the fork server, whose start is a load of our own
+    for line in announcement_lines(work, planned, steps, load):
         view.say(line)
+    if load:  # nobody is refused: it may be over before the first trial
+        view.say(
+            "times measured beside other work are doubtful; better start again when it has ended (top shows it)"
+        )
     if not consent.is_much(steps):
         return True
     asks = not yes and consent.can_ask()
@@ -49,17 +55,15 @@ def announced(work: Sweep, planned: Sequence[Planned], view: live.View, *, yes: 
     return not asks or consent.agreed(steps, work.bench.results.beat)
 
 
-def tell_host_load(machine: environment.Machine, view: live.View) -> None:
-    """Says so where other work takes CPUs. Refuses nobody: it may be over before the first trial."""
+def other_load(machine: environment.Machine) -> str:
+    """How much other work takes of the CPUs now, `1.8 of 2 CPUs`; empty where that is little, or not known."""
     try:
         busy = host_load.busy_pct(machine, HOST_LOOK_S)
     except Unmeasured:
-        return  # each row says that its CPU use is not known, and `gpubench doctor` why
-    if busy > OTHER_LOAD_PCT:
-        view.say(
-            f"other work uses {busy:.0f} % of the CPUs, so times will be doubtful; "
-            "better start again when it has ended (top shows it)"
-        )
+        return ""  # each row says that its CPU use is not known, and `gpubench doctor` why
+    if busy <= OTHER_LOAD_PCT:
+        return ""
+    return f"{busy / 100 * machine.cpu_count:.1f} of {many(machine.cpu_count, 'CPU')}"
 
 
 def look_around(work: Sweep, planned: Sequence[Planned], view: live.View, *, allow_busy: bool) -> None:
