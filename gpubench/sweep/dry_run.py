@@ -13,6 +13,7 @@ from gpubench.sweep.announcing import (
     dropped_lines,
     training_line,
 )
+from gpubench.sweep.preflight import remedy
 from gpubench.sweep.sweep import Sweep
 
 
@@ -38,6 +39,8 @@ def print_plan(work: Sweep, planned: Sequence[Planned], load: str = "") -> None:
             fate = "skipped: " if item.state == "skip" else f"{before} before (--retry {item.ended}): "
             fate += item.why
         lines.append(f"{item.unit.unit_id}  {work.label(item.unit):<40}  {fate}")
+    advice = remedy(planned, work.bench.machine)
+    lines += [f"what needs more than this machine has is skipped: {advice}"] if advice else []
     lines += dropped_lines(work.plan)
     lines.append(training_line(work.plan))
     folder = work.bench.results.folder

@@ -137,6 +137,14 @@ WRONG: list[tuple[Sequence[str], int, str]] = [
     (["predict", "--batch-size=8"], 2, "batch_size is a trial field: write --set batch_size=VALUES"),
     (["sweep", "--batch_size", "8"], 2, "(Possible options: --batch-size)"),
     (["sweep", "--batch-size"], 2, "'--batch-size' requires an argument; see "),
+    (
+        ["table", "empty", "my results", "--markdown"],
+        2,
+        "table reads one results folder at a time; "
+        "type python -m gpubench table empty, then python -m gpubench table 'my results'",
+    ),
+    (["audit", "r1", "r2", "r3"], 2, "gpubench audit r1, then python -m gpubench audit r2, then python"),
+    (["sweep", "--device", "cuda"], 2, "it runs with --device cpu in place of --gpus or --gpu-ids"),
     (["data", "make", "--images", "0"], 2, "--images must be at least 1, not 0"),
     (["data", "resize", "empty", "new", "--size", "x"], 2, "--size must be a whole number, not 'x'"),
     (["sweep", "--timeout", "soon"], 2, "--timeout: 'soon' is not a time"),
@@ -541,6 +549,7 @@ def test_help_has_no_type_behind_a_flag_and_is_there_for_h(
     assert long.stdout == short.stdout
     assert "bool" not in long.stdout
     assert "range" not in long.stdout.replace("lists and ranges", "")
+    assert "list[" not in long.stdout
 
 
 def test_help_names_the_commands(place: Place) -> None:
@@ -583,6 +592,19 @@ def test_the_plan_without_running_it(place: Place) -> None:
     assert place.files() == set()
 
 
+def test_a_plan_of_what_needs_more_gpus_says_what_to_do(place: Place) -> None:
+    ended = place.run("sweep", "-n", "--gpus", "2", "--batch-size", "8,16")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    first, second, advice, _, total = ended.stdout.splitlines()
+    assert first.endswith("skipped: needs 2 GPUs, this machine shows 0")
+    assert second.endswith("skipped: needs 2 GPUs, this machine shows 0")
+    assert advice == (
+        "what needs more than this machine has is skipped: on the CPU it runs with --device cpu in place of "
+        "--gpus or --gpu-ids; else run it on a machine that has GPUs"
+    )
+    assert total.startswith("0 trials to run, of 2; ")
+
+
 def test_jobs_share_their_cpus_in_both_ways_before_there_are_more_of_them(place: Place) -> None:
     """The order of a plan's trials is for ever, whatever the order of options."""
     both = ("--cpu-sharing", "shared,pinned", "--copies", "2,3", "--workers", "1")
@@ -614,7 +636,9 @@ def test_making_images_that_is_stopped_leaves_nothing_and_says_so(place: Place, 
     made.send_signal(signal.Signals[name])
     out, err = made.communicate(timeout=LIMIT_S)
     assert (made.returncode, out) == (75, "")
-    assert err == ("gpubench: stopped; what was half made is removed, and the same command begins it anew\n")
+    begun, told = err.splitlines()
+    assert begun == "making images in images/own (21,024 in all)"
+    assert told == "gpubench: stopped; what was half made is removed, and the same command begins it anew"
     assert place.files() == {"images"}
 
 
@@ -628,7 +652,7 @@ def test_who_waits_for_another_s_images_hears_a_signal(place: Place) -> None:
         until(lambda: any(_opens(waits.pid, lock)), "the lock to be opened")
         waits.send_signal(signal.SIGTERM)
         _, err = waits.communicate(timeout=LIMIT_S)
-    assert (waits.returncode, err.count("\n")) == (75, 1)
+    assert (waits.returncode, len(err.splitlines())) == (75, 2)
     assert place.files() == {"images", "images/.own.lock"}, "the lock is another's"
 
 
@@ -700,6 +724,20 @@ def test_a_sweep_is_resumed_extended_and_finished(place: Place) -> None:
     as_markdown = place.run("table", "results/batch-size", "--markdown")
     assert as_markdown.stdout == (place.home / "results" / "batch-size" / "table.md").read_text()
     assert not list((place.home / "results").rglob(".lock")), "the folder is free again"
+
+
+def test_a_sweep_that_is_stopped_before_it_has_begun_says_that_nothing_was_measured(place: Place) -> None:
+    """Here while it waits for the user's own model to be tried."""
+    (place.home / "slow.py").write_text(
+        "import pathlib, time\npathlib.Path('tried').touch()\ntime.sleep(60)\ndef net(num_classes): pass\n"
+    )
+    sweep = place.start("sweep", "--device", "cpu", "--model", "slow.py:net")
+    until(lambda: (place.home / "tried").exists(), "the model to be tried")
+    sweep.send_signal(signal.SIGINT)
+    out, err = sweep.communicate(timeout=LIMIT_S)
+    assert (sweep.returncode, out) == (130, "")
+    assert err == "gpubench: stopped; nothing was measured\n"
+    assert not (place.home / "results").exists()
 
 
 def test_what_jobs_would_do_to_each_other_is_what_the_sweep_predicted(place: Place) -> None:
