@@ -13,6 +13,7 @@ from gpubench.datasets.locate import MakingStep
 from gpubench.plan.estimate import words
 from gpubench.plan.plan import Plan
 from gpubench.plan.state import Planned
+from gpubench.report.heading import title
 from gpubench.schema.trial import Trial
 from gpubench.sweep.sweep import Sweep
 
@@ -33,8 +34,9 @@ def announcement_lines(
     needs = f"; first {', '.join(map(str, steps))}" if steps else ""
     trials, folder = f"{counted(planned)} to run{rest}", work.bench.results.folder
     lasts = f"{about} {words(what['seconds'])}{beside(load)}"
+    asked, jobs = work.plan.experiment, any(item.unit.is_group for item in planned)
     return [
-        f"{work.plan.experiment.name}: {trials}, {lasts}, results in {folder}",
+        f"{title(asked.name, asked.question, asked.varied, jobs=jobs)}: {trials}, {lasts}, results in {folder}",
         f"images: {'; '.join(what['places'])}{needs}",
     ]
 
