@@ -45,6 +45,15 @@ _KINDS: Mapping[str, str] = {
     "dataclass_type": _TABLE,
 }
 """pydantic's type of an error -> what the value must be. Its own words are for programmers."""
+_LENGTHS: Mapping[str, str] = {
+    "too_short": "it has too few parts",
+    "too_long": "it has too many parts",
+    "string_too_long": "it is too long",
+    "missing": "it is missing",
+    "missing_argument": "it is missing",
+    "unexpected_keyword_argument": "there is no such field",
+}
+"""pydantic's type of an error about how much there is -> what is said of it."""
 _TOML: Mapping[str, str] = {
     r"Expected '=' after a key": "after a name must come = and a value",
     r"Expected '\]": "the name of a table has no ] at its end",
@@ -106,6 +115,18 @@ def error_message(
         return f"{name} does not take {_said(given)}"
     must = must.replace(_TABLE, table)
     return f"{name} must be {must}" + ("" if isinstance(given, Mapping) else f", not {_said(given)}")
+
+
+def why_wrong(kind: str, limits: Mapping[str, Any]) -> str:
+    """What is wrong with a value, in a few words: `it must be a number`. For errors whose model nobody asks about.
+
+    `kind`: pydantic's type of the error. `limits`: its context, which holds the bound that the value has broken.
+    """
+    if kind in _LENGTHS:
+        return _LENGTHS[kind]
+    broken = [f"{words} {_said(limits[name])}" for name, words in _BOUNDS.items() if name in limits]
+    must = _KINDS.get(kind) or " and ".join(broken)
+    return f"it must be {must}" if must else "it is none of the values that it may have"
 
 
 def first(errors: Sequence[ErrorDetails], model: type[BaseModel]) -> ErrorDetails:

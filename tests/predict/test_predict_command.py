@@ -227,6 +227,28 @@ def test_doubtful_rows_make_doubtful_answers(tmp_path: Path, asked: Asked) -> No
     text = asked(place, jobs=TWO)
     assert "mobilenet_v2 crop-resize 16: row alone has doubts (other-load, short-epochs).\n" in text
     assert "Predicted: perhaps partly parallel (overlap gain 0.18); by these rows jobs would wait for" in text
+    assert "Somebody else's work" in text
+
+
+@pytest.mark.usefixtures("far")
+@pytest.mark.parametrize("code", ["other-load", "stranger"])
+@pytest.mark.parametrize("busy", [0.2, 1.5, 4.0])
+@pytest.mark.parametrize("markdown", [True, False])
+def test_no_verdict_from_rows_beside_other_work_is_sure(
+    tmp_path: Path, asked: Asked, code: str, busy: float, markdown: bool
+) -> None:
+    """Of one process or of three, one of which was disturbed; whatever the verdict."""
+    one = [alone(16, busy=busy, doubts={code: "Busy."}), alone(32, busy=busy)]
+    three = [alone(16, busy=busy, seed=seed) for seed in (7, 9)]
+    for place in (folder(tmp_path / "one", *one), folder(tmp_path / "three", *one, *three)):
+        text = asked(place, jobs=TWO, markdown=markdown)
+        (verdict,) = (line for line in text.splitlines() if "Predicted: " in line)
+        assert "Predicted: perhaps " in verdict
+        assert "by these rows" in verdict
+        assert verdict.endswith(
+            "Somebody else's work took a part of the machine while trials ran alone, so on a quiet one jobs may slow "
+            "each other down more than this."
+        )
 
 
 # ---------------------------------------------------------------- no answer
