@@ -23,7 +23,7 @@ from gpubench.record.figures import Figures, figures
 from gpubench.record.outcome import Outcome, outcome
 from gpubench.record.together import ENERGY, GroupPrediction, Ran, compare, neighbours_on_gpus
 from gpubench.schema.events import End, Event, Steps
-from gpubench.schema.record import Record
+from gpubench.schema.record import AskedFields, EpochWindow, Record, ResultColumns, Span
 
 DIVIDED = "the whole GPU's, divided by the busy time that each job's work takes alone: an estimate"
 
@@ -274,12 +274,12 @@ def _record(case: Evidence, one: _EndedJob, known: Known, facts: Mapping[str, An
         status=one.status,
         reason=one.reason,
         machine_key=tried.machine_key,
-        trial=job.trial.model_dump(mode="json"),
+        trial=AskedFields(job.trial.model_dump(mode="json")),
         variant_definition=job.variant.definition(),
         data=tried.facts.as_dict() if job.variant.files != "none" else {"fingerprint": "none"},
         resolved=resolved.columns()
         | {"gpu_uuids": list(resolved.gpu_uuids), "cpu_ids": list(resolved.cpu_ids)},
-        result=result,
+        result=ResultColumns(result),
         missing=one.missing,
         provenance=provenance(
             seen.provenance,
@@ -295,8 +295,8 @@ def _record(case: Evidence, one: _EndedJob, known: Known, facts: Mapping[str, An
             }
             for e in ended.epochs
         ],
-        windows=[{"epoch": e.epoch, "t0": e.t0, "t1": e.t1} for e in ended.epochs],
-        span={"launched": done.launched, "finished": done.finished},
+        windows=[EpochWindow(epoch=e.epoch, t0=e.t0, t1=e.t1) for e in ended.epochs],
+        span=Span(launched=done.launched, finished=done.finished),
         phases=ended.phases | {"wall": done.finished - done.launched},
         together=dict(facts),
         doubts=doubts(case),
