@@ -478,7 +478,8 @@ def of_images(root: Path, policy: BadImages) -> list[Record]:
     facts = Disk(policy).data(str(root)).as_dict()
     return [
         record.model_copy(update={
-            "trial": AskedFields({**vars(record.trial), "data": str(root)}), "data": facts, "config_id": f"c{n}", "trial_id": f"t{n:012}",
+            "trial": AskedFields({**vars(record.trial), "data": str(root)}), "data": facts,
+            "config_id": f"c{n}", "trial_id": f"t{n:012}",
             "resolved": {**record.resolved, "train_images": facts["train_images"], "num_classes": facts["num_classes"]},
         })
         for n, record in enumerate((alone(16), alone(32)))
