@@ -25,7 +25,8 @@ from gpubench.plan import resolve as resolving
 from gpubench.plan.plan import Job, Membership, Unit
 from gpubench.plan.resolve import Resolved
 from gpubench.record.outcome import Outcome, outcome
-from gpubench.record.training import Training, step_samples
+from gpubench.record.recording import step_samples
+from gpubench.record.training import Training
 from gpubench.schema import catalog
 from gpubench.schema.events import Result
 from gpubench.schema.order import TrialOrder

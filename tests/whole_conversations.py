@@ -12,7 +12,8 @@ import scripted
 from gpubench.basics.checked import plain
 from gpubench.node.launch.conversation import Conversation
 from gpubench.record.outcome import Outcome, outcome
-from gpubench.record.training import Training, step_samples
+from gpubench.record.recording import step_samples
+from gpubench.record.training import Training
 from gpubench.schema.events import Result, Told
 from gpubench.schema.order import TrialOrder
 

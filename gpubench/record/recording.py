@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 from gpubench.analysis.energy import divided
@@ -20,6 +21,7 @@ from gpubench.record.figures import Figures, figures
 from gpubench.record.kinds import KINDS
 from gpubench.record.outcome import Outcome, outcome
 from gpubench.record.together import ENERGY, GroupPrediction, Ran, compare, neighbours_on_gpus
+from gpubench.schema.events import End, Event, Steps
 from gpubench.schema.record import AskedFields, EpochWindow, Record, ResultColumns, Span
 from gpubench.schema.workload import WORKLOADS
 
@@ -286,6 +288,25 @@ def _images(facts: DataFacts) -> int:
 def _stale(group_prediction: GroupPrediction, number: int, known: Known) -> bool:
     solo = group_prediction.solos[number]
     return solo is not None and is_stale(solo, known.environment)
+
+
+def step_samples(events: Sequence[Event], launched: float) -> list[tuple[float, str, str, float]]:
+    """Rank 0's measured steps as sample rows: when each ended, in seconds since the launch, and how long it took.
+
+    None of work that tells of no steps.
+    """
+    rows: list[tuple[float, str, str, float]] = []
+    ended_us: dict[int, list[int]] = {}
+    for event in events:
+        match event:
+            case Steps(rank=0):
+                ended_us.setdefault(event.epoch, []).extend(event.end_us)
+            case End(rank=0, measured=True):
+                for before, end in pairwise([0, *ended_us.get(event.epoch, ())]):
+                    # The device's clock may run ahead of the host's, on which the window ends.
+                    at = min(event.t0 + 1e-6 * end, event.t1)
+                    rows.append((round(at - launched, 6), "rank0", "step_time_ms", (end - before) / 1e3))
+    return rows
 
 
 def _passed_mib(ended: Outcome, resolved: Resolved) -> dict[str, float]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Self
 
 from gpubench.plan.plan import Job
@@ -14,7 +13,7 @@ from gpubench.record.epochs import epoch_rows, timing, windows_of
 from gpubench.record.target import until_top1
 from gpubench.record.work import Work
 from gpubench.schema.epoch_times import NO_SPREAD
-from gpubench.schema.events import End, Event, Result, Steps
+from gpubench.schema.events import Event, Result
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -103,19 +102,3 @@ def _no_quality(job: Job) -> str:
     if job.variant.files == "none":
         return "synthetic images have no validation split"
     return "the validation split is empty"
-
-
-def step_samples(events: Sequence[Event], launched: float) -> list[tuple[float, str, str, float]]:
-    """Rank 0's measured steps as sample rows: when each ended, in seconds since the launch, and how long it took."""
-    rows: list[tuple[float, str, str, float]] = []
-    ended_us: dict[int, list[int]] = {}
-    for event in events:
-        match event:
-            case Steps(rank=0):
-                ended_us.setdefault(event.epoch, []).extend(event.end_us)
-            case End(rank=0, measured=True):
-                for before, end in pairwise([0, *ended_us[event.epoch]]):
-                    # The device's clock may run ahead of the host's, on which the window ends.
-                    at = min(event.t0 + 1e-6 * end, event.t1)
-                    rows.append((round(at - launched, 6), "rank0", "step_time_ms", (end - before) / 1e3))
-    return rows

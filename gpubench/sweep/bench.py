@@ -26,9 +26,8 @@ from gpubench.plan.plan import Job, Unit
 from gpubench.plan.resolve import Resolved
 from gpubench.plan.shares import device_of
 from gpubench.plan.sources import Disk
-from gpubench.record.recording import EndedAttempt, Known, records_of
+from gpubench.record.recording import EndedAttempt, Known, records_of, step_samples
 from gpubench.record.together import GroupPrediction, neighbours_on_gpus
-from gpubench.record.training import step_samples
 from gpubench.results.store import Results, write_whole
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.record import Ended, Record
