@@ -206,8 +206,8 @@ def test_the_barrier_and_the_end_of_filling_stand_in_the_record(desk: Desk) -> N
         warmup = [e["epoch"] for e in record.epochs if e["warmup"]]
         measured = [e["epoch"] for e in record.epochs if not e["warmup"]]
         assert record.span.launched <= facts["released"] <= facts["stopped"] <= record.span.finished
-        assert all(windows[number]["t0"] <= facts["released"] for number in warmup)
-        assert all(windows[number]["t0"] >= facts["released"] for number in measured)
+        assert all(windows[number].t0 <= facts["released"] for number in warmup)
+        assert all(windows[number].t0 >= facts["released"] for number in measured)
         assert facts["jobs"] == 2
         assert len(measured) == 2, "what was trained to keep the others company does not count"
 
