@@ -49,7 +49,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "epochs": ("{}", "[3]", "[{}]", '[{"epoch": 0, "warmup": 1, "epoch_time_s": 1.5}]',
                '[{"epoch": 0, "warmup": false, "epoch_time_s": null}]'),
     "windows": ("{}", "[3]", "[{}]", '[{"epoch": 0, "t0": 1.5}]', '[{"epoch": 0, "t0": "1.5", "t1": 2}]'),
-    "span": ("3", '{"launched": "x"}', '{"launched": NaN}', '{"launched": 1.5}'),
+    "span": ("3", "[]", '""', '{"launched": "x"}', '{"launched": NaN}', '{"launched": 1.5}'),
     "phases": ('{"start": null}', '{"start": 1e999}'),
     "together": ("3", '{"solos": 3}', '{"gain_range": [1]}', '{"resources": [{}]}'),
     "doubts": ("[]", '{"spread": 3}'),

@@ -193,7 +193,7 @@ _PARTS: dict[str, Any] = {
     "provenance": dict[str, str | _SOURCE | None],  # type: ignore[valid-type]
     "epochs": Annotated[list[_EPOCH], FailFast()],  # type: ignore[valid-type]
     "windows": Annotated[list[_WINDOW], FailFast()],  # type: ignore[valid-type]
-    "span": Annotated[_SPAN | None, BeforeValidator(lambda told: told or None)],
+    "span": Annotated[_SPAN | None, BeforeValidator(lambda told: None if told == {} else told)],
     "phases": _Seconds,
     "together": _TOGETHER,
 }

@@ -116,7 +116,7 @@ class Record(BaseModel):
     windows: list[EpochWindow] = Field(default_factory=list)
     span: Annotated[
         Span | None,
-        BeforeValidator(lambda told: told or None),
+        BeforeValidator(lambda told: None if told == {} else told),
         PlainSerializer(lambda span: asdict(span) if span else {}),
     ] = None
     """None, and an empty object in its file: the version that measured it did not keep it."""
