@@ -102,7 +102,7 @@ def rows_among(records: Sequence[Record], held: Iterable[Record]) -> dict[str, R
     """
     # Of a thousand rows few bear on these: their repeats, and the trials alone that they are compared with.
     configs = {record.config_id for record in records}
-    solos = {record.result.get("solo_id") for record in records}
+    solos = {record.result.solo_id for record in records}
     chosen = counting(one for one in held if one.config_id in configs or one.trial_id in solos)
     mine = counting(records)  # one that ended badly after a better one counts nowhere else
     chosen |= mine

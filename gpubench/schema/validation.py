@@ -14,6 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
+from typing_extensions import is_typeddict
 
 from gpubench.basics.quoted import shown
 
@@ -171,8 +172,9 @@ def _inside(held: Any, key: int | str) -> Any:
     if isinstance(bare, type) and issubclass(bare, BaseModel):
         field = bare.model_fields.get(str(key))
         return field.rebuild_annotation() if field else Any
-    if dataclasses.is_dataclass(bare):
-        return typing.get_type_hints(bare, include_extras=True).get(str(key), Any)
+    if dataclasses.is_dataclass(bare) or is_typeddict(bare):
+        found = typing.get_type_hints(bare, include_extras=True).get(str(key), Any)
+        return typing.get_args(found)[0] if typing.get_origin(found) is typing.NotRequired else found
     inner = typing.get_args(bare) or (Any,)
     return inner[-1] if typing.get_origin(bare) is dict else inner[0]
 

@@ -26,7 +26,7 @@ from gpubench.plan.sources import Disk
 from gpubench.results.store import Results
 from gpubench.schema import trial
 from gpubench.schema.catalog import VARIANTS, BadImages
-from gpubench.schema.record import Record, Status
+from gpubench.schema.record import AskedFields, Record, ResultColumns, Status
 
 GPU = "NVIDIA H200, 143771 MiB"
 CPUS = 8
@@ -84,12 +84,14 @@ def together(batch: int, slowdowns: Sequence[float], predicted: Sequence[float],
                 "group": f"{size} copies",
                 "group_id": group_id,
                 "job": f"{number + 1} of {size}",
-                "result": {
-                    "epoch_time_s": 4.0,
-                    "slowdown": slow,
-                    "predicted_slowdown": told,
-                    "group_id": group_id,
-                },
+                "result": ResultColumns(
+                    {
+                        "epoch_time_s": 4.0,
+                        "slowdown": slow,
+                        "predicted_slowdown": told,
+                        "group_id": group_id,
+                    }
+                ),
             }
         )
         for number, (slow, told) in enumerate(zip(slowdowns, predicted, strict=True))
@@ -470,7 +472,7 @@ def test_images_that_lie_elsewhere(tmp_path: Path, asked: Asked, monkeypatch: py
     facts = {"fingerprint": "f1", "train_images": 1000, "val_images": 10, "num_classes": 2, "size": 224}
     gone = [
         record.model_copy(update={
-            "trial": {**record.trial, "data": "data/birds"}, "data": facts, "config_id": f"c{n}",
+            "trial": AskedFields({**vars(record.trial), "data": "data/birds"}), "data": facts, "config_id": f"c{n}",
             "trial_id": f"t{n:012}",
             "resolved": {**record.resolved, "train_images": 1000},
         })
@@ -498,7 +500,8 @@ def of_images(root: Path, policy: BadImages) -> list[Record]:
     facts = Disk(policy).data(str(root)).as_dict()
     return [
         record.model_copy(update={
-            "trial": {**record.trial, "data": str(root)}, "data": facts, "config_id": f"c{n}", "trial_id": f"t{n:012}",
+            "trial": AskedFields({**vars(record.trial), "data": str(root)}), "data": facts,
+            "config_id": f"c{n}", "trial_id": f"t{n:012}",
             "resolved": {**record.resolved, "train_images": facts["train_images"], "num_classes": facts["num_classes"]},
         })
         for n, record in enumerate((alone(16), alone(32)))
@@ -620,11 +623,11 @@ def test_the_command_that_pages_give_for_the_log_works(page: str) -> None:
 
 def compared(solo: Record, slowdown: float, predicted: float) -> list[Record]:
     """Two jobs on one GPU that were compared with this trial."""
-    first = together(solo.trial["batch_size"], (slowdown,) * 2, (predicted,) * 2, "09:30")
-    own = {"solo_id": solo.trial_id, "solo_epoch_time_s": solo.result["epoch_time_s"]}
+    first = together(solo.trial.batch_size, (slowdown,) * 2, (predicted,) * 2, "09:30")
+    own = {"solo_id": solo.trial_id, "solo_epoch_time_s": solo.result.epoch_time_s}
     return [
         record.model_copy(update={
-            "result": {**record.result, **own},
+            "result": ResultColumns({**vars(record.result), **own}),
             "resolved": {**record.resolved, "cpu_ids": list(range(CPUS))},
         })
         for record in first
@@ -681,7 +684,11 @@ def test_groups_are_named_by_their_table_and_with_it_where_another_calls_one_the
     def of(table: str, group: list[Record], **more: Any) -> list[Record]:
         return [
             one.model_copy(
-                update={"experiment": table, "trial": one.trial | more, "resolved": one.resolved | more}
+                update={
+                    "experiment": table,
+                    "trial": AskedFields(vars(one.trial) | more),
+                    "resolved": one.resolved | more,
+                }
             )
             for one in group
         ]
@@ -770,7 +777,7 @@ def test_nothing_heavy_is_imported_for_a_thousand_rows(tmp_path: Path) -> None:
 def test_these_records_are_what_a_plan_would_ask_for() -> None:
     """Or else the tests above would test the made-up ids."""
     record = alone(16)
-    asked = trial.make({**{k: v for k, v in record.trial.items() if v is not None}})
+    asked = trial.make({**{k: v for k, v in vars(record.trial).items() if v is not None}})
     fingerprint = Disk().data("procedural").fingerprint
     assert trial.config_id(asked, VARIANTS["crop-resize"].definition(), fingerprint) == record.config_id
     assert isinstance(FAR, Machine)
