@@ -3,6 +3,7 @@
 import pytest
 from whole_rows import row_with
 
+from gpubench.analysis.gradient_wait import Wait
 from gpubench.analysis.prediction import Demand, predict
 from gpubench.analysis.slowdown import group_verdict, overlap_gain
 from gpubench.analysis.track_record import track_record
@@ -187,6 +188,46 @@ def test_a_predicted_verdict_is_no_surer_than_the_times_it_is_made_of(code):
         "Predicted: perhaps parallel (overlap gain 1.00); by these rows jobs would wait for nothing that they share."
     )
     assert "Each row is of one process only, and the times alone are doubtful." in text
+
+
+def waiting(*waits):
+    """What is answered of jobs of two ranks each on the same two GPUs, busy for 3.2 of 4 s."""
+    jobs = [
+        Demand(epoch_time_s=4, cpu_s=2, gpu_s=3.2, gpus=(0, 1), cpus=8, cpu_set="all", ranks=2, wait=wait)
+        for wait in waits
+    ]
+    names = [f"{number}: resnet50" for number, _ in enumerate(jobs, 1)]
+    return answer("g", names, [row_with(epoch_time_s=4.0, **SURE) for _ in jobs], predict(jobs))
+
+
+MAY_BE_LESS = " It may be less: ranks keep their GPU busy while they wait for each other, too.\n"
+
+
+def test_what_ranks_only_wait_for_is_told_with_how_it_is_known():
+    text = waiting(Wait(part=0.25, measured=True), Wait(part=0.5, measured=True))
+    assert "takes at least 4.00 s of each of GPU 0 and GPU 1" in text, "2.4 + 1.6"
+    assert (
+        "Waiting for other ranks' gradients is left out: 25 % of the GPU time of 1: resnet50 and 50 % of the GPU time "
+        "of 2: resnet50, as --breakdown measured it.\n"
+    ) in text
+    assert "estimated" not in text
+    assert "It may be less" not in text
+
+
+def test_an_estimate_of_the_wait_is_told_as_one():
+    text = waiting(Wait(part=0.25, measured=False), Wait(part=0.125, measured=True))
+    assert "left out: 13 % of the GPU time of 2: resnet50, as --breakdown measured it.\n" in text
+    assert (
+        "Waiting for other ranks' gradients is left out: at least 25 % of the GPU time of 1: resnet50, estimated from "
+        "how long the same network keeps one GPU busy; --breakdown measures it.\n"
+    ) in text
+    assert MAY_BE_LESS in text
+
+
+def test_where_nothing_tells_of_the_wait_it_may_be_less():
+    text = waiting(None, None)
+    assert "left out" not in text
+    assert MAY_BE_LESS in text
 
 
 def test_doubts_that_leave_the_times_alone_leave_the_predicted_verdict():
