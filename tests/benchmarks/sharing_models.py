@@ -123,17 +123,17 @@ def kept(jobs: Sequence[Job], slicing: float) -> Sequence[float]:
 
 MODELS: dict[str, Model] = {
     "shipped before": lambda jobs, slicing: by_process(jobs, slicing, without_wait=False),
-    "the same, without waiting": lambda jobs, slicing: by_process(jobs, slicing, without_wait=True),
-    "… an equal part of the CPUs each": equal_parts,
-    "… all alike on full CPUs": by_need,
-    "… and divided once: kept": kept,
+    "before, without waiting": lambda jobs, slicing: by_process(jobs, slicing, without_wait=True),
+    "before, without waiting, CPUs in equal parts": equal_parts,
+    "before, without waiting, alike on full CPUs": by_need,
+    "kept: the same, divided once": kept,
     "two lines": lambda jobs, slicing: two_lines(jobs, slicing, without_wait=False),
     "two lines, without waiting": lambda jobs, slicing: two_lines(jobs, slicing, without_wait=True),
 }
 SHOWN = (
     "shipped before",
-    "the same, without waiting",
-    "… and divided once: kept",
+    "before, without waiting",
+    "kept: the same, divided once",
     "two lines, without waiting",
 )
 """Those whose figures stand group by group."""
@@ -314,7 +314,7 @@ def main() -> None:
             f"| {worst_error(left_out[name]):.1f} | {min(fitted):.3f} to {max(fitted):.3f} |\n"
         )
 
-    own = left_out["… and divided once: kept"]
+    own = left_out["kept: the same, divided once"]
     say("\nMean error, leaving one out, above that of the kept model, and its 95 % interval over groups:\n")
     for name, other in left_out.items():
         if other is not own:
