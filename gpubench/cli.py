@@ -150,6 +150,18 @@ def sweep(
             parser=usage.whole("--rounds", 1),
         ),
     ] = None,
+    within: Annotated[
+        str | None,
+        _how(
+            "--within",
+            text="Go on until half the 95 % interval of each time is as narrow: 2%",
+            metavar="SHARE",
+        ),
+    ] = None,
+    budget: Annotated[
+        str | None,
+        _how("--budget", text="Begin no further round's process after this: 10m", metavar="TIME"),
+    ] = None,
     timeout: Annotated[
         str | None, _how("--timeout", text="Deadline of each trial: 90s, 10m, 2h", metavar="TIME")
     ] = None,
@@ -186,7 +198,6 @@ def sweep(
     """Train over a grid and print the table."""
     from gpubench.commands import sweep as command
     from gpubench.plan.experiment import Options
-    from gpubench.plan.rounds import Rounds
     from gpubench.plan.values import assignments
 
     named, typed = _fields(fields, set_ or ())
@@ -198,6 +209,9 @@ def sweep(
         zips=tuple(zip_ or ()),
         excludes=tuple(exclude or ()),
         repeats=repeats,
+        rounds=rounds,
+        within=within,
+        budget=budget,
         timeout=timeout,
         bad_images=bad_images,
         jobs=tuple(job or ()),
@@ -213,7 +227,6 @@ def sweep(
             allow_busy=allow_busy,
             yes=yes,
             wait=wait,
-            rounds=Rounds(most=rounds or 1),
             out=out,
             mode="plan" if dry_run else "quiet" if quiet else "json" if json_ else "table",
         )

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from gpubench.analysis.certainty.interval import Interval, interval
 from gpubench.schema.epoch_times import FEWEST_TIMES
 from gpubench.schema.row import Row
 
@@ -50,13 +51,22 @@ def half_width(row: Row) -> float | None:
     """Half the width, in s, of the interval around a row's epoch time in which chance may have moved it.
 
     Two rows differ where their times lie further apart than `together` of both half widths. None is unknown, which is
-    never the same as none: no epoch time, no interquartile range, or fewer than FEWEST_TIMES measured epochs (or
-    repeats). Of a row without repeats it tells what one process saw; another process may differ by more.
+    never the same as none: no epoch time, or one process without an interquartile range or with fewer than FEWEST_TIMES
+    measured epochs. Of several processes it is half their 95 % interval; of one it tells what that one saw, and another
+    may differ by more.
     """
+    if (known := process_interval(row)) is not None:
+        return (known.high - known.low) / 2
     spread, count = row.epoch_time_iqr_s, times(row)
     if not row.epoch_time_s or spread is None or count < FEWEST_TIMES:
         return None
     return float(spread) * (_FACTORS.get(count) or _BEYOND / math.sqrt(count))
+
+
+def process_interval(row: Row) -> Interval | None:
+    """The epoch time with its 95 % interval over processes; None where it is of one process."""
+    found = row.epoch_times_s
+    return interval(found) if _repeated(row) and len(found) > 1 else None
 
 
 def half_width_of_two(row: Row) -> float | None:

@@ -1,4 +1,4 @@
-"""Repeats of one configuration become one row: the median, how many, and how far apart."""
+"""Repeats and rounds of one configuration become one row: its figures, of how many processes, and how far apart."""
 
 from __future__ import annotations
 
@@ -33,12 +33,20 @@ FIGURES: tuple[str, ...] = tuple(
 """Columns of which the repeats of a row have one value together; its id and its doubts are put together otherwise."""
 
 
+EVERY_ROUND = frozenset(column.name for column in MEASURED if column.every_round)
+
 _figures = operator.attrgetter(*FIGURES)
 
 
 def _of_all(found: Sequence[Any]) -> Any:
     """The median, where every repeat has one: that of the lucky ones alone would flatter."""
     return None if None in found else _middle(found)
+
+
+def _mean(found: Sequence[Any]) -> Any:
+    """The geometric mean of the known times, about which their interval lies."""
+    there = [value for value in found if value is not None]
+    return statistics.geometric_mean(there) if there else None
 
 
 def _same(found: Sequence[Any]) -> Any:
@@ -58,6 +66,8 @@ def _often(found: Sequence[Any]) -> Any:
 
 
 SPECIAL: dict[str, Callable[[Sequence[Any]], Any]] = {
+    "epoch_time_s": _mean,
+    "solo_epoch_time_s": _mean,
     "slowest_rank": _same,
     "epochs_to_top1": _of_all,
     "time_to_top1_s": _of_all,
@@ -82,7 +92,9 @@ def merge_repeats(rows: Sequence[Row]) -> list[TableRow]:
     Medians of quotients are no quotients of medians, so slowdowns are worked out from the merged times, and the
     overlap gain of a group from the merged slowdowns of its jobs. Where nothing is repeated, all stays as stored.
     """
-    merged = [(place, _merge(same)) for place, same in _alike(rows)]
+    each = [(place, _merge(same)) for place, same in _alike(rows)]
+    alone = {(run.trial_id, machine(run)): row for _, row in each if not row.group for run in row.runs}
+    merged = [(place, _against(row, alone)) for place, row in each]
     found = [row for _, row in merged]
     for numbers in _groups(merged):
         for number, row in zip(numbers, _compared([found[one] for one in numbers]), strict=True):
@@ -138,6 +150,21 @@ def _adopt(places: dict[Place | None, list[Row]]) -> list[tuple[Place | None, li
     return groups
 
 
+def _against(row: TableRow, alone: Mapping[tuple[str, str | None], TableRow]) -> TableRow:
+    """A job of a group against the same trial alone, as all its processes tell; as it is where that is not there.
+
+    `alone`: the merged row that an attempt at a trial alone went into, by the trial's id and machine.
+    """
+    if row.repeats < 2 or not row.group:
+        return row
+    found = {id(one): one for run in row.runs if (one := alone.get((run.solo_id or "", machine(run))))}
+    if len(found) != 1:
+        return row
+    (solo,) = found.values()
+    slowed = slowdown(row.epoch_time_s, solo.epoch_time_s)
+    return replace(row, baseline=solo, solo_epoch_time_s=solo.epoch_time_s, slowdown=slowed)
+
+
 def _merge(same: Sequence[Row]) -> TableRow:
     good = [row for row in same if row.status == "ok"]
     bad = [row for row in same if row.status != "ok"]
@@ -159,8 +186,10 @@ def _merge(same: Sequence[Row]) -> TableRow:
 
 def _median(merged: TableRow, good: Sequence[Row], same: Sequence[Row]) -> TableRow:
     """The row with the figures that these repeats have together."""
-    each = zip(*map(_figures, good), strict=True)
-    figures = {name: SPECIAL.get(name, _middle)(found) for name, found in zip(FIGURES, each, strict=True)}
+    first = [row for row in good if row.round == 1]
+    figures = _together(first or good)
+    if len(first) < len(good):
+        figures |= {name: value for name, value in _together(good).items() if name in EVERY_ROUND}
     merged = replace(merged, **figures)
     times = _times(good)
     slowed = slowdown(merged.epoch_time_s, merged.solo_epoch_time_s)
@@ -179,6 +208,12 @@ def _median(merged: TableRow, good: Sequence[Row], same: Sequence[Row]) -> Table
     if apart(times):
         merged = replace(merged, doubts=_codes(same, "spread"), doubt_texts=_doubt_texts(same, SPREAD))
     return merged
+
+
+def _together(rows: Sequence[Row]) -> dict[str, Any]:
+    """The figures that these rows have together, by column."""
+    each = zip(*map(_figures, rows), strict=True)
+    return {name: SPECIAL.get(name, _middle)(found) for name, found in zip(FIGURES, each, strict=True)}
 
 
 def _doubt_texts(rows: Sequence[Row], spread: str | None = None) -> dict[str, tuple[str, ...]]:
@@ -225,7 +260,9 @@ def _with_verdict(jobs: Sequence[TableRow], gain: float | None) -> list[TableRow
 
 
 def _alone(row: Row) -> Row:
-    """What a job with repeats is compared with: the trials alone of these repeats, merged as they are."""
+    """What a job with repeats is compared with: its baseline, or the times alone that its repeats were told of."""
+    if isinstance(row, TableRow) and row.baseline is not None:
+        return row.baseline
     times = [run.solo_epoch_time_s for run in row.runs if run.solo_epoch_time_s is not None]
     return Row(
         epoch_time_s=row.solo_epoch_time_s,

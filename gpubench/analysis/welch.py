@@ -1,8 +1,7 @@
 """Welch's t-test: whether the mean of one small sample lies further below that of another than a margin. Pure.
 
 It takes runs of one configuration for independent and normally distributed, and lets the two samples differ in their
-variance. The t distribution's tail is worked out from the incomplete beta function; scipy would be a dependency of
-many MiB for this one number.
+variance.
 """
 
 from __future__ import annotations
@@ -11,9 +10,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
-MOST_TERMS = 1_000
-"""The continued fraction settles in tens; this only keeps it from running for ever."""
-CLOSE = 1e-14
+from gpubench.analysis.certainty.distributions import t_above
 
 
 def chance_of_no_more(
@@ -32,13 +29,7 @@ def chance_of_no_more(
     squares = sum(part**2 / (len(one) - 1) for part, one in zip(parts, (before, after), strict=True))
     if not squares:
         return 0.5 if fall == margin else float(fall < margin)
-    return upper_tail((fall - margin) / math.sqrt(sum(parts)), sum(parts) ** 2 / squares)
-
-
-def upper_tail(t: float, freedom: float) -> float:
-    """The probability of a value above `t` under Student's distribution with so many degrees of freedom."""
-    half = _beta(freedom / (freedom + t * t), freedom / 2, 0.5) / 2
-    return half if t >= 0 else 1 - half
+    return t_above((fall - margin) / math.sqrt(sum(parts)), sum(parts) ** 2 / squares)
 
 
 def holm(chances: Sequence[float], level: float) -> list[bool]:
@@ -49,30 +40,3 @@ def holm(chances: Sequence[float], level: float) -> list[bool]:
             break
         rejected[index] = True
     return rejected
-
-
-def _beta(x: float, a: float, b: float) -> float:
-    """The regularised incomplete beta function I_x(a, b)."""
-    if x <= 0 or x >= 1:
-        return float(x >= 1)
-    if x > (a + 1) / (a + b + 2):  # where its fraction settles slowly, the other side's does not
-        return 1 - _beta(1 - x, b, a)
-    front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
-    return math.exp(front) / (a * _fraction(x, a, b))
-
-
-def _fraction(x: float, a: float, b: float) -> float:
-    """The continued fraction 1 + d1/(1 + d2/(1 + ...)) of I_x(a, b), by Lentz's method."""
-    value, upper, lower = 1.0, 1.0, 0.0
-    for term in range(1, MOST_TERMS):
-        m = term // 2
-        if term % 2:
-            d = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
-        else:
-            d = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
-        lower = 1 / (1 + d * lower)
-        upper = 1 + d / upper
-        value *= upper * lower
-        if abs(upper * lower - 1) < CLOSE:
-            break
-    return value

@@ -17,7 +17,6 @@ from gpubench.node.launch.scratch import remove_abandoned
 from gpubench.node.watch.nvml import Nvml, open_nvml
 from gpubench.plan.command_line import make_plan, read_experiment
 from gpubench.plan.experiment import Options
-from gpubench.plan.rounds import Rounds
 from gpubench.plan.sources import Disk
 from gpubench.plan.state import Planned
 from gpubench.report import live
@@ -53,7 +52,6 @@ def sweep(
     allow_busy: bool = False,
     yes: bool = False,
     wait: bool = False,
-    rounds: Rounds = Rounds(),
     out: Path | None,
     mode: Mode,
 ) -> int:
@@ -71,7 +69,7 @@ def sweep(
         if name not in RETRY:
             raise unknown("status to retry", name, RETRY)
     results = Results(results_folder(out, experiment))
-    settings = Settings(retry=chosen_retry, fresh=fresh, rounds=rounds)
+    settings = Settings(retry=chosen_retry, fresh=fresh)
     bench = Bench(
         machine=machine,
         nvml=usable,

@@ -17,6 +17,7 @@ from gpubench.basics.errors import UsageError, unknown
 from gpubench.basics.quoted import shown
 from gpubench.plan import values
 from gpubench.plan.groups import Group, check_group, check_titles, copies_of, label, settled_by
+from gpubench.plan.rounds import ONE, Rounds, as_table, rounds_of
 from gpubench.plan.values import RIVALS
 from gpubench.schema import catalog, trial
 from gpubench.schema.trial_fields import MOST_EPOCHS, those
@@ -47,6 +48,7 @@ class Experiment:
     groups: tuple[Group, ...] = ()
     """Jobs that run together; the axes cross with them. None: every trial runs alone, or beside its copies."""
     repeats: int = 1
+    rounds: Rounds = ONE
     timeout_s: float = DEFAULT_TIMEOUT_S
     bad_images: catalog.BadImages = "fail"
     """What becomes of a trial whose images can't all be used."""
@@ -88,6 +90,9 @@ class _RunOptions(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     repeats: int = Field(default=1, ge=1)
+    rounds: int | None = None
+    within: str | float | None = None
+    budget: str | float | None = None
     timeout: str | float = DEFAULT_TIMEOUT_S
     bad_images: str = "fail"
 
@@ -233,6 +238,7 @@ def _experiment(file: _ExperimentFile) -> Experiment:
             variants=catalog.VARIANTS
             | {name: _variant(name, table) for name, table in file.variants.items()},
             repeats=file.run.repeats,
+            rounds=rounds_of(file.run.rounds, file.run.within, file.run.budget),
             timeout_s=values.seconds(file.run.timeout),
             bad_images=policy(file.run.bad_images),
         )
@@ -314,6 +320,9 @@ class Options:
     zips: tuple[str, ...] = ()
     excludes: tuple[str, ...] = ()
     repeats: int | None = None
+    rounds: int | None = None
+    within: str | None = None
+    budget: str | None = None
     timeout: str | None = None
     bad_images: str | None = None
     jobs: tuple[str, ...] = ()
@@ -381,6 +390,9 @@ def with_options(experiment: Experiment, options: Options) -> Experiment:
         groups=groups,
         excludes=(*experiment.excludes, *excludes),
         repeats=options.repeats or experiment.repeats,
+        rounds=experiment.rounds
+        if (options.rounds, options.within, options.budget) == (None, None, None)
+        else rounds_of(options.rounds, options.within, options.budget, dashes="--"),
         timeout_s=values.seconds(options.timeout, "--timeout") if options.timeout else experiment.timeout_s,
         bad_images=experiment.bad_images
         if options.bad_images is None
@@ -479,6 +491,7 @@ def to_toml(experiment: Experiment, resolved: Mapping[str, Any]) -> str:
         a.fields[0]: [values.to_toml(v[0]) for v in a.values] for a in experiment.axes if len(a.fields) == 1
     }
     table["run"] = {"repeats": experiment.repeats, "timeout": experiment.timeout_s}
+    table["run"] |= as_table(experiment.rounds)
     if experiment.bad_images != "fail":
         table["run"]["bad_images"] = experiment.bad_images
     table["zip"] = [

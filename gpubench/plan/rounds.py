@@ -1,87 +1,51 @@
-"""A sweep's rounds: what each further one measures again, in which order, and for how long. Pure.
-
-The first round measures all that there is to measure of every trial. Further ones ask one thing only: how long a trial
-takes in another process, for processes of one configuration differ. A few seconds of steady steps tell that.
-"""
+"""How many rounds a sweep goes over its plan, and how sure its figures shall be. Pure."""
 
 from __future__ import annotations
 
-import math
-import random
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gpubench.plan.plan import Job, Unit
-from gpubench.plan.resolve import Resolved
-from gpubench.plan.state import Planned
-from gpubench.schema.record import FINAL, Record, ending
+from gpubench.basics.errors import UsageError
+from gpubench.plan import values
 
-WINDOW_S = 2.0
-"""Seconds of steady steps that a further round measures of each trial, at least."""
-FEWEST_STEPS = 10
+MOST = 100
+"""Rounds that a sweep makes where only a certainty or a budget ends it."""
+FEWEST_FOR_CERTAINTY = 3
+"""Processes below which nothing is sure enough: how far two lie apart is mostly chance."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rounds:
-    """How often a sweep goes over its plan."""
+    """When a sweep has gone over its plan often enough: at whichever of these comes first."""
 
     most: int = 1
+    within_pct: float | None = None
+    """Half the width of the 95 % interval of an epoch time, in per cent of it. A trial that is as sure drops out."""
+    budget_s: float | None = None
+    """Seconds after which no further process is begun. The first round is always gone through."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Turn:
-    """One unit's turn in one round."""
-
-    round: int = 1
-    steps: tuple[int, ...] = ()
-    """How many steps are measured of each of its jobs; empty: what its trials ask for."""
+ONE = Rounds()
 
 
-FIRST = Turn()
+def rounds_of(
+    number: int | None, within: str | float | None, budget: str | float | None, *, dashes: str = ""
+) -> Rounds:
+    """The rounds that were asked for. `dashes`: before the names in errors. Raises UsageError."""
+    if number is not None and not 1 <= number <= MOST:
+        raise UsageError(f"{dashes}rounds: {number} is not from 1 to {MOST}")
+    within_pct = None if within is None else values.percent(within, f"{dashes}within")
+    budget_s = None if budget is None else values.seconds(budget, f"{dashes}budget")
+    open_end = within is not None or budget is not None
+    return Rounds(most=number or (MOST if open_end else 1), within_pct=within_pct, budget_s=budget_s)
 
 
-def further(
-    units: Sequence[Unit],
-    first: Mapping[str, Record],
-    here: Mapping[str, Record],
-    number: int,
-    retry: frozenset[str] = frozenset(),
-) -> list[Planned]:
-    """The units of round `number`, from 2 on, in random order: those whose jobs all ended ok in the first.
-
-    `first`, `here`: trial id -> the attempt that counts in the first round, and in this one.
-    """
-    found = []
-    for unit in units:
-        ids = [job.trial_id for job in unit.jobs]
-        if any(one not in first or first[one].status != "ok" for one in ids):
-            continue
-        records = [here[one] for one in ids if one in here]
-        status = ending([one.status for one in records]) if len(records) == len(ids) else "missing"
-        if status in FINAL and status not in retry:
-            found.append(Planned(unit, "done", status))
-        elif status in ("failed", "timeout") and status not in retry:
-            why = next(record.reason for record in records if record.status == status)
-            found.append(Planned(unit, "failed", why, ended=status))
-        else:
-            found.append(Planned(unit, "run"))
-    if found:
-        seed = found[0].unit.jobs[0].trial.seed
-        random.Random(f"{seed}, round {number}").shuffle(found)
+def as_table(rounds: Rounds) -> dict[str, int | float | str]:
+    """What an experiment file says of them; empty for one round."""
+    if rounds == ONE:
+        return {}
+    found: dict[str, int | float | str] = {"rounds": rounds.most}
+    if rounds.within_pct is not None:
+        found["within"] = f"{rounds.within_pct:g}%"
+    if rounds.budget_s is not None:
+        found["budget"] = rounds.budget_s
     return found
-
-
-def window_steps(job: Job, resolved: Resolved, first: Record) -> int:
-    """How many steps a further round measures: as long as it takes for WINDOW_S of steady ones, at most an epoch.
-
-    `first`: the trial's attempt in the first round, which tells how long a step takes.
-    """
-    if job.trial.steps:
-        return job.trial.steps
-    measured = [epoch for epoch in first.epochs if not epoch["warmup"]]
-    own = resolved.workers // resolved.processes
-    wave, ahead = max(1, own), own * job.trial.prefetch
-    step_s = max(measured[-1]["steady_step_s"], 1e-6)
-    steady = max(FEWEST_STEPS, math.ceil(WINDOW_S / step_s))
-    whole = wave + math.ceil(steady / wave) * wave + ahead
-    return min(whole, measured[-1]["steps"])

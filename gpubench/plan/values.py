@@ -227,6 +227,14 @@ def mebibytes(text: str, called: str = "memory size") -> int:
 _SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
+def percent(text: str | float, called: str) -> float:
+    """`2%` or 2 as a number of per cent, above 0 and at most 100."""
+    found = _number(float, str(text).strip().removesuffix("%").strip(), called)
+    if not 0 < found <= 100:
+        raise UsageError(f"{called}: {shown(text)} is not a share above 0 and up to 100 %")
+    return float(found)
+
+
 def seconds(text: str | float, called: str = "timeout") -> float:
     """`90`, `90s`, `10m`, `2h` as seconds."""
     match = re.fullmatch(r"([0-9.]+)\s*([a-z]*)", str(text).strip())

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from itertools import chain
 from typing import Any
 
+from gpubench.analysis.certainty.steps import step_mean
 from gpubench.schema.epoch_times import EXTRAPOLATED, FEWEST_TIMES, MEASURED
 from gpubench.schema.events import End, Evaluated, Event, Steps
 
@@ -41,6 +42,8 @@ class EpochRow:
     steady_step_s: float
     steady_steps: int
     steady_wait_s: float
+    steady_times_s: tuple[float, ...]
+    """How long each of the steady steps took, in their order; not stored."""
     tail_s: float
     train_loss: float
     top1_pct: float | None
@@ -48,7 +51,7 @@ class EpochRow:
 
     def stored(self) -> dict[str, Any]:
         """The row as a record holds it, in which its times stand elsewhere."""
-        left_out = {"t0", "t1", "steady"} | (
+        left_out = {"t0", "t1", "steady", "steady_times_s"} | (
             {"data_wait_s_by_rank"} if self.data_wait_s_by_rank is None else set()
         )
         return {name: value for name, value in asdict(self).items() if name not in left_out}
@@ -107,6 +110,7 @@ def epoch_rows(
                 first_batch_s=fill,
                 steady_step_s=step_s,
                 steady_steps=len(steady),
+                steady_times_s=tuple(_US * (ended_us[0][k] - ended_us[0][k - 1]) for k in steady),
                 steady_wait_s=statistics.fmean(starved_us[k] for k in even) * _US if even else 0.0,
                 tail_s=epoch_time - fill - count * step_s,
                 train_loss=parts[0].train_loss,
@@ -176,6 +180,9 @@ def timing(
         if len(times) >= FEWEST_TIMES:
             low, _, high = statistics.quantiles(times, n=4, method="inclusive")
             spread["epoch_time_iqr_s"] = high - low
+    told = step_mean([time_s for e in own for time_s in e.steady_times_s])
+    if told is not None:
+        spread["step_error_pct"] = 100 * told.error
     return {
         "epoch_time_s": epoch_time,
         **spread,

@@ -97,6 +97,8 @@ def _machine(row: Row) -> str:
 
 
 def _counts(rows: Sequence[Row]) -> str:
+    rounds = max((row.round for row in rows), default=1)
+    rows = [row for row in rows if row.round == 1]
     counts = Counter(row.status for row in rows)
     order = ("ok", "oom", "failed", "timeout", "interrupted", "skipped", "missing")
     alone = solo(rows)
@@ -104,4 +106,6 @@ def _counts(rows: Sequence[Row]) -> str:
     groups = {unit(row) or row.group for row in jobs}
     told = [many(len(alone), "trial")] if alone or not jobs else []
     told += [f"{many(len(jobs), 'job')} of {many(len(groups), 'group')}"] if jobs else []
-    return f"{' and '.join(told)}: " + ", ".join(f"{counts[s]} {WORDS.get(s, s)}" for s in order if counts[s])
+    often = f", in {rounds} rounds" if rounds > 1 else ""
+    ended = ", ".join(f"{counts[s]} {WORDS.get(s, s)}" for s in order if counts[s])
+    return f"{' and '.join(told)}{often}: {ended}"

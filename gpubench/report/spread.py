@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from gpubench.analysis.noise import times
+from gpubench.analysis.noise import process_interval, times
 from gpubench.schema.epoch_times import FEWEST_TIMES
 from gpubench.schema.row import Row
 
-Kind = Literal["half", "both", "quartiles"]
+Kind = Literal["half", "interval", "quartiles"]
+WIDE_PCT = 25.0
+"""From this half width on the two sides of an interval are told apart."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -19,10 +21,11 @@ class Spread:
     """The spread of one row's epoch time, in seconds."""
 
     kind: Kind
-    """`half`: half the interquartile range; `both`: the two times that there are; `quartiles`: where the
-    interquartile range is wider than the epoch time, of which ± would make a time below 0, or nearly."""
+    """`half`: half the width of the 95 % interval, or half the interquartile range; `interval`: its ends, where ± would
+    hide that it reaches further up than down; `quartiles`: where the interquartile range is wider than the epoch time,
+    of which ± would make a time below 0, or nearly."""
     repeats: bool
-    """Over repeats, each a process of its own; else over the measured epochs of one process."""
+    """Over processes; else over the measured epochs of one process."""
     low: float
     """The lower end; of `half`, minus it."""
     high: float
@@ -36,10 +39,13 @@ def spread(row: Row) -> Spread | None:
     time, wide = row.epoch_time_s, row.epoch_time_iqr_s
     found = row.epoch_times_s
     repeats = row.repeats > 1
+    if (known := process_interval(row)) is not None:
+        if known.half_pct >= WIDE_PCT:
+            return Spread(kind="interval", repeats=True, low=known.low, high=known.high)
+        half = (known.high - known.low) / 2
+        return Spread(kind="half", repeats=True, low=-half, high=half)
     if time is None or wide is None:
         return None
-    if repeats and len(found) == 2:
-        return Spread(kind="both", repeats=True, low=min(found), high=max(found))
     if times(row) < FEWEST_TIMES:
         return None
     if wide > time and len(found) >= FEWEST_TIMES:
@@ -52,23 +58,19 @@ def sentences(rows: Sequence[Row]) -> list[str]:
     """What ± and the brackets after an epoch time mean, each once; empty where no row has a spread."""
     found = [one for row in rows if (one := spread(row))]
     said = []
-    if half := [one for one in found if one.kind == "half"]:
-        said.append(f"± is half the interquartile range {_over(half)}.")
-    if any(one.kind == "both" for one in found):
+    half, over = "± is half the 95 % interval", "over processes, one for each of n"
+    if any(one.kind == "half" and one.repeats for one in found):
+        said.append(f"{half} {over}.")
+    if any(one.kind == "interval" for one in found):
+        said.append(f"In parentheses: the 95 % interval {over}, where it is wide.")
+    inside = [one for one in found if not one.repeats]
+    where = "over the measured epochs of one process"
+    if inside and len(inside) < len(found):
+        where = f"{where}, where n is 1"
+    if any(one.kind == "half" for one in inside):
+        said.append(f"± is half the interquartile range {where}.")
+    if any(one.kind == "quartiles" for one in inside):
         said.append(
-            "In parentheses: both epoch times, where two repeats have one; their mean stands before them."
-        )
-    if wide := [one for one in found if one.kind == "quartiles"]:
-        said.append(
-            f"In parentheses: the quartiles {_over(wide)}, where they lie further apart than the median is long."
+            f"In parentheses: the quartiles {where}, where they lie further apart than the median is long."
         )
     return said
-
-
-def _over(some: Sequence[Spread]) -> str:
-    names = {
-        True: "over repeats, each a process of its own",
-        False: "over the measured epochs of one process",
-    }
-    kinds = [names[repeats] for repeats in (True, False) if any(one.repeats is repeats for one in some)]
-    return " or, where n is 1, ".join(kinds)

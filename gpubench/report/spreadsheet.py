@@ -26,13 +26,15 @@ ADDED = tuple(
     for column in (*MEASURED, *DERIVED)
     if column.name in SHOWN and column.name not in (*FIGURES, *OF_GROUPS)
 )
+OVER_PROCESSES = ("epoch_time_low_s", "epoch_time_high_s", "between_pct", "within_pct")
 """The other figures that a printed table may show, in the order of docs/columns.md. Always there, at the end."""
 
 PLACE = ("gpu_name", "cpu_name", "group", "job")
 
 
 def text(tables: Sequence[Table]) -> str:
-    """UTF-8 text with commas, dots and one header: experiment, what varies in any table, FIGURES, OF_GROUPS, ADDED.
+    """UTF-8 text with commas, dots and one header: experiment, what varies in any table, FIGURES, OF_GROUPS, ADDED,
+    OVER_PROCESSES.
 
     So it has every column that is printed. A field that varies in one table only is filled in for the others, too.
     Cells are those of `csv_text.csv_cell`.
@@ -43,7 +45,7 @@ def text(tables: Sequence[Table]) -> str:
     names += [column.name for column in TRIAL if column.name in varied]
     names += [*(["repeats"] if "repeats" in shown else []), *FIGURES]
     names += OF_GROUPS if any(row.group for table in tables for row in table.rows) else ()
-    names += ADDED
+    names += [*ADDED, *OVER_PROCESSES]
     known = (
         replace(row, experiment=table.name, status=row.endings) for table in tables for row in table.rows
     )

@@ -9,6 +9,7 @@ from typing import Any
 from gpubench.analysis import energy, scaling
 from gpubench.analysis.growth import growth, moves_with, ordered_axis
 from gpubench.analysis.knee import knees
+from gpubench.analysis.processes import with_processes
 from gpubench.analysis.repeats import REPEATS
 from gpubench.analysis.varied import Axes, asked, determined, known, machine, solo, together, values, varied
 from gpubench.basics.words import clean
@@ -133,7 +134,7 @@ def build(
     grown = [*solo(grown), *(jobs[id(row)] for group in found for row in group.rows)]
     grown, scaled = scaling.scale(grown, together(axes, "gpus", "ranks"), together(axes, "batch_size"))
     grown = [
-        replace(row, images_per_joule=energy.images_per_joule(row), edp_js=energy.edp_js(row))
+        replace(with_processes(row), images_per_joule=energy.images_per_joule(row), edp_js=energy.edp_js(row))
         for row in grown
     ]
     told = _shared_alike(grown)

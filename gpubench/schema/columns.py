@@ -44,15 +44,30 @@ class Column:
     """How a table for people names it; the name itself where empty."""
     digits: int | None = None
     """Digits after the point in a table for people; None: as it is."""
+    every_round: bool = False
+    """Whether further rounds measure it as well as the first: then a row of several rounds shows what they have
+    together, else what the first found."""
     holds: Any = None
     """What a stored value must be, for pydantic. None for columns that only tables have."""
 
 
 def column(
-    unit: str, meaning: str, heading: str = "", digits: int | None = None, *, default: Any = None
+    unit: str,
+    meaning: str,
+    heading: str = "",
+    digits: int | None = None,
+    *,
+    every_round: bool = False,
+    default: Any = None,
 ) -> Any:
     """An attribute that is a column: `Column` says what these are. Its type is what a stored value must be."""
-    told = {"unit": unit, "meaning": meaning, "heading": heading, "digits": digits}
+    told = {
+        "unit": unit,
+        "meaning": meaning,
+        "heading": heading,
+        "digits": digits,
+        "every_round": every_round,
+    }
     return field(default=default, metadata=told)
 
 
@@ -97,38 +112,60 @@ class MeasuredColumns:
     """What was measured of a trial."""
 
     epoch_time_s: Above0 | None = column(
-        "s", "median over measured epochs, loading included", "epoch time s", 2
+        "s", "median over measured epochs, loading included", "epoch time s", 2, every_round=True
     )
     epoch_time_iqr_s: Amount | None = column(
         "s", "interquartile range of the same, from three measured epochs on", "IQR s", 2
     )
     epochs_measured: Count | None = column("", "how many epochs the median is of", "epochs")
     epoch_time_source: Text | None = column("", "measured, or extrapolated from `steps`", "source")
-    images_per_s: Above0 | None = column("images/s", "images_per_epoch / epoch_time_s", "images/s", 0)
+    images_per_s: Above0 | None = column(
+        "images/s", "images_per_epoch / epoch_time_s", "images/s", 0, every_round=True
+    )
     images_per_epoch: Count1 | None = column("images", "full batches only", "images")
-    step_time_ms_p50: Signed | None = column("ms", "median time between ends of steps", "step ms p50", 1)
-    step_time_ms_p95: Signed | None = column("ms", "95th percentile of the same", "step ms p95", 1)
+    step_time_ms_p50: Signed | None = column(
+        "ms", "median time between ends of steps", "step ms p50", 1, every_round=True
+    )
+    step_time_ms_p95: Signed | None = column(
+        "ms", "95th percentile of the same", "step ms p95", 1, every_round=True
+    )
     first_batch_s: Signed | None = column(
-        "s", "from iter(loader) to the first batch, median over measured epochs", "first batch s", 2
+        "s",
+        "from iter(loader) to the first batch, median over measured epochs",
+        "first batch s",
+        2,
+        every_round=True,
     )
     data_wait_pct: Signed | None = column(
-        "%", "share of the epoch in which the device starved for a batch", "data wait %", 1
+        "%", "share of the epoch in which the device starved for a batch", "data wait %", 1, every_round=True
     )
     copy_ms: Signed | None = column(
-        "ms", "of a step: batch to the device, its transforms there", "copy ms", 2
+        "ms", "of a step: batch to the device, its transforms there", "copy ms", 2, every_round=True
     )
     forward_ms: Signed | None = column(
-        "ms", "of a step: forward pass and loss, DDP's copy of buffers included", "forward ms", 2
+        "ms",
+        "of a step: forward pass and loss, DDP's copy of buffers included",
+        "forward ms",
+        2,
+        every_round=True,
     )
-    backward_ms: Signed | None = column("ms", "of a step: backward pass, less `comm_ms`", "backward ms", 2)
+    backward_ms: Signed | None = column(
+        "ms", "of a step: backward pass, less `comm_ms`", "backward ms", 2, every_round=True
+    )
     comm_ms: Signed | None = column(
-        "ms", "of a step: waiting for other ranks' gradients, with nothing left to compute", "comm ms", 2
+        "ms",
+        "of a step: waiting for other ranks' gradients, with nothing left to compute",
+        "comm ms",
+        2,
+        every_round=True,
     )
     comm_hidden_ms: Signed | None = column(
-        "ms", "of a step: communication behind the backward pass", "hidden comm ms", 2
+        "ms", "of a step: communication behind the backward pass", "hidden comm ms", 2, every_round=True
     )
-    optimizer_ms: Signed | None = column("ms", "of a step: the optimizer's update", "optimizer ms", 2)
-    comm_pct: Signed | None = column("%", "comm_ms as a share of the step", "comm %", 1)
+    optimizer_ms: Signed | None = column(
+        "ms", "of a step: the optimizer's update", "optimizer ms", 2, every_round=True
+    )
+    comm_pct: Signed | None = column("%", "comm_ms as a share of the step", "comm %", 1, every_round=True)
     comm_mib_per_step: Amount | None = column(
         "MiB", "gradients and weights that each rank hands over in a step", "comm MiB/step", 1
     )
@@ -217,10 +254,16 @@ class MeasuredColumns:
 class GroupColumns:
     """What was measured, too, of jobs that ran together."""
 
-    solo_epoch_time_s: Above0 | None = column("s", "epoch time of the same trial alone", "alone s", 2)
-    slowdown: Above0 | None = column("", "epoch time together / alone", "slowdown", 2)
+    solo_epoch_time_s: Above0 | None = column(
+        "s", "epoch time of the same trial alone", "alone s", 2, every_round=True
+    )
+    slowdown: Above0 | None = column("", "epoch time together / alone", "slowdown", 2, every_round=True)
     overlap_gain: Signed | None = column(
-        "", "1 is parallel, 0 merely concurrent, below 0 slower than one after the other", "overlap gain", 2
+        "",
+        "1 is parallel, 0 merely concurrent, below 0 slower than one after the other",
+        "overlap gain",
+        2,
+        every_round=True,
     )
     predicted_slowdown: Above0 | None = column(
         "", "what the solo rows predicted, before the group ran", "predicted", 2
@@ -282,6 +325,12 @@ class RoundColumns:
     round: Count1 = column(
         "", "1, 2, …: the sweep's round; a row each, measured in processes of its own", default=1
     )
+    step_error_pct: Amount | None = column(
+        "%",
+        "standard error of the mean steady step inside this process, from means of batches of steps",
+        "step error %",
+        2,
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -302,6 +351,16 @@ class DerivedColumns:
     )
     weak_efficiency_pct: float | None = column(
         "%", "speedup / how many times the baseline's devices, same batch a device", "weak eff. %", 0
+    )
+    epoch_time_low_s: float | None = column(
+        "s", "lower end of the 95 % interval of the epoch time, over processes", "low s", 2
+    )
+    epoch_time_high_s: float | None = column("s", "upper end of the same", "high s", 2)
+    between_pct: float | None = column(
+        "%", "standard deviation between processes, what their own steps explain taken out", "between %", 1
+    )
+    within_pct: float | None = column(
+        "%", "standard error of a process's own mean step, root mean square over its processes", "within %", 1
     )
 
 

@@ -166,6 +166,8 @@ class TableRow(DerivedColumns, Row):
     """How they ended: `ok`, or `2 ok, 1 failed`."""
     not_ok: Sequence[Row] = ()
     """Those that did not end ok."""
+    baseline: Row | None = None
+    """Of a job of a group that was measured several times: the line of the same trial alone."""
     reached: int = 0
     """How many of those that did got to a top-1 to reach."""
 

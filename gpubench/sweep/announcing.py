@@ -12,6 +12,7 @@ from gpubench.datasets import built, locate
 from gpubench.datasets.locate import MakingStep
 from gpubench.plan.estimate import words
 from gpubench.plan.plan import Plan
+from gpubench.plan.rounds import MOST, ONE, Rounds
 from gpubench.plan.state import Planned
 from gpubench.schema.trial import Trial
 from gpubench.sweep.sweep import Sweep
@@ -28,11 +29,27 @@ def announcement_lines(
     rest = f" ({', '.join(others)})" if others else ""
     about = "at most" if what["most"] else "about" if what["known"] else "roughly"
     needs = f"; first {', '.join(map(str, steps))}" if steps else ""
-    trials, folder = f"{counted(planned)} to run{rest}", work.bench.results.folder
+    often = in_rounds(work.plan.experiment.rounds)
+    trials, folder = f"{counted(planned)} to run{rest}{often}", work.bench.results.folder
     return [
         f"{work.plan.experiment.name}: {trials}, {about} {words(what['seconds'])}, results in {folder}",
         f"images: {'; '.join(what['places'])}{needs}",
     ]
+
+
+def in_rounds(rounds: Rounds) -> str:
+    """` in 5 rounds`, ` in rounds until …`; empty for one round."""
+    if rounds == ONE:
+        return ""
+    limits = [f"{rounds.most} rounds"] if rounds.most < MOST else ["rounds"]
+    if rounds.within_pct is not None:
+        limits.append(f"until each time is known within {rounds.within_pct:g} %")
+    if rounds.budget_s is not None:
+        limits.append(f"for {words(rounds.budget_s)}")
+    how_many, *until = limits
+    if rounds.most == MOST:
+        return f" in {how_many} {' or '.join(until)}"
+    return f" in at most {how_many}, {' or '.join(until)}" if until else f" in {how_many}"
 
 
 def making_line(steps: Sequence[MakingStep], cpus: int) -> str:

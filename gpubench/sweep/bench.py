@@ -22,9 +22,9 @@ from gpubench.node.watch.samples import SAMPLE_HEADER
 from gpubench.node.watch.shared_nvml import SharedNvml
 from gpubench.node.watch.watcher import Watcher
 from gpubench.plan import resolve as resolving
+from gpubench.plan.further import FIRST, Turn
 from gpubench.plan.plan import Job, Unit
 from gpubench.plan.resolve import Resolved
-from gpubench.plan.rounds import FIRST, Turn
 from gpubench.plan.shares import device_of
 from gpubench.plan.sources import Disk
 from gpubench.record.recording import EndedAttempt, Known, records_of, step_samples
@@ -143,9 +143,9 @@ class Bench:
             for folder in folders:
                 folder.mkdir()
             try:
-                steps = turn.steps or [None] * len(unit.jobs)
                 orders = [
-                    self._order(*each) for each in zip(unit.jobs, resolved, logs, folders, steps, strict=True)
+                    self._order(*each)
+                    for each in zip(unit.jobs, resolved, logs, folders, turn.each(unit), strict=True)
                 ]
             except GpubenchError as error:  # its images can't be had; other trials may use others
                 now = time.monotonic()
@@ -175,7 +175,7 @@ class Bench:
                 watcher=watcher,
             )
             for job, one, end, watcher, order_steps in zip(
-                unit.jobs, resolved, done, watchers, turn.steps or [None] * len(unit.jobs), strict=True
+                unit.jobs, resolved, done, watchers, turn.each(unit), strict=True
             )
         ]
         records = records_of(tried, self._known(), group_prediction)
@@ -232,9 +232,7 @@ class Bench:
 
         return ask
 
-    def _order(
-        self, job: Job, resolved: Resolved, log: Path, scratch: Path, steps: int | None
-    ) -> TrialOrder:
+    def _order(self, job: Job, resolved: Resolved, log: Path, scratch: Path, steps: int | None) -> TrialOrder:
         facts = self.facts(job)
         root = self.folders.ready(self._images(job, resolved))
         left_out = None

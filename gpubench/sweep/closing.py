@@ -50,6 +50,8 @@ def finish(work: Sweep, planned: Sequence[Planned], summary: Summary, view: live
             f"nothing left to do: {summary.reused} done, {summary.skipped} skipped, "
             f"{summary.failed} failed before{late}"
         )
+    if summary.out_of_budget:
+        view.say("the budget is used up; the same command goes on with the rounds that are left")
     folder = work.bench.results.folder
     where = (
         f"below the table, logs in {folder / 'logs'}" if mode == "table" else f"below gpubench table {folder}"

@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 from dataclasses import replace as replace_planned
 from typing import Any
 
+from gpubench.analysis.certainty.interval import interval
 from gpubench.basics.errors import UnusableError
 from gpubench.node.launch.attempt import JobProgress
 from gpubench.node.launch.client import Launcher
 from gpubench.node.watch.watcher import Watcher
 from gpubench.plan.estimate import Estimate, Forecast, estimates
+from gpubench.plan.further import FIRST, Turn, further, window_steps
 from gpubench.plan.plan import Plan, Unit
-from gpubench.plan.rounds import FIRST, Rounds, Turn, further, window_steps
+from gpubench.plan.rounds import FEWEST_FOR_CERTAINTY, MOST
 from gpubench.plan.skips import OutOfMemory, Room, skip_reason
 from gpubench.plan.state import Planned, lacks_its_answer, out_of_memory, survey
 from gpubench.record.together import GroupPrediction, predict_group
@@ -22,7 +24,7 @@ from gpubench.report.contents import contents, rows_among, write_contents
 from gpubench.report.live import View
 from gpubench.results.allowance import Key, alike
 from gpubench.results.rows import row_of
-from gpubench.results.store import Tell, newest, refuse
+from gpubench.results.store import Tell, counting, newest, refuse
 from gpubench.schema.record import Record, ending
 from gpubench.schema.row import Row, replace
 from gpubench.sweep.bench import Bench
@@ -39,7 +41,6 @@ class Settings:
 
     retry: frozenset[str] = frozenset()
     fresh: bool = False
-    rounds: Rounds = Rounds()
 
 
 @dataclass(kw_only=True, slots=True)
@@ -55,6 +56,8 @@ class Summary:
     """Now or before; not among `failed`."""
     interrupted: bool = False
     stale: int = 0
+    out_of_budget: bool = False
+    """Whether further rounds were left out because the sweep had taken its --budget."""
     lost: int = 0
     """Skipped because a GPU that they need was lost while the sweep ran; among `skipped`."""
 
@@ -145,14 +148,34 @@ class Sweep:
     def further(self, number: int) -> list[Planned]:
         """What is to become of the units of a further round."""
         here = {} if self.settings.fresh else self.chosen(number)
-        return further(self.plan.units, self.chosen(), here, number, self.settings.retry)
+        settled = self._settled()
+        units = [unit for unit in self.plan.units if unit.unit_id not in settled]
+        return further(units, self.chosen(), here, number, self.settings.retry)
+
+    def _settled(self) -> set[str]:
+        """Ids of the units whose epoch times are known as well as was asked for."""
+        within_pct = self.plan.experiment.rounds.within_pct
+        if within_pct is None:
+            return set()
+        times: dict[str, list[float]] = {}
+        for record in counting(self.alike()).values():
+            if record.status == "ok" and (time_s := record.result.get("epoch_time_s")):
+                times.setdefault(record.config_id, []).append(time_s)
+        sure = {
+            config
+            for config, found in times.items()
+            if len(found) >= FEWEST_FOR_CERTAINTY
+            and (known := interval(found)) is not None
+            and known.half_pct <= within_pct
+        }
+        return {unit.unit_id for unit in self.plan.units if all(job.config_id in sure for job in unit.jobs)}
 
     def pending(self) -> list[Planned]:
         """What is to become of each unit in all rounds together: one that is done in the first may be missing later."""
         planned = self.survey()
         left = {
             item.unit.unit_id
-            for number in range(2, self.settings.rounds.most + 1)
+            for number in range(2, self.plan.experiment.rounds.most + 1)
             for item in self.further(number)
             if item.state == "run"
         }
@@ -176,15 +199,17 @@ class Sweep:
         keys = {self.bench.machine_key(job) for job in self.plan.jobs}
         return out_of_memory(r for (_, machine), r in newest(self.records).items() if machine in keys)
 
-    def estimates(self, units: Sequence[Unit]) -> list[Estimate]:
-        """How long each should take. The jobs of a group count as if they ran one after the other."""
+    def estimates(self, units: Sequence[Unit], number: int = 1) -> list[Estimate]:
+        """How long each should take in a round. The jobs of a group count as if they ran one after the other."""
         # Jobs of groups are no measure: their neighbours slowed them.
         alone = [r for r in newest(self.records).values() if r.status == "ok" and r.group is None]
         rows = [row_of(record) for record in alone]
         jobs = [
-            (job.trial, one)
+            (job.trial.model_copy(update={"steps": steps}) if steps else job.trial, one)
             for unit in units
-            for job, one in zip(unit.jobs, self.bench.resolve(unit), strict=True)
+            for job, one, steps in zip(
+                unit.jobs, self.bench.resolve(unit), self._turn(unit, number).each(unit), strict=True
+            )
         ]
         each = iter(estimates(jobs, rows))
         found = []
@@ -193,10 +218,10 @@ class Sweep:
             found.append(Estimate(sum(e.seconds for e in mine), all(e.known for e in mine)))
         return found
 
-    def forecast(self, planned: Sequence[Planned]) -> Forecast:
+    def forecast(self, planned: Sequence[Planned], number: int = 1) -> Forecast:
         """What is left at each unit, estimated for all at once: rows are looked through, and CPUs dealt out, once."""
         to_run = [item.unit for item in planned if item.state == "run"]
-        each = iter(self.estimates(to_run))
+        each = iter(self.estimates(to_run, number))
         return Forecast([next(each).seconds if item.state == "run" else 0.0 for item in planned])
 
     # ---- the sweep ----
@@ -234,12 +259,13 @@ class Sweep:
     ) -> Summary:
         summary = Summary()
         began = time.monotonic()
-        for number in range(1, self.settings.rounds.most + 1):
+        rounds = self.plan.experiment.rounds
+        for number in range(1, rounds.most + 1):
             planned = self.survey() if number == 1 else self.further(number)
             if number > 1 and any(item.state == "run" for item in planned):
-                view.say(f"round {number} of {self.settings.rounds.most}")
+                view.say(f"round {number}{f' of {rounds.most}' if rounds.most < MOST else ''}")
             self._round(number, planned, summary, launcher, view, should_stop, emit, began)
-            if summary.interrupted:
+            if summary.interrupted or summary.out_of_budget:
                 break
         if summary.lost and not self.bench.has_gpus_left:
             raise none_left(self.bench.lost.values())
@@ -258,7 +284,7 @@ class Sweep:
         began: float,
     ) -> None:
         """Goes over the plan once."""
-        forecast = self.forecast(planned)
+        forecast = self.forecast(planned, round_)
         oom = OutOfMemory()
         for number, item in enumerate(planned, start=1):
             unit = item.unit
@@ -285,6 +311,9 @@ class Sweep:
             elif should_stop():
                 summary.interrupted = True
                 break
+            elif round_ > 1 and self._over_budget(time.monotonic() - began + forecast.of(number - 1)):
+                summary.out_of_budget = True
+                break
             else:
                 turn = self._turn(unit, round_)
                 status = self._run_unit(
@@ -299,6 +328,10 @@ class Sweep:
                     summary.interrupted = True
                     break
         summary.stale += sum(item.stale for item in planned if item.state == "done")
+
+    def _over_budget(self, spent_s: float) -> bool:
+        budget_s = self.plan.experiment.rounds.budget_s
+        return budget_s is not None and spent_s > budget_s
 
     def look_at_gpus(self, left: Sequence[Planned], view: View) -> None:
         """Says which GPUs were lost since the last look. `left`: what is still to be done, in order.

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpubench.analysis.welch import chance_of_no_more, holm, upper_tail
+from gpubench.analysis.certainty.distributions import t_above
+from gpubench.analysis.welch import chance_of_no_more, holm
 
 # Quantiles of Student's distribution, as every table of it has them: (freedom, probability above, t).
 TABLE = [
@@ -17,23 +18,23 @@ TABLE = [
 
 @pytest.mark.parametrize(("freedom", "probability", "t"), TABLE)
 def test_the_tail_of_students_distribution(freedom, probability, t):
-    assert upper_tail(t, freedom) == pytest.approx(probability, rel=1e-5)
-    assert upper_tail(-t, freedom) == pytest.approx(1 - probability, rel=1e-5)
+    assert t_above(t, freedom) == pytest.approx(probability, rel=1e-5)
+    assert t_above(-t, freedom) == pytest.approx(1 - probability, rel=1e-5)
 
 
 @given(st.floats(-50, 50), st.floats(1, 500))
 def test_both_tails_make_one(t, freedom):
-    assert upper_tail(t, freedom) + upper_tail(-t, freedom) == pytest.approx(1)
-    assert upper_tail(t, freedom) >= upper_tail(t + 1, freedom)
+    assert t_above(t, freedom) + t_above(-t, freedom) == pytest.approx(1)
+    assert t_above(t, freedom) >= t_above(t + 1, freedom)
 
 
 def test_by_hand():
     """Means 12 and 10, variances 1 and 4 of three values: t = (2 - 1) / sqrt(5 / 3) = 0.7746, freedom 2.941."""
     assert chance_of_no_more([11, 12, 13], [8, 10, 12], 1, 0) == pytest.approx(
-        upper_tail(0.774597, 2.941176), rel=1e-5
+        t_above(0.774597, 2.941176), rel=1e-5
     )
     # Two values a side: means 13 and 9, variances 2: t = (4 - 1) / sqrt(2), freedom 2.
-    assert chance_of_no_more([12, 14], [8, 10], 1, 0) == pytest.approx(upper_tail(2.121320, 2), rel=1e-5)
+    assert chance_of_no_more([12, 14], [8, 10], 1, 0) == pytest.approx(t_above(2.121320, 2), rel=1e-5)
 
 
 def test_what_figures_can_not_resolve_is_no_difference():
@@ -41,9 +42,7 @@ def test_what_figures_can_not_resolve_is_no_difference():
     assert chance_of_no_more([50.0] * 3, [48.0] * 3, 1, 0) == 0.0
     assert chance_of_no_more([50.0] * 3, [50.0] * 3, 1, 0) == 1.0
     # A variance of 0.25 in place of none: t = 0.1 / sqrt(0.25 / 3 * 2), freedom 4.
-    assert chance_of_no_more([50.0] * 3, [48.9] * 3, 1, 0.5) == pytest.approx(
-        upper_tail(0.244949, 4), rel=1e-5
-    )
+    assert chance_of_no_more([50.0] * 3, [48.9] * 3, 1, 0.5) == pytest.approx(t_above(0.244949, 4), rel=1e-5)
     with pytest.raises(ValueError, match=r"^a variance takes two values or more$"):
         chance_of_no_more([50.0], [48.0, 48.0], 1, 0)
 

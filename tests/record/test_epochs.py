@@ -272,6 +272,7 @@ def test_a_row_says_all_that_is_known_of_its_epoch() -> None:
             steady_step_s=pytest.approx(0.5),
             steady_steps=2,
             steady_wait_s=0.0,
+            steady_times_s=pytest.approx((0.5, 0.5)),
             tail_s=pytest.approx(2.25 - 0.5 - 3 * 0.5),
             train_loss=1.0,
             top1_pct=71.5,

@@ -1,0 +1,94 @@
+"""Which of two is slower, or that both are the same, or that it is open: one comparison, or all of a table.
+
+**The family** is all comparisons about which one table says a sentence, chosen before their figures are seen: each
+batch size against the next, each row against its baseline; not every pair of rows. Differences and equalities are two
+families of as many claims. Each is corrected by Holm (1979), so that at most one table in twenty claims a difference
+where there is none, and at most one in twenty calls something the same that lies outside the margin. Intervals beside
+single figures are not corrected: each holds its truth in 95 of 100 cases by itself. Other tables are other families.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from gpubench.analysis.certainty.interval import Interval, ratio
+from gpubench.analysis.certainty.mean_estimate import LEVEL
+from gpubench.analysis.certainty.noise import Noise
+
+Word = Literal["slower", "faster", "same", "open"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Decision:
+    """What may be said of one ratio of times among all of its table."""
+
+    word: Word
+    """`slower`: it takes longer than what it is compared with. `same`: inside the margin, even if it does differ."""
+    ratio: Interval
+    margin: float
+    """0.02: the same is what lies between 1 / 1.02 and 1.02."""
+    differs: float
+    """p-value of "both are equal", corrected for the table."""
+    same: float
+    """p-value of "the ratio lies outside the margin", corrected for the table."""
+    family: int
+    """How many comparisons were corrected for."""
+
+
+def compare(
+    over: Sequence[float],
+    under: Sequence[float],
+    margin: float,
+    noise: Noise | None = None,
+    level: float = LEVEL,
+) -> Decision | None:
+    """A comparison that is the only one of its table; None where a side has one process and no noise stands in."""
+    found = ratio(over, under, 1 - level, noise)
+    return None if found is None else decide([found], margin, level)[0]
+
+
+def decide(ratios: Sequence[Interval], margin: float, level: float = LEVEL) -> list[Decision]:
+    """What may be said of each ratio of times of one table, at `level` for the whole table.
+
+    Raises ValueError for a margin that is not above 0: nothing could ever be shown to lie inside.
+    """
+    if not margin > 0:
+        raise ValueError("a margin inside which times count as the same is above 0")
+    wide = math.log1p(margin)
+    differs = adjusted([one.log.chance_equal(0.0) for one in ratios])
+    same = adjusted([one.log.chance_outside(-wide, wide) for one in ratios])
+    return [
+        Decision(
+            word=_word(one, unlike, alike, level),
+            ratio=one,
+            margin=margin,
+            differs=unlike,
+            same=alike,
+            family=len(ratios),
+        )
+        for one, unlike, alike in zip(ratios, differs, same, strict=True)
+    ]
+
+
+def adjusted(chances: Sequence[float]) -> list[float]:
+    """p-values corrected by Holm: those at a level or below it may be rejected together, with that level for them all.
+
+    For any claims of one table: that a ratio differs from 1, that a gain is 0.9 or more.
+    """
+    found = [0.0] * len(chances)
+    worst = 0.0
+    for rank, index in enumerate(sorted(range(len(chances)), key=chances.__getitem__)):
+        worst = max(worst, min(1.0, chances[index] * (len(chances) - rank)))
+        found[index] = worst
+    return found
+
+
+def _word(ratio: Interval, differs: float, same: float, level: float) -> Word:
+    if same <= level:
+        return "same"
+    if differs <= level:
+        return "slower" if ratio.log.center > 0 else "faster"
+    return "open"
