@@ -11,8 +11,8 @@ from gpubench.analysis.gradient_wait import Wait, gradient_wait
 def row(batch, gpus, busy_ms, **more):
     """An epoch of 100 steps, in each of which each GPU is busy for so long."""
     return row_with(**{
-        "status": "ok", "model": "resnet50", "variant": "synthetic", "precision": "bf16", "batch_size": batch, "gpus": gpus,
-        "strategy": "ddp" if gpus > 1 else "single", "images_per_epoch": 100 * batch,
+        "status": "ok", "model": "resnet50", "variant": "synthetic", "precision": "bf16", "batch_size": batch,
+        "gpus": gpus, "strategy": "ddp" if gpus > 1 else "single", "images_per_epoch": 100 * batch,
         "gpu_busy_s_per_epoch": None if busy_ms is None else gpus * 100 * busy_ms / 1e3,
     } | more)  # fmt: skip
 

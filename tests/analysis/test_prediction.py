@@ -139,6 +139,8 @@ def test_waiting_for_other_ranks_keeps_a_gpu_busy():
     assert predict([wide, wide]).at_most
     assert not predict([wide, job(1.0, gpu=0.8, gpus=(2,))]).at_most, "no GPU is shared"
     assert not predict([job(1.0, gpu=0.8, gpus=(0,))] * 2).at_most, "one rank waits for none"
+    full = job(1.0, gpu=1.0, gpus=(2,))
+    assert not predict([wide, full, full]).at_most, "the GPU that is waited for has no ranks that wait"
     light = job(1.0, gpu=0.2, gpus=(0, 1), ranks=2)
     assert not predict([light, light]).at_most, "nobody waits for the GPU"
 
