@@ -90,7 +90,7 @@ def answer(
     headings = ("job", "alone s", "predicted s", "times as long")
     rests = rests_on(solo, found, UNSURE_ALONE) if found.words else ""
     more = [f"{rests[0].upper()}{rests[1:]}."] if rests else []
-    said = [_verdict(prediction, found), *_rounds(prediction), *more]
+    said = [_verdict(prediction, found), *_rounds(prediction), *_waits(prediction, jobs), *more]
     page = _page(headings, rows, [1, 2, 3], [*said, *notes], as_markdown)
     return f"{_heading(group, as_markdown)}\n\n{page}"
 
@@ -211,6 +211,27 @@ def _rounds(prediction: Prediction) -> list[str]:
     ]
     more = f", and {listed(others)}" if others else ""
     return [f"One epoch of each job that uses it takes at least {most}{more}."]
+
+
+def _waits(prediction: Prediction, jobs: Sequence[str]) -> list[str]:
+    """What of the busy time counts as waiting for gradients, and how that is known: a sentence for each way."""
+    found = []
+    for measured, least, how in (
+        (True, "", "as --breakdown measured it"),
+        (
+            False,
+            "at least ",
+            "estimated from how long the same network keeps one GPU busy; --breakdown measures it",
+        ),
+    ):
+        parts = [
+            f"{number(100 * wait.part)} % of the GPU time of {clean(job)}"
+            for job, wait in zip(jobs, prediction.waits, strict=False)
+            if wait and wait.measured == measured
+        ]
+        if parts:
+            found.append(f"Waiting for other ranks' gradients is left out: {least}{listed(parts)}, {how}.")
+    return found
 
 
 def _name(resource: str) -> str:
