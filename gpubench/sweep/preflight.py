@@ -6,10 +6,8 @@ import os
 from collections.abc import Sequence
 
 from gpubench.basics.errors import UsageError
-from gpubench.node import environment
-from gpubench.node.watch import host_load, idle
-from gpubench.node.watch.losses import lost_before
-from gpubench.node.watch.missing import Unmeasured
+from gpubench.node.environment import Machine
+from gpubench.node.node import Node
 from gpubench.plan.skips import NEEDS
 from gpubench.plan.state import Planned
 from gpubench.report import live
@@ -25,7 +23,7 @@ from gpubench.sweep.sweep import Sweep
 HOST_LOOK_S = 0.3
 
 
-def check_hardware(planned: Sequence[Planned], machine: environment.Machine) -> None:
+def check_hardware(planned: Sequence[Planned], machine: Machine) -> None:
     """Raises UsageError where every trial needs more GPUs or CPUs than there are."""
     asked = [item for item in planned if not item.unit.baseline]
     if all(item.state == "skip" and item.why.startswith(NEEDS) for item in asked):
@@ -49,13 +47,11 @@ def announced(work: Sweep, planned: Sequence[Planned], view: live.View, *, yes: 
     return not asks or consent.agreed(steps, work.bench.results.beat)
 
 
-def tell_host_load(machine: environment.Machine, view: live.View) -> None:
+def tell_host_load(node: Node, view: live.View) -> None:
     """Says so where other work takes CPUs. Refuses nobody: it may be over before the first trial."""
-    try:
-        busy = host_load.busy_pct(machine, HOST_LOOK_S)
-    except Unmeasured:
-        return  # each row says that its CPU use is not known, and `gpubench doctor` why
-    if busy > OTHER_LOAD_PCT:
+    busy = node.host_load(HOST_LOOK_S)
+    # Where it is not told, each row says that its CPU use is not known, and `gpubench doctor` why.
+    if busy is not None and busy > OTHER_LOAD_PCT:
         view.say(
             f"other work uses {busy:.0f} % of the CPUs, so times will be doubtful; "
             "better start again when it has ended (top shows it)"
@@ -69,9 +65,9 @@ def look_around(work: Sweep, planned: Sequence[Planned], view: live.View, *, all
     """
     bench = work.bench
     units = [item.unit for item in planned if item.state == "run"]
-    if bench.nvml is None or not any(map(bench.uses_gpus, units)):
+    if not any(map(bench.uses_gpus, units)):
         return
-    for index, why in lost_before(bench.nvml).items():
+    for index, why in bench.node.lost_before().items():
         view.say(
             f"the driver's GPU {index} is left out ({why}), so the numbers of the GPUs after it are one lower; "
             "to have it back, reset it or reboot"
@@ -79,9 +75,9 @@ def look_around(work: Sweep, planned: Sequence[Planned], view: live.View, *, all
     work.look_at_gpus(planned, view)
     gone = {loss.gpu.uuid for loss in bench.lost.values()}
     used = {uuid for unit in units for one in bench.resolve(unit) for uuid in one.gpu_uuids} - gone
-    numbers = {gpu.uuid: gpu.index for gpu in bench.machine.gpus if gpu.uuid in used}
+    numbers = {gpu.uuid: gpu.index for gpu in bench.node.machine.gpus if gpu.uuid in used}
     bench.looked_at = set(numbers.values())
-    ruling = guard.rule(idle.look_around(bench.nvml, list(numbers)), numbers)
+    ruling = guard.rule(bench.node.look_around(list(numbers)), numbers)
     for line in ruling.enforce(allow_busy=allow_busy):
         view.say(line)
     bench.idle_power_w, bench.no_idle_power = dict(ruling.idle_power_w), dict(ruling.no_idle_power)

@@ -8,9 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpubench.basics.errors import UnusableError
-from gpubench.node.launch.attempt import JobProgress
-from gpubench.node.launch.client import Launcher
-from gpubench.node.watch.watcher import Watcher
 from gpubench.plan.estimate import Estimate, Forecast, estimates
 from gpubench.plan.plan import Plan, Unit
 from gpubench.plan.skips import OutOfMemory, Room, skip_reason
@@ -21,6 +18,7 @@ from gpubench.report.live import View
 from gpubench.results.allowance import Key, alike
 from gpubench.results.rows import row_of
 from gpubench.results.store import Tell, newest, refuse
+from gpubench.schema.attempt import JobProgress
 from gpubench.schema.record import Record, ending
 from gpubench.schema.row import Row, replace
 from gpubench.sweep.bench import Bench
@@ -124,7 +122,7 @@ class Sweep:
         return self._given
 
     def _room(self) -> Room:
-        return Room(len(self.bench.machine.gpus), self.bench.machine.cpu_count)
+        return Room(len(self.bench.node.machine.gpus), self.bench.node.machine.cpu_count)
 
     def survey(self) -> list[Planned]:
         """What is to become of each unit of the plan."""
@@ -170,7 +168,6 @@ class Sweep:
 
     def run(
         self,
-        launcher: Launcher,
         view: View,
         should_stop: Callable[[], bool],
         emit: Callable[[Row], None],
@@ -180,7 +177,7 @@ class Sweep:
         A table that can't be written ends nothing: `unwritten` says so in the end.
         """
         try:
-            summary = self._run(launcher, view, should_stop, emit)
+            summary = self._run(view, should_stop, emit)
         except BaseException:
             self.write_tables()  # the first error is the one to tell
             raise
@@ -189,12 +186,11 @@ class Sweep:
 
     def abandon(self) -> None:
         """What a process that is about to end at once still clears away."""
-        self.bench.abandon()
+        self.bench.node.abandon()
         self.bench.results.release()
 
     def _run(
         self,
-        launcher: Launcher,
         view: View,
         should_stop: Callable[[], bool],
         emit: Callable[[Row], None],
@@ -230,7 +226,7 @@ class Sweep:
                 summary.interrupted = True
                 break
             else:
-                status = self._run_unit(number, planned, launcher, view, should_stop, emit, began, forecast)
+                status = self._run_unit(number, planned, view, should_stop, emit, began, forecast)
                 if status == "oom":
                     oom.add(unit)
                 summary.ran += 1
@@ -275,7 +271,6 @@ class Sweep:
         self,
         number: int,
         planned: Sequence[Planned],
-        launcher: Launcher,
         view: View,
         should_stop: Callable[[], bool],
         emit: Callable[[Row], None],
@@ -292,7 +287,7 @@ class Sweep:
         view.started(number, len(planned), label)
         unit_began = time.monotonic()
         look = self._look(view, number, planned, began, unit_began, forecast)
-        records = self.bench.run(unit, group_prediction, launcher, should_stop, look)
+        records = self.bench.run(unit, group_prediction, should_stop, look)
         self.records += records
         self.measured |= {record.trial_id for record in records}
         self.ended += sum(record.status != "interrupted" for record in records)
@@ -364,17 +359,16 @@ class Sweep:
         began: float,
         unit_began: float,
         forecast: Forecast,
-    ) -> Callable[[Sequence[Watcher], Sequence[JobProgress]], None]:
+    ) -> Callable[[Sequence[JobProgress]], None]:
         unit = planned[number - 1].unit
         estimated_s, after_s = forecast.of(number - 1), forecast.after(number - 1)
 
-        def look(watchers: Sequence[Watcher], progress: Sequence[JobProgress]) -> None:
+        def look(progress: Sequence[JobProgress]) -> None:
             now = time.monotonic()
             view.update(
                 progress_of(
                     unit,
                     progress,
-                    [watcher.now() for watcher in watchers],
                     label=self.label(unit),
                     done=number - 1,
                     total=len(planned),

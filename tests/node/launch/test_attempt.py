@@ -9,9 +9,10 @@ import pytest
 from scripted import Line, Scripted, epoch, hangs, hello, order, result
 
 from gpubench.node import environment
-from gpubench.node.launch.attempt import Attempt, JobProgress, Task, attempt
+from gpubench.node.launch.attempt import Task, attempt
 from gpubench.node.launch.trial_log import HEAD_BYTES, TAIL_BYTES
 from gpubench.node.watch.watcher import Watcher
+from gpubench.schema.attempt import Attempt, JobProgress
 from gpubench.schema.events import Begin, End, Hello, Result, Settle, Steps, StepsDone
 from gpubench.schema.order import TrialOrder
 

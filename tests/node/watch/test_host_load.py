@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import scripted
-from benches import Heard
+from benches import Heard, node_of
 
 from gpubench.commands import sweep as command
 from gpubench.node.environment import Machine
@@ -37,7 +37,7 @@ def spinner(one_cpu: Machine) -> Iterator[None]:
 @pytest.mark.usefixtures("spinner")
 def test_a_busy_host_is_worth_one_line(one_cpu: Machine) -> None:
     view, began = Heard(), time.monotonic()
-    tell_host_load(one_cpu, view)
+    tell_host_load(node_of(one_cpu), view)
     assert time.monotonic() - began < 0.6
     (line,) = view.lines
     assert line.startswith("other work uses ")
@@ -55,7 +55,7 @@ def test_from_10_per_cent_on(
     readings = iter([5.0, 5.0 + busy_s])
     monkeypatch.setattr(host, "cpu_time", lambda _: host.CpuTime(next(readings), 0.0))
     view = Heard()
-    tell_host_load(one_cpu, view)
+    tell_host_load(node_of(one_cpu), view)
     assert len(view.lines) == lines
     assert busy_s < 1 or " 100 %" in view.lines[0], "never more than all of them"
 
@@ -63,7 +63,7 @@ def test_from_10_per_cent_on(
 def test_a_kernel_that_does_not_tell_stops_nothing(monkeypatch: pytest.MonkeyPatch, one_cpu: Machine) -> None:
     monkeypatch.setattr(host, "cpu_time", silent)
     view = Heard()
-    tell_host_load(one_cpu, view)
+    tell_host_load(node_of(one_cpu), view)
     assert view.lines == []
 
 
@@ -120,14 +120,14 @@ def test_it_looks_before_the_fork_server_loads_the_cpus(monkeypatch: pytest.Monk
             raise Enough
 
     class Job:
-        bench = SimpleNamespace(machine=None)
+        bench = SimpleNamespace(node=node_of(scripted.computer()))
 
         def abandon(self) -> None:
             pass
 
     monkeypatch.setattr("gpubench.sweep.preflight.announcement_lines", lambda *_: [])
     monkeypatch.setattr(command, "tell_host_load", lambda *_: order.append("look"))
-    monkeypatch.setattr(command, "ForkServer", Server)
+    monkeypatch.setattr("gpubench.node.node.ForkServer", Server)
     with pytest.raises(Enough):
         command.run(Job(), (), Heard(), lambda: False, "table")  # type: ignore[arg-type]
     assert order == ["look", "fork server"]
