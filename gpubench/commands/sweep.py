@@ -29,7 +29,7 @@ from gpubench.sweep.bench import Bench
 from gpubench.sweep.closing import Mode, emit, finish, goes_on
 from gpubench.sweep.dry_run import print_plan
 from gpubench.sweep.left_out import left_out_lines, store_left_out
-from gpubench.sweep.preflight import announced, check_hardware, look_around, tell_host_load
+from gpubench.sweep.preflight import announced, check_hardware, look_around, other_load
 from gpubench.sweep.preparing import prepare
 from gpubench.sweep.stored_plan import store_plan
 from gpubench.sweep.sweep import Settings, Summary, Sweep
@@ -83,7 +83,8 @@ def sweep(
         work.load(view.say)
         planned = work.survey()
         vet(work, planned, view.say)
-        print_plan(work, planned)
+        runs = any(item.state == "run" for item in planned)
+        print_plan(work, planned, other_load(node) if runs else "")
         return 0
     is_new = not results.folder.exists()
     planned = work.survey()
@@ -155,7 +156,6 @@ def run(
     """Looks around, prepares the images and runs the sweep; the node makes ready for trials meanwhile."""
     node = work.bench.node
     node.clear()
-    tell_host_load(node, view)  # before the node starts, which is a load of our own
     node.start()
     try:
         with view:

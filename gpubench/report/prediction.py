@@ -28,6 +28,13 @@ UNSURE_ALONE: Mapping[Sure, str] = {
 """Why a predicted verdict may be another one."""
 
 
+BESIDE_OTHERS = (
+    "Somebody else's work took a part of the machine while trials ran alone, so on a quiet one jobs may slow each "
+    "other down more than this"
+)
+"""What speaks against any prediction from such rows: they took longer, and so wanted less of the machine at a time."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Remedy:
     """What one can do where a group can't be predicted."""
@@ -165,6 +172,7 @@ def _line(sentence: str, as_markdown: bool) -> str:
 
 def _verdict(prediction: Prediction, found: Verdict) -> str:
     gain = prediction.overlap_gain
+    others = f" {BESIDE_OTHERS}." * found.beside_others
     waits = f"jobs would wait for {waited_for(prediction.limits) or 'nothing that they share'}"
     if found.words:
         by = "by these rows " if found.sure in UNSURE else ""
@@ -174,7 +182,7 @@ def _verdict(prediction: Prediction, found: Verdict) -> str:
     most = (
         " It may be less: ranks keep their GPU busy while they wait for each other, too." * prediction.at_most
     )
-    return f"Predicted: {said}.{most}"
+    return f"Predicted: {said}.{most}{others}"
 
 
 def predicted_verdict(prediction: Prediction, solo: Sequence[Row]) -> str:

@@ -13,14 +13,18 @@ from gpubench.datasets.locate import MakingStep
 from gpubench.plan.estimate import words
 from gpubench.plan.plan import Plan
 from gpubench.plan.state import Planned
+from gpubench.report.heading import title
 from gpubench.schema.trial import Trial
 from gpubench.sweep.sweep import Sweep
 
 
 def announcement_lines(
-    work: Sweep, planned: Sequence[Planned], steps: Sequence[MakingStep] = ()
+    work: Sweep, planned: Sequence[Planned], steps: Sequence[MakingStep] = (), load: str = ""
 ) -> list[str]:
-    """What is said before a sweep starts: what is to run, with which images. `steps`: what is to be made of them."""
+    """What is said before a sweep starts: what is to run, with which images.
+
+    `steps`: what is to be made of them. `load`: how much other work takes of the CPUs, `1.8 of 2 CPUs`.
+    """
     what = announcement(work, planned)
     done = sum(item.state == "done" for item in planned)
     skipped = sum(item.state == "skip" for item in planned)
@@ -29,10 +33,17 @@ def announcement_lines(
     about = "at most" if what["most"] else "about" if what["known"] else "roughly"
     needs = f"; first {', '.join(map(str, steps))}" if steps else ""
     trials, folder = f"{counted(planned)} to run{rest}", work.bench.results.folder
+    lasts = f"{about} {words(what['seconds'])}{beside(load)}"
+    asked, jobs = work.plan.experiment, any(item.unit.is_group for item in planned)
     return [
-        f"{work.plan.experiment.name}: {trials}, {about} {words(what['seconds'])}, results in {folder}",
+        f"{title(asked.name, asked.question, asked.varied, jobs=jobs)}: {trials}, {lasts}, results in {folder}",
         f"images: {'; '.join(what['places'])}{needs}",
     ]
+
+
+def beside(load: str) -> str:
+    """What stands behind an estimate, which takes no account of other work. `load`: how much that uses, or empty."""
+    return f" (other work uses {load}; it may take longer)" if load else ""
 
 
 def making_line(steps: Sequence[MakingStep], cpus: int) -> str:

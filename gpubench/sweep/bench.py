@@ -150,8 +150,8 @@ class Bench:
         ]
         records = records_of(tried, self._known(), group_prediction)
         for job, one, record in zip(unit.jobs, resolved, records, strict=True):
-            if record.result.get("gmacs_per_image") is not None:
-                self._gmacs[_model_key(job, one)] = record.result["gmacs_per_image"]
+            if record.result.gmacs_per_image is not None:
+                self._gmacs[_model_key(job, one)] = record.result.gmacs_per_image
         self.results.save(records, [samples(one) for one in done], SAMPLE_HEADER)
         return records
 

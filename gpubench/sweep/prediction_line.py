@@ -20,7 +20,8 @@ def prediction_line(group_prediction: GroupPrediction, solos: Sequence[Row]) -> 
     if prediction is None:
         return f"not predicted: {group_prediction.why_not}"
     times = ", ".join(number(slowdown, 2) for slowdown in prediction.slowdowns)
-    why = f"; they would wait for {waited_for(prediction.limits) or 'nothing that they share'}"
+    by = "by these rows " if doubted(solos) else ""
+    why = f"; {by}they would wait for {waited_for(prediction.limits) or 'nothing that they share'}"
     most = "at most " if prediction.at_most else ""
     return (
         f"predicted {most}{times} times as long as alone: "

@@ -321,7 +321,7 @@ class Sweep:
                 view.say(f"tables: {self.unwritten}; the sweep goes on, and what it measures is kept")
 
     def write_tables(self) -> None:
-        """All CSVs and table.md, from what is held here, as far as they can be written."""
+        """All tables of the folder, from what is held here, as far as they can be written."""
         found = contents(self.bench.results, self.records, self.skips)
         self.problems = found.problems
         try:

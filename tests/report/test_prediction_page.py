@@ -6,8 +6,8 @@ from whole_rows import row_with
 from gpubench.analysis.prediction import Demand, predict
 from gpubench.analysis.slowdown import group_verdict, overlap_gain
 from gpubench.analysis.track_record import track_record
-from gpubench.report.prediction import Remedy, answer, no_answer, origin, track
-from gpubench.schema.doubts import DOUBTS
+from gpubench.report.prediction import BESIDE_OTHERS, Remedy, answer, no_answer, origin, track
+from gpubench.schema.doubts import DOUBTS, doubt_of
 from gpubench.schema.verdict import Verdict
 
 # The published log's jobs on GPUs of their own: epoch time in s, CPU in per cent.
@@ -183,8 +183,10 @@ def test_a_predicted_verdict_is_no_surer_than_the_times_it_is_made_of(code):
         "Predicted: parallel (overlap gain 1.00); jobs would wait for nothing that they share."
     )
     line, text = predicted(1.0, {}, {"doubts": f"{code}+dp"})
+    others = f" {BESIDE_OTHERS}." * doubt_of(code).of_others
     assert line == (
         "Predicted: perhaps parallel (overlap gain 1.00); by these rows jobs would wait for nothing that they share."
+        f"{others}"
     )
     assert "Each row is of one process only, and the times alone are doubtful." in text
 
