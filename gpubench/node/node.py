@@ -6,11 +6,13 @@ methods, which asks an agent there. It shares with the sweep only the file syste
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ from gpubench.basics.errors import UnusableError
 from gpubench.node import environment
 from gpubench.node.environment import Machine
 from gpubench.node.launch import scratch, trying
-from gpubench.node.launch.attempt import Task, attempt
+from gpubench.node.launch.attempt import Task, Waiting, attempt, make_ready
 from gpubench.node.launch.client import ForkServer, Launcher, StoppedError
 from gpubench.node.watch import host_load, idle, losses
 from gpubench.node.watch.nvml import Nvml, open_nvml
@@ -34,6 +36,18 @@ LEFT_OUT = "left-out.json"
 """In a job's scratch folder: the images that its ranks leave out, which may be too many for a message."""
 
 
+READY_LIMIT_S = 180.0
+"""How long trials may take to be made ready: a dozen first steps that share a few CPUs take half a minute."""
+
+
+@dataclass(kw_only=True, slots=True)
+class _Ready:
+    """A trial that waits for its turn, with what goes when it has ended."""
+
+    waiting: Waiting
+    scratch: contextlib.ExitStack
+
+
 @dataclass(kw_only=True, slots=True)
 class Node:
     """This machine, as a sweep sees it."""
@@ -42,7 +56,11 @@ class Node:
     machine: Machine
     launcher: Launcher = field(init=False)
     """Starts its trials, from `start` on."""
-    _scratch: Path | None = None
+    _scratch: list[Path] = field(default_factory=list)
+    """Folders in use."""
+    _ready: dict[int, _Ready] = field(default_factory=dict)
+    """Ticket -> a trial that waits for its turn."""
+    _tickets: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     # ---- before a sweep ----
 
@@ -100,14 +118,21 @@ class Node:
         timeout_s: float,
         should_stop: Callable[[], bool],
         look: Callable[[Sequence[JobProgress]], None],
+        ticket: int | None = None,
     ) -> list[Attempt]:
         """One attempt at a unit: an order for each job, whose scratch folder is made here.
 
         `left_out`: of each job's images those that its ranks leave out. `should_stop` and `look` are called a few times
-        a second.
+        a second. `ticket`: the trial was made ready, and this is its turn; if it has died since, it is run as ever.
         """
-        with scratch.scratch_folder() as self._scratch:
-            folders = [self._scratch / str(index) for index in range(len(orders))]
+        if ticket is not None:
+            ready = self._ready.pop(ticket)
+            with ready.scratch:
+                done = ready.waiting.attempt(timeout_s=timeout_s, should_stop=should_stop, look=look)
+            if done is not None:
+                return [done]
+        with self._scratch_folder() as own:
+            folders = [own / str(index) for index in range(len(orders))]
             try:
                 placed = list(map(_placed, orders, left_out, folders))
             except UnusableError as error:
@@ -116,15 +141,67 @@ class Node:
             tasks = [Task(order=o, watcher=w) for o, w in zip(placed, self._watchers(placed), strict=True)]
             return attempt(tasks, self.launcher, timeout_s=timeout_s, should_stop=should_stop, look=look)
 
+    def prepare(
+        self,
+        orders: Sequence[TrialOrder],
+        left_out: Sequence[Collection[str]],
+        *,
+        should_stop: Callable[[], bool],
+        look: Callable[[int], None],
+        limit_s: float = READY_LIMIT_S,
+    ) -> list[int | None]:
+        """Makes trials ready side by side, none of them a job of a group: each rehearses a step, and waits.
+
+        Returns a ticket for `run` of each, or None where it could not be made ready; then nothing of it is left. `look`
+        is told a few times a second how many are ready. Whoever holds a ticket uses it, or gives it to `discard`.
+        """
+        with contextlib.ExitStack() as unused:
+            stacks = [unused.enter_context(contextlib.ExitStack()) for _ in orders]
+            try:
+                folders = [stack.enter_context(self._scratch_folder()) / "0" for stack in stacks]
+                placed = [replace(one, ahead=True) for one in map(_placed, orders, left_out, folders)]
+            except UnusableError:  # the disk is full, say; whoever runs them is told
+                return [None for _ in orders]
+            tasks = [Task(order=one, watcher=self._watchers([one])[0]) for one in placed]
+            made = make_ready(tasks, self.launcher, limit_s=limit_s, should_stop=should_stop, look=look)
+            tickets: list[int | None] = []
+            for waiting, stack in zip(made, stacks, strict=True):
+                tickets.append(None if waiting is None else next(self._tickets))
+                if waiting is not None:
+                    self._ready[tickets[-1]] = _Ready(waiting=waiting, scratch=stack.pop_all())
+            return tickets
+
+    def discard(self, tickets: Collection[int]) -> None:
+        """Ends trials that were made ready and get no turn. Unknown tickets are ignored."""
+        for ticket in tickets:
+            if (ready := self._ready.pop(ticket, None)) is not None:
+                with ready.scratch:
+                    ready.waiting.end()
+
+    def _waiting_pids(self) -> set[int]:
+        """Processes of trials that wait for their turn."""
+        return {pid for ready in self._ready.values() for pid in ready.waiting.pids}
+
+    @contextlib.contextmanager
+    def _scratch_folder(self) -> Iterator[Path]:
+        with scratch.scratch_folder() as folder:
+            self._scratch.append(folder)
+            try:
+                yield folder
+            finally:
+                self._scratch.remove(folder)
+
     def _watchers(self, orders: Sequence[TrialOrder]) -> list[Watcher]:
-        """One for each job, which know each other's processes."""
+        """One for each job, which know each other's processes, and those that wait for their turn."""
         nvml = SharedNvml(self.nvml, time.monotonic) if len(orders) > 1 else self.nvml
         users = Counter(uuid for order in orders for uuid in order.gpu_uuids)
         shared = {uuid for uuid, count in users.items() if count > 1}
         watchers: list[Watcher] = []
 
         def friends_of(index: int) -> Callable[[], set[int]]:
-            return lambda: {pid for k, other in enumerate(watchers) if k != index for pid in other.pids()}
+            return lambda: self._waiting_pids().union(
+                *(other.pids() for k, other in enumerate(watchers) if k != index)
+            )
 
         for index, order in enumerate(orders):
             watchers.append(
@@ -143,12 +220,13 @@ class Node:
 
     def close(self) -> None:
         """Ends what `start` has started."""
+        self.discard(list(self._ready))
         self.launcher.close()
 
     def abandon(self) -> None:
         """What a process that is about to end at once still clears away."""
-        if self._scratch is not None:
-            shutil.rmtree(self._scratch, ignore_errors=True)
+        for folder in self._scratch:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def this_machine() -> Node:

@@ -93,6 +93,8 @@ class TrialOrder:
     """Where its processes print to."""
     gmacs_per_image: float | None
     """Multiply-adds, where another trial has counted them; None: it counts them itself."""
+    ahead: bool = False
+    """Whether its ranks rehearse a step before its turn, and wait until they are let go. Put in by the node."""
     scratch: Path = Path(devnull)
     """A folder of its own, which goes with it. The node where it runs makes it and puts it in."""
 

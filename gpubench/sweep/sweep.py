@@ -10,6 +10,7 @@ from typing import Any
 
 from gpubench.analysis.certainty.interval import interval
 from gpubench.basics.errors import UnusableError
+from gpubench.plan.ahead import Need, need, together
 from gpubench.plan.estimate import Estimate, Forecast, estimates
 from gpubench.plan.further import FIRST, Turn, further, window_steps
 from gpubench.plan.plan import Plan, Unit
@@ -18,7 +19,7 @@ from gpubench.plan.skips import OutOfMemory, Room, skip_reason
 from gpubench.plan.state import Planned, lacks_its_answer, out_of_memory, survey
 from gpubench.record.together import GroupPrediction, predict_group
 from gpubench.report.contents import contents, rows_among, write_contents
-from gpubench.report.live import View
+from gpubench.report.live import LiveProgress, View
 from gpubench.results.allowance import Key, alike
 from gpubench.results.rows import row_of
 from gpubench.results.store import Tell, counting, newest, refuse
@@ -87,6 +88,10 @@ class Sweep:
     """GPUs whose loss has been said."""
     _tables_due: float = 0.0
     _given: dict[Key, Mapping[str, Any]] | None = None
+    _not_ahead: set[str] = field(default_factory=set)
+    """Ids of units that could not be made ready ahead of their turn: that is not tried again."""
+    _ahead_s: dict[str, float] = field(default_factory=dict)
+    """Unit id -> its part of the seconds in which it was made ready."""
 
     # ---- before ----
 
@@ -279,6 +284,21 @@ class Sweep:
         began: float,
     ) -> None:
         """Goes over the plan once."""
+        try:
+            self._units(round_, planned, summary, view, should_stop, emit, began)
+        finally:
+            self.bench.discard()
+
+    def _units(
+        self,
+        round_: int,
+        planned: Sequence[Planned],
+        summary: Summary,
+        view: View,
+        should_stop: Callable[[], bool],
+        emit: Callable[[Row], None],
+        began: float,
+    ) -> None:
         forecast = self.forecast(planned, round_)
         oom = OutOfMemory()
         for number, item in enumerate(planned, start=1):
@@ -295,6 +315,8 @@ class Sweep:
                 if lost := self.bench.lost_to(unit):
                     state, why = "skip", "; ".join(loss.words for loss in lost)
                     summary.lost += 1
+            if state != "run":
+                self.bench.discard([unit.unit_id])
             if state == "done":
                 summary.reused += round_ == 1
             elif state == "skip":
@@ -310,6 +332,11 @@ class Sweep:
                 summary.out_of_budget = True
                 break
             else:
+                if round_ > 1 and not self.bench.waiting:
+                    self._make_ready(round_, number, planned, view, should_stop, began, forecast)
+                    if should_stop():
+                        summary.interrupted = True
+                        break
                 turn = self._turn(unit, round_)
                 status = self._run_unit(number, planned, view, should_stop, emit, began, forecast, turn)
                 if status == "oom":
@@ -321,6 +348,60 @@ class Sweep:
                     summary.interrupted = True
                     break
         summary.stale += sum(item.stale for item in planned if item.state == "done")
+
+    def _make_ready(
+        self,
+        round_: int,
+        number: int,
+        planned: Sequence[Planned],
+        view: View,
+        should_stop: Callable[[], bool],
+        began: float,
+        forecast: Forecast,
+    ) -> None:
+        """Has this unit and those after it made ready side by side: as many as there is room and budget for."""
+        ahead: list[tuple[Unit, Need]] = []
+        until_s = time.monotonic() - began
+        for index, item in enumerate(planned[number - 1 :], start=number - 1):
+            until_s += forecast.of(index)
+            if item.state == "run":
+                found = None if self._over_budget(until_s) else self._need(item.unit)
+                if found is None or len(ahead) == self.bench.node.machine.cpu_count:
+                    break
+                ahead.append((item.unit, found))
+        machine = self.bench.node.machine
+        memory = {gpu.index: gpu.memory_mib for gpu in machine.gpus}
+        del ahead[together([one for _, one in ahead], memory, machine.cpu_count) :]
+        if not ahead:
+            return
+        processes = sum(one.processes for _, one in ahead)
+        making_began = time.monotonic()
+
+        def look(ready: int) -> None:
+            now = time.monotonic()
+            left_s = forecast.of(number - 1) + forecast.after(number - 1) - (now - making_began)
+            view.update(
+                LiveProgress(
+                    done=number - 1,
+                    total=len(planned),
+                    trial_label=self.label(ahead[0][0]),
+                    elapsed_s=now - began,
+                    left_s=max(0.0, left_s),
+                    note=f"making {processes} processes ready"
+                    + (f", {ready} of {len(ahead)} trials are" if ready else ""),
+                )
+            )
+
+        self.bench.prepare([(unit, self._turn(unit, round_)) for unit, _ in ahead], should_stop, look)
+        each_s = (time.monotonic() - making_began) / len(ahead)
+        self._ahead_s = {unit.unit_id: each_s for unit, _ in ahead}
+        self._not_ahead |= self._ahead_s.keys() - self.bench.waiting
+
+    def _need(self, unit: Unit) -> Need | None:
+        """What it takes to make a unit ready ahead; None where it is not."""
+        if unit.unit_id in self._not_ahead or self.bench.lost_to(unit):
+            return None
+        return need(unit, self.bench.resolve(unit), self.chosen())
 
     def _over_budget(self, spent_s: float) -> bool:
         budget_s = self.plan.experiment.rounds.budget_s
@@ -379,7 +460,8 @@ class Sweep:
         self.ended += sum(record.status != "interrupted" for record in records)
         status = ending([record.status for record in records])
         if status == "ok":  # one that broke off says nothing of the others
-            forecast.took(number - 1, time.monotonic() - unit_began)
+            ahead_s = self._ahead_s.pop(unit.unit_id, 0.0)
+            forecast.took(number - 1, time.monotonic() - unit_began + ahead_s)
         told = rows_among(records, self.records)
         rows = [told[record.trial_id] for record in records]
         for row in rows:

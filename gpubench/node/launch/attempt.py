@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import time
 from array import array
 from collections.abc import Callable, Iterable, Sequence
@@ -13,6 +15,7 @@ from gpubench.node.launch import shared_memory
 from gpubench.node.launch.client import Launcher, Running, StoppedError, events
 from gpubench.node.launch.incoming import garbled
 from gpubench.node.launch.trial_log import TrialLog
+from gpubench.node.watch import host
 from gpubench.node.watch.memory_kills import MemoryKills, memory_kills
 from gpubench.node.watch.watcher import Watcher
 from gpubench.schema.attempt import Attempt, JobProgress
@@ -30,12 +33,14 @@ from gpubench.schema.events import (
     Hello,
     KilledForMemory,
     RankExit,
+    Rehearsed,
     Settle,
     Steps,
     StepsDone,
     StopFilling,
     Warm,
 )
+from gpubench.schema.missing import Unmeasured
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.record import Ended
 from gpubench.schema.workload import WORKLOADS
@@ -83,6 +88,107 @@ def attempt(
     return [job.attempt() for job in jobs]
 
 
+# ---------------------------------------------------------------- ahead of their turn
+
+
+class Waiting:
+    """A trial that was made ready. Its processes hold their context and weights, and wait for their turn."""
+
+    def __init__(self, job: _Job) -> None:
+        self._job = job
+        try:
+            self.pids = frozenset(host.Tree(job.running.pid).pids())
+        except Unmeasured:  # the kernel does not tell, or it has ended meanwhile
+            self.pids = frozenset()
+
+    def attempt(
+        self,
+        *,
+        timeout_s: float,
+        should_stop: Callable[[], bool],
+        look: Callable[[Sequence[JobProgress]], None],
+    ) -> Attempt | None:
+        """Its turn: as `attempt` runs a unit. None where it has died while it waited; then nothing of it is left."""
+        job = self._job
+        if job.is_broken():
+            self.end()
+            return None
+
+        def train() -> None:
+            job.take_turn()
+            _watch([job], timeout_s=timeout_s, should_stop=should_stop, look=look)
+
+        _call_all([train, job.end])
+        return job.attempt()
+
+    def end(self) -> None:
+        """Ends one that gets no turn: it leaves nothing behind, and its log is empty."""
+        _drop(self._job)
+
+
+def make_ready(
+    tasks: Sequence[Task],
+    launcher: Launcher,
+    *,
+    limit_s: float,
+    should_stop: Callable[[], bool],
+    look: Callable[[int], None],
+) -> list[Waiting | None]:
+    """Makes trials ready side by side: each builds its network, rehearses a step, and waits for its turn.
+
+    None for one that fails at it, or takes longer than `limit_s` seconds; where it was stopped, for all of them. Of
+    these nothing is left. `look` is told a few times a second how many are ready.
+    """
+    kills = memory_kills()
+    jobs = [_Job(task, kills) for task in tasks]
+    ready: list[_Job] = []
+    try:
+        ready = _rehearse(jobs, launcher, limit_s, should_stop, look)
+    finally:
+        _call_all([lambda job=job: _drop(job) for job in jobs if job not in ready])  # type: ignore[misc]
+    return [Waiting(job) if job in ready else None for job in jobs]
+
+
+def _rehearse(
+    jobs: Sequence[_Job],
+    launcher: Launcher,
+    limit_s: float,
+    should_stop: Callable[[], bool],
+    look: Callable[[int], None],
+) -> list[_Job]:
+    """Those that are ready in the end; none where it was stopped."""
+    deadline = time.monotonic() + limit_s
+    busy: list[_Job] = []
+    for job in jobs:
+        try:
+            job.launch(launcher, should_stop)
+        except StoppedError:
+            return []
+        except UnusableError:
+            break
+        busy.append(job)
+    ready: list[_Job] = []
+    next_look = 0.0
+    while busy and (now := time.monotonic()) < deadline:
+        if should_stop():
+            return []
+        if now >= next_look:
+            look(len(ready))
+            next_look = now + VIEW_PERIOD_S
+        wait_s = max(0.0, min(deadline, next_look) - now) / len(busy)
+        busy = [job for job in busy if not job.is_broken(wait_s)]
+        ready += [job for job in busy if job.is_ready]
+        busy = [job for job in busy if not job.is_ready]
+    return ready
+
+
+def _drop(job: _Job) -> None:
+    """Ends what gets no turn. What it has printed is no trial's."""
+    job.end()
+    with contextlib.suppress(OSError):
+        os.truncate(job.order.log, 0)
+
+
 def _call_all(parts: Iterable[Callable[[], object]]) -> None:
     """Calls each, whatever the ones before have raised. Raises the first error: the others may have come of it."""
     first: BaseException | None = None
@@ -100,6 +206,7 @@ def _launch(jobs: Sequence[_Job], launcher: Launcher, should_stop: Callable[[], 
     for index, job in enumerate(jobs):
         try:
             job.launch(launcher, should_stop)
+            job.watcher.start(job.running.pid)
         except StoppedError:
             for each in jobs:
                 each.forced = INTERRUPTED
@@ -163,7 +270,7 @@ def _watch(
 
 def _release(jobs: Sequence[_Job]) -> None:
     """The barrier: once every rank of every job is warm, all begin what is measured."""
-    if jobs[0].released is None and all(len(job.ready) == job.order.ranks for job in jobs):
+    if jobs[0].released is None and all(job.is_ready for job in jobs):
         now = time.monotonic()
         for rank in range(max(job.order.ranks for job in jobs)):
             for job in jobs:
@@ -222,7 +329,7 @@ class _Job:
         self.released: float | None = None
         self.stopped: float | None = None
         self.ready: set[int] = set()
-        """Ranks that are warm and wait for the other jobs."""
+        """Ranks that are warm and wait for the other jobs, or have rehearsed and wait for their turn."""
         self._last_word = WORKLOADS[task.order.workload].last_word
         self._with_result: set[int] = set()
         self.failed_at: float | None = None
@@ -237,7 +344,27 @@ class _Job:
         self.launched = time.monotonic()
         self.running = launcher.launch(self.order, should_stop)
         self.is_launched = True
+
+    def take_turn(self) -> None:
+        """Watches a trial that was made ready from now on, and lets its ranks train."""
+        self.launched = self.started = time.monotonic()
+        self._killed_before = self._kills.count() if self._kills else 0
+        self.watcher.before()
         self.watcher.start(self.running.pid)
+        for rank in range(self.order.ranks):
+            self.running.reply(rank, GoOn())
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether all of its ranks wait: for the other jobs, or for their turn."""
+        return len(self.ready) == self.order.ranks
+
+    def is_broken(self, timeout: float = 0) -> bool:
+        """Takes what its processes say within `timeout` seconds; whether they have failed, or are gone."""
+        over = self.running.ended  # asked first: what an ended job has said last is still to be read
+        for event in self.running.events(0 if over else timeout):
+            self.take(event)
+        return over or self.forced is not None or self.failed_at is not None or self._left_early is not None
 
     def end(self) -> None:
         """Leaves no process behind, nor anything of theirs: what fails to be cleaned keeps nothing else from it."""
@@ -345,7 +472,9 @@ class _Job:
                 )
             case Warm():
                 self.ready.add(event.rank)
-                self.progress = replace(now, waiting=len(self.ready) == self.order.ranks)
+                self.progress = replace(now, waiting=self.is_ready)
+            case Rehearsed():
+                self.ready.add(event.rank)
             case Filling():
                 self.progress = replace(now, filling=True)
             case AskMemory():
