@@ -166,9 +166,11 @@ class Node:
             made = make_ready(tasks, self.launcher, limit_s=limit_s, should_stop=should_stop, look=look)
             tickets: list[int | None] = []
             for waiting, stack in zip(made, stacks, strict=True):
-                tickets.append(None if waiting is None else next(self._tickets))
-                if waiting is not None:
-                    self._ready[tickets[-1]] = _Ready(waiting=waiting, scratch=stack.pop_all())
+                if waiting is None:
+                    tickets.append(None)
+                    continue
+                tickets.append(ticket := next(self._tickets))
+                self._ready[ticket] = _Ready(waiting=waiting, scratch=stack.pop_all())
             return tickets
 
     def discard(self, tickets: Collection[int]) -> None:

@@ -16,7 +16,7 @@ from gpubench.train.device_assignment import DeviceAssignment
 
 
 def rehearse(trained: nn.Module, assignment: DeviceAssignment, passes: Callable[[], None]) -> None:
-    """Calls `passes`, and puts back what they changed: buffers such as BatchNorm's statistics, random states, gradients.
+    """Calls `passes`, and puts back what they changed: buffers (BatchNorm's statistics), random states, gradients.
 
     The allocator gives its cache back, and counts its peaks anew. `passes` may change no parameter, and what it makes
     on the device must be gone when it returns.
