@@ -10,7 +10,6 @@ from typing import Any
 
 from gpubench.analysis.certainty.interval import interval
 from gpubench.basics.errors import UnusableError
-from gpubench.plan.ahead import Need, need, together
 from gpubench.plan.estimate import Estimate, Forecast, estimates
 from gpubench.plan.further import FIRST, Turn, further, window_steps
 from gpubench.plan.plan import Plan, Unit
@@ -26,6 +25,7 @@ from gpubench.results.store import Tell, counting, newest, refuse
 from gpubench.schema.attempt import JobProgress
 from gpubench.schema.record import Record, ending
 from gpubench.schema.row import Row, replace
+from gpubench.sweep.ahead import Ahead
 from gpubench.sweep.bench import Bench
 from gpubench.sweep.losses import none_left
 from gpubench.sweep.prediction_line import prediction_line
@@ -88,10 +88,10 @@ class Sweep:
     """GPUs whose loss has been said."""
     _tables_due: float = 0.0
     _given: dict[Key, Mapping[str, Any]] | None = None
-    _not_ahead: set[str] = field(default_factory=set)
-    """Ids of units that could not be made ready ahead of their turn: that is not tried again."""
-    _ahead_s: dict[str, float] = field(default_factory=dict)
-    """Unit id -> its part of the seconds in which it was made ready."""
+    _ahead: Ahead = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._ahead = Ahead(bench=self.bench)
 
     # ---- before ----
 
@@ -244,6 +244,8 @@ class Sweep:
         except BaseException:
             self.write_tables()  # the first error is the one to tell
             raise
+        finally:
+            self.bench.discard()
         self.write_tables()
         return summary
 
@@ -284,21 +286,6 @@ class Sweep:
         began: float,
     ) -> None:
         """Goes over the plan once."""
-        try:
-            self._units(round_, planned, summary, view, should_stop, emit, began)
-        finally:
-            self.bench.discard()
-
-    def _units(
-        self,
-        round_: int,
-        planned: Sequence[Planned],
-        summary: Summary,
-        view: View,
-        should_stop: Callable[[], bool],
-        emit: Callable[[Row], None],
-        began: float,
-    ) -> None:
         forecast = self.forecast(planned, round_)
         oom = OutOfMemory()
         for number, item in enumerate(planned, start=1):
@@ -315,8 +302,6 @@ class Sweep:
                 if lost := self.bench.lost_to(unit):
                     state, why = "skip", "; ".join(loss.words for loss in lost)
                     summary.lost += 1
-            if state != "run":
-                self.bench.discard([unit.unit_id])
             if state == "done":
                 summary.reused += round_ == 1
             elif state == "skip":
@@ -332,11 +317,10 @@ class Sweep:
                 summary.out_of_budget = True
                 break
             else:
-                if round_ > 1 and not self.bench.waiting:
-                    self._make_ready(round_, number, planned, view, should_stop, began, forecast)
-                    if should_stop():
-                        summary.interrupted = True
-                        break
+                self._make_ready(round_, number, planned, view, should_stop, began, forecast)
+                if should_stop():
+                    summary.interrupted = True
+                    break
                 turn = self._turn(unit, round_)
                 status = self._run_unit(number, planned, view, should_stop, emit, began, forecast, turn)
                 if status == "oom":
@@ -359,49 +343,40 @@ class Sweep:
         began: float,
         forecast: Forecast,
     ) -> None:
-        """Has this unit and those after it made ready side by side: as many as there is room and budget for."""
-        ahead: list[tuple[Unit, Need]] = []
-        until_s = time.monotonic() - began
-        for index, item in enumerate(planned[number - 1 :], start=number - 1):
-            until_s += forecast.of(index)
-            if item.state == "run":
-                found = None if self._over_budget(until_s) else self._need(item.unit)
-                if found is None or len(ahead) == self.bench.node.machine.cpu_count:
-                    break
-                ahead.append((item.unit, found))
-        machine = self.bench.node.machine
-        memory = {gpu.index: gpu.memory_mib for gpu in machine.gpus}
-        del ahead[together([one for _, one in ahead], memory, machine.cpu_count) :]
-        if not ahead:
+        """Has this unit of a further round made ready, side by side with those after it."""
+        if round_ == 1:
             return
-        processes = sum(one.processes for _, one in ahead)
+        place = number - 1
         making_began = time.monotonic()
+        all_s = forecast.of(place) + forecast.after(place)
 
-        def look(ready: int) -> None:
+        def has_time(index: int) -> bool:
+            spent_s = making_began - began + all_s - forecast.after(index)
+            return not self._over_budget(spent_s)
+
+        def look(processes: int, trials: int, ready: int) -> None:
             now = time.monotonic()
-            left_s = forecast.of(number - 1) + forecast.after(number - 1) - (now - making_began)
             view.update(
                 LiveProgress(
-                    done=number - 1,
+                    done=place,
                     total=len(planned),
-                    trial_label=self.label(ahead[0][0]),
+                    trial_label=self.label(planned[place].unit),
                     elapsed_s=now - began,
-                    left_s=max(0.0, left_s),
-                    note=f"making {processes} processes ready"
-                    + (f", {ready} of {len(ahead)} trials are" if ready else ""),
+                    left_s=max(0.0, all_s - (now - making_began)),
+                    note=f"making {processes} processes ready ({ready} of {trials} trials are)",
                 )
             )
 
-        self.bench.prepare([(unit, self._turn(unit, round_)) for unit, _ in ahead], should_stop, look)
-        each_s = (time.monotonic() - making_began) / len(ahead)
-        self._ahead_s = {unit.unit_id: each_s for unit, _ in ahead}
-        self._not_ahead |= self._ahead_s.keys() - self.bench.waiting
-
-    def _need(self, unit: Unit) -> Need | None:
-        """What it takes to make a unit ready ahead; None where it is not."""
-        if unit.unit_id in self._not_ahead or self.bench.lost_to(unit):
-            return None
-        return need(unit, self.bench.resolve(unit), self.chosen())
+        self._ahead.make_ready(
+            lambda unit: self._turn(unit, round_),
+            round_,
+            place,
+            planned,
+            self.chosen(),
+            has_time,
+            should_stop,
+            look,
+        )
 
     def _over_budget(self, spent_s: float) -> bool:
         budget_s = self.plan.experiment.rounds.budget_s
@@ -460,8 +435,7 @@ class Sweep:
         self.ended += sum(record.status != "interrupted" for record in records)
         status = ending([record.status for record in records])
         if status == "ok":  # one that broke off says nothing of the others
-            ahead_s = self._ahead_s.pop(unit.unit_id, 0.0)
-            forecast.took(number - 1, time.monotonic() - unit_began + ahead_s)
+            forecast.took(number - 1, time.monotonic() - unit_began + self._ahead.seconds(unit))
         told = rows_among(records, self.records)
         rows = [told[record.trial_id] for record in records]
         for row in rows:

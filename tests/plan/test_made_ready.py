@@ -54,7 +54,7 @@ def test_as_many_as_have_room_on_their_gpus_and_cpus(
 def units(*jobs: str, **fields: str) -> list[Unit]:
     base = 'name = "t"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\ninput_size = 28\nbatch_size = 16\n'
     experiment = with_options(parse(base, "t"), Options(fields=fields, jobs=jobs))
-    return list(make_plan(experiment, scripted.computer(2, cpus=8), Disk(), "t").units)
+    return list(make_plan(experiment, scripted.computer(2, cpus=8), Disk(), "given").units)
 
 
 def needed(unit: Unit, **first: Any) -> Need | None:

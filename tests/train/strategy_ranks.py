@@ -102,12 +102,8 @@ class Run:
         device = self.strategy.assignment.device
         images = torch.zeros(BATCH // share.degree, 3, 8, 8, dtype=torch.float64, device=device)
         labels = torch.zeros(len(images), dtype=torch.int64, device=device)
-        how = Step(
-            self.trained, None, self.strategy, precision="fp32", accumulate=self.step.accumulate
-        )
-        rehearse(
-            self.trained, self.strategy.assignment, lambda: self.strategy.gradients(how, images, labels)
-        )
+        how = Step(self.trained, None, self.strategy, precision="fp32", accumulate=self.step.accumulate)
+        rehearse(self.trained, self.strategy.assignment, lambda: self.strategy.gradients(how, images, labels))
         return self
 
     def train(self) -> Run:
@@ -182,9 +178,7 @@ def cases(assignment: DeviceAssignment) -> dict[str, Any]:
         rehearsed, plain = (Run(kind, where, **options) for _ in range(2))
         rehearsed.rehearse()
         found[f"{key}-gradients"] = sum(p.grad is not None for p in rehearsed.trained.parameters())
-        found[key] = apart(
-            rehearsed.train().weights(buffers=True), plain.train().weights(buffers=True)
-        )
+        found[key] = apart(rehearsed.train().weights(buffers=True), plain.train().weights(buffers=True))
 
     # ---- evaluation ----
     for kind in (FullySharded, Local):

@@ -75,9 +75,7 @@ def easy(ask: Callable[..., Any], colours: Path) -> Callable[..., Any]:
 
 
 @pytest.fixture
-def ahead(
-    server: ForkServer, tmp_path: Path, easy: Callable[..., Any], temporary: Path
-) -> Iterator[Ahead]:
+def ahead(server: ForkServer, tmp_path: Path, easy: Callable[..., Any], temporary: Path) -> Iterator[Ahead]:
     made = Ahead(server, tmp_path, easy)
     yield made
     assert nobody_left(server)
@@ -211,9 +209,7 @@ def test_a_stop_while_they_are_made_ready_leaves_nothing(ahead: Ahead) -> None:
     """Nor does one that is ready by then."""
     orders = [ahead.order()[1], ahead.order(model=MODELS + "never_builds")[1]]
     ready: list[int] = []
-    found = ahead.node.prepare(
-        orders, [(), ()], should_stop=lambda: 1 in ready, look=ready.append
-    )
+    found = ahead.node.prepare(orders, [(), ()], should_stop=lambda: 1 in ready, look=ready.append)
     assert found == [None, None]
 
 
