@@ -172,7 +172,7 @@ def test_a_stop_in_a_turn_ends_those_that_wait(desk: Desk) -> None:
 
 def test_an_error_of_the_sweep_s_own_ends_those_that_wait(desk: Desk) -> None:
     class Breaks(Shown):
-        def finished(self, number: int, total: int, label: str, row: object) -> None:
+        def finished(self, number: int, total: int, label: str, row: object) -> None:  # noqa: ARG002
             if any(desk.ahead):
                 raise KeyError(label)
 

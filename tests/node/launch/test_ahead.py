@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -231,8 +232,6 @@ if __name__ == "__main__":
 
 
 def test_those_that_wait_go_with_a_sweep_that_is_killed(ahead: Ahead, tmp_path: Path) -> None:
-    import pickle
-
     orders = [ahead.order(batch_size=size)[1] for size in (16, 32)]
     temporary = tmp_path / "theirs"
     temporary.mkdir()
@@ -248,11 +247,12 @@ def test_those_that_wait_go_with_a_sweep_that_is_killed(ahead: Ahead, tmp_path: 
     sweep.stdin.close()
     waiting = [psutil.Process(pid) for pid in json.loads(sweep.stdout.readline())]
     assert len(waiting) == 5, "server, two leaders, two ranks"
-    assert len(list(temporary.iterdir())) == 2
+    assert len(list(temporary.glob("gpubench-*"))) == 2
     sweep.kill()
     sweep.wait()
     sweep.stdout.close()
     assert left(waiting, within=5) == []
     tempfile.tempdir = str(temporary)
     ahead.node.clear()  # as the next sweep does
-    assert list(temporary.iterdir()) == []
+    assert list(temporary.glob("gpubench-*")) == []
+    tempfile.tempdir = str(tmp_path / "temporary")
