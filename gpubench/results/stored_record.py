@@ -21,7 +21,7 @@ from gpubench.basics.quoted import clean
 from gpubench.basics.regular_file import read_regular
 from gpubench.datasets.facts import DataFacts
 from gpubench.schema.columns import BY_NAME, EPOCH_COLUMNS, HUGE, Amount, Count, Signed
-from gpubench.schema.record import RECORD_SCHEMA, GroupRecord, Record
+from gpubench.schema.record import FIRST_ROUND, RECORD_SCHEMA, GroupRecord, Record
 from gpubench.schema.trial_fields import FIELDS, TYPES
 from gpubench.schema.validation import error_message, first
 
@@ -182,7 +182,7 @@ _Seconds = dict[str, Signed]
 _SHAPE = create_model(
     "_Shape",
     __base__=Record,
-    schema_version=(_Version, RECORD_SCHEMA),
+    schema_version=(_Version, FIRST_ROUND),
     attempt=(_Attempt, 1),
     round=(_Attempt, 1),
     trial=(_COLUMNS, ...),
@@ -215,7 +215,7 @@ class _Group(GroupRecord):
 _GROUP_SHAPE = create_model(
     "_GroupShape",
     __base__=_Group,
-    schema_version=(_Version, RECORD_SCHEMA),
+    schema_version=(_Version, FIRST_ROUND),
     attempt=(_Attempt, ...),
     jobs=(Annotated[list[_SHAPE], Field(min_length=1), FailFast()], ...),
 )

@@ -31,8 +31,9 @@ def announcement_lines(
     needs = f"; first {', '.join(map(str, steps))}" if steps else ""
     often = in_rounds(work.plan.experiment.rounds)
     trials, folder = f"{counted(planned)} to run{rest}{often}", work.bench.results.folder
+    takes = f"{about} {words(what['seconds'])}{' a round' if work.plan.experiment.rounds.is_open else ''}"
     return [
-        f"{work.plan.experiment.name}: {trials}, {about} {words(what['seconds'])}, results in {folder}",
+        f"{work.plan.experiment.name}: {trials}, {takes}, results in {folder}",
         f"images: {'; '.join(what['places'])}{needs}",
     ]
 
@@ -132,7 +133,7 @@ def _some(words: Iterable[str], limit: int = 3) -> str:
 def announcement(sweep: Sweep, planned: Sequence[Planned]) -> Mapping[str, Any]:
     """What the two lines before a sweep say, as values."""
     to_run = [item.unit for item in planned if item.state == "run"]
-    estimates = sweep.estimates(to_run)
+    estimates = sweep.estimates_of_all(planned)
     places: dict[str, None] = {}
     for job in (job for unit in to_run for job in unit.jobs):
         if job.variant.files != "none":

@@ -6,10 +6,12 @@ import sys
 from collections.abc import Sequence
 
 from gpubench.plan.estimate import words
+from gpubench.plan.rounds import Rounds
 from gpubench.plan.state import Planned
 from gpubench.sweep.announcing import (
     counted,
     dropped_lines,
+    in_rounds,
     training_line,
 )
 from gpubench.sweep.sweep import Sweep
@@ -17,7 +19,8 @@ from gpubench.sweep.sweep import Sweep
 
 def print_plan(work: Sweep, planned: Sequence[Planned]) -> None:
     """`-n`: each trial's id, what becomes of it, and how long it should take. Plain text on stdout."""
-    estimates = iter(work.estimates([item.unit for item in planned if item.state == "run"]))
+    estimates = iter(work.estimates_of_all(planned))
+    rounds = work.plan.experiment.rounds
     lines = []
     total = 0.0
     for item in planned:
@@ -26,6 +29,7 @@ def print_plan(work: Sweep, planned: Sequence[Planned]) -> None:
             total += guess.seconds
             most = item.unit.jobs[0].trial.until_top1 is not None
             fate = f"{'at most' if most else 'about' if guess.known else 'roughly'} {words(guess.seconds)}"
+            fate += _in_which(item, rounds)
             fate += f" (what is stored is not reused: {item.why})" if item.why else ""
         elif item.state == "done":
             fate = f"done ({item.why}{', stale: other versions' if item.stale else ''})"
@@ -37,5 +41,22 @@ def print_plan(work: Sweep, planned: Sequence[Planned]) -> None:
     lines += dropped_lines(work.plan)
     lines.append(training_line(work.plan))
     folder = work.bench.results.folder
-    lines.append(f"{counted(planned)} to run, of {len(planned)}; {words(total)}; results in {folder}")
+    often = in_rounds(rounds)
+    a_round = " a round" if rounds.is_open else ""
+    lines.append(
+        f"{counted(planned)} to run{often}, of {len(planned)}; {words(total)}{a_round}; results in {folder}"
+    )
     sys.stdout.write("\n".join(lines) + "\n")
+
+
+def _in_which(item: Planned, rounds: Rounds) -> str:
+    """In which rounds a unit is to run, where there are several."""
+    if rounds.most == 1:
+        return ""
+    if rounds.is_open:
+        return f" a round, from round {item.rounds[0] if item.rounds else 1} on"
+    if len(item.rounds) == 1:
+        return f", in round {item.rounds[0]}"
+    return (
+        f", in rounds {item.rounds[0]} to {item.rounds[-1]}" if item.rounds else f", in {rounds.most} rounds"
+    )

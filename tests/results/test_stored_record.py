@@ -77,7 +77,7 @@ def test_what_is_damaged_is_refused_at_once_in_one_line(path: Path, kind: str) -
         ("surprise", "1", "surprise is no known name"),
         ("attempt", "2", "says that it is t0123456789a-2.json"),
         ("trial_id", '"t00000000ffff"', "says that it is t00000000ffff-1.json"),
-        ("schema_version", "2", "was written by a newer gpubench (schema_version 2); update gpubench to read it"),
+        ("schema_version", "3", "was written by a newer gpubench (schema_version 3); update gpubench to read it"),
     ],
 )  # fmt: skip
 def test_the_reason_names_the_place(path: Path, place: str, value: str, says: str) -> None:
@@ -139,8 +139,8 @@ def test_a_newer_version_is_named_whatever_else_is_new(path: Path) -> None:
     path.write_text(json.dumps(newer))
     assert why(path) == "was written by a newer gpubench (schema_version 3); update gpubench to read it"
     group = path.with_name("g0123456789a-1.json")
-    group.write_text(json.dumps(json.loads(GROUP) | {"schema_version": 2, "jobs": [newer]}))
-    assert why(group) == "was written by a newer gpubench (schema_version 2); update gpubench to read it"
+    group.write_text(json.dumps(json.loads(GROUP) | {"schema_version": 3, "jobs": [newer]}))
+    assert why(group) == "was written by a newer gpubench (schema_version 3); update gpubench to read it"
 
 
 @pytest.mark.parametrize(
