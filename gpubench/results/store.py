@@ -306,7 +306,8 @@ def epochs_csv(records: Iterable[Record]) -> str:
 def _epoch_rows(records: Iterable[Record]) -> Iterator[list[Any]]:
     for record in records:
         for epoch in record.epochs:
-            values = {"trial_id": record.trial_id, "attempt": record.attempt, **epoch}
+            own = {"trial_id": record.trial_id, "attempt": record.attempt, "round": record.round}
+            values = epoch | own
             yield [values.get(column.name) for column in EPOCH_COLUMNS]
 
 

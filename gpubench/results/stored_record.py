@@ -173,7 +173,7 @@ _RESOLVED = create_model(
     "_Resolved", __base__=_COLUMNS, cpu_ids=(list[Count] | None, None), gpu_uuids=(list[str] | None, None)
 )
 _EPOCH = _part(
-    "_Epoch", {c.name: c.holds for c in EPOCH_COLUMNS[2:]}, needed=("epoch", "warmup", "epoch_time_s")
+    "_Epoch", {c.name: c.holds for c in EPOCH_COLUMNS[2:-1]}, needed=("epoch", "warmup", "epoch_time_s")
 )
 _Version = Annotated[int, Field(ge=1, le=RECORD_SCHEMA)]
 _Attempt = Annotated[int, Field(ge=1, le=MOST_ATTEMPTS)]

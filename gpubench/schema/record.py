@@ -57,7 +57,7 @@ class Record(BaseModel):
     provenance: dict[str, Any] = Field(default_factory=dict)
     """Where sampled figures come from: source, period, samples, gaps."""
     epochs: list[dict[str, Any]] = Field(default_factory=list)
-    """Rows of EPOCH_COLUMNS without the first two. Besides, `steady_wait_s` (data wait of a steady step) and, where
+    """Rows of EPOCH_COLUMNS without the first two and the last. Besides, `steady_wait_s` (data wait of a steady step) and, where
     there are several ranks, `data_wait_s_by_rank` (seconds that each of them starved)."""
     windows: list[dict[str, Any]] = Field(default_factory=list)
     """Edges of every window on the host's monotonic clock, in seconds."""
