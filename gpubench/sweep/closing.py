@@ -79,9 +79,9 @@ def finish(work: Sweep, planned: Sequence[Planned], summary: Summary, view: live
 
 def rounds_line(work: Sweep, summary: Summary) -> str | None:
     """Why further rounds ended before they were to, or before all was known as well as was asked for."""
-    rounds = work.plan.experiment.rounds
-    if summary.interrupted:
+    if summary.interrupted or not (summary.out_of_budget or summary.unsure):
         return None
+    rounds = work.plan.experiment.rounds
     unsure = ""
     if summary.unsure:
         what = "1 trial is" if summary.unsure == 1 else f"{summary.unsure} trials are"
@@ -90,8 +90,6 @@ def rounds_line(work: Sweep, summary: Summary) -> str | None:
         plain = "the same command without --fresh" if work.settings.fresh else "the same command"
         more = f", and {unsure}" if unsure else ""
         return f"the budget of {words(rounds.budget_s)} is used up{more}; {plain} goes on with further rounds"
-    if not unsure:
-        return None
     if rounds.most == MOST:
         return f"{unsure}, after {MOST} rounds, which is as many as there may be"
     return f"{unsure}, after {many(rounds.most, 'round')}; --rounds {min(MOST, 2 * rounds.most)} goes on"
