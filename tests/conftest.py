@@ -26,7 +26,9 @@ from gpubench.plan.plan import Job, Membership, Unit
 from gpubench.plan.resolve import Resolved
 from gpubench.record.outcome import Outcome, outcome
 from gpubench.record.recording import step_samples
+from gpubench.record.training import Training
 from gpubench.schema import catalog
+from gpubench.schema.events import Result
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.record import Ended
 from gpubench.schema.trial import make
@@ -126,20 +128,15 @@ class Asked:
 
     def ran(self, resolved: Resolved, order: TrialOrder, watcher: Watcher, done: Attempt) -> Ran:
         """What came of it."""
-        log, trial = order.log, self.job.trial
+        log = order.log
         taken_along: tuple[Ended, str] | None = None
         if done.cut_by is not None:
             taken_along = ("skipped", f"job {done.cut_by} of the group has ended")
         ended = outcome(
             done.events,
+            Training.of(self.job, resolved),
+            last_word=Result,
             ranks=resolved.processes,
-            batch_size=trial.batch_size,
-            workers=resolved.workers,
-            prefetch=trial.prefetch,
-            steps=trial.steps,
-            no_quality="the validation split is empty"
-            if self.data
-            else "synthetic images have no validation split",
             forced=taken_along or done.forced,
             last_words=done.last_words,
         )

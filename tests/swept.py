@@ -18,9 +18,11 @@ from gpubench.sweep.sweep import Sweep
 ASKED = 'name = "{name}"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\n[run]\nepochs = 2\n'
 
 
-def swept(folder: Path, name: str, batches: str, stop_after: int = 99, repeats: int | None = None) -> Sweep:
+def swept(
+    folder: Path, name: str, batches: str, stop_after: int = 99, repeats: int | None = None, **fields: str
+) -> Sweep:
     """A sweep on the CPU that is stopped after so many trials."""
-    options = Options(fields={"batch_size": batches}, repeats=repeats)
+    options = Options(fields={"batch_size": batches, **fields}, repeats=repeats)
     asked = with_options(parse(ASKED.format(name=name), name), options)
     job = sweep_of(expand(asked, device="cpu", sources=Disk()), folder, scripted.computer())
     job.load()

@@ -32,7 +32,7 @@ from gpubench.sweep.bench import Bench
 from gpubench.sweep.closing import Mode, emit, finish, goes_on
 from gpubench.sweep.dry_run import print_plan
 from gpubench.sweep.left_out import left_out_lines, store_left_out
-from gpubench.sweep.preflight import announced, check_hardware, look_around, tell_host_load
+from gpubench.sweep.preflight import announced, check_hardware, look_around, other_load
 from gpubench.sweep.preparing import prepare
 from gpubench.sweep.stored_plan import store_plan
 from gpubench.sweep.sweep import Settings, Summary, Sweep
@@ -89,7 +89,8 @@ def sweep(
         work.load(view.say)
         planned = work.pending()
         vet(work, planned, view.say)
-        print_plan(work, planned)
+        runs = any(item.state == "run" for item in planned)
+        print_plan(work, planned, other_load(machine) if runs else "")
         return 0
     is_new = not results.folder.exists()
     planned = work.pending()
@@ -161,7 +162,6 @@ def run(
 ) -> Summary:
     """Looks around, prepares the images and runs the sweep; the fork server warms up meanwhile."""
     remove_abandoned()
-    tell_host_load(work.bench.machine, view)  # before the fork server, whose start is a load of our own
     launcher = ForkServer()
     try:
         with view, contextlib.suppress(StoppedError):

@@ -165,6 +165,7 @@ def order(
     t = job.trial
     share = max(1, resolved.cpus // resolved.processes)
     return TrialOrder(
+        workload=t.workload,
         model=t.model,
         width=t.width,
         input_size=resolved.input_size,

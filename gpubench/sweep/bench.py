@@ -180,8 +180,8 @@ class Bench:
         ]
         records = records_of(tried, self._known(), group_prediction)
         for job, one, record in zip(unit.jobs, resolved, records, strict=True):
-            if record.result.get("gmacs_per_image") is not None:
-                self._gmacs[_model_key(job, one)] = record.result["gmacs_per_image"]
+            if record.result.gmacs_per_image is not None:
+                self._gmacs[_model_key(job, one)] = record.result.gmacs_per_image
         samples = [
             [*watcher.samples(one.launched), *step_samples(one.events, one.launched)]
             for watcher, one in zip(watchers, done, strict=True)

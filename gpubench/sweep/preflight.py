@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 
 from gpubench.basics.errors import UsageError
+from gpubench.basics.words import many
 from gpubench.node import environment
 from gpubench.node.watch import host_load, idle
 from gpubench.node.watch.losses import lost_before
@@ -29,8 +30,20 @@ def check_hardware(planned: Sequence[Planned], machine: environment.Machine) -> 
     """Raises UsageError where every trial needs more GPUs or CPUs than there are."""
     asked = [item for item in planned if not item.unit.baseline]
     if all(item.state == "skip" and item.why.startswith(NEEDS) for item in asked):
-        hint = "" if machine.gpus else "; without --gpus, or with --device cpu, it runs on the CPU"
-        raise UsageError(f"no trial is left: {asked[0].why}{hint if 'GPU' in asked[0].why else ''}")
+        raise UsageError(f"no trial is left: {asked[0].why}; {remedy(planned, machine)}")
+
+
+def remedy(planned: Sequence[Planned], machine: environment.Machine) -> str:
+    """What to do about trials that want more GPUs or CPUs than there are; empty where none does."""
+    lacks = [item.why for item in planned if item.state == "skip" and item.why.startswith(NEEDS)]
+    if not lacks:
+        return ""
+    if not any("GPU" in why for why in lacks):
+        return "ask for fewer (--cpus), or run it on a machine that has them"
+    if machine.gpus:
+        return "ask for fewer (--gpus, --gpu-ids), or run it on a machine that has them"
+    cpu = "on the CPU it runs with --device cpu in place of --gpus or --gpu-ids"
+    return f"{cpu}; else run it on a machine that has GPUs"
 
 
 def announced(work: Sweep, planned: Sequence[Planned], view: live.View, *, yes: bool) -> bool:
@@ -39,27 +52,29 @@ def announced(work: Sweep, planned: Sequence[Planned], view: live.View, *, yes: 
     Where nobody can be asked it says so and goes on, for scripts rely on that.
     """
     steps = steps_to_images(work, planned)
-    for line in announcement_lines(work, planned, steps):
+    load = other_load(work.bench.machine)  # before the fork server, whose start is a load of our own
+    for line in announcement_lines(work, planned, steps, load):
         view.say(line)
-    if not consent.is_much(steps):
-        return True
-    asks = not yes and consent.can_ask()
-    alone = "" if yes or asks else " There is no terminal to ask on: they are made now."
-    view.say(making_line(steps, len(os.sched_getaffinity(0))) + alone)
-    return not asks or consent.agreed(steps, work.bench.results.beat)
+    much, asks = consent.is_much(steps), not yes and consent.can_ask()
+    if much:
+        alone = "" if yes or asks else " There is no terminal to ask on: they are made now."
+        view.say(making_line(steps, len(os.sched_getaffinity(0))) + alone)
+    if load:  # nobody is refused: it may be over before the first trial
+        view.say(
+            "times measured beside other work are doubtful; better start again when it has ended (top shows it)"
+        )
+    return not (much and asks) or consent.agreed(steps, work.bench.results.beat)
 
 
-def tell_host_load(machine: environment.Machine, view: live.View) -> None:
-    """Says so where other work takes CPUs. Refuses nobody: it may be over before the first trial."""
+def other_load(machine: environment.Machine) -> str:
+    """How much other work takes of the CPUs now, `1.8 of 2 CPUs`; empty where that is little, or not known."""
     try:
         busy = host_load.busy_pct(machine, HOST_LOOK_S)
     except Unmeasured:
-        return  # each row says that its CPU use is not known, and `gpubench doctor` why
-    if busy > OTHER_LOAD_PCT:
-        view.say(
-            f"other work uses {busy:.0f} % of the CPUs, so times will be doubtful; "
-            "better start again when it has ended (top shows it)"
-        )
+        return ""  # each row says that its CPU use is not known, and `gpubench doctor` why
+    if busy <= OTHER_LOAD_PCT:
+        return ""
+    return f"{busy / 100 * machine.cpu_count:.1f} of {many(machine.cpu_count, 'CPU')}"
 
 
 def look_around(work: Sweep, planned: Sequence[Planned], view: live.View, *, allow_busy: bool) -> None:

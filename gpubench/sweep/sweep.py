@@ -199,7 +199,7 @@ class Sweep:
             return set()
         times: dict[Configuration, list[float]] = {}
         for record in counting(self.alike()).values():
-            if record.status == "ok" and (time_s := record.result.get("epoch_time_s")):
+            if record.status == "ok" and (time_s := record.result.epoch_time_s):
                 times.setdefault(_configuration(record), []).append(time_s)
         sure = {
             configuration
@@ -534,7 +534,7 @@ class Sweep:
                 view.say(f"tables: {self.unwritten}; the sweep goes on, and what it measures is kept")
 
     def write_tables(self) -> None:
-        """All CSVs and table.md, from what is held here, as far as they can be written."""
+        """All tables of the folder, from what is held here, as far as they can be written."""
         found = contents(self.bench.results, self.records, self.skips)
         self.problems = found.problems
         try:

@@ -175,9 +175,7 @@ def test_a_group_that_was_not_repeated_stays_as_it_was_stored():
         assert (row.slowdown, row.overlap_gain, row.sharing) == (9.0, 0.7, "as stored")
 
 
-@pytest.mark.parametrize(
-    ("repeats_of_both", "sure"), [(2, "few processes"), (3, "yes")]
-)
+@pytest.mark.parametrize(("repeats_of_both", "sure"), [(2, "few processes"), (3, "yes")])
 def test_a_group_of_few_processes_says_so(repeats_of_both, sure):
     rows = without_ranges(of_group(*[((2.0, 3.2), (2.0, 3.2))] * repeats_of_both))
     for row in merge_repeats(rows):
@@ -312,7 +310,7 @@ def test_what_differs_in_place_or_company_is_no_repeat(field):
 
 
 def on_unlike_devices(rows, host="h1", gpu="H200", cpu="EPYC"):
-    """The same jobs, the first on a GPU, the second on the CPUs of the same host."""
+    """The jobs of these rows, the first on a GPU, the second on the CPUs of its host."""
     return [
         changed(row, host=host, gpu_name=gpu, cpu_name=cpu, device="cuda" if row.job[0] == "1" else "cpu")
         for row in rows

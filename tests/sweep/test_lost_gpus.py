@@ -80,7 +80,7 @@ class Desk:
 
     def records(self) -> list[Record]:
         found = Results(self.folder).records()
-        return sorted(found, key=lambda r: (r.trial["batch_size"], r.resolved["gpu_ids"] or []))
+        return sorted(found, key=lambda r: (r.trial.batch_size, r.resolved["gpu_ids"] or []))
 
     def rows(self) -> list[tuple[int, str, str]]:
         """Batch size, GPUs asked for, status of trials.csv, in the order of the trials."""
@@ -126,7 +126,7 @@ def test_a_trial_that_outlives_its_gpu_keeps_its_row_and_the_rest_is_skipped(des
     assert uuids(launcher) == [(G1,), (G0,), (G0,)]
     assert {(r.status, r.reason) for r in desk.records()} == {("ok", "")}
     first = next(r for r in desk.records() if r.resolved["gpu_uuids"] == [G1])
-    assert first.result["epoch_time_s"] > 0
+    assert first.result.epoch_time_s > 0
     assert said in first.missing["gpu_mem_mib"]
     told = [line for line in desk.said if re.match(lost(1, said), line)]
     assert len(told) == 1, "once, however many trials need it"
@@ -171,7 +171,7 @@ def test_a_number_of_gpus_is_given_from_those_that_are_left(desk: Desk) -> None:
     work, view, launcher = desk.job(gpus="1,2", batch_size="64,128,256"), Heard(), Scripted()
     summary = work.run(launcher, view, lambda: False, between(desk, G0))
     assert uuids(launcher) == [(G0,), (G1,), (G1,)]
-    assert [(r.trial["gpus"], r.resolved["gpu_ids"]) for r in desk.records()] == [
+    assert [(r.trial.gpus, r.resolved["gpu_ids"]) for r in desk.records()] == [
         (1, [0]),
         (1, [1]),
         (1, [1]),

@@ -156,7 +156,7 @@ def test_every_column_has_a_value_or_a_reason(desk: Desk, script: Script) -> Non
     record = desk.only()
     for column in MEASURED:
         if column.name != "doubts":
-            assert (record.result.get(column.name) is None) == bool(record.missing.get(column.name)), (
+            assert (vars(record.result).get(column.name) is None) == bool(record.missing.get(column.name)), (
                 column.name
             )
 
@@ -284,9 +284,7 @@ def test_an_interrupt_stops_the_sweep_and_nothing_is_lost(desk: Desk) -> None:
     assert counts(desk.sweep(again, batch_size="16,32,64")) == {"ran": 2, "reused": 1}
     assert again.batches == [32, 64], "what was interrupted runs again unasked"
     assert desk.statuses() == {16: "ok", 32: "ok", 64: "ok"}
-    assert [r.attempt for r in desk.records() if r.trial["batch_size"] == 32] == [1, 2], (
-        "both attempts are kept"
-    )
+    assert [r.attempt for r in desk.records() if r.trial.batch_size == 32] == [1, 2], "both attempts are kept"
 
 
 def test_an_interrupt_between_two_trials(desk: Desk) -> None:

@@ -6,6 +6,8 @@ Python 3.11. So it is the former, and only once a number is asked for: `--help` 
 
 from __future__ import annotations
 
+import math
+
 
 def t_above(t: float, freedom: float) -> float:
     """The probability of a value above `t` under Student's distribution with so many degrees of freedom."""
@@ -25,7 +27,9 @@ def noncentral_t_above(t: float, freedom: float, shift: float) -> float:
     """The probability of a value above `t` where the truth lies `shift` standard errors above what is tested."""
     from scipy.special import nctdtr
 
-    return 1.0 - float(nctdtr(freedom, shift, t))
+    below = float(nctdtr(freedom, shift, t))
+    # scipy 1.17 says nan where the probability is too small for a float.
+    return float(shift > t) if math.isnan(below) else 1.0 - below
 
 
 def shift_seen(t: float, freedom: float, power: float) -> float:

@@ -101,6 +101,28 @@ def ratio(
     return product([(over, 1.0), (under, -1.0)], confidence, noise)
 
 
+def ratio_by_rounds(
+    over: Mapping[int, float], under: Mapping[int, float], confidence: float = 1 - LEVEL
+) -> Interval | None:
+    """The geometric mean of `over` by that of `under`, from the rounds in which both were measured, pair by pair.
+
+    What a round does to both (a machine that becomes slower while the sweep goes on) cancels; rounds' order must be
+    random. It holds the truth as often as `ratio` and is far narrower where the machine drifts, and wider by at most a
+    tenth where it doesn't, from three common rounds on. Choose by the rounds there are, never by which is narrower.
+    None under two common rounds.
+    """
+    rounds = sorted(over.keys() & under.keys())
+    if len(rounds) < 2:
+        return None
+    logs = _logs([over[one] for one in rounds]), _logs([under[one] for one in rounds])
+    apart = [one - other for one, other in zip(*logs, strict=True)]
+    return Interval(
+        log=MeanEstimate(center=mean(apart), parts=(part_of(apart),)),
+        processes=(len(rounds), len(rounds)),
+        confidence=confidence,
+    )
+
+
 def product(
     powers: Sequence[tuple[Sequence[float], float]],
     confidence: float = 1 - LEVEL,

@@ -28,7 +28,7 @@ class MeanEstimate:
     variance: less noise in the other sample then makes the interval wider, and of two processes against five it holds
     the truth in 90 % of cases in place of 95 %. So no interval is narrower, and no p-value smaller, than any one sample
     would leave it if the others had no variance at all. From three values a sample on, that costs at most a fifth of
-    the width, and coverage is 95 to 98 % where Welch's is 93 to 97 %.
+    the width at 95 %, and coverage is 95 to 98 % where Welch's is 93 to 97 %.
     """
 
     center: float

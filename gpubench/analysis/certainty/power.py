@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from gpubench.analysis.certainty.distributions import noncentral_t_above, shift_seen
+from gpubench.analysis.certainty.distributions import noncentral_t_above, shift_seen, t_quantile
 from gpubench.analysis.certainty.interval import Interval
 from gpubench.analysis.certainty.mean_estimate import LEVEL, MeanEstimate, Part, mean, variance
 from gpubench.analysis.certainty.noise import Noise
@@ -44,9 +44,9 @@ def smallest_effect(ratio: Interval, level: float = LEVEL, power: float = POWER)
     error = ratio.log.error
     if not error:
         return 1.0
-    limit = ratio.log.half_width(1 - level) / error
+    limit, freedom = _limit(ratio.log, level)
     try:
-        return math.exp(shift_seen(limit, ratio.log.freedom, power) * error)
+        return math.exp(shift_seen(limit, freedom, power) * error)
     except OverflowError:
         return math.inf
 
@@ -89,8 +89,8 @@ def power_of_difference(variances: Sequence[float], count: int, effect: float, l
     found = _of(variances, count)
     if not found.error:
         return 1.0
-    limit = found.half_width(1 - level) / found.error
-    return noncentral_t_above(limit, found.freedom, effect / found.error)
+    limit, freedom = _limit(found, level)
+    return noncentral_t_above(limit, freedom, effect / found.error)
 
 
 def power_of_equality(
@@ -104,12 +104,23 @@ def power_of_equality(
     found = _of(variances, count)
     if not found.error:
         return float(effect < wide)
-    limit = found.half_width(1 - 2 * level) / found.error
+    limit, freedom = _limit(found, 2 * level)
     chances = [
-        noncentral_t_above(limit, found.freedom, room / found.error)
-        for room in (wide - effect, wide + effect)
+        noncentral_t_above(limit, freedom, room / found.error) for room in (wide - effect, wide + effect)
     ]
     return max(0.0, math.fsum(chances) - 1)
+
+
+def _limit(found: MeanEstimate, level: float) -> tuple[float, float]:
+    """How many standard errors must lie between two means to count, and the freedom of the noncentral t.
+
+    Exact for one sample. Of two, each sweep sees other variances and so another limit: one between that of these
+    variances and that of the sample with more of them alone. With this the tests reached a power of 0.72 to 0.86 where
+    0.8 was foretold, for 2 to 10 processes a side (docs/certainty.md).
+    """
+    most = max(found.parts, key=lambda part: (part.variance, -part.freedom))
+    now = found.half_width(1 - level) / found.error
+    return max(now, (now + t_quantile(1 - level / 2, most.freedom)) / 2), most.freedom
 
 
 def _of(variances: Sequence[float], count: int) -> MeanEstimate:

@@ -430,11 +430,11 @@ def test_a_sweep_stores_its_records_whatever_fails(tmp_path: Path, when: str) ->
     summary = work.run(launcher, QuietView(), lambda: False, lambda _: None)
     launcher.close()
     assert (summary.ran, summary.failed) == (len(turns), 0)
-    for record in sorted(Results(tmp_path / "results").records(), key=lambda r: r.trial["batch_size"]):
+    for record in sorted(Results(tmp_path / "results").records(), key=lambda r: r.trial.batch_size):
         json.loads(record.model_dump_json())
         assert record.status == "ok"
         for column in (c.name for c in MEASURED if c.name != "doubts"):
-            value, why = record.result.get(column), record.missing.get(column)
+            value, why = vars(record.result).get(column), record.missing.get(column)
             assert (value is None) == bool(why), column
             if column in TRUE:
                 assert value != 0, f"{column}: a 0 that nobody measured"

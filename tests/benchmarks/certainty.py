@@ -1,0 +1,475 @@
+"""What intervals, decisions and standard errors promise, against simulated truth: the tables of docs/certainty.md.
+
+PYTHONPATH=tests python tests/benchmarks/certainty.py [--samples 10000] [TABLE ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+from scipy.special import polygamma, psi, stdtrit
+from simulated_processes import Array, mean_times, resembling, stalling
+
+from gpubench.analysis.certainty.decision import decide
+from gpubench.analysis.certainty.interval import Interval, interval, overlap_gain, ratio, ratio_by_rounds
+from gpubench.analysis.certainty.noise import pooled
+from gpubench.analysis.certainty.outliers import outliers
+from gpubench.analysis.certainty.power import settling, smallest_effect
+from gpubench.analysis.certainty.steps import steady_from, step_mean
+
+COUNTS = (3, 5, 10)
+BETWEEN = (0, 1, 4)
+
+
+def told(heads: Sequence[str], lines: Iterable[Sequence[object]]) -> None:
+    print("| " + " | ".join(heads) + " |")
+    print("|" + "---|" * len(heads))
+    for line in lines:
+        print("| " + " | ".join(str(cell) for cell in line) + " |")
+    print()
+
+
+def pct(share: float, digits: int = 1) -> str:
+    return f"{100 * share:.{digits}f} %"
+
+
+def holds(found: Iterable[Interval | None], truth: float) -> float:
+    there = [one for one in found if one is not None]
+    return sum(one.low <= truth <= one.high for one in there) / len(there)
+
+
+def middle_width(found: Iterable[Interval | None]) -> float:
+    return float(np.median([one.half_pct for one in found if one is not None]))
+
+
+def coverage(draw: np.random.Generator, samples: int) -> None:
+    """One figure, and ratios of two."""
+    print(
+        "Coverage of 95 % intervals: one time; a ratio of as many processes each; of three against as many\n"
+    )
+    lines = []
+    for count in COUNTS:
+        for between in BETWEEN:
+            some, others, three = (mean_times(draw, samples, n, between) for n in (count, count, 3))
+            quiet = mean_times(draw, samples, count, between) ** 0.25
+            lines.append(
+                (
+                    count,
+                    between,
+                    pct(holds(map(interval, some.tolist()), 1.0)),
+                    pct(holds(map(ratio, some.tolist(), others.tolist()), 1.0)),
+                    pct(holds(map(ratio, some.tolist(), quiet.tolist()), 1.0)),
+                    pct(holds(map(ratio, three.tolist(), others.tolist()), 1.0)),
+                )
+            )
+    heads = (
+        "processes",
+        "between / within",
+        "time",
+        "ratio",
+        "ratio, one side a quarter as noisy",
+        "3 against as many",
+    )
+    told(heads, lines)
+
+
+def with_outliers(draw: np.random.Generator, samples: int) -> None:
+    print("One process in twenty is 30 % slower\n")
+    lines = []
+    usual = 1.3**0.05
+    for count in COUNTS:
+        for between in BETWEEN:
+            some, others = (mean_times(draw, samples, count, between, outliers=True) for _ in range(2))
+            found = list(map(interval, some.tolist()))
+            ratios = list(map(ratio, some.tolist(), others.tolist()))
+            slow = some > 1.2
+            flagged = [outliers(line) for line in some.tolist()] if count >= 5 else []
+            right = [
+                set(places) == set(np.flatnonzero(line).tolist())
+                for places, line in zip(flagged, slow, strict=bool(flagged))
+                if line.any()
+            ]
+            lines.append(
+                (
+                    count,
+                    between,
+                    pct(holds(found, 1.0)),
+                    pct(holds(found, usual)),
+                    pct(holds(ratios, 1.0)),
+                    pct(sum(r.log.chance_equal(0) <= 0.05 for r in ratios if r) / samples),
+                    pct(sum(right) / len(right)) if right else "",
+                )
+            )
+    heads = (
+        "processes",
+        "between / within",
+        "holds the usual process",
+        "holds the mean of all processes",
+        "ratio",
+        "false *differs*",
+        "flagged, just the slow ones",
+    )
+    told(heads, lines)
+
+
+def gains(draw: np.random.Generator, samples: int) -> None:
+    print("Coverage of overlap gains; two copies of one trial, and three different jobs (truth 0.5)\n")
+    lines = []
+    for count in COUNTS:
+        row: list[object] = [count]
+        for jobs in (("a", "a"), ("a", "b", "c")):
+            slow = len(jobs) / (1 + 0.5 * (len(jobs) - 1))
+            for sd in (0.02, 0.1):
+                run = draw.normal(0, sd, (samples, 1, count))
+                both = np.exp(run + draw.normal(0, sd / 2, (samples, len(jobs), count))) * slow
+                alone = np.exp(draw.normal(0, sd, (samples, len(jobs), count)))
+                found = [
+                    overlap_gain(
+                        dict(zip(jobs, solo, strict=True)), [(j, t) for j, t in zip(jobs, times, strict=True)]
+                    )
+                    for solo, times in zip(alone.tolist(), both.tolist(), strict=True)
+                ]
+                row.append(pct(holds(found, 0.5)))
+        lines.append(row)
+    told(("processes", "2 copies, sd 2 %", "sd 10 %", "3 jobs, sd 2 %", "sd 10 %"), lines)
+
+
+def borrowing(draw: np.random.Generator, samples: int) -> None:
+    print("One process a side, the machine's noise from ten processes of another configuration\n")
+    lines = []
+    for wrong in (1.0, 2.0, 10.0):
+        known = np.exp(draw.normal(0, 0.05, (samples, 10)))
+        sides = np.exp(draw.normal(0, 0.05 * wrong, (samples, 2)))
+        found = [
+            ratio([a], [b], noise=pooled([times]))
+            for (a, b), times in zip(sides.tolist(), known.tolist(), strict=True)
+        ]
+        lines.append((f"{wrong:g}", pct(holds(found, 1.0))))
+    told(("its noise over the machine's", "ratio"), lines)
+
+
+def alike(draw: np.random.Generator, samples: int) -> None:
+    print(
+        "Tables of ten equal rows, each against the next (9) or the first (9): a false *differs*; and a false *same*\n"
+    )
+    lines = []
+    tables = max(200, samples // 5)
+    for count in COUNTS:
+        for between in BETWEEN:
+            rows = mean_times(draw, tables * 10, count, between).reshape(tables, 10, count)
+            noisy = np.exp(np.log(rows) * draw.choice([1, 10], (tables, 10, 1)))
+            line: list[object] = [count, between]
+            next_ones, first = [(n, n + 1) for n in range(9)], [(0, n + 1) for n in range(9)]
+            line += [
+                pct(_wrong(table, pairs, ("slower", "faster")))
+                for table in (rows, noisy)
+                for pairs in (next_ones, first)
+            ]
+            apart = rows * (1.05 ** np.arange(10))[None, :, None]
+            line.append(pct(_wrong(apart, next_ones, ("same",), margin=0.05)))
+            lines.append(line)
+    heads = (
+        "processes",
+        "between / within",
+        "next",
+        "first",
+        "next, noise differs tenfold",
+        "first, likewise",
+        "*same*, at the margin",
+    )
+    told(heads, lines)
+
+
+def _wrong(
+    tables: Array, pairs: Sequence[tuple[int, int]], words: Sequence[str], margin: float = 0.02
+) -> float:
+    """The share of tables with any of these words."""
+    wrong = 0
+    for rows in tables.tolist():
+        found = [r for one, other in pairs if (r := ratio(rows[one], rows[other]))]
+        wrong += any(one.word in words for one in decide(found, margin))
+    return wrong / len(tables)
+
+
+def power(draw: np.random.Generator, samples: int) -> None:
+    print(
+        "The smallest effect that shows with power 0.8: alone, and among ten; drawn: how often it then did\n"
+    )
+    lines = []
+    for sd in (0.002, 0.02, 0.05, 0.13):
+        for count in (2, *COUNTS):
+            parts = np.exp(sd * _exactly(count)).tolist()
+            found = ratio(parts, parts)
+            assert found
+            alone, among = (smallest_effect(found, level) for level in (0.05, 0.005))
+            sides = draw.normal(0, sd, (2, min(samples, 4000), count))
+            seen = [ratio(a, b) for a, b in zip(np.exp(sides[0]) * alone, np.exp(sides[1]), strict=True)]
+            shown = sum(r.log.chance_equal(0) <= 0.05 for r in seen if r) / len(seen)
+            lines.append((pct(sd), count, *(pct(effect - 1) for effect in (alone, among)), pct(shown, 0)))
+    told(("noise (sd)", "processes each", "alone", "among ten", "drawn, alone"), lines)
+    print(
+        "Processes on each side that settle it: a difference of so much, or equality within 2 % where there is none\n"
+    )
+    lines = []
+    for sd in (0.002, 0.02, 0.05, 0.13):
+        parts = np.exp(sd * _exactly(10))
+        row: list[object] = [pct(sd)]
+        for effect in (1.01, 1.02, 1.05, 1.1, 1.3):
+            needed = settling((parts * effect).tolist(), parts.tolist(), 0.02)
+            row.append(needed.difference if needed else "")
+        equal = settling(parts.tolist(), parts.tolist(), 0.02)
+        lines.append((*row, equal.equality if equal else ""))
+    told(("noise (sd)", "1 %", "2 %", "5 %", "10 %", "30 %", "equal within 2 %"), lines)
+
+
+def _exactly(count: int) -> Array:
+    """So many values whose mean is 0 and whose standard deviation is 1."""
+    values = np.arange(count) - (count - 1) / 2
+    return values / values.std(ddof=1)
+
+
+def steps(draw: np.random.Generator, samples: int) -> None:
+    print(
+        "Standard errors of the mean of steps: how many windows have none (too short), how many intervals miss among\n"
+        "all windows, and the standard error over the true one; beside it other ways\n"
+    )
+    samples = min(samples, 2000)
+    lines = []
+    for length in (50, 100, 200, 400, 1000):
+        kinds: list[tuple[str, Array, float]] = [
+            (f"correlation {r:g}", 1 + 0.05 * resembling(draw, (samples, length), r), 1.0)
+            for r in (0, 0.5, 0.9)
+        ]
+        kinds.append(("every eighth stalls", stalling(draw, samples, length), 1.375))
+        for name, windows, truth in kinds:
+            found = [step_mean(line) for line in windows.tolist()]
+            there = [one for one in found if one]
+            missed = sum(
+                abs(one.seconds - truth) > one.seconds * one.error * stdtrit(one.batches - 1, 0.975)
+                for one in there
+            )
+            true = np.std([one.seconds for one in there]) if there else math.nan
+            size = (
+                math.sqrt(np.mean([(one.error * one.seconds) ** 2 for one in there])) / true
+                if there
+                else math.nan
+            )
+            means = windows.mean(axis=1)
+            others = [_missed(means, truth, *way(windows)) for way in (_plain, _few, _many, _overlapping)]
+            lines.append(
+                (
+                    length,
+                    name,
+                    pct(1 - len(there) / samples, 0),
+                    pct(missed / samples),
+                    f"{size:.2f}",
+                    *(pct(other) for other in others),
+                )
+            )
+    heads = (
+        "steps",
+        "",
+        "none",
+        "misses",
+        "over the true",
+        "plain: misses",
+        "5 batches",
+        "20 batches",
+        "overlapping, √n",
+    )
+    told(heads, lines)
+
+
+def _missed(means: Array, truth: float, error: Array, freedom: float) -> float:
+    return float((abs(means - truth) > error * stdtrit(freedom, 0.975)).mean())
+
+
+def _plain(windows: Array) -> tuple[Array, float]:
+    length = windows.shape[1]
+    return windows.std(axis=1, ddof=1) / math.sqrt(length), length - 1
+
+
+def _in_batches(count: int) -> Callable[[Array], tuple[Array, float]]:
+    def way(windows: Array) -> tuple[Array, float]:
+        size = windows.shape[1] // count
+        batches = windows[:, -count * size :].reshape(len(windows), count, size).mean(axis=2)
+        return batches.std(axis=1, ddof=1) / math.sqrt(count), count - 1
+
+    return way
+
+
+_few, _many = _in_batches(5), _in_batches(20)
+
+
+def _overlapping(windows: Array) -> tuple[Array, float]:
+    length = windows.shape[1]
+    size = int(math.sqrt(length))
+    sums = np.cumsum(np.pad(windows, ((0, 0), (1, 0))), axis=1)
+    means = (sums[:, size:] - sums[:, :-size]) / size
+    squares = ((means - windows.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
+    return np.sqrt(squares * size / ((length - size + 1) * (length - size))), 1.5 * (length / size - 1)
+
+
+def beginnings(draw: np.random.Generator, samples: int) -> None:
+    print("Where steps begin to be steady: a start that falls by e every ten steps, or none\n")
+    samples = min(samples, 1000)
+    lines = []
+    for length in (50, 100, 200, 400):
+        for resembles in (0, 0.5, 0.9):
+            for slow in (0.0, 0.1, 0.5):
+                windows = 1 + 0.05 * resembling(draw, (samples, length), resembles)
+                windows += slow * np.exp(-np.arange(length) / 10)
+                cuts = [steady_from(line) for line in windows.tolist()]
+                kept = [
+                    (line[cut:].mean(), cut)
+                    for line, cut in zip(windows, cuts, strict=True)
+                    if cut is not None
+                ]
+                lines.append(
+                    (
+                        length,
+                        resembles,
+                        pct(slow, 0),
+                        pct(1 - len(kept) / samples, 0),
+                        f"{np.mean([cut for _, cut in kept]):.0f}",
+                        pct(windows.mean() - 1, 2),
+                        pct(float(np.mean([mean for mean, _ in kept])) - 1, 2),
+                    )
+                )
+    told(
+        (
+            "steps",
+            "correlation",
+            "first step slower by",
+            "never steady",
+            "steps left out",
+            "bias of all",
+            "bias left",
+        ),
+        lines,
+    )
+
+
+def moderation(draw: np.random.Generator, samples: int) -> None:
+    print(
+        "Three processes a row, ten rows: intervals by each row's own variance, by all rows' pooled, and moderated\n"
+    )
+    lines = []
+    tables = max(500, samples // 5)
+    for name, variances in (
+        ("all alike", np.ones(10)),
+        ("from 1 to 100, evenly on the log scale", np.logspace(0, 2, 10)),
+        ("nine of 1, one of 100", np.r_[np.ones(9), 100.0]),
+        ("five of 1, five of 100", np.r_[np.ones(5), 100 * np.ones(5)]),
+    ):
+        values = draw.normal(size=(tables, 10, 3)) * np.sqrt(variances)[None, :, None]
+        own = values.var(axis=2, ddof=1)
+        for way, (used, freedom) in {
+            "own": (own, np.full((tables, 1), 2.0)),
+            "pooled": (np.repeat(own.mean(axis=1, keepdims=True), 10, axis=1), np.full((tables, 1), 20.0)),
+            "moderated": _moderated(own, 2.0),
+        }.items():
+            half = np.sqrt(used / 3) * stdtrit(freedom, 0.975)
+            inside = (abs(values.mean(axis=2)) <= half).mean(axis=0)
+            wide = np.median(half / np.sqrt(variances / 3), axis=0)
+            lines.append(
+                (
+                    name,
+                    way,
+                    pct(inside.mean()),
+                    pct(inside[0]),
+                    pct(inside[-1]),
+                    f"{wide[0]:.1f}",
+                    f"{wide[-1]:.1f}",
+                )
+            )
+    told(
+        (
+            "variances",
+            "by",
+            "coverage",
+            "quietest row",
+            "noisiest row",
+            "half width of the quietest, in true errors",
+            "noisiest",
+        ),
+        lines,
+    )
+
+
+def _moderated(own: Array, freedom: float) -> tuple[Array, Array]:
+    """Variances drawn towards their common one, as limma does (Smyth 2004), and their freedom."""
+    logs = np.log(own) - psi(freedom / 2) + math.log(freedom / 2)
+    spread = logs.var(axis=1, ddof=1) - polygamma(1, freedom / 2)
+    prior = np.array([2 * _inverse_trigamma(one) if one > 0 else math.inf for one in spread])[:, None]
+    finite = np.where(np.isinf(prior), 1e9, prior)
+    common = np.exp(logs.mean(axis=1, keepdims=True) + psi(finite / 2) - np.log(finite / 2))
+    return (finite * common + freedom * own) / (finite + freedom), np.minimum(finite + freedom, 10 * freedom)
+
+
+def _inverse_trigamma(value: float) -> float:
+    found = 0.5 + 1 / value
+    for _ in range(50):
+        now = float(polygamma(1, found))
+        found += now * (1 - now / value) / float(polygamma(2, found))
+    return found
+
+
+def drift(draw: np.random.Generator, samples: int) -> None:
+    print(
+        "Ten rows in rounds of random order, the machine slower by so much at the end: Welch and pairs by rounds\n"
+    )
+    lines: list[Sequence[object]] = []
+    tables = max(500, samples // 5)
+    for much in (0.0, 0.05, 0.2):
+        for sd in (0.002, 0.02):
+            for count in COUNTS:
+                place = (
+                    np.argsort(draw.random((tables, count, 10)), axis=2)
+                    + 10 * np.arange(count)[None, :, None]
+                )
+                logs = draw.normal(0, sd, place.shape) + math.log1p(much) * place / (10 * count - 1)
+                sides = np.exp(logs[:, :, :2]).transpose(2, 0, 1).tolist()
+                welch = [ratio(a, b) for a, b in zip(*sides, strict=True)]
+                pairs = [
+                    ratio_by_rounds(dict(enumerate(a)), dict(enumerate(b)))
+                    for a, b in zip(*sides, strict=True)
+                ]
+                line: list[object] = [pct(much, 0), pct(sd), count]
+                for found in (welch, pairs):
+                    line += [pct(holds(found, 1.0)), f"{middle_width(found):.2f} %"]
+                lines.append(line)
+    told(("drift", "noise (sd)", "rounds", "Welch", "half width", "pairs", "half width"), lines)
+
+
+TABLES = {
+    one.__name__: one
+    for one in (
+        coverage,
+        with_outliers,
+        gains,
+        borrowing,
+        alike,
+        power,
+        steps,
+        beginnings,
+        moderation,
+        drift,
+    )
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("tables", nargs="*", metavar="TABLE", help=", ".join(TABLES))
+    parser.add_argument("--samples", type=int, default=10_000)
+    options = parser.parse_args()
+    for name in options.tables or TABLES:
+        TABLES[name](np.random.default_rng(12), options.samples)
+
+
+if __name__ == "__main__":
+    main()
