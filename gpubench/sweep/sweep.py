@@ -10,9 +10,6 @@ from typing import Any
 
 from gpubench.analysis.certainty.interval import interval
 from gpubench.basics.errors import UnusableError
-from gpubench.node.launch.attempt import JobProgress
-from gpubench.node.launch.client import Launcher
-from gpubench.node.watch.watcher import Watcher
 from gpubench.plan.estimate import Estimate, Forecast, estimates, first_guess
 from gpubench.plan.further import FIRST, WINDOW_S, Turn, further, window_steps
 from gpubench.plan.plan import Job, Plan, Unit
@@ -25,6 +22,7 @@ from gpubench.report.live import View
 from gpubench.results.allowance import Key, alike
 from gpubench.results.rows import row_of
 from gpubench.results.store import Tell, counting, newest, newest_of_rounds, refuse
+from gpubench.schema.attempt import JobProgress
 from gpubench.schema.record import FINAL, Record, ending
 from gpubench.schema.row import Row, replace
 from gpubench.sweep.bench import Bench
@@ -154,7 +152,7 @@ class Sweep:
         return self._given
 
     def _room(self) -> Room:
-        return Room(len(self.bench.machine.gpus), self.bench.machine.cpu_count)
+        return Room(len(self.bench.node.machine.gpus), self.bench.node.machine.cpu_count)
 
     def survey(self) -> list[Planned]:
         """What is to become of each unit of the plan."""
@@ -336,7 +334,6 @@ class Sweep:
 
     def run(
         self,
-        launcher: Launcher,
         view: View,
         should_stop: Callable[[], bool],
         emit: Callable[[Row], None],
@@ -346,7 +343,7 @@ class Sweep:
         A table that can't be written ends nothing: `unwritten` says so in the end.
         """
         try:
-            summary = self._run(launcher, view, should_stop, emit)
+            summary = self._run(view, should_stop, emit)
         except BaseException:
             self.write_tables()  # the first error is the one to tell
             raise
@@ -355,12 +352,11 @@ class Sweep:
 
     def abandon(self) -> None:
         """What a process that is about to end at once still clears away."""
-        self.bench.abandon()
+        self.bench.node.abandon()
         self.bench.results.release()
 
     def _run(
         self,
-        launcher: Launcher,
         view: View,
         should_stop: Callable[[], bool],
         emit: Callable[[Row], None],
@@ -374,7 +370,7 @@ class Sweep:
                 break
             if number > 1 and any(item.state == "run" for item in planned):
                 view.say(f"round {number}{f' of {rounds.most}' if rounds.most < MOST else ''}")
-            self._round(number, planned, summary, launcher, view, should_stop, emit, began)
+            self._round(number, planned, summary, view, should_stop, emit, began)
             if summary.interrupted or summary.out_of_budget:
                 break
         if summary.lost and not self.bench.has_gpus_left:
@@ -388,7 +384,6 @@ class Sweep:
         round_: int,
         planned: Sequence[Planned],
         summary: Summary,
-        launcher: Launcher,
         view: View,
         should_stop: Callable[[], bool],
         emit: Callable[[Row], None],
@@ -435,7 +430,7 @@ class Sweep:
             else:
                 turn = self._turn(unit, round_, self.chosen())
                 status = self._run_unit(
-                    number, planned, launcher, view, should_stop, emit, began, forecast, turn, later_s
+                    number, planned, view, should_stop, emit, began, forecast, turn, later_s
                 )
                 if status == "oom":
                     oom.add(unit)
@@ -481,7 +476,6 @@ class Sweep:
         self,
         number: int,
         planned: Sequence[Planned],
-        launcher: Launcher,
         view: View,
         should_stop: Callable[[], bool],
         emit: Callable[[Row], None],
@@ -500,7 +494,7 @@ class Sweep:
         view.started(number, len(planned), label)
         unit_began = time.monotonic()
         look = self._look(view, number, planned, began, unit_began, forecast, turn, later_s)
-        records = self.bench.run(unit, group_prediction, launcher, should_stop, look, turn)
+        records = self.bench.run(unit, group_prediction, should_stop, look, turn)
         self.records += records
         self.measured |= {(record.trial_id, record.attempt) for record in records}
         self.ended += sum(record.status != "interrupted" for record in records)
@@ -574,17 +568,16 @@ class Sweep:
         forecast: Forecast,
         turn: Turn,
         later_s: float,
-    ) -> Callable[[Sequence[Watcher], Sequence[JobProgress]], None]:
+    ) -> Callable[[Sequence[JobProgress]], None]:
         unit = planned[number - 1].unit
         estimated_s, after_s = forecast.of(number - 1), forecast.after(number - 1) + later_s
 
-        def look(watchers: Sequence[Watcher], progress: Sequence[JobProgress]) -> None:
+        def look(progress: Sequence[JobProgress]) -> None:
             now = time.monotonic()
             view.update(
                 progress_of(
                     unit,
                     progress,
-                    [watcher.now() for watcher in watchers],
                     steps=turn.each(unit),
                     label=self.label(unit),
                     done=number - 1,
