@@ -61,7 +61,6 @@ class Ahead:
         count = together([one for *_, one in found], memory, machine.cpu_count)
         if not count:
             return
-        self._of = round_, range(place, found[count - 1][0] + 1)
         units = [unit for _, unit, _ in found[:count]]
         processes = sum(one.processes for *_, one in found[:count] if one)
         began = time.monotonic()
@@ -72,6 +71,10 @@ class Ahead:
         )
         self._seconds = dict.fromkeys((one.unit_id for one in units), (time.monotonic() - began) / count)
         self._refused |= self._seconds.keys() - self.bench.waiting
+        # One that could not be made ready is run as ever, and nobody waits then: others may be why it could not.
+        kept = next((k for k, unit in enumerate(units) if unit.unit_id in self._refused), count)
+        self.bench.discard([unit.unit_id for unit in units[kept:]])
+        self._of = round_, range(place, found[kept - 1][0] + 1 if kept else place)
 
     def _need(self, unit: Unit, first: Mapping[str, Record]) -> Need | None:
         if unit.unit_id in self._refused or self.bench.lost_to(unit):

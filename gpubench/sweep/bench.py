@@ -153,10 +153,10 @@ class Bench:
             else:
                 self._ahead[unit.unit_id] = _Ahead(number=number, log=order.log, ticket=ticket)
 
-    def discard(self) -> None:
-        """Ends what was made ready and gets no turn."""
-        left = list(self._ahead.values())
-        self._ahead.clear()
+    def discard(self, unit_ids: Collection[str] | None = None) -> None:
+        """Ends those of these units that were made ready and get no turn; None: all of them."""
+        asked = list(self._ahead) if unit_ids is None else unit_ids
+        left = [self._ahead.pop(one) for one in asked if one in self._ahead]
         self.node.discard([one.ticket for one in left])
         for one in left:
             one.log.unlink(missing_ok=True)

@@ -133,6 +133,24 @@ def test_what_can_t_be_made_ready_is_run_as_ever(desk: Desk, how: Script, size: 
         assert launched.count((size, True)) == 1, "it is not tried again"
 
 
+def test_nobody_waits_while_one_runs_that_could_not_be_made_ready(desk: Desk) -> None:
+    """As where a GPU lets only one process in: then those that wait would keep it from running."""
+    left_then: list[int] = []
+
+    def notes(order: TrialOrder) -> Script:
+        if order.ahead:
+            return before_it_is_ready(scripted.raises) if order.batch_size == 32 else scripted.trains_for(1.5)
+        if any(desk.ahead[:-1]):
+            left_then.append(desk.launcher.left)
+        return scripted.trains_for(1.5)
+
+    desk.launcher = Scripted(notes)
+    desk.sweep()
+    assert [r.status for r in desk.records] == ["ok"] * 6
+    assert left_then
+    assert set(left_then) == {1}
+
+
 def before_it_is_ready(how: Script) -> Script:
     """So ends one that has said hello, and no more."""
 
