@@ -21,7 +21,12 @@ class Rounds:
     within_pct: float | None = None
     """Half the width of the 95 % interval of an epoch time, in per cent of it. A trial that is as sure drops out."""
     budget_s: float | None = None
-    """Seconds after which no further process is begun. The first round is always gone through."""
+    """Seconds within which further rounds stay. The first round is always gone through."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nobody knows beforehand how many they will be."""
+        return self.within_pct is not None or self.most == MOST
 
 
 ONE = Rounds()
