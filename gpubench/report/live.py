@@ -241,6 +241,8 @@ class LiveView(QuietView):
 
     def _standing(self, width: int, height: int) -> list[Text]:
         """Lines of the table, laid out once for each table and size; and an empty one."""
+        from rich.text import Text
+
         if self._table is None:
             return []
         key = (id(self._table), width, height)
@@ -270,6 +272,8 @@ class LiveView(QuietView):
 
     def _put(self, line: str, style: str = "", *, whole: bool = False) -> None:
         """Wraps at spaces. `whole`: nowhere, not even a path with spaces: the terminal does, and it can be copied."""
+        from rich.text import Text
+
         text = Text(encodable(line, self.console.encoding), style)
         for part in [text] if whole else wrapped(text, self.console.width):
             self.area.above(part)
