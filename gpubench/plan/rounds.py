@@ -44,6 +44,18 @@ def rounds_of(
     return Rounds(most=number or (MOST if open_end else 1), within_pct=within_pct, budget_s=budget_s)
 
 
+def overridden(asked: Rounds, number: int | None, within: str | None, budget: str | None) -> Rounds:
+    """The rounds of an experiment file with what options say of them; what they don't say stays. Raises UsageError."""
+    given = rounds_of(number, within, budget, dashes="--")
+    if asked == ONE:
+        return given
+    return Rounds(
+        most=asked.most if number is None else number,
+        within_pct=asked.within_pct if within is None else given.within_pct,
+        budget_s=asked.budget_s if budget is None else given.budget_s,
+    )
+
+
 def as_table(rounds: Rounds) -> dict[str, int | float | str]:
     """What an experiment file says of them; empty for one round."""
     if rounds == ONE:

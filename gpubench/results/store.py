@@ -369,10 +369,19 @@ def counting(records: Iterable[Record]) -> dict[Counts, Record]:
     An attempt under another allowance is one at another configuration. It takes no row away, so that whichever
     allowance the next sweep has, the folder shows all that the sweep shows.
     """
-    chosen = _last_of_each(records, _allowance)
+    return _by_what_counts(_last_of_each(records, _allowance).values())
+
+
+def as_counting(records: Iterable[Record]) -> dict[Counts, Record]:
+    """The same of attempts of which each is to count, whatever came before or after it."""
+    return _by_what_counts(by_run(records))
+
+
+def _by_what_counts(attempts: Iterable[Sequence[Record]]) -> dict[Counts, Record]:
     return {
         (job.trial_id, job.machine_key, job.round, allowance): job
-        for (*_, allowance), jobs in chosen.items()
+        for jobs in attempts
+        for allowance in [_allowance(jobs)]
         for job in jobs
     }
 
