@@ -69,8 +69,8 @@ class Area:
         if not self._shown:
             return ""
         width = max(1, self._console.width)
-        rows = sum(max(1, -(-line.cell_len // width)) for line in self._shown)
-        return f"\r{_up(rows - 1)}"
+        rows = sum(max(1, -(-line.cell_len // width)) for line in self._shown[:-1])
+        return f"\r{_up(rows)}"
 
     def _ansi(self, line: Text) -> str:
         with self._console.capture() as captured:
