@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, Self
 
 from gpubench.analysis.sharing import verdict_words
@@ -205,6 +205,7 @@ class LiveView(QuietView):
         self.console = console
         self.area = Area(console)
         self._tables = tables
+        self._last: LiveProgress | None = None
         self._round: tuple[int, Rounds] = (1, ONE)
         self._table: Table | None = None
         self._grid: tuple[tuple[object, ...], list[Text]] = ((), [])
@@ -212,9 +213,14 @@ class LiveView(QuietView):
         self._due = 0.0
 
     def started(self, number: int, total: int, label: str) -> None:
-        self.update(LiveProgress(done=number - 1, total=total, trial_label=label, note="starting"))
+        begins = LiveProgress(done=number - 1, total=total, trial_label=label, note="starting")
+        if (last := self._last) is not None:  # what is left, and how long it took, is known anew at the first look
+            times = {"elapsed_s": last.elapsed_s, "left_s": last.left_s}
+            begins = replace(begins, until=last.until, at_least=last.at_least, **times)
+        self.update(begins)
 
     def update(self, progress: LiveProgress) -> None:
+        self._last = progress
         width, height = self.console.size
         below = list(frame(progress, width, self.console.encoding).split("\n"))
         number, rounds = self._round
