@@ -22,21 +22,23 @@ class Area:
 
     def __init__(self, console: Console) -> None:
         self._console = console
+        self._given: list[Text] = []
+        """The lines as they came, and as they were written."""
         self._shown: list[Text] = []
-        self._width = 0
+        self._size = (0, 0)
         """Of the terminal when they were written."""
 
     def show(self, lines: Sequence[Text]) -> None:
-        """These stand there now. None may be wider than the terminal: what is, is cut."""
-        width = self._console.width
-        new = [line.copy() for line in lines]
-        for line in new:
-            line.truncate(width, overflow="ellipsis")
-        if width == self._width and len(new) == len(self._shown):
-            self._write(self._changes(new))
+        """These stand there now, for as long as none of them is changed. What is wider than the terminal is cut."""
+        size = self._console.size
+        if size != self._size or len(lines) != len(self._given):
+            shown = [self._cut(line) for line in lines]
+            self._write(f"{HIDE}{self._top()}{BELOW}{self._block(shown)}")
         else:
-            self._write(f"{HIDE}{self._top()}{BELOW}{self._block(new)}")
-        self._shown, self._width = new, width
+            both = zip(lines, self._given, self._shown, strict=True)
+            shown = [old if line is given else self._cut(line) for line, given, old in both]
+            self._write(self._changes(shown))
+        self._given, self._shown, self._size = list(lines), shown, size
 
     def above(self, line: Text) -> None:
         """One more line that stays, above the area; where it is wider than the terminal, that wraps it."""
@@ -44,20 +46,24 @@ class Area:
             self._write(f"{self._ansi(line)}\n")
         else:
             self._write(f"{self._top()}{BELOW}{self._ansi(line)}\r\n{self._block(self._shown)}")
-            self._width = self._console.width
 
     def close(self) -> None:
         """It goes, and the terminal is given back."""
         if self._shown:
-            gone, self._shown = self._top(), []
+            gone, self._given, self._shown = self._top(), [], []
             self._write(f"{gone}{BELOW}{SHOW}")
+
+    def _cut(self, line: Text) -> Text:
+        cut = line.copy()
+        cut.truncate(self._console.width, overflow="ellipsis")
+        return cut
 
     def _changes(self, new: Sequence[Text]) -> str:
         last = len(new) - 1
         parts = [
             f"{_up(last - number)}\r{LINE}{self._ansi(line)}\r{_down(last - number)}"
             for number, (line, before) in enumerate(zip(new, self._shown, strict=True))
-            if line != before
+            if line is not before and line != before
         ]
         return "".join(parts)
 

@@ -214,7 +214,9 @@ class LiveView(QuietView):
 
     def started(self, number: int, total: int, label: str) -> None:
         begins = LiveProgress(done=number - 1, total=total, trial_label=label, note="starting")
-        if (last := self._last) is not None:  # what is left, and how long it took, is known anew at the first look
+        if (
+            last := self._last
+        ) is not None:  # what is left, and how long it took, is known anew at the first look
             times = {"elapsed_s": last.elapsed_s, "left_s": last.left_s}
             begins = replace(begins, until=last.until, at_least=last.at_least, **times)
         self.update(begins)
