@@ -82,8 +82,8 @@ def test_the_table_stands_while_rounds_go_on_and_is_gone_in_the_end(tmp_path: Pa
 
 
 def test_ctrl_c_takes_the_live_table_away_and_prints_the_whole_one(tmp_path: Path) -> None:
-    terminal = Terminal(tmp_path / "out", "--rounds", "100")
-    terminal.until("round 2 of 100  ")
+    terminal = Terminal(tmp_path / "out", "--rounds", "50")
+    terminal.until("round 2 of 50  ")
     os.kill(terminal.pid, signal.SIGINT)
     assert terminal.end() == 75
     left = "\n".join(terminal.screen.lines)
