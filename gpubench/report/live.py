@@ -217,8 +217,13 @@ class LiveView(QuietView):
         if (
             last := self._last
         ) is not None:  # what is left, and how long it took, is known anew at the first look
-            times = {"elapsed_s": last.elapsed_s, "left_s": last.left_s}
-            begins = replace(begins, until=last.until, at_least=last.at_least, **times)
+            begins = replace(
+                begins,
+                elapsed_s=last.elapsed_s,
+                left_s=last.left_s,
+                until=last.until,
+                at_least=last.at_least,
+            )
         self.update(begins)
 
     def update(self, progress: LiveProgress) -> None:

@@ -32,8 +32,8 @@ def progress_of(
 ) -> LiveProgress:
     """What the live view shows while `unit` runs, `done` of `total` units being over.
 
-    Of a group's jobs it follows the one that is the least far. `progress` and `steps`: of each job. `steps`:
-    how many are measured in place of what its trial asks for.
+    Of a group's jobs it follows the one that is the least far. `progress` and `steps`: of each job. `steps`: how many
+    are measured in place of what its trial asks for.
     Seconds: `spent_s` on this unit, `elapsed_s` on the sweep; `estimated_s` that this unit should take in all,
     `after_s` that those after it should take in this round. `ahead`: what comes after this round, `pace` times as long
     as it says.

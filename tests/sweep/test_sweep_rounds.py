@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import scripted
-from benches import Heard, sweep_of
+from benches import Heard, run_with, sweep_of
 from scripted import Script, Scripted, trains_for
 
 from gpubench.commands import sweep as command
@@ -75,7 +75,7 @@ class Desk:
         work.bench.results.create()
         store_plan(work)
         self.view, launcher = Watched(), launcher or Scripted()
-        summary = work.run(launcher, self.view, stop, lambda _: None)
+        summary = run_with(launcher, work, self.view, stop)
         launcher.close()
         return summary
 
@@ -393,7 +393,7 @@ def test_json_lines_of_what_was_done_tell_every_round(desk: Desk, capsys: pytest
     work = desk.work(rounds=3, batch_size="16")
     planned = work.pending()
     told: list[Any] = []
-    summary = work.run(Scripted(), Heard(), lambda: False, told.append)
+    summary = run_with(Scripted(), work, Heard(), emit=told.append)
     finish(work, planned, summary, Heard(), "json")
     before = [json.loads(line)["round"] for line in capsys.readouterr().out.splitlines()]
     assert ([row.round for row in told], before) == ([3], [1, 2])
