@@ -1,4 +1,4 @@
-"""Top-1 of a table's rows over their seeds: which two are compared, and what may be said of them. Pure."""
+"""Top-1 of a table's rows over their seeds: which are compared, what may be said, when a target was crossed. Pure."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from gpubench.analysis.certainty.accuracy import (
     decide_top1,
     resolution_of,
 )
+from gpubench.analysis.certainty.interval import interval
 from gpubench.analysis.certainty.mean_estimate import LEVEL
 from gpubench.analysis.certainty.power import settling_seeds
 from gpubench.analysis.varied import (
@@ -26,7 +27,8 @@ from gpubench.analysis.varied import (
     values,
 )
 from gpubench.schema.record import ALLOTTED
-from gpubench.schema.row import Row, TableRow
+from gpubench.schema.row import Row, TableRow, replace
+from gpubench.schema.top1_crossing import CONFIRMED, UNCONFIRMED
 
 ANOTHER_TASK = ("data", "num_classes", "until_top1")
 """Fields whose values have no top-1 in common: other images, or a training that ends at one."""
@@ -79,6 +81,28 @@ def comparisons(rows: Sequence[TableRow], axes: Axes, fields: Sequence[str]) -> 
         for (row, against), pair, decision in zip(pairs, found, decide_top1(found), strict=True)
         if decision is not None
     ]
+
+
+def with_crossing(row: TableRow) -> TableRow:
+    """The row with when its seeds crossed a top-1: the geometric mean, and the ends of its 95 % interval.
+
+    As it is where it is of one seed. Empty where not every seed did: those that did are the quick ones. Confirmed only
+    where each was.
+    """
+    if row.repeats < 2:
+        return row
+    times = [run.top1_crossing_s for run in row.runs if run.round == 1]
+    known = interval([time for time in times if time is not None]) if times and None not in times else None
+    if known is None:
+        return replace(row, top1_crossing_s=None, top1_crossing=None)
+    words = {run.top1_crossing for run in row.runs if run.round == 1}
+    return replace(
+        row,
+        top1_crossing_s=known.value,
+        top1_crossing=CONFIRMED if words == {CONFIRMED} else UNCONFIRMED,
+        top1_crossing_low_s=known.low,
+        top1_crossing_high_s=known.high,
+    )
 
 
 def _settles(pair: SeedPair, level: float) -> int | None:

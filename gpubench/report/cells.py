@@ -37,6 +37,8 @@ def texts(column: Column, rows: Sequence[TableRow]) -> list[str]:
             texts.append(signed_percent(value))
         elif name == "epoch_time_s":
             texts.append(epoch_time(row, value, digits))
+        elif name == "top1_crossing_s":
+            texts.append(_crossing(row, value, digits))
         else:
             texts.append(_text(value, digits))
     return texts
@@ -93,6 +95,14 @@ def epoch_time(row: Row, value: float, digits: int | None) -> str:
     least = 10**-FINEST
     shown = f"<{least:g}" if 0 < found.high < least / 2 else _text(found.high, digits)
     return f"{mark}{_text(value, digits)} ± {shown}"
+
+
+def _crossing(row: TableRow, value: float, digits: int | None) -> str:
+    """`46.8`, and of several seeds `46.8 (40.1–54.6)`."""
+    low, high = row.top1_crossing_low_s, row.top1_crossing_high_s
+    if low is None or high is None:
+        return _text(value, digits)
+    return f"{_text(value, digits)} ({_text(low, digits)}–{_text(high, digits)})"
 
 
 def _digits_to_show(spread: float) -> int:

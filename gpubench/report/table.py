@@ -35,7 +35,7 @@ BREAKDOWN: tuple[str, ...] = (
 ASIDE: frozenset[str] = frozenset({"gpu_util_pct", "cpu_util_pct", "energy_j", "images_per_joule"})
 """Left out beside BREAKDOWN, for width and because timing the parts moves them; `--columns` brings them back."""
 
-TO_TOP1: tuple[str, ...] = ("epochs_to_top1", "time_to_top1_s", "energy_to_top1_j")
+TO_TOP1: tuple[str, ...] = ("epochs_to_top1", "time_to_top1_s", "top1_crossing_s", "energy_to_top1_j")
 """Shown where a top-1 to reach was asked for."""
 
 FIGURES: tuple[str, ...] = (
@@ -138,7 +138,11 @@ def build(
     grown = [*solo(grown), *(jobs[id(row)] for group in found for row in group.rows)]
     grown, scaled = scaling.scale(grown, together(axes, "gpus", "ranks"), together(axes, "batch_size"))
     grown = [
-        replace(with_processes(row), images_per_joule=energy.images_per_joule(row), edp_js=energy.edp_js(row))
+        replace(
+            top1.with_crossing(with_processes(row)),
+            images_per_joule=energy.images_per_joule(row),
+            edp_js=energy.edp_js(row),
+        )
         for row in grown
     ]
     told = _shared_alike(grown)
@@ -174,6 +178,7 @@ def build(
         answers=tuple(clean(sentence) for sentence in answers),
         remarks=(
             *(clean(one) for one in (compared, top1_told.remark(judged)) if one),
+            *(clean(one) for one in top1_told.of_crossings(grown, place)),
             *remarks(grown, place),
         ),
         doubts=tuple(doubts(grown, place)),

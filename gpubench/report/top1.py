@@ -10,7 +10,9 @@ from gpubench.analysis.top1 import Top1Comparison, top1_of_seeds
 from gpubench.analysis.varied import label
 from gpubench.basics.rounding import half_up
 from gpubench.basics.words import many, number
-from gpubench.schema.row import Row
+from gpubench.report.notes import which
+from gpubench.schema.row import Row, TableRow
+from gpubench.schema.top1_crossing import CONFIRMED
 
 SHOWN = 4
 """Pairs that a sentence names; of more it says how many."""
@@ -40,6 +42,26 @@ def remark(compared: Sequence[Top1Comparison]) -> str:
     seeds = many(low, "seed") if low == high else f"{low} to {high} seeds"
     also = f" The tests are corrected for {len(compared)} comparisons." if len(compared) > 1 else ""
     return f"Top-1 is compared over {seeds} a row, with 95 % intervals of the difference.{also}"
+
+
+def of_crossings(rows: Sequence[TableRow], fields: Sequence[str]) -> list[str]:
+    """What the times at which top-1 was crossed are, and which of them no further evaluation has confirmed."""
+    there = [row for row in rows if row.top1_crossing_s is not None]
+    if not there:
+        return []
+    several = any(row.top1_crossing_low_s is not None for row in there)
+    over = (
+        "; of several seeds the geometric mean, in parentheses its 95 % interval over them" if several else ""
+    )
+    said = [
+        f"s to crossing: when top-1 crossed its target, on a straight line between two evaluations{over}."
+    ]
+    if unsure := [row for row in there if row.top1_crossing != CONFIRMED]:
+        said.append(
+            "Not confirmed, for training ended with the first evaluation there, which may have been a lucky one "
+            f"({which(unsure, rows, fields)}); --set confirm_top1=true trains on until two in a row are there"
+        )
+    return said
 
 
 def _listed(
