@@ -67,7 +67,7 @@ round step_error_pct top1_crossing_s top1_crossing
 of its part; none is renamed, moved or taken away."""
 EPOCHS_FOR_EVER = """
 trial_id attempt epoch warmup epoch_time_s steps images data_wait_s first_batch_s train_loss cpu_s
-energy_j top1_pct steady_step_s steady_steps tail_s
+energy_j top1_pct steady_step_s steady_steps tail_s round
 """
 
 
