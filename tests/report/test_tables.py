@@ -364,7 +364,8 @@ def test_spreadsheet_has_one_header_numbers_and_every_row():
         "data_wait_pct,copy_ms,forward_ms,backward_ms,comm_ms,comm_hidden_ms,optimizer_ms,comm_pct,"
         "comm_mib_per_step,slowest_rank,breakdown_cost_pct,gpu_util_pct,"
         "epochs_to_top1,time_to_top1_s,energy_to_top1_j,"
-        "epoch_time_low_s,epoch_time_high_s,between_pct,within_pct"
+        "epoch_time_low_s,epoch_time_high_s,between_pct,within_pct,"
+        "top1_crossing_s,top1_crossing,top1_crossing_low_s,top1_crossing_high_s"
     )
     assert [line["doubts"] for line in lines] == ["", "stranger", "", "", "", "", ""]
     assert (lines[1]["epoch_time_iqr_s"], lines[1]["images_per_s"]) == ("0.02", "3413.33")
@@ -413,6 +414,7 @@ LAST = """
 data_wait_pct copy_ms forward_ms backward_ms comm_ms comm_hidden_ms optimizer_ms comm_pct comm_mib_per_step slowest_rank
 breakdown_cost_pct gpu_util_pct epochs_to_top1 time_to_top1_s energy_to_top1_j
 epoch_time_low_s epoch_time_high_s between_pct within_pct
+top1_crossing_s top1_crossing top1_crossing_low_s top1_crossing_high_s
 """
 
 
