@@ -102,6 +102,10 @@ class Row(
     """Where its processes' output is kept, from the results folder; None where gpubench did not measure it."""
     epoch_times_s: Sequence[float] = ()
     """Seconds of the epochs, or of the repeats, that the epoch time is the median of; empty where it is none."""
+    steady_step_s: float | None = None
+    """Seconds of a step once the loaders run evenly, the median of the measured epochs; None where no record tells."""
+    took_s: float | None = None
+    """Seconds from the launch of its processes to their end; None where no record tells."""
     allowance: Hashable = None
     """What the machine gave the jobs of its attempt of what they left to it."""
     placement: Placement | None = None
