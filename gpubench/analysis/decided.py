@@ -53,10 +53,15 @@ def between(low: float, high: float, digits: int) -> str:
 
 
 def _between(low: float, high: float) -> str:
-    return f"{_digits(low)} to {_digits(high)}"
+    """`9 to 15`; with as many digits as tell the ends apart, up to three."""
+    for finer in range(3):
+        near, far = _digits(low, finer), _digits(high, finer)
+        if near != far:
+            break
+    return f"{near} to {far}" if near != far else near
 
 
-def _digits(value: float) -> str:
+def _digits(value: float, finer: int = 0) -> str:
     if value > 1e4:
         return "more than 10,000"
-    return str(half_up(value, 1 if value < 10 else 0))
+    return str(half_up(value, finer + (1 if value < 10 else 0)))

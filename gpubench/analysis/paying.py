@@ -160,16 +160,20 @@ def answer(of: Ladder, words: Sequence[str], leap_holds: bool, family: int, how:
     said, best, refused = _said(of, each, leap, leaped)
     parts = [said]
     if opens:
-        parts.append(
-            f"Open is what {_product(of)} does "
-            + listed([f"from {_both(move)}, where it {change(move.cost)}" for move in opens])
-        )
+        product = _product(of)
+        found = [
+            f"from {_both(move)}{'' if number else f' {product}'} {change(move.cost)}"
+            for number, move in enumerate(opens)
+        ]
+        may = "each of these" if len(opens) > 1 else "that"
+        parts.append(f"{listed(found)[0].upper()}{listed(found)[1:]}; {may} may be chance")
     if holes:
         parts.append(unknown(holes))
     claims = [move.claim for move in opens] + ([leap.claim] if leap and leap_open else [])
     if settle := settling(claims, family, how):
         parts.append(f"{settle[0].upper()}{settle[1:]}")
-    end = f"{_rests(of.weighed)}{'; some of these rows have doubts about their times' if any(map(of_time, of.weighed)) else ''}."
+    doubted = "; some of these rows have doubts about their times" if any(map(of_time, of.weighed)) else ""
+    end = f"{_rests(of.weighed)}{doubted}."
     more = f" Whether a larger batch pays can't be said: {of.by_time}." if of.by_time else ""
     return Answer(
         best=best if firm else None, refused=refused, firm=firm, sentence=". ".join(parts) + end + more
@@ -219,27 +223,27 @@ def _said(
             else f"A larger batch never {'pays' if of.by_time is None else 'is faster'}: already from"
         )
         return f"{start} {_both(move)} {_why(of, move, each[refused])}{above}", best, move
-    runs = [
-        (word, list(group))
-        for word, group in itertools.groupby(range(len(each)), key=lambda n: _kind(each[n]))
-    ]
-    phrases = {"pays": verb, "not": no_verb, "open": "is open"}
-    parts = [
-        f"{phrases[word]} from {of.moves[places[0]].before.batch_size} to {of.moves[places[-1]].after.batch_size}"
-        for word, places in runs
-    ]
-    said = f"A larger batch {listed(parts)}{above}"
+    said = f"A larger batch {_ranges(of, each, verb, no_verb)}{above}"
     if leap is None or not _bears(each, leaped):
         best = of.moves[refused].before.batch_size if refused is not None else last
         return said, best, None
     straight = {"pays": verb, "not": no_verb, "same": no_verb, "open": "is open, too"}[leaped]
-    said += f"; from {leap.before.batch_size} straight to {leap.after.batch_size} {straight} ({_product(of)} {change(leap.cost)})"
+    said += f"; from {leap.before.batch_size} straight to {leap.after.batch_size} {straight}"
+    said += f" ({_product(of)} {change(leap.cost)})"
     best = (leap.after if leaped == "pays" else leap.before).batch_size
     return said, best, None
 
 
-def _kind(word: Word) -> str:
-    return "not" if word == "same" else word
+def _ranges(of: Ladder, each: Sequence[Word], verb: str, no_verb: str) -> str:
+    """`pays from 16 to 64 and does not pay from 64 to 128; it is open from 128 to 512`."""
+    found: dict[str, list[str]] = {verb: [], no_verb: [], "is open": []}
+    kinds = {"pays": verb, "not": no_verb, "same": no_verb, "open": "is open"}
+    for kind, places in itertools.groupby(range(len(each)), key=lambda place: kinds[each[place]]):
+        run = [of.moves[place] for place in places]
+        found[kind].append(f"from {run[0].before.batch_size} to {run[-1].after.batch_size}")
+    decided = [f"{kind} {listed(found[kind])}" for kind in (verb, no_verb) if found[kind]]
+    opened = f"; it is open {listed(found['is open'])}" if found["is open"] else ""
+    return f"{listed(decided)}{opened}"
 
 
 def _why(of: Ladder, move: Move, word: Word) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpubench.analysis.certainty.interval import Interval
-from gpubench.analysis.certainty.mean_estimate import LEVEL
+from gpubench.analysis.certainty.mean_estimate import LEVEL, MeanEstimate, Part
 from gpubench.analysis.certainty.power import settling, smallest_effect
 from gpubench.analysis.over_processes import MARGIN, Sample
 from gpubench.analysis.varied import unit
@@ -17,6 +17,8 @@ from gpubench.schema.row import TableRow
 
 MOST_ROUNDS = 100
 """As many as a sweep goes over its plan at most (`plan/rounds.py`)."""
+SCATTER = 0.84
+"""Standard errors below which four of five estimates lie."""
 WIDE_PCT = 1000.0
 """An effect above which nobody would call it one."""
 
@@ -73,15 +75,33 @@ def sentence(claims: Sequence[OpenClaim], family: int, how: Further) -> str:
     level = LEVEL / family
     effect = 100 * (max(smallest_effect(one.ratio, level) for one in claims) - 1)
     shown = (
-        f"so few processes show only a difference of {_per_cent(effect)} or more"
+        f"of so few processes only a difference of {_per_cent(effect)} or more would show"
         if effect <= WIDE_PCT
-        else "so few processes show hardly any difference"
+        else "of so few processes hardly any difference would show"
     )
     wanted = [_wanted(one, level) for one in claims]
     if any(one is None or one > MOST_ROUNDS for one in wanted):
         return f"{shown}; more than {MOST_ROUNDS} rounds would be needed to settle it"
     count = max(one for one in wanted if one)
     return f"{shown}; gpubench sweep … {how.option} {count} would probably settle it{_minutes(claims, count, how)}"
+
+
+def of_gain(gain: Interval, borders: Sequence[float], family: int, how: Further) -> str:
+    """What it would take to tell on which side of these borders an overlap gain lies; without a full stop."""
+    half = f"{half_up((gain.high - gain.low) / 2, 2)}" if math.isfinite(gain.high) else "nothing"
+    shown = (
+        f"so few runs tell the gain to ± {half}" if half != "nothing" else "so few runs tell next to nothing"
+    )
+    near = min(borders, key=lambda border: abs(border - gain.value))
+    there = min(gain.processes)
+    for count in range(there + 1, MOST_ROUNDS + 1):
+        more = replace(gain, log=_with(gain.log, there, count), confidence=1 - LEVEL / family)
+        room = abs(more.log.center - math.log(near / gain.scale + gain.shift))
+        # Estimates scatter, too: with this much room four of five such sweeps decide.
+        inside = room > more.log.half_width(more.confidence) + SCATTER * more.log.error
+        if inside:
+            return f"{shown}; gpubench sweep … {how.option} {count} would probably settle it{_more(count - there, how)}"
+    return f"{shown}; more than {MOST_ROUNDS} rounds would be needed to settle it"
 
 
 def _wanted(claim: OpenClaim, level: float) -> int | None:
@@ -92,11 +112,22 @@ def _wanted(claim: OpenClaim, level: float) -> int | None:
     return None if count is None else max(count, min(len(claim.over), len(claim.under)) + 1)
 
 
+def _with(log: MeanEstimate, there: int, count: int) -> MeanEstimate:
+    """The estimate from `count` processes of each sample in place of `there`, with the same noise."""
+    parts = tuple(Part(part.variance * there / count, part.freedom + count - there) for part in log.parts)
+    return MeanEstimate(center=log.center, parts=parts)
+
+
 def _minutes(claims: Sequence[OpenClaim], count: int, how: Further) -> str:
+    there = min(min(len(one.over), len(one.under)) for one in claims)
+    return _more(count - there, how)
+
+
+def _more(rounds: int, how: Further) -> str:
+    """`, in about 4 min more`."""
     if how.round_s is None:
         return ""
-    there = min(min(len(one.over), len(one.under)) for one in claims)
-    seconds = how.round_s * (count - there)
+    seconds = how.round_s * rounds
     words = f"{number(max(1.0, seconds))} s" if seconds < 90 else f"{number(seconds / 60)} min"
     return f", in about {words} more"
 

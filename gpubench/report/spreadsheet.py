@@ -26,7 +26,14 @@ ADDED = tuple(
     for column in (*MEASURED, *DERIVED)
     if column.name in SHOWN and column.name not in (*FIGURES, *OF_GROUPS)
 )
-OVER_PROCESSES = ("epoch_time_low_s", "epoch_time_high_s", "between_pct", "within_pct")
+OVER_PROCESSES = (
+    "epoch_time_low_s", "epoch_time_high_s", "between_pct", "within_pct",
+    "epoch_time_growth_low_pct", "epoch_time_growth_high_pct",
+    "cost_growth_pct", "cost_growth_low_pct", "cost_growth_high_pct", "speedup_low", "speedup_high",
+    "strong_efficiency_low_pct", "strong_efficiency_high_pct",
+    "weak_efficiency_low_pct", "weak_efficiency_high_pct", "slowdown_low", "slowdown_high",
+    "overlap_gain_low", "overlap_gain_high", "images_per_joule_low", "images_per_joule_high",
+)  # fmt: skip
 """The other figures that a printed table may show, in the order of docs/columns.md. Always there, at the end."""
 
 PLACE = ("gpu_name", "cpu_name", "group", "job")

@@ -172,6 +172,8 @@ class TableRow(DerivedColumns, Row):
     """Those that did not end ok."""
     baseline: Row | None = None
     """Of a job of a group that was measured several times: the line of the same trial alone."""
+    before: Row | None = None
+    """The row before along the ordered axis, which growth is against."""
     reached: int = 0
     """How many of those that did got to a top-1 to reach."""
 
