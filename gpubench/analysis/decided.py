@@ -12,6 +12,11 @@ from gpubench.analysis.over_processes import MARGIN
 from gpubench.basics.rounding import half_up
 from gpubench.basics.words import MINUS
 
+SMALL_PCT = 9.95
+"""Below it a change has a tenth of a per cent."""
+LARGE_PCT = 10_000.0
+"""Above it nobody needs to know a change."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Decided:
@@ -43,8 +48,9 @@ def change(ratio: Interval) -> str:
     said = "stays the same" if not value else f"{'grows' if value > 0 else 'falls'} {_digits(abs(value))} %"
     if low >= 0 or high <= 0:
         near, far = sorted((abs(low), abs(high)))
-        return f"{said} ({_between(near, far)} %)"
-    return f"{said} ({MINUS}{_digits(-low)} to +{_digits(high)} %)"
+        return f"{said} ({_ends(near, far)} %)"
+    fine = max(-low, high) < SMALL_PCT
+    return f"{said} ({MINUS}{_digits(-low, fine=fine)} to +{_digits(high, fine=fine)} %)"
 
 
 def between(low: float, high: float, digits: int) -> str:
@@ -52,16 +58,17 @@ def between(low: float, high: float, digits: int) -> str:
     return " to ".join(f"{half_up(end, digits):,}".replace("-", MINUS) for end in (low, high))
 
 
-def _between(low: float, high: float) -> str:
-    """`9 to 15`; with as many digits as tell the ends apart, up to three."""
-    for finer in range(3):
-        near, far = _digits(low, finer), _digits(high, finer)
+def _ends(low: float, high: float) -> str:
+    """`9 to 15`; with as many more digits, up to two, as tell the ends apart."""
+    for more in range(3):
+        near, far = (_digits(end, more, fine=high < SMALL_PCT) for end in (low, high))
         if near != far:
-            break
-    return f"{near} to {far}" if near != far else near
+            return f"{near} to {far}"
+    return near
 
 
-def _digits(value: float, finer: int = 0) -> str:
-    if value > 1e4:
-        return "more than 10,000"
-    return str(half_up(value, finer + (1 if value < 10 else 0)))
+def _digits(value: float, more: int = 0, *, fine: bool | None = None) -> str:
+    """`fine`: with a tenth; those below SMALL_PCT where that is not said."""
+    if value > LARGE_PCT:
+        return f"more than {LARGE_PCT:,.0f}"
+    return str(half_up(value, more + (value < SMALL_PCT if fine is None else fine)))
