@@ -21,12 +21,15 @@ MOST_OF_PCT = 95.0
 
 
 def besides(rows: Sequence[Row], *, over_processes: bool) -> list[str]:
-    """Sentences; empty where nothing is known. `rows`: of one series, ascending. `over_processes`: as it was judged."""
+    """Where another memory or time gives another answer; empty where none does.
+
+    `rows`: of one series, ascending. `over_processes`: whether it was judged so.
+    """
     timed = [row for row in rows if epoch_time(row) is not None]
     weighed = [row for row in timed if gpu_mem(row) is not None]
     if len(timed) < 2:
         return []
-    told = steady_s if over_processes and all(steady_s(row) for row in timed) else per_image_s
+    told = _judged(timed, over_processes=over_processes)
     other = per_image_s if told is steady_s else steady_s
     said = []
     if len(weighed) > 1 and len({row.gpu_mem_source for row in weighed}) == 1:
@@ -42,8 +45,22 @@ def besides(rows: Sequence[Row], *, over_processes: bool) -> list[str]:
                 else "By the steady steps alone, without the fill of each epoch,"
             )
             said.append(f"{how} {_words(by, weighed)} by these figures")
-    said.append("; ".join(filter(None, (_most(timed, told), _front(weighed, told)))))
-    return [f"{one[0].upper()}{one[1:]}." for one in said if one]
+    return [f"{one[0].upper()}{one[1:]}." for one in said]
+
+
+def in_one_line(rows: Sequence[Row], *, over_processes: bool) -> str:
+    """Which size nearly reaches the best rate, and which no other beats in both memory and time; empty likewise."""
+    timed = [row for row in rows if epoch_time(row) is not None]
+    if len(timed) < 2:
+        return ""
+    weighed = [row for row in timed if gpu_mem(row) is not None]
+    told = _judged(timed, over_processes=over_processes)
+    return f"{'; '.join(filter(None, (_most(timed, told), _front(weighed, told))))}."
+
+
+def _judged(timed: Sequence[Row], *, over_processes: bool) -> Figure:
+    """The time by which the answer is found."""
+    return steady_s if over_processes and all(steady_s(row) for row in timed) else per_image_s
 
 
 def per_image_s(row: Row) -> float | None:

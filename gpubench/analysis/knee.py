@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from gpubench.analysis.alike import DEVICES
-from gpubench.analysis.besides import besides
+from gpubench.analysis.besides import besides, in_one_line
 from gpubench.analysis.certainty.interval import Interval
 from gpubench.analysis.decided import Decided, decided
 from gpubench.analysis.doubted import of_time
@@ -58,8 +58,9 @@ class Knee:
     """Whether the noise of every step up to this answer is known, and smaller than the step."""
     sentence: str
     besides: tuple[str, ...] = ()
-    """Sentences beside the answer: by the allocator's peak, by steady steps or whole epochs, where that is another
-    answer; which size nearly reaches the best rate; which are beaten by none in both time and memory."""
+    """Other answers: by the allocator's peak, by steady steps or by whole epochs."""
+    remark: str = ""
+    """Which size nearly reaches the best rate; which are beaten by none in both time and memory."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -116,11 +117,13 @@ def told(found: Sequence[Batches], made: Decided, how: Further) -> list[Knee]:
             leap = [next(others) for _ in of.beside]
             knee = _decided(of.series, of.ladder, answer(of.ladder, words, any(leap), family, how))
         said = besides(of.rows, over_processes=of.ladder is not None)
+        line = in_one_line(of.rows, over_processes=of.ladder is not None)
         knees.append(
             replace(
                 knee,
                 sentence=_named(of.series, knee.sentence),
                 besides=tuple(_named(of.series, one) for one in said),
+                remark=_named(of.series, line) if line else "",
             )
         )
     return knees

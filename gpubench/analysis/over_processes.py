@@ -38,7 +38,7 @@ def figures(row: Row, figure: Callable[[Row], float | None], known: Sequence[flo
 
     `known`: the figures, where the row does not hold its processes by themselves.
     """
-    if row.repeats < 2:
+    if (row.repeats or 0) < 2:
         return None
     found = [figure(run) for run in row.runs]
     values = [value for value in found if value]
@@ -103,7 +103,7 @@ def overlap_gain(alone: Sequence[Row | None], together: Sequence[Row]) -> Interv
 
 def _runs(together: Sequence[Row]) -> list[list[float]] | None:
     """For each job its times, one for each run of the group, the runs in the same order for all."""
-    if any(row.repeats < 2 for row in together):
+    if any((row.repeats or 0) < 2 for row in together):
         return None
     if not any(row.runs for row in together):
         times = [list(row.epoch_times_s) for row in together]

@@ -166,9 +166,8 @@ def build(
         if _shown(figure, grown) and (of_devices or figure not in scaling.COLUMNS)
     ]
     columns = tuple(COLUMN[column] for column in choice.of([*names, "status"]))
-    answers = [
-        sentence for knee in told.knees(claimed, made, how) for sentence in (knee.sentence, *knee.besides)
-    ]
+    knees = told.knees(claimed, made, how)
+    answers = [sentence for knee in knees for sentence in (knee.sentence, *knee.besides)]
     if axis is not None and along:
         answers += told.along_axis(claimed, made, axis, fields, how)
     answers += told.speedups(claimed, made, fields, how)
@@ -184,7 +183,10 @@ def build(
         rows=tuple(grown),
         varied=fields,
         answers=tuple(clean(sentence) for sentence in answers),
-        remarks=(*([clean(compared)] if compared else []), *remarks(grown, place)),
+        remarks=(
+            *(clean(said) for said in (*(knee.remark for knee in knees), compared) if said),
+            *remarks(grown, place),
+        ),
         doubts=tuple(doubts(grown, place)),
         matrices=tuple(matrices(found, axes)),
         trials=tuple(rows),
