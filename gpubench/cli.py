@@ -7,7 +7,7 @@ import functools
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -15,6 +15,8 @@ import typer
 
 from gpubench import __version__, usage
 from gpubench.basics.errors import GpubenchError, UnusableError, UsageError
+from gpubench.basics.stopping import AT_ONCE
+from gpubench.report.forms import FORMS, only_one
 from gpubench.schema.field import Option, in_order
 from gpubench.schema.trial_fields import ABOUT
 
@@ -100,10 +102,37 @@ def _with_field_options(command: Callable[..., None]) -> Callable[..., None]:
         }
         command(fields=fields, **given)
 
-    everything = [first, *(parameters[name] for name in names)]
-    run.__signature__ = signature.replace(parameters=everything)  # type: ignore[attr-defined]
-    run.__annotations__ = {one.name: one.annotation for one in everything}
-    return run
+    return _with_parameters(run, [first, *(parameters[name] for name in names)])
+
+
+def _with_form_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with an option for each form that has one; its parameter `form` gets the name of the one given."""
+    *own, _ = inspect.signature(command, eval_str=True).parameters.values()
+    options = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=False,
+            annotation=Annotated[bool, typer.Option(f"--{name}", help=form.help)],
+        )
+        for name, form in FORMS.items()
+        if form.help
+    ]
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        command(form=only_one([one.name for one in options if given.pop(one.name)]), **given)
+
+    return _with_parameters(run, [*own, *options])
+
+
+def _with_parameters(
+    command: Callable[..., None], parameters: Sequence[inspect.Parameter]
+) -> Callable[..., None]:
+    """The command, of which the library that reads command lines sees these parameters."""
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    return command
 
 
 @app.command(cls=usage.Command, rich_help_panel="Measure")
@@ -196,47 +225,59 @@ def sweep(
     json_: Annotated[bool, _how("--json", text="Print a JSON line for each trial.")] = False,
 ) -> None:
     """Train over a grid and print the table."""
-    from gpubench.commands import sweep as command
-    from gpubench.plan.experiment import Options
-    from gpubench.plan.values import assignments
+    with _nothing_measured():
+        from gpubench.commands import sweep as command
+        from gpubench.plan.experiment import Options
+        from gpubench.plan.values import assignments
 
-    named, typed = _fields(fields, set_ or ())
-    for text in exclude or ():
-        assignments(text, "--exclude")
-    options = Options(
-        fields=named,
-        typed=typed,
-        zips=tuple(zip_ or ()),
-        excludes=tuple(exclude or ()),
-        repeats=repeats,
-        rounds=rounds,
-        within=within,
-        budget=budget,
-        timeout=timeout,
-        bad_images=bad_images,
-        jobs=tuple(job or ()),
-        pairs=pairs,
-    )
-    raise typer.Exit(
-        command.sweep(
-            experiment,
-            options,
-            order=order,
-            retry=retry,
-            fresh=fresh,
-            allow_busy=allow_busy,
-            yes=yes,
-            wait=wait,
-            out=out,
-            mode="plan" if dry_run else "quiet" if quiet else "json" if json_ else "table",
+        named, typed = _fields(fields, set_ or ())
+        for text in exclude or ():
+            assignments(text, "--exclude")
+        options = Options(
+            fields=named,
+            typed=typed,
+            zips=tuple(zip_ or ()),
+            excludes=tuple(exclude or ()),
+            repeats=repeats,
+            rounds=rounds,
+            within=within,
+            budget=budget,
+            timeout=timeout,
+            bad_images=bad_images,
+            jobs=tuple(job or ()),
+            pairs=pairs,
         )
-    )
+        raise typer.Exit(
+            command.sweep(
+                experiment,
+                options,
+                order=order,
+                retry=retry,
+                fresh=fresh,
+                allow_busy=allow_busy,
+                yes=yes,
+                wait=wait,
+                out=out,
+                mode="plan" if dry_run else "quiet" if quiet else "json" if json_ else "table",
+            )
+        )
+
+
+@contextlib.contextmanager
+def _nothing_measured() -> Iterator[None]:
+    """For a sweep, which hears signals itself from its first trial on until it has told all."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        _print_error("stopped; nothing was measured", after_echo=True)
+        raise typer.Exit(AT_ONCE) from None
 
 
 @app.command(cls=usage.Reader, rich_help_panel="Read")
+@_with_form_options
 def table(
     results: Annotated[
-        Path | None, typer.Argument(metavar="RESULTS", help="Results folder; none: the newest one.")
+        Path | None, typer.Argument(metavar=usage.RESULTS, help="Results folder; none: the newest one.")
     ] = None,
     columns: Annotated[
         str | None,
@@ -247,19 +288,22 @@ def table(
     sources: Annotated[
         bool, typer.Option("--sources", help="Where the figures come from, and why others are empty.")
     ] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="As Markdown.")] = False,
+    *,
+    form: str | None,
 ) -> None:
     """Print the tables of a results folder, with growth columns."""
     from gpubench.commands import table as command
 
-    raise typer.Exit(command.table(results, markdown=markdown, sources=sources, columns=columns))
+    raise typer.Exit(command.table(results, form=form, sources=sources, columns=columns))
 
 
 @app.command(cls=usage.Reader, rich_help_panel="Read")
 def predict(
     results: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="RESULTS", help="Results folders; none: all that sweeps have written here."),
+        typer.Argument(
+            metavar=usage.RESULTS, help="Results folders; none: all that sweeps have written here."
+        ),
     ] = None,
     job: Annotated[
         list[str] | None,
@@ -329,7 +373,7 @@ def _fields(named: Mapping[str, str], texts: Iterable[str]) -> tuple[dict[str, s
 @app.command(cls=usage.Reader, rich_help_panel="Read")
 def audit(
     results: Annotated[
-        Path | None, typer.Argument(metavar="RESULTS", help="Results folder; none: the newest one.")
+        Path | None, typer.Argument(metavar=usage.RESULTS, help="Results folder; none: the newest one.")
     ] = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="As Markdown.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="A JSON line for each rule.")] = False,
@@ -337,9 +381,7 @@ def audit(
     """Say how honest a results folder is, rule by rule."""
     from gpubench.commands import audit as audit_command
 
-    if json_ and markdown:
-        raise UsageError("--json and --markdown are two forms of the same; give one of them")
-    form: Any = "json" if json_ else "markdown" if markdown else "text"
+    form: Any = only_one(["json"] * json_ + ["markdown"] * markdown) or "text"
     raise typer.Exit(audit_command.audit(results, form=form))
 
 
@@ -419,19 +461,21 @@ def main() -> NoReturn:
         # A path that somebody named: too long, a link in circles, on a disk that fails.
         _print_error(f"can't use {os.fsdecode(error.filename)}: {error.strerror}")
         code = UnusableError.exit_code
-    except typer.Abort:  # Ctrl-C before a sweep has begun
-        code = 130
+    except (typer.Abort, KeyboardInterrupt):  # Ctrl-C; a sweep that has begun hears it itself
+        _print_error("stopped", after_echo=True)
+        code = AT_ONCE
     except Exception as error:
         # The command line library's own usage errors know their words and their exit code.
         if not hasattr(error, "format_message"):
             raise
         _print_error(usage.told(error))
         code = getattr(error, "exit_code", 2)
-    except KeyboardInterrupt:
-        code = 130
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _print_error(text: str) -> None:
+def _print_error(text: str, *, after_echo: bool = False) -> None:
+    """One line on stderr. `after_echo`: a terminal has just shown `^C`, and not begun a new line."""
     with contextlib.suppress(OSError):  # nobody may be there to read it; the exit code tells as well
+        if after_echo and sys.stderr.isatty():
+            print(file=sys.stderr)
         print(f"gpubench: {' '.join(text.split())}", file=sys.stderr, flush=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ LIST_MARKS = ("VALUES", ",…")
 """How the placeholder of an option ends that takes several values at once, with commas between."""
 
 
+RESULTS = "RESULTS"
+"""The placeholder of an argument that is a results folder."""
 TOML = ".toml"
 """How an experiment file ends, and the placeholder of an argument that is one."""
 
@@ -31,9 +34,12 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         given = list(args)
-        if not set(SETTINGS["help_option_names"]) & set(given):
+        asks = bool(set(SETTINGS["help_option_names"]) & set(given))
+        if not asks:
             refuse_spaces(self.get_params(ctx), given)
         try:
+            if not asks:
+                self._refuse_folders(ctx, given)
             rest: list[str] = super().parse_args(ctx, args)  # --help ends here
         except Exception as error:
             if getattr(error, "ctx", ctx) is None:  # so that the error can say whose help to look at
@@ -43,6 +49,16 @@ class Command(TyperCommand):
         *_, order = self.make_parser(ctx).parse_args(args=list(given))
         refuse_repeated(order, given)
         return rest
+
+    def _refuse_folders(self, ctx: Any, given: Sequence[str]) -> None:
+        """Raises UsageError for several results folders, where one is read at a time."""
+        one = [p for p in self.get_params(ctx) if p.metavar == RESULTS and p.nargs == 1]
+        values, more, _ = self.make_parser(ctx).parse_args(args=list(given))
+        if one and more:
+            orders = [f"{ctx.command_path} {shlex.quote(folder)}" for folder in (values[one[0].name], *more)]
+            raise UsageError(
+                f"{ctx.info_name} reads one results folder at a time; type {', then '.join(orders)}"
+            )
 
 
 class Reader(Command):
@@ -128,10 +144,12 @@ def whole(name: str, least: int) -> Callable[[Any], int]:
 
 
 def _plain(params: Sequence[Any]) -> list[Any]:
-    """The parameters without `<bool>` behind the flags."""
+    """The parameters without `<bool>` behind the flags, and without Python's word for several paths."""
     for param in params:
         if getattr(param, "is_flag", False):
             param.metavar = ""
+        if param.param_type_name == "argument" and param.nargs == -1:
+            param.display_type = lambda *_: "<path>"
     return list(params)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import scripted
-from benches import sweep_of
+from benches import run_with, sweep_of
 from scripted import Scripted
 
 from gpubench.plan.experiment import Options, parse, with_options
@@ -18,16 +18,19 @@ from gpubench.sweep.sweep import Sweep
 ASKED = 'name = "{name}"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\n[run]\nepochs = 2\n'
 
 
-def swept(folder: Path, name: str, batches: str, stop_after: int = 99, repeats: int | None = None) -> Sweep:
+def swept(
+    folder: Path, name: str, batches: str, stop_after: int = 99, repeats: int | None = None, **fields: str
+) -> Sweep:
     """A sweep on the CPU that is stopped after so many trials."""
-    options = Options(fields={"batch_size": batches}, repeats=repeats)
+    options = Options(fields={"batch_size": batches, **fields}, repeats=repeats)
     asked = with_options(parse(ASKED.format(name=name), name), options)
     job = sweep_of(expand(asked, device="cpu", sources=Disk()), folder, scripted.computer())
     job.load()
     store_plan(job)
     launcher = Scripted()
-    job.run(
+    run_with(
         launcher,
+        job,
         QuietView(),
         lambda: len(launcher.launched) >= stop_after and not launcher.left,
         lambda _: None,

@@ -12,8 +12,9 @@ import scripted
 from gpubench.basics.checked import plain
 from gpubench.node.launch.conversation import Conversation
 from gpubench.record.outcome import Outcome, outcome
-from gpubench.record.recording import step_samples, windows_of
-from gpubench.schema.events import Told
+from gpubench.record.recording import step_samples
+from gpubench.record.training import Training
+from gpubench.schema.events import Result, Told
 from gpubench.schema.order import TrialOrder
 
 Message = dict[str, Any]
@@ -60,10 +61,8 @@ def heard(asked: TrialOrder, messages: list[Message]) -> list[Told]:
 
 def reckoned(came: Sequence[Told]) -> Outcome:
     """What the parent makes of the events of one rank."""
-    ended = outcome(
-        came, ranks=1, batch_size=16, workers=2, prefetch=2, steps=None, no_quality="none", forced=None, last_words=""
-    )  # fmt: skip
-    windows_of(ended)
+    training = Training(ranks=1, batch_size=16, workers=2, prefetch=2, steps=None, no_quality="none")
+    ended = outcome(came, training, last_word=Result, ranks=1, forced=None, last_words="")
     step_samples(came, 0.0)
     return ended
 

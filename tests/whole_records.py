@@ -16,7 +16,7 @@ FULL = record(
     resolved={"workers": 2, "cpus": 2, "cpu_ids": [0, 1]},
     result={"epoch_time_s": 1.5, "gpu_mem_mib": 900.0, "epochs_measured": 1, "epoch_time_source": "measured"},
     provenance={"power_w": {"source": "NVML", "period_s": 0.1, "samples": 9, "gaps": 0}},
-    missing={"top1_pct": "why"}, epochs=EPOCHS, span={"launched": 1.0}, phases={"start": 0.1},
+    missing={"top1_pct": "why"}, epochs=EPOCHS, span={"launched": 1.0, "finished": 9.0}, phases={"start": 0.1},
     environment={"host": "h", "gpu_count": 1, "torch": "2.11.0", "kernel": "6"},
 )  # fmt: skip
 """One with something in every part."""

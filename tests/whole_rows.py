@@ -32,7 +32,7 @@ def row_with(**values: Any) -> Row:
 
 
 def table_row_with(**values: Any) -> TableRow:
-    """The same as a line of a table: of one run, unless `repeats` and `runs` say otherwise."""
+    """A line of a table with these values: of one run, unless `repeats` and `runs` say otherwise."""
     own, fields = _told(values)
     return TableRow(**own, fields=fields)
 

@@ -1,11 +1,15 @@
 """How much jobs will slow each other down, worked out from how each runs alone. Pure.
 
-Alone, a job uses a part of each resource: seconds per epoch / (epoch time × capacity). Together, every GPU and every
-set of CPUs is divided fairly: a job gets what it wants up to its fair share, and what others leave over is shared
-again. A job runs at the smallest pace that its resources give it, and so leaves more of its other resources.
+Alone, a job uses a part of each resource: seconds per epoch / (epoch time × capacity). Where CPUs are asked for more
+than there is, all jobs on them slow down alike, by what is asked for in sum. A GPU is divided fairly: a job gets what
+it wants up to its fair share, and what others leave over is shared again. A job runs at the smallest pace that one of
+its resources gives it.
 
-Processes that take turns on a GPU lose SLICING of its time. What is not in it: memory and its bandwidth, caches, PCIe,
-and waiting for each other where nothing is full.
+Of the time in which a GPU is busy, waiting for other ranks' gradients does not count (`gradient_wait`). Processes that
+take turns on a GPU lose SLICING of its time. What is not in it: memory and its bandwidth, caches, PCIe, waiting for
+each other where nothing is full, and that a job which is held up by one resource leaves more of its others.
+
+docs/side-by-side.md compares it with models that have more to them, and with one that has less.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from gpubench.analysis.gradient_wait import Wait, gradient_wait
 from gpubench.analysis.slowdown import overlap_gain, sharing_word
 from gpubench.schema import catalog
 from gpubench.schema.row import Row
@@ -25,12 +30,6 @@ From a first run on an H200 (driver 580, no MPS) with mobilenet_v2 and resnet50,
 busy time alone summed up to 1.1 to 2.8 times what there is came, together, to 0.88 to 0.90 of it. Measured anew since
 (results/h200-copies-2026, results/h200-pairs-2026): 0.88 to 0.89. Under MPS they don't take turns.
 """
-
-MOST_ROUNDS = 1_000
-"""It settles in tens; this only keeps it from running for ever."""
-
-CLOSE = 1e-12
-"""Paces that differ by less are the same."""
 
 HELD = 1e-6
 """A job that loses less of its pace than this waits for nothing."""
@@ -54,24 +53,16 @@ class Demand:
     """CPUs' worth of time that it may use."""
     cpu_set: Hashable
     """Which CPUs: jobs with equal ones share them. A frozenset of numbers may also lie within another job's."""
-    loaders: int = 0
-    """Processes among which it divides its CPU work, all but that of its ranks; 0: not known."""
     ranks: int = 1
-    rank_busy: float = 0.0
-    """Part of the time in which each rank's own thread is busy, and so needs a CPU for itself; 0: not known."""
+    wait: Wait | None = None
+    """What of `gpu_s` only waits for other ranks' gradients. None: not known, or it has no other ranks."""
 
     @property
-    def cpu_pace(self) -> float:
-        """How fast it runs for each CPU that every one of its busy processes gets; 1 is as fast as alone.
-
-        The kernel divides CPUs among processes, whosever they are: a rank's thread, which launches all kernels, gets
-        no more than a loader. Where its processes are not known, the job counts as one.
-        """
-        whole = (self.cpu_s or 0.0) / self.epoch_time_s
-        loading = whole - self.ranks * self.rank_busy
-        paces = [self.loaders / loading] if self.loaders and loading > 0 else []
-        paces += [1 / self.rank_busy] if self.rank_busy else []
-        return min(paces, default=1 / whole if whole else math.inf)
+    def gpu_work_s(self) -> float | None:
+        """Seconds an epoch in which each of its GPUs has something to do for it. None: not known, or no GPU."""
+        if self.gpu_s is None or self.wait is None:
+            return self.gpu_s
+        return self.gpu_s * (1 - self.wait.part)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,22 +84,26 @@ class Prediction:
     unknown: tuple[str, ...]
     """What jobs share and is not known of one of them, in words. The prediction goes on as if it were nothing."""
     at_most: bool = False
-    """Whether it may well be too much: ranks keep a GPU busy while they wait for each other's gradients, and that
-    wait costs their neighbours on the GPU little."""
+    """Whether it may well be too much: ranks keep a GPU busy while they wait for each other's gradients, that wait
+    costs their neighbours on the GPU little, and how long it is was not measured."""
+    waits: tuple[Wait | None, ...] = ()
+    """What of each job's busy time on GPUs that it shares counts as waiting for gradients, in their order. None: it
+    has no other ranks, or shares no GPU, or that is not known."""
 
 
-def demand(row: Row, *, gpus: Sequence[int], cpus: float, cpu_set: Hashable) -> Demand | None:
+def demand(
+    row: Row, *, gpus: Sequence[int], cpus: float, cpu_set: Hashable, others: Iterable[Row] = ()
+) -> Demand | None:
     """What a row of a trial alone says of it; None without an epoch time.
 
-    `gpus`, `cpus`, `cpu_set`: where the job is to run beside others, on as many GPUs and CPUs as alone.
+    `gpus`, `cpus`, `cpu_set`: where the job is to run beside others, on as many GPUs and CPUs as alone. `others`: rows
+    of the same machine, which may tell how long its ranks wait for each other.
     """
     time = row.epoch_time_s
     if not time:
         return None
     busy = row.gpu_busy_s_per_epoch
-    waits = row.data_wait_pct if gpus else None
-    workers = row.workers
-    on_cpu = 0 if gpus or workers is None else math.ceil(cpus)  # there its threads train
+    ranks = _ranks(row, len(gpus))
     return Demand(
         epoch_time_s=time,
         cpu_s=row.cpu_s_per_epoch,
@@ -116,10 +111,8 @@ def demand(row: Row, *, gpus: Sequence[int], cpus: float, cpu_set: Hashable) -> 
         gpus=tuple(gpus),
         cpus=cpus,
         cpu_set=cpu_set,
-        loaders=(workers or 0) + on_cpu,
-        ranks=_ranks(row, len(gpus)),
-        # Whenever it waits for no images it launches kernels, or waits for the GPU, and that is busy waiting.
-        rank_busy=1 - waits / 100 if waits is not None else 0.0,
+        ranks=ranks,
+        wait=gradient_wait(row, others) if gpus and ranks > 1 else None,
     )
 
 
@@ -142,11 +135,7 @@ def predict(demands: Sequence[Demand | None], *, slicing: float = SLICING) -> Pr
         }
         for one, mine in zip(known, needs, strict=True)
     ]
-    weights = [
-        {resource: use * one.cpu_pace if resource[0] == "cpu" else 1.0 for resource, use in mine.items()}
-        for one, mine in zip(known, uses, strict=True)
-    ]
-    held = _paces(uses, weights, slicing)
+    held = _paces(uses, slicing)
     paces = [min(mine.values(), default=1.0) for mine in held]
     slowdowns = tuple(max(1.0, 1 / pace) for pace in paces)
     gain = overlap_gain(slowdowns)
@@ -155,6 +144,7 @@ def predict(demands: Sequence[Demand | None], *, slicing: float = SLICING) -> Pr
         r: [mine[r] for mine in needs if r in mine] for r in room if sum(r in mine for mine in needs) > 1
     }
     names = _names(shared)
+    on_shared_gpus = [any(("gpu", gpu) in shared for gpu in one.gpus) for one in known]
     waited_for = {
         resource[0]
         for mine, pace in zip(held, paces, strict=True)
@@ -177,59 +167,45 @@ def predict(demands: Sequence[Demand | None], *, slicing: float = SLICING) -> Pr
             if any(None in seconds for resource, seconds in shared.items() if resource[0] == kind)
         ),
         at_most="gpu" in waited_for
-        and any(one.ranks > 1 and ("gpu", gpu) in shared for one in known for gpu in one.gpus),
+        and any(
+            on_shared and one.ranks > 1 and not (one.wait and one.wait.measured)
+            for one, on_shared in zip(known, on_shared_gpus, strict=True)
+        ),
+        waits=tuple(
+            one.wait if on_shared else None for one, on_shared in zip(known, on_shared_gpus, strict=True)
+        ),
     )
 
 
-def fair_level(wants: Iterable[tuple[float, float]], available: float = 1.0) -> float:
-    """What each may have for each unit of its weight, so that all that is available of one resource is given away.
+def fair_share(wants: Iterable[float], available: float = 1.0) -> float:
+    """What each may have at most, so that all that is available of one resource is given away.
 
-    `wants`: (part of the resource, weight). Infinite where all get what they want.
+    `wants`: parts of the resource. Infinite where all get what they want.
     """
-    ordered = sorted(wants, key=lambda one: one[0] / one[1])
-    left, weight = available, sum(own for _, own in ordered)
-    if sum(want for want, _ in ordered) <= available:
-        return math.inf
-    for want, own in ordered:
-        if want * weight >= left * own:
-            return left / weight
-        left -= want
-        weight -= own
-    return math.inf  # over-full by a rounding error
+    ordered = sorted(wants)
+    for place, want in enumerate(ordered):
+        share = available / (len(ordered) - place)
+        if want > share:
+            return share
+        available -= want
+    return math.inf
 
 
-def _paces(
-    uses: Sequence[Mapping[Resource, float]], weights: Sequence[Mapping[Resource, float]], slicing: float
-) -> list[dict[Resource, float]]:
-    """How fast each of its resources lets each job run; 1 is as fast as alone.
-
-    One resource after the other is divided among jobs that ask for what their other resources let them use, again
-    and again, until nothing changes any more.
-    """
-    users = {
-        resource: [i for i, mine in enumerate(uses) if resource in mine] for mine in uses for resource in mine
+def _paces(uses: Sequence[Mapping[Resource, float]], slicing: float) -> list[dict[Resource, float]]:
+    """How fast each of its resources lets each job run; 1 is as fast as alone."""
+    asked: dict[Resource, list[float]] = {}
+    for mine in uses:
+        for resource, use in mine.items():
+            asked.setdefault(resource, []).append(use)
+    alike = {resource: 1 / sum(parts) for resource, parts in asked.items() if resource[0] == "cpu"}
+    shares = {
+        resource: fair_share(parts, 1.0 - slicing if len(parts) > 1 else 1.0)
+        for resource, parts in asked.items()
+        if resource[0] == "gpu"
     }
-    paces = [dict.fromkeys(mine, 1.0) for mine in uses]
-    left = {
-        resource: 1.0 - slicing if resource[0] == "gpu" and len(those) > 1 else 1.0
-        for resource, those in users.items()
-    }
-    for _ in range(MOST_ROUNDS):
-        moved = 0.0
-        for resource, those in users.items():
-            elsewhere = {
-                i: min((pace for other, pace in paces[i].items() if other != resource), default=1.0)
-                for i in those
-            }
-            wants = [(uses[i][resource] * elsewhere[i], weights[i][resource]) for i in those]
-            level = fair_level(wants, left[resource])
-            for i in those:
-                pace = min(1.0, level * weights[i][resource] / uses[i][resource])
-                moved = max(moved, abs(pace - paces[i][resource]))
-                paces[i][resource] = pace
-        if moved < CLOSE:
-            break
-    return paces
+    return [
+        {r: min(1.0, alike[r] if r in alike else shares[r] / use) for r, use in mine.items()} for mine in uses
+    ]
 
 
 def _needs(one: Demand, all_jobs: Sequence[Demand]) -> dict[Resource, float | None]:
@@ -239,7 +215,7 @@ def _needs(one: Demand, all_jobs: Sequence[Demand]) -> dict[Resource, float | No
     """
     sets = dict.fromkeys(other.cpu_set for other in all_jobs)
     cpus: dict[Resource, float | None] = {("cpu", s): one.cpu_s for s in sets if _within(one.cpu_set, s)}
-    return {**cpus, **{("gpu", gpu): one.gpu_s for gpu in one.gpus}}
+    return {**cpus, **{("gpu", gpu): one.gpu_work_s for gpu in one.gpus}}
 
 
 def _within(own: Hashable, other: Hashable) -> bool:

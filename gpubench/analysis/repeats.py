@@ -17,8 +17,8 @@ from gpubench.schema.row import Row, TableRow, replace
 
 Hardware = tuple[str, ...]
 """Its machine; of a job of a group those of all its jobs, for a job on a CPU may run beside one on a GPU."""
-Place = tuple[Hardware, Any, Any, Any]
-"""Hardware, CPUs, loaders; what the jobs beside it got."""
+Allocation = tuple[Hardware, Any, Any, Any]
+"""What a row was measured on: hardware, CPUs, loaders; what the jobs beside it got."""
 
 REPEATS = Column("repeats", "", "repeats that ended ok; the row shows their median", "n")
 
@@ -103,7 +103,7 @@ def merge_repeats(rows: Sequence[Row]) -> list[TableRow]:
 
 
 def with_spread(rows: Sequence[Row]) -> list[Row]:
-    """The same rows, each repeat by itself; those whose repeats lie far apart carry the doubt `spread`, too."""
+    """All of these rows, each repeat by itself; those whose repeats lie far apart carry the doubt `spread`, too."""
     wide = {id(row) for _, same in _alike(rows) if apart(_times(same)) for row in same if row.status == "ok"}
     return [_spread(row) if id(row) in wide else row for row in rows]
 
@@ -114,14 +114,14 @@ def _spread(row: Row) -> Row:
     return replace(row, doubts=_codes([row], "spread"), doubt_texts=texts)
 
 
-def _alike(rows: Sequence[Row]) -> list[tuple[Place | None, list[Row]]]:
+def _alike(rows: Sequence[Row]) -> list[tuple[Allocation | None, list[Row]]]:
     """Rows that are repeats of each other, together, and where they were measured."""
-    found: dict[Any, dict[Place | None, list[Row]]] = {}
+    found: dict[Any, dict[Allocation | None, list[Row]]] = {}
     beside = _hardware_of_groups(rows)
     for number, row in enumerate(rows):
-        places = found.setdefault((row.config_id or number, row.group, row.job), {})
-        places.setdefault(_place(row, beside), []).append(row)
-    return [same for places in found.values() for same in _adopt(places)]
+        allocations = found.setdefault((row.config_id or number, row.group, row.job), {})
+        allocations.setdefault(_allocation(row, beside), []).append(row)
+    return [same for allocations in found.values() for same in _adopt(allocations)]
 
 
 def _hardware_of_groups(rows: Sequence[Row]) -> dict[Any, Hardware]:
@@ -133,7 +133,7 @@ def _hardware_of_groups(rows: Sequence[Row]) -> dict[Any, Hardware]:
     return {key: tuple(sorted(names)) for key, names in found.items()}
 
 
-def _place(row: Row, beside: Mapping[Any, Hardware]) -> Place | None:
+def _allocation(row: Row, beside: Mapping[Any, Hardware]) -> Allocation | None:
     """Where a row was measured: its hardware, and what it got of that. None of one that was not measured yet."""
     name = machine(row)
     if name is None:
@@ -142,10 +142,10 @@ def _place(row: Row, beside: Mapping[Any, Hardware]) -> Place | None:
     return hardware, row.cpus, row.workers, row.allowance
 
 
-def _adopt(places: dict[Place | None, list[Row]]) -> list[tuple[Place | None, list[Row]]]:
+def _adopt(allocations: dict[Allocation | None, list[Row]]) -> list[tuple[Allocation | None, list[Row]]]:
     """Rows by place; a planned one, which has none yet, joins the first."""
-    homeless = places.pop(None, [])
-    groups = list(places.items()) or [(None, [])]
+    homeless = allocations.pop(None, [])
+    groups = list(allocations.items()) or [(None, [])]
     groups[0][1].extend(homeless)
     return groups
 
@@ -230,7 +230,7 @@ def _doubt_texts(rows: Sequence[Row], spread: str | None = None) -> dict[str, tu
     return {code: tuple(texts) for code, texts in found.items()}
 
 
-def _groups(merged: Sequence[tuple[Place | None, TableRow]]) -> list[list[int]]:
+def _groups(merged: Sequence[tuple[Allocation | None, TableRow]]) -> list[list[int]]:
     """The jobs of each group, by their numbers among these. One without an id can't be told from others of its name,
     so it is left out."""
     found: dict[tuple[Any, ...], list[int]] = {}

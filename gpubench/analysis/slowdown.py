@@ -10,10 +10,10 @@ from typing import Literal
 from gpubench.analysis import noise, over_processes
 from gpubench.analysis.certainty.interval import Interval
 from gpubench.analysis.certainty.mean_estimate import LEVEL
-from gpubench.analysis.doubted import beside_others, of_time
+from gpubench.analysis.doubted import beside_others, codes, of_time
 from gpubench.analysis.noise import half_width, resting
 from gpubench.basics.rounding import half_up
-from gpubench.schema.doubts import FASTER
+from gpubench.schema.doubts import FASTER, doubt_of
 from gpubench.schema.row import Row
 from gpubench.schema.verdict import UNSURE, Sure, Verdict
 
@@ -139,15 +139,16 @@ def expected(gain: float, alone: Sequence[Row]) -> Verdict:
 
     A prediction has no range into which their spread could go, so every doubt about a time leaves it open.
     """
+    others = any(doubt_of(code).of_others for row in alone for code in codes(row))
     if why_not := _scattered(alone):
-        return Verdict(why_not=why_not)
+        return Verdict(why_not=why_not, beside_others=others)
     rests = resting(alone)
     sure: Sure = "few processes" if rests else "yes"
     if any(map(of_time, alone)):
         sure = "doubtful"
     if any(half_width(row) is None for row in alone):
         sure = "spread not known"
-    return Verdict(words=(sharing_word(gain),), sure=sure, rests=rests)
+    return Verdict(words=(sharing_word(gain),), sure=sure, rests=rests, beside_others=others)
 
 
 def loss(found: Verdict, gain: float) -> Literal["no", "perhaps", "yes"]:

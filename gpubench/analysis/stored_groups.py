@@ -17,7 +17,7 @@ Alone = Mapping[tuple[Any, ...], Row]
 
 
 def with_verdicts(rows: Sequence[Row], alone: Iterable[Row]) -> list[Row]:
-    """The same rows in the same order; those of groups with `verdict`, `sharing` and `full_together` as this version
+    """All of these rows, in their order; those of groups with `verdict`, `sharing` and `full_together` as this version
     finds them.
 
     Records keep what the version that measured them found. Rows of one group agree in `varied.unit` and host; of a

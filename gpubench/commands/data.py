@@ -34,7 +34,8 @@ def _say(facts: DataFacts) -> None:
 
 def make(folder: Path | None, *, images: int, val_images: int, classes: int, seed: int) -> None:
     """`gpubench data make`."""
-    with unwound_by_signals(*STOPPED), bar("making images") as progress:
+    where = folder or making.default_root(making.procedural_marker(images, val_images, classes, seed))
+    with unwound_by_signals(*STOPPED), bar("making images", work=f"making images in {where}") as progress:
         facts = making.make(
             folder, images=images, val_images=val_images, classes=classes, seed=seed, progress=progress
         )
@@ -47,10 +48,14 @@ def resize(source: Path, target: Path, *, size: int, bad: str = "fail") -> None:
         raise UsageError("SRC and DST are the same folder; name a new one")
     found: tuple[bad_images.BadImage, ...] = ()
     if policy(bad, "--bad-images") == "skip":
-        with unwound_by_signals(*STOPPED), bar("trying all images") as progress:
+        with (
+            unwound_by_signals(*STOPPED),
+            bar("trying all images", work=f"trying all images of {source}") as progress,
+        ):
             found = bad_images.look(source.absolute(), progress)
     without = [one.path for one in found]
-    with unwound_by_signals(*STOPPED), bar("resizing") as progress:
+    work = f"resizing {source} to {size} pixels a side in {target}"
+    with unwound_by_signals(*STOPPED), bar("resizing", work=work) as progress:
         facts = resizing.resize(source, target, size=size, progress=progress, without=without)
     names = target / NAMES if found else None
     if names is not None:

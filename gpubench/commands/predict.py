@@ -156,7 +156,7 @@ def _anew(label: str, rows: Sequence[Row], alone: Solos) -> list[Row]:
     made = None
     placements = [row.placement for row in rows if row.placement is not None]
     if len(solos) == len(placements) == len(rows):
-        made, _ = together.predicted(solos, placements)
+        made, _ = together.predicted(solos, placements, list(alone.values()))
     slowdowns = made.slowdowns if made else [row.predicted_slowdown for row in rows]
     return [
         replace(row, group=label, predicted_slowdown=slowdown if row.predicted_slowdown else None)

@@ -10,32 +10,35 @@ from rich.console import Console
 from gpubench.basics.errors import UsageError
 from gpubench.commands.opened import opened, warn
 from gpubench.report import choice as choices
-from gpubench.report import markdown as markdown_report
 from gpubench.report import sources as sources_report
 from gpubench.report import terminal
 from gpubench.report.contents import contents
+from gpubench.report.forms import FORMS
 from gpubench.report.table import COLUMN
 
 
 def table(
-    folder: Path | None, *, markdown: bool = False, sources: bool = False, columns: str | None = None
+    folder: Path | None, *, form: str | None = None, sources: bool = False, columns: str | None = None
 ) -> int:
-    """`gpubench table`. `sources`: where the figures come from, in place of the figures."""
+    """`gpubench table`. `form`: a name of FORMS. `sources`: where the figures come from, in place of the figures."""
     if sources and columns is not None:
         raise UsageError(
             "--sources prints no table, for which --columns would choose the columns; give one of them"
         )
+    if sources and form and not FORMS[form].sources:
+        raise UsageError(f"--{form} is a form of the tables, and --sources prints none; give one of them")
     choice = choices.parse(columns, COLUMN) if columns is not None else choices.SHOW
     results, records = opened(folder)
     found = contents(results, records, choice=choice)
     for problem in found.problems:
         warn(problem)
     console = Console(highlight=False)
-    if sources:
-        told = sources_report.as_markdown(found.tables) if markdown else sources_report.text(found.tables)
-        sys.stdout.write(terminal.encodable(told, console.encoding))
-    elif markdown:
-        sys.stdout.write(terminal.encodable(markdown_report.text(found.tables), console.encoding))
-    else:
+    if not form and not sources:
         terminal.show(found.tables, console)
+        return 0
+    if not form:
+        told = sources_report.text(found.tables)
+    else:
+        told = FORMS[form].sources_text(found.tables) if sources else FORMS[form].text(found.tables)
+    sys.stdout.write(terminal.encodable(told, console.encoding))
     return 0

@@ -64,7 +64,10 @@ def _strategy(case: Combination) -> str | None:
     t = case.trial
     known = catalog.STRATEGIES[t.strategy]
     if known.needs_gpu and case.device == "cpu":
-        return f"strategy {t.strategy} needs GPUs"
+        return (
+            f"strategy {t.strategy} needs GPUs: on a CPU take ddp with processes in their place "
+            "(--strategy ddp --ranks 2), or single"
+        )
     unit = "process" if case.device == "cpu" else "GPU"
     if t.devices < known.min_devices:
         units = "processes" if case.device == "cpu" else "GPUs"
@@ -106,13 +109,17 @@ def _batch(case: Combination) -> str | None:
 
 def _variant(case: Combination) -> str | None:
     needs = case.variant.needs_gpu and case.device == "cpu"
-    return f"variant {case.trial.variant} needs a GPU" if needs else None
+    return (
+        f"variant {case.trial.variant} needs a GPU: on a CPU take another (gpubench data list)"
+        if needs
+        else None
+    )
 
 
 def _precision(case: Combination) -> str | None:
     t = case.trial
     if case.device == "cpu" and t.precision in ("tf32", "fp16"):
-        return f"precision {t.precision} needs a GPU"
+        return f"precision {t.precision} needs a GPU: on a CPU take fp32 or bf16"
     return None
 
 
@@ -121,7 +128,7 @@ def _execution(case: Combination) -> str | None:
     if t.execution != "graph":
         return None
     if case.device == "cpu":
-        return "execution graph needs a GPU"
+        return "execution graph needs a GPU: on a CPU take eager or compile"
     if not catalog.OPTIMIZERS[t.optimizer].capturable:
         return f"a step of {t.optimizer} can't be captured into a CUDA graph"
     return None
@@ -137,7 +144,7 @@ def _model(case: Combination) -> str | None:
 def _cap(case: Combination) -> str | None:
     t = case.trial
     if t.gpu_mem_cap_mib is not None and case.device == "cpu":
-        return "a GPU memory cap needs a GPU"
+        return "a GPU memory cap needs a GPU: leave gpu_mem_cap_mib (--gpu-mem-cap) out on a CPU"
     return None
 
 

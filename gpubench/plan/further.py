@@ -85,7 +85,7 @@ def window_steps(job: Job, resolved: Resolved, first: Record) -> int:
     wave, ahead = max(1, own), own * job.trial.prefetch
     step_s = max(float(measured[-1]["steady_step_s"]), 1e-6)
     wanted_s = LONGEST_WINDOW_S
-    if (error_pct := first.result.get("step_error_pct")) is not None:
+    if (error_pct := first.result.step_error_pct) is not None:
         seen_s = step_s * sum(epoch["steady_steps"] for epoch in measured)
         wanted_s = seen_s * (error_pct / STEP_ERROR_PCT) ** 2
     steady = max(FEWEST_STEPS, math.ceil(min(max(wanted_s, WINDOW_S), LONGEST_WINDOW_S) / step_s))

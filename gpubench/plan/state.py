@@ -54,7 +54,7 @@ def _fits(records: Iterable[Record]) -> list[tuple[tuple[Any, ...], int]]:
     found = []
     for record in records:
         try:
-            t = Trial.model_validate_json(json.dumps(record.trial))
+            t = Trial.model_validate_json(json.dumps(vars(record.trial)))
         except ValidationError:
             continue
         found.append((chain_key(t, record.variant_definition), t.batch_size))

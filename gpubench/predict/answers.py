@@ -137,7 +137,7 @@ class Answers:
 
     def _told(self, unit: Unit, resolved: Sequence[Resolved], alone: Sequence[Alone]) -> str | _NoAnswer:
         solos = [one.row for one in alone]
-        made, why_not = together.predicted(solos, resolved)
+        made, why_not = together.predicted(solos, resolved, self._rows)
         if made is None:
             return _NoAnswer(why=str(why_not))
         called = names(unit.jobs)

@@ -135,7 +135,7 @@ def stored_of(
 
 
 def _device(record: Record) -> str | None:
-    return record.resolved.get("device") or record.trial.get("device")
+    return record.resolved.get("device") or record.trial.device
 
 
 def _cpu_name(record: Record) -> str | None:
@@ -170,7 +170,7 @@ class Remembered(Disk):
             told = [
                 r
                 for r in self._records
-                if r.trial.get("data") == name
+                if r.trial.data == name
                 and r.data.get("fingerprint")
                 and not (self._all_images and r.data.get("skipped_images"))
             ]
@@ -190,7 +190,7 @@ class Remembered(Disk):
         try:
             return super().model(name)
         except UsageError:
-            if not any(record.trial.get("model") == name for record in self._records):
+            if not any(record.trial.model == name for record in self._records):
                 raise
             self.known_models[name] = ""
             return ""

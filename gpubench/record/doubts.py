@@ -13,6 +13,7 @@ from gpubench.analysis.slowdown import faster_together
 from gpubench.basics.words import many
 from gpubench.plan.plan import Job
 from gpubench.plan.resolve import Resolved
+from gpubench.record.epochs import EpochRow
 from gpubench.record.figures import Figures
 from gpubench.record.outcome import Outcome
 from gpubench.schema.doubts import (
@@ -130,7 +131,7 @@ def _short_epochs(case: Evidence) -> str | None:
 def _short_steps(case: Evidence) -> str | None:
     if case.result.get("epoch_time_source") != EXTRAPOLATED:
         return None
-    pieces = [e for e in case.ended.epochs if not e.warmup]
+    pieces = [e for e in case.ended.epochs if isinstance(e, EpochRow) and not e.warmup]
     whole = any(e.images == case.result["images_per_epoch"] for e in pieces)
     if whole or any(e.steady_steps for e in pieces):
         return None

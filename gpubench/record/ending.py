@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpubench.node.watch.idle import PERIOD_S
+from gpubench.record import energy_figures, gpu_figures
 from gpubench.record.figures import Figures
 from gpubench.record.outcome import Outcome
 from gpubench.schema.columns import MEASURED, OF_GROUPS
+from gpubench.schema.gpu_look import PERIOD_S
 
 ALONE = dict.fromkeys(OF_GROUPS, "the trial ran alone")
 """Columns of groups, and why a trial by itself has none."""
@@ -124,9 +125,8 @@ def provenance(
     return {**seen, "gpu_mem_mib": told, "gpu_mem_source": told}
 
 
-OF_GPUS: tuple[str, ...] = (
-    *(c.name for c in MEASURED if c.name.startswith("gpu_")),
-    "energy_j", "energy_source", "energy_sampled_j", "idle_power_w", "power_w", "sm_clock_mhz", "throttled_pct",
-    "throttle_reasons", "temperature_c", "energy_to_top1_j",
-)  # fmt: skip
+OF_GPUS = frozenset({
+    *(c.name for c in MEASURED if c.name.startswith("gpu_")), *gpu_figures.COLUMNS, *energy_figures.COLUMNS,
+    "idle_power_w", "energy_to_top1_j",
+})  # fmt: skip
 """Columns that only a trial on GPUs can fill."""

@@ -15,24 +15,20 @@ from itertools import chain
 from typing import Any
 
 from gpubench.analysis.certainty.steps import step_mean
+from gpubench.record.work import WorkWindow
 from gpubench.schema.epoch_times import EXTRAPOLATED, FEWEST_TIMES, MEASURED
 from gpubench.schema.events import End, Evaluated, Event, Steps
+from gpubench.schema.watched import Window
 
 _US = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class EpochRow:
+class EpochRow(WorkWindow):
     """An epoch, or a piece of one."""
 
-    epoch: int
-    warmup: bool
-    t0: float
-    """Its begin and end, on the monotonic clock of the machine where it ran."""
-    t1: float
     steady: tuple[float, float]
     """When the steady steps began and ended."""
-    epoch_time_s: float
     steps: int
     images: int
     data_wait_s: float
@@ -50,7 +46,6 @@ class EpochRow:
     """What the evaluation after it gave, where there was one."""
 
     def stored(self) -> dict[str, Any]:
-        """The row as a record holds it, in which its times stand elsewhere."""
         left_out = {"t0", "t1", "steady", "steady_times_s"} | (
             {"data_wait_s_by_rank"} if self.data_wait_s_by_rank is None else set()
         )
@@ -154,6 +149,17 @@ def lacks_s(epoch: EpochRow, images_per_epoch: int) -> float:
     """Seconds that a piece of an epoch would have taken longer as a whole one: a steady step for each that it lacks."""
     missing = images_per_epoch / epoch.images - 1
     return missing * epoch.steps * epoch.steady_step_s
+
+
+def windows_of(epochs: Sequence[EpochRow], images_per_epoch: int | None) -> list[Window]:
+    """The epochs, for who watched. Those that figures are not of count as little as a warm-up."""
+    own = {e.epoch for e in counted(epochs, images_per_epoch)}
+    return [
+        Window(e.t0, e.t1, e.epoch, True, e.images / images_per_epoch, e.steady, lacks_s(e, images_per_epoch))
+        if e.epoch in own and images_per_epoch
+        else Window(e.t0, e.t1, e.epoch, e.epoch in own)
+        for e in epochs
+    ]
 
 
 def timing(

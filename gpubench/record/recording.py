@@ -10,20 +10,20 @@ from typing import Any
 from gpubench.analysis.energy import divided
 from gpubench.datasets.facts import DataFacts
 from gpubench.node.environment import Machine
-from gpubench.node.launch.attempt import Attempt
-from gpubench.node.watch.watched import Window
-from gpubench.node.watch.watcher import Watcher
 from gpubench.plan.plan import Job
 from gpubench.plan.resolve import Resolved
 from gpubench.plan.state import is_stale
 from gpubench.record.doubts import Evidence, OtherJobs, doubts
 from gpubench.record.ending import final_ending, merge, provenance
-from gpubench.record.epochs import lacks_s
 from gpubench.record.figures import Figures, figures
+from gpubench.record.host_figures import cpu_s
+from gpubench.record.kinds import KINDS
 from gpubench.record.outcome import Outcome, outcome
 from gpubench.record.together import ENERGY, GroupPrediction, Ran, compare, neighbours_on_gpus
+from gpubench.schema.attempt import Attempt
 from gpubench.schema.events import End, Event, Steps
-from gpubench.schema.record import Record
+from gpubench.schema.record import AskedFields, EpochWindow, Record, ResultColumns, Span
+from gpubench.schema.workload import WORKLOADS
 
 DIVIDED = "the whole GPU's, divided by the busy time that each job's work takes alone: an estimate"
 
@@ -59,8 +59,6 @@ class EndedAttempt:
     steps: int | None = None
     """How many were measured in place of what the trial asks for."""
     done: Attempt
-    watcher: Watcher
-    """It has seen the attempt to its end."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -111,16 +109,14 @@ def _ended_job(tried: EndedAttempt, known: Known, forced: tuple[Any, str] | None
     t = job.trial
     ended = outcome(
         tried.done.events,
+        KINDS[t.workload](job, resolved, tried.steps),
+        last_word=WORKLOADS[t.workload].last_word,
         ranks=resolved.processes,
-        batch_size=t.batch_size,
-        workers=resolved.workers,
-        prefetch=t.prefetch,
-        steps=tried.steps or t.steps,
-        no_quality=_no_quality(tried),
         forced=forced,
         last_words=tried.done.last_words,
     )
-    seen = figures(tried.watcher.watched(windows_of(ended), _passed_mib(ended, resolved)))
+    watched = tried.done.watched
+    seen = figures(watched.cut(ended.windows, _passed_mib(ended, watched.gpus)))
     lost = [known.lost[uuid] for uuid in resolved.gpu_uuids if uuid in known.lost]
     status, reason = final_ending(ended, seen, t.gpu_mem_cap_mib, lost)
     result, missing = merge(
@@ -136,30 +132,6 @@ def _ended_job(tried: EndedAttempt, known: Known, forced: tuple[Any, str] | None
     return _EndedJob(
         tried=tried, ended=ended, seen=seen, status=status, reason=reason, result=result, missing=missing
     )
-
-
-def windows_of(ended: Outcome) -> list[Window]:
-    """The epochs, for who watched. Those that figures are not of count as little as a warm-up."""
-    own = {e.epoch for e in ended.counted}
-    per_epoch = ended.result.get("images_per_epoch")
-    return [
-        Window(e.t0, e.t1, e.epoch, True, e.images / per_epoch, e.steady, lacks_s(e, per_epoch))
-        if e.epoch in own and per_epoch
-        else Window(e.t0, e.t1, e.epoch, e.epoch in own)
-        for e in ended.epochs
-    ]
-
-
-def _no_quality(tried: EndedAttempt) -> str:
-    """Why there is no top-1, where there is none."""
-    job = tried.job
-    if job.membership is not None:
-        return f"left to the same trial alone, {job.membership.solo.trial_id}"
-    if job.variant.files == "none":
-        return "synthetic images have no validation split"
-    if tried.round > 1:
-        return "judged in the first round only"
-    return "the validation split is empty"
 
 
 def _compare(jobs: Sequence[_EndedJob], known: Known, group_prediction: GroupPrediction) -> dict[str, Any]:
@@ -231,7 +203,7 @@ def _neighbours(jobs: Sequence[_EndedJob], index: int) -> OtherJobs:
     # Of one whose CPUs reach beyond this job's nobody knows how much it did on these.
     within = all(set(one.tried.resolved.cpu_ids) <= cpus for one in on_same)
     measured = mine.ended.counted
-    spent = [one.tried.watcher.cpu_s(e.t0, e.t1) for one in on_same for e in measured]
+    spent = [cpu_s(one.tried.done.watched, e.t0, e.t1) for one in on_same for e in measured]
     usable = mine.tried.resolved.cpus * sum(e.t1 - e.t0 for e in measured)
     known = [one for one in spent if one is not None]
     return OtherJobs(
@@ -281,12 +253,12 @@ def _record(case: Evidence, one: _EndedJob, known: Known, facts: Mapping[str, An
         status=one.status,
         reason=one.reason,
         machine_key=tried.machine_key,
-        trial=job.trial.model_dump(mode="json"),
+        trial=AskedFields(job.trial.model_dump(mode="json")),
         variant_definition=job.variant.definition(),
         data=tried.facts.as_dict() if job.variant.files != "none" else {"fingerprint": "none"},
         resolved=resolved.columns()
         | {"gpu_uuids": list(resolved.gpu_uuids), "cpu_ids": list(resolved.cpu_ids)},
-        result=result,
+        result=ResultColumns(result),
         missing=one.missing,
         provenance=provenance(
             seen.provenance,
@@ -302,8 +274,8 @@ def _record(case: Evidence, one: _EndedJob, known: Known, facts: Mapping[str, An
             }
             for e in ended.epochs
         ],
-        windows=[{"epoch": e.epoch, "t0": e.t0, "t1": e.t1} for e in ended.epochs],
-        span={"launched": done.launched, "finished": done.finished},
+        windows=[EpochWindow(epoch=e.epoch, t0=e.t0, t1=e.t1) for e in ended.epochs],
+        span=Span(launched=done.launched, finished=done.finished),
         phases=ended.phases | {"wall": done.finished - done.launched},
         together=dict(facts),
         doubts=doubts(case),
@@ -321,8 +293,16 @@ def _stale(group_prediction: GroupPrediction, number: int, known: Known) -> bool
     return solo is not None and is_stale(solo, known.environment)
 
 
+def samples(done: Attempt) -> list[tuple[float, str, str, float]]:
+    """All that was read and told of one job, as tidy rows under SAMPLE_HEADER."""
+    return [*done.watched.samples.rows(done.launched), *step_samples(done.events, done.launched)]
+
+
 def step_samples(events: Sequence[Event], launched: float) -> list[tuple[float, str, str, float]]:
-    """Rank 0's measured steps as sample rows: when each ended, in seconds since the launch, and how long it took."""
+    """Rank 0's measured steps as sample rows: when each ended, in seconds since the launch, and how long it took.
+
+    None of work that tells of no steps.
+    """
     rows: list[tuple[float, str, str, float]] = []
     ended_us: dict[int, list[int]] = {}
     for event in events:
@@ -330,16 +310,13 @@ def step_samples(events: Sequence[Event], launched: float) -> list[tuple[float, 
             case Steps(rank=0):
                 ended_us.setdefault(event.epoch, []).extend(event.end_us)
             case End(rank=0, measured=True):
-                for before, end in pairwise([0, *ended_us[event.epoch]]):
+                for before, end in pairwise([0, *ended_us.get(event.epoch, ())]):
                     # The device's clock may run ahead of the host's, on which the window ends.
                     at = min(event.t0 + 1e-6 * end, event.t1)
                     rows.append((round(at - launched, 6), "rank0", "step_time_ms", (end - before) / 1e3))
     return rows
 
 
-def _passed_mib(ended: Outcome, resolved: Resolved) -> dict[str, float]:
-    """GPU uuid -> how much more torch's allocator held at its peak than when the driver was asked at the end."""
-    return {
-        resolved.gpu_uuids[int(index)]: max(0.0, held.peak - held.at_settle)
-        for index, held in ended.held.items()
-    }
+def _passed_mib(ended: Outcome, gpus: Sequence[str]) -> dict[str, float]:
+    """GPU -> how much more torch's allocator held at its peak than when the driver was asked at the end."""
+    return {gpus[int(index)]: max(0.0, held.peak - held.at_settle) for index, held in ended.held.items()}

@@ -53,7 +53,8 @@ def predict_group(unit: Unit, resolved: Sequence[Resolved], alone: Mapping[str, 
         return GroupPrediction(
             solos=tuple(solos), prediction=None, why_not=f"no figures of job {' and '.join(lacking)} alone"
         )
-    made, why_not = predicted([row_of(solo) for solo in solos if solo], resolved)
+    others = [row_of(record) for record in alone.values() if record.status == "ok" and not record.group]
+    made, why_not = predicted([row_of(solo) for solo in solos if solo], resolved, others)
     return GroupPrediction(solos=tuple(solos), prediction=made, why_not=why_not)
 
 
@@ -68,10 +69,15 @@ class Where(Protocol):
     def cpu_ids(self) -> Sequence[int]: ...
 
 
-def predicted(alone: Sequence[Row], resolved: Sequence[Where]) -> tuple[Prediction | None, str | None]:
-    """What rows of the trials alone say of them together, on these GPUs and CPUs; or why they say nothing."""
+def predicted(
+    alone: Sequence[Row], resolved: Sequence[Where], others: Sequence[Row] = ()
+) -> tuple[Prediction | None, str | None]:
+    """What rows of the trials alone say of them together, on these GPUs and CPUs; or why they say nothing.
+
+    `others`: rows of the same machine, which may tell how long ranks wait for each other.
+    """
     demands = [
-        demand(solo, gpus=one.gpu_ids, cpus=one.cpus, cpu_set=frozenset(one.cpu_ids))
+        demand(solo, gpus=one.gpu_ids, cpus=one.cpus, cpu_set=frozenset(one.cpu_ids), others=others)
         for solo, one in zip(alone, resolved, strict=True)
     ]
     by_turns = any(solo.mps != "on" for solo in alone)

@@ -13,8 +13,8 @@ from gpubench.basics.errors import UnusableError
 from gpubench.plan.plan import Job
 from gpubench.plan.skips import Room
 from gpubench.plan.state import out_of_memory, survey
-from gpubench.report import markdown, spreadsheet
 from gpubench.report.choice import SHOW, Choice
+from gpubench.report.forms import FORMS
 from gpubench.report.table import Table, tables
 from gpubench.results.plans import stored_plans
 from gpubench.results.rows import row_of
@@ -102,7 +102,7 @@ def rows_among(records: Sequence[Record], held: Iterable[Record]) -> dict[str, R
     """
     # Of a thousand rows few bear on these: their repeats, and the trials alone that they are compared with.
     configs = {record.config_id for record in records}
-    solos = {record.result.get("solo_id") for record in records}
+    solos = {record.result.solo_id for record in records}
     chosen = counting(one for one in held if one.config_id in configs or one.trial_id in solos)
     mine = counting(records)  # one that ended badly after a better one counts nowhere else
     chosen |= mine
@@ -131,17 +131,8 @@ def _planned_row(job: Job, experiment: str, why: str | None) -> Row:
     )
 
 
-def write_tables(
-    results: Results, records: Sequence[Record], skips: Mapping[str, str] | None = None
-) -> Contents:
-    """Writes trials.csv, epochs.csv, table.csv and table.md anew; returns what stands in them."""
-    found = contents(results, records, skips)
-    write_contents(results, records, found)
-    return found
-
-
 def write_contents(results: Results, records: Sequence[Record], found: Contents) -> None:
-    """Writes the four files, of contents that were found already.
+    """Writes trials.csv, epochs.csv and the tables in each form that has a file, of contents that were found already.
 
     One that can't be written keeps no other from it; then UnusableError.
     """
@@ -149,8 +140,7 @@ def write_contents(results: Results, records: Sequence[Record], found: Contents)
     texts = {
         "trials.csv": trials_csv(rows),
         "epochs.csv": epochs_csv(counting(records).values()),
-        "table.csv": spreadsheet.text(found.tables),
-        "table.md": markdown.text(found.tables),
+        **{form.file: form.text(found.tables) for form in FORMS.values() if form.file},
     }
     failed = []
     for name, text in texts.items():

@@ -6,12 +6,28 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from gpubench.analysis.varied import constant, inferred, solo, unit, values
+from gpubench.analysis.varied import Axes, asked, constant, inferred, solo, unit, values
 from gpubench.basics.words import WORDS, many
 from gpubench.schema.cell import cell
 from gpubench.schema.field import in_order
 from gpubench.schema.row import Row
 from gpubench.schema.trial_fields import ABOUT, DEFAULTS, FIELDS
+
+BUILT_IN = "batch-size"
+"""Name of the experiments in `builtin/`."""
+
+
+def title(name: str, question: str, axes: Axes, *, jobs: bool) -> str:
+    """What stands over a table: the experiment's name, or what was swept where the name would mislead.
+
+    The built-in experiment keeps its name whatever is asked with its help, for the results folder is called by it; its
+    `question` goes where its axes are others. `jobs`: whether jobs run together.
+    """
+    fields = [field.replace("_", "-") for field in asked(axes)]
+    if name != BUILT_IN or question or (fields == [name] and not jobs):
+        return name
+    beside = ["jobs side by side"] if jobs and "copies" not in fields else []
+    return ", ".join([*fields, *beside]) or name
 
 
 def heading(rows: Sequence[Row], grown: Sequence[Row], fields: Collection[str]) -> list[str]:

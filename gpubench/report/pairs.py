@@ -32,7 +32,7 @@ Job = tuple[Any, ...]
 """What tells one job from the others: its values of the fields in which jobs differ."""
 
 
-Place = tuple[str | None, tuple[tuple[int, ...], ...]]
+Devices = tuple[str | None, tuple[tuple[int, ...], ...]]
 """A machine, and the sets of its GPUs that the two jobs of a pair use."""
 
 
@@ -41,12 +41,12 @@ def matrices(groups: Sequence[MeasuredGroup], axes: Axes = ()) -> list[Matrix]:
 
     Two jobs on GPUs of their own tell nothing of two on one GPU: pairs on other GPUs have matrices of their own.
     """
-    places: dict[Place, list[MeasuredGroup]] = {}
+    devices: dict[Devices, list[MeasuredGroup]] = {}
     for pair in groups:
         if len(pair.rows) == 2:
-            places.setdefault((machine(pair.rows[0]), _gpus(pair)), []).append(pair)
-    enough = {place: pairs for place, pairs in places.items() if len(pairs) >= FEWEST}
-    machines, sets = ({place[side] for place in enough} for side in (0, 1))
+            devices.setdefault((machine(pair.rows[0]), _gpus(pair)), []).append(pair)
+    enough = {used: pairs for used, pairs in devices.items() if len(pairs) >= FEWEST}
+    machines, sets = ({used[side] for used in enough} for side in (0, 1))
     found = []
     for (where, gpus), pairs in enough.items():
         said = [f"gpu_ids={' and '.join(map(cell, gpus))}"] if gpus and len(sets) > 1 else []

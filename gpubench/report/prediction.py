@@ -28,6 +28,13 @@ UNSURE_ALONE: Mapping[Sure, str] = {
 """Why a predicted verdict may be another one."""
 
 
+BESIDE_OTHERS = (
+    "Somebody else's work took a part of the machine while trials ran alone, so on a quiet one jobs may slow each "
+    "other down more than this"
+)
+"""What speaks against any prediction from such rows: they took longer, and so wanted less of the machine at a time."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Remedy:
     """What one can do where a group can't be predicted."""
@@ -83,7 +90,7 @@ def answer(
     headings = ("job", "alone s", "predicted s", "times as long")
     rests = rests_on(solo, found, UNSURE_ALONE) if found.words else ""
     more = [f"{rests[0].upper()}{rests[1:]}."] if rests else []
-    said = [_verdict(prediction, found), *_rounds(prediction), *more]
+    said = [_verdict(prediction, found), *_rounds(prediction), *_waits(prediction, jobs), *more]
     page = _page(headings, rows, [1, 2, 3], [*said, *notes], as_markdown)
     return f"{_heading(group, as_markdown)}\n\n{page}"
 
@@ -165,6 +172,7 @@ def _line(sentence: str, as_markdown: bool) -> str:
 
 def _verdict(prediction: Prediction, found: Verdict) -> str:
     gain = prediction.overlap_gain
+    others = f" {BESIDE_OTHERS}." * found.beside_others
     waits = f"jobs would wait for {waited_for(prediction.limits) or 'nothing that they share'}"
     if found.words:
         by = "by these rows " if found.sure in UNSURE else ""
@@ -174,7 +182,7 @@ def _verdict(prediction: Prediction, found: Verdict) -> str:
     most = (
         " It may be less: ranks keep their GPU busy while they wait for each other, too." * prediction.at_most
     )
-    return f"Predicted: {said}.{most}"
+    return f"Predicted: {said}.{most}{others}"
 
 
 def predicted_verdict(prediction: Prediction, solo: Sequence[Row]) -> str:
@@ -203,6 +211,27 @@ def _rounds(prediction: Prediction) -> list[str]:
     ]
     more = f", and {listed(others)}" if others else ""
     return [f"One epoch of each job that uses it takes at least {most}{more}."]
+
+
+def _waits(prediction: Prediction, jobs: Sequence[str]) -> list[str]:
+    """What of the busy time counts as waiting for gradients, and how that is known: a sentence for each way."""
+    found = []
+    for measured, least, how in (
+        (True, "", "as --breakdown measured it"),
+        (
+            False,
+            "at least ",
+            "estimated from how long the same network keeps one GPU busy; --breakdown measures it",
+        ),
+    ):
+        parts = [
+            f"{number(100 * wait.part)} % of the GPU time of {clean(job)}"
+            for job, wait in zip(jobs, prediction.waits, strict=False)
+            if wait and wait.measured == measured
+        ]
+        if parts:
+            found.append(f"Waiting for other ranks' gradients is left out: {least}{listed(parts)}, {how}.")
+    return found
 
 
 def _name(resource: str) -> str:

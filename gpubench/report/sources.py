@@ -23,7 +23,7 @@ LONG = 120
 
 def text(tables: Sequence[Table]) -> str:
     """Plain text, a paragraph a table, ending in a newline."""
-    blocks = ["\n".join((f"Sources of {table.name}", *lines(table))) for table in tables]
+    blocks = ["\n".join((f"Sources of {table.title}", *lines(table))) for table in tables]
     return "\n\n".join(blocks) + "\n"
 
 
@@ -32,7 +32,7 @@ def as_markdown(tables: Sequence[Table]) -> str:
     blocks = []
     for table in tables:
         bullets = "\n".join(f"- {markdown.escape(line)}" for line in lines(table))
-        blocks.append(f"## Sources of {table.name}\n\n{bullets}\n")
+        blocks.append(f"## Sources of {table.title}\n\n{bullets}\n")
     return "\n".join(blocks)
 
 

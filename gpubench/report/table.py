@@ -20,7 +20,7 @@ from gpubench.report.cells import texts
 from gpubench.report.choice import SHOW, Choice
 from gpubench.report.doubts import doubts
 from gpubench.report.groups import MeasuredGroup
-from gpubench.report.heading import heading
+from gpubench.report.heading import heading, title
 from gpubench.report.notes import remarks
 from gpubench.report.pairs import Matrix, matrices
 from gpubench.schema.cell import cell
@@ -63,6 +63,9 @@ class Table:
     """One experiment's table. All cells are final text; `columns` and `rows` are what they were made from."""
 
     name: str
+    """The experiment's."""
+    title: str
+    """What stands over it: the name, or what was swept."""
     heading: tuple[str, ...]
     """Lines above: question, configuration, hardware, counts."""
     columns: tuple[Column, ...]
@@ -176,6 +179,7 @@ def build(
     place = [*_place(grown), *fields]
     return Table(
         name=clean(name),
+        title=clean(title(name, question, axes, jobs=bool(found))),
         heading=tuple(clean(line) for line in (question, *heading(rows, alike, fields)) if line),
         columns=columns,
         cells=tuple(zip(*(_texts(column, grown, found) for column in columns), strict=True)),

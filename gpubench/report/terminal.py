@@ -41,7 +41,7 @@ def text(table: Table) -> str:
         grid.append(_joined(cells, block))
     notes = [line for part in _parts(table) for line in ("", *part)]
     matrices = [line for matrix in table.matrices for line in ("", matrix.title, *_grid(matrix))]
-    return "\n".join((table.name, *table.heading, "", *grid, *matrices, *notes)) + "\n"
+    return "\n".join((table.title, *table.heading, "", *grid, *matrices, *notes)) + "\n"
 
 
 def _parts(table: Table) -> list[tuple[str, ...]]:
@@ -101,7 +101,7 @@ def _styled(table: Table, console: Console) -> None:
         line.rstrip()
         console.print(line, soft_wrap=grid, highlight=False)
 
-    put(Text(table.name, "bold"))
+    put(Text(table.title, "bold"))
     for sentence in table.heading:
         put(Text(sentence, "dim"))
     console.print()

@@ -22,9 +22,9 @@ def row_of(record: Record) -> Row:
     doubt about one, and a job that was faster than alone has the doubt about that.
     """
     measured = record.source == "measured"
-    values = {**record.environment, **record.trial}
+    values = {**record.environment, **vars(record.trial)}
     values.update((name, value) for name, value in record.resolved.items() if value is not None)
-    values.update(record.result)
+    values.update(vars(record.result))
     missing, doubts = record.missing, dict(record.doubts)
     few = (values.get("epochs_measured") or 0) < FEWEST_TIMES
     if measured and few and values.get("epoch_time_iqr_s") is not None:
@@ -40,7 +40,7 @@ def row_of(record: Record) -> Row:
         group=record.group,
         job=record.job,
         group_id=record.group_id,
-        repeat=record.trial.get("repeat"),
+        repeat=record.trial.repeat,
         status=record.status,
         reason=record.reason or None,
         started_at=record.started_at or None,
@@ -55,13 +55,13 @@ def row_of(record: Record) -> Row:
         missing=missing,
         provenance=record.provenance,
         together=GroupFacts.from_dict(record.together) if record.together else None,
-        asked=record.trial,
+        asked=vars(record.trial),
         images=_images(record),
         variant_definition=record.variant_definition,
         log=Results(Path()).log(record.trial_id, record.attempt).as_posix() if measured else None,
-        epoch_times_s=median_of(measured_s, record.result.get("epoch_time_source")),
+        epoch_times_s=median_of(measured_s, record.result.epoch_time_source),
         steady_step_s=_steady_step(record),
-        took_s=_took(record),
+        took_s=record.span.finished - record.span.launched if record.span else None,
         placement=_placement(record),
     )
 
@@ -71,11 +71,6 @@ def _steady_step(record: Record) -> float | None:
     known = [e.get("steady_step_s") for e in record.epochs if not e["warmup"] and e.get("steady_steps")]
     times = [float(one) for one in known if one]
     return statistics.median(times) if times else None
-
-
-def _took(record: Record) -> float | None:
-    launched, finished = (record.span.get(name) for name in ("launched", "finished"))
-    return None if launched is None or finished is None else finished - launched
 
 
 def _images(record: Record) -> KnownImages:

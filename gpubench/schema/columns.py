@@ -325,6 +325,12 @@ class RoundColumns:
     round: Count1 = column(
         "", "1, 2, …: the sweep's round; a row each, measured in processes of its own", default=1
     )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LaterColumns:
+    """What is measured, too, since trials.csv had all the others: so it stands behind them."""
+
     step_error_pct: Amount | None = column(
         "%",
         "standard error of the mean steady step inside this process, from means of batches of steps",
@@ -445,7 +451,7 @@ OF_GROUPS: tuple[str, ...] = tuple(column.name for column in of_class(GroupColum
 """Those of MEASURED that only jobs of groups have."""
 ENVIRONMENT = of_class(EnvironmentColumns)
 IMAGES = of_class(ImageColumns)
-ROUNDS = of_class(RoundColumns)
+ROUNDS = (*of_class(RoundColumns), *of_class(LaterColumns))
 DERIVED = of_class(DerivedColumns)
 EPOCH_COLUMNS = of_class(EpochColumns)
 

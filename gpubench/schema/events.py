@@ -32,8 +32,8 @@ Version = Annotated[str, MaxLen(100)]
 Micros = Annotated[int, Ge(0), Lt(LARGEST_US)]
 Wait = Annotated[int, Ge(-CLOCK_GRAIN_US), Lt(LARGEST_US)]
 Phase = Annotated[str, Predicate(re.compile(r"[a-z0-9_]{1,40}").fullmatch)]
-Place = Annotated[str, Predicate(re.compile(r"[0-9]{1,3}").fullmatch)]
-"""Among the trial's GPUs."""
+GpuIndex = Annotated[str, Predicate(re.compile(r"[0-9]{1,3}").fullmatch)]
+"""Of one of the trial's GPUs, from 0, as text: a key in JSON."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -174,12 +174,12 @@ class Held:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AllocatorMemory:
-    """What torch's allocator held on the fullest device, and on each, by its place among the trial's GPUs."""
+    """What torch's allocator held on the fullest device, and on each, by its index among the trial's GPUs."""
 
     allocated_mib: Number
     reserved_mib: Number
     retries: Count
-    devices: dict[Place, Held]
+    devices: dict[GpuIndex, Held]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

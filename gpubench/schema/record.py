@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any, Literal
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass
+from types import MappingProxyType
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, PlainValidator
 
+from gpubench.schema.columns import GroupColumns, LaterColumns, MeasuredColumns, ModelColumns
 from gpubench.schema.trial_fields import those
 
 RECORD_SCHEMA = 2
@@ -16,6 +19,66 @@ Ended = Literal["ok", "oom", "failed", "timeout", "interrupted", "skipped"]
 """How an attempt ends. `skipped`: another job of its group took it with it."""
 FINAL: frozenset[str] = frozenset({"ok", "oom"})
 """Endings that a later sweep never repeats unasked."""
+
+
+class _ByName:
+    """Values by name, as attributes. `vars` has those that are stored, in their order, and of other versions, too."""
+
+    def __init__(self, values: Mapping[str, Any] = MappingProxyType({})) -> None:
+        vars(self).update(values)
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({vars(self)})"
+
+
+class ResultColumns(_ByName, ModelColumns, MeasuredColumns, GroupColumns, LaterColumns):
+    """What was measured: columns as attributes. None: not measured, the record's `missing` says why."""
+
+
+class AskedFields(_ByName):
+    """A trial's fields as asked for. Those that code names stand here; None for one that was left to the machine."""
+
+    model: str | None = None
+    data: str | None = None
+    batch_size: int | None = None
+    device: str | None = None
+    repeat: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EpochWindow:
+    """From when to when an epoch lasted, in seconds of the host's monotonic clock."""
+
+    epoch: int
+    t0: float
+    t1: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Span:
+    """When the trial was launched and when its last process had ended, on the same clock: every window lies between."""
+
+    launched: float
+    """Times of samples count from it."""
+    finished: float
+
+
+def _as(made: type[_ByName]) -> tuple[Any, ...]:
+    """How pydantic makes and writes it. What may stand in a stored one is checked in `results/stored_record.py`."""
+
+    def of(told: object) -> _ByName:
+        if isinstance(told, made):
+            return told
+        if not isinstance(told, Mapping):
+            raise ValueError("must be values by name")
+        return made(told)
+
+    return PlainValidator(of), PlainSerializer(vars)
 
 
 class Record(BaseModel):
@@ -38,15 +101,13 @@ class Record(BaseModel):
     reason: str = ""
     machine_key: str
     """GPU model and memory, or the CPU model where the device is the CPU."""
-    trial: dict[str, Any]
-    """The fields as asked; what was left to the machine is null."""
+    trial: Annotated[AskedFields, *_as(AskedFields)]
     variant_definition: dict[str, Any] = Field(default_factory=dict)
     data: dict[str, Any] = Field(default_factory=dict)
     """Facts of the images: fingerprint, counts, where they lay."""
     resolved: dict[str, Any] = Field(default_factory=dict)
     """The values that fields left to the machine got."""
-    result: dict[str, Any] = Field(default_factory=dict)
-    """Columns of MEASURED (and params_m, gmacs_per_image). Absent or null: not measured, see `missing`."""
+    result: Annotated[ResultColumns, *_as(ResultColumns)] = Field(default_factory=ResultColumns)
     missing: dict[str, str] = Field(default_factory=dict)
     """Column -> why it is empty."""
     provenance: dict[str, Any] = Field(default_factory=dict)
@@ -54,11 +115,13 @@ class Record(BaseModel):
     epochs: list[dict[str, Any]] = Field(default_factory=list)
     """Rows of EPOCH_COLUMNS without the first two. Besides, `steady_wait_s` (data wait of a steady step) and, where
     there are several ranks, `data_wait_s_by_rank` (seconds that each of them starved)."""
-    windows: list[dict[str, Any]] = Field(default_factory=list)
-    """Edges of every window on the host's monotonic clock, in seconds."""
-    span: dict[str, float] = Field(default_factory=dict)
-    """`launched` and `finished` on the same clock: every window lies between them. Times of samples count from
-    `launched`."""
+    windows: list[EpochWindow] = Field(default_factory=list)
+    span: Annotated[
+        Span | None,
+        BeforeValidator(lambda told: None if told == {} else told),
+        PlainSerializer(lambda span: asdict(span) if span else {}),
+    ] = None
+    """None, and an empty object in its file: the version that measured it did not keep it."""
     phases: dict[str, float] = Field(default_factory=dict)
     """Wall seconds that the trial spent in each phase of its life."""
     together: dict[str, Any] = Field(default_factory=dict)
@@ -100,4 +163,5 @@ ALLOTTED = those(lambda about: about.allotted)
 
 def given(record: Record) -> dict[str, Any]:
     """What the machine gave an attempt of the fields that its trial left to it. Old logs may not tell: None."""
-    return {field: record.resolved.get(field) for field in ALLOTTED if record.trial.get(field) is None}
+    asked = vars(record.trial)
+    return {field: record.resolved.get(field) for field in ALLOTTED if asked.get(field) is None}

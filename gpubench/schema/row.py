@@ -19,6 +19,7 @@ from gpubench.schema.columns import (
     GroupColumns,
     IdentityColumns,
     ImageColumns,
+    LaterColumns,
     MeasuredColumns,
     ModelColumns,
     RoundColumns,
@@ -77,6 +78,7 @@ class Row(
     DoubtColumns,
     EnvironmentColumns,
     ImageColumns,
+    LaterColumns,
     RoundColumns,
 ):
     """One attempt at a trial, or a trial that was planned only; of a column that is None the value is not known."""

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict
 
 from gpubench.schema import catalog
 from gpubench.schema.trial_fields import DEFAULTS, MOST_EPOCHS, TrialFields, those
+from gpubench.schema.workload import Workload
 
 SCHEMA = 1
 """Goes up when the meaning of a field changes, so that old results are never taken for new ones."""
@@ -24,6 +25,11 @@ class Trial(TrialFields, BaseModel):
     """One configuration. Build it with `make`, which fills the defaults that follow from other fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    @property
+    def workload(self) -> Workload:
+        """The kind of work that it is: there is one."""
+        return "training"
 
     @property
     def devices(self) -> int:

@@ -14,6 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
+from typing_extensions import is_typeddict
 
 from gpubench.basics.quoted import shown
 
@@ -45,6 +46,15 @@ _KINDS: Mapping[str, str] = {
     "dataclass_type": _TABLE,
 }
 """pydantic's type of an error -> what the value must be. Its own words are for programmers."""
+_LENGTHS: Mapping[str, str] = {
+    "too_short": "it has too few parts",
+    "too_long": "it has too many parts",
+    "string_too_long": "it is too long",
+    "missing": "it is missing",
+    "missing_argument": "it is missing",
+    "unexpected_keyword_argument": "there is no such field",
+}
+"""pydantic's type of an error about how much there is -> what is said of it."""
 _TOML: Mapping[str, str] = {
     r"Expected '=' after a key": "after a name must come = and a value",
     r"Expected '\]": "the name of a table has no ] at its end",
@@ -108,6 +118,18 @@ def error_message(
     return f"{name} must be {must}" + ("" if isinstance(given, Mapping) else f", not {_said(given)}")
 
 
+def why_wrong(kind: str, limits: Mapping[str, Any]) -> str:
+    """What is wrong with a value, in a few words: `it must be a number`. For errors whose model nobody asks about.
+
+    `kind`: pydantic's type of the error. `limits`: its context, which holds the bound that the value has broken.
+    """
+    if kind in _LENGTHS:
+        return _LENGTHS[kind]
+    broken = [f"{words} {_said(limits[name])}" for name, words in _BOUNDS.items() if name in limits]
+    must = _KINDS.get(kind) or " and ".join(broken)
+    return f"it must be {must}" if must else "it is none of the values that it may have"
+
+
 def first(errors: Sequence[ErrorDetails], model: type[BaseModel]) -> ErrorDetails:
     """The error to tell of: the first one, or what is wrong deeper inside the same value.
 
@@ -150,8 +172,9 @@ def _inside(held: Any, key: int | str) -> Any:
     if isinstance(bare, type) and issubclass(bare, BaseModel):
         field = bare.model_fields.get(str(key))
         return field.rebuild_annotation() if field else Any
-    if dataclasses.is_dataclass(bare):
-        return typing.get_type_hints(bare, include_extras=True).get(str(key), Any)
+    if dataclasses.is_dataclass(bare) or is_typeddict(bare):
+        found = typing.get_type_hints(bare, include_extras=True).get(str(key), Any)
+        return typing.get_args(found)[0] if typing.get_origin(found) is typing.NotRequired else found
     inner = typing.get_args(bare) or (Any,)
     return inner[-1] if typing.get_origin(bare) is dict else inner[0]
 

@@ -14,14 +14,18 @@ from gpubench.plan.estimate import words
 from gpubench.plan.plan import Plan
 from gpubench.plan.rounds import MOST, ONE, Rounds
 from gpubench.plan.state import Planned
+from gpubench.report.heading import title
 from gpubench.schema.trial import Trial
 from gpubench.sweep.sweep import Sweep
 
 
 def announcement_lines(
-    work: Sweep, planned: Sequence[Planned], steps: Sequence[MakingStep] = ()
+    work: Sweep, planned: Sequence[Planned], steps: Sequence[MakingStep] = (), load: str = ""
 ) -> list[str]:
-    """What is said before a sweep starts: what is to run, with which images. `steps`: what is to be made of them."""
+    """What is said before a sweep starts: what is to run, with which images.
+
+    `steps`: what is to be made of them. `load`: how much other work takes of the CPUs, `1.8 of 2 CPUs`.
+    """
     what = announcement(work, planned)
     done = sum(item.state == "done" for item in planned)
     skipped = sum(item.state == "skip" for item in planned)
@@ -29,10 +33,14 @@ def announcement_lines(
     rest = f" ({', '.join(others)})" if others else ""
     about = "at most" if what["most"] else "about" if what["known"] else "roughly"
     needs = f"; first {', '.join(map(str, steps))}" if steps else ""
-    often = in_rounds(work.plan.experiment.rounds)
-    trials, folder = f"{counted(planned)} to run{rest}{often}", work.bench.results.folder
+    trials, folder = (
+        f"{counted(planned)} to run{rest}{in_rounds(work.plan.experiment.rounds)}",
+        work.bench.results.folder,
+    )
+    lasts = f"{about} {words(what['seconds'])}{beside(load)}"
+    asked, jobs = work.plan.experiment, any(item.unit.is_group for item in planned)
     return [
-        f"{work.plan.experiment.name}: {trials}, {about} {words(what['seconds'])}, results in {folder}",
+        f"{title(asked.name, asked.question, asked.varied, jobs=jobs)}: {trials}, {lasts}, results in {folder}",
         f"images: {'; '.join(what['places'])}{needs}",
     ]
 
@@ -50,6 +58,11 @@ def in_rounds(rounds: Rounds) -> str:
     if rounds.most == MOST:
         return f" in {how_many} {' or '.join(until)}"
     return f" in at most {how_many}, {' or '.join(until)}" if until else f" in {how_many}"
+
+
+def beside(load: str) -> str:
+    """What stands behind an estimate, which takes no account of other work. `load`: how much that uses, or empty."""
+    return f" (other work uses {load}; it may take longer)" if load else ""
 
 
 def making_line(steps: Sequence[MakingStep], cpus: int) -> str:

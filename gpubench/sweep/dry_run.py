@@ -8,15 +8,20 @@ from collections.abc import Sequence
 from gpubench.plan.estimate import words
 from gpubench.plan.state import Planned
 from gpubench.sweep.announcing import (
+    beside,
     counted,
     dropped_lines,
     training_line,
 )
+from gpubench.sweep.preflight import remedy
 from gpubench.sweep.sweep import Sweep
 
 
-def print_plan(work: Sweep, planned: Sequence[Planned]) -> None:
-    """`-n`: each trial's id, what becomes of it, and how long it should take. Plain text on stdout."""
+def print_plan(work: Sweep, planned: Sequence[Planned], load: str = "") -> None:
+    """`-n`: each trial's id, what becomes of it, and how long it should take. Plain text on stdout.
+
+    `load`: how much other work takes of the CPUs, `1.8 of 2 CPUs`; empty for none.
+    """
     estimates = iter(work.estimates([item.unit for item in planned if item.state == "run"]))
     lines = []
     total = 0.0
@@ -34,8 +39,11 @@ def print_plan(work: Sweep, planned: Sequence[Planned]) -> None:
             fate = "skipped: " if item.state == "skip" else f"{before} before (--retry {item.ended}): "
             fate += item.why
         lines.append(f"{item.unit.unit_id}  {work.label(item.unit):<40}  {fate}")
+    advice = remedy(planned, work.bench.node.machine)
+    lines += [f"what needs more than this machine has is skipped: {advice}"] if advice else []
     lines += dropped_lines(work.plan)
     lines.append(training_line(work.plan))
     folder = work.bench.results.folder
-    lines.append(f"{counted(planned)} to run, of {len(planned)}; {words(total)}; results in {folder}")
+    lasts = f"{words(total)}{beside(load)}"
+    lines.append(f"{counted(planned)} to run, of {len(planned)}; {lasts}; results in {folder}")
     sys.stdout.write("\n".join(lines) + "\n")

@@ -20,11 +20,14 @@ def prediction_line(group_prediction: GroupPrediction, solos: Sequence[Row]) -> 
     if prediction is None:
         return f"not predicted: {group_prediction.why_not}"
     times = ", ".join(number(slowdown, 2) for slowdown in prediction.slowdowns)
-    why = f"; they would wait for {waited_for(prediction.limits) or 'nothing that they share'}"
+    by = "by these rows " if doubted(solos) else ""
+    why = f"; {by}they would wait for {waited_for(prediction.limits) or 'nothing that they share'}"
     most = "at most " if prediction.at_most else ""
+    estimated = any(wait and not wait.measured for wait in prediction.waits)
+    left_out = "; without waiting for gradients, which is estimated" * estimated
     return (
         f"predicted {most}{times} times as long as alone: "
-        f"{predicted_verdict(prediction, solos)}{why}{doubted(solos)}"
+        f"{predicted_verdict(prediction, solos)}{why}{left_out}{doubted(solos)}"
     )
 
 

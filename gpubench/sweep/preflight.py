@@ -6,10 +6,9 @@ import os
 from collections.abc import Sequence
 
 from gpubench.basics.errors import UsageError
-from gpubench.node import environment
-from gpubench.node.watch import host_load, idle
-from gpubench.node.watch.losses import lost_before
-from gpubench.node.watch.missing import Unmeasured
+from gpubench.basics.words import many
+from gpubench.node.environment import Machine
+from gpubench.node.node import Node
 from gpubench.plan.skips import NEEDS
 from gpubench.plan.state import Planned
 from gpubench.report import live
@@ -25,12 +24,24 @@ from gpubench.sweep.sweep import Sweep
 HOST_LOOK_S = 0.3
 
 
-def check_hardware(planned: Sequence[Planned], machine: environment.Machine) -> None:
+def check_hardware(planned: Sequence[Planned], machine: Machine) -> None:
     """Raises UsageError where every trial needs more GPUs or CPUs than there are."""
     asked = [item for item in planned if not item.unit.baseline]
     if all(item.state == "skip" and item.why.startswith(NEEDS) for item in asked):
-        hint = "" if machine.gpus else "; without --gpus, or with --device cpu, it runs on the CPU"
-        raise UsageError(f"no trial is left: {asked[0].why}{hint if 'GPU' in asked[0].why else ''}")
+        raise UsageError(f"no trial is left: {asked[0].why}; {remedy(planned, machine)}")
+
+
+def remedy(planned: Sequence[Planned], machine: Machine) -> str:
+    """What to do about trials that want more GPUs or CPUs than there are; empty where none does."""
+    lacks = [item.why for item in planned if item.state == "skip" and item.why.startswith(NEEDS)]
+    if not lacks:
+        return ""
+    if not any("GPU" in why for why in lacks):
+        return "ask for fewer (--cpus), or run it on a machine that has them"
+    if machine.gpus:
+        return "ask for fewer (--gpus, --gpu-ids), or run it on a machine that has them"
+    cpu = "on the CPU it runs with --device cpu in place of --gpus or --gpu-ids"
+    return f"{cpu}; else run it on a machine that has GPUs"
 
 
 def announced(work: Sweep, planned: Sequence[Planned], view: live.View, *, yes: bool) -> bool:
@@ -39,27 +50,26 @@ def announced(work: Sweep, planned: Sequence[Planned], view: live.View, *, yes: 
     Where nobody can be asked it says so and goes on, for scripts rely on that.
     """
     steps = steps_to_images(work, planned)
-    for line in announcement_lines(work, planned, steps):
+    load = other_load(work.bench.node)  # before the fork server, whose start is a load of our own
+    for line in announcement_lines(work, planned, steps, load):
         view.say(line)
-    if not consent.is_much(steps):
-        return True
-    asks = not yes and consent.can_ask()
-    alone = "" if yes or asks else " There is no terminal to ask on: they are made now."
-    view.say(making_line(steps, len(os.sched_getaffinity(0))) + alone)
-    return not asks or consent.agreed(steps, work.bench.results.beat)
-
-
-def tell_host_load(machine: environment.Machine, view: live.View) -> None:
-    """Says so where other work takes CPUs. Refuses nobody: it may be over before the first trial."""
-    try:
-        busy = host_load.busy_pct(machine, HOST_LOOK_S)
-    except Unmeasured:
-        return  # each row says that its CPU use is not known, and `gpubench doctor` why
-    if busy > OTHER_LOAD_PCT:
+    much, asks = consent.is_much(steps), not yes and consent.can_ask()
+    if much:
+        alone = "" if yes or asks else " There is no terminal to ask on: they are made now."
+        view.say(making_line(steps, len(os.sched_getaffinity(0))) + alone)
+    if load:  # nobody is refused: it may be over before the first trial
         view.say(
-            f"other work uses {busy:.0f} % of the CPUs, so times will be doubtful; "
-            "better start again when it has ended (top shows it)"
+            "times measured beside other work are doubtful; better start again when it has ended (top shows it)"
         )
+    return not (much and asks) or consent.agreed(steps, work.bench.results.beat)
+
+
+def other_load(node: Node) -> str:
+    """How much other work takes of the CPUs now, `1.8 of 2 CPUs`; empty where that is little, or not known."""
+    busy, cpus = node.host_load(HOST_LOOK_S), node.machine.cpu_count
+    if busy is None or busy <= OTHER_LOAD_PCT:
+        return ""  # where it is not known, each row says that of its CPU use, and `gpubench doctor` why
+    return f"{busy / 100 * cpus:.1f} of {many(cpus, 'CPU')}"
 
 
 def look_around(work: Sweep, planned: Sequence[Planned], view: live.View, *, allow_busy: bool) -> None:
@@ -69,9 +79,9 @@ def look_around(work: Sweep, planned: Sequence[Planned], view: live.View, *, all
     """
     bench = work.bench
     units = [item.unit for item in planned if item.state == "run"]
-    if bench.nvml is None or not any(map(bench.uses_gpus, units)):
+    if not any(map(bench.uses_gpus, units)):
         return
-    for index, why in lost_before(bench.nvml).items():
+    for index, why in bench.node.lost_before().items():
         view.say(
             f"the driver's GPU {index} is left out ({why}), so the numbers of the GPUs after it are one lower; "
             "to have it back, reset it or reboot"
@@ -79,9 +89,9 @@ def look_around(work: Sweep, planned: Sequence[Planned], view: live.View, *, all
     work.look_at_gpus(planned, view)
     gone = {loss.gpu.uuid for loss in bench.lost.values()}
     used = {uuid for unit in units for one in bench.resolve(unit) for uuid in one.gpu_uuids} - gone
-    numbers = {gpu.uuid: gpu.index for gpu in bench.machine.gpus if gpu.uuid in used}
+    numbers = {gpu.uuid: gpu.index for gpu in bench.node.machine.gpus if gpu.uuid in used}
     bench.looked_at = set(numbers.values())
-    ruling = guard.rule(idle.look_around(bench.nvml, list(numbers)), numbers)
+    ruling = guard.rule(bench.node.look_around(list(numbers)), numbers)
     for line in ruling.enforce(allow_busy=allow_busy):
         view.say(line)
     bench.idle_power_w, bench.no_idle_power = dict(ruling.idle_power_w), dict(ruling.no_idle_power)

@@ -10,9 +10,6 @@ from typing import Any
 
 from gpubench.analysis.certainty.interval import interval
 from gpubench.basics.errors import UnusableError
-from gpubench.node.launch.attempt import JobProgress
-from gpubench.node.launch.client import Launcher
-from gpubench.node.watch.watcher import Watcher
 from gpubench.plan.estimate import Estimate, Forecast, estimates
 from gpubench.plan.further import FIRST, Turn, further, window_steps
 from gpubench.plan.plan import Plan, Unit
@@ -25,6 +22,7 @@ from gpubench.report.live import View
 from gpubench.results.allowance import Key, alike
 from gpubench.results.rows import row_of
 from gpubench.results.store import Tell, counting, newest, refuse
+from gpubench.schema.attempt import JobProgress
 from gpubench.schema.record import Record, ending
 from gpubench.schema.row import Row, replace
 from gpubench.sweep.bench import Bench
@@ -130,7 +128,7 @@ class Sweep:
         return self._given
 
     def _room(self) -> Room:
-        return Room(len(self.bench.machine.gpus), self.bench.machine.cpu_count)
+        return Room(len(self.bench.node.machine.gpus), self.bench.node.machine.cpu_count)
 
     def survey(self) -> list[Planned]:
         """What is to become of each unit of the plan."""
@@ -159,7 +157,7 @@ class Sweep:
             return set()
         times: dict[str, list[float]] = {}
         for record in counting(self.alike()).values():
-            if record.status == "ok" and (time_s := record.result.get("epoch_time_s")):
+            if record.status == "ok" and (time_s := record.result.epoch_time_s):
                 times.setdefault(record.config_id, []).append(time_s)
         sure = {
             config
@@ -228,7 +226,6 @@ class Sweep:
 
     def run(
         self,
-        launcher: Launcher,
         view: View,
         should_stop: Callable[[], bool],
         emit: Callable[[Row], None],
@@ -238,7 +235,7 @@ class Sweep:
         A table that can't be written ends nothing: `unwritten` says so in the end.
         """
         try:
-            summary = self._run(launcher, view, should_stop, emit)
+            summary = self._run(view, should_stop, emit)
         except BaseException:
             self.write_tables()  # the first error is the one to tell
             raise
@@ -247,12 +244,11 @@ class Sweep:
 
     def abandon(self) -> None:
         """What a process that is about to end at once still clears away."""
-        self.bench.abandon()
+        self.bench.node.abandon()
         self.bench.results.release()
 
     def _run(
         self,
-        launcher: Launcher,
         view: View,
         should_stop: Callable[[], bool],
         emit: Callable[[Row], None],
@@ -264,7 +260,7 @@ class Sweep:
             planned = self.survey() if number == 1 else self.further(number)
             if number > 1 and any(item.state == "run" for item in planned):
                 view.say(f"round {number}{f' of {rounds.most}' if rounds.most < MOST else ''}")
-            self._round(number, planned, summary, launcher, view, should_stop, emit, began)
+            self._round(number, planned, summary, view, should_stop, emit, began)
             if summary.interrupted or summary.out_of_budget:
                 break
         if summary.lost and not self.bench.has_gpus_left:
@@ -277,7 +273,6 @@ class Sweep:
         round_: int,
         planned: Sequence[Planned],
         summary: Summary,
-        launcher: Launcher,
         view: View,
         should_stop: Callable[[], bool],
         emit: Callable[[Row], None],
@@ -316,9 +311,7 @@ class Sweep:
                 break
             else:
                 turn = self._turn(unit, round_)
-                status = self._run_unit(
-                    number, planned, launcher, view, should_stop, emit, began, forecast, turn
-                )
+                status = self._run_unit(number, planned, view, should_stop, emit, began, forecast, turn)
                 if status == "oom":
                     oom.add(unit)
                 summary.ran += 1
@@ -363,7 +356,6 @@ class Sweep:
         self,
         number: int,
         planned: Sequence[Planned],
-        launcher: Launcher,
         view: View,
         should_stop: Callable[[], bool],
         emit: Callable[[Row], None],
@@ -381,7 +373,7 @@ class Sweep:
         view.started(number, len(planned), label)
         unit_began = time.monotonic()
         look = self._look(view, number, planned, began, unit_began, forecast)
-        records = self.bench.run(unit, group_prediction, launcher, should_stop, look, turn)
+        records = self.bench.run(unit, group_prediction, should_stop, look, turn)
         self.records += records
         self.measured |= {record.trial_id for record in records}
         self.ended += sum(record.status != "interrupted" for record in records)
@@ -415,7 +407,7 @@ class Sweep:
                 view.say(f"tables: {self.unwritten}; the sweep goes on, and what it measures is kept")
 
     def write_tables(self) -> None:
-        """All CSVs and table.md, from what is held here, as far as they can be written."""
+        """All tables of the folder, from what is held here, as far as they can be written."""
         found = contents(self.bench.results, self.records, self.skips)
         self.problems = found.problems
         try:
@@ -453,17 +445,16 @@ class Sweep:
         began: float,
         unit_began: float,
         forecast: Forecast,
-    ) -> Callable[[Sequence[Watcher], Sequence[JobProgress]], None]:
+    ) -> Callable[[Sequence[JobProgress]], None]:
         unit = planned[number - 1].unit
         estimated_s, after_s = forecast.of(number - 1), forecast.after(number - 1)
 
-        def look(watchers: Sequence[Watcher], progress: Sequence[JobProgress]) -> None:
+        def look(progress: Sequence[JobProgress]) -> None:
             now = time.monotonic()
             view.update(
                 progress_of(
                     unit,
                     progress,
-                    [watcher.now() for watcher in watchers],
                     label=self.label(unit),
                     done=number - 1,
                     total=len(planned),

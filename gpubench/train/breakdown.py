@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 import torch
 
-from gpubench.train.place import Place
+from gpubench.train.device_assignment import DeviceAssignment
 from gpubench.train.step import Step
 
 FEW = 10
@@ -30,8 +30,8 @@ Span = tuple[float, float]
 class Breakdown:
     """Collects one rank's marks. In plain steps and outside a window a mark does nothing."""
 
-    def __init__(self, place: Place) -> None:
-        self._clock: _Clock = _CudaClock() if place.is_cuda else _HostClock()
+    def __init__(self, assignment: DeviceAssignment) -> None:
+        self._clock: _Clock = _CudaClock() if assignment.is_cuda else _HostClock()
         self._current: _Marked | None = None
         self._draw = random.Random(0)
         self._window: list[_Marked] = []

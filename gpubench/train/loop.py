@@ -99,7 +99,7 @@ class Loop:
         """Trains one segment."""
         data, step, clock, report = self._data, self._step, self._clock, self._report
         to_device, breakdown = self._to_device, self._breakdown
-        rank, epoch = self._strategy.place.rank, segment.number
+        rank, epoch = self._strategy.assignment.rank, segment.number
         step.loss_sum.zero_()
         self._strategy.barrier()
         report(Begin(rank=rank, epoch=epoch, steps=segment.steps, measured=segment.measured))
@@ -198,7 +198,7 @@ def evaluate(data: Data, strategy: Strategy, dtype: torch.dtype | None) -> tuple
     batches = data.validation()
     if batches is None:
         return None
-    device = strategy.place.device
+    device = strategy.assignment.device
     totals = torch.zeros(3, device=device, dtype=torch.float64)
     with strategy.whole() as model:
         model.eval()

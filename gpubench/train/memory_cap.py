@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import torch
 
-from gpubench.train.place import Place
+from gpubench.train.device_assignment import DeviceAssignment
 
 MIB = 2**20
 MARGIN_MIB = 48
@@ -26,20 +26,20 @@ class MemoryCap:
     def __init__(
         self,
         cap_mib: int | None,
-        place: Place,
+        assignment: DeviceAssignment,
         uuids: Sequence[str],
         ask: Callable[[], Mapping[str, float] | None],
     ) -> None:
         """`ask`: the driver's MiB of the trial's processes on each GPU, by uuid; None where it does not tell."""
-        self.cap_mib = cap_mib if place.is_cuda else None
-        self._place = place
+        self.cap_mib = cap_mib if assignment.is_cuda else None
+        self._assignment = assignment
         self._uuids = uuids
         self._ask = ask
 
     def begin(self) -> None:
         """A first limit, before anything is allocated."""
         if self.cap_mib is not None:
-            for device in self._place.devices:
+            for device in self._assignment.devices:
                 self._limit(device, CONTEXT_GUESS_MIB)
 
     def rehearse(self, trained: torch.nn.Module, size: int, channels: int, dtype: torch.dtype | None) -> None:
@@ -50,13 +50,15 @@ class MemoryCap:
         if self.cap_mib is None:
             return
         trained.eval()
-        images = torch.zeros(2 * len(self._place.devices), channels, size, size, device=self._place.device)
+        images = torch.zeros(
+            2 * len(self._assignment.devices), channels, size, size, device=self._assignment.device
+        )
         with torch.autocast("cuda", dtype=dtype, enabled=dtype is not None):
             total = trained(images).sum()
         total.backward()
         trained.zero_grad(set_to_none=True)
         del images, total
-        self._place.synchronize()
+        self._assignment.synchronize()
         torch.cuda.empty_cache()
         self.fit()
 
@@ -64,9 +66,9 @@ class MemoryCap:
         """Sets the allocator's limit by what the driver says. Raises torch.OutOfMemoryError over the cap."""
         if self.cap_mib is None:
             return
-        self._place.synchronize()
+        self._assignment.synchronize()
         told = self._ask() or {}
-        for device in self._place.devices:
+        for device in self._assignment.devices:
             used = told.get(self._uuids[device.index or 0])
             if used is not None and used > self.cap_mib:
                 raise torch.OutOfMemoryError(

@@ -63,8 +63,8 @@ def main(parent: int, uuids: Sequence[str]) -> None:
         tell(together("nccl", uuids))
     if uuids:
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(uuids)
-        for place, uuid in enumerate(uuids):
-            tell({"gpu": uuid, **product(place)})
+        for index, uuid in enumerate(uuids):
+            tell({"gpu": uuid, **product(index)})
         tell({"holding": os.getpid()})
         sys.stdin.read()
     os._exit(0)  # teardown of CUDA can hang, and there is nothing to save
@@ -105,14 +105,14 @@ def numbering() -> list[str]:
     return [str(torch.cuda.get_device_properties(i).uuid) for i in range(torch.cuda.device_count())]
 
 
-def product(place: int) -> dict[str, Any]:
-    """A matrix product on torch's GPU `place`, looked at. Starts CUDA."""
+def product(index: int) -> dict[str, Any]:
+    """A matrix product on torch's GPU `index`, looked at. Starts CUDA."""
     import torch
 
     try:
-        ones = torch.ones(SIDE, SIDE, device=torch.device("cuda", place))
+        ones = torch.ones(SIDE, SIDE, device=torch.device("cuda", index))
         mean = float((ones @ ones).mean().item())
-        reserved = torch.cuda.memory_reserved(place) / MIB
+        reserved = torch.cuda.memory_reserved(index) / MIB
     except Exception as error:  # noqa: BLE001 - the reason is the finding
         return {"error": reason(error), "reserved_mib": None}
     wrong = None if mean == SIDE else f"a matrix product came out wrong: {mean} instead of {SIDE}"

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from gpubench.schema import catalog
-from gpubench.train.place import Place
+from gpubench.train.device_assignment import DeviceAssignment
 from gpubench.train.strategies.contract import Strategy
 
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
@@ -56,12 +56,12 @@ class Step:
         accumulate: int,
     ) -> None:
         """`model` as it is trained. `optimizer`: None where this rank updates no weights."""
-        place: Place = strategy.place
+        assignment: DeviceAssignment = strategy.assignment
         self.model = model
         self.optimizer = optimizer
-        self.loss_sum = torch.zeros((), device=place.device)
+        self.loss_sum = torch.zeros((), device=assignment.device)
         self._strategy = strategy
-        self._device_type = place.device.type
+        self._device_type = assignment.device.type
         self._dtype = AUTOCAST.get(precision)
         self.accumulate = accumulate
         # The scaler looks at gradients on the host once a step; that is what fp16 costs its users, too.

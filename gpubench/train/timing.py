@@ -12,7 +12,7 @@ from typing import Protocol
 
 import torch
 
-from gpubench.train.place import Place
+from gpubench.train.device_assignment import DeviceAssignment
 
 IN_FLIGHT = 2
 
@@ -83,8 +83,8 @@ class HostClock:
 class CudaClock:
     """CUDA events on the current stream of the rank's first device; read after the window."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, assignment: DeviceAssignment) -> None:
+        self._assignment = assignment
 
     def _event(self) -> torch.cuda.Event:
         event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
@@ -92,7 +92,7 @@ class CudaClock:
         return event
 
     def begin(self) -> None:
-        self._place.synchronize()
+        self._assignment.synchronize()
         self._t0 = monotonic()
         self._host_free = self._t0
         self._next_s: list[float] = []
@@ -111,7 +111,7 @@ class CudaClock:
         self._host_free = monotonic()
 
     def end(self) -> TimedWindow:
-        self._place.synchronize()
+        self._assignment.synchronize()
         t1 = monotonic()
         gaps = [
             before.elapsed_time(start) / 1e3 for before, start in zip(self._ends, self._starts, strict=False)
@@ -125,6 +125,6 @@ class CudaClock:
         )
 
 
-def step_clock(place: Place) -> StepClock:
+def step_clock(assignment: DeviceAssignment) -> StepClock:
     """The clock that suits the rank's device."""
-    return CudaClock(place) if place.is_cuda else HostClock()
+    return CudaClock(assignment) if assignment.is_cuda else HostClock()

@@ -48,9 +48,9 @@ from gpubench.schema.order import TrialOrder
 from gpubench.train import loop, models, step
 from gpubench.train.breakdown import Breakdown, BrokenDownStep
 from gpubench.train.data import Data, open_data
+from gpubench.train.device_assignment import DeviceAssignment
 from gpubench.train.failure import classify
 from gpubench.train.memory_cap import MIB, MemoryCap
-from gpubench.train.place import Place
 from gpubench.train.strategies.contract import Strategy, StrategySettings
 from gpubench.train.timing import step_clock
 
@@ -130,18 +130,18 @@ class Rank:
         self.channel.send(
             Hello(rank=self.rank, pid=os.getpid(), cuda=torch.version.cuda, torch=str(torch.__version__))
         )
-        place = self.settle_in()
-        self.cap = MemoryCap(order.gpu_mem_cap_mib, place, order.gpu_uuids, self.driver_mib)
+        assignment = self.settle_in()
+        self.cap = MemoryCap(order.gpu_mem_cap_mib, assignment, order.gpu_uuids, self.driver_mib)
         self.phase("start")
-        self.create_context(place)
+        self.create_context(assignment)
         self.phase("context")
 
         module, _, cls = catalog.STRATEGIES[order.strategy].target.partition(":")
         settings = StrategySettings(accumulate=order.accumulate, sync_every=order.sync_every or 1)
-        strategy: Strategy = getattr(importlib.import_module(module), cls)(place, settings)
+        strategy: Strategy = getattr(importlib.import_module(module), cls)(assignment, settings)
         strategy.open()
         self.phase("rendezvous")
-        breakdown = Breakdown(place) if order.breakdown else None
+        breakdown = Breakdown(assignment) if order.breakdown else None
         trained = self.build(strategy, breakdown)
         dtype = step.AUTOCAST.get(order.precision)
         self.cap.rehearse(trained, order.input_size, order.channels, dtype)
@@ -154,9 +154,9 @@ class Rank:
             data,
             training_step,
             strategy,
-            step_clock(place),
+            step_clock(assignment),
             self.channel.send,
-            lambda: self.after_first_step(place),
+            lambda: self.after_first_step(assignment),
             breakdown,
         )
         per_epoch = data.steps_per_epoch
@@ -212,7 +212,7 @@ class Rank:
 
     # ---- what a rank does, step by step ----
 
-    def settle_in(self) -> Place:
+    def settle_in(self) -> DeviceAssignment:
         """Threads, visible devices, seeds: before CUDA starts."""
         order = self.order
         torch.set_num_threads(order.threads_per_rank)
@@ -229,19 +229,19 @@ class Rank:
             devices = (torch.device("cuda", self.rank),)
         else:
             devices = tuple(torch.device("cuda", i) for i in range(count))
-        return Place(
+        return DeviceAssignment(
             rank=self.rank, world=order.ranks, devices=devices, rendezvous=order.scratch / "rendezvous"
         )
 
-    def create_context(self, place: Place) -> None:
+    def create_context(self, assignment: DeviceAssignment) -> None:
         """Starts CUDA on each of the rank's devices, under the memory cap where one is set."""
-        if not place.is_cuda:
+        if not assignment.is_cuda:
             return
-        torch.cuda.set_device(place.device)
+        torch.cuda.set_device(assignment.device)
         self.cap.begin()
-        for device in place.devices:
+        for device in assignment.devices:
             torch.zeros(1, device=device)
-        place.synchronize()
+        assignment.synchronize()
 
     def build(self, strategy: Strategy, breakdown: Breakdown | None) -> nn.Module:
         """The model as it is trained."""
@@ -277,16 +277,16 @@ class Rank:
 
     def open_data(self, strategy: Strategy) -> Data:
         """This rank's share of the images."""
-        order, place, share = self.order, strategy.place, strategy.share
+        order, assignment, share = self.order, strategy.assignment, strategy.share
         return open_data(
             order.data,
-            device=place.device,
+            device=assignment.device,
             rank=share.index,
             world=share.degree,
             reads=share.reads,
             batch_size=order.batch_size // share.degree,
-            val_batch_size=max(1, order.batch_size // (share.degree * len(place.devices))),
-            workers=order.workers // place.world,
+            val_batch_size=max(1, order.batch_size // (share.degree * len(assignment.devices))),
+            workers=order.workers // assignment.world,
             prefetch=order.prefetch,
             dtype=torch.float32,
             memory_format=MEMORY_FORMAT[order.memory_format],
@@ -333,20 +333,20 @@ class Rank:
         began = monotonic()
         if self.rank == 0:
             self.channel.send(Filling(rank=0, at=began))
-        place = strategy.place
+        assignment = strategy.assignment
         every = 1
-        if place.world > 1:
+        if assignment.world > 1:
             # The ranks agree on it only now and then: agreeing waits for the device.
-            mean_s = torch.tensor(statistics.fmean(training.measured_step_s), device=place.device)
-            every = max(1, round(FILL_LOOK_S * place.world / strategy.sum(mean_s).item()))
+            mean_s = torch.tensor(statistics.fmean(training.measured_step_s), device=assignment.device)
+            every = max(1, round(FILL_LOOK_S * assignment.world / strategy.sum(mean_s).item()))
 
         def over(step: int) -> bool:
             if step % every:
                 return False
             told = self.rank == 0 and self.channel.receive(0) is not None
-            if place.world == 1:
+            if assignment.world == 1:
                 return told
-            return strategy.sum(torch.tensor(float(told), device=place.device)).item() > 0
+            return strategy.sum(torch.tensor(float(told), device=assignment.device)).item() > 0
 
         training.fill(number, per_epoch, over=over)
         self.phases["fill"] = monotonic() - began
@@ -355,7 +355,7 @@ class Rank:
         """All ranks hold still while the parent reads their memory. Returns the allocator's figures of that moment."""
         self._mark = monotonic()
         strategy.barrier()
-        memory = self.allocator(strategy.place)
+        memory = self.allocator(strategy.assignment)
         if self.rank == 0:
             self.channel.ask(Settle(rank=0), ANSWER_LIMIT_S)
         strategy.barrier()
@@ -365,13 +365,13 @@ class Rank:
     def evaluate(self, data: Data, strategy: Strategy, dtype: torch.dtype | None) -> Quality | None:
         began = monotonic()
         quality = loop.evaluate(data, strategy, dtype)
-        strategy.place.synchronize()
+        strategy.assignment.synchronize()
         self.phases["evaluation"] = self.phases.get("evaluation", 0.0) + monotonic() - began
         return quality
 
-    def after_first_step(self, place: Place) -> None:
+    def after_first_step(self, assignment: DeviceAssignment) -> None:
         """Times the first step, and looks at the memory cap once more."""
-        place.synchronize()
+        assignment.synchronize()
         self.phases["first_step"] = monotonic() - self._training_began
         self.cap.fit()
 
@@ -380,11 +380,11 @@ class Rank:
         answer = read_answer(self.channel.ask(AskMemory(rank=self.rank), ANSWER_LIMIT_S))
         return answer.driver_mib if isinstance(answer, DriverMemory) else None
 
-    def allocator(self, place: Place) -> AllocatorMemory | None:
+    def allocator(self, assignment: DeviceAssignment) -> AllocatorMemory | None:
         """The allocator's account of this moment; None on a CPU."""
-        if not place.is_cuda:
+        if not assignment.is_cuda:
             return None
-        stats = {device.index or 0: torch.cuda.memory_stats(device) for device in place.devices}
+        stats = {device.index or 0: torch.cuda.memory_stats(device) for device in assignment.devices}
         devices = {
             str(position): Held(
                 peak=s.get("reserved_bytes.all.peak", 0) / MIB,

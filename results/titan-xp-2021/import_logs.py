@@ -242,7 +242,7 @@ def solo(line: Line, lines: Sequence[Line]) -> float | None:
 
 
 def alone(line: Line, lines: Sequence[Line]) -> Line | None:
-    """The same configuration alone, with all that the log's tables say of it."""
+    """The line of this line's configuration alone, with all that the log's tables say of it."""
     config = identity(line)[1]
     found: Line | None = None
     for other in lines:

@@ -309,7 +309,7 @@ def test_what_differs_in_place_or_company_is_no_repeat(field):
 
 
 def on_unlike_devices(rows, host="h1", gpu="H200", cpu="EPYC"):
-    """The same jobs, the first on a GPU, the second on the CPUs of the same host."""
+    """The jobs of these rows, the first on a GPU, the second on the CPUs of its host."""
     return [
         changed(row, host=host, gpu_name=gpu, cpu_name=cpu, device="cuda" if row.job[0] == "1" else "cpu")
         for row in rows

@@ -56,7 +56,7 @@ def epoch_time_s(sweep: Sequence[str]) -> float:
             stdout=subprocess.DEVNULL,
         )
         (record,) = Results(Path(folder)).records()
-        return float(record.result["epoch_time_s"])
+        return float(record.result.epoch_time_s)
 
 
 if __name__ == "__main__":

@@ -154,13 +154,13 @@ def gpubench_loop(options: argparse.Namespace, batch: int, precision: str, devic
     from gpubench.schema.order import DataSpec
     from gpubench.train import models, step
     from gpubench.train.data import open_data
+    from gpubench.train.device_assignment import DeviceAssignment
     from gpubench.train.loop import Loop, Segment
-    from gpubench.train.place import Place
     from gpubench.train.strategies.single import Single
     from gpubench.train.timing import step_clock
 
-    place = Place(rank=0, world=1, devices=(device,), rendezvous=Path(os.devnull))
-    strategy = Single(place)
+    assignment = DeviceAssignment(rank=0, world=1, devices=(device,), rendezvous=Path(os.devnull))
+    strategy = Single(assignment)
     model = models.build(options.model, num_classes=16, input_size=options.size).to(device)
     model = model.to(memory_format=torch.channels_last).train()
     optimizer = step.make_optimizer("sgd", 0.05, model, graph=False)
@@ -180,7 +180,7 @@ def gpubench_loop(options: argparse.Namespace, batch: int, precision: str, devic
 
     def run(steps: int, *, quiet: bool = False) -> float:
         report = (lambda _: None) if quiet else channel.send
-        loop = Loop(data, training_step, strategy, step_clock(place), report, lambda: None)
+        loop = Loop(data, training_step, strategy, step_clock(assignment), report, lambda: None)
         return loop.run(Segment(number=0, steps=steps, measured=True)).seconds
 
     return run

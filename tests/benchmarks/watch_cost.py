@@ -34,10 +34,10 @@ from gpubench.basics import linux
 from gpubench.node import environment
 from gpubench.node.launch.channel import Channel, pair
 from gpubench.node.watch import host
-from gpubench.node.watch.missing import Unmeasured
 from gpubench.node.watch.nvml import Nvml, open_nvml
 from gpubench.node.watch.nvml_calls import CALLS
 from gpubench.node.watch.watcher import Watcher
+from gpubench.schema.missing import Unmeasured
 
 MOST_PCT = 0.5
 MOST_CORE_PCT = 2.0
@@ -260,8 +260,8 @@ def training(
     from gpubench.schema.order import DataSpec
     from gpubench.train import models, step
     from gpubench.train.data import open_data
+    from gpubench.train.device_assignment import DeviceAssignment
     from gpubench.train.loop import Loop, Segment
-    from gpubench.train.place import Place
     from gpubench.train.strategies.ddp import DistributedDataParallel
     from gpubench.train.strategies.single import Single
     from gpubench.train.timing import step_clock
@@ -273,8 +273,10 @@ def training(
     device = torch.device("cuda", rank) if cuda else torch.device("cpu")
     if cuda:
         torch.cuda.set_device(device)
-    place = Place(rank=rank, world=options.gpus, devices=(device,), rendezvous=folder / "rendezvous")
-    strategy = DistributedDataParallel(place) if options.gpus > 1 else Single(place)
+    assignment = DeviceAssignment(
+        rank=rank, world=options.gpus, devices=(device,), rendezvous=folder / "rendezvous"
+    )
+    strategy = DistributedDataParallel(assignment) if options.gpus > 1 else Single(assignment)
     strategy.open()
     model = models.build(options.model, num_classes=16, input_size=options.size)
     trained = strategy.prepare(model.train(), torch.channels_last, lambda module: module)
@@ -292,7 +294,7 @@ def training(
         memory_format=torch.channels_last,
         seed=0,
     )
-    loop = Loop(data, training_step, strategy, step_clock(place), channel.send, lambda: None)
+    loop = Loop(data, training_step, strategy, step_clock(assignment), channel.send, lambda: None)
 
     def window(steps: int) -> float:
         return loop.run(Segment(number=0, steps=steps, measured=True)).seconds

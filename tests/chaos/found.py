@@ -47,7 +47,7 @@ class Found:
     first: Start
     """The start that was attacked."""
     second: Start
-    """The same sweep again, once the fault was lifted."""
+    """The start after it, of the same sweep, once the fault was lifted."""
     before: Folder
     """The folder as the attack came, …"""
     middle: Folder

@@ -111,7 +111,7 @@ def given_back(found: Found) -> str:
 
 
 def goes_on(found: Found) -> str:
-    """The same command starts at once and finishes: exit code 0, every row there and well."""
+    """The command of the sweep, given again, starts at once and finishes: exit code 0, every row there and well."""
     second = found.second
     if second.code != 0:
         said = second.err.strip().splitlines()

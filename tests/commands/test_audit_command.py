@@ -67,6 +67,12 @@ def test_without_any_result_nothing_can_be_decided(tmp_path: Path) -> None:
     assert b"holds no records" in ended.stderr
 
 
+def test_two_forms_at_once_are_refused() -> None:
+    ended = run(str(committed.folder("titan-xp-2021")), "--markdown", "--json")
+    assert (ended.returncode, ended.stdout) == (2, b"")
+    assert ended.stderr == b"gpubench: --json and --markdown are two forms of the same; give one of them\n"
+
+
 @pytest.mark.parametrize("form", [[], ["--markdown"], ["--json"]])
 def test_it_says_and_does_not_judge_in_any_locale(form: list[str]) -> None:
     ended = run(

@@ -31,14 +31,14 @@ def place(tmp_path: Path, warm_command: WarmCommand) -> Place:
 def chosen(place: Place) -> list[Record]:
     """The attempts that count: trials alone, then jobs in their order."""
     found = newest(Results(place.home / "out").records()).values()
-    return sorted(found, key=lambda r: (r.group or "", str(r.trial["cpu_sharing"]), r.job or ""))
+    return sorted(found, key=lambda r: (r.group or "", str(r.trial.cpu_sharing), r.job or ""))
 
 
 def span(record: Record) -> tuple[float, float]:
     """Monotonic seconds of its first and last measured moment."""
     measured = {e["epoch"] for e in record.epochs if not e["warmup"]}
-    windows = [w for w in record.windows if w["epoch"] in measured]
-    return min(w["t0"] for w in windows), max(w["t1"] for w in windows)
+    windows = [w for w in record.windows if w.epoch in measured]
+    return min(w.t0 for w in windows), max(w.t1 for w in windows)
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
@@ -54,7 +54,7 @@ def test_two_jobs_on_one_cpu_take_turns_and_on_cpus_of_their_own_they_do_not(pla
 
     # Whoever else is on this host.
     assert [r.status for r in (alone, *jobs)] == ["ok"] * 5
-    assert {r.result["solo_id"] for r in jobs} == {alone.trial_id}, "one CPU alone is one baseline for both"
+    assert {r.result.solo_id for r in jobs} == {alone.trial_id}, "one CPU alone is one baseline for both"
     assert [len(r.resolved["cpu_ids"]) for r in (alone, *jobs)] == [1] * 5
     assert pinned[0].resolved["cpu_ids"] != pinned[1].resolved["cpu_ids"]
     assert shared[0].resolved["cpu_ids"] == shared[1].resolved["cpu_ids"] == alone.resolved["cpu_ids"]
@@ -65,12 +65,12 @@ def test_two_jobs_on_one_cpu_take_turns_and_on_cpus_of_their_own_they_do_not(pla
         assert released <= min(a0, b0)
         assert max(a1, b1) <= stopped, "who was done first trained on"
         for record in pair:
-            assert record.result["epochs_measured"] == 2
-            expected = record.result["epoch_time_s"] / alone.result["epoch_time_s"]
-            assert record.result["slowdown"] == pytest.approx(expected)
+            assert record.result.epochs_measured == 2
+            expected = record.result.epoch_time_s / alone.result.epoch_time_s
+            assert record.result.slowdown == pytest.approx(expected)
             assert record.missing["top1_pct"].endswith(alone.trial_id)
     # A CPU has a second of time a second: a tick of the kernel's clock more at either edge.
-    used = [r.result["cpu_s_per_epoch"] / r.result["epoch_time_s"] for r in shared]
+    used = [r.result.cpu_s_per_epoch / r.result.epoch_time_s for r in shared]
     assert sum(used) < 1.2
 
 

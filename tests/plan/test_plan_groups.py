@@ -305,7 +305,7 @@ def test_whatever_the_jobs_their_baselines_come_first(
         (("cpu_sharing=pinned", "cpu_sharing=shared"), {}, "jobs that run together have their CPUs all shared or "
          "all pinned"),
         (("steps=10", "lr=0.2"), {}, "jobs that run together measure all steps or all epochs"),
-        (("device=cpu,precision=fp16", "lr=0.2"), {}, "precision fp16 needs a GPU"),
+        (("device=cpu,precision=fp16", "lr=0.2"), {}, "precision fp16 needs a GPU: on a CPU take fp32 or bf16"),
         ((), {"copies": "2", "gpus": "2", "strategy": "single"}, "strategy single uses one GPU, not 2"),
         ((), {"cpu_sharing": "pinned"}, PINNED),
     ],

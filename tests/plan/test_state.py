@@ -10,7 +10,7 @@ from gpubench.plan.plan import Plan, expand
 from gpubench.plan.skips import OutOfMemory, Room
 from gpubench.plan.state import STALE_BY, is_stale, out_of_memory, survey
 from gpubench.schema import catalog
-from gpubench.schema.record import Record, Status
+from gpubench.schema.record import AskedFields, Record, Status
 
 HERE = dict.fromkeys(STALE_BY, "1.0")
 ROOM = Room(gpus=1, cpus=2)
@@ -101,7 +101,7 @@ def test_what_another_plan_found_out_of_memory_is_skipped_here_too(plan: Plan) -
     assert [i.state for i in survey(plan, {}, oom=out_of_memory([other]), room=ROOM, environment=HERE)] == [
         "run"
     ] * 3
-    odd = smallest.model_copy(update={"trial": {"a_field_of": "the future"}})
+    odd = smallest.model_copy(update={"trial": AskedFields({"a_field_of": "the future"})})
     assert out_of_memory([odd]) == OutOfMemory()
 
 
@@ -226,7 +226,7 @@ def test_jobs_that_were_taken_along_ran_out_of_nothing(groups: Plan) -> None:
     found = out_of_memory(chosen.values())
     assert not found.chains, "alone each of them may fit"
     assert [len(fits) for fits in found.groups] == [2]
-    odd = [r.model_copy(update={"trial": {"a_field_of": "the future"}}) for r in chosen.values()]
+    odd = [r.model_copy(update={"trial": AskedFields({"a_field_of": "the future"})}) for r in chosen.values()]
     assert out_of_memory(odd) == OutOfMemory()
 
 

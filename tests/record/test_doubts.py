@@ -14,7 +14,7 @@ from gpubench.plan.experiment import parse
 from gpubench.plan.plan import Membership, expand
 from gpubench.plan.sources import Disk
 from gpubench.record.doubts import RULES, Evidence, OtherJobs, doubts
-from gpubench.record.epochs import EpochRow
+from gpubench.record.epochs import EpochRow, windows_of
 from gpubench.record.figures import Figures
 from gpubench.record.outcome import Outcome
 
@@ -49,7 +49,10 @@ def case(
     return Evidence(
         job=job,
         resolved=resolve.resolve(job, machine, facts, "cuda"),
-        ended=Outcome(**{"status": status, "epochs": epochs, "drift_pct": 0.5, **told}),
+        ended=Outcome(
+            **{"status": status, "epochs": (own := told.pop("epochs", epochs)), "drift_pct": 0.5, **told},
+            windows=windows_of(own, (QUIET | (result or {})).get("images_per_epoch")),
+        ),
         seen=seen or Figures(max_sm_clock_mhz=1980.0),
         result=QUIET | (result or {}),
         gpu_mib=143_771,
@@ -57,7 +60,7 @@ def case(
 
 
 def in_a_group(size: int) -> Evidence:
-    """The same as one of several jobs."""
+    """The blameless case, as one of so many jobs of a group."""
     blameless = case()
     solo = blameless.job
     membership = Membership(group="g", group_id="g1", number=0, size=size, solo=solo)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from whole_epochs import epoch_row
 
 from gpubench.record.epochs import EpochRow, epoch_rows, steady_steps, timing
 from gpubench.schema.events import End, Evaluated, Event, Steps
@@ -325,3 +326,16 @@ def test_three_epochs_have_a_spread_and_two_have_none() -> None:
     two = timing(lasting(1.0, 2.0), steps=None, steps_per_epoch=4, batch_size=BATCH)
     assert two["epochs_measured"] == 2
     assert "epoch_time_iqr_s" not in two
+
+
+@pytest.mark.parametrize(("waits_s", "kept"), [(None, False), ((0.25, 0.5), True)])
+def test_a_record_holds_an_epoch_without_its_clock_and_ranks_only_where_there_are_several(
+    waits_s: tuple[float, ...] | None, kept: bool
+) -> None:
+    row = epoch_row(data_wait_s_by_rank=waits_s)
+    stored = row.stored()
+    assert {one.name for one in fields(EpochRow)} - set(stored) == {"t0", "t1", "steady"} | (
+        set() if kept else {"data_wait_s_by_rank"}
+    )
+    assert (stored["epoch_time_s"], stored["images"]) == (row.epoch_time_s, row.images)
+    assert stored.get("data_wait_s_by_rank") == waits_s

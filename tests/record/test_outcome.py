@@ -13,6 +13,7 @@ from whole_epochs import epoch_row
 from gpubench.node.launch.trial_log import TrialLog
 from gpubench.record.epochs import timing
 from gpubench.record.outcome import Outcome, ending, outcome
+from gpubench.record.training import Training
 from gpubench.schema.events import (
     AllocatorMemory,
     End,
@@ -88,11 +89,11 @@ DONE = scripted.RESULT
     ],
 )  # fmt: skip
 def test_endings(events: list[Event], ranks: int, status: str, reason: str) -> None:
-    assert ending(events, ranks, "help") == (status, reason)
+    assert ending(events, Result, ranks, "help") == (status, reason)
 
 
 def test_an_unknown_signal_is_named_by_number() -> None:
-    _, reason = ending([died(0, -99)], 1, "")
+    _, reason = ending([died(0, -99)], Result, 1, "")
     assert reason == "rank 0 was ended by signal 99"
 
 
@@ -106,12 +107,11 @@ def told(
 ) -> Outcome:
     return outcome(
         events,
+        Training(
+            ranks=ranks, batch_size=16, workers=workers, prefetch=2, steps=steps, no_quality="no images"
+        ),
+        last_word=Result,
         ranks=ranks,
-        batch_size=16,
-        workers=workers,
-        prefetch=2,
-        steps=steps,
-        no_quality="no images",
         forced=forced,
         last_words="help",
     )

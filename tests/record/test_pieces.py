@@ -7,14 +7,13 @@ from typing import Any
 import pytest
 
 from gpubench.node.watch import metrics
-from gpubench.node.watch.samples import Samples
-from gpubench.node.watch.watched import Watched
 from gpubench.record.ending import merge
-from gpubench.record.epochs import epoch_rows, timing
+from gpubench.record.epochs import epoch_rows, timing, windows_of
 from gpubench.record.figures import Figures, figures
 from gpubench.record.outcome import Outcome
-from gpubench.record.recording import windows_of
 from gpubench.schema.events import End, Steps
+from gpubench.schema.samples import Samples
+from gpubench.schema.watched import Watched
 
 FILL_S, STEP_S, STEPS, AN_EPOCH = 2.0, 0.05, 50, 640
 EPOCH_S = FILL_S + AN_EPOCH * STEP_S
@@ -40,7 +39,8 @@ def told(epoch: int, steps: int, t0: float, *, measured: bool = True, step_s: fl
 def ended(*events: Any, steps: int = STEPS, per_epoch: int = AN_EPOCH) -> Outcome:
     rows = epoch_rows([e for some in events for e in some], ranks=1, batch_size=16, wave=8, ahead=0)
     timed = timing(rows, steps=steps, steps_per_epoch=per_epoch, batch_size=16)
-    return Outcome(status="ok", epochs=rows, result=timed)
+    windows = windows_of(rows, timed["images_per_epoch"])
+    return Outcome(status="ok", epochs=rows, windows=windows, result=timed)
 
 
 def seen(
@@ -52,7 +52,7 @@ def seen(
 ) -> Figures:
     """What is watched of a GPU that idles while a window fills; the energy counter read at some moments."""
     samples = Samples()
-    (window,) = (w for w in windows_of(outcome) if w.measured)
+    (window,) = (w for w in outcome.windows if w.measured)
 
     def joules(t: float) -> float:
         filled = min(max(t - T0, 0.0), FILL_S)
@@ -75,10 +75,11 @@ def seen(
         samples.add(t, metrics.ENERGY, joules(t), "0")
     watched = Watched(
         samples=samples,
-        windows=windows_of(outcome),
+        windows=outcome.windows,
         gpus=("0",),
         baseline_mib={},
         cpus=CPUS,
+        cpu_metric=metrics.CPU_BUSY,
         spare_cpus=spare_cpus,
     )
     return figures(watched)
@@ -149,7 +150,7 @@ def test_too_few_steps_tell_nothing_of_the_epoch_s_rates_and_say_so() -> None:
 
 def test_beside_whole_epochs_a_piece_counts_for_nothing() -> None:
     outcome = ended(told(0, STEPS, T0), told(1, 10, T0 + 20, step_s=1.0), steps=60, per_epoch=STEPS)
-    assert [w.measured for w in windows_of(outcome)] == [True, False]
+    assert [w.measured for w in outcome.windows] == [True, False]
     result, _ = merge(outcome, seen(outcome), "ok", "", ("GPU-0",), {}, {})
     energy = FILL_W * FILL_S + STEP_W * STEPS * STEP_S
     assert result["energy_j"] == pytest.approx(energy)
@@ -161,5 +162,5 @@ def test_of_a_trial_that_broke_all_measured_windows_are_watched() -> None:
     rows = epoch_rows(
         [*told(0, 20, T0, measured=False), *told(1, 20, T0 + 9)], ranks=1, batch_size=16, wave=8, ahead=0
     )
-    found = windows_of(Outcome(status="failed", epochs=rows))
+    found = windows_of(rows, None)
     assert [(w.measured, w.lacks_s) for w in found] == [(False, 0.0), (True, 0.0)]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benches import sweep_of
+from benches import run_with, sweep_of
 
 from gpubench.node import environment
 from gpubench.node.launch.client import ForkServer, Launcher, Running, never
@@ -47,14 +47,14 @@ def stored(
     plan = expand(experiment, device="cpu", sources=sources, cpus=machine.cpu_count)
     sweep = sweep_of(plan, folder, machine, sources=sources)
     sweep.bench.results.create()
-    sweep.run(server, QuietView(), lambda: False, lambda _: None)
+    run_with(server, sweep, QuietView())
     (record,) = sweep.bench.results.records()
     assert record.status == "ok", record.reason
     (path,) = (folder / "samples").rglob("*.csv")
     series: dict[tuple[str, str], list[tuple[float, float]]] = {}
     with path.open() as file:
         for row in csv.DictReader(file):
-            at = float(row["t_s"]) + record.span["launched"]
+            at = float(row["t_s"]) + record.span.launched
             series.setdefault((row["device"], row["metric"]), []).append((at, float(row["value"])))
     return record, {key: np.array(rows).T for key, rows in series.items()}
 
@@ -85,10 +85,11 @@ def test_steps_and_cpu_time_are_found_again(
     at, spent = samples["host", "cpu_tree_s"]
     measured = [e for e in record.epochs if not e["warmup"]]
     assert len(ends) == sum(e["steps"] for e in measured), "each in one of the windows"
-    windows = {w["epoch"]: w for w in record.windows}
-    assert at[0] >= record.span["launched"] + LAUNCH_S
+    windows = {w.epoch: w for w in record.windows}
+    assert at[0] >= record.span.launched + LAUNCH_S
     for epoch in measured:
-        t0, t1 = (windows[epoch["epoch"]][edge] for edge in ("t0", "t1"))
+        window = windows[epoch["epoch"]]
+        t0, t1 = window.t0, window.t1
         inside = (ends > t0) & (ends <= t1 + ROUNDED_S)
         assert inside.sum() == epoch["steps"]
         assert step_ms[inside].sum() == pytest.approx(1e3 * epoch["epoch_time_s"], rel=0.01)
@@ -97,7 +98,7 @@ def test_steps_and_cpu_time_are_found_again(
         cpu_s = np.interp(t1, at, spent) - np.interp(t0, at, spent)
         assert cpu_s == pytest.approx(epoch["cpu_s"], abs=0.002)
         assert epoch["cpu_s"] > 5 * TICK_S, "there was something to find"
-    whole = [e for e in measured if e["images"] == record.result["images_per_epoch"]]
-    assert record.result["cpu_util_trial_pct"] == pytest.approx(
+    whole = [e for e in measured if e["images"] == record.result.images_per_epoch]
+    assert record.result.cpu_util_trial_pct == pytest.approx(
         100 * sum(e["cpu_s"] for e in whole) / sum(e["epoch_time_s"] for e in whole), rel=0.05
     )

@@ -29,7 +29,7 @@ from gpubench.results.rows import row_of
 from gpubench.schema import catalog
 from gpubench.schema.columns import OF_GROUPS
 from gpubench.schema.record import Record
-from gpubench.sweep.prediction_line import doubted
+from gpubench.sweep.prediction_line import doubted, prediction_line
 
 COLUMNS = (*OF_GROUPS, *ENERGY, "energy_source", "gpu_busy_s_per_epoch")
 
@@ -265,6 +265,42 @@ def test_the_prediction_rests_on_the_stored_rows() -> None:
     ).prediction
     assert pinned
     assert pinned.verdict == "parallel"
+
+
+def test_waiting_for_gradients_is_left_out_by_rows_of_one_gpu_or_by_a_breakdown() -> None:
+    """Two ranks of 8 images each, busy for 0.1 s a step; alone, 16 images take 0.06 s: so 0.04 s of waiting."""
+    group = unit({"batch_size": 16}, {"batch_size": 16, "lr": 0.2}, gpus=2, strategy="ddp")
+
+    def steps(busy: float, **more: Any) -> Record:
+        return solo(2.0, cpu_s_per_epoch=0.5, gpu_busy_s_per_epoch=busy, images_per_epoch=160, **more)
+
+    def of(found: Record, trial_id: str, **trial: Any) -> Record:
+        given = {"batch_size": 16, "gpus": 2, "strategy": "ddp", **trial}
+        return found.model_copy(update={"trial_id": trial_id, "trial": {**found.trial, **given}})
+
+    stored = solos_of(group, of(steps(2.0), "t1"), of(steps(2.0), "t2"))
+    places = [resolved(0, 1), resolved(0, 1)]
+
+    def line(*more: Record) -> tuple[GroupPrediction, str]:
+        found = predict_group(group, places, {**stored, **{one.trial_id: one for one in more}})
+        return found, prediction_line(found, [row_of(one) for one in found.solos if one])
+
+    unknown, said = line()
+    assert unknown.prediction
+    assert unknown.prediction.rounds["gpu 0"] == pytest.approx(2.0)
+    assert "predicted at most 1.13, 1.13 times as long" in said
+    assert "gradients" not in said
+    one_gpu = of(steps(0.6), "t3", gpus=1, strategy="single")
+    estimated, said = line(one_gpu)
+    assert estimated.prediction
+    assert estimated.prediction.rounds["gpu 0"] == pytest.approx(2 * 0.6)
+    assert "; without waiting for gradients, which is estimated" in said
+    for lost in ({"status": "failed"}, {"group": "2 copies"}):
+        assert line(one_gpu.model_copy(update=lost))[0].prediction == unknown.prediction
+    measured, said = line(one_gpu, of(steps(2.0, comm_ms=50.0), "t4", breakdown=True))
+    assert measured.prediction
+    assert measured.prediction.rounds["gpu 0"] == pytest.approx(1.0)
+    assert "gradients" not in said
 
 
 def test_jobs_whose_cpus_overlap_through_anothers_share_them() -> None:

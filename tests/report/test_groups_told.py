@@ -61,7 +61,7 @@ def group(
 
 
 def ended(rows, *statuses, reason="job 2 of 2 ran out of GPU memory: no room"):
-    """The same jobs, ended like this, without figures."""
+    """The jobs of these rows, ended like this, without figures."""
     gone = dict.fromkeys(("slowdown", "predicted_slowdown", "overlap_gain", "epoch_time_s", "sharing"))
     gone |= {"full_together": None, "together": {}, "verdict": None}
     return [

@@ -3,11 +3,12 @@
 import pytest
 from whole_rows import row_with
 
+from gpubench.analysis.gradient_wait import Wait
 from gpubench.analysis.prediction import Demand, predict
 from gpubench.analysis.slowdown import group_verdict, overlap_gain
 from gpubench.analysis.track_record import track_record
-from gpubench.report.prediction import Remedy, answer, no_answer, origin, track
-from gpubench.schema.doubts import DOUBTS
+from gpubench.report.prediction import BESIDE_OTHERS, Remedy, answer, no_answer, origin, track
+from gpubench.schema.doubts import DOUBTS, doubt_of
 from gpubench.schema.verdict import Verdict
 
 # The published log's jobs on GPUs of their own: epoch time in s, CPU in per cent.
@@ -37,11 +38,11 @@ def test_the_published_log():
         "         alone  predicted    times\n"
         "job          s          s  as long\n"
         "-------  -----  ---------  -------\n"
-        "32@0     16.20      28.67     1.77\n"
-        "64@1     15.40      28.18     1.83\n"
-        "128@2+3  11.30      25.97     2.30\n"
+        "32@0     16.20      31.85     1.97\n"
+        "64@1     15.40      30.28     1.97\n"
+        "128@2+3  11.30      22.22     1.97\n"
         "\n"
-        "Predicted: perhaps partly parallel (overlap gain 0.27); by these rows jobs would wait for the CPUs.\n"
+        "Predicted: perhaps partly parallel (overlap gain 0.26); by these rows jobs would wait for the CPUs.\n"
         "One epoch of each job that uses it takes at least 27.61 s of the CPUs.\n"
         "Each time is one figure of a published log.\n"
         "It leaves out memory bandwidth.\n"
@@ -53,7 +54,7 @@ def test_markdown():
     assert text.startswith(
         "**three jobs**\n\n| job | alone s | predicted s | times as long |\n| :--- | ---: |"
     )
-    assert "| 128@2+3 | 11.30 | 25.97 | 2.30 |" in text
+    assert "| 128@2+3 | 11.30 | 22.22 | 1.97 |" in text
     assert "\n- Predicted: perhaps partly parallel" in text
 
 
@@ -183,10 +184,52 @@ def test_a_predicted_verdict_is_no_surer_than_the_times_it_is_made_of(code):
         "Predicted: parallel (overlap gain 1.00); jobs would wait for nothing that they share."
     )
     line, text = predicted(1.0, {}, {"doubts": f"{code}+dp"})
+    others = f" {BESIDE_OTHERS}." * doubt_of(code).of_others
     assert line == (
         "Predicted: perhaps parallel (overlap gain 1.00); by these rows jobs would wait for nothing that they share."
+        f"{others}"
     )
     assert "Each row is of one process only, and the times alone are doubtful." in text
+
+
+def waiting(*waits):
+    """What is answered of jobs of two ranks each on the same two GPUs, busy for 3.2 of 4 s."""
+    jobs = [
+        Demand(epoch_time_s=4, cpu_s=2, gpu_s=3.2, gpus=(0, 1), cpus=8, cpu_set="all", ranks=2, wait=wait)
+        for wait in waits
+    ]
+    names = [f"{number}: resnet50" for number, _ in enumerate(jobs, 1)]
+    return answer("g", names, [row_with(epoch_time_s=4.0, **SURE) for _ in jobs], predict(jobs))
+
+
+MAY_BE_LESS = " It may be less: ranks keep their GPU busy while they wait for each other, too.\n"
+
+
+def test_what_ranks_only_wait_for_is_told_with_how_it_is_known():
+    text = waiting(Wait(part=0.25, measured=True), Wait(part=0.5, measured=True))
+    assert "takes at least 4.00 s of each of GPU 0 and GPU 1" in text, "2.4 + 1.6"
+    assert (
+        "Waiting for other ranks' gradients is left out: 25 % of the GPU time of 1: resnet50 and 50 % of the GPU time "
+        "of 2: resnet50, as --breakdown measured it.\n"
+    ) in text
+    assert "estimated" not in text
+    assert "It may be less" not in text
+
+
+def test_an_estimate_of_the_wait_is_told_as_one():
+    text = waiting(Wait(part=0.25, measured=False), Wait(part=0.125, measured=True))
+    assert "left out: 13 % of the GPU time of 2: resnet50, as --breakdown measured it.\n" in text
+    assert (
+        "Waiting for other ranks' gradients is left out: at least 25 % of the GPU time of 1: resnet50, estimated from "
+        "how long the same network keeps one GPU busy; --breakdown measures it.\n"
+    ) in text
+    assert MAY_BE_LESS in text
+
+
+def test_where_nothing_tells_of_the_wait_it_may_be_less():
+    text = waiting(None, None)
+    assert "left out" not in text
+    assert MAY_BE_LESS in text
 
 
 def test_doubts_that_leave_the_times_alone_leave_the_predicted_verdict():

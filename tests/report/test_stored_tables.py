@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import scripted
-from benches import sweep_of
+from benches import run_with, sweep_of
 from scripted import Scripted
 from swept import ASKED, swept
 
@@ -17,10 +17,11 @@ from gpubench.plan.experiment import Axis, Experiment, Options, parse, to_toml, 
 from gpubench.plan.plan import expand
 from gpubench.plan.skips import Room
 from gpubench.plan.sources import Disk, StoredSources
-from gpubench.report.contents import contents, write_tables
+from gpubench.report.contents import contents, write_contents
 from gpubench.report.live import QuietView
 from gpubench.results.plans import stored_plans
 from gpubench.schema import catalog
+from gpubench.schema.record import ResultColumns
 from gpubench.sweep.stored_plan import store_plan
 
 
@@ -54,7 +55,7 @@ def test_rows_stand_as_planned_whatever_was_measured_first(tmp_path: Path, model
         plan = expand(asked, device="cpu", sources=Disk(), order=order)
         job = sweep_of(plan, tmp_path / order, scripted.computer())
         store_plan(job)
-        job.run(Scripted(), QuietView(), lambda: False, lambda _: None)
+        run_with(Scripted(), job, QuietView())
         found = contents(job.bench.results, job.bench.results.records())
         (shown,) = found.tables
         wanted = [(o, m) for o in ("sgd", "adam", "momentum") for m in models.split(",")]
@@ -64,7 +65,7 @@ def test_rows_stand_as_planned_whatever_was_measured_first(tmp_path: Path, model
 def test_stored_plans_have_the_trials_that_were_run(tmp_path: Path) -> None:
     job = swept(tmp_path, "one", "16,32")
     (stored,), problems = stored_plans(job.bench.results, job.records)
-    assert stored.room == Room(gpus=0, cpus=job.bench.machine.cpu_count)
+    assert stored.room == Room(gpus=0, cpus=job.bench.node.machine.cpu_count)
     assert not problems
     assert [j.trial_id for j in stored.plan.jobs] == [j.trial_id for j in job.plan.jobs]
 
@@ -120,7 +121,7 @@ def test_an_edited_variant_takes_the_place_of_its_older_rows(tmp_path: Path) -> 
         job = sweep_of(plan, tmp_path, scripted.computer(), sources=sources)
         job.load()
         store_plan(job)
-        job.run(Scripted(), QuietView(), lambda: False, lambda _: None)
+        run_with(Scripted(), job, QuietView())
     found = contents(job.bench.results, job.bench.results.records())
     assert len(found.rows) == 2, "trials.csv keeps both"
     ((row,),) = [table.rows for table in found.tables]
@@ -130,16 +131,16 @@ def test_an_edited_variant_takes_the_place_of_its_older_rows(tmp_path: Path) -> 
 def test_repeats_that_lie_apart_are_doubted_in_both_csvs_and_in_no_record(tmp_path: Path) -> None:
     job = swept(tmp_path, "one", "16,32", repeats=2)
     kept = [
-        r.model_copy(update={"result": {**r.result, "epoch_time_s": 1.0}})
+        r.model_copy(update={"result": ResultColumns({**vars(r.result), "epoch_time_s": 1.0})})
         for r in job.bench.results.records()
     ]
     far = [
-        r.model_copy(update={"result": {**r.result, "epoch_time_s": 2.0}})
-        if r.trial["batch_size"] == 32 and r.trial["repeat"]
+        r.model_copy(update={"result": ResultColumns({**vars(r.result), "epoch_time_s": 2.0})})
+        if r.trial.batch_size == 32 and r.trial.repeat
         else r
         for r in kept
     ]
-    write_tables(job.bench.results, far)
+    write_contents(job.bench.results, far, contents(job.bench.results, far))
     for name, count in (("trials.csv", 2), ("table.csv", 1)):
         with (tmp_path / name).open(newline="") as file:
             doubts = [(line["batch_size"], line["doubts"]) for line in csv.DictReader(file)]

@@ -51,9 +51,7 @@ def test_the_track_record_judges_by_the_same_word(capsys: pytest.CaptureFixture[
 
 
 def test_a_busy_gpu_stands_in_no_cell_of_full_resources() -> None:
-    stored = {
-        r.result.get("full_together") for n in WITH_GROUPS for r in Results(committed.folder(n)).records()
-    }
+    stored = {r.result.full_together for n in WITH_GROUPS for r in Results(committed.folder(n)).records()}
     assert "gpu" in stored, "as earlier versions stored it"
     found = {row.full_together for name in WITH_GROUPS for row in read(name).rows}
     assert not {part for cell in found if cell for part in cell.split("+")} & {"gpu", "memory-bandwidth"}

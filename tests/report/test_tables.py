@@ -3,14 +3,19 @@
 import csv
 import io
 import unicodedata
+from pathlib import Path
 
 import pytest
 from rich.console import Console
+from swept import swept
 from whole_rows import changed, row_with
 
-from gpubench.report import markdown, spreadsheet, terminal
+from gpubench.report import markdown, sources, spreadsheet, terminal
 from gpubench.report.cells import signed_percent
+from gpubench.report.contents import contents
+from gpubench.report.heading import title
 from gpubench.report.table import build, tables
+from gpubench.sweep.announcing import announcement_lines
 
 FIXED = {
     "model": "mobilenet_v2", "params_m": 3.5, "input_size": 224, "variant": "crop-resize", "gpus": 1,
@@ -425,3 +430,34 @@ def test_the_heading_says_what_jobs_shared_behind_what_they_were_given():
     given = {"cpus": 2, "gpu_mem_cap_mib": 12288, "steps": 20, "cpu_sharing": "pinned", "copies": 2}
     line = shown([row(64, **given), row(128, **given)]).heading[0]
     assert line.endswith("2 CPUs, GPU memory capped at 12288 MiB, CPUs pinned, 20 steps, 2 copies")
+
+
+@pytest.mark.parametrize(
+    ("axes", "question", "jobs", "said"),
+    [
+        ([("batch_size",)], "Where does a larger batch stop paying?", False, "batch-size"),
+        ([("batch_size",)], "", False, "batch-size"),
+        ([], "", False, "batch-size"),
+        ([("variant",), ("batch_size",)], "", False, "variant, batch-size"),
+        ([("strategy", "gpus")], "", False, "strategy, gpus"),
+        ([("copies",), ("batch_size",)], "", True, "copies, batch-size"),
+        ([("variant",)], "", True, "variant, jobs side by side"),
+        ([], "", True, "jobs side by side"),
+    ],
+)
+def test_the_title_fits_what_was_swept(
+    axes: list[tuple[str, ...]], question: str, jobs: bool, said: str
+) -> None:
+    """The built-in experiment's; whatever a user has called one stays."""
+    assert title("batch-size", question, axes, jobs=jobs) == said
+    assert title("my-question", question, axes, jobs=jobs) == "my-question"
+
+
+def test_a_title_of_other_axes_stands_over_the_table_in_every_form(tmp_path: Path) -> None:
+    work = swept(tmp_path, "batch-size", "8", optimizer="sgd,adam")
+    (table,) = contents(work.bench.results, work.records).tables
+    assert terminal.text(table).startswith("optimizer\n")
+    assert markdown.text([table]).startswith("## optimizer\n")
+    assert sources.text([table]).startswith("Sources of optimizer\n")
+    assert {row.experiment for row in table.rows} == {"batch-size"}
+    assert announcement_lines(work, work.survey())[0].startswith("optimizer: ")

@@ -125,15 +125,15 @@ def test_what_sharing_cost(shown):
 
 
 def test_what_was_predicted_from_the_jobs_alone(shown):
-    """28.7, 28.2 and 26.0 s, 27.6 s on average; all took 28.5 s."""
+    """31.8, 30.3 and 22.2 s, 28.1 s on average; all took 28.5 s."""
     table = shown["mobilenet_v2-separate-gpus-together"]
     predicted = [row.predicted_slowdown * row.solo_epoch_time_s for row in table.rows]
-    assert predicted == [pytest.approx(s, abs=0.05) for s in (28.7, 28.2, 26.0)]
-    assert sum(predicted) / 3 == pytest.approx(27.6, abs=0.05)
+    assert predicted == [pytest.approx(s, abs=0.05) for s in (31.8, 30.3, 22.2)]
+    assert sum(predicted) / 3 == pytest.approx(28.1, abs=0.05)
     assert column(shown["mobilenet_v2-separate-gpus-together-v11"], "predicted_slowdown") == [1.0] * 3
     found = track_record([row for table in shown.values() for row in table.rows])
     assert (found.jobs, found.groups, found.too_few) == (3, 0, 1), "a log's single figures decide nothing"
-    assert [round(one.error_pct) for one in found.predicted_jobs] == [1, -1, -9]
+    assert [round(one.error_pct) for one in found.predicted_jobs] == [12, 6, -22]
 
 
 def test_nothing_is_predicted_where_the_log_does_not_say_how_busy_a_shared_gpu_was(shown):

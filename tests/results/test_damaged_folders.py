@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benches import Heard, sweep_of
+from benches import Heard, run_with, sweep_of
 from damaged import FILES, PLANS, RECORDS, Damage, changed
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -91,7 +91,7 @@ def swept(folder: Path, experiment: Path) -> tuple[Sweep, Scripted, list[str]]:
     heard, launcher = Heard(), Scripted()
     work.load(heard.say)
     store_plan(work)
-    work.run(launcher, heard, lambda: False, lambda _: None)
+    run_with(launcher, work, heard)
     launcher.close()
     return work, launcher, heard.lines
 
@@ -312,7 +312,7 @@ def test_a_damaged_attempt_is_measured_again_under_the_next_number(place: Home, 
     work, launcher, said = swept(place.folder, place.good)
     assert [order.batch_size for order in launcher.launched] == [16]
     assert len([line for line in said if path.name in line]) == 1
-    (again,) = [record for record in work.records if record.trial["batch_size"] == 16 and not record.group]
+    (again,) = [record for record in work.records if record.trial.batch_size == 16 and not record.group]
     assert again.attempt == 2
     after = contents_of(place.folder)
     assert before.items() <= after.items(), "nothing that was there is written over"
@@ -436,7 +436,7 @@ def test_samples_without_a_record_keep_their_number(place: Home) -> None:
 
 def test_a_dangling_link_is_no_place_for_a_record(place: Home) -> None:
     results = Results(place.folder)
-    (record,) = [one for one in results.records() if one.trial["batch_size"] == 16 and not one.group]
+    (record,) = [one for one in results.records() if one.trial.batch_size == 16 and not one.group]
     path = place.record(16)
     samples = results.part("samples", record.trial_id, 1, "csv")
     damage(path, FILES["dangling-link"])
@@ -450,7 +450,7 @@ def test_a_dangling_link_is_no_place_for_a_record(place: Home) -> None:
 def test_a_real_sweep_among_damaged_files_measures_what_they_left_open(
     place: Home, server: ForkServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gpubench.commands.sweep.ForkServer", lambda: server)
+    monkeypatch.setattr("gpubench.node.node.ForkServer", lambda: server)
     monkeypatch.setattr(server, "close", lambda: None)  # other tests go on with it
     path, plan = place.record(16), place.plan("other")
     damage(path, FILES["fifo"])
@@ -466,7 +466,7 @@ def test_a_real_sweep_among_damaged_files_measures_what_they_left_open(
     assert "[1/2]" in ended.err
     assert "[2/2]" not in ended.err, "the other one is done"
     records = Results(place.folder).records(lambda _: None)
-    assert [r.attempt for r in records if r.trial["batch_size"] == 16] == [2]
+    assert [r.attempt for r in records if r.trial.batch_size == 16] == [2]
     with (place.folder / "trials.csv").open() as file:
         rows = {
             row["batch_size"]: row["status"] for row in csv.DictReader(file) if row["experiment"] == "good"

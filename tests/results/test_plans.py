@@ -14,7 +14,7 @@ from pathlib import Path
 import committed
 import pytest
 import scripted
-from benches import sweep_of
+from benches import run_with, sweep_of
 from scripted import Scripted
 from swept import ASKED, swept
 
@@ -203,7 +203,7 @@ def edited(folder: Path, p: float) -> Sweep:
     work = sweep_of(plan, folder, scripted.computer(), sources=sources)
     work.load()
     store_plan(work)
-    work.run(Scripted(), QuietView(), lambda: False, lambda _: None)
+    run_with(Scripted(), work, QuietView())
     return work
 
 
@@ -240,7 +240,7 @@ def answers(folder: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
     """What every command that reads a folder prints."""
     said = []
     for read in (
-        lambda: table(folder, markdown=True),
+        lambda: table(folder, form="markdown"),
         lambda: table(folder, sources=True),
         lambda: audit_command.audit(folder),
         lambda: predict_command.predict([folder], Options()),

@@ -18,9 +18,11 @@ from whole_records import EPOCHS, FULL, GROUP, JOBS, TEXT
 
 from gpubench.basics.regular_file import LARGEST
 from gpubench.plan.groups import MOST_JOBS
+from gpubench.results.store import finite
 from gpubench.results.stored_record import DamagedError, read
 from gpubench.schema.columns import COLUMNS, EPOCH_COLUMNS
 from gpubench.schema.record import Record
+from gpubench.schema.trial_fields import FIELDS
 
 PROGRAMMERS = re.compile(
     r"Input|should be|valid (string|integer|number|dict|list)|Field required|Value error|permitted"
@@ -207,6 +209,32 @@ def test_what_every_version_committed_is_read() -> None:
         pytest.skip("no stored results: they were deleted from this clone")
     for path in files:
         assert all(isinstance(job, Record) for job in read(path))
+
+
+def test_what_every_version_committed_is_written_again_as_it_was() -> None:
+    """What is read is the record: nothing of it is lost, moved, or made another number."""
+    files = [path for folder in committed.folders() for path in (folder / "records").glob("*/*.json")]
+    if not files:
+        pytest.skip("no stored results: they were deleted from this clone")
+    for path in files:
+        text = path.read_text(encoding="utf-8")
+        jobs = [finite(job.model_dump(exclude_unset=True)) for job in read(path)]
+        told = json.loads(text) | {"jobs": jobs} if path.name.startswith("g") else jobs[0]
+        assert json.dumps(told, indent=1, ensure_ascii=False) + "\n" == text, path
+
+
+def test_a_record_that_tells_of_no_span_has_none(path: Path) -> None:
+    path.write_text(changed(TEXT, "span", "{}"))
+    (record,) = read(path)
+    assert record.span is None
+    assert record.model_dump()["span"] == {}
+
+
+@pytest.mark.parametrize("name", [name for name in FIELDS if name not in ("device", "data", "model")])
+def test_every_number_of_a_trial_has_an_upper_bound(path: Path, name: str) -> None:
+    """No figure made of it overflows."""
+    path.write_text(changed(TEXT, f"trial.{name}", "1" + "0" * 400))
+    assert f"trial.{name} must be " in why(path)
 
 
 # ---- anything anywhere ----

@@ -5,14 +5,16 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import committed
 import pytest
-from benches import sweep_of
+from benches import run_with, sweep_of
 
 from gpubench.analysis.slowdown import WORDS, sharing_word
 from gpubench.node.environment import machine
@@ -27,7 +29,7 @@ from gpubench.results.csv_text import csv_cell
 from gpubench.results.rows import row_of
 from gpubench.results.store import Results, newest
 from gpubench.schema.columns import BY_NAME, COLUMNS, MEASURED, OF_GROUPS
-from gpubench.schema.record import Record
+from gpubench.schema.record import Record, ResultColumns, Span
 from gpubench.schema.verdict import PERHAPS
 from gpubench.sweep.stored_plan import store_plan
 
@@ -38,14 +40,6 @@ NEVER_ZERO = (
     "energy_j", "energy_sampled_j", "power_w", "idle_power_w", "sm_clock_mhz", "temperature_c",
 )  # fmt: skip
 """No trial that was measured has nothing of these. (CPU time comes in ticks of 10 ms: a tiny epoch may have none.)"""
-
-CAME_LATER = (
-    "copy_ms", "forward_ms", "backward_ms", "comm_ms", "comm_hidden_ms", "optimizer_ms", "comm_pct",
-    "comm_mib_per_step", "slowest_rank", "breakdown_cost_pct", "energy_sampled_j", "idle_power_w",
-    "throttle_reasons", "epochs_to_top1", "time_to_top1_s", "energy_to_top1_j",
-)  # fmt: skip
-"""Columns on which records without `span`, which are older, are silent."""
-
 
 NONE = [
     pytest.param(
@@ -62,9 +56,19 @@ def measured() -> Iterator[tuple[Path, Record]]:
                 yield folder, record
 
 
+@cache
+def younger_than(folder: Path) -> frozenset[str]:
+    """Columns on which no record of a committed folder says anything, neither value nor reason: they came later."""
+    told = {column for record in Results(folder).records() for column in (*record.result, *record.missing)}
+    return frozenset(column.name for column in MEASURED) - told
+
+
 def stored() -> list[Any]:
-    """The same as parameters, by their ids."""
-    return [pytest.param(r, id=f"{folder.name}/{r.trial_id}-{r.attempt}") for folder, r in measured()] or NONE
+    """Every stored record that was measured and its folder as parameters of a test, under its trial's id."""
+    found = [
+        pytest.param(folder, r, id=f"{folder.name}/{r.trial_id}-{r.attempt}") for folder, r in measured()
+    ]
+    return found or [pytest.param(*NONE[0].values, None, marks=NONE[0].marks, id="none")]
 
 
 def folders() -> list[Any]:
@@ -74,9 +78,9 @@ def folders() -> list[Any]:
     ] or NONE
 
 
-def one_of(wanted: Callable[[Record], object]) -> Record:
-    """The first stored record of this kind; without one the test is skipped."""
-    found = next((record for _, record in measured() if wanted(record)), None)
+def one_of(wanted: Callable[[Record], object]) -> tuple[Path, Record]:
+    """The first stored record of this kind and its folder; without one the test is skipped."""
+    found = next(((folder, record) for folder, record in measured() if wanted(record)), None)
     if found is None:
         pytest.skip("no stored result to break: they were deleted from this clone")
     return found
@@ -93,9 +97,9 @@ def test_the_committed_folders_are_named() -> None:
 # ---------------------------------------------------------------- what must hold
 
 
-def broken(record: Record) -> list[str]:
-    """The rules that a record breaks, each with its figures."""
-    r = record.result
+def broken(record: Record, younger: Collection[str] = ()) -> list[str]:
+    """The rules that a record breaks, each with its figures. `younger`: columns on which it may be silent."""
+    r = vars(record.result)
     return [
         *_time(record),
         *_memory(record),
@@ -107,12 +111,12 @@ def broken(record: Record) -> list[str]:
         *_part_of_the_cpus(record),
         *_windows(record),
         *_group(record),
-        *_reasons(record),
+        *_reasons(record, younger),
     ]  # fmt: skip
 
 
 def _time(record: Record) -> list[str]:
-    r = record.result
+    r = vars(record.result)
     if record.status != "ok":
         return []
     needed = ("epoch_time_s", "images_per_s", "images_per_epoch", "epoch_time_source")
@@ -121,14 +125,14 @@ def _time(record: Record) -> list[str]:
     images = r["images_per_s"] * r["epoch_time_s"]
     if images != pytest.approx(r["images_per_epoch"], rel=1e-6):
         wrong.append(f"images_per_s × epoch_time_s = {images}, not {r['images_per_epoch']}")
-    if r["images_per_epoch"] % record.trial["batch_size"]:
+    if r["images_per_epoch"] % record.trial.batch_size:
         wrong.append("an epoch of other than full batches")
     return wrong
 
 
 def _memory(record: Record) -> list[str]:
     names = ("gpu_mem_allocated_mib", "gpu_mem_reserved_mib", "gpu_mem_mib")
-    known = [(name, record.result[name]) for name in names if record.result.get(name) is not None]
+    known = [(name, vars(record.result)[name]) for name in names if vars(record.result).get(name) is not None]
     return [f"{a} {x} > {b} {y}" for (a, x), (b, y) in pairwise(known) if x > y]
 
 
@@ -149,9 +153,9 @@ def _pairs(r: dict[str, Any]) -> list[str]:
 
 def _part_of_the_cpus(record: Record) -> list[str]:
     """The trial's own share is within that of all work, but for the kernel's ticks of 10 ms at either edge."""
-    whole, own = (record.result.get(c) for c in ("cpu_util_pct", "cpu_util_trial_pct"))
+    whole, own = (vars(record.result).get(c) for c in ("cpu_util_pct", "cpu_util_trial_pct"))
     warmup = {epoch["epoch"] for epoch in record.epochs if epoch["warmup"]}
-    seconds = sum(w["t1"] - w["t0"] for w in record.windows if w["epoch"] not in warmup)
+    seconds = sum(w.t1 - w.t0 for w in record.windows if w.epoch not in warmup)
     if whole is None or own is None or seconds <= 0:
         return []
     ticks = 100 * 0.02 * len(record.windows) / seconds
@@ -164,26 +168,22 @@ def _part_of_the_cpus(record: Record) -> list[str]:
 
 def _windows(record: Record) -> list[str]:
     windows, wrong = record.windows, []
-    wrong += [f"window {w} is empty" for w in windows if not w["t1"] > w["t0"]]
-    wrong += [f"windows {a} and {b} overlap" for a, b in pairwise(windows) if b["t0"] < a["t1"]]
-    wrong += [
-        f"epochs {a} and {b} are out of order" for a, b in pairwise(windows) if b["epoch"] <= a["epoch"]
-    ]
-    if [w["epoch"] for w in windows] != [e["epoch"] for e in record.epochs]:
+    wrong += [f"window {w} is empty" for w in windows if not w.t1 > w.t0]
+    wrong += [f"windows {a} and {b} overlap" for a, b in pairwise(windows) if b.t0 < a.t1]
+    wrong += [f"epochs {a} and {b} are out of order" for a, b in pairwise(windows) if b.epoch <= a.epoch]
+    if [w.epoch for w in windows] != [e["epoch"] for e in record.epochs]:
         wrong.append("windows and epochs differ")
     for window, epoch in zip(windows, record.epochs, strict=False):
-        length = window["t1"] - window["t0"]
+        length = window.t1 - window.t0
         # With several ranks the window spans them all, the epoch is the slowest one's.
         if epoch["epoch_time_s"] > length * (1 + 1e-9) + 1e-6:
             wrong.append(f"epoch {epoch['epoch']} of {epoch['epoch_time_s']} s in a window of {length} s")
     if record.span:
-        launched, finished = record.span["launched"], record.span["finished"]
+        launched, finished = record.span.launched, record.span.finished
         wrong += [
-            f"{w} lies outside {record.span}"
-            for w in windows
-            if not launched <= w["t0"] < w["t1"] <= finished
+            f"{w} lies outside {record.span}" for w in windows if not launched <= w.t0 < w.t1 <= finished
         ]
-    total = sum(w["t1"] - w["t0"] for w in windows)
+    total = sum(w.t1 - w.t0 for w in windows)
     if windows and total > record.phases["wall"]:
         wrong.append(f"windows of {total} s in a trial of {record.phases['wall']} s")
     return wrong
@@ -193,7 +193,7 @@ def _group(record: Record) -> list[str]:
     """A job's slowdown is its own, the verdict is that on the gain, and it measured while all jobs trained."""
     if record.group_id is None or record.status != "ok" or "released" not in record.together:
         return []
-    r, told, wrong = record.result, record.together, []
+    r, told, wrong = vars(record.result), record.together, []
     if r.get("slowdown") != pytest.approx(r["epoch_time_s"] / r["solo_epoch_time_s"]):
         wrong.append(
             f"slowdown {r.get('slowdown')} of {r['epoch_time_s']} s against {r['solo_epoch_time_s']} s"
@@ -203,8 +203,8 @@ def _group(record: Record) -> list[str]:
         wrong.append(f"{said} at a gain of {gain}")
     counted = {epoch["epoch"] for epoch in record.epochs if not epoch["warmup"]}
     for window in record.windows:
-        inside = told["released"] <= window["t0"] < window["t1"] <= told["stopped"]
-        if inside != (window["epoch"] in counted):
+        inside = told["released"] <= window.t0 < window.t1 <= told["stopped"]
+        if inside != (window.epoch in counted):
             wrong.append(
                 f"{window} and the span in which all trained, {told['released']} to {told['stopped']}"
             )
@@ -222,15 +222,15 @@ def _words(gain: float, ends: list[float] | None, why_not: str | None) -> list[s
     return [sharing_word(gain), low if low == high else f"between {low} and {high}"]
 
 
-def _reasons(record: Record) -> list[str]:
-    """A value or a reason, never both, never neither."""
+def _reasons(record: Record, younger: Collection[str]) -> list[str]:
+    """A value or a reason, never both, and neither only of columns that are younger than the record."""
     wrong = []
     for column in (c.name for c in MEASURED if c.name != "doubts"):
-        if column in CAME_LATER and not record.span:
+        if column in younger:
             continue
         if column in OF_GROUPS and record.group_id is None and column not in record.missing:
             continue  # stored before there were groups, or taken from a log
-        has_value, has_reason = record.result.get(column) is not None, bool(record.missing.get(column))
+        has_value, has_reason = vars(record.result).get(column) is not None, bool(record.missing.get(column))
         if has_value == has_reason:
             wrong.append(f"{column}: {'both' if has_value else 'neither'} value and reason")
     return wrong
@@ -239,9 +239,9 @@ def _reasons(record: Record) -> list[str]:
 # ---------------------------------------------------------------- of what is stored
 
 
-@pytest.mark.parametrize("record", stored())
-def test_a_stored_record_holds_together(record: Record) -> None:
-    assert broken(record) == []
+@pytest.mark.parametrize(("folder", "record"), stored())
+def test_a_stored_record_holds_together(folder: Path, record: Record) -> None:
+    assert broken(record, younger_than(folder)) == []
 
 
 @pytest.mark.parametrize("folder", folders())
@@ -313,42 +313,44 @@ def test_table_csv_has_every_column_that_is_printed(folder: Path) -> None:
 
 def test_a_broken_record_is_seen() -> None:
     """Each rule can fail: a record with a fault for each of them."""
-    sound = one_of(lambda r: r.status == "ok" and r.result.get("top1_pct") and r.group_id is None)
-    result, windows = sound.result, sound.windows
+    folder, sound = one_of(lambda r: r.status == "ok" and r.result.top1_pct and r.group_id is None)
+    result, windows = vars(sound.result), sound.windows
     faults: list[dict[str, Any]] = [
-        {"result": result | {"images_per_s": result["images_per_s"] * 1.00001}},
-        {"result": result | {"gpu_mem_allocated_mib": result["gpu_mem_reserved_mib"] + 1}},
-        {"result": result | {"gpu_mem_reserved_mib": result["gpu_mem_mib"] + 1}},
-        {"result": result | {"cpu_util_pct": 100.5}},
-        {"result": result | {"cpu_util_pct": result["cpu_util_trial_pct"] - 10}},
-        {"result": result | {"step_time_ms_p50": result["step_time_ms_p95"] * 2}},
-        {"result": result | {"power_w": 0.0}},
-        {"result": {k: v for k, v in result.items() if k != "top1_pct"}},
+        {"result": ResultColumns(result | {"images_per_s": result["images_per_s"] * 1.00001})},
+        {"result": ResultColumns(result | {"gpu_mem_allocated_mib": result["gpu_mem_reserved_mib"] + 1})},
+        {"result": ResultColumns(result | {"gpu_mem_reserved_mib": result["gpu_mem_mib"] + 1})},
+        {"result": ResultColumns(result | {"cpu_util_pct": 100.5})},
+        {"result": ResultColumns(result | {"cpu_util_pct": result["cpu_util_trial_pct"] - 10})},
+        {"result": ResultColumns(result | {"step_time_ms_p50": result["step_time_ms_p95"] * 2})},
+        {"result": ResultColumns(result | {"power_w": 0.0})},
+        {"result": ResultColumns({k: v for k, v in result.items() if k != "top1_pct"})},
         {"missing": sound.missing | {"top1_pct": "lost"}},
-        {"windows": [windows[0] | {"t1": windows[0]["t0"]}, *windows[1:]]},
+        {"windows": [replace(windows[0], t1=windows[0].t0), *windows[1:]]},
         {"windows": windows[::-1]},
         {"windows": windows[:-1]},
-        {"windows": [windows[0] | {"t1": windows[1]["t0"] + 0.1}, *windows[1:]]},
-        {"span": {"launched": windows[0]["t0"] + 0.01, "finished": windows[-1]["t1"] + 1}},
-        {"span": {"launched": windows[0]["t0"] - 1, "finished": windows[-1]["t1"] - 0.01}},
+        {"windows": [replace(windows[0], t1=windows[1].t0 + 0.1), *windows[1:]]},
+        {"span": Span(launched=windows[0].t0 + 0.01, finished=windows[-1].t1 + 1)},
+        {"span": Span(launched=windows[0].t0 - 1, finished=windows[-1].t1 - 0.01)},
         {"phases": {"wall": 0.01}},
     ]
+    assert broken(sound, younger_than(folder)) == []
     for fault in faults:
-        assert broken(sound.model_copy(update=fault)), fault
+        assert broken(sound.model_copy(update=fault), younger_than(folder)), fault
 
 
 def test_a_broken_group_is_seen() -> None:
-    job = one_of(lambda r: r.result.get("sharing") == "merely concurrent" and r.together)
-    result, together, first = job.result, job.together, job.windows[-1]
+    folder, job = one_of(lambda r: r.result.sharing == "merely concurrent" and r.together)
+    result, together, first = vars(job.result), job.together, job.windows[-1]
     faults: list[dict[str, Any]] = [
-        {"result": result | {"slowdown": 1.01 * result["slowdown"]}},
-        {"result": result | {"sharing": "parallel"}},
-        {"together": together | {"released": first["t0"] + 0.1}},
-        {"together": together | {"stopped": first["t1"] - 0.1}},
+        {"result": ResultColumns(result | {"slowdown": 1.01 * result["slowdown"]})},
+        {"result": ResultColumns(result | {"sharing": "parallel"})},
+        {"together": together | {"released": first.t0 + 0.1}},
+        {"together": together | {"stopped": first.t1 - 0.1}},
         {"together": together | {"released": 0.0}},
     ]
+    assert broken(job, younger_than(folder)) == []
     for fault in faults:
-        assert broken(job.model_copy(update=fault)), fault
+        assert broken(job.model_copy(update=fault), younger_than(folder)), fault
 
 
 # ---------------------------------------------------------------- of a fresh sweep
@@ -379,15 +381,13 @@ def test_a_fresh_sweep_holds_together(server: ForkServer, tmp_path: Path, ranks:
     work.load()
     work.bench.results.create()
     store_plan(work)
-    work.run(server, QuietView(), lambda: False, lambda _: None)
+    run_with(server, work, QuietView())
     records = Results(tmp_path / "results").records()
     assert [r.status for r in records] == ["ok"] * 4
     for record in records:
         assert broken(record) == []
         assert record.span, "a fresh record says when the trial began and ended"
         assert len(record.windows) == 3
-        assert record.span["finished"] - record.span["launched"] == pytest.approx(
-            record.phases["wall"], abs=0.01
-        )
+        assert record.span.finished - record.span.launched == pytest.approx(record.phases["wall"], abs=0.01)
     agree(tmp_path / "results")
     readable_with_commas(tmp_path / "results", "*.csv", "samples/*/*.csv")

@@ -17,7 +17,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from gpubench.train.place import Place
+from gpubench.train.device_assignment import DeviceAssignment
 from gpubench.train.step import Step, make_optimizer
 from gpubench.train.strategies.contract import Strategy, StrategySettings
 from gpubench.train.strategies.ddp import DistributedDataParallel
@@ -74,8 +74,8 @@ class Run:
 
     def __init__(
         self,
-        kind: Callable[[Place, StrategySettings], Strategy],
-        place: Place,
+        kind: Callable[[DeviceAssignment, StrategySettings], Strategy],
+        assignment: DeviceAssignment,
         *,
         optimizer: str = "sgd",
         accumulate: int = 1,
@@ -84,7 +84,7 @@ class Run:
         model: nn.Module | None = None,
     ) -> None:
         torch.manual_seed(0)
-        self.strategy = kind(place, StrategySettings(accumulate=accumulate, sync_every=sync_every))
+        self.strategy = kind(assignment, StrategySettings(accumulate=accumulate, sync_every=sync_every))
         self.trained = self.strategy.prepare(
             (model or Network()).double().train(), torch.channels_last, compiled
         )
@@ -96,7 +96,7 @@ class Run:
         self.step(images.chunk(share.degree)[share.index], labels.chunk(share.degree)[share.index])
 
     def train(self) -> Run:
-        for images, labels in batches(self.strategy.place.device):
+        for images, labels in batches(self.strategy.assignment.device):
             self.take(images, labels)
         return self
 
@@ -134,32 +134,34 @@ def everywhere(value: float) -> float:
     return max(told)
 
 
-def cases(place: Place) -> dict[str, Any]:
+def cases(assignment: DeviceAssignment) -> dict[str, Any]:
     """Everything that is found, by name."""
-    alone = Place(rank=0, world=1, devices=place.devices, rendezvous=place.rendezvous)
+    alone = DeviceAssignment(rank=0, world=1, devices=assignment.devices, rendezvous=assignment.rendezvous)
     found: dict[str, Any] = {}
 
     # ---- weights of one process ----
     for name in OPTIMIZERS:
-        expected = Run(Single, alone, optimizer=name, accumulate=place.world).train().weights()
-        found[f"fsdp-{name}"] = apart(Run(FullySharded, place, optimizer=name).train().weights(), expected)
-    expected = Run(Single, alone, accumulate=2 * place.world).train().weights()
-    found["fsdp-accumulate"] = apart(Run(FullySharded, place, accumulate=2).train().weights(), expected)
-    ddp = Run(DistributedDataParallel, place).train()
-    found["local-ddp"] = apart(Run(Local, place).train().weights(), ddp.weights())
+        expected = Run(Single, alone, optimizer=name, accumulate=assignment.world).train().weights()
+        found[f"fsdp-{name}"] = apart(
+            Run(FullySharded, assignment, optimizer=name).train().weights(), expected
+        )
+    expected = Run(Single, alone, accumulate=2 * assignment.world).train().weights()
+    found["fsdp-accumulate"] = apart(Run(FullySharded, assignment, accumulate=2).train().weights(), expected)
+    ddp = Run(DistributedDataParallel, assignment).train()
+    found["local-ddp"] = apart(Run(Local, assignment).train().weights(), ddp.weights())
     found["moved"] = apart(ddp.weights(), Run(Single, alone).weights())
-    one = Run(Single, alone, accumulate=place.world).train()
+    one = Run(Single, alone, accumulate=assignment.world).train()
     found["ddp-single"] = apart(ddp.weights(), one.weights())
 
     # ---- evaluation ----
     for kind in (FullySharded, Local):
-        run = Run(kind, place, sync_every=2, optimizer="momentum")
-        plain = Run(kind, place, sync_every=2, optimizer="momentum").train()
-        for images, labels in batches(place.device):
+        run = Run(kind, assignment, sync_every=2, optimizer="momentum")
+        plain = Run(kind, assignment, sync_every=2, optimizer="momentum").train()
+        for images, labels in batches(assignment.device):
             run.take(images, labels)
             with run.strategy.whole() as model, torch.no_grad():
                 model.eval()
-                for _ in range(1 + place.rank):  # ranks may evaluate unequal numbers of batches
+                for _ in range(1 + assignment.rank):  # ranks may evaluate unequal numbers of batches
                     run.strategy.opinion(model, images)
                 model.train()
         name = kind.__name__
@@ -170,20 +172,20 @@ def cases(place: Place) -> dict[str, Any]:
         found[f"{name}-own-statistics"] = everywhere(own)
         for mean in means.values():
             dist.all_reduce(mean)
-            mean /= place.world
+            mean /= assignment.world
         found[f"{name}-statistics"] = apart(
             {n: b.cpu() for n, b in means.items()}, {n: evaluated[n] for n in means}
         )
-        same = {n: t.clone().to(place.device) for n, t in evaluated.items()}
+        same = {n: t.clone().to(assignment.device) for n, t in evaluated.items()}
         for tensor in same.values():
             dist.broadcast(tensor, 0)
         found[f"{name}-ranks"] = everywhere(apart({n: t.cpu() for n, t in same.items()}, evaluated))
 
     # ---- local: when, and where ----
-    run = Run(Local, place, sync_every=2)
+    run = Run(Local, assignment, sync_every=2)
     places = [(p.data_ptr(), p.stride()) for p in run.trained.parameters()]
     spread = []
-    for images, labels in batches(place.device):
+    for images, labels in batches(assignment.device):
         run.take(images, labels)
         own = {n: p.detach().clone().cpu() for n, p in run.trained.named_parameters()}
         spread.append(everywhere(apart(own, run.weights())))
@@ -198,23 +200,23 @@ def cases(place: Place) -> dict[str, Any]:
         (FullySharded, {"accumulate": 2}),
         (Local, {"sync_every": 3}),
     ):
-        run = Run(kind, place, **options)
+        run = Run(kind, assignment, **options)
         with Collectives() as seen:
             run.train()
         seen.bytes.pop("broadcast_", None)  # DDP hands out BatchNorm's buffers, which are not counted
         key = "-".join([kind.__name__, *map(str, options.values())])
         found[f"bytes-{key}"] = [sum(seen.bytes.values()), STEPS * run.strategy.figures().exchanged_bytes]
-    run = Run(FullySharded, place)
+    run = Run(FullySharded, assignment)
     found["shard"] = sum(p.to_local().numel() for p in run.trained.parameters())
     found["parameters"] = sum(p.numel() for p in Network().parameters())
     found["blocks"] = [name for _, name in blocks(Network())]
 
     # ---- fp16's scaler: a gradient that is no number on one rank skips the step on all ----
-    run = Run(FullySharded, place)
-    run.step._scaler = torch.amp.GradScaler(place.device.type)
+    run = Run(FullySharded, assignment)
+    run.step._scaler = torch.amp.GradScaler(assignment.device.type)
     before = run.weights()
-    images, labels = next(batches(place.device))
-    run.take(images * (float("inf") if place.rank == place.world - 1 else 1), labels)
+    images, labels = next(batches(assignment.device))
+    run.take(images * (float("inf") if assignment.rank == assignment.world - 1 else 1), labels)
     found["skipped"] = apart(run.weights(), before)
     run.take(images, labels)
     found["not-skipped"] = apart(run.weights(), before)
@@ -226,7 +228,7 @@ def cases(place: Place) -> dict[str, Any]:
         compiled.append(module)
         return torch.compile(module, backend="eager")
 
-    run = Run(FullySharded, place, compiled=compiling).train()
+    run = Run(FullySharded, assignment, compiled=compiling).train()
     found["compiled"] = apart(run.weights(), one.weights())
     found["compiled-modules"] = len(compiled)
     return found
@@ -239,9 +241,9 @@ def main() -> None:
     if kind == "cuda":
         torch.cuda.set_device(device)
         torch.backends.cudnn.deterministic = True
-    place = Place(rank=rank, world=ranks, devices=(device,), rendezvous=folder / "rendezvous")
-    DistributedDataParallel(place).open()
-    found = cases(place)
+    assignment = DeviceAssignment(rank=rank, world=ranks, devices=(device,), rendezvous=folder / "rendezvous")
+    DistributedDataParallel(assignment).open()
+    found = cases(assignment)
     if rank == 0:
         print(json.dumps(found))
     dist.barrier()

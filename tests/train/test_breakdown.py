@@ -12,8 +12,8 @@ from torch import nn
 
 from gpubench.record.breakdown import EXCHANGE, UNSEEN
 from gpubench.train.breakdown import Breakdown, BrokenDownStep, cost_pct, exposed_and_hidden
+from gpubench.train.device_assignment import DeviceAssignment
 from gpubench.train.loop import Loop
-from gpubench.train.place import Place
 from gpubench.train.step import Step
 from gpubench.train.strategies.single import Single
 from gpubench.train.worker import Rank, drift_pct
@@ -73,8 +73,8 @@ def test_a_drift_needs_ten_steps():
 
 
 def test_workers_that_take_turns_do_not_show_as_a_cost():
-    place = Place(rank=0, world=1, devices=(torch.device("cpu"),), rendezvous=Path("none"))
-    marks = Breakdown(place)
+    assignment = DeviceAssignment(rank=0, world=1, devices=(torch.device("cpu"),), rendezvous=Path("none"))
+    marks = Breakdown(assignment)
     for workers in (2, 3, 4):  # the first of them is slow
         for steps in (1, 2, 301, 302):
             marks.begin()
@@ -95,8 +95,10 @@ def test_workers_that_take_turns_do_not_show_as_a_cost():
 def test_all_ranks_mark_the_same_steps():
     chosen = []
     for rank in (0, 1):
-        place = Place(rank=rank, world=2, devices=(torch.device("cpu"),), rendezvous=Path("none"))
-        marks = Breakdown(place)
+        assignment = DeviceAssignment(
+            rank=rank, world=2, devices=(torch.device("cpu"),), rendezvous=Path("none")
+        )
+        marks = Breakdown(assignment)
         marks.begin()
         for _ in range(50):
             marks.step_begins()
@@ -109,9 +111,9 @@ def test_all_ranks_mark_the_same_steps():
 
 @pytest.mark.parametrize(("breakdown", "kind"), [(False, Step), (True, BrokenDownStep)])
 def test_only_a_breakdown_changes_the_step(breakdown, kind):
-    place = Place(rank=0, world=1, devices=(torch.device("cpu"),), rendezvous=Path("none"))
-    marks = Breakdown(place) if breakdown else None
-    strategy = Single(place)
+    assignment = DeviceAssignment(rank=0, world=1, devices=(torch.device("cpu"),), rendezvous=Path("none"))
+    marks = Breakdown(assignment) if breakdown else None
+    strategy = Single(assignment)
     trained = strategy.prepare(nn.Linear(2, 2), torch.contiguous_format, lambda module: module)
     step = Rank(scripted.order(), 0, None).build_step(trained, strategy, marks)
     assert type(step) is kind
@@ -231,10 +233,10 @@ def test_what_a_strategy_does_around_the_passes_is_in_the_parts():
         def after(self):
             sleep(SLOW_MS / 1e3)
 
-    place = Place(rank=0, world=1, devices=(torch.device("cpu"),), rendezvous=Path("none"))
-    model, marks = nn.Linear(2, 2), Breakdown(place)
+    assignment = DeviceAssignment(rank=0, world=1, devices=(torch.device("cpu"),), rendezvous=Path("none"))
+    model, marks = nn.Linear(2, 2), Breakdown(assignment)
     optimizer = torch.optim.SGD(model.parameters())
-    one = BrokenDownStep(model, optimizer, Slow(place), breakdown=marks, precision="fp32", accumulate=1)
+    one = BrokenDownStep(model, optimizer, Slow(assignment), breakdown=marks, precision="fp32", accumulate=1)
     marks.begin()
     marks.step_begins()
     one(torch.zeros(4, 2), torch.zeros(4, dtype=torch.long))

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from gpubench.schema.events import Told
 from gpubench.train.data.opened import OnDevice
+from gpubench.train.device_assignment import DeviceAssignment
 from gpubench.train.loop import Loop, Segment, pieces
-from gpubench.train.place import Place
 from gpubench.train.strategies.single import Single
 from gpubench.train.timing import step_clock
 
-PLACE = Place(rank=0, world=1, devices=(torch.device("cpu"),), rendezvous=Path("none"))
+ASSIGNMENT = DeviceAssignment(rank=0, world=1, devices=(torch.device("cpu"),), rendezvous=Path("none"))
 
 
 @dataclass
@@ -62,8 +62,8 @@ class Bench:
         self.loop = Loop(
             self.data,
             self.step,  # type: ignore[arg-type]
-            Single(PLACE),
-            step_clock(PLACE),
+            Single(ASSIGNMENT),
+            step_clock(ASSIGNMENT),
             self.told.append,
             lambda: self.firsts.append(len(self.step.seen)),
         )

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from gpubench.train import step
-from gpubench.train.place import Place
+from gpubench.train.device_assignment import DeviceAssignment
 from gpubench.train.strategies.single import Single
 
 CPU = torch.device("cpu")
@@ -27,7 +27,7 @@ def _one_thread():
 
 
 def single(device):
-    return Single(Place(rank=0, world=1, devices=(device,), rendezvous=Path("none")))
+    return Single(DeviceAssignment(rank=0, world=1, devices=(device,), rendezvous=Path("none")))
 
 
 def network(device, seed=0):
@@ -114,9 +114,9 @@ def test_gradients_of_micro_batches_stay_home_until_the_last():
             return super().unsynchronized()
 
     model = network(CPU)
-    place = single(CPU).place
+    assignment = single(CPU).assignment
     one = step.Step(
-        model, torch.optim.SGD(model.parameters()), Counting(place), precision="fp32", accumulate=4
+        model, torch.optim.SGD(model.parameters()), Counting(assignment), precision="fp32", accumulate=4
     )
     one(*next(batches(CPU)))
     assert len(entered) == 3

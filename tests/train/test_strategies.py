@@ -16,8 +16,8 @@ import torch
 
 from gpubench.basics.errors import UsageError
 from gpubench.schema import catalog
+from gpubench.train.device_assignment import DeviceAssignment
 from gpubench.train.models import build
-from gpubench.train.place import Place
 from gpubench.train.strategies.fsdp import FullySharded, blocks
 
 RANKS = 2
@@ -130,6 +130,6 @@ def test_blocks_are_as_large_as_a_quarter_of_the_model(model, names):
 def test_fsdp_says_plainly_that_layers_may_share_no_weights() -> None:
     model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 4))
     model[2].weight = model[0].weight
-    place = Place(rank=0, world=2, devices=(torch.device("cpu"),), rendezvous=Path("none"))
+    assignment = DeviceAssignment(rank=0, world=2, devices=(torch.device("cpu"),), rendezvous=Path("none"))
     with pytest.raises(UsageError, match=r"share weights \(0\.weight and 2\.weight\); use ddp or local"):
-        FullySharded(place).prepare(model, torch.contiguous_format, lambda module: module)
+        FullySharded(assignment).prepare(model, torch.contiguous_format, lambda module: module)

@@ -11,15 +11,15 @@ import torch
 
 from gpubench.basics.checked import plain
 from gpubench.node.launch.channel import LARGEST
+from gpubench.train.device_assignment import DeviceAssignment
 from gpubench.train.loop import step_messages
-from gpubench.train.place import Place
 from gpubench.train.timing import CudaClock, TimedWindow, step_clock
 
 STEPS = 12
 
 
-def place(device):
-    return Place(rank=0, world=1, devices=(torch.device(device),), rendezvous=Path("none"))
+def assignment(device):
+    return DeviceAssignment(rank=0, world=1, devices=(torch.device(device),), rendezvous=Path("none"))
 
 
 def window(clock, load, step):
@@ -33,7 +33,7 @@ def window(clock, load, step):
 
 
 def test_on_the_host_all_of_next_is_wait():
-    found = window(step_clock(place("cpu")), lambda: time.sleep(0.02), lambda: time.sleep(0.01))
+    found = window(step_clock(assignment("cpu")), lambda: time.sleep(0.02), lambda: time.sleep(0.01))
     assert found.data_wait_s == pytest.approx(STEPS * 0.02, rel=0.2)
     assert found.seconds == pytest.approx(STEPS * 0.03, rel=0.2)
     assert sum(found.step_s) == pytest.approx(found.seconds, rel=0.01)
@@ -64,7 +64,7 @@ def slow_to_start():
 
 
 def test_the_wait_for_the_first_batch_is_a_wait_too():
-    found = window(step_clock(place("cpu")), slow_to_start(), lambda: time.sleep(0.01))
+    found = window(step_clock(assignment("cpu")), slow_to_start(), lambda: time.sleep(0.01))
     assert len(found.wait_s) == STEPS
     assert found.data_wait_s == pytest.approx(0.3, abs=0.05)
     assert found.wait_s[0] == found.first_batch_s
@@ -85,7 +85,7 @@ class HostEvent:
 
 def test_and_by_events_of_a_device(monkeypatch):
     monkeypatch.setattr(CudaClock, "_event", lambda _: HostEvent())
-    found = window(CudaClock(place("cpu")), slow_to_start(), lambda: time.sleep(0.01))
+    found = window(CudaClock(assignment("cpu")), slow_to_start(), lambda: time.sleep(0.01))
     assert len(found.wait_s) == STEPS
     assert found.data_wait_s == pytest.approx(0.3, abs=0.05)
     assert found.wait_s[0] == pytest.approx(found.first_batch_s, abs=0.05)
@@ -93,7 +93,7 @@ def test_and_by_events_of_a_device(monkeypatch):
 
 @pytest.mark.gpu
 def test_and_on_a_gpu(busy):
-    found = window(step_clock(place("cuda:0")), slow_to_start(), lambda: busy(0.01))
+    found = window(step_clock(assignment("cuda:0")), slow_to_start(), lambda: busy(0.01))
     assert len(found.wait_s) == STEPS
     assert found.data_wait_s == pytest.approx(0.3, abs=0.05)
 
@@ -113,7 +113,7 @@ def busy():
 
 @pytest.mark.gpu
 def test_a_loader_that_keeps_up_behind_the_step_is_no_wait(busy):
-    found = window(step_clock(place("cuda:0")), lambda: time.sleep(0.005), lambda: busy(0.03))
+    found = window(step_clock(assignment("cuda:0")), lambda: time.sleep(0.005), lambda: busy(0.03))
     # The device must starve for the first batch; nothing can be in flight yet.
     assert found.data_wait_s == pytest.approx(0.005, abs=0.01)
     assert sorted(found.step_s)[STEPS // 2] == pytest.approx(0.03, rel=0.15)
@@ -122,7 +122,7 @@ def test_a_loader_that_keeps_up_behind_the_step_is_no_wait(busy):
 
 @pytest.mark.gpu
 def test_a_loader_that_is_too_slow_is_waited_for_only_while_the_device_idles(busy):
-    found = window(step_clock(place("cuda:0")), lambda: time.sleep(0.03), lambda: busy(0.01))
+    found = window(step_clock(assignment("cuda:0")), lambda: time.sleep(0.03), lambda: busy(0.01))
     assert 0.02 * (STEPS - 1) * 0.8 < found.data_wait_s < 0.03 * STEPS * 1.1
     assert found.data_wait_s / found.seconds > 0.5
 
@@ -133,14 +133,14 @@ def test_a_host_that_is_too_slow_to_launch_is_no_data_wait(busy):
         time.sleep(0.02)  # Python, between batch and launch: the device idles, but not for data
         busy(0.005)
 
-    found = window(step_clock(place("cuda:0")), lambda: None, step)
+    found = window(step_clock(assignment("cuda:0")), lambda: None, step)
     assert found.data_wait_s < 0.02
 
 
 @pytest.mark.gpu
 def test_at_most_two_steps_are_in_flight(busy):
     ahead = []
-    clock = step_clock(place("cuda:0"))
+    clock = step_clock(assignment("cuda:0"))
     clock.begin()
     began = time.monotonic()
     for number in range(STEPS):

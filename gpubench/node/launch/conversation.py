@@ -1,33 +1,29 @@
 """What one trial's ranks tell, in its order: an event that doesn't follow from those before is none of a rank's.
 
-So whatever reckons with a trial's events may rely on them, and what a trial tells is bounded by what it is to run.
+What holds of every rank stands here; what its work is told by belongs to its kind (`training_events.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 from gpubench.node.launch.incoming import UnreadableError, read
-from gpubench.schema.events import (
-    AskMemory,
-    Begin,
-    End,
-    Error,
-    Evaluated,
-    Filling,
-    Hello,
-    RankExit,
-    Result,
-    Settle,
-    Steps,
-    StepsDone,
-    Told,
-    Warm,
-)
+from gpubench.node.launch.training_events import TrainingEvents
+from gpubench.schema.events import Error, Hello, OfRank, RankExit, Told
 from gpubench.schema.order import TrialOrder
+from gpubench.schema.workload import WORKLOADS, Workload
 
-Window = tuple[int, int, bool]
-"""Number of the epoch, steps, whether it counts."""
+
+class WorkEvents(Protocol):
+    """What the ranks of a trial tell of one kind of work."""
+
+    def why_not(self, event: Told) -> str:
+        """Why the event does not follow from those before; empty where it does, which is then noted."""
+
+
+EVENTS: dict[Workload, Callable[[TrialOrder, Callable[[], float]], WorkEvents]] = {"training": TrainingEvents}
+"""By the kind of work: a literal registry. Each gets the order, and a clock of monotonic seconds."""
 
 
 class Conversation:
@@ -35,147 +31,31 @@ class Conversation:
 
     def __init__(self, order: TrialOrder, clock: Callable[[], float]) -> None:
         """`order`: what the trial was given, now. `clock`: monotonic seconds, as the ranks read them."""
-        self._ranks = [_Rank(order, rank, clock) for rank in range(order.ranks)]
-        self._lacking = order.ranks
-        self._lengths: dict[int, int] = {}
-        """Epoch -> its steps, as the first rank that began it told."""
+        self._work = EVENTS[order.workload](order, clock)
+        self._last_word = WORKLOADS[order.workload].last_word
+        self._said: list[set[type[OfRank]]] = [set() for _ in range(order.ranks)]
+        """Of each rank what is said once, and has been."""
 
     def take(self, rank: int, data: bytes) -> Told:
         """The event in a message that came from `rank`. Raises UnreadableError."""
         event = read(data)
         if event.rank != rank:
             raise UnreadableError(f"{event.event!r} of rank {event.rank}")
-        if isinstance(event, Begin) and self._lengths.setdefault(event.epoch, event.steps) != event.steps:
-            raise UnreadableError(f"{event.event!r} of more or fewer steps than another rank's")
-        if why := self._ranks[rank].why_not(event):
+        if why := self._why_not(event):
             raise UnreadableError(f"{event.event!r} {why}")
-        if isinstance(event, Result):
-            self._lacking -= 1
-            if not self._lacking and any(one.windows != self._ranks[0].windows for one in self._ranks):
-                raise UnreadableError("'result' after other epochs than other ranks")
         return event
 
-
-class _Rank:
-    """One of them."""
-
-    def __init__(self, order: TrialOrder, rank: int, clock: Callable[[], float]) -> None:
-        self._rank = rank
-        self._clock = clock
-        self._steps = order.steps
-        self._is_measured = order.steps is not None or order.epochs > order.warmup_epochs
-        self._target = order.until_top1
-        self._gpus = len(order.gpu_uuids)
-        self._most_windows = order.epochs if order.steps is None else order.steps + order.warmup_steps
-        # Loaders may drop fewer images than a whole batch would; it is there to bound what is kept.
-        self._most_steps = 2 * ((order.data.train_images or 0) // order.batch_size) + 1
-        self._free_from = clock()
-        """Until when the rank is accounted for: its next window can't have begun earlier."""
-        self.windows: list[Window] = []
-        """Those that have ended."""
-        self._window: Window | None = None
-        """The one under way."""
-        self._told = 0
-        """Steps of it whose times were told."""
-        self._last_us = 0
-        self._epochs_evaluated = 0
-        self._said: set[str] = set()
-        """What is said once, and has been."""
-
-    def why_not(self, event: Told) -> str:
-        """Why the event does not follow from those before; empty where it does, which is then noted."""
-        if isinstance(event, RankExit):
-            return self._once("rank-exit")
-        if "rank-exit" in self._said:
-            return "after its end"
-        if isinstance(event, Error):
-            return self._once("error")
-        if isinstance(event, Hello):
-            return self._once("hello")
-        if "hello" not in self._said or {"result", "error"} & self._said:
+    def _why_not(self, event: Told) -> str:
+        said, kind = self._said[event.rank], type(event)
+        if RankExit in said:
+            return "twice" if kind is RankExit else "after its end"
+        if kind in (RankExit, Error, Hello):
+            if kind in said:
+                return "twice"
+        elif Hello not in said or {self._last_word, Error} & said:
             return "out of turn"
-        match event:
-            case Begin():
-                return self._begin(event)
-            case StepsDone():
-                of_now = self._window is not None and self._window[0] == event.epoch
-                return "" if of_now and event.step <= self._window_steps else "of another epoch"
-            case Steps():
-                return self._tell(event)
-            case End():
-                return self._end(event)
-            case AskMemory():
-                return ""
-        if self._window is not None:
-            return "in the middle of an epoch"
-        match event:
-            case Evaluated():
-                return self._evaluated(event)
-            case Result():
-                return self._result(event)
-            case Warm():
-                return self._once(event.event)
-            case Settle() | Filling():
-                return self._once(event.event) if self._rank == 0 else "of another rank than the first"
-
-    def _once(self, word: str) -> str:
-        if word in self._said:
-            return "twice"
-        self._said.add(word)
+        elif why := self._work.why_not(event):
+            return why
+        if kind in (RankExit, Error, Hello, self._last_word):
+            said.add(kind)
         return ""
-
-    @property
-    def _window_steps(self) -> int:
-        return self._window[1] if self._window else 0
-
-    def _begin(self, event: Begin) -> str:
-        if self._window is not None or event.epoch != len(self.windows) or event.epoch >= self._most_windows:
-            return "of an epoch that is not the next"
-        if event.steps > self._most_steps:
-            return f"of {event.steps} steps, more than there are images for"
-        self._window = event.epoch, event.steps, event.measured
-        self._told, self._last_us = 0, 0
-        return ""
-
-    def _tell(self, event: Steps) -> str:
-        if self._window is None or self._window[0] != event.epoch:
-            return "of another epoch"
-        self._told += len(event.end_us)
-        if len(event.wait_us) != len(event.end_us) or self._told > self._window_steps:
-            return "of more or fewer steps than the epoch has"
-        ends = [self._last_us, *event.end_us]
-        self._last_us = ends[-1]
-        return "" if ends == sorted(ends) else "whose steps end before they begin"
-
-    def _end(self, event: End) -> str:
-        if self._window != (event.epoch, event.steps, event.measured) or self._told != event.steps:
-            return "of another epoch, or of more or fewer steps than it has"
-        if not self._free_from <= event.t0 < event.t1 <= self._clock():
-            return f"of an epoch from {event.t0:.3f} s to {event.t1:.3f} s, which is not when it ran"
-        self._free_from = event.t1
-        self.windows.append(self._window)
-        self._window = None
-        return ""
-
-    def _evaluated(self, event: Evaluated) -> str:
-        if self._rank or self._epochs_evaluated >= len(self.windows) or event.epoch != len(self.windows) - 1:
-            return "of another epoch"
-        self._epochs_evaluated = len(self.windows)
-        return ""
-
-    def _result(self, event: Result) -> str:
-        lengths = [steps for _, steps, measured in self.windows if measured]
-        whole = [steps for steps in lengths if steps == event.steps_per_epoch]
-        if not self.windows or (self._is_measured and not lengths):
-            return "before it has trained"
-        if max(steps for _, steps, _ in self.windows) > event.steps_per_epoch:
-            return "without an epoch that it could be of"
-        if len(whole) < len(lengths) and (self._steps is None or (not whole and len(lengths) > 1)):
-            return "of other epochs than it has told of"
-        if event.until_top1 != self._target:
-            return "towards another accuracy than was asked for"
-        if event.memory and any(int(index) >= self._gpus for index in event.memory.devices):
-            return "of GPUs that the trial has not got"
-        if event.breakdown and (event.breakdown.comm_ms is None) != (event.breakdown.comm_hidden_ms is None):
-            return "with one part of the exchange and without the other"
-        return self._once("result")

@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from gpubench.basics.quoted import clean
 from gpubench.schema.events import Told
+from gpubench.schema.validation import why_wrong
 
 _ANY: TypeAdapter[Told] = TypeAdapter(
     Annotated[Told, Field(discriminator="event")], config=ConfigDict(extra="forbid", strict=True)
@@ -28,19 +29,12 @@ def read(data: bytes) -> Told:
 
 def _wrong(data: bytes, error: ValidationError) -> str:
     """What is wrong with a message, in a few words."""
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    first = error.errors(include_url=False, include_input=False)[0]
     if first["type"] == "json_invalid" or not first["loc"]:
         return f"{len(data):,} bytes that are no message ({clean(repr(data[:60]))})"
     name, *place = (clean(str(part), 60) for part in first["loc"])
-    why = _WORDS.get(first["type"], first["msg"])
+    why = why_wrong(first["type"], first.get("ctx", {}))
     return f"{name!r} with {'.'.join(place) or 'fields'} out of order ({clean(why, 100)})"
-
-
-_WORDS = {
-    "predicate_failed": "none of the values that it may have",
-    "unexpected_keyword_argument": "Extra inputs are not permitted",
-}
-"""Type of pydantic's error -> what is said of it, where its own words name Python's functions."""
 
 
 def garbled(rank: int, what: str) -> str:

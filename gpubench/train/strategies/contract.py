@@ -15,7 +15,7 @@ from typing import Protocol
 import torch
 from torch import nn
 
-from gpubench.train.place import Place
+from gpubench.train.device_assignment import DeviceAssignment
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,9 +75,9 @@ class Strategy:
     model: nn.Module
     """The model as it was built, without any wrapper. Set by `prepare`. Its weights may lie elsewhere: see `whole`."""
 
-    def __init__(self, place: Place, settings: StrategySettings | None = None) -> None:
+    def __init__(self, assignment: DeviceAssignment, settings: StrategySettings | None = None) -> None:
         """`settings`: None for those of a trial that sets none of them."""
-        self.place = place
+        self.assignment = assignment
         self.settings = settings or StrategySettings()
 
     # ---- before training ----
@@ -101,7 +101,7 @@ class Strategy:
 
     def moved(self, model: nn.Module, memory_format: torch.memory_format) -> nn.Module:
         """`model`, kept as `self.model`, with all its weights on the rank's first device."""
-        self.model = model.to(self.place.device).to(memory_format=memory_format)
+        self.model = model.to(self.assignment.device).to(memory_format=memory_format)
         return self.model
 
     def optimizer(self, make: Callable[[nn.Module], torch.optim.Optimizer]) -> torch.optim.Optimizer | None:
@@ -118,7 +118,7 @@ class Strategy:
     @property
     def share(self) -> BatchShare:
         """Which part of every batch, and of the validation split, this rank reads."""
-        return BatchShare(index=self.place.rank, degree=self.place.world)
+        return BatchShare(index=self.assignment.rank, degree=self.assignment.world)
 
     # ---- in each step ----
 
@@ -177,7 +177,7 @@ class Strategy:
 
     def mean_loss(self, loss_sum: torch.Tensor) -> float:
         """The sum of the steps' losses, each the mean over its whole batch. `loss_sum`: that of this rank's share."""
-        return self.sum(loss_sum.clone()).item() / self.place.world
+        return self.sum(loss_sum.clone()).item() / self.assignment.world
 
     # ---- at the end ----
 
@@ -186,8 +186,8 @@ class Strategy:
         return StrategyFigures(no_exchange=self._nobody_to_exchange_with())
 
     def _nobody_to_exchange_with(self) -> str | None:
-        if self.place.world > 1:
+        if self.assignment.world > 1:
             return None
-        if len(self.place.devices) > 1:
+        if len(self.assignment.devices) > 1:
             return "one process drives all devices: what these exchange is not told"
         return "one process: nothing is exchanged"

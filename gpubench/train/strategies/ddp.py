@@ -26,7 +26,7 @@ class DistributedDataParallel(Ranks):
         memory_format: torch.memory_format,
         compiled: Callable[[torch.nn.Module], torch.nn.Module],
     ) -> torch.nn.Module:
-        ids = [self.place.device.index] if self.place.is_cuda else None
+        ids = [self.assignment.device.index] if self.assignment.is_cuda else None
         self._ddp = TorchDDP(self.moved(model, memory_format), device_ids=ids, gradient_as_bucket_view=True)
         return compiled(self._ddp)
 

@@ -21,7 +21,7 @@ class DataParallel(Strategy):
         memory_format: torch.memory_format,
         compiled: Callable[[torch.nn.Module], torch.nn.Module],
     ) -> torch.nn.Module:
-        devices = [d.index for d in self.place.devices]
+        devices = [d.index for d in self.assignment.devices]
         return compiled(torch.nn.DataParallel(self.moved(model, memory_format), device_ids=devices))
 
     def figures(self) -> StrategyFigures:

@@ -45,7 +45,7 @@ class FullySharded(Ranks):
         self.model = model
         self._sharded = copy.deepcopy(model).to(memory_format=torch.contiguous_format)
         self._empty()
-        mesh = init_device_mesh(self.place.device.type, (self.place.world,))
+        mesh = init_device_mesh(self.assignment.device.type, (self.assignment.world,))
         cut: list[nn.Module] = []
         for parent, name in list(blocks(self._sharded)):
             block = compiled(getattr(parent, name))
@@ -53,7 +53,7 @@ class FullySharded(Ranks):
             setattr(parent, name, block)
             cut.append(block)
         fully_shard(self._sharded, mesh=mesh)
-        self._handed_over = handed_over(self._sharded, cut, self.place.world)
+        self._handed_over = handed_over(self._sharded, cut, self.assignment.world)
         return self._sharded
 
     def optimizer(self, make: Callable[[nn.Module], torch.optim.Optimizer]) -> torch.optim.Optimizer:

@@ -18,20 +18,20 @@ class Ranks(Strategy):
     """A process for each device. They meet over NCCL on GPUs, over gloo on a CPU."""
 
     def open(self) -> None:
-        place = self.place
+        assignment = self.assignment
         dist.init_process_group(
-            "nccl" if place.is_cuda else "gloo",
-            store=dist.FileStore(str(place.rendezvous), place.world),  # type: ignore[attr-defined]
-            rank=place.rank,
-            world_size=place.world,
+            "nccl" if assignment.is_cuda else "gloo",
+            store=dist.FileStore(str(assignment.rendezvous), assignment.world),  # type: ignore[attr-defined]
+            rank=assignment.rank,
+            world_size=assignment.world,
             # The runner's deadline is the one that counts; a rank that fails is seen by the leader.
             timeout=timedelta(hours=24),
-            device_id=place.device if place.is_cuda else None,
+            device_id=assignment.device if assignment.is_cuda else None,
         )
 
     def barrier(self) -> None:
         dist.barrier()
-        self.place.synchronize()
+        self.assignment.synchronize()
 
     def sum(self, values: torch.Tensor) -> torch.Tensor:
         dist.all_reduce(values)
@@ -47,7 +47,7 @@ class Ranks(Strategy):
             # `reshape` goes by dimensions and not by memory, so channels-last tensors come back as they went.
             flat = torch.cat([tensor.reshape(-1) for tensor in bucket])
             dist.all_reduce(flat)
-            flat /= self.place.world
+            flat /= self.assignment.world
             done = 0
             for tensor in bucket:
                 tensor.copy_(flat[done : done + tensor.numel()].view(tensor.shape))

@@ -55,15 +55,27 @@ def test_a_loss_that_is_no_number_comes_through() -> None:
         (b'{"event":"hello","rank":0,"pid":true,"cuda":null,"torch":"2"}', "'hello' with pid out of order"),
         (
             b'{"event":"hello","rank":0,"pid":1,"cuda":null,"torch":"2","more":1}',
-            "'hello' with more out of order (Extra inputs are not permitted)",
+            "'hello' with more out of order (there is no such field)",
         ),
         (
             b'{"event":"filling","rank":0,"at":Infinity}',
-            "'filling' with at out of order (Input should be a finite number)",
+            "'filling' with at out of order (it must be a finite number)",
+        ),
+        (
+            b'{"event":"progress","rank":0,"epoch":-1,"step":1}',
+            "'progress' with epoch out of order (it must be at least 0)",
+        ),
+        (
+            b'{"event":"steps","rank":0,"epoch":0,"end_us":[],"wait_us":[]}',
+            "'steps' with end_us out of order (it has too few parts)",
+        ),
+        (
+            b'{"event":"hello","rank":0,"pid":1,"cuda":null}',
+            "'hello' with torch out of order (it is missing)",
         ),
         (
             json.dumps(WHOLE[-2] | {"phases": {"no name": 1.0}}).encode(),
-            "'result' with phases.no name.[key] out of order (none of the values that it may have)",
+            "'result' with phases.no name.[key] out of order (it is none of the values that it may have)",
         ),
         (b'{"event":"hello","rank":1,"pid":1,"cuda":null,"torch":"2"}', "'hello' of rank 1"),
         (b'{"event":"ready","rank":0}', "'ready' out of turn"),

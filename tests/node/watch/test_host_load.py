@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from types import SimpleNamespace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import scripted
-from benches import Heard
+from benches import Heard, node_of, sweep_of
+from swept import ASKED
 
-from gpubench.commands import sweep as command
 from gpubench.node.environment import Machine
 from gpubench.node.watch import host, host_load
-from gpubench.sweep.preflight import tell_host_load
+from gpubench.plan.experiment import Options, parse, with_options
+from gpubench.plan.plan import expand
+from gpubench.plan.sources import Disk
+from gpubench.sweep import preflight
+from gpubench.sweep.dry_run import print_plan
+from gpubench.sweep.preflight import other_load
 
 
 @pytest.fixture
@@ -35,36 +41,50 @@ def spinner(one_cpu: Machine) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("spinner")
-def test_a_busy_host_is_worth_one_line(one_cpu: Machine) -> None:
-    view, began = Heard(), time.monotonic()
-    tell_host_load(one_cpu, view)
+def test_other_work_is_told_in_cpus(one_cpu: Machine) -> None:
+    began = time.monotonic()
+    found = other_load(node_of(one_cpu))
     assert time.monotonic() - began < 0.6
-    (line,) = view.lines
-    assert line.startswith("other work uses ")
-    assert line.endswith(
-        " % of the CPUs, so times will be doubtful; better start again when it has ended (top shows it)"
-    )
-    assert int(line.split()[3]) > 80
+    assert found.endswith(" of 1 CPU")
+    assert float(found.split()[0]) > 0.8
 
 
-@pytest.mark.parametrize(("busy_s", "lines"), [(0.0, 0), (0.018, 0), (0.1, 1), (9.0, 1)])
+@pytest.mark.parametrize(
+    ("busy_s", "found"), [(0.0, ""), (0.018, ""), (0.1, "0.3 of 1 CPU"), (9.0, "1.0 of 1 CPU")]
+)
 def test_from_10_per_cent_on(
-    monkeypatch: pytest.MonkeyPatch, one_cpu: Machine, busy_s: float, lines: int
+    monkeypatch: pytest.MonkeyPatch, one_cpu: Machine, busy_s: float, found: str
 ) -> None:
-    """Seconds of other work in 0.3 s of one CPU."""
+    """Seconds of other work in 0.3 s of one CPU; never more than all of them."""
     readings = iter([5.0, 5.0 + busy_s])
     monkeypatch.setattr(host, "cpu_time", lambda _: host.CpuTime(next(readings), 0.0))
-    view = Heard()
-    tell_host_load(one_cpu, view)
-    assert len(view.lines) == lines
-    assert busy_s < 1 or " 100 %" in view.lines[0], "never more than all of them"
+    assert other_load(node_of(one_cpu)) == found
 
 
 def test_a_kernel_that_does_not_tell_stops_nothing(monkeypatch: pytest.MonkeyPatch, one_cpu: Machine) -> None:
     monkeypatch.setattr(host, "cpu_time", silent)
+    assert other_load(node_of(one_cpu)) == ""
+
+
+@pytest.mark.parametrize("load", ["1.8 of 2 CPUs", ""])
+def test_beside_other_work_the_estimates_stay_and_a_word_stands_behind_them(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, load: str
+) -> None:
+    """In the announcement and in `-n`; on a quiet machine nothing is said."""
+    asked = with_options(parse(ASKED.format(name="t"), "t"), Options(fields={"batch_size": "8"}))
+    work = sweep_of(expand(asked, device="cpu", sources=Disk()), tmp_path, scripted.computer())
+    monkeypatch.setattr(preflight, "other_load", lambda _: load)
     view = Heard()
-    tell_host_load(one_cpu, view)
-    assert view.lines == []
+    assert preflight.announced(work, work.survey(), view, yes=True)
+    print_plan(work, work.survey(), load)
+    plan = capsys.readouterr().out.splitlines()[-1]
+    behind = r" \(other work uses 1\.8 of 2 CPUs; it may take longer\)" if load else ""
+    assert re.fullmatch(rf"t: 1 trial to run, roughly 14 min{behind}, results in .*", view.lines[0])
+    assert re.fullmatch(rf"1 trial to run, of 1; 14 min{behind}; results in .*", plan)
+    doubtful = (
+        "times measured beside other work are doubtful; better start again when it has ended (top shows it)"
+    )
+    assert (doubtful in view.lines) == bool(load)
 
 
 def test_under_a_quota_the_cgroup_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,28 +126,3 @@ def on_all(busy_cpus: float) -> Callable[[Any], host.CpuTime]:
 
 def silent(_: Any) -> host.CpuTime:
     raise host.HostError("/proc/stat holds no CPU times here (a sandboxed kernel)")
-
-
-def test_it_looks_before_the_fork_server_loads_the_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    order: list[str] = []
-
-    class Enough(Exception):  # noqa: N818
-        pass
-
-    class Server:
-        def __init__(self) -> None:
-            order.append("fork server")
-            raise Enough
-
-    class Job:
-        bench = SimpleNamespace(machine=None)
-
-        def abandon(self) -> None:
-            pass
-
-    monkeypatch.setattr("gpubench.sweep.preflight.announcement_lines", lambda *_: [])
-    monkeypatch.setattr(command, "tell_host_load", lambda *_: order.append("look"))
-    monkeypatch.setattr(command, "ForkServer", Server)
-    with pytest.raises(Enough):
-        command.run(Job(), (), Heard(), lambda: False, "table")  # type: ignore[arg-type]
-    assert order == ["look", "fork server"]

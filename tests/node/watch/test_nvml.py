@@ -12,7 +12,7 @@ from fake_nvml import calls_of_the_seam, refused
 
 from gpubench.node.watch import nvml_calls
 from gpubench.node.watch.nvml import NoNvml, Nvml, NvmlError, PynvmlNvml, open_nvml
-from gpubench.node.watch.nvml_calls import MIB
+from gpubench.node.watch.nvml_calls import CALLS, MIB, Call
 
 
 def _raise(code: int) -> Any:
@@ -104,27 +104,22 @@ def test_healthy_gpus_are_listed_and_read() -> None:
     assert nvml.history("GPU-0", "gpu_util_pct", 1000.1) == [(1000.2, 97.0)], "only what is new"
 
 
-READS: dict[str, tuple[tuple[str, ...], Callable[[Nvml], Any]]] = {
-    "utilisation": (("nvmlDeviceGetUtilizationRates",), lambda n: n.ask(nvml_calls.UTILISATION, "GPU-0")),
-    "memory": (("nvmlDeviceGetMemoryInfo",), lambda n: n.ask(nvml_calls.MEMORY, "GPU-0")),
-    "processes": (("nvmlDeviceGetComputeRunningProcesses",), lambda n: n.ask(nvml_calls.PROCESSES, "GPU-0")),
-    "desktop": (("nvmlDeviceGetGraphicsRunningProcesses",), lambda n: n.ask(nvml_calls.DESKTOP, "GPU-0")),
-    "power_w": (
-        ("nvmlDeviceGetFieldValues", "nvmlDeviceGetPowerUsage"),
-        lambda n: n.ask(nvml_calls.POWER, "GPU-0"),
-    ),
-    "energy_j": (("nvmlDeviceGetTotalEnergyConsumption",), lambda n: n.ask(nvml_calls.ENERGY, "GPU-0")),
-    "sm_clock_mhz": (("nvmlDeviceGetClockInfo",), lambda n: n.ask(nvml_calls.SM_CLOCK, "GPU-0")),
-    "max_sm_clock_mhz": (("nvmlDeviceGetMaxClockInfo",), lambda n: n.ask(nvml_calls.MAX_SM_CLOCK, "GPU-0")),
-    "temperature_c": (("nvmlDeviceGetTemperature",), lambda n: n.ask(nvml_calls.TEMPERATURE, "GPU-0")),
-    "throttle_mask": (
-        ("nvmlDeviceGetCurrentClocksThrottleReasons",),
-        lambda n: n.ask(nvml_calls.THROTTLE, "GPU-0"),
-    ),
-    "compute_mode": (("nvmlDeviceGetComputeMode",), lambda n: n.ask(nvml_calls.COMPUTE_MODE, "GPU-0")),
-    "history": (("nvmlDeviceGetSamples",), lambda n: n.history("GPU-0", "power_w", 0)),
+def asking(call: Call[Any]) -> Callable[[Nvml], Any]:
+    return lambda nvml: nvml.ask(call, "GPU-0")
+
+
+READS: dict[str, Callable[[Nvml], Any]] = {
+    **{name: asking(call) for name, call in CALLS.items()},
+    "history": lambda nvml: nvml.history("GPU-0", "power_w", 0),
 }
-"""Call of the seam -> the driver's functions that it asks, one after the other, and how to make it."""
+"""Call of the seam -> how to make it."""
+
+OF_A_GPU = [
+    name
+    for name in vars(pynvml)
+    if name.startswith("nvmlDeviceGet") and not name.startswith("nvmlDeviceGetHandle")
+]
+"""Every function by which the driver is asked something about a GPU."""
 
 ERRORS = {
     name.removeprefix("NVML_ERROR_"): code
@@ -134,7 +129,7 @@ ERRORS = {
 """Every error that the library knows."""
 
 
-def test_every_call_of_the_seam_is_tried_here() -> None:
+def test_every_call_and_error_is_tried_here() -> None:
     assert set(READS) == calls_of_the_seam()
     assert {"NOT_SUPPORTED", "NO_PERMISSION", "GPU_IS_LOST", "NOT_FOUND", "UNKNOWN"} <= set(ERRORS)
 
@@ -142,9 +137,8 @@ def test_every_call_of_the_seam_is_tried_here() -> None:
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("call", READS)
 def test_each_call_fails_with_its_reason(library: pytest.MonkeyPatch, call: str, error: str) -> None:
-    functions, read = READS[call]
-    nvml = PynvmlNvml()
-    for function in functions:
+    read, nvml = READS[call], PynvmlNvml()
+    for function in OF_A_GPU:
         library.setattr(pynvml, function, _raise(ERRORS[error]))
     if (call, error) == ("history", "NOT_FOUND"):
         assert read(nvml) == [], "that is how the driver says that there is nothing new"
@@ -160,8 +154,7 @@ def test_each_call_fails_with_its_reason(library: pytest.MonkeyPatch, call: str,
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("call", READS)
 def test_a_gpu_that_is_not_there_has_a_reason(library: pytest.MonkeyPatch, call: str, error: str) -> None:
-    _, read = READS[call]
-    nvml = PynvmlNvml()
+    read, nvml = READS[call], PynvmlNvml()
     nvml._handles.clear()  # as of a GPU that was never listed
     library.setattr(pynvml, "nvmlDeviceGetHandleByUUID", _raise(ERRORS[error]))
     with pytest.raises(NvmlError, match="GPU-0"):
@@ -250,7 +243,7 @@ def test_no_driver_is_an_nvml_that_says_why(library: pytest.MonkeyPatch) -> None
     assert isinstance(nvml, NoNvml)
     assert not nvml.devices
     assert nvml.driver is None
-    for _, read in READS.values():
+    for read in READS.values():
         with pytest.raises(NvmlError, match="Driver Not Loaded"):
             read(nvml)
     assert "Driver Not Loaded" in nvml.power_source

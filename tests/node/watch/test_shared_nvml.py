@@ -9,15 +9,15 @@ from fake_nvml import Counted, FakeNvml, calls_of_the_seam, gpu, in_use, running
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpubench.node.watch import metrics
 from gpubench.node.watch.nvml import Nvml, NvmlError
 from gpubench.node.watch.nvml_calls import CALLS, ENERGY, PROCESSES
 from gpubench.node.watch.shared_nvml import MOMENT_S, SharedNvml, afresh
 
 G0, G1 = gpu(0).uuid, gpu(1).uuid
 SEAM = sorted(calls_of_the_seam())
-REMEMBERED = {
-    "utilisation", "memory", "processes", "power_w", "energy_j", "sm_clock_mhz", "temperature_c", "throttle_mask",
-}  # fmt: skip
+REMEMBERED = {name for name, call in CALLS.items() if call.keeps}
+"""Calls of which an answer that is a moment old serves several watchers."""
 
 
 class Clock:
@@ -45,6 +45,11 @@ def busy() -> FakeNvml:
         },
         buffers={(G0, "power_w"): [(1.0, 500.0)]},
     )
+
+
+def test_what_watchers_sample_is_remembered() -> None:
+    sampled = {metric.call.name for metric in (*metrics.RATES, *metrics.TOTALS)}
+    assert {*sampled, "processes", "energy_j"} <= REMEMBERED
 
 
 @pytest.mark.parametrize("call", SEAM)

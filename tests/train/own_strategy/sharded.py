@@ -24,5 +24,5 @@ class Sharded(Ranks):
         memory_format: torch.memory_format,
         compiled: Callable[[torch.nn.Module], torch.nn.Module],
     ) -> torch.nn.Module:
-        mesh = dist.init_device_mesh(self.place.device.type, (self.place.world,))
+        mesh = dist.init_device_mesh(self.assignment.device.type, (self.assignment.world,))
         return fully_shard(compiled(self.moved(model, memory_format)), mesh=mesh)

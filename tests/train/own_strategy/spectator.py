@@ -19,7 +19,7 @@ class Spectator(Ranks):
 
     @property
     def share(self) -> BatchShare:
-        return BatchShare(index=0, degree=1, reads=self.place.rank == 0)
+        return BatchShare(index=0, degree=1, reads=self.assignment.rank == 0)
 
     def optimizer(
         self, make: Callable[[torch.nn.Module], torch.optim.Optimizer]

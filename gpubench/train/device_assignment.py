@@ -1,4 +1,4 @@
-"""Where one rank of a trial runs."""
+"""The devices that one rank of a trial is assigned."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import torch
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
-    """One rank: its place among the ranks and the devices that it drives."""
+class DeviceAssignment:
+    """One rank: its number among the ranks of its trial, and the devices that it drives."""
 
     rank: int
     world: int
