@@ -270,7 +270,8 @@ class GroupColumns:
     )
     sharing: Text | None = column(
         "",
-        "parallel, partly parallel, merely concurrent, or between two of them: the verdict on overlap_gain; "
+        "parallel, partly parallel, merely concurrent, or between two of them: the verdict on overlap_gain; open: "
+        "several processes do not decide it; "
         "perhaps: nobody knows how far the times spread, or how far somebody else's work moved them",
         "sharing",
     )
