@@ -68,9 +68,7 @@ def group_verdict(
     refused = [one.why_not for one in before if one.why_not]
     most = refused[0] if refused and 2 * len(refused) >= len(before) else None
     over = gain_over_processes(alone, together)
-    # What a single run refused, or how far runs lie apart, is in the interval over them.
-    refusal = None if over else most or _scattered(rows)
-    if why_not := refusal or _sped_up(alone, together):
+    if why_not := most or _sped_up(alone, together) or _scattered(rows):
         return Verdict(why_not=why_not)
     ends = _range(alone, together) if over is None and len(alone) == len(together) else None
     if over is not None:
