@@ -432,6 +432,9 @@ class EpochColumns:
     tail_s: Signed | None = column(
         "s", "epoch_time_s less first_batch_s and steps × steady_step_s; may be below 0"
     )
+    round: Count1 | None = column(
+        "", "the sweep's round; those after the first measure a window of steps only"
+    )
 
 
 IDENTITY = of_class(IdentityColumns)
