@@ -104,6 +104,10 @@ class Row(
     """Where its processes' output is kept, from the results folder; None where gpubench did not measure it."""
     epoch_times_s: Sequence[float] = ()
     """Seconds of the epochs, or of the repeats, that the epoch time is the median of; empty where it is none."""
+    steady_step_s: float | None = None
+    """Seconds of a step once the loaders run evenly, the median of the measured epochs; None where no record tells."""
+    took_s: float | None = None
+    """Seconds from the launch of its processes to their end; None where no record tells."""
     allowance: Hashable = None
     """What the machine gave the jobs of its attempt of what they left to it."""
     placement: Placement | None = None
@@ -170,6 +174,8 @@ class TableRow(DerivedColumns, Row):
     """Those that did not end ok."""
     baseline: Row | None = None
     """Of a job of a group that was measured several times: the line of the same trial alone."""
+    before: Row | None = None
+    """The row before along the ordered axis, which growth is against."""
     reached: int = 0
     """How many of those that did got to a top-1 to reach."""
 
