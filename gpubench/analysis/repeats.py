@@ -82,7 +82,7 @@ def merge_repeats(rows: Sequence[Row]) -> list[TableRow]:
     Medians of quotients are no quotients of medians, so slowdowns are worked out from the merged times, and the
     overlap gain of a group from the merged slowdowns of its jobs. Where nothing is repeated, all stays as stored.
     """
-    merged = [(allocation, _merge(same)) for allocation, same in _alike(rows)]
+    merged = [(place, _merge(same)) for place, same in _alike(rows)]
     found = [row for _, row in merged]
     for numbers in _groups(merged):
         for number, row in zip(numbers, _compared([found[one] for one in numbers]), strict=True):
@@ -131,7 +131,7 @@ def _allocation(row: Row, beside: Mapping[Any, Hardware]) -> Allocation | None:
 
 
 def _adopt(allocations: dict[Allocation | None, list[Row]]) -> list[tuple[Allocation | None, list[Row]]]:
-    """Rows by allocation; a planned one, which has none yet, joins the first."""
+    """Rows by place; a planned one, which has none yet, joins the first."""
     homeless = allocations.pop(None, [])
     groups = list(allocations.items()) or [(None, [])]
     groups[0][1].extend(homeless)
@@ -199,9 +199,9 @@ def _groups(merged: Sequence[tuple[Allocation | None, TableRow]]) -> list[list[i
     """The jobs of each group, by their numbers among these. One without an id can't be told from others of its name,
     so it is left out."""
     found: dict[tuple[Any, ...], list[int]] = {}
-    for number, (allocation, row) in enumerate(merged):
+    for number, (place, row) in enumerate(merged):
         if (own := unit(row)) is not None:
-            found.setdefault((row.group, *own, allocation and allocation[0]), []).append(number)
+            found.setdefault((row.group, *own, place and place[0]), []).append(number)
     return list(found.values())
 
 
