@@ -16,7 +16,7 @@ def with_processes(row: TableRow) -> TableRow:
     As it is where it is of one process.
     """
     known = process_interval(row)
-    if known is None:
+    if known is None or known.borrowed:
         return row
     runs = [run for run in row.runs if run.epoch_time_s is not None]
     errors = [run.step_error_pct / 100 for run in runs if run.step_error_pct is not None]
