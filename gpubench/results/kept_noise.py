@@ -104,14 +104,14 @@ def read(tell: Tell) -> list[MachineNoise]:
         return []  # nobody can have kept anything there
     for path in paths:
         try:
-            found.append(_read(path))
+            found.append(read_file(path))
         except ValueError as error:
             tell(f"{path} is left out: it {error}; gpubench doctor --noise on its machine writes it anew")
     return found
 
 
-def _read(path: Path) -> MachineNoise:
-    """Raises ValueError with what is wrong, in words that follow the file's name."""
+def read_file(path: Path) -> MachineNoise:
+    """One file of the folder. Raises ValueError with what is wrong, in words that follow its name."""
     try:
         told = from_json(read_regular(path))
     except OSError as error:
