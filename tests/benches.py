@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from gpubench.node.environment import Machine
-from gpubench.node.watch.nvml import Nvml
+from gpubench.node.launch.client import Launcher
+from gpubench.node.node import Node
+from gpubench.node.watch.nvml import NoNvml, Nvml
 from gpubench.plan.plan import Plan
 from gpubench.plan.sources import Disk
-from gpubench.report.live import QuietView
+from gpubench.report.live import QuietView, View
 from gpubench.results.store import Results
+from gpubench.schema.row import Row
 from gpubench.sweep.bench import Bench
-from gpubench.sweep.sweep import Settings, Sweep
+from gpubench.sweep.sweep import Settings, Summary, Sweep
 
 
 class Heard(QuietView):
@@ -22,6 +26,11 @@ class Heard(QuietView):
 
     def say(self, text: str) -> None:
         self.lines.append(text)
+
+
+def node_of(machine: Machine, nvml: Nvml | None = None) -> Node:
+    """A node on such a machine; without a driver where none is given."""
+    return Node(nvml=nvml or NoNvml("NVML was not opened"), machine=machine)
 
 
 def sweep_of(
@@ -35,8 +44,7 @@ def sweep_of(
 ) -> Sweep:
     """A sweep as `gpubench sweep` puts it together; nothing is read or written yet."""
     bench = Bench(
-        machine=machine,
-        nvml=nvml,
+        node=node_of(machine, nvml),
         results=Results(folder),
         sources=sources or Disk(),
         experiment=plan.experiment.name,
@@ -44,3 +52,15 @@ def sweep_of(
         timeout_s=plan.experiment.timeout_s,
     )
     return Sweep(plan=plan, bench=bench, settings=settings or Settings())
+
+
+def run_with(
+    launcher: Launcher,
+    work: Sweep,
+    view: View,
+    should_stop: Callable[[], bool] = lambda: False,
+    emit: Callable[[Row], None] = lambda _: None,
+) -> Summary:
+    """Runs a sweep whose trials this launcher starts."""
+    work.bench.node.launcher = launcher
+    return work.run(view, should_stop, emit)

@@ -18,7 +18,7 @@ from warm_command import WarmCommand
 from gpubench.datasets import folder
 from gpubench.datasets.facts import DataFacts
 from gpubench.node import environment
-from gpubench.node.launch.attempt import Attempt, JobProgress, Task, attempt
+from gpubench.node.launch.attempt import Task, attempt
 from gpubench.node.launch.client import ForkServer, Launcher
 from gpubench.node.watch.nvml import open_nvml
 from gpubench.node.watch.watcher import Watcher
@@ -29,6 +29,7 @@ from gpubench.record.outcome import Outcome, outcome
 from gpubench.record.recording import step_samples
 from gpubench.record.training import Training
 from gpubench.schema import catalog
+from gpubench.schema.attempt import Attempt, JobProgress
 from gpubench.schema.events import Result
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.record import Ended
@@ -47,7 +48,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 # What the machine on which the tests run knows of its own noise must not stand in their tables. Nobody writes there.
-os.environ["GPUBENCH_STATE"] = os.path.join(os.devnull, "no-state")
+os.environ["GPUBENCH_STATE"] = "/dev/null/no-state"
 
 
 @pytest.fixture(scope="session")
@@ -89,7 +90,6 @@ class Ran:
     outcome: Outcome
     log: str
     order: TrialOrder
-    watcher: Watcher
     step_ms: list[float]
     """Of each measured step, as stored."""
 
@@ -122,16 +122,16 @@ class Asked:
         """The order to its processes, whose log and files lie in `scratch`."""
         log = scratch / "trial.log"
         log.touch()
-        return resolving.order(
+        made = resolving.order(
             self.job,
             resolved,
             data=resolving.data_spec(self.job, resolved, self.facts, self.data),
             log=log,
-            scratch=scratch,
             known_gmacs=known_gmacs,
         )
+        return replace(made, scratch=scratch)
 
-    def ran(self, resolved: Resolved, order: TrialOrder, watcher: Watcher, done: Attempt) -> Ran:
+    def ran(self, resolved: Resolved, order: TrialOrder, done: Attempt) -> Ran:
         """What came of it."""
         log = order.log
         taken_along: tuple[Ended, str] | None = None
@@ -151,7 +151,6 @@ class Asked:
             outcome=ended,
             log=log.read_text(),
             order=order,
-            watcher=watcher,
             step_ms=[ms for *_, ms in steps],
         )
 
@@ -213,7 +212,7 @@ def train(server: ForkServer, colours: Path, tmp_path: Path) -> Train:
                 should_stop=should_stop,
                 look=lambda progress: look(*progress),
             )
-            return one.ran(resolved, order, watcher, done)
+            return one.ran(resolved, order, done)
 
     return run
 
@@ -249,8 +248,8 @@ def train_together(server: ForkServer, colours: Path, tmp_path: Path) -> TrainTo
             watchers = [Watcher(nvml, machine, mine.gpu_uuids, mine.cpu_ids) for mine in resolved]
             tasks = [Task(order=o, watcher=w) for o, w in zip(orders, watchers, strict=True)]
             done = attempt(tasks, launcher, timeout_s=timeout_s, should_stop=should_stop, look=look)
-            over = zip(group, resolved, orders, watchers, done, strict=True)
-            return [one.ran(mine, spec, watcher, end) for one, mine, spec, watcher, end in over]
+            over = zip(group, resolved, orders, done, strict=True)
+            return [one.ran(mine, spec, end) for one, mine, spec, end in over]
 
     return run
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import scripted
-from benches import sweep_of
+from benches import run_with, sweep_of
 from scripted import Scripted
 
 from gpubench.plan.experiment import Options, parse, with_options
@@ -28,8 +28,9 @@ def swept(
     job.load()
     store_plan(job)
     launcher = Scripted()
-    job.run(
+    run_with(
         launcher,
+        job,
         QuietView(),
         lambda: len(launcher.launched) >= stop_after and not launcher.left,
         lambda _: None,

@@ -33,7 +33,7 @@ HEAVY = (
     "gpubench.commands.predict", "gpubench.commands.doctor", "rich.markdown", "tomli_w", "typer.rich_utils",
 )  # fmt: skip
 """What commands import when they need it, with all that these import."""
-_STATELESS = {"GPUBENCH_STATE": os.path.join(os.devnull, "no-state")}
+_STATELESS = {"GPUBENCH_STATE": "/dev/null/no-state"}
 """What the machine on which the tests run knows of its own noise stands in no table, unless a test says where."""
 ORDER_BYTES = 1 << 18
 """More than arguments and environment of any command of a test."""

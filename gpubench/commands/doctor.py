@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 
 from gpubench.basics.errors import ResumableError, UnusableError
-from gpubench.basics.stopping import stop_on_signals
-from gpubench.commands.sweep import at_once, run
+from gpubench.basics.stopping import hear_no_more, say_at_once, stop_on_signals
+from gpubench.commands.sweep import run
 from gpubench.doctor import answer
 from gpubench.doctor import noise as noises
 from gpubench.doctor.checks import examine
 from gpubench.doctor.context import CheckContext, Told, triable
 from gpubench.doctor.probe import Probe
 from gpubench.node import environment
+from gpubench.node.node import this_machine
 from gpubench.node.watch.nvml import open_nvml
 from gpubench.plan.command_line import make_plan, read_experiment
 from gpubench.plan.experiment import Experiment, Options
@@ -63,19 +66,17 @@ def noise(asked: Experiment | None = None, *, yes: bool = False) -> int:
     `asked`: what is measured in place of the built-in configurations. `yes`: images are made without asking first.
     Returns the exit code.
     """
-    nvml = open_nvml()
-    machine = environment.machine(nvml)
-    experiment = asked or noises.noise_experiment(has_gpu=bool(machine.gpus))
+    node = this_machine()
+    experiment = asked or noises.noise_experiment(has_gpu=bool(node.machine.gpus))
     kept_noise.folder()  # says what is wrong before anything is measured
     sources = Disk(experiment.bad_images)
-    plan = make_plan(experiment, machine, sources, None)
+    plan = make_plan(experiment, node.machine, sources, None)
     view = OutlivingView(live.view(Console(stderr=True, highlight=False), quiet=False))
     view.say(noises.before(experiment, len(plan.units)))
     with tempfile.TemporaryDirectory(prefix="gpubench-noise-") as scratch:
         results = Results(Path(scratch) / experiment.name)
         bench = Bench(
-            machine=machine,
-            nvml=nvml,
+            node=node,
             results=results,
             sources=sources,
             experiment=experiment.name,
@@ -90,21 +91,23 @@ def noise(asked: Experiment | None = None, *, yes: bool = False) -> int:
                 view.say("nothing was made, nothing was run")
                 return ResumableError.exit_code
             store_plan(work)
-            with stop_on_signals(at_once(work, view)) as stop:
+            clear = partial(shutil.rmtree, scratch, ignore_errors=True)
+            ending = [view.close, partial(say_at_once, "ended at once; nothing is kept"), work.abandon, clear]
+            with stop_on_signals(ending) as stop:
                 summary = run(work, planned, view, stop, "quiet")
         if summary.interrupted:
+            hear_no_more()
             view.say("stopped; nothing is kept. The same command measures it anew")
             return ResumableError.exit_code
         measured = noises.measured_noise(results, work.records, experiment.rounds.most)
-    lacking = noises.lacking(len(plan.units), measured)
+    lacking = noises.lacking(len(plan.units), measured, work.records)
     if not measured:
-        reasons = dict.fromkeys(record.reason for record in work.records if record.reason)
-        raise UnusableError(f"{lacking}: {'; '.join(reasons) or 'no time was measured'}; nothing is kept")
-    found = noises.machine_noise(machine, bench.machine_key(plan.jobs[0]), measured, work.records)
+        raise UnusableError(f"{lacking}; nothing is kept")
+    found = noises.machine_noise(node.machine, bench.machine_key(plan.jobs[0]), measured, work.records)
     path = kept_noise.keep(found)
     for line in noises.lines(found):
         print(line)
-    if lacking:
-        view.say(lacking)
+    for line in filter(None, (lacking, noises.disturbed(work.records))):
+        view.say(line)
     print(f"kept in {path}: it stands in where a row of this machine is of one process")
     return 1 if lacking else 0

@@ -12,10 +12,7 @@ from gpubench.basics.errors import ResumableError, UnusableError, unknown
 from gpubench.basics.stopping import Stop, hear_no_more, say_at_once, stop_on_signals
 from gpubench.basics.words import many
 from gpubench.commands.opened import warn
-from gpubench.node import environment
-from gpubench.node.launch.client import ForkServer, StoppedError
-from gpubench.node.launch.scratch import remove_abandoned
-from gpubench.node.watch.nvml import Nvml, open_nvml
+from gpubench.node.node import this_machine
 from gpubench.plan.command_line import make_plan, read_experiment
 from gpubench.plan.experiment import Options
 from gpubench.plan.sources import Disk
@@ -58,14 +55,12 @@ def sweep(
     mode: Mode,
 ) -> int:
     """`gpubench sweep`: returns the exit code. `yes`: images are made without asking first."""
-    nvml = open_nvml()
-    usable: Nvml | None = nvml
-    machine = environment.machine(nvml)
-    experiment = read_experiment(path, options, has_gpu=bool(machine.gpus))
+    node = this_machine()
+    experiment = read_experiment(path, options, has_gpu=bool(node.machine.gpus))
     sources = Disk(
         experiment.bad_images, lambda root: bar(f"trying all images of {root}", quiet=mode == "quiet")
     )
-    plan = make_plan(experiment, machine, sources, order)
+    plan = make_plan(experiment, node.machine, sources, order)
     chosen_retry = frozenset(retry.split(",")) if retry else frozenset()
     for name in chosen_retry:
         if name not in RETRY:
@@ -73,8 +68,7 @@ def sweep(
     results = Results(results_folder(out, experiment))
     settings = Settings(retry=chosen_retry, fresh=fresh)
     bench = Bench(
-        machine=machine,
-        nvml=usable,
+        node=node,
         results=results,
         sources=sources,
         experiment=experiment.name,
@@ -94,11 +88,11 @@ def sweep(
         planned = work.pending()
         vet(work, planned, view.say)
         runs = any(item.state == "run" for item in planned)
-        print_plan(work, planned, other_load(machine) if runs else "")
+        print_plan(work, planned, other_load(node) if runs else "")
         return 0
     is_new = not results.folder.exists()
     planned = work.pending()
-    check_hardware(planned, machine)
+    check_hardware(planned, node.machine)
     if is_new:  # before anything is written
         vet(work, planned, view.say)
     results.create()
@@ -140,7 +134,7 @@ def sweep(
 
 def nothing_to_run(work: Sweep, planned: Sequence[Planned]) -> Summary:
     """Writes the tables anew, where every unit of the plan is done, skipped or has failed before."""
-    remove_abandoned()
+    work.bench.node.clear()
     skipped = [item for item in planned if item.state == "skip"]
     work.skips = {job.trial_id: item.why for item in skipped for job in item.unit.jobs}
     work.write_tables()
@@ -163,19 +157,19 @@ def run(
     *,
     allow_busy: bool = False,
 ) -> Summary:
-    """Looks around, prepares the images and runs the sweep; the fork server warms up meanwhile."""
-    remove_abandoned()
-    launcher = ForkServer()
+    """Looks around, prepares the images and runs the sweep; the node makes ready for trials meanwhile."""
+    node = work.bench.node
+    node.clear()
+    node.start()
     try:
-        with view, contextlib.suppress(StoppedError):
+        with view:
             look_around(work, planned, view, allow_busy=allow_busy)
-            if not prepare(work, planned, view, stop):
+            ready = prepare(work, planned, view, stop) and node.wait_ready(work.bench.beating(stop))
+            if not ready:
                 return Summary(interrupted=True)
-            launcher.wait_ready(work.bench.beating(stop))
-            return work.run(launcher, view, stop, lambda row: emit(row, mode))
+            return work.run(view, stop, lambda row: emit(row, mode))
     finally:
-        launcher.close()
-    return Summary(interrupted=True)
+        node.close()
 
 
 def at_once(work: Sweep, view: live.View) -> list[Callable[[], None]]:

@@ -12,8 +12,8 @@ from gpubench.doctor.finding import Finding
 from gpubench.node.environment import Machine, cgroup_quota
 from gpubench.node.watch import host
 from gpubench.node.watch.host_load import busy_pct, unbound
-from gpubench.node.watch.missing import Unmeasured
 from gpubench.schema.doubts import OTHER_LOAD_PCT
+from gpubench.schema.missing import Unmeasured
 
 GROUP = "CPU and memory"
 LOOK_S = 0.5

@@ -9,9 +9,9 @@ from pathlib import Path
 from gpubench.doctor import remedies
 from gpubench.doctor.context import CheckContext, named
 from gpubench.doctor.finding import Finding
-from gpubench.node.watch.missing import Unmeasured
 from gpubench.node.watch.nvml import NoNvml
 from gpubench.node.watch.nvml_calls import COMPUTE_MODE
+from gpubench.schema.missing import Unmeasured
 
 GROUP = "GPUs"
 ON_CPU = "a sweep runs on the CPU"

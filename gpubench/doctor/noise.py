@@ -9,7 +9,7 @@ from importlib import resources
 from gpubench.analysis.certainty.noise import Noise
 from gpubench.analysis.machine_noise import Limit, MachineKnown, MachineNoise, MeasuredNoise
 from gpubench.analysis.repeats import merge_repeats
-from gpubench.basics.words import listed, many
+from gpubench.basics.words import WORDS, many
 from gpubench.node.environment import Machine, environment_facts
 from gpubench.plan import experiment as experiments
 from gpubench.plan.experiment import Experiment
@@ -116,11 +116,25 @@ def _pct(share: float) -> str:
     return f"{percent:.0f}" if percent >= 10 else f"{percent:.1f}" if percent >= 1 else f"{percent:.2f}"
 
 
-def lacking(asked: int, measured: Sequence[MeasuredNoise]) -> str:
+def lacking(asked: int, measured: Sequence[MeasuredNoise], records: Sequence[Record]) -> str:
     """What to say where not all configurations could be measured in every process; empty where all were."""
     left = asked - len(measured)
     if not left:
         return ""
-    names = [one.configuration for one in measured]
-    rest = f"; the others are kept ({listed(names)})" if names else ""
-    return f"{left} of {many(asked, 'configuration')} could not be measured in every process{rest}"
+    why = dict.fromkeys(
+        WORDS.get(one.status, one.status) + (f": {one.reason}" if one.reason else "")
+        for one in records
+        if one.status != "ok"
+    )
+    said = f"{left} of {many(asked, 'configuration')} could not be measured in every process"
+    return f"{said} ({'; '.join(why) or 'no time is known'})"
+
+
+def disturbed(records: Sequence[Record]) -> str:
+    """What to say where others were at work meanwhile; empty where nobody was seen."""
+    if not any({"other-load", "stranger"} & set(record.doubts) for record in records):
+        return ""
+    return (
+        "other work went on meanwhile, so the noise is larger than on a quiet machine, and so are the intervals that "
+        "it gives; the same command measures it anew"
+    )

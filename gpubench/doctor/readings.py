@@ -11,9 +11,9 @@ from gpubench.doctor import remedies
 from gpubench.doctor.context import CheckContext, named
 from gpubench.doctor.finding import Finding
 from gpubench.node.environment import Gpu
-from gpubench.node.watch.missing import Unmeasured
 from gpubench.node.watch.nvml import History, Nvml
 from gpubench.node.watch.nvml_calls import CALLS, NO_POWER, NO_UTILISATION, POWER, UTILISATION, Call, Reading
+from gpubench.schema.missing import Unmeasured
 
 GROUP = "readings of the GPUs"
 COUNTER_PAUSE_S = 0.25

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from gpubench.doctor import remedies
 from gpubench.doctor.context import CheckContext, named
 from gpubench.doctor.finding import Finding
-from gpubench.node.watch.missing import Unmeasured
 from gpubench.node.watch.nvml_calls import PROCESSES
+from gpubench.schema.missing import Unmeasured
 
 GROUP = "torch at work"
 SLOW_IMPORT_S = 30.0

@@ -118,10 +118,8 @@ def warmup_steps(job: Job, resolved: Resolved) -> int:
     return max(MIN_WARMUP_STEPS, queued)
 
 
-def data_spec(
-    job: Job, resolved: Resolved, facts: DataFacts, root: Path | None, left_out: Path | None = None
-) -> DataSpec:
-    """What the child needs to know to read the images. `left_out`: a list of those at `root` that it leaves out."""
+def data_spec(job: Job, resolved: Resolved, facts: DataFacts, root: Path | None) -> DataSpec:
+    """What the child needs to know to read the images."""
     files = job.variant.files
     kind: Kind = (
         "none"
@@ -136,7 +134,6 @@ def data_spec(
     return DataSpec(
         kind=kind,
         root=str(root) if root else None,
-        left_out=str(left_out) if left_out else None,
         name=facts.name if facts.kind == "named" else None,
         input_size=resolved.input_size,
         num_classes=resolved.num_classes,
@@ -154,7 +151,6 @@ def order(
     *,
     data: DataSpec,
     log: Path,
-    scratch: Path,
     known_gmacs: float | None,
     steps: int | None = None,
 ) -> TrialOrder:
@@ -200,6 +196,5 @@ def order(
         seed=t.seed + t.repeat,
         data=data,
         log=log,
-        scratch=scratch,
         gmacs_per_image=known_gmacs,
     )

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpubench.node.watch.idle import PERIOD_S
 from gpubench.record import energy_figures, gpu_figures
 from gpubench.record.figures import Figures
 from gpubench.record.outcome import Outcome
 from gpubench.schema.columns import MEASURED, OF_GROUPS
+from gpubench.schema.gpu_look import PERIOD_S
 
 ALONE = dict.fromkeys(OF_GROUPS, "the trial ran alone")
 """Columns of groups, and why a trial by itself has none."""

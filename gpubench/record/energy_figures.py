@@ -8,8 +8,8 @@ from functools import partial
 from itertools import pairwise
 
 from gpubench.node.watch import metrics
-from gpubench.node.watch.missing import Unmeasured
-from gpubench.node.watch.watched import Figure, Watched, Window
+from gpubench.schema.missing import Unmeasured
+from gpubench.schema.watched import Figure, Watched, Window
 
 POLLED_GAP_S = 1.0
 """Longest stretch without a polled power reading that still counts as covered."""

@@ -15,10 +15,10 @@ from itertools import chain
 from typing import Any
 
 from gpubench.analysis.certainty.steps import step_mean
-from gpubench.node.watch.watched import Window
 from gpubench.record.work import WorkWindow
 from gpubench.schema.epoch_times import EXTRAPOLATED, FEWEST_TIMES, MEASURED
 from gpubench.schema.events import End, Evaluated, Event, Steps
+from gpubench.schema.watched import Window
 
 _US = 1e-6
 

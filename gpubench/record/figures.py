@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpubench.node.watch.missing import Unmeasured
-from gpubench.node.watch.watched import Figure, Watched
 from gpubench.record import energy_figures, gpu_figures, host_figures
 from gpubench.record.energy_figures import joules_by_epoch
 from gpubench.record.host_figures import cpu_s_by_epoch, crowding_pct
+from gpubench.schema.missing import Unmeasured
+from gpubench.schema.watched import Figure, Watched
 
 COLUMNS: dict[str, Callable[[Watched], Figure]] = {
     **gpu_figures.COLUMNS,

@@ -8,10 +8,10 @@ from dataclasses import replace
 from statistics import fmean
 
 from gpubench.node.watch import metrics
-from gpubench.node.watch.missing import Unmeasured
 from gpubench.node.watch.nvml_calls import THROTTLE_REASONS
-from gpubench.node.watch.samples import Series
-from gpubench.node.watch.watched import Figure, Watched, Window
+from gpubench.schema.missing import Unmeasured
+from gpubench.schema.samples import Series
+from gpubench.schema.watched import Figure, Watched, Window
 
 SETTLE_IN_S = 0.2
 """What NVML tells stands for the time *before* it is read: at least 1/6 s of it. So the peak of a window leaves out

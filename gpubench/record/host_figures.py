@@ -7,8 +7,8 @@ from itertools import pairwise
 from statistics import median
 
 from gpubench.node.watch import metrics
-from gpubench.node.watch.missing import Unmeasured
-from gpubench.node.watch.watched import Figure, Watched
+from gpubench.schema.missing import Unmeasured
+from gpubench.schema.watched import Figure, Watched
 
 _FULL = 1.1
 """Share of the CPUs' time up to which it may be the ticks' noise that hides in 100 %."""
@@ -94,13 +94,15 @@ def _cpu_s_per_epoch(watched: Watched) -> Figure:
 
 
 def cpu_s_by_epoch(watched: Watched) -> dict[int, float | None]:
-    by_epoch: dict[int, float | None] = {}
-    for window in watched.windows:
-        try:
-            by_epoch[window.epoch] = _spent(watched, metrics.CPU_TREE, window.t0, window.t1)
-        except Unmeasured:  # the reason stands beside cpu_s_per_epoch
-            by_epoch[window.epoch] = None
-    return by_epoch
+    return {window.epoch: cpu_s(watched, window.t0, window.t1) for window in watched.windows}
+
+
+def cpu_s(watched: Watched, t0: float, t1: float) -> float | None:
+    """CPU seconds of the trial's process tree between two times; None: not covered."""
+    try:
+        return _spent(watched, metrics.CPU_TREE, t0, t1)
+    except Unmeasured:  # the reason stands beside cpu_s_per_epoch
+        return None
 
 
 def _host_memory(watched: Watched) -> Figure:

@@ -10,17 +10,17 @@ from typing import Any
 from gpubench.analysis.energy import divided
 from gpubench.datasets.facts import DataFacts
 from gpubench.node.environment import Machine
-from gpubench.node.launch.attempt import Attempt
-from gpubench.node.watch.watcher import Watcher
 from gpubench.plan.plan import Job
 from gpubench.plan.resolve import Resolved
 from gpubench.plan.state import is_stale
 from gpubench.record.doubts import Evidence, OtherJobs, doubts
 from gpubench.record.ending import final_ending, merge, provenance
 from gpubench.record.figures import Figures, figures
+from gpubench.record.host_figures import cpu_s
 from gpubench.record.kinds import KINDS
 from gpubench.record.outcome import Outcome, outcome
 from gpubench.record.together import ENERGY, GroupPrediction, Ran, compare, neighbours_on_gpus
+from gpubench.schema.attempt import Attempt
 from gpubench.schema.events import End, Event, Steps
 from gpubench.schema.record import AskedFields, EpochWindow, Record, ResultColumns, Span
 from gpubench.schema.workload import WORKLOADS
@@ -59,8 +59,6 @@ class EndedAttempt:
     steps: int | None = None
     """How many were measured in place of what the trial asks for."""
     done: Attempt
-    watcher: Watcher
-    """It has seen the attempt to its end."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -117,7 +115,8 @@ def _ended_job(tried: EndedAttempt, known: Known, forced: tuple[Any, str] | None
         forced=forced,
         last_words=tried.done.last_words,
     )
-    seen = figures(tried.watcher.watched(ended.windows, _passed_mib(ended, resolved)))
+    watched = tried.done.watched
+    seen = figures(watched.cut(ended.windows, _passed_mib(ended, watched.gpus)))
     lost = [known.lost[uuid] for uuid in resolved.gpu_uuids if uuid in known.lost]
     status, reason = final_ending(ended, seen, t.gpu_mem_cap_mib, lost)
     result, missing = merge(
@@ -204,7 +203,7 @@ def _neighbours(jobs: Sequence[_EndedJob], index: int) -> OtherJobs:
     # Of one whose CPUs reach beyond this job's nobody knows how much it did on these.
     within = all(set(one.tried.resolved.cpu_ids) <= cpus for one in on_same)
     measured = mine.ended.counted
-    spent = [one.tried.watcher.cpu_s(e.t0, e.t1) for one in on_same for e in measured]
+    spent = [cpu_s(one.tried.done.watched, e.t0, e.t1) for one in on_same for e in measured]
     usable = mine.tried.resolved.cpus * sum(e.t1 - e.t0 for e in measured)
     known = [one for one in spent if one is not None]
     return OtherJobs(
@@ -294,6 +293,11 @@ def _stale(group_prediction: GroupPrediction, number: int, known: Known) -> bool
     return solo is not None and is_stale(solo, known.environment)
 
 
+def samples(done: Attempt) -> list[tuple[float, str, str, float]]:
+    """All that was read and told of one job, as tidy rows under SAMPLE_HEADER."""
+    return [*done.watched.samples.rows(done.launched), *step_samples(done.events, done.launched)]
+
+
 def step_samples(events: Sequence[Event], launched: float) -> list[tuple[float, str, str, float]]:
     """Rank 0's measured steps as sample rows: when each ended, in seconds since the launch, and how long it took.
 
@@ -313,9 +317,6 @@ def step_samples(events: Sequence[Event], launched: float) -> list[tuple[float, 
     return rows
 
 
-def _passed_mib(ended: Outcome, resolved: Resolved) -> dict[str, float]:
-    """GPU uuid -> how much more torch's allocator held at its peak than when the driver was asked at the end."""
-    return {
-        resolved.gpu_uuids[int(index)]: max(0.0, held.peak - held.at_settle)
-        for index, held in ended.held.items()
-    }
+def _passed_mib(ended: Outcome, gpus: Sequence[str]) -> dict[str, float]:
+    """GPU -> how much more torch's allocator held at its peak than when the driver was asked at the end."""
+    return {gpus[int(index)]: max(0.0, held.peak - held.at_settle) for index, held in ended.held.items()}

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
-from gpubench.node.watch.watched import Window
 from gpubench.schema.events import Event, Held
+from gpubench.schema.watched import Window
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

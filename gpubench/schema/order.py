@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from os import devnull
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,7 +28,7 @@ class DataSpec:
     root: str | None = None
     """The folder or the memory map. Of a named data set: the folder that torchvision keeps it in."""
     left_out: str | None = None
-    """A JSON list of paths, relative to `root`, of images that are left out; for `folder`."""
+    """A JSON list of paths, relative to `root`, of images that are left out; for `folder`. Put in by the node."""
     name: str | None = None
     """Key of `catalog.NAMED_DATA`, for `named`."""
     input_size: int
@@ -90,10 +91,10 @@ class TrialOrder:
     data: DataSpec
     log: Path
     """Where its processes print to."""
-    scratch: Path
-    """A folder of its own, which goes with it."""
     gmacs_per_image: float | None
     """Multiply-adds, where another trial has counted them; None: it counts them itself."""
+    scratch: Path = Path(devnull)
+    """A folder of its own, which goes with it. The node where it runs makes it and puts it in."""
 
 
 def transforms(items: Any, input_size: int) -> Transforms:

@@ -39,7 +39,7 @@ def print_plan(work: Sweep, planned: Sequence[Planned], load: str = "") -> None:
             fate = "skipped: " if item.state == "skip" else f"{before} before (--retry {item.ended}): "
             fate += item.why
         lines.append(f"{item.unit.unit_id}  {work.label(item.unit):<40}  {fate}")
-    advice = remedy(planned, work.bench.machine)
+    advice = remedy(planned, work.bench.node.machine)
     lines += [f"what needs more than this machine has is skipped: {advice}"] if advice else []
     lines += dropped_lines(work.plan)
     lines.append(training_line(work.plan))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from gpubench.basics.errors import UnusableError
-from gpubench.node.watch.idle import Look, Process
+from gpubench.schema.gpu_look import Look, Process
 
 BUSY_PCT = 10.0
 """Mean utilisation from which a GPU is busy. A desktop that shows a still picture stays below."""

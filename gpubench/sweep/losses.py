@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from gpubench.basics.errors import UnusableError
 from gpubench.node.environment import Gpu
-from gpubench.node.watch import losses
-from gpubench.node.watch.nvml import Nvml
+from gpubench.node.node import Node
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,10 +28,10 @@ class Loss:
         )
 
 
-def look(nvml: Nvml, gpus: Iterable[Gpu], since: str) -> list[Loss]:
-    """Those of these GPUs that the driver has lost. Costs a few microseconds a GPU that is well."""
-    said = ((gpu, losses.loss(nvml, gpu.uuid)) for gpu in gpus)
-    return [Loss(gpu=gpu, since=since, said=words) for gpu, words in said if words is not None]
+def look(node: Node, gpus: Sequence[Gpu], since: str) -> list[Loss]:
+    """Those of these GPUs that the driver has lost."""
+    said = node.losses([gpu.uuid for gpu in gpus])
+    return [Loss(gpu=gpu, since=since, said=said[gpu.uuid]) for gpu in gpus if gpu.uuid in said]
 
 
 def none_left(lost: Iterable[Loss]) -> UnusableError:

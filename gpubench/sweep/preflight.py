@@ -7,10 +7,8 @@ from collections.abc import Sequence
 
 from gpubench.basics.errors import UsageError
 from gpubench.basics.words import many
-from gpubench.node import environment
-from gpubench.node.watch import host_load, idle
-from gpubench.node.watch.losses import lost_before
-from gpubench.node.watch.missing import Unmeasured
+from gpubench.node.environment import Machine
+from gpubench.node.node import Node
 from gpubench.plan.skips import NEEDS
 from gpubench.plan.state import Planned
 from gpubench.report import live
@@ -26,14 +24,14 @@ from gpubench.sweep.sweep import Sweep
 HOST_LOOK_S = 0.3
 
 
-def check_hardware(planned: Sequence[Planned], machine: environment.Machine) -> None:
+def check_hardware(planned: Sequence[Planned], machine: Machine) -> None:
     """Raises UsageError where every trial needs more GPUs or CPUs than there are."""
     asked = [item for item in planned if not item.unit.baseline]
     if all(item.state == "skip" and item.why.startswith(NEEDS) for item in asked):
         raise UsageError(f"no trial is left: {asked[0].why}; {remedy(planned, machine)}")
 
 
-def remedy(planned: Sequence[Planned], machine: environment.Machine) -> str:
+def remedy(planned: Sequence[Planned], machine: Machine) -> str:
     """What to do about trials that want more GPUs or CPUs than there are; empty where none does."""
     lacks = [item.why for item in planned if item.state == "skip" and item.why.startswith(NEEDS)]
     if not lacks:
@@ -52,7 +50,7 @@ def announced(work: Sweep, planned: Sequence[Planned], view: live.View, *, yes: 
     Where nobody can be asked it says so and goes on, for scripts rely on that.
     """
     steps = steps_to_images(work, planned)
-    load = other_load(work.bench.machine)  # before the fork server, whose start is a load of our own
+    load = other_load(work.bench.node)  # before the fork server, whose start is a load of our own
     for line in announcement_lines(work, planned, steps, load):
         view.say(line)
     much, asks = consent.is_much(steps), not yes and consent.can_ask()
@@ -66,15 +64,12 @@ def announced(work: Sweep, planned: Sequence[Planned], view: live.View, *, yes: 
     return not (much and asks) or consent.agreed(steps, work.bench.results.beat)
 
 
-def other_load(machine: environment.Machine) -> str:
+def other_load(node: Node) -> str:
     """How much other work takes of the CPUs now, `1.8 of 2 CPUs`; empty where that is little, or not known."""
-    try:
-        busy = host_load.busy_pct(machine, HOST_LOOK_S)
-    except Unmeasured:
-        return ""  # each row says that its CPU use is not known, and `gpubench doctor` why
-    if busy <= OTHER_LOAD_PCT:
-        return ""
-    return f"{busy / 100 * machine.cpu_count:.1f} of {many(machine.cpu_count, 'CPU')}"
+    busy, cpus = node.host_load(HOST_LOOK_S), node.machine.cpu_count
+    if busy is None or busy <= OTHER_LOAD_PCT:
+        return ""  # where it is not known, each row says that of its CPU use, and `gpubench doctor` why
+    return f"{busy / 100 * cpus:.1f} of {many(cpus, 'CPU')}"
 
 
 def look_around(work: Sweep, planned: Sequence[Planned], view: live.View, *, allow_busy: bool) -> None:
@@ -84,9 +79,9 @@ def look_around(work: Sweep, planned: Sequence[Planned], view: live.View, *, all
     """
     bench = work.bench
     units = [item.unit for item in planned if item.state == "run"]
-    if bench.nvml is None or not any(map(bench.uses_gpus, units)):
+    if not any(map(bench.uses_gpus, units)):
         return
-    for index, why in lost_before(bench.nvml).items():
+    for index, why in bench.node.lost_before().items():
         view.say(
             f"the driver's GPU {index} is left out ({why}), so the numbers of the GPUs after it are one lower; "
             "to have it back, reset it or reboot"
@@ -94,9 +89,9 @@ def look_around(work: Sweep, planned: Sequence[Planned], view: live.View, *, all
     work.look_at_gpus(planned, view)
     gone = {loss.gpu.uuid for loss in bench.lost.values()}
     used = {uuid for unit in units for one in bench.resolve(unit) for uuid in one.gpu_uuids} - gone
-    numbers = {gpu.uuid: gpu.index for gpu in bench.machine.gpus if gpu.uuid in used}
+    numbers = {gpu.uuid: gpu.index for gpu in bench.node.machine.gpus if gpu.uuid in used}
     bench.looked_at = set(numbers.values())
-    ruling = guard.rule(idle.look_around(bench.nvml, list(numbers)), numbers)
+    ruling = guard.rule(bench.node.look_around(list(numbers)), numbers)
     for line in ruling.enforce(allow_busy=allow_busy):
         view.say(line)
     bench.idle_power_w, bench.no_idle_power = dict(ruling.idle_power_w), dict(ruling.no_idle_power)

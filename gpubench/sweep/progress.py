@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from gpubench.node.launch.attempt import JobProgress
-from gpubench.node.watch.watcher import Live
 from gpubench.plan.plan import Job, Unit
 from gpubench.report.live import LiveProgress
+from gpubench.schema.attempt import JobProgress
 
 TELLING = 0.1
 """Part of its epochs from which a unit itself says best how long it will take."""
@@ -16,7 +15,6 @@ TELLING = 0.1
 def progress_of(
     unit: Unit,
     progress: Sequence[JobProgress],
-    live: Sequence[Live],
     *,
     label: str,
     done: int,
@@ -28,7 +26,7 @@ def progress_of(
 ) -> LiveProgress:
     """What the live view shows while `unit` runs, `done` of `total` units being over.
 
-    Of a group's jobs it follows the one that is the least far. `progress` and `live`: of each job.
+    Of a group's jobs it follows the one that is the least far. `progress`: of each job.
     Seconds: `spent_s` on this unit, `elapsed_s` on the sweep; `estimated_s` that this unit should take in all,
     `after_s` that those after it should take.
     """
@@ -45,9 +43,9 @@ def progress_of(
         epochs=job.trial.epochs if not job.trial.steps else None,
         step=own.step if begun else None,
         steps=own.steps if begun else None,
-        gpu_mem_mib=_over(max, (one.gpu_mem_mib for one in live)),
-        gpu_util_pct=_over(max, (one.gpu_util_pct for one in live)),
-        cpu_util_pct=_over(max, (one.cpu_util_pct for one in live)),
+        gpu_mem_mib=_over(max, (one.live.gpu_mem_mib for one in progress)),
+        gpu_util_pct=_over(max, (one.live.gpu_util_pct for one in progress)),
+        cpu_util_pct=_over(max, (one.live.cpu_util_pct for one in progress)),
         elapsed_s=elapsed_s,
         left_s=own_s + after_s,
         evaluated=own.evaluated,

@@ -21,7 +21,7 @@ def store_plan(work: Sweep) -> None:
     for job in plan.jobs:  # for a plan that was expanded elsewhere
         bench.sources.data(job.trial.data)
         bench.sources.model(job.trial.model)
-    machine, stamp = bench.machine, next_stamp(bench.results)
+    machine, stamp = bench.node.machine, next_stamp(bench.results)
     facts = {
         "stored_at": stamp.stored_at,
         "number": stamp.number,

@@ -11,9 +11,6 @@ from typing import Any
 from gpubench.analysis.certainty.interval import interval
 from gpubench.analysis.machine_noise import MachineNoise
 from gpubench.basics.errors import UnusableError
-from gpubench.node.launch.attempt import JobProgress
-from gpubench.node.launch.client import Launcher
-from gpubench.node.watch.watcher import Watcher
 from gpubench.plan.estimate import Estimate, Forecast, estimates
 from gpubench.plan.further import FIRST, Turn, further, window_steps
 from gpubench.plan.plan import Plan, Unit
@@ -26,6 +23,7 @@ from gpubench.report.live import View
 from gpubench.results.allowance import Key, alike
 from gpubench.results.rows import row_of
 from gpubench.results.store import Tell, counting, newest, refuse
+from gpubench.schema.attempt import JobProgress
 from gpubench.schema.record import Record, ending
 from gpubench.schema.row import Row, replace
 from gpubench.sweep.bench import Bench
@@ -133,7 +131,7 @@ class Sweep:
         return self._given
 
     def _room(self) -> Room:
-        return Room(len(self.bench.machine.gpus), self.bench.machine.cpu_count)
+        return Room(len(self.bench.node.machine.gpus), self.bench.node.machine.cpu_count)
 
     def survey(self) -> list[Planned]:
         """What is to become of each unit of the plan."""
@@ -231,7 +229,6 @@ class Sweep:
 
     def run(
         self,
-        launcher: Launcher,
         view: View,
         should_stop: Callable[[], bool],
         emit: Callable[[Row], None],
@@ -241,7 +238,7 @@ class Sweep:
         A table that can't be written ends nothing: `unwritten` says so in the end.
         """
         try:
-            summary = self._run(launcher, view, should_stop, emit)
+            summary = self._run(view, should_stop, emit)
         except BaseException:
             self.write_tables()  # the first error is the one to tell
             raise
@@ -250,12 +247,11 @@ class Sweep:
 
     def abandon(self) -> None:
         """What a process that is about to end at once still clears away."""
-        self.bench.abandon()
+        self.bench.node.abandon()
         self.bench.results.release()
 
     def _run(
         self,
-        launcher: Launcher,
         view: View,
         should_stop: Callable[[], bool],
         emit: Callable[[Row], None],
@@ -267,7 +263,7 @@ class Sweep:
             planned = self.survey() if number == 1 else self.further(number)
             if number > 1 and any(item.state == "run" for item in planned):
                 view.say(f"round {number}{f' of {rounds.most}' if rounds.most < MOST else ''}")
-            self._round(number, planned, summary, launcher, view, should_stop, emit, began)
+            self._round(number, planned, summary, view, should_stop, emit, began)
             if summary.interrupted or summary.out_of_budget:
                 break
         if summary.lost and not self.bench.has_gpus_left:
@@ -280,7 +276,6 @@ class Sweep:
         round_: int,
         planned: Sequence[Planned],
         summary: Summary,
-        launcher: Launcher,
         view: View,
         should_stop: Callable[[], bool],
         emit: Callable[[Row], None],
@@ -319,9 +314,7 @@ class Sweep:
                 break
             else:
                 turn = self._turn(unit, round_)
-                status = self._run_unit(
-                    number, planned, launcher, view, should_stop, emit, began, forecast, turn
-                )
+                status = self._run_unit(number, planned, view, should_stop, emit, began, forecast, turn)
                 if status == "oom":
                     oom.add(unit)
                 summary.ran += 1
@@ -366,7 +359,6 @@ class Sweep:
         self,
         number: int,
         planned: Sequence[Planned],
-        launcher: Launcher,
         view: View,
         should_stop: Callable[[], bool],
         emit: Callable[[Row], None],
@@ -384,7 +376,7 @@ class Sweep:
         view.started(number, len(planned), label)
         unit_began = time.monotonic()
         look = self._look(view, number, planned, began, unit_began, forecast)
-        records = self.bench.run(unit, group_prediction, launcher, should_stop, look, turn)
+        records = self.bench.run(unit, group_prediction, should_stop, look, turn)
         self.records += records
         self.measured |= {record.trial_id for record in records}
         self.ended += sum(record.status != "interrupted" for record in records)
@@ -456,17 +448,16 @@ class Sweep:
         began: float,
         unit_began: float,
         forecast: Forecast,
-    ) -> Callable[[Sequence[Watcher], Sequence[JobProgress]], None]:
+    ) -> Callable[[Sequence[JobProgress]], None]:
         unit = planned[number - 1].unit
         estimated_s, after_s = forecast.of(number - 1), forecast.after(number - 1)
 
-        def look(watchers: Sequence[Watcher], progress: Sequence[JobProgress]) -> None:
+        def look(progress: Sequence[JobProgress]) -> None:
             now = time.monotonic()
             view.update(
                 progress_of(
                     unit,
                     progress,
-                    [watcher.now() for watcher in watchers],
                     label=self.label(unit),
                     done=number - 1,
                     total=len(planned),

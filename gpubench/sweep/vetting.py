@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import ast
-import contextlib
-import json
-import os
 import signal
-import subprocess
-import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from gpubench.basics.errors import UnusableError, UsageError, unknown
-from gpubench.node.launch.client import START_LIMIT_S, child_environment
+from gpubench.node.node import Node
 from gpubench.plan.plan import Job
 from gpubench.plan.resolve import CHANNELS, Resolved
 from gpubench.plan.state import Planned
@@ -53,7 +47,7 @@ def vet(
             check_source(name)
     tries = _tries(jobs)
     if tries:
-        run_tries(tries, limit_s, say)
+        run_tries(work.bench.node, tries, limit_s, say)
 
 
 def check_source(name: str) -> None:
@@ -112,56 +106,18 @@ def _tries(jobs: Sequence[tuple[Job, Resolved]]) -> dict[str, Try]:
     return found
 
 
-def run_tries(tries: Mapping[str, Try], limit_s: int, say: Callable[[str], None]) -> None:
-    """Has all of them tried in a child, each for `limit_s` seconds at most. Raises as `vet` does."""
-    lines, code, last_words = _told(list(tries.values()), limit_s)
-    for called, line in zip(tries, lines, strict=False):
+def run_tries(node: Node, tries: Mapping[str, Try], limit_s: int, say: Callable[[str], None]) -> None:
+    """Has all of them tried on the node, each for `limit_s` seconds at most. Raises as `vet` does."""
+    found = node.tried(list(tries.values()), limit_s)
+    for called, line in zip(tries, found.told, strict=False):
         if "failed" in line:
             raise UnusableError(f"torch can't be imported: {line['failed']}")
         if error := line["error"]:
             raise UsageError(error if error.startswith(called) else f"{called}: {error}")
-    if len(lines) < len(tries):
-        called = list(tries)[len(lines)]
-        if code != -signal.SIGALRM:
-            raise UsageError(f"{called}: its process died while it was tried ({last_words})")
+    if len(found.told) < len(tries):
+        called = list(tries)[len(found.told)]
+        if found.code != -signal.SIGALRM:
+            raise UsageError(f"{called}: its process died while it was tried ({found.last_words})")
         say(
             f"{called}: not ready after {limit_s} s, so nobody knows yet whether it works; its trials will tell"
         )
-
-
-def _told(tries: Sequence[Try], limit_s: int) -> tuple[list[dict[str, Any]], int, str]:
-    """The lines of a child that tries all of them, its exit code, and the last line of what it printed besides."""
-    with _in_memory("order") as order, _in_memory("out") as out, _in_memory("errors") as errors:
-        order.write(json.dumps(tries).encode())
-        order.seek(0)
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "gpubench.train.vetting", str(os.getpid()), str(limit_s)],
-            env=child_environment(os.environ),
-            stdin=order,
-            stdout=out,
-            stderr=errors,
-            start_new_session=True,
-        )
-        try:
-            code = process.wait(START_LIMIT_S + limit_s * len(tries))
-        except subprocess.TimeoutExpired:
-            raise UnusableError(f"importing torch took more than {START_LIMIT_S:g} s") from None
-        finally:
-            if process.poll() is None:  # too slow, or Ctrl-C: with whatever it has started
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-        last = _lines(errors)[-1:] or [f"signal {-code}" if code < 0 else f"exit code {code}"]
-        return [json.loads(line) for line in _lines(out)], code, last[0][:300]
-
-
-def _in_memory(name: str) -> IO[bytes]:
-    """A file that needs no disk: the one for temporary files may be full."""
-    if hasattr(os, "memfd_create"):
-        return os.fdopen(os.memfd_create(name), "w+b")
-    return tempfile.TemporaryFile(dir="/dev/shm")
-
-
-def _lines(file: IO[bytes]) -> list[str]:
-    file.seek(0)
-    return file.read().decode(errors="replace").strip().splitlines()

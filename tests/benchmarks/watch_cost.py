@@ -34,10 +34,10 @@ from gpubench.basics import linux
 from gpubench.node import environment
 from gpubench.node.launch.channel import Channel, pair
 from gpubench.node.watch import host
-from gpubench.node.watch.missing import Unmeasured
 from gpubench.node.watch.nvml import Nvml, open_nvml
 from gpubench.node.watch.nvml_calls import CALLS
 from gpubench.node.watch.watcher import Watcher
+from gpubench.schema.missing import Unmeasured
 
 MOST_PCT = 0.5
 MOST_CORE_PCT = 2.0

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benches import sweep_of
+from benches import run_with, sweep_of
 
 from gpubench.datasets import bad_images
 from gpubench.node.environment import machine
@@ -80,7 +80,7 @@ def swept(server: ForkServer, colours: Path, tmp_path_factory: pytest.TempPathFa
             store_plan(work)
             store_left_out(sources, work.bench.results)
             prepare(work, work.survey(), QuietView(), lambda: False)
-            work.run(server, QuietView(), lambda: False, lambda _: None)
+            run_with(server, work, QuietView())
             records[policy] = work.records[before:]
             told = left_out_lines(sources, work.bench.results)
     return Swept(

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from fakes import record
 from warm_command import WarmCommand
 
 from gpubench.basics.errors import UnusableError
@@ -63,7 +64,9 @@ def test_it_measures_tells_and_keeps(capsys: pytest.CaptureFixture[str], state: 
 
 
 def test_where_nothing_could_be_measured_nothing_is_kept(state: Path) -> None:
-    with pytest.raises(UnusableError, match="could not be measured in every process.*nothing is kept"):
+    with pytest.raises(
+        UnusableError, match=r"could not be measured in every process \(.*\); nothing is kept"
+    ):
         doctor.noise(tiny(images=10_000_000, timeout="1"), yes=True)
     assert not state.exists()
 
@@ -73,6 +76,11 @@ def test_the_built_in_ones_are_few_and_measured_in_five_processes(has_gpu: bool)
     found = noises.noise_experiment(has_gpu=has_gpu)
     assert found.rounds.most == 5
     assert 3 <= len(found.axes[0].values) <= 4
+
+
+def test_other_work_meanwhile_is_told() -> None:
+    assert noises.disturbed([record()]) == ""
+    assert "other work went on meanwhile" in noises.disturbed([record(), record(doubts={"other-load": "x"})])
 
 
 def test_help_says_that_it_takes_minutes_and_json_goes_without(

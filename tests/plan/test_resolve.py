@@ -80,7 +80,7 @@ def test_the_order_comes_through_a_message_as_it_was() -> None:
     asked = job(gpus=2, seed=3, repeat=2, variant="cached", until_top1=60.0, breakdown=True)
     found = resolve(asked, MACHINE, BIRDS, "cuda")
     data = data_spec(asked, found, BIRDS, Path("/decoded"))
-    made = order(asked, found, data=data, log=Path("/x.log"), scratch=Path("/tmp/x"), known_gmacs=None)
+    made = order(asked, found, data=data, log=Path("/x.log"), known_gmacs=None)
     assert reader(TrialOrder)(json.loads(json.dumps(made, default=plain))) == made
     assert (made.seed, made.data.seed) == (5, 5), "seed + repeat"
     assert made.data.kind == "decoded"

@@ -5,15 +5,17 @@ from __future__ import annotations
 import pytest
 
 from gpubench.node.watch import metrics
-from gpubench.node.watch.samples import Samples
-from gpubench.node.watch.watched import Watched, Window
 from gpubench.record.figures import figures
+from gpubench.schema.samples import Samples
+from gpubench.schema.watched import Watched, Window
 
 WINDOWS = (Window(10.0, 14.0, 0, False), Window(14.5, 18.5, 1, True), Window(19.0, 25.0, 2, True))
 
 
 def watched(samples: Samples, gpus: tuple[str, ...] = ("0",)) -> Watched:
-    return Watched(samples=samples, windows=WINDOWS, gpus=gpus, baseline_mib={}, cpus=4)
+    return Watched(
+        samples=samples, windows=WINDOWS, gpus=gpus, baseline_mib={}, cpus=4, cpu_metric=metrics.CPU_BUSY
+    )
 
 
 def counter(samples: Samples, watts: float, gpu: str = "0", stride: float = 1.0, lag: float = 0.0) -> None:
@@ -132,7 +134,9 @@ def test_pauses_between_short_epochs_are_not_the_epochs() -> None:
     windows = tuple(Window(10 + 0.5 * k, 10.42 + 0.5 * k, k, True) for k in range(30))
     for k in range(30):
         samples.add(9 + k, metrics.ENERGY, 300.0 * (9 + k), "0")
-    seen = Watched(samples=samples, windows=windows, gpus=("0",), baseline_mib={}, cpus=4)
+    seen = Watched(
+        samples=samples, windows=windows, gpus=("0",), baseline_mib={}, cpus=4, cpu_metric=metrics.CPU_BUSY
+    )
     got = figures(seen)
     assert got.result["energy_source"] == "nvml-counter"
     assert got.result["energy_j"] == pytest.approx(300 * 0.42)
@@ -142,7 +146,12 @@ def test_of_a_moment_nothing_is_said() -> None:
     samples = Samples()
     counter(samples, 300, stride=0.1)
     moment = Watched(
-        samples=samples, windows=(Window(14.5, 14.7, 0, True),), gpus=("0",), baseline_mib={}, cpus=4
+        samples=samples,
+        windows=(Window(14.5, 14.7, 0, True),),
+        gpus=("0",),
+        baseline_mib={},
+        cpus=4,
+        cpu_metric=metrics.CPU_BUSY,
     )
     got = figures(moment)
     assert got.result["energy_j"] is None
@@ -166,6 +175,15 @@ def test_readings_must_lie_near_a_window_s_edges(seconds: float, away_s: float, 
     for t in (window.t0 - away_s, *between, window.t1 + away_s):
         samples.add(t, metrics.ENERGY, 300 * t, "0")
     polled(samples, 290, start=45, end=160)
-    got = figures(Watched(samples=samples, windows=(window,), gpus=("0",), baseline_mib={}, cpus=4))
+    got = figures(
+        Watched(
+            samples=samples,
+            windows=(window,),
+            gpus=("0",),
+            baseline_mib={},
+            cpus=4,
+            cpu_metric=metrics.CPU_BUSY,
+        )
+    )
     assert got.result["energy_source"] == ("nvml-counter" if counted else "nvml-power-integral")
     assert got.result["energy_j"] == pytest.approx((300 if counted else 290) * seconds)

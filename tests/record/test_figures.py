@@ -9,10 +9,10 @@ from itertools import pairwise
 import pytest
 
 from gpubench.node.watch import metrics
-from gpubench.node.watch.samples import Samples
-from gpubench.node.watch.watched import Watched, Window
 from gpubench.record.figures import Figures, figures
 from gpubench.schema.columns import MEASURED
+from gpubench.schema.samples import Samples
+from gpubench.schema.watched import Watched, Window
 
 WARM = Window(10.0, 14.0, 0, False)
 FIRST = Window(14.5, 18.5, 1, True)
@@ -24,7 +24,12 @@ def watched(
     samples: Samples, windows: tuple[Window, ...] = WINDOWS, gpus: tuple[str, ...] = ("0", "1"), cpus: int = 4
 ) -> Watched:
     return Watched(
-        samples=samples, windows=windows, gpus=gpus, baseline_mib={"0": 700.0, "1": 700.0}, cpus=cpus
+        samples=samples,
+        windows=windows,
+        gpus=gpus,
+        baseline_mib={"0": 700.0, "1": 700.0},
+        cpus=cpus,
+        cpu_metric=metrics.CPU_BUSY,
     )
 
 
@@ -170,7 +175,12 @@ def test_stolen_time_is_nobody_s() -> None:
         samples.add(t, metrics.CPU_STOLEN, stolen)
         samples.add(t, metrics.CPU_TREE, busy)
     spread = Watched(
-        samples=samples, windows=(Window(14.0, 24.0, 1, True),), gpus=(), baseline_mib={}, cpus=4
+        samples=samples,
+        windows=(Window(14.0, 24.0, 1, True),),
+        gpus=(),
+        baseline_mib={},
+        cpus=4,
+        cpu_metric=metrics.CPU_BUSY,
     )
     got = figures(spread)
     # Readings 10 s apart are still exact where the window's edges fall on them.

@@ -7,15 +7,17 @@ from dataclasses import replace
 import pytest
 
 from gpubench.node.watch import metrics
-from gpubench.node.watch.samples import Samples
-from gpubench.node.watch.watched import Watched, Window
 from gpubench.record.figures import figures
+from gpubench.schema.samples import Samples
+from gpubench.schema.watched import Watched, Window
 
 WINDOWS = (Window(10.0, 14.0, 0, False), Window(14.0, 18.0, 1, True), Window(18.0, 22.0, 2, True))
 
 
 def watched(samples: Samples, gpus: tuple[str, ...] = ("0",)) -> Watched:
-    return Watched(samples=samples, windows=WINDOWS, gpus=gpus, baseline_mib={}, cpus=4)
+    return Watched(
+        samples=samples, windows=WINDOWS, gpus=gpus, baseline_mib={}, cpus=4, cpu_metric=metrics.CPU_BUSY
+    )
 
 
 def test_the_driver_s_buffer_sees_what_lies_between_two_polls() -> None:

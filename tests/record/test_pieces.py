@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from gpubench.node.watch import metrics
-from gpubench.node.watch.samples import Samples
-from gpubench.node.watch.watched import Watched
 from gpubench.record.ending import merge
 from gpubench.record.epochs import epoch_rows, timing, windows_of
 from gpubench.record.figures import Figures, figures
 from gpubench.record.outcome import Outcome
 from gpubench.schema.events import End, Steps
+from gpubench.schema.samples import Samples
+from gpubench.schema.watched import Watched
 
 FILL_S, STEP_S, STEPS, AN_EPOCH = 2.0, 0.05, 50, 640
 EPOCH_S = FILL_S + AN_EPOCH * STEP_S
@@ -79,6 +79,7 @@ def seen(
         gpus=("0",),
         baseline_mib={},
         cpus=CPUS,
+        cpu_metric=metrics.CPU_BUSY,
         spare_cpus=spare_cpus,
     )
     return figures(watched)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benches import sweep_of
+from benches import run_with, sweep_of
 
 from gpubench.node import environment
 from gpubench.node.launch.client import ForkServer, Launcher, Running, never
@@ -47,7 +47,7 @@ def stored(
     plan = expand(experiment, device="cpu", sources=sources, cpus=machine.cpu_count)
     sweep = sweep_of(plan, folder, machine, sources=sources)
     sweep.bench.results.create()
-    sweep.run(server, QuietView(), lambda: False, lambda _: None)
+    run_with(server, sweep, QuietView())
     (record,) = sweep.bench.results.records()
     assert record.status == "ok", record.reason
     (path,) = (folder / "samples").rglob("*.csv")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import scripted
-from benches import sweep_of
+from benches import run_with, sweep_of
 from scripted import Scripted
 from swept import ASKED, swept
 
@@ -55,7 +55,7 @@ def test_rows_stand_as_planned_whatever_was_measured_first(tmp_path: Path, model
         plan = expand(asked, device="cpu", sources=Disk(), order=order)
         job = sweep_of(plan, tmp_path / order, scripted.computer())
         store_plan(job)
-        job.run(Scripted(), QuietView(), lambda: False, lambda _: None)
+        run_with(Scripted(), job, QuietView())
         found = contents(job.bench.results, job.bench.results.records())
         (shown,) = found.tables
         wanted = [(o, m) for o in ("sgd", "adam", "momentum") for m in models.split(",")]
@@ -65,7 +65,7 @@ def test_rows_stand_as_planned_whatever_was_measured_first(tmp_path: Path, model
 def test_stored_plans_have_the_trials_that_were_run(tmp_path: Path) -> None:
     job = swept(tmp_path, "one", "16,32")
     (stored,), problems = stored_plans(job.bench.results, job.records)
-    assert stored.room == Room(gpus=0, cpus=job.bench.machine.cpu_count)
+    assert stored.room == Room(gpus=0, cpus=job.bench.node.machine.cpu_count)
     assert not problems
     assert [j.trial_id for j in stored.plan.jobs] == [j.trial_id for j in job.plan.jobs]
 
@@ -121,7 +121,7 @@ def test_an_edited_variant_takes_the_place_of_its_older_rows(tmp_path: Path) -> 
         job = sweep_of(plan, tmp_path, scripted.computer(), sources=sources)
         job.load()
         store_plan(job)
-        job.run(Scripted(), QuietView(), lambda: False, lambda _: None)
+        run_with(Scripted(), job, QuietView())
     found = contents(job.bench.results, job.bench.results.records())
     assert len(found.rows) == 2, "trials.csv keeps both"
     ((row,),) = [table.rows for table in found.tables]

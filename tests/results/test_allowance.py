@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import scripted
-from benches import Heard, sweep_of
+from benches import Heard, run_with, sweep_of
 from fakes import record
 from scripted import Scripted
 
@@ -169,7 +169,7 @@ def sweep(
     made.bench.results.create()
     store_plan(made)
     launcher = Scripted(lambda _: scripted.trains_for(seconds))
-    made.run(launcher, Heard(), lambda: False, lambda _: None)
+    run_with(launcher, made, Heard())
     launcher.close()
     return made
 
@@ -239,7 +239,7 @@ def test_predict_takes_the_rows_of_its_own_cpus_whichever_came_last(tmp_path: Pa
     for cpus in (2, 4):
         made = work(tmp_path, cpus, *jobs, gpus=1)
         group, facts = made.plan.units[-1], made.bench.sources.data
-        rows = alone_rows(stored_of([made.records], made.bench.machine).records)
+        rows = alone_rows(stored_of([made.records], made.bench.node.machine).records)
         for job, one in zip(group.jobs, made.bench.resolve(group), strict=True):
             found = find(job, one, facts(job.trial.data).fingerprint, rows)
             assert isinstance(found, Alone)
@@ -309,7 +309,7 @@ def test_what_the_machine_has_no_room_for_is_not_asked_what_it_would_get(tmp_pat
         if gpus == 2:
             made.bench.results.create()
             launcher = Scripted()
-            made.run(launcher, Heard(), lambda: False, lambda _: None)
+            run_with(launcher, made, Heard())
             launcher.close()
         assert [item.state for item in made.survey()] == ["done"], "what is measured stays"
 
@@ -345,7 +345,7 @@ def test_a_thousand_trials_that_are_done_are_looked_through_in_no_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = work(tmp_path, 2, batch_size="1:1000:1")
-    here = environment_facts(made.bench.machine)
+    here = environment_facts(made.bench.node.machine)
     made.records = [
         record(
             trial_id=job.trial_id,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benches import Heard, sweep_of
+from benches import Heard, run_with, sweep_of
 from damaged import FILES, PLANS, RECORDS, Damage, changed
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -91,7 +91,7 @@ def swept(folder: Path, experiment: Path) -> tuple[Sweep, Scripted, list[str]]:
     heard, launcher = Heard(), Scripted()
     work.load(heard.say)
     store_plan(work)
-    work.run(launcher, heard, lambda: False, lambda _: None)
+    run_with(launcher, work, heard)
     launcher.close()
     return work, launcher, heard.lines
 
@@ -450,7 +450,7 @@ def test_a_dangling_link_is_no_place_for_a_record(place: Home) -> None:
 def test_a_real_sweep_among_damaged_files_measures_what_they_left_open(
     place: Home, server: ForkServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gpubench.commands.sweep.ForkServer", lambda: server)
+    monkeypatch.setattr("gpubench.node.node.ForkServer", lambda: server)
     monkeypatch.setattr(server, "close", lambda: None)  # other tests go on with it
     path, plan = place.record(16), place.plan("other")
     damage(path, FILES["fifo"])

@@ -14,7 +14,7 @@ from pathlib import Path
 import committed
 import pytest
 import scripted
-from benches import sweep_of
+from benches import run_with, sweep_of
 from scripted import Scripted
 from swept import ASKED, swept
 
@@ -203,7 +203,7 @@ def edited(folder: Path, p: float) -> Sweep:
     work = sweep_of(plan, folder, scripted.computer(), sources=sources)
     work.load()
     store_plan(work)
-    work.run(Scripted(), QuietView(), lambda: False, lambda _: None)
+    run_with(Scripted(), work, QuietView())
     return work
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import committed
 import pytest
-from benches import sweep_of
+from benches import run_with, sweep_of
 
 from gpubench.analysis.slowdown import WORDS, sharing_word
 from gpubench.node.environment import machine
@@ -381,7 +381,7 @@ def test_a_fresh_sweep_holds_together(server: ForkServer, tmp_path: Path, ranks:
     work.load()
     work.bench.results.create()
     store_plan(work)
-    work.run(server, QuietView(), lambda: False, lambda _: None)
+    run_with(server, work, QuietView())
     records = Results(tmp_path / "results").records()
     assert [r.status for r in records] == ["ok"] * 4
     for record in records:

@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import scripted
-from benches import Heard, sweep_of
+from benches import Heard, run_with, sweep_of
 from fake_nvml import FakeNvml, gpu, running
 from scripted import Scripted, trains_for
 
@@ -22,7 +22,6 @@ from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.commands import sweep as command
 from gpubench.commands.audit import audit
 from gpubench.node.watch.nvml import Nvml
-from gpubench.node.watch.watcher import Watcher
 from gpubench.plan.command_line import make_plan
 from gpubench.plan.experiment import Options, parse, with_options
 from gpubench.plan.plan import Unit
@@ -86,7 +85,7 @@ class Desk:
         store_plan(work)
         view, launcher = Heard(), by or Scripted()
         self.emitted = []
-        summary = work.run(launcher, view, stop, self.emitted.append)
+        summary = run_with(launcher, work, view, stop, self.emitted.append)
         launcher.close()
         self.said = view.lines
         return summary
@@ -553,7 +552,7 @@ def test_groups_beyond_the_machine(desk: Desk) -> None:
     assert set(desk.table()["reason"]) == {"needs 4 GPUs, this machine shows 1"}
     work = desk.work("gpu_ids=0", "gpu_ids=3")
     with pytest.raises(UsageError, match="no trial is left: needs 4 GPUs, this machine shows 1"):
-        check_hardware(work.survey(), work.bench.machine)
+        check_hardware(work.survey(), work.bench.node.machine)
     summary = desk.sweep("lr=0.1", "lr=0.2", "lr=0.3", cpu_sharing="pinned")
     assert summary.skipped == 4
     assert "needs 3 CPUs for jobs pinned to their own, 2 may be used" in desk.said[-1]
@@ -653,7 +652,7 @@ def test_the_view_follows_the_job_that_is_the_least_far(desk: Desk) -> None:
     work = desk.work(*TWO, epochs="2")
     work.bench.results.create()
     by = Scripted(lambda order: scripted.lasts(0.6 if order.jobs > 1 and order.batch_size == 16 else 0.05))
-    work.run(by, Watching(), lambda: False, lambda _: None)
+    run_with(by, work, Watching())
     notes = {progress.note for progress in seen if progress.trial_label.startswith("16 & 32")}
     assert "job 1 of 2, 1 wait for it" in notes
 
@@ -689,7 +688,7 @@ def test_a_lock_that_was_taken_over_ends_the_sweep(desk: Desk) -> None:
 
     work.bench.results.beat = beat  # type: ignore[method-assign]
     with pytest.raises(UnusableError, match="taken this folder over"):
-        work.run(Scripted(), Heard(), lambda: False, lambda _: None)
+        run_with(Scripted(), work, Heard())
     assert work.records == []
 
 
@@ -712,7 +711,7 @@ def test_an_edited_group_takes_no_half_of_the_old_one_away(desk: Desk) -> None:
         work.load()
         work.bench.results.create()
         store_plan(work)
-        work.run(Scripted(), Heard(), lambda: False, lambda _: None)
+        run_with(Scripted(), work, Heard())
     found = contents(Results(desk.folder), Results(desk.folder).records())
     kept: dict[str, set[bool]] = {}
     for record in Results(desk.folder).records():
@@ -780,7 +779,7 @@ def test_a_neighbour_whose_cpus_reach_further_is_not_charged(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desk.cpus = 4
-    monkeypatch.setattr(Watcher, "cpu_s", lambda *_: 3.0)
+    monkeypatch.setattr(recording, "cpu_s", lambda *_: 3.0)
     seen = neighbours_seen(monkeypatch)
     desk.sweep("batch_size=16,cpus=1", "batch_size=32,cpus=4")
     narrow, wide = seen[-2:]
@@ -793,7 +792,7 @@ def test_a_neighbour_whose_cpus_reach_further_hides_what_another_one_spent(
 ) -> None:
     """One of two neighbours lies within the job's CPUs: what both spent there is still not known."""
     desk.cpus = 4
-    monkeypatch.setattr(Watcher, "cpu_s", lambda *_: 3.0)
+    monkeypatch.setattr(recording, "cpu_s", lambda *_: 3.0)
     seen = neighbours_seen(monkeypatch)
     desk.sweep("batch_size=16,cpus=1", "batch_size=32,cpus=1", "batch_size=64,cpus=4")
     one, other, wide = seen[-3:]

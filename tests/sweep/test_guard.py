@@ -13,10 +13,10 @@ from benches import Heard, sweep_of
 from fake_nvml import FakeNvml, gpu, running
 
 from gpubench.basics.errors import UnusableError
-from gpubench.node.watch.idle import Look, Process
 from gpubench.plan.experiment import Options, parse, with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
+from gpubench.schema.gpu_look import Look, Process
 from gpubench.sweep import guard
 from gpubench.sweep.preflight import look_around
 from gpubench.sweep.sweep import Sweep

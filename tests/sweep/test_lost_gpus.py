@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import scripted
-from benches import Heard, sweep_of
+from benches import Heard, run_with, sweep_of
 from fake_nvml import FakeNvml, gpu, refused
 from scripted import Script, Scripted
 
@@ -74,7 +74,7 @@ class Desk:
         view = Heard()
         self.said = view.lines
         try:
-            return self.job(**fields).run(launcher, view, lambda: False, lambda _: None)
+            return run_with(launcher, self.job(**fields), view)
         finally:
             launcher.close()
 
@@ -149,7 +149,7 @@ def test_a_trial_that_breaks_with_its_gpu_says_so(desk: Desk, script: Script, en
     work = desk.job(gpu_ids="1", batch_size="64")
     work.bench.timeout_s = 0.3
     launcher = first_then_well(losing(desk, G1, script))
-    summary = work.run(launcher, Heard(), lambda: False, lambda _: None)
+    summary = run_with(launcher, work, Heard())
     assert (summary.failed, summary.timed_out) == ((0, 1) if script is scripted.hangs else (1, 0))
     (record,) = desk.records()
     assert record.status == ("timeout" if "not end" in ended else "failed")
@@ -169,7 +169,7 @@ def between(desk: Desk, uuid: str) -> Callable[[Record], None]:
 def test_a_number_of_gpus_is_given_from_those_that_are_left(desk: Desk) -> None:
     """Lost between two trials. What wants both is skipped, what wants one gets the other, and its row says which."""
     work, view, launcher = desk.job(gpus="1,2", batch_size="64,128,256"), Heard(), Scripted()
-    summary = work.run(launcher, view, lambda: False, between(desk, G0))
+    summary = run_with(launcher, work, view, lambda: False, between(desk, G0))
     assert uuids(launcher) == [(G0,), (G1,), (G1,)]
     assert [(r.trial.gpus, r.resolved["gpu_ids"]) for r in desk.records()] == [
         (1, [0]),
@@ -183,7 +183,7 @@ def test_no_trial_is_moved_onto_a_gpu_that_nobody_has_looked_at(desk: Desk) -> N
     """Somebody else may be at work there, which would have kept the sweep from starting."""
     work, view, launcher = desk.job(gpus="1", batch_size="64,128,256"), Heard(), Scripted()
     work.bench.looked_at = {0}
-    summary = work.run(launcher, view, lambda: False, between(desk, G0))
+    summary = run_with(launcher, work, view, lambda: False, between(desk, G0))
     assert uuids(launcher) == [(G0,)]
     assert summary.lost == 2
 
@@ -227,9 +227,7 @@ def test_one_call_that_fails_loses_no_gpu(desk: Desk) -> None:
 
 def test_the_look_before_a_sweep_leaves_lost_gpus_out(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[list[str]] = []
-    monkeypatch.setattr(
-        "gpubench.sweep.preflight.idle.look_around", lambda _, uuids: looked.append(uuids) or {}
-    )
+    monkeypatch.setattr("gpubench.node.node.idle.look_around", lambda _, uuids: looked.append(uuids) or {})
     desk.nvml.lost[G0] = "GPU is lost"
     work, view = desk.job(gpus="1,2", batch_size="64"), Heard()
     look_around(work, work.survey(), view, allow_busy=False)
@@ -242,7 +240,7 @@ def test_the_look_before_a_sweep_leaves_lost_gpus_out(desk: Desk, monkeypatch: p
 
 def test_a_gpu_that_was_lost_before_the_sweep_is_named(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """For the others' numbers tell another GPU than they did; not one that somebody else has for himself."""
-    monkeypatch.setattr("gpubench.sweep.preflight.idle.look_around", lambda *_: {})
+    monkeypatch.setattr("gpubench.node.node.idle.look_around", lambda *_: {})
     desk.nvml.unreadable = {0: "GPU 0: GPU is lost", 3: "GPU 3: Insufficient Permissions"}
     work, view = desk.job(gpus="1", batch_size="64"), Heard()
     look_around(work, work.survey(), view, allow_busy=False)

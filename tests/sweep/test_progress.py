@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from fakes import Given
 
-from gpubench.node.launch.attempt import JobProgress
-from gpubench.node.watch.watcher import Live
 from gpubench.plan.experiment import Options, parse, with_options
 from gpubench.plan.plan import Unit, expand
 from gpubench.report import live as live_view
+from gpubench.schema.attempt import JobProgress, Live
 from gpubench.sweep.progress import progress_of
 
 BASE = 'name = "test"\n[fixed]\nmodel = "lenet"\nbatch_size = 32\n[run]\nepochs = 2\n'
@@ -26,7 +26,7 @@ def a_unit(**fields: str) -> Unit:
 
 def left_s(progress: JobProgress, **seconds: float) -> float:
     given: dict[str, Any] = {"spent_s": 30.0, "estimated_s": 100.0, "after_s": 7.0} | seconds
-    shown = progress_of(a_unit(), [progress], [], label="", done=0, total=1, elapsed_s=30.0, **given)
+    shown = progress_of(a_unit(), [progress], label="", done=0, total=1, elapsed_s=30.0, **given)
     assert shown.left_s is not None
     return shown.left_s
 
@@ -52,16 +52,14 @@ def test_before_its_first_step_and_while_it_fills() -> None:
     assert left_s(JobProgress(epoch=1, step=5, steps=1000, filling=True)) == pytest.approx(7.0)
 
 
-def shown(
-    unit: Unit, progress: list[JobProgress], live: list[Live], **seconds: float
-) -> live_view.LiveProgress:
+def shown(unit: Unit, progress: list[JobProgress], **seconds: float) -> live_view.LiveProgress:
     given: dict[str, Any] = {
         "spent_s": 30.0,
         "elapsed_s": 50.0,
         "estimated_s": 100.0,
         "after_s": 7.0,
     } | seconds
-    return progress_of(unit, progress, live, label="lenet", done=3, total=9, **given)
+    return progress_of(unit, progress, label="lenet", done=3, total=9, **given)
 
 
 def readings(mem: float | None, gpu: float | None, cpu: float | None) -> Live:
@@ -71,8 +69,17 @@ def readings(mem: float | None, gpu: float | None, cpu: float | None) -> Live:
 def test_a_trial_is_shown_as_it_stands() -> None:
     found = shown(
         a_unit(until_top1="70", epochs="2"),
-        [JobProgress(epoch=1, step=250, steps=1000, measured=True, evaluated=1, top1_pct=42.0)],
-        [readings(1234.0, 98.0, 55.0)],
+        [
+            JobProgress(
+                epoch=1,
+                step=250,
+                steps=1000,
+                measured=True,
+                evaluated=1,
+                top1_pct=42.0,
+                live=readings(1234.0, 98.0, 55.0),
+            )
+        ],
     )
     assert found == live_view.LiveProgress(
         done=3,
@@ -95,35 +102,35 @@ def test_a_trial_is_shown_as_it_stands() -> None:
 
 
 def test_what_is_not_known_yet_is_not_shown() -> None:
-    found = shown(a_unit(), [JobProgress()], [readings(None, None, 5.0)])
+    found = shown(a_unit(), [JobProgress(live=readings(None, None, 5.0))])
     assert (found.epoch, found.epochs, found.step, found.steps) == (None, 2, None, None)
     assert (found.gpu_mem_mib, found.gpu_util_pct, found.cpu_util_pct) == (None, None, 5.0)
     assert found.note == "starting"
-    first = shown(a_unit(), [JobProgress(epoch=0, step=0, steps=1)], [])
+    first = shown(a_unit(), [JobProgress(epoch=0, step=0, steps=1)])
     assert (first.epoch, first.step, first.steps, first.note) == (1, 0, 1, "warm-up")
 
 
 def test_a_trial_of_so_many_steps_has_no_epochs_and_begins_with_the_measured_ones() -> None:
     unit = a_unit(steps="40")
-    warming = shown(unit, [JobProgress(step=20, steps=40)], [])
+    warming = shown(unit, [JobProgress(step=20, steps=40)])
     assert (warming.epoch, warming.epochs, warming.step) == (None, None, 20)
     assert (warming.left_s, warming.note) == (pytest.approx(100 - 30 + 7), "warm-up")
-    measuring = shown(unit, [JobProgress(epoch=1, step=10, steps=40, measured=True)], [])
+    measuring = shown(unit, [JobProgress(epoch=1, step=10, steps=40, measured=True)])
     assert measuring.left_s == pytest.approx(3 * 30 + 7)
 
 
 def test_of_several_pieces_all_steps_count() -> None:
     unit = a_unit(steps="1000")
-    first = shown(unit, [JobProgress(epoch=1, step=19, steps=20, measured=True)], [])
+    first = shown(unit, [JobProgress(epoch=1, step=19, steps=20, measured=True)])
     assert first.left_s == pytest.approx(100 - 30 + 7), "a fiftieth of the way, not all but the end"
-    later = shown(unit, [JobProgress(epoch=13, step=10, steps=20, before=240, measured=True)], [])
+    later = shown(unit, [JobProgress(epoch=13, step=10, steps=20, before=240, measured=True)])
     assert later.left_s == pytest.approx(3 * 30 + 7)
 
 
 def test_between_two_epochs_it_evaluates_where_an_accuracy_is_asked_for() -> None:
     between = [JobProgress(epoch=1, steps=1000, measured=True, between=True)]
-    assert shown(a_unit(until_top1="70"), between, []).note == "evaluating"
-    assert shown(a_unit(), between, []).note == ""
+    assert shown(a_unit(until_top1="70"), between).note == "evaluating"
+    assert shown(a_unit(), between).note == ""
 
 
 def test_of_a_group_the_job_that_is_the_least_far_is_shown() -> None:
@@ -135,19 +142,20 @@ def test_of_a_group_the_job_that_is_the_least_far_is_shown() -> None:
     over = JobProgress(epoch=1, step=1, steps=1000, measured=True, filling=True)
     waits = JobProgress(epoch=1, step=0, steps=1000, waiting=True)
     live = [readings(100.0, None, 10.0), readings(300.0, 50.0, 30.0), readings(200.0, 60.0, 20.0)]
-    found = shown(unit, [far, near, over], live)
+    jobs = [replace(job, live=one) for job, one in zip([far, near, over], live, strict=True)]
+    found = shown(unit, jobs)
     assert (found.step, found.epoch, found.left_s) == (500, 1, pytest.approx(30 * 0.75 / 0.25 + 7))
     assert (found.gpu_mem_mib, found.gpu_util_pct, found.cpu_util_pct) == (300.0, 60.0, 30.0)
     assert found.note == "job 2 of 3, warm-up, 1 wait for it"
-    assert shown(unit, [near, waits, over], live).note == "job 1 of 3, warm-up, 2 wait for it"
-    assert shown(unit, [over, over, far], live).note == "job 3 of 3, 2 wait for it"
-    assert shown(unit, [over, over, over], live).note == "job 1 of 3, 3 wait for it"
-    assert shown(unit, [far, near, far], live).note == "job 2 of 3, warm-up", "nobody waits"
+    assert shown(unit, [near, waits, over]).note == "job 1 of 3, warm-up, 2 wait for it"
+    assert shown(unit, [over, over, far]).note == "job 3 of 3, 2 wait for it"
+    assert shown(unit, [over, over, over]).note == "job 1 of 3, 3 wait for it"
+    assert shown(unit, [far, near, far]).note == "job 2 of 3, warm-up", "nobody waits"
 
 
 def test_of_two_jobs_one_is_named_and_of_one_epoch_all_is_one_part() -> None:
     pair = with_options(parse(BASE, "test"), Options(jobs=["batch_size=16", "batch_size=32"]))
     *_, unit = expand(pair, device="cpu", sources=Given()).units
-    assert shown(unit, [JobProgress(), JobProgress()], []).note == "job 1 of 2, starting"
+    assert shown(unit, [JobProgress(), JobProgress()]).note == "job 1 of 2, starting"
     half = [JobProgress(step=500, steps=1000, measured=True)]
-    assert shown(a_unit(epochs="1", warmup_epochs="0"), half, []).left_s == pytest.approx(30 + 7)
+    assert shown(a_unit(epochs="1", warmup_epochs="0"), half).left_s == pytest.approx(30 + 7)

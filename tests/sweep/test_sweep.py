@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import scripted
-from benches import Heard, sweep_of
+from benches import Heard, run_with, sweep_of
 from scripted import Driver, Script, Scripted
 
 from gpubench.basics.errors import UnusableError
@@ -72,7 +72,7 @@ class Desk:
         job.bench.results.create()
         store_plan(job)
         view = Heard()
-        summary = job.run(launcher, view, stop, lambda _: None)
+        summary = run_with(launcher, job, view, stop, lambda _: None)
         launcher.close()
         self.said = view.lines
         return summary
@@ -195,7 +195,7 @@ def test_on_the_way_to_an_accuracy_it_is_shown(desk: Desk) -> None:
     aims = dataclasses.replace(one, trial=one.trial.model_copy(update={"until_top1": 60.0}))
     job.plan = dataclasses.replace(job.plan, units=(Unit((aims,)),))
     view = Watched()
-    job.run(always(learns), view, lambda: False, lambda _: None)
+    run_with(always(learns), job, view)
     assert view.shown[0].top1_target == 60
     shown = [(p.evaluated, p.top1_pct, p.note) for p in view.shown]
     for seen in ((0, None, "evaluating"), (1, 12.0, "warm-up"), (1, 12.0, "evaluating"), (2, 34.1, "")):
@@ -462,7 +462,7 @@ def test_the_time_left_is_estimated_once(desk: Desk, monkeypatch: pytest.MonkeyP
     options = Options(fields={"batch_size": "8,16,32,64"})
     job = desk.job(retry="", fresh=False, order="given", options=options)
     job.bench.results.create()
-    job.run(Scripted(), view, lambda: False, lambda _: None)
+    run_with(Scripted(), job, view)
     assert calls == [4]
     left = [next(p.left_s for p in view.shown if p.done == done) for done in range(4)]
     assert 0 < left[1] < left[0], "at the pace of the first trial, which took far less than was estimated"

@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import scripted
+from benches import node_of
 
 from gpubench.basics.errors import UsageError
 from gpubench.sweep import vetting
 
+NODE = node_of(scripted.computer())
 NET = "from torch import nn\ndef net(num_classes):\n    return nn.Linear(1, num_classes)\n"
 SIZES = {"num_classes": 3, "input_size": 8, "channels": 3, "width": 1.0}
 
@@ -28,7 +31,7 @@ def test_a_model_that_is_not_ready_in_time_is_not_refused(tmp_path: Path, wait: 
     said: list[str] = []
     began = time.monotonic()
     slow = f"import sys, time\ndef net(num_classes):\n    {wait}\n"
-    vetting.run_tries(tries(tmp_path, fine=NET, slow=slow), 2, said.append)
+    vetting.run_tries(NODE, tries(tmp_path, fine=NET, slow=slow), 2, said.append)
     assert time.monotonic() - began < 50
     (line,) = said
     assert line.startswith(f"model '{tmp_path}/slow.py:net': not ready after 2 s")
@@ -38,7 +41,7 @@ def test_a_model_that_is_not_ready_in_time_is_not_refused(tmp_path: Path, wait: 
 def test_no_disk_is_needed_to_try_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The one for temporary files may be full."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
-    vetting.run_tries(tries(tmp_path, fine=NET), 20, lambda _: None)
+    vetting.run_tries(NODE, tries(tmp_path, fine=NET), 20, lambda _: None)
 
 
 def test_a_model_whose_process_dies_is_named_and_what_another_prints_or_starts_is_no_answer(
@@ -50,7 +53,7 @@ def test_a_model_whose_process_dies_is_named_and_what_another_prints_or_starts_i
     with pytest.raises(
         UsageError, match=r"dies\.py:net': its process died while it was tried \(last words\)"
     ):
-        vetting.run_tries(tries(tmp_path, loud=loud + NET, dies=dies), 30, pytest.fail)
+        vetting.run_tries(NODE, tries(tmp_path, loud=loud + NET, dies=dies), 30, pytest.fail)
     assert time.monotonic() - began < 19, "it does not wait for what the file has started"
 
 

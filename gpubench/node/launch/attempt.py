@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from array import array
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.stacks import told
@@ -15,6 +15,7 @@ from gpubench.node.launch.incoming import garbled
 from gpubench.node.launch.trial_log import TrialLog
 from gpubench.node.watch.memory_kills import MemoryKills, memory_kills
 from gpubench.node.watch.watcher import Watcher
+from gpubench.schema.attempt import Attempt, JobProgress
 from gpubench.schema.events import (
     AskMemory,
     Begin,
@@ -48,51 +49,6 @@ GRACE_S = 5.0
 INTERRUPTED: tuple[Ended, str] = ("interrupted", "the sweep was stopped")
 
 
-@dataclass(kw_only=True, slots=True)
-class Attempt:
-    """What happened to one job, as it happened."""
-
-    events: list[Event] = field(default_factory=list)
-    forced: tuple[Ended, str] | None = None
-    """The ending that the parent gave: timeout or interrupted."""
-    cut_by: int | None = None
-    """The job whose end took this one with it, by its index in the group."""
-    launched: float = 0.0
-    """Monotonic seconds when the order was given."""
-    started: float = 0.0
-    """When its first process answered."""
-    finished: float = 0.0
-    """When its last process was reaped."""
-    released: float | None = None
-    """When the parent let all jobs of the group begin what is measured; None: it never did."""
-    stopped: float | None = None
-    """When all jobs had measured theirs, and were told to stop."""
-    last_words: str = ""
-    """The last line that its processes printed."""
-
-
-@dataclass(kw_only=True, slots=True)
-class JobProgress:
-    """How far a job is, for whoever looks on."""
-
-    epoch: int = 0
-    step: int = 0
-    steps: int = 0
-    before: int = 0
-    """Steps of the measured windows before this one."""
-    measured: bool = False
-    evaluated: int = 0
-    """Epochs that were evaluated, on the way to an accuracy."""
-    top1_pct: float | None = None
-    """What the last evaluation gave."""
-    between: bool = False
-    """An epoch has ended; neither is it evaluated yet, nor has the next one begun."""
-    waiting: bool = False
-    """Warmed up: it waits until the other jobs are, too."""
-    filling: bool = False
-    """It has measured its epochs, and trains on while the other jobs measure theirs."""
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Task:
     """What one job is to run, and who watches it."""
@@ -124,7 +80,7 @@ def attempt(
             _watch(jobs, timeout_s=timeout_s, should_stop=should_stop, look=look)
 
     _call_all([train, *(job.end for job in jobs)])
-    return [job.done for job in jobs]
+    return [job.attempt() for job in jobs]
 
 
 def _call_all(parts: Iterable[Callable[[], object]]) -> None:
@@ -146,10 +102,10 @@ def _launch(jobs: Sequence[_Job], launcher: Launcher, should_stop: Callable[[], 
             job.launch(launcher, should_stop)
         except StoppedError:
             for each in jobs:
-                each.done.forced = INTERRUPTED
+                each.forced = INTERRUPTED
             return False
         except UnusableError as error:
-            job.done.forced = ("failed", str(error))
+            job.forced = ("failed", str(error))
             _cut(jobs, [index])
             return False
     return True
@@ -169,13 +125,13 @@ def _watch(
         now = time.monotonic()
         if should_stop():
             for job in jobs:
-                job.done.forced = INTERRUPTED
+                job.forced = INTERRUPTED
             return
         if now >= deadline:
             _too_late(jobs, timeout_s)
             return
         if now >= next_look:
-            look([job.progress for job in jobs])
+            look([replace(job.progress, live=job.watcher.now()) for job in jobs])
             for job in jobs:
                 job.log.bound()
             next_look = now + VIEW_PERIOD_S
@@ -190,7 +146,7 @@ def _watch(
         for job, news in zip(jobs, said, strict=True):
             for event in news:
                 job.take(event)
-        broken = [index for index, job in enumerate(jobs) if job.done.forced]
+        broken = [index for index, job in enumerate(jobs) if job.forced]
         if broken:
             _cut(jobs, broken)
             return
@@ -207,23 +163,23 @@ def _watch(
 
 def _release(jobs: Sequence[_Job]) -> None:
     """The barrier: once every rank of every job is warm, all begin what is measured."""
-    if jobs[0].done.released is None and all(len(job.ready) == job.order.ranks for job in jobs):
+    if jobs[0].released is None and all(len(job.ready) == job.order.ranks for job in jobs):
         now = time.monotonic()
         for rank in range(max(job.order.ranks for job in jobs)):
             for job in jobs:
                 if rank < job.order.ranks:
                     job.running.reply(rank, GoOn())
         for job in jobs:
-            job.done.released = now
-            job.progress.waiting = False
+            job.released = now
+            job.progress = replace(job.progress, waiting=False)
 
 
 def _stop(jobs: Sequence[_Job]) -> None:
     """Ends the fillers, once every job has measured what it was to measure."""
-    if jobs[0].done.stopped is None and all(job.progress.filling for job in jobs):
+    if jobs[0].stopped is None and all(job.progress.filling for job in jobs):
         now = time.monotonic()
         for job in jobs:
-            job.done.stopped = now
+            job.stopped = now
             job.running.reply(0, StopFilling())
 
 
@@ -236,7 +192,7 @@ def _too_late(jobs: Sequence[_Job], timeout_s: float) -> None:
     stages = [job.stage for job in jobs]
     late = [index for index, stage in enumerate(stages) if stage == min(stages)]
     for index in late:
-        jobs[index].done.forced = (
+        jobs[index].forced = (
             "timeout",
             f"did not end within {timeout_s:g} s{jobs[index].whereabouts()}",
         )
@@ -247,7 +203,7 @@ def _cut(jobs: Sequence[_Job], causes: Sequence[int]) -> None:
     """The jobs that end because of others; not one that has failed by itself at the same time."""
     for index, job in enumerate(jobs):
         if index not in causes and not job.has_failed:
-            job.done.cut_by = causes[0]
+            job.cut_by = causes[0]
 
 
 class _Job:
@@ -258,8 +214,13 @@ class _Job:
         self.watcher = task.watcher
         self.log = TrialLog(task.order.log)
         self.running: Running
-        self.done = Attempt()
         self.progress = JobProgress()
+        self.events: list[Event] = []
+        self.forced: tuple[Ended, str] | None = None
+        self.cut_by: int | None = None
+        self.launched = self.started = self.finished = 0.0
+        self.released: float | None = None
+        self.stopped: float | None = None
         self.ready: set[int] = set()
         """Ranks that are warm and wait for the other jobs."""
         self._last_word = WORKLOADS[task.order.workload].last_word
@@ -273,7 +234,7 @@ class _Job:
         self.is_launched = False
 
     def launch(self, launcher: Launcher, should_stop: Callable[[], bool]) -> None:
-        self.done.launched = time.monotonic()
+        self.launched = time.monotonic()
         self.running = launcher.launch(self.order, should_stop)
         self.is_launched = True
         self.watcher.start(self.running.pid)
@@ -294,12 +255,26 @@ class _Job:
     def _note_kills(self) -> None:
         if self._kills and not self.complete:
             count = self._kills.count() - self._killed_before
-            self.done.events.append(KilledForMemory(count, self._kills.where))
+            self.events.append(KilledForMemory(count, self._kills.where))
 
     def _note_end(self) -> None:
-        self.done.finished = time.monotonic()
-        self.done.launched = self.done.launched or self.done.finished
-        self.done.last_words = self.log.last_words()
+        self.finished = time.monotonic()
+        self.launched = self.launched or self.finished
+
+    def attempt(self) -> Attempt:
+        """What happened to it, once it has ended."""
+        return Attempt(
+            events=self.events,
+            forced=self.forced,
+            cut_by=self.cut_by,
+            launched=self.launched,
+            started=self.started,
+            finished=self.finished,
+            released=self.released,
+            stopped=self.stopped,
+            last_words=self.log.last_words(),
+            watched=self.watcher.watched(),
+        )
 
     @property
     def complete(self) -> bool:
@@ -334,42 +309,45 @@ class _Job:
     @property
     def stage(self) -> int:
         """How far along it is, among jobs that wait for each other."""
-        return (
-            self.complete + self.progress.filling + (self.progress.waiting or self.done.released is not None)
-        )
+        return self.complete + self.progress.filling + (self.progress.waiting or self.released is not None)
 
     def take(self, event: Event) -> None:
         """Notes one event, and answers a rank that waits."""
         if isinstance(event, Steps):  # of every step: kept in a quarter of the room
             event = replace(event, end_us=array("q", event.end_us), wait_us=array("q", event.wait_us))
         if not isinstance(event, StepsDone | AskMemory):  # many, for hours, and nothing is made of them later
-            self.done.events.append(event)
-        progress, watcher = self.progress, self.watcher
+            self.events.append(event)
+        now, watcher = self.progress, self.watcher
         if isinstance(event, self._last_word):
             self._with_result.add(event.rank)
         match event:
             case Hello():
-                self.done.started = self.done.started or time.monotonic()
+                self.started = self.started or time.monotonic()
             case Begin(rank=0):  # all ranks stand at the same edge: once is enough
-                progress.before += progress.steps if progress.measured else 0
-                progress.epoch, progress.step, progress.steps = event.epoch, 0, event.steps
-                first = event.measured and not progress.measured
-                progress.measured = event.measured
-                progress.between = False
-                watcher.edge(first=first)
+                self.progress = replace(
+                    now,
+                    before=now.before + (now.steps if now.measured else 0),
+                    epoch=event.epoch,
+                    step=0,
+                    steps=event.steps,
+                    measured=event.measured,
+                    between=False,
+                )
+                watcher.edge(first=event.measured and not now.measured)
             case StepsDone():
-                progress.step = event.step
+                self.progress = replace(now, step=event.step)
             case End(rank=0):
-                progress.between = True
+                self.progress = replace(now, between=True)
                 watcher.edge()
             case Evaluated():
-                progress.evaluated, progress.top1_pct = event.epoch + 1, event.top1_pct
-                progress.between = False
+                self.progress = replace(
+                    now, evaluated=event.epoch + 1, top1_pct=event.top1_pct, between=False
+                )
             case Warm():
                 self.ready.add(event.rank)
-                progress.waiting = len(self.ready) == self.order.ranks
+                self.progress = replace(now, waiting=len(self.ready) == self.order.ranks)
             case Filling():
-                progress.filling = True
+                self.progress = replace(now, filling=True)
             case AskMemory():
                 self.running.reply(event.rank, DriverMemory(driver_mib=watcher.process_gpu_mib()))
             case Settle():
@@ -383,4 +361,4 @@ class _Job:
                 self._left_early = self._left_early or time.monotonic()
             case Garbled() if not self.complete:  # what is said after the results changes nothing
                 self.failed_at = self.failed_at or time.monotonic()
-                self.done.forced = ("failed", garbled(event.rank, event.what))
+                self.forced = ("failed", garbled(event.rank, event.what))

@@ -104,6 +104,10 @@ class Launcher(Protocol):
         """
         ...
 
+    def wait_ready(self, should_stop: Callable[[], bool] = never) -> None:
+        """Waits until trials can start. Raises UnusableError where none can, StoppedError where it was stopped."""
+        ...
+
     def close(self) -> None: ...
 
 

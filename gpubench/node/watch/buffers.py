@@ -7,10 +7,10 @@ import time
 from collections.abc import Mapping
 
 from gpubench.node.watch import metrics
-from gpubench.node.watch.missing import Unmeasured
 from gpubench.node.watch.nvml import Nvml
 from gpubench.node.watch.pacing import Clock
-from gpubench.node.watch.samples import Samples
+from gpubench.schema.missing import Unmeasured
+from gpubench.schema.samples import Samples
 
 
 class DriverBuffers:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpubench.node.watch.missing import Unmeasured
+from gpubench.schema.missing import Unmeasured
 
 _TICK = os.sysconf("SC_CLK_TCK")
 _KIB_PER_MIB = 1024

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gpubench.node.environment import Machine
 from gpubench.node.watch import host
-from gpubench.node.watch.missing import Unmeasured
+from gpubench.schema.missing import Unmeasured
 
 
 def busy_pct(machine: Machine, look_s: float) -> float:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from statistics import fmean
 
 from gpubench.node.watch import host
-from gpubench.node.watch.missing import Unmeasured
 from gpubench.node.watch.nvml import Nvml
 from gpubench.node.watch.nvml_calls import DESKTOP, POWER, PROCESSES, UTILISATION, Call, Listed
 from gpubench.node.watch.pacing import Clock, Schedule
+from gpubench.schema.gpu_look import PERIOD_S, Look, Process
+from gpubench.schema.missing import Unmeasured
 
-PERIOD_S = 0.1
 LIMIT_S = 4.0
 """How long a look may go on while power falls. Importing torch takes longer, and goes on meanwhile."""
 FALLING = 0.05
@@ -22,32 +21,6 @@ _REACH_S = 0.2
 """How far back a first sample may reach, to before the look."""
 _EDGE = 3
 """Samples that are averaged at either end of a look, to tell whether power falls."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Process:
-    """Somebody's process on a GPU."""
-
-    pid: int
-    name: str
-    """`?` where it can't be seen: it has ended, or lives in another pid namespace."""
-    mib: float | None
-    """GPU memory; None: the driver does not say how much."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Look:
-    """One GPU. None: not told, and `missing` says why, by the field's name."""
-
-    power_w: float | None
-    """Mean of the look's last part, in which power did not fall any more."""
-    util_pct: float | None
-    """Mean share of the time in which a kernel ran."""
-    compute: tuple[Process, ...] | None
-    desktop: tuple[Process, ...] | None
-    readings: tuple[int, int] = (0, 0)
-    """How many `power_w` is the mean of, and how many failed."""
-    missing: Mapping[str, str] = field(default_factory=dict)
 
 
 def look_around(

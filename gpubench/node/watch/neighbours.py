@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from gpubench.node.watch import host
-from gpubench.node.watch.missing import Unmeasured
 from gpubench.node.watch.nvml import Nvml
 from gpubench.node.watch.nvml_calls import DESKTOP, Listed
+from gpubench.schema.missing import Unmeasured
 
 MPS_SERVER = "nvidia-cuda-mps"
 """CUDA's Multi-Process Service, as the kernel cuts its name: it holds memory for its clients, the trial among them."""

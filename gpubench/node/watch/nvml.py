@@ -11,8 +11,8 @@ from typing import Any, Literal, Protocol, TypeVar
 
 import pynvml
 
-from gpubench.node.watch.missing import Unmeasured
 from gpubench.node.watch.nvml_calls import MIB, POWER, Call
+from gpubench.schema.missing import Unmeasured
 
 T = TypeVar("T")
 

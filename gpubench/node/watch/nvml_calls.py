@@ -13,7 +13,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 import pynvml
 
-from gpubench.node.watch.missing import Unmeasured
+from gpubench.schema.missing import Unmeasured
 
 MIB = 1 << 20
 

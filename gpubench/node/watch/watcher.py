@@ -10,29 +10,27 @@ while ...:                          # sleep until watcher.next_deadline() at the
     watcher.edge(first=True)        # as soon as the child tells of a window's edge
 watcher.settle()                    # the child holds still
 watcher.after()                     # the child has ended
-watcher.watched(windows)            # of which record/figures.py makes columns
+watcher.watched()                   # of which record/figures.py makes columns
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import ParamSpec, Protocol
 
 from gpubench.node.watch import host, metrics
 from gpubench.node.watch.buffers import DriverBuffers
-from gpubench.node.watch.missing import Unmeasured
 from gpubench.node.watch.neighbours import Neighbours
 from gpubench.node.watch.nvml import NoNvml, Nvml
 from gpubench.node.watch.nvml_calls import ENERGY, MAX_SM_CLOCK, MEMORY, PROCESSES
 from gpubench.node.watch.pacing import Clock, Schedule, Sparing
-from gpubench.node.watch.samples import HOST, SAMPLE_HEADER, Samples
 from gpubench.node.watch.shared_nvml import afresh
-from gpubench.node.watch.watched import Watched, Window
-
-__all__ = ["SAMPLE_HEADER", "Live", "Watcher"]
+from gpubench.schema.attempt import Live
+from gpubench.schema.missing import Unmeasured
+from gpubench.schema.samples import HOST, Samples
+from gpubench.schema.watched import Watched
 
 P = ParamSpec("P")
 
@@ -60,18 +58,6 @@ class Limits(Protocol):
     def cpu_quota(self) -> float | None: ...
     @property
     def cpu_usage_file(self) -> str | None: ...
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Live:
-    """The latest readings, for the live view. None: not known."""
-
-    gpu_mem_mib: float | None
-    """The trial's memory on its fullest GPU; where the driver does not tell, the growth of device memory, unless
-    other jobs share it."""
-    gpu_util_pct: float | None
-    """Mean over the trial's GPUs."""
-    cpu_util_pct: float | None
 
 
 def nobody() -> Collection[int]:
@@ -205,13 +191,6 @@ class Watcher:
         """The trial's processes as its CPU readings found them, those that have ended included. Reads nothing."""
         return self._tree.seen() if self._tree else set()
 
-    def cpu_s(self, t0: float, t1: float) -> float | None:
-        """CPU seconds of the trial's process tree between two times on the clock given; None: not covered."""
-        try:
-            return self._samples.between(metrics.CPU_TREE, t0, t1, metrics.TOTALS_GAP_S)
-        except Unmeasured:  # whoever asks has a figure of his own, which says why it is missing
-            return None
-
     def now(self) -> Live:
         """The latest readings. Reads nothing itself."""
         return Live(
@@ -220,37 +199,31 @@ class Watcher:
             cpu_util_pct=self._cpu_now(),
         )
 
-    def watched(self, windows: Sequence[Window], passed_mib: Mapping[str, float] | None = None) -> Watched:
-        """All that was seen of the trial, with the windows that its columns are cut to.
-
-        `passed_mib`: GPU uuid -> by how much torch's allocator had held more at its peak than at the end.
-        """
+    def watched(self) -> Watched:
+        """All that was seen of the trial, once it has ended."""
         # Those, too, that the driver listed before their own watcher met them.
         self._neighbours.know(self._friends())
         skipped = self._schedule.skipped if self._schedule else {}
         return Watched(
             samples=self._samples,
-            windows=windows,
             gpus=tuple(self._gpus.values()),
             uuids={gpu: uuid for uuid, gpu in self._gpus.items()},
-            baseline_mib=self._baseline_mib,
+            baseline_mib=dict(self._baseline_mib),
             cpus=self._cpus,
             cpu_metric=metrics.CPU_BUSY if self._bound or self._usage_file else metrics.CPU_TREE,
             cpu_source=self._cpu_source(),
             spare_cpus=len(self._cpu_ids) - self._cpus,
             trained_until=self._trained_until,
             power_source=self._nvml.power_source,
-            passed_mib={self._gpus[uuid]: mib for uuid, mib in (passed_mib or {}).items()},
             shared=self._shared,
-            skipped={metrics.RATES_S: skipped.get("rates", ()), metrics.TOTALS_S: skipped.get("totals", ())},
+            skipped={
+                metrics.RATES_S: tuple(skipped.get("rates", ())),
+                metrics.TOTALS_S: tuple(skipped.get("totals", ())),
+            },
             strangers=self._neighbours.strangers,
-            desktops=self._neighbours.desktops,
+            desktops=tuple(self._neighbours.desktops),
             max_sm_clock_mhz=self._max_clock(),
         )
-
-    def samples(self, launched: float) -> list[tuple[float, str, str, float]]:
-        """Everything that was read, as tidy rows under SAMPLE_HEADER. `launched`: the span's, on the clock given."""
-        return self._samples.rows(launched)
 
     # ------------------------------------------------------------ readings
 

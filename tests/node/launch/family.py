@@ -9,8 +9,8 @@ from pathlib import Path
 
 import psutil
 
-from gpubench.node.launch.attempt import JobProgress
 from gpubench.node.launch.client import ForkServer
+from gpubench.schema.attempt import JobProgress
 
 Family = list[psutil.Process]
 USER_MODELS = Path("tests/train/user_models.py")

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from scripted import Line, Scripted, epoch, hangs, hello, order, result
+from scripted import Line, Scripted, at, epoch, hangs, hello, order, result
 
 from gpubench.node import environment
-from gpubench.node.launch.attempt import Attempt, JobProgress, Task, attempt
+from gpubench.node.launch.attempt import VIEW_PERIOD_S, Task, attempt
 from gpubench.node.launch.trial_log import HEAD_BYTES, TAIL_BYTES
 from gpubench.node.watch.watcher import Watcher
+from gpubench.schema.attempt import Attempt, JobProgress
 from gpubench.schema.events import Begin, End, Hello, Result, Settle, Steps, StepsDone
 from gpubench.schema.order import TrialOrder
 
@@ -56,6 +58,7 @@ def test_steps_are_counted_over_all_measured_windows() -> None:
         yield from hello(order)
         for number in range(4):
             yield from epoch(order, number)
+        yield at(time.monotonic() + 2 * VIEW_PERIOD_S)
         yield from result(order)
 
     def look(progress: Sequence[JobProgress]) -> None:

@@ -11,7 +11,7 @@ import threading
 
 import psutil
 import pytest
-from benches import sweep_of
+from benches import run_with, sweep_of
 from family import Onlooker, left, line_of, nobody_left
 from scripted import SIGKILLED
 
@@ -288,7 +288,7 @@ def stored(folder, server, *models):
     plan = expand(experiment, device="cpu", sources=sources, cpus=machine.cpu_count)
     sweep = sweep_of(plan, folder, machine, sources=sources)
     sweep.bench.results.create()
-    sweep.run(server, QuietView(), lambda: False, lambda _: None)
+    run_with(server, sweep, QuietView())
     records = sweep.bench.results.records()
     group = sorted((r for r in records if r.group_id), key=lambda r: r.job)
     return [r for r in records if not r.group_id], group

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import scripted
-from benches import Heard, sweep_of
+from benches import Heard, node_of, sweep_of
 from swept import ASKED
 
 from gpubench.node.environment import Machine
@@ -43,7 +43,7 @@ def spinner(one_cpu: Machine) -> Iterator[None]:
 @pytest.mark.usefixtures("spinner")
 def test_other_work_is_told_in_cpus(one_cpu: Machine) -> None:
     began = time.monotonic()
-    found = other_load(one_cpu)
+    found = other_load(node_of(one_cpu))
     assert time.monotonic() - began < 0.6
     assert found.endswith(" of 1 CPU")
     assert float(found.split()[0]) > 0.8
@@ -58,12 +58,12 @@ def test_from_10_per_cent_on(
     """Seconds of other work in 0.3 s of one CPU; never more than all of them."""
     readings = iter([5.0, 5.0 + busy_s])
     monkeypatch.setattr(host, "cpu_time", lambda _: host.CpuTime(next(readings), 0.0))
-    assert other_load(one_cpu) == found
+    assert other_load(node_of(one_cpu)) == found
 
 
 def test_a_kernel_that_does_not_tell_stops_nothing(monkeypatch: pytest.MonkeyPatch, one_cpu: Machine) -> None:
     monkeypatch.setattr(host, "cpu_time", silent)
-    assert other_load(one_cpu) == ""
+    assert other_load(node_of(one_cpu)) == ""
 
 
 @pytest.mark.parametrize("load", ["1.8 of 2 CPUs", ""])

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from fake_nvml import FakeNvml, gpu
 
-from gpubench.node.watch.idle import LIMIT_S, PERIOD_S, Look, look_around
+from gpubench.node.watch.idle import LIMIT_S, look_around
 from gpubench.node.watch.nvml import History, NvmlError
 from gpubench.node.watch.nvml_calls import Utilisation
+from gpubench.schema.gpu_look import PERIOD_S, Look
 
 UUID = gpu(0).uuid
 WALL_AHEAD = 1_700_000_000.0

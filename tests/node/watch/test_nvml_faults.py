@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 import scripted
-from benches import sweep_of
+from benches import run_with, sweep_of
 from fake_nvml import KINDS, FakeNvml, calls_of_the_seam, gpu, in_use, refused, running
 
 from gpubench.node.environment import Machine
@@ -26,7 +26,6 @@ from gpubench.node.watch.idle import look_around
 from gpubench.node.watch.nvml import History, Nvml
 from gpubench.node.watch.nvml_calls import Call, Utilisation
 from gpubench.node.watch.shared_nvml import SharedNvml
-from gpubench.node.watch.watched import Window
 from gpubench.node.watch.watcher import Watcher
 from gpubench.plan.experiment import Options, parse, with_options
 from gpubench.plan.plan import expand
@@ -37,6 +36,7 @@ from gpubench.results.store import Results
 from gpubench.schema.columns import MEASURED
 from gpubench.schema.events import Begin, End
 from gpubench.schema.order import TrialOrder
+from gpubench.schema.watched import Window
 from gpubench.sweep.stored_plan import store_plan
 
 G0, G1 = gpu(0).uuid, gpu(1).uuid
@@ -256,7 +256,7 @@ def trial(
     watch(watcher, clock, wall, 1)
     watcher.after()
     watcher.now()
-    return figures(watcher.watched(windows))
+    return figures(watcher.watched().cut(windows))
 
 
 def machine() -> Machine:
@@ -427,7 +427,7 @@ def test_a_sweep_stores_its_records_whatever_fails(tmp_path: Path, when: str) ->
         return in_real_time
 
     launcher = scripted.Scripted(choose)
-    summary = work.run(launcher, QuietView(), lambda: False, lambda _: None)
+    summary = run_with(launcher, work, QuietView())
     launcher.close()
     assert (summary.ran, summary.failed) == (len(turns), 0)
     for record in sorted(Results(tmp_path / "results").records(), key=lambda r: r.trial.batch_size):

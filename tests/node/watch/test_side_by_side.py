@@ -18,9 +18,10 @@ from gpubench.node.watch.neighbours import Neighbours
 from gpubench.node.watch.nvml import Nvml
 from gpubench.node.watch.nvml_calls import PROCESSES
 from gpubench.node.watch.shared_nvml import SharedNvml
-from gpubench.node.watch.watched import Window
 from gpubench.node.watch.watcher import Watcher
 from gpubench.record.figures import figures
+from gpubench.record.host_figures import cpu_s
+from gpubench.schema.watched import Window
 
 G0, G1, G2 = (gpu(i).uuid for i in range(3))
 ALLOWED = tuple(sorted(os.sched_getaffinity(0)))
@@ -113,7 +114,7 @@ def test_friends_are_no_strangers_and_strangers_are_named_by_all(start: Start) -
     watch([one, other], clock, 2)
     assert (one.pids(), other.pids()) == ({a}, {b})
     for watcher, mib in ((one, 5000), (other, 3000)):
-        got = figures(watcher.watched([]))
+        got = figures(watcher.watched().cut([]))
         assert got.strangers == [f"process {STRANGER} (?) held 100 MiB on GPU 0"]
         assert (got.result["gpu_mem_mib"], got.result["gpu_mem_source"]) == (mib, "nvml-process")
         assert watcher.now().gpu_mem_mib == mib
@@ -131,7 +132,7 @@ def test_a_friend_that_has_ended_was_none_either(start: Start) -> None:
     watch([watcher], clock, 1)
     friends.clear()
     watch([watcher], clock, 1)
-    assert figures(watcher.watched([])).strangers == []
+    assert figures(watcher.watched().cut([])).strangers == []
 
 
 def test_a_friend_that_the_driver_lists_first_is_remembered_as_one(start: Start) -> None:
@@ -140,9 +141,9 @@ def test_a_friend_that_the_driver_lists_first_is_remembered_as_one(start: Start)
     own, friend = start(), start()
     nvml.answers["processes"] = {G0: [(own, 5000), (friend, 3000)]}
     watcher.start(own)
-    assert len(figures(watcher.watched([])).strangers) == 1
+    assert len(figures(watcher.watched().cut([])).strangers) == 1
     friends.add(friend)
-    assert figures(watcher.watched([])).strangers == []
+    assert figures(watcher.watched().cut([])).strangers == []
 
 
 def test_all_processes_that_were_ever_seen_are_told() -> None:
@@ -184,12 +185,12 @@ def test_what_a_shared_gpu_s_memory_grew_by_is_nobody_s(start: Start, gpus: list
         watcher.start(start())
     nvml.answers["memory"] = in_use({G0: 9700, G1: 1700, G2: 4700})
     watch([one, alone], clock, 2)
-    got = figures(one.watched([Window(1000.0, 1002.0, 0, True)]))
+    got = figures(one.watched().cut([Window(1000.0, 1002.0, 0, True)]))
     assert got.result["gpu_mem_mib"] is got.result["gpu_mem_source"] is None
     assert got.missing["gpu_mem_mib"].endswith("device memory grew by other jobs' too, on GPU 0")
     assert "none of the trial's processes" in got.missing["gpu_mem_mib"]
     assert one.now().gpu_mem_mib is None
-    got = figures(alone.watched([Window(1000.0, 1002.0, 0, True)]))
+    got = figures(alone.watched().cut([Window(1000.0, 1002.0, 0, True)]))
     assert (got.result["gpu_mem_mib"], alone.now().gpu_mem_mib) == (4000, 4000)
 
 
@@ -225,7 +226,7 @@ def test_energy_of_a_shared_gpu_is_left_to_be_divided(start: Start) -> None:
         windows.append(Window(t0, clock.now, epoch, epoch > 0))
         for watcher in watchers:
             watcher.edge()
-    both, one, alone = (figures(watcher.watched(windows)) for watcher in watchers)
+    both, one, alone = (figures(watcher.watched().cut(windows)) for watcher in watchers)
     assert both.joules_by_gpu == pytest.approx({G0: 2000, G1: 1200})
     assert both.sampled_joules_by_gpu == pytest.approx({G0: 2000, G1: 1200})
     assert both.joules_by_epoch[2] == pytest.approx({G0: 2000, G1: 1200})
@@ -278,16 +279,16 @@ def test_cpu_seconds_between_two_times_are_each_job_s_own() -> None:
         finally:
             busy.kill()
             idle.kill()
-    spent, idled = one.cpu_s(t0, t0 + 1.2), other.cpu_s(t0, t0 + 1.2)
+    spent, idled = cpu_s(one.watched(), t0, t0 + 1.2), cpu_s(other.watched(), t0, t0 + 1.2)
     assert spent is not None
     assert 0.1 < spent <= 1.25
     assert idled == 0
-    assert one.cpu_s(t0 - 1, t0 + 1) is None, "before it was watched"
-    assert one.cpu_s(t0, t0 + 99) is None
+    assert cpu_s(one.watched(), t0 - 1, t0 + 1) is None, "before it was watched"
+    assert cpu_s(one.watched(), t0, t0 + 99) is None
 
 
 def test_what_was_not_watched_has_no_cpu_seconds() -> None:
-    assert Watcher(None, MACHINE, [], ALLOWED).cpu_s(0.0, 1.0) is None
+    assert cpu_s(Watcher(None, MACHINE, [], ALLOWED).watched(), 0.0, 1.0) is None
 
 
 # ---------------------------------------------------------------- what watching together costs

@@ -1,4 +1,4 @@
-"""What columns are made of, and what a column's maker returns."""
+"""What was seen of a trial from outside, of which columns are made, and what a column's maker returns."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from gpubench.node.watch import metrics
-from gpubench.node.watch.missing import Unmeasured
-from gpubench.node.watch.samples import Samples
+from gpubench.schema.missing import Unmeasured
+from gpubench.schema.samples import Samples
 
 AT_ONCE_S = 0.1
 """A pause between two epochs that no reading resolves."""
@@ -61,17 +60,18 @@ class Window:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Watched:
-    """All that figures are made of."""
+    """All that was seen of a trial from outside: plain values, of which figures are made."""
 
     samples: Samples
-    windows: Sequence[Window]
+    windows: Sequence[Window] = ()
+    """What they are cut to: put in once it is known which epochs count."""
     gpus: Sequence[str]
     """The trial's GPUs, as the samples name them."""
     baseline_mib: Mapping[str, float]
     """Device memory in use before the trial."""
     cpus: float
     """CPUs' worth of time that the trial may use."""
-    cpu_metric: str = metrics.CPU_BUSY
+    cpu_metric: str
     """The samples that tell all work within that time."""
     cpu_source: str = "/proc/stat over the trial's CPUs"
     spare_cpus: float = 0.0
@@ -82,8 +82,8 @@ class Watched:
     trained_until: float = math.inf
     """When training had ended, on the monotonic clock; what came after it was evaluation."""
     passed_mib: Mapping[str, float] = field(default_factory=dict)
-    """By how much torch's allocator had held more, at its peak, than when training ended: the driver's polls may
-    have missed that peak."""
+    """GPU -> by how much torch's allocator had held more, at its peak, than when training ended: the driver's polls may
+    have missed that peak. Put in with the windows."""
     shared: Collection[str] = ()
     """Those of its GPUs that other jobs used meanwhile: what the driver tells of a whole GPU is not the trial's."""
     uuids: Mapping[str, str] = field(default_factory=dict)
@@ -94,6 +94,10 @@ class Watched:
     """Graphics processes on the trial's GPUs, one sentence each."""
     max_sm_clock_mhz: float | None = None
     """The highest that the trial's GPUs allow; None: not told."""
+
+    def cut(self, windows: Sequence[Window], passed_mib: Mapping[str, float] | None = None) -> Watched:
+        """The same, cut to these windows."""
+        return replace(self, windows=windows, passed_mib=passed_mib or {})
 
     @property
     def measured(self) -> list[Window]:
@@ -139,6 +143,10 @@ class Watched:
         if not self.gpus:
             raise Unmeasured("the trial uses no GPU")
         return self.gpus
+
+
+NOTHING = Watched(samples=Samples(), gpus=(), baseline_mib={}, cpus=0, cpu_metric="")
+"""Seen of a trial that never began."""
 
 
 @dataclass(frozen=True, slots=True)

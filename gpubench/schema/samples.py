@@ -6,7 +6,7 @@ import math
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 
-from gpubench.node.watch.missing import Unmeasured
+from gpubench.schema.missing import Unmeasured
 
 HOST = "host"
 """The device of what belongs to no GPU."""
@@ -81,31 +81,35 @@ class Series:
         return total + held * (t1 - reached)
 
 
+@dataclass(slots=True)
 class Samples:
     """All series of a trial."""
 
-    def __init__(self) -> None:
-        self._series: dict[tuple[str, str], Series] = {}
+    _series: dict[tuple[str, str], Series] = field(default_factory=dict)
+    """By metric and device."""
 
     def series(self, metric: str, device: str = HOST) -> Series:
         """The series of this metric; an empty one where nothing was read."""
-        return self._series.setdefault((metric, device), Series())
+        return self._series.get((metric, device)) or Series()
 
     def add(self, t: float, metric: str, value: float, device: str = HOST) -> None:
         """Stores a reading taken at t seconds on the monotonic clock."""
-        series = self.series(metric, device)
+        series = self._own(metric, device)
         series.times.append(t)
         series.values.append(value)
 
     def gap(self, metric: str, reason: str, device: str = HOST) -> None:
         """Notes a reading that failed."""
-        series = self.series(metric, device)
+        series = self._own(metric, device)
         series.gaps += 1
         series.reason = reason
 
     def note(self, metric: str, reason: str, device: str = HOST) -> None:
         """Notes why there is no reading, where none was to be expected yet: not a gap."""
-        self.series(metric, device).reason = reason
+        self._own(metric, device).reason = reason
+
+    def _own(self, metric: str, device: str) -> Series:
+        return self._series.setdefault((metric, device), Series())
 
     def between(self, metric: str, t0: float, t1: float, max_gap_s: float) -> float:
         """How much a total of the host's has grown between two times. Raises Unmeasured where readings lie further

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpubench.node.watch.missing import Unmeasured
-from gpubench.node.watch.samples import Series
+from gpubench.schema.missing import Unmeasured
+from gpubench.schema.samples import Series
 
 
 def series(*readings: tuple[float, float]) -> Series:

@@ -1,0 +1,70 @@
+"""A child that imports torch and tries what users wrote themselves: `gpubench.train.vetting`, and what it tells."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO, Any
+
+from gpubench.basics.errors import UnusableError
+from gpubench.node.launch.client import START_LIMIT_S, child_environment
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tried:
+    """How far the child came."""
+
+    told: Sequence[Mapping[str, Any]]
+    """Of each try that it ended: what is wrong, if anything."""
+    code: int
+    """Its exit code, or less than zero for a signal."""
+    last_words: str
+    """The last line of what it printed besides."""
+
+
+def tried(tries: Sequence[Mapping[str, Any]], limit_s: int) -> Tried:
+    """What a child tells that tries all of them, each for `limit_s` seconds at most.
+
+    Raises UnusableError where it takes too long to import torch.
+    """
+    with _in_memory("order") as order, _in_memory("out") as out, _in_memory("errors") as errors:
+        order.write(json.dumps(list(tries)).encode())
+        order.seek(0)
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "gpubench.train.vetting", str(os.getpid()), str(limit_s)],
+            env=child_environment(os.environ),
+            stdin=order,
+            stdout=out,
+            stderr=errors,
+            start_new_session=True,
+        )
+        try:
+            code = process.wait(START_LIMIT_S + limit_s * len(tries))
+        except subprocess.TimeoutExpired:
+            raise UnusableError(f"importing torch took more than {START_LIMIT_S:g} s") from None
+        finally:
+            if process.poll() is None:  # too slow, or Ctrl-C: with whatever it has started
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        last = _lines(errors)[-1:] or [f"signal {-code}" if code < 0 else f"exit code {code}"]
+        return Tried(told=[json.loads(line) for line in _lines(out)], code=code, last_words=last[0][:300])
+
+
+def _in_memory(name: str) -> IO[bytes]:
+    """A file that needs no disk: the one for temporary files may be full."""
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create(name), "w+b")
+    return tempfile.TemporaryFile(dir="/dev/shm")
+
+
+def _lines(file: IO[bytes]) -> list[str]:
+    file.seek(0)
+    return file.read().decode(errors="replace").strip().splitlines()

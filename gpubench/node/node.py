@@ -1,0 +1,170 @@
+"""The one seam between a sweep and a machine where trials run.
+
+Plain values go in and come out, and GPUs are named by UUID: another machine's node would be a class with the same
+methods, which asks an agent there. It shares with the sweep only the file system that images and logs lie on.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from gpubench.basics.errors import UnusableError
+from gpubench.node import environment
+from gpubench.node.environment import Machine
+from gpubench.node.launch import scratch, trying
+from gpubench.node.launch.attempt import Task, attempt
+from gpubench.node.launch.client import ForkServer, Launcher, StoppedError
+from gpubench.node.watch import host_load, idle, losses
+from gpubench.node.watch.nvml import Nvml, open_nvml
+from gpubench.node.watch.shared_nvml import SharedNvml
+from gpubench.node.watch.watcher import Watcher
+from gpubench.schema.attempt import Attempt, JobProgress
+from gpubench.schema.gpu_look import Look
+from gpubench.schema.missing import Unmeasured
+from gpubench.schema.order import TrialOrder
+
+LEFT_OUT = "left-out.json"
+"""In a job's scratch folder: the images that its ranks leave out, which may be too many for a message."""
+
+
+@dataclass(kw_only=True, slots=True)
+class Node:
+    """This machine, as a sweep sees it."""
+
+    nvml: Nvml
+    machine: Machine
+    launcher: Launcher = field(init=False)
+    """Starts its trials, from `start` on."""
+    _scratch: Path | None = None
+
+    # ---- before a sweep ----
+
+    def facts(self) -> dict[str, Any]:
+        """What goes beside every result: see `environment_facts`."""
+        return environment.environment_facts(self.machine)
+
+    def clear(self) -> None:
+        """Removes what sweeps of this user that were killed have left here."""
+        scratch.remove_abandoned()
+
+    def host_load(self, look_s: float) -> float | None:
+        """Per cent of the CPUs that others keep busy in the next `look_s` seconds; None: the kernel does not tell."""
+        try:
+            return host_load.busy_pct(self.machine, look_s)
+        except Unmeasured:
+            return None
+
+    def look_around(self, uuids: Sequence[str]) -> dict[str, Look]:
+        """What is seen of these GPUs before anything of the sweep runs on them, by UUID. Takes some seconds."""
+        return idle.look_around(self.nvml, uuids)
+
+    def lost_before(self) -> dict[int, str]:
+        """The driver's own number -> its words, of GPUs that were lost before: they are not in `machine`."""
+        return losses.lost_before(self.nvml)
+
+    def losses(self, uuids: Sequence[str]) -> dict[str, str]:
+        """UUID -> the driver's words, of those of these GPUs that it has lost. Microseconds a GPU that is well."""
+        said = ((uuid, losses.loss(self.nvml, uuid)) for uuid in uuids)
+        return {uuid: words for uuid, words in said if words is not None}
+
+    def tried(self, tries: Sequence[Mapping[str, Any]], limit_s: int) -> trying.Tried:
+        """What comes of users' own variants and models in a child, each tried for `limit_s` seconds at most."""
+        return trying.tried(tries, limit_s)
+
+    def start(self) -> None:
+        """Begins to make ready for trials: the import of torch goes on while the caller does other things."""
+        self.launcher = ForkServer()
+
+    def wait_ready(self, should_stop: Callable[[], bool]) -> bool:
+        """Waits until trials can start; False where it was stopped. Raises UnusableError where torch can't be had."""
+        try:
+            self.launcher.wait_ready(should_stop)
+        except StoppedError:
+            return False
+        return True
+
+    # ---- trials ----
+
+    def run(
+        self,
+        orders: Sequence[TrialOrder],
+        left_out: Sequence[Collection[str]],
+        *,
+        timeout_s: float,
+        should_stop: Callable[[], bool],
+        look: Callable[[Sequence[JobProgress]], None],
+    ) -> list[Attempt]:
+        """One attempt at a unit: an order for each job, whose scratch folder is made here.
+
+        `left_out`: of each job's images those that its ranks leave out. `should_stop` and `look` are called a few times
+        a second.
+        """
+        with scratch.scratch_folder() as self._scratch:
+            folders = [self._scratch / str(index) for index in range(len(orders))]
+            try:
+                placed = list(map(_placed, orders, left_out, folders))
+            except UnusableError as error:
+                now = time.monotonic()
+                return [Attempt(forced=("failed", str(error)), launched=now, finished=now) for _ in orders]
+            tasks = [Task(order=o, watcher=w) for o, w in zip(placed, self._watchers(placed), strict=True)]
+            return attempt(tasks, self.launcher, timeout_s=timeout_s, should_stop=should_stop, look=look)
+
+    def _watchers(self, orders: Sequence[TrialOrder]) -> list[Watcher]:
+        """One for each job, which know each other's processes."""
+        nvml = SharedNvml(self.nvml, time.monotonic) if len(orders) > 1 else self.nvml
+        users = Counter(uuid for order in orders for uuid in order.gpu_uuids)
+        shared = {uuid for uuid, count in users.items() if count > 1}
+        watchers: list[Watcher] = []
+
+        def friends_of(index: int) -> Callable[[], set[int]]:
+            return lambda: {pid for k, other in enumerate(watchers) if k != index for pid in other.pids()}
+
+        for index, order in enumerate(orders):
+            watchers.append(
+                Watcher(
+                    nvml,
+                    self.machine,
+                    order.gpu_uuids,
+                    order.cpu_ids,
+                    friends=friends_of(index),
+                    shared_gpus=shared,
+                )
+            )
+        return watchers
+
+    # ---- after them ----
+
+    def close(self) -> None:
+        """Ends what `start` has started."""
+        self.launcher.close()
+
+    def abandon(self) -> None:
+        """What a process that is about to end at once still clears away."""
+        if self._scratch is not None:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+
+
+def this_machine() -> Node:
+    """The node that the sweep itself runs on."""
+    nvml = open_nvml()
+    return Node(nvml=nvml, machine=environment.machine(nvml))
+
+
+def _placed(order: TrialOrder, left_out: Collection[str], folder: Path) -> TrialOrder:
+    """The order with a scratch folder, which holds the names of the images that are left out."""
+    folder.mkdir()
+    data, names = order.data, folder / LEFT_OUT
+    if left_out:
+        try:
+            names.write_text(json.dumps(sorted(left_out)))
+        except OSError as error:
+            raise UnusableError(f"{names} can't be written: {error.strerror}") from None
+        data = replace(data, left_out=str(names))
+    return replace(order, scratch=folder, data=data)

@@ -1,0 +1,35 @@
+"""What is seen of a GPU before anything of a sweep runs on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+PERIOD_S = 0.1
+"""How often each GPU is read."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Process:
+    """Somebody's process on a GPU."""
+
+    pid: int
+    name: str
+    """`?` where it can't be seen: it has ended, or lives in another pid namespace."""
+    mib: float | None
+    """GPU memory; None: the driver does not say how much."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Look:
+    """One GPU. None: not told, and `missing` says why, by the field's name."""
+
+    power_w: float | None
+    """Mean of the look's last part, in which power did not fall any more."""
+    util_pct: float | None
+    """Mean share of the time in which a kernel ran."""
+    compute: tuple[Process, ...] | None
+    desktop: tuple[Process, ...] | None
+    readings: tuple[int, int] = (0, 0)
+    """How many `power_w` is the mean of, and how many failed."""
+    missing: Mapping[str, str] = field(default_factory=dict)
