@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console
@@ -91,9 +91,7 @@ def noise(asked: Experiment | None = None, *, yes: bool = False) -> int:
                 view.say("nothing was made, nothing was run")
                 return ResumableError.exit_code
             store_plan(work)
-            clear = partial(shutil.rmtree, scratch, ignore_errors=True)
-            ending = [view.close, partial(say_at_once, "ended at once; nothing is kept"), work.abandon, clear]
-            with stop_on_signals(ending) as stop:
+            with stop_on_signals(_at_once(work, view, scratch)) as stop:
                 summary = run(work, planned, view, stop, "quiet")
         if summary.interrupted:
             hear_no_more()
@@ -111,3 +109,15 @@ def noise(asked: Experiment | None = None, *, yes: bool = False) -> int:
         view.say(line)
     print(f"kept in {path}: it stands in where a row of this machine is of one process")
     return 1 if lacking else 0
+
+
+def _at_once(work: Sweep, view: live.View, scratch: str) -> list[Callable[[], None]]:
+    """What a second signal still leaves to be done, in this order."""
+
+    def tell() -> None:
+        say_at_once("ended at once; nothing is kept")
+
+    def clear() -> None:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+    return [view.close, tell, work.abandon, clear]
