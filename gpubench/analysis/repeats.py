@@ -20,11 +20,16 @@ Hardware = tuple[str, ...]
 Allocation = tuple[Hardware, Any, Any, Any]
 """What a row was measured on: hardware, CPUs, loaders; what the jobs beside it got."""
 
-REPEATS = Column("repeats", "", "repeats that ended ok; the row shows their median", "n")
+REPEATS = Column(
+    "repeats",
+    "",
+    "processes that ended ok: each repeat in each round; the row shows what they tell together",
+    "n",
+)
 
 SPREAD = (
-    f"epoch times of its repeats lie more than {SPREAD_PCT:g} % of their median apart; "
-    "run more repeats, on a quiet machine, before two such rows are compared"
+    f"epoch times of its processes lie more than {SPREAD_PCT:g} % of their median apart; "
+    "measure more --rounds, on a quiet machine, before two such rows are compared"
 )
 
 FIGURES: tuple[str, ...] = tuple(

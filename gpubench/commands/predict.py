@@ -120,6 +120,8 @@ def _track(stored: StoredRows) -> tuple[TrackRecord, TrackRecord]:
     rows: list[Row] = []
     alone: dict[tuple[str | None, float | None], Row] = {}
     for record in stored.records:
+        if record.round > 1:  # a prediction was made of what the first round found
+            continue
         row = row_of(record)
         unit = row.group_id and f"{row.group_id} of {row.started_at}"
         rows.append(replace(row, group_id=unit))

@@ -142,6 +142,7 @@ def nothing_to_run(work: Sweep, planned: Sequence[Planned]) -> Summary:
         reused=sum(item.state == "done" for item in planned),
         skipped=len(skipped),
         stale=sum(item.stale for item in planned),
+        unsure=work.unsure(),
     )
     for item in planned:
         summary.add(item.ended)

@@ -40,6 +40,14 @@ def estimate(t: Trial, resolved: Resolved, rows: Sequence[Row]) -> Estimate:
     return _estimate(t, resolved, _Rates(rows))
 
 
+def first_guess(whole: Estimate, resolved: Resolved, window_s: float) -> Estimate:
+    """The time of a further round's process, before anything tells how long a step takes.
+
+    `whole`: of the first round's.
+    """
+    return Estimate(min(whole.seconds, START_S[resolved.device] + window_s), False)
+
+
 def _estimate(t: Trial, resolved: Resolved, known: _Rates) -> Estimate:
     per_epoch = resolved.train_images // t.batch_size * t.batch_size
     images = (

@@ -17,7 +17,7 @@ from gpubench.basics.errors import UsageError, unknown
 from gpubench.basics.quoted import shown
 from gpubench.plan import values
 from gpubench.plan.groups import Group, check_group, check_titles, copies_of, label, settled_by
-from gpubench.plan.rounds import ONE, Rounds, as_table, rounds_of
+from gpubench.plan.rounds import ONE, Rounds, as_table, overridden, rounds_of
 from gpubench.plan.values import RIVALS
 from gpubench.schema import catalog, trial
 from gpubench.schema.trial_fields import MOST_EPOCHS, those
@@ -390,9 +390,7 @@ def with_options(experiment: Experiment, options: Options) -> Experiment:
         groups=groups,
         excludes=(*experiment.excludes, *excludes),
         repeats=options.repeats or experiment.repeats,
-        rounds=experiment.rounds
-        if (options.rounds, options.within, options.budget) == (None, None, None)
-        else rounds_of(options.rounds, options.within, options.budget, dashes="--"),
+        rounds=overridden(experiment.rounds, options.rounds, options.within, options.budget),
         timeout_s=values.seconds(options.timeout, "--timeout") if options.timeout else experiment.timeout_s,
         bad_images=experiment.bad_images
         if options.bad_images is None

@@ -43,33 +43,45 @@ FIRST = Turn()
 
 def further(
     units: Sequence[Unit],
-    first: Mapping[str, Record],
-    here: Mapping[str, Record],
     number: int,
+    rounds: Mapping[int, Mapping[str, Record]],
     retry: frozenset[str] = frozenset(),
 ) -> list[Planned]:
-    """The units of round `number`, from 2 on, in random order: those whose jobs all ended ok in the first.
+    """The units of round `number`, the second or a later one, in random order.
 
-    `first`, `here`: trial id -> the attempt that counts in the first round, and in this one.
+    Those whose jobs all ended ok in the first, and in no round between ended otherwise: what fails or runs out of
+    memory is not tried again unasked. `rounds`: number of a round -> trial id -> the attempt that counts in it.
     """
+    first, here = rounds.get(1, {}), rounds.get(number, {})
+    between = [rounds[other] for other in rounds if 1 < other < number]
     found = []
     for unit in units:
-        ids = [job.trial_id for job in unit.jobs]
-        if any(one not in first or first[one].status != "ok" for one in ids):
+        if _ended(unit, first) != "ok" or not all(_ended(unit, other) in _GOES_ON for other in between):
             continue
-        records = [here[one] for one in ids if one in here]
-        status = ending([one.status for one in records]) if len(records) == len(ids) else "missing"
+        status = _ended(unit, here)
         if status in FINAL and status not in retry:
             found.append(Planned(unit, "done", status))
         elif status in ("failed", "timeout") and status not in retry:
-            why = next(record.reason for record in records if record.status == status)
+            why = next(here[job.trial_id].reason for job in unit.jobs if here[job.trial_id].status == status)
             found.append(Planned(unit, "failed", why, ended=status))
         else:
             found.append(Planned(unit, "run"))
-    if found:
-        seed = found[0].unit.jobs[0].trial.seed
-        random.Random(f"{seed}, round {number}").shuffle(found)
-    return found
+    return sorted(found, key=lambda item: _place(item.unit, number))
+
+
+_GOES_ON = frozenset({"ok", "missing", "interrupted"})
+"""How a unit may have ended in a further round and still be measured in the next."""
+
+
+def _ended(unit: Unit, chosen: Mapping[str, Record]) -> str:
+    """How a unit ended in a round; `missing` where it has not run."""
+    statuses = [chosen[job.trial_id].status for job in unit.jobs if job.trial_id in chosen]
+    return ending(statuses) if len(statuses) == len(unit.jobs) else "missing"
+
+
+def _place(unit: Unit, number: int) -> float:
+    """Where in a round a unit stands: drawn for it alone, so that no unit moves when another one drops out."""
+    return random.Random(f"{unit.jobs[0].trial.seed}, round {number}, {unit.unit_id}").random()
 
 
 def window_steps(job: Job, resolved: Resolved, first: Record) -> int:
@@ -81,13 +93,16 @@ def window_steps(job: Job, resolved: Resolved, first: Record) -> int:
     if job.trial.steps:
         return job.trial.steps
     measured = [epoch for epoch in first.epochs if not epoch["warmup"]]
+    last = measured[-1]
+    # Earlier versions left some of these out.
+    per_epoch = int(last.get("steps") or max(1, resolved.train_images // job.trial.batch_size))
     own = resolved.workers // resolved.processes
     wave, ahead = max(1, own), own * job.trial.prefetch
-    step_s = max(float(measured[-1]["steady_step_s"]), 1e-6)
+    step_s = max(float(last.get("steady_step_s") or last["epoch_time_s"] / per_epoch), 1e-6)
     wanted_s = LONGEST_WINDOW_S
     if (error_pct := first.result.step_error_pct) is not None:
-        seen_s = step_s * sum(epoch["steady_steps"] for epoch in measured)
+        seen_s = step_s * sum(epoch.get("steady_steps") or 0 for epoch in measured)
         wanted_s = seen_s * (error_pct / STEP_ERROR_PCT) ** 2
     steady = max(FEWEST_STEPS, math.ceil(min(max(wanted_s, WINDOW_S), LONGEST_WINDOW_S) / step_s))
     whole = wave + math.ceil(steady / wave) * wave + ahead
-    return min(whole, int(measured[-1]["steps"]))
+    return min(whole, per_epoch)

@@ -21,7 +21,12 @@ class Rounds:
     within_pct: float | None = None
     """Half the width of the 95 % interval of an epoch time, in per cent of it. A trial that is as sure drops out."""
     budget_s: float | None = None
-    """Seconds after which no further process is begun. The first round is always gone through."""
+    """Seconds within which further rounds stay. The first round is always gone through."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nobody knows beforehand how many they will be."""
+        return self.within_pct is not None or self.most == MOST
 
 
 ONE = Rounds()
@@ -37,6 +42,18 @@ def rounds_of(
     budget_s = None if budget is None else values.seconds(budget, f"{dashes}budget")
     open_end = within is not None or budget is not None
     return Rounds(most=number or (MOST if open_end else 1), within_pct=within_pct, budget_s=budget_s)
+
+
+def overridden(asked: Rounds, number: int | None, within: str | None, budget: str | None) -> Rounds:
+    """The rounds of an experiment file with what options say of them; what they don't say stays. Raises UsageError."""
+    given = rounds_of(number, within, budget, dashes="--")
+    if asked == ONE:
+        return given
+    return Rounds(
+        most=asked.most if number is None else number,
+        within_pct=asked.within_pct if within is None else given.within_pct,
+        budget_s=asked.budget_s if budget is None else given.budget_s,
+    )
 
 
 def as_table(rounds: Rounds) -> dict[str, int | float | str]:

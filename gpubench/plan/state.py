@@ -31,6 +31,8 @@ class Planned:
     stale: bool = False
     ended: str = ""
     """How it ended, where it failed before: `failed` or `timeout`."""
+    rounds: tuple[int, ...] = ()
+    """Further rounds in which it is to run. Where there are any, the first one is done."""
 
 
 def out_of_memory(records: Iterable[Record]) -> OutOfMemory:

@@ -112,7 +112,6 @@ def stored_of(
         (record.trial_id, record.attempt, record.started_at, record.machine_key): record
         for records in folders
         for record in counting(records).values()
-        if record.round == 1
     }
     usable = [r for r in found.values() if r.status == "ok" and device in (None, _device(r))]
     measured = [record for record in usable if record.source == "measured"]

@@ -63,6 +63,7 @@ class Evidence:
     """How many images its folder has, those for validation and those left out among them."""
     skipped_images: int = 0
     """How many of them were left out because they can't be decoded."""
+    round: int = 1
     stale_solo: bool = False
     """Whether the same trial alone was measured under other versions."""
 
@@ -347,4 +348,6 @@ def doubts(case: Evidence) -> dict[str, str]:
     """Code -> a sentence with advice, for every doubt about this result."""
     ok = case.ended.status == "ok"
     rules = {code: rule for code, rule in RULES.items() if ok or doubt_of(code).any_ending}
+    if case.round > 1:
+        rules = {code: rule for code, rule in rules.items() if not doubt_of(code).first_round}
     return {code: sentence for code, rule in rules.items() if (sentence := rule(case)) is not None}

@@ -25,7 +25,7 @@ def texts(column: Column, rows: Sequence[TableRow]) -> list[str]:
     if name == "status":
         return [f"{row.endings}{f' {DOUBTED}' if row.doubts else ''}" for row in rows]
     found = [row.value(name) for row in rows]
-    ends = [end for row in rows for end in _ends(row)] if name == "epoch_time_s" else []
+    ends = [end for row in rows for end in _ends(row, name)]
     digits = _digits(column, found, ends)
     texts = []
     for row, value in zip(rows, found, strict=True):
@@ -37,6 +37,8 @@ def texts(column: Column, rows: Sequence[TableRow]) -> list[str]:
             texts.append(signed_percent(value))
         elif name == "epoch_time_s":
             texts.append(epoch_time(row, value, digits))
+        elif name == "top1_crossing_s":
+            texts.append(_crossing(row, value, digits))
         else:
             texts.append(_text(value, digits))
     return texts
@@ -73,9 +75,11 @@ def _digits(column: Column, found: Sequence[Any], beside: Sequence[float]) -> in
     return max(needed) if digits else 0
 
 
-def _ends(row: Row) -> list[float]:
-    """Times that stand in brackets behind the row's epoch time."""
-    found = spread(row)
+def _ends(row: TableRow, name: str) -> list[float]:
+    """Times that stand in brackets behind the row's figure of this name."""
+    if name == "top1_crossing_s":
+        return [end for end in (row.top1_crossing_low_s, row.top1_crossing_high_s) if end is not None]
+    found = spread(row) if name == "epoch_time_s" else None
     return [found.low, found.high] if found and found.kind != "half" else []
 
 
@@ -94,6 +98,14 @@ def epoch_time(row: Row, value: float, digits: int | None) -> str:
     least = 10**-FINEST
     shown = f"<{least:g}" if 0 < found.high < least / 2 else _text(found.high, digits)
     return f"{mark}{_text(value, digits)} ± {shown}{lent}"
+
+
+def _crossing(row: TableRow, value: float, digits: int | None) -> str:
+    """`46.8`, and of several seeds `46.8 (40.1–54.6)`."""
+    low, high = row.top1_crossing_low_s, row.top1_crossing_high_s
+    if low is None or high is None:
+        return _text(value, digits)
+    return f"{_text(value, digits)} ({_text(low, digits)}–{_text(high, digits)})"
 
 
 def _digits_to_show(spread: float) -> int:

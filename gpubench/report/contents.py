@@ -19,7 +19,7 @@ from gpubench.report.forms import FORMS
 from gpubench.report.table import Table, tables
 from gpubench.results.plans import stored_plans
 from gpubench.results.rows import row_of
-from gpubench.results.store import Counts, Results, counting, epochs_csv, newest, trials_csv
+from gpubench.results.store import Counts, Results, as_counting, counting, epochs_csv, newest, trials_csv
 from gpubench.schema.record import Record
 from gpubench.schema.row import Row, replace
 
@@ -118,7 +118,7 @@ def rows_among(records: Sequence[Record], held: Iterable[Record]) -> dict[str, R
     configs = {record.config_id for record in records}
     solos = {record.result.solo_id for record in records}
     chosen = counting(one for one in held if one.config_id in configs or one.trial_id in solos)
-    mine = counting(records)  # one that ended badly after a better one counts nowhere else
+    mine = as_counting(records)  # one that ended badly after a better one counts nowhere else
     chosen |= mine
     rows = zip(chosen, with_spread(_measured_rows(chosen)), strict=True)
     return {row.trial_id: row for key, row in rows if key in mine}

@@ -27,8 +27,9 @@ def remarks(rows: Sequence[TableRow], fields: Sequence[str]) -> list[str]:
 def _missed(rows: Sequence[TableRow], fields: Sequence[str]) -> list[str]:
     sentences: dict[str, list[Row]] = {}
     for row in rows:
-        if row.until_top1 and row.reached < row.repeats:
-            whose = f" in {row.repeats - row.reached} of {row.repeats} repeats" if row.reached else ""
+        tried = sum(run.round == 1 for run in row.runs)  # further rounds don't train until then
+        if row.until_top1 and row.reached < tried:
+            whose = f" in {tried - row.reached} of {tried} repeats" if row.reached else ""
             missed = f"Top-1 of {row.until_top1:g} % was not reached within {row.epochs} epochs{whose}"
             sentences.setdefault(missed, []).append(row)
     return [f"{text} ({which(some, rows, fields)})" for text, some in sentences.items()]

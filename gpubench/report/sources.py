@@ -40,7 +40,8 @@ def lines(table: Table) -> list[str]:
     """`columns: statement (rows)`: first the sampled columns, then the empty ones, then rows without figures."""
     rows = table.trials
     place = [name for name in ("group", "job") if any(number_of(row) for row in rows)]
-    fields = [*place, *table.varied, *(["repeat"] if any(row.repeat for row in rows) else [])]
+    apart = ["repeat"] * any(row.repeat for row in rows) + ["round"] * any(row.round > 1 for row in rows)
+    fields = [*place, *table.varied, *apart]
     ok = [row for row in rows if row.status == "ok"]
     sampled, empty = [], []
     for column in COLUMNS:

@@ -29,12 +29,15 @@ ADDED = tuple(
 OVER_PROCESSES = ("epoch_time_low_s", "epoch_time_high_s", "between_pct", "within_pct")
 """The other figures that a printed table may show, in the order of docs/columns.md. Always there, at the end."""
 
+OF_CROSSINGS = ("top1_crossing_s", "top1_crossing", "top1_crossing_low_s", "top1_crossing_high_s")
+"""When a top-1 was crossed. Always there, behind all that came before."""
+
 PLACE = ("gpu_name", "cpu_name", "group", "job")
 
 
 def text(tables: Sequence[Table]) -> str:
     """UTF-8 text with commas, dots and one header: experiment, what varies in any table, FIGURES, OF_GROUPS, ADDED,
-    OVER_PROCESSES.
+    OVER_PROCESSES, OF_CROSSINGS.
 
     So it has every column that is printed. A field that varies in one table only is filled in for the others, too.
     Cells are those of `csv_text.csv_cell`.
@@ -45,7 +48,7 @@ def text(tables: Sequence[Table]) -> str:
     names += [column.name for column in TRIAL if column.name in varied]
     names += [*(["repeats"] if "repeats" in shown else []), *FIGURES]
     names += OF_GROUPS if any(row.group for table in tables for row in table.rows) else ()
-    names += [*ADDED, *OVER_PROCESSES]
+    names += [*ADDED, *OVER_PROCESSES, *OF_CROSSINGS]
     known = (
         replace(row, experiment=table.name, status=row.endings) for table in tables for row in table.rows
     )

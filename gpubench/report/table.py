@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpubench.analysis import energy, scaling
+from gpubench.analysis import energy, scaling, top1
 from gpubench.analysis.growth import growth, moves_with, ordered_axis
 from gpubench.analysis.knee import knees
 from gpubench.analysis.processes import with_processes
@@ -14,6 +14,7 @@ from gpubench.analysis.repeats import REPEATS
 from gpubench.analysis.varied import Axes, asked, determined, known, machine, solo, together, values, varied
 from gpubench.basics.words import clean
 from gpubench.report import groups
+from gpubench.report import top1 as top1_told
 from gpubench.report.cells import texts
 from gpubench.report.choice import SHOW, Choice
 from gpubench.report.doubts import doubts
@@ -34,7 +35,7 @@ BREAKDOWN: tuple[str, ...] = (
 ASIDE: frozenset[str] = frozenset({"gpu_util_pct", "cpu_util_pct", "energy_j", "images_per_joule"})
 """Left out beside BREAKDOWN, for width and because timing the parts moves them; `--columns` brings them back."""
 
-TO_TOP1: tuple[str, ...] = ("epochs_to_top1", "time_to_top1_s", "energy_to_top1_j")
+TO_TOP1: tuple[str, ...] = ("epochs_to_top1", "time_to_top1_s", "top1_crossing_s", "energy_to_top1_j")
 """Shown where a top-1 to reach was asked for."""
 
 FIGURES: tuple[str, ...] = (
@@ -137,7 +138,11 @@ def build(
     grown = [*solo(grown), *(jobs[id(row)] for group in found for row in group.rows)]
     grown, scaled = scaling.scale(grown, together(axes, "gpus", "ranks"), together(axes, "batch_size"))
     grown = [
-        replace(with_processes(row), images_per_joule=energy.images_per_joule(row), edp_js=energy.edp_js(row))
+        replace(
+            top1.with_crossing(with_processes(row)),
+            images_per_joule=energy.images_per_joule(row),
+            edp_js=energy.edp_js(row),
+        )
         for row in grown
     ]
     told = _shared_alike(grown)
@@ -156,6 +161,8 @@ def build(
     ]
     columns = tuple(COLUMN[column] for column in choice.of([*names, "status"]))
     answers = [knee.sentence for knee in knees(rows, tied)] if "batch_size" in fields and of_batches else []
+    judged = top1.comparisons(grown, axes, fields)
+    answers += top1_told.sentences(judged, fields)
     answers += groups.sentences(found, grown, rows)
     compared = scaling.sentence(grown, scaled) if of_devices else None
     place = [*_place(grown), *fields]
@@ -169,7 +176,11 @@ def build(
         rows=tuple(grown),
         varied=fields,
         answers=tuple(clean(sentence) for sentence in answers),
-        remarks=(*([clean(compared)] if compared else []), *remarks(grown, place)),
+        remarks=(
+            *(clean(one) for one in (compared, top1_told.remark(judged)) if one),
+            *(clean(one) for one in top1_told.of_crossings(grown, place)),
+            *remarks(grown, place),
+        ),
         doubts=tuple(doubts(grown, place)),
         matrices=tuple(matrices(found, axes)),
         trials=tuple(rows),

@@ -306,7 +306,8 @@ def epochs_csv(records: Iterable[Record]) -> str:
 def _epoch_rows(records: Iterable[Record]) -> Iterator[list[Any]]:
     for record in records:
         for epoch in record.epochs:
-            values = {"trial_id": record.trial_id, "attempt": record.attempt, **epoch}
+            own = {"trial_id": record.trial_id, "attempt": record.attempt, "round": record.round}
+            values = epoch | own
             yield [values.get(column.name) for column in EPOCH_COLUMNS]
 
 
@@ -350,8 +351,16 @@ def newest(records: Iterable[Record], number: int = 1) -> dict[tuple[str, str], 
     The jobs of a group come from one and the same attempt. `number`: of the round; the first measures all that there
     is to measure of a trial, further ones how long it takes.
     """
-    chosen = _last_of_each((one for one in records if one.round == number), lambda _: frozenset())
-    return {(job.trial_id, job.machine_key): job for jobs in chosen.values() for job in jobs}
+    return newest_of_rounds(records).get(number, {})
+
+
+def newest_of_rounds(records: Iterable[Record]) -> dict[int, dict[tuple[str, str], Record]]:
+    """The same of every round of which there is an attempt, by its number."""
+    found: dict[int, dict[tuple[str, str], Record]] = {}
+    for jobs in _last_of_each(records, lambda _: frozenset()).values():
+        for job in jobs:
+            found.setdefault(job.round, {})[job.trial_id, job.machine_key] = job
+    return found
 
 
 def counting(records: Iterable[Record]) -> dict[Counts, Record]:
@@ -360,10 +369,19 @@ def counting(records: Iterable[Record]) -> dict[Counts, Record]:
     An attempt under another allowance is one at another configuration. It takes no row away, so that whichever
     allowance the next sweep has, the folder shows all that the sweep shows.
     """
-    chosen = _last_of_each(records, _allowance)
+    return _by_what_counts(_last_of_each(records, _allowance).values())
+
+
+def as_counting(records: Iterable[Record]) -> dict[Counts, Record]:
+    """The same of attempts of which each is to count, whatever came before or after it."""
+    return _by_what_counts(by_run(records))
+
+
+def _by_what_counts(attempts: Iterable[Sequence[Record]]) -> dict[Counts, Record]:
     return {
         (job.trial_id, job.machine_key, job.round, allowance): job
-        for (*_, allowance), jobs in chosen.items()
+        for jobs in attempts
+        for allowance in [_allowance(jobs)]
         for job in jobs
     }
 
@@ -376,7 +394,11 @@ def _last_of_each(
     records: Iterable[Record], allowed: Callable[[Sequence[Record]], Allowance]
 ) -> dict[tuple[str, int, tuple[str, ...], Allowance], list[Record]]:
     """The attempt that counts at each unit in each round, on each machine and under each allowance that `allowed` tells
-    apart."""
+    apart.
+
+    Further rounds add to the first one's attempt that counts. Those that came before it, or of which there is none,
+    don't count: the unit was measured anew since.
+    """
     chosen: dict[tuple[str, int, tuple[str, ...], Allowance], tuple[str, list[Record]]] = {}
     # Clocks may be set back; numbers only go up.
     for jobs in sorted(by_run(records), key=lambda jobs: jobs[0].attempt):
@@ -385,4 +407,11 @@ def _last_of_each(
         status = ending([job.status for job in jobs])
         if key not in chosen or status in FINAL or chosen[key][0] not in FINAL:
             chosen[key] = status, jobs
-    return {key: jobs for key, (_, jobs) in chosen.items()}
+    first = {
+        (unit, *rest): jobs[0].attempt for (unit, number, *rest), (_, jobs) in chosen.items() if number == 1
+    }
+    return {
+        key: jobs
+        for key, (_, jobs) in chosen.items()
+        if key[1] == 1 or 0 < first.get((key[0], *key[2:]), 0) < jobs[0].attempt
+    }

@@ -147,7 +147,7 @@ _DATA = _part(
     {name: Annotated[kind, AfterValidator(_bounded)] for name, kind in get_type_hints(DataFacts).items()},
 )
 _EPOCH = _part(
-    "_Epoch", {c.name: c.holds for c in EPOCH_COLUMNS[2:]}, needed=("epoch", "warmup", "epoch_time_s")
+    "_Epoch", {c.name: c.holds for c in EPOCH_COLUMNS[2:-1]}, needed=("epoch", "warmup", "epoch_time_s")
 )
 _WINDOW = _holds("_Window", {"epoch": Count, "t0": Signed, "t1": Signed})
 _SPAN = _holds("_Span", {"launched": Signed, "finished": Signed})

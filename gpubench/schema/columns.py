@@ -337,6 +337,19 @@ class LaterColumns:
         "step error %",
         2,
     )
+    top1_crossing_s: Amount | None = column(
+        "s",
+        "training until top-1 crossed `until_top1`, on a straight line between two evaluations; empty where the next "
+        "evaluation fell below it again",
+        "s to crossing",
+        1,
+    )
+    top1_crossing: Text | None = column(
+        "",
+        "of `top1_crossing_s`: confirmed by the next evaluation, at `until_top1` or above as well, or unconfirmed, for "
+        "training ended",
+        "crossing",
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -368,6 +381,10 @@ class DerivedColumns:
     within_pct: float | None = column(
         "%", "standard error of a process's own mean step, root mean square over its processes", "within %", 1
     )
+    top1_crossing_low_s: float | None = column(
+        "s", "lower end of the 95 % interval of `top1_crossing_s`, over seeds", "low s to crossing", 1
+    )
+    top1_crossing_high_s: float | None = column("s", "upper end of the same", "high s to crossing", 1)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -394,6 +411,9 @@ class EpochColumns:
     )
     tail_s: Signed | None = column(
         "s", "epoch_time_s less first_batch_s and steps × steady_step_s; may be below 0"
+    )
+    round: Count1 | None = column(
+        "", "the sweep's round; those after the first measure a window of steps only"
     )
 
 

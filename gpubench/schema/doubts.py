@@ -16,7 +16,7 @@ LOW_CLOCK_PCT = 80.0
 BUSY_PCT = 50.0
 """GPU utilisation from which its clocks should be up."""
 SPREAD_PCT = 5.0
-"""How far epoch times, or those of repeats, may lie apart, in per cent of their median."""
+"""How far epoch times, or those of a row's processes, may lie apart, in per cent of their median."""
 DRIFT_PCT = 5.0
 """How much longer the first measured steps may take than the last."""
 ENERGY_APART_PCT = 5.0
@@ -91,6 +91,9 @@ class Doubt:
     """Whether it is told of a trial that did not end `ok`, too: it may be why."""
     told_first: bool = False
     """Whether it is told before all others."""
+    first_round: bool = False
+    """Whether it is left to the first round: it is about how long was measured, or about what a further round, which
+    measures a short window, tells of no longer."""
     by_rule: bool = True
     """Whether a function in `record/doubts.py` raises it; if not, it came with a published log."""
     severity: Severity = larger
@@ -109,6 +112,7 @@ DOUBTS: tuple[Doubt, ...] = (
         code="diverged",
         says="The loss is not a finite number, so the network learnt nothing.",
         about=("accuracy", "comparison"),
+        first_round=True,
     ),
     Doubt(
         code="stranger",
@@ -124,8 +128,8 @@ DOUBTS: tuple[Doubt, ...] = (
     ),
     Doubt(
         code="spread",
-        says=f"Epoch times, or those of repeats, spread by more than {SPREAD_PCT:g} % of their median "
-        "(by their interquartile range; of two repeats, by their difference).",
+        says=f"Epoch times, or those of a row's processes, spread by more than {SPREAD_PCT:g} % of their median "
+        "(by their interquartile range; of two processes, by their difference).",
         about=("time",),
     ),
     Doubt(
@@ -155,12 +159,14 @@ DOUBTS: tuple[Doubt, ...] = (
         code="short-warmup",
         says=f"Nothing was warmed up, or the first measured steps took more than {DRIFT_PCT:g} % longer than the last.",
         about=("time",),
+        first_round=True,
     ),
     Doubt(
         code="short-epochs",
         says=f"The measured windows last less than {TIMED_S:g} s in all.",
         about=("time",),
         severity=smaller,
+        first_round=True,
     ),
     Doubt(
         code="short-steps",
@@ -168,6 +174,7 @@ DOUBTS: tuple[Doubt, ...] = (
         "step for each loader worker of a rank).",
         about=("time",),
         severity=smaller_share,
+        first_round=True,
     ),
     Doubt(
         code="solo-stale",
@@ -211,6 +218,7 @@ DOUBTS: tuple[Doubt, ...] = (
         says=f"The energy counter and the integral of power differ by more than {ENERGY_APART_PCT:g} %.",
         about=("energy",),
         severity=further_apart,
+        first_round=True,
     ),
     Doubt(
         code="desktop",
@@ -249,6 +257,7 @@ DOUBTS: tuple[Doubt, ...] = (
         about=("energy",),
         serious=False,
         severity=smaller,
+        first_round=True,
     ),
     Doubt(
         code="skipped-images",

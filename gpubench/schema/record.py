@@ -7,12 +7,25 @@ from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, PlainValidator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+)
 
 from gpubench.schema.columns import GroupColumns, LaterColumns, MeasuredColumns, ModelColumns
 from gpubench.schema.trial_fields import those
 
 RECORD_SCHEMA = 2
+"""The newest form of records that this version reads."""
+FIRST_ROUND = 1
+"""The form of a record of a first round: that of the versions that knew no rounds, which read it, too. A record of a
+further round has the newest form, which they refuse: they would take it for a whole measurement."""
 
 Status = Literal["ok", "oom", "failed", "timeout", "interrupted", "skipped", "missing"]
 Ended = Literal["ok", "oom", "failed", "timeout", "interrupted", "skipped"]
@@ -86,7 +99,8 @@ class Record(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    schema_version: int = RECORD_SCHEMA
+    schema_version: int = FIRST_ROUND
+    """As it was read. In which form it is stored, its round tells."""
     trial_id: str
     config_id: str
     attempt: int = 1
@@ -113,8 +127,8 @@ class Record(BaseModel):
     provenance: dict[str, Any] = Field(default_factory=dict)
     """Where sampled figures come from: source, period, samples, gaps."""
     epochs: list[dict[str, Any]] = Field(default_factory=list)
-    """Rows of EPOCH_COLUMNS without the first two. Besides, `steady_wait_s` (data wait of a steady step) and, where
-    there are several ranks, `data_wait_s_by_rank` (seconds that each of them starved)."""
+    """Rows of EPOCH_COLUMNS without the first two and the last. Besides, `steady_wait_s` (data wait of a steady step)
+    and, where there are several ranks, `data_wait_s_by_rank` (seconds that each of them starved)."""
     windows: list[EpochWindow] = Field(default_factory=list)
     span: Annotated[
         Span | None,
@@ -133,16 +147,33 @@ class Record(BaseModel):
     source: str = "measured"
     """`measured` by gpubench, or where the figures were taken from."""
 
+    @model_serializer(mode="wrap")
+    def _in_its_form(self, stored: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return _in_form(stored(self), [self])
+
 
 class GroupRecord(BaseModel):
     """One attempt at a group, as stored: one file, so that its jobs are there together or not at all."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    schema_version: int = RECORD_SCHEMA
+    schema_version: int = FIRST_ROUND
     group_id: str
     attempt: int
     jobs: list[Record]
+
+    @model_serializer(mode="wrap")
+    def _in_its_form(self, stored: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return _in_form(stored(self), self.jobs)
+
+
+def _in_form(stored: dict[str, Any], records: Collection[Record]) -> dict[str, Any]:
+    """What is stored of these records, in the form of their round."""
+    if any(record.round > 1 for record in records):
+        return stored | {"schema_version": RECORD_SCHEMA}
+    return {name: value for name, value in stored.items() if name != "round"} | {
+        "schema_version": FIRST_ROUND
+    }
 
 
 _WORST_FIRST: tuple[Status, ...] = ("interrupted", "timeout", "failed", "oom", "ok")

@@ -33,11 +33,9 @@ def announcement_lines(
     rest = f" ({', '.join(others)})" if others else ""
     about = "at most" if what["most"] else "about" if what["known"] else "roughly"
     needs = f"; first {', '.join(map(str, steps))}" if steps else ""
-    trials, folder = (
-        f"{counted(planned)} to run{rest}{in_rounds(work.plan.experiment.rounds)}",
-        work.bench.results.folder,
-    )
-    lasts = f"{about} {words(what['seconds'])}{beside(load)}"
+    rounds = work.plan.experiment.rounds
+    trials, folder = f"{counted(planned)} to run{rest}{in_rounds(rounds)}", work.bench.results.folder
+    lasts = f"{about} {words(what['seconds'])}{' a round' if rounds.is_open else ''}{beside(load)}"
     asked, jobs = work.plan.experiment, any(item.unit.is_group for item in planned)
     return [
         f"{title(asked.name, asked.question, asked.varied, jobs=jobs)}: {trials}, {lasts}, results in {folder}",
@@ -145,7 +143,7 @@ def _some(words: Iterable[str], limit: int = 3) -> str:
 def announcement(sweep: Sweep, planned: Sequence[Planned]) -> Mapping[str, Any]:
     """What the two lines before a sweep say, as values."""
     to_run = [item.unit for item in planned if item.state == "run"]
-    estimates = sweep.estimates(to_run)
+    estimates = sweep.estimates_of_all(planned)
     places: dict[str, None] = {}
     for job in (job for unit in to_run for job in unit.jobs):
         if job.variant.files != "none":

@@ -9,6 +9,9 @@ from typing import Literal
 
 from rich.console import Console
 
+from gpubench.basics.words import many
+from gpubench.plan.estimate import words
+from gpubench.plan.rounds import MOST
 from gpubench.plan.state import Planned
 from gpubench.report import live, terminal
 from gpubench.report.contents import contents
@@ -50,8 +53,8 @@ def finish(work: Sweep, planned: Sequence[Planned], summary: Summary, view: live
             f"nothing left to do: {summary.reused} done, {summary.skipped} skipped, "
             f"{summary.failed} failed before{late}"
         )
-    if summary.out_of_budget:
-        view.say("the budget is used up; the same command goes on with the rounds that are left")
+    if (line := rounds_line(work, summary)) is not None:
+        view.say(line)
     folder = work.bench.results.folder
     where = (
         f"below the table, logs in {folder / 'logs'}" if mode == "table" else f"below gpubench table {folder}"
@@ -72,6 +75,24 @@ def finish(work: Sweep, planned: Sequence[Planned], summary: Summary, view: live
         )
     if summary.stale:
         view.say(f"{summary.stale} were measured under other versions; --retry stale measures them again")
+
+
+def rounds_line(work: Sweep, summary: Summary) -> str | None:
+    """Why further rounds ended before they were to, or before all was known as well as was asked for."""
+    if summary.interrupted or not (summary.out_of_budget or summary.unsure):
+        return None
+    rounds = work.plan.experiment.rounds
+    unsure = ""
+    if summary.unsure:
+        what = "1 trial is" if summary.unsure == 1 else f"{summary.unsure} trials are"
+        unsure = f"{what} not known within {rounds.within_pct:g} % yet"
+    if summary.out_of_budget and rounds.budget_s is not None:
+        plain = "the same command without --fresh" if work.settings.fresh else "the same command"
+        more = f", and {unsure}" if unsure else ""
+        return f"the budget of {words(rounds.budget_s)} is used up{more}; {plain} goes on with further rounds"
+    if rounds.most == MOST:
+        return f"{unsure}, after {MOST} rounds, which is as many as there may be"
+    return f"{unsure}, after {many(rounds.most, 'round')}; --rounds {min(MOST, 2 * rounds.most)} goes on"
 
 
 def twice(limit_s: float) -> str:

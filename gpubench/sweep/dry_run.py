@@ -6,11 +6,13 @@ import sys
 from collections.abc import Sequence
 
 from gpubench.plan.estimate import words
+from gpubench.plan.rounds import Rounds
 from gpubench.plan.state import Planned
 from gpubench.sweep.announcing import (
     beside,
     counted,
     dropped_lines,
+    in_rounds,
     training_line,
 )
 from gpubench.sweep.preflight import remedy
@@ -22,7 +24,8 @@ def print_plan(work: Sweep, planned: Sequence[Planned], load: str = "") -> None:
 
     `load`: how much other work takes of the CPUs, `1.8 of 2 CPUs`; empty for none.
     """
-    estimates = iter(work.estimates([item.unit for item in planned if item.state == "run"]))
+    estimates = iter(work.estimates_of_all(planned))
+    rounds = work.plan.experiment.rounds
     lines = []
     total = 0.0
     for item in planned:
@@ -31,6 +34,7 @@ def print_plan(work: Sweep, planned: Sequence[Planned], load: str = "") -> None:
             total += guess.seconds
             most = item.unit.jobs[0].trial.until_top1 is not None
             fate = f"{'at most' if most else 'about' if guess.known else 'roughly'} {words(guess.seconds)}"
+            fate += _in_which(item, rounds)
             fate += f" (what is stored is not reused: {item.why})" if item.why else ""
         elif item.state == "done":
             fate = f"done ({item.why}{', stale: other versions' if item.stale else ''})"
@@ -44,6 +48,21 @@ def print_plan(work: Sweep, planned: Sequence[Planned], load: str = "") -> None:
     lines += dropped_lines(work.plan)
     lines.append(training_line(work.plan))
     folder = work.bench.results.folder
-    lasts = f"{words(total)}{beside(load)}"
-    lines.append(f"{counted(planned)} to run, of {len(planned)}; {lasts}; results in {folder}")
+    lasts = f"{words(total)}{' a round' if rounds.is_open else ''}{beside(load)}"
+    lines.append(
+        f"{counted(planned)} to run{in_rounds(rounds)}, of {len(planned)}; {lasts}; results in {folder}"
+    )
     sys.stdout.write("\n".join(lines) + "\n")
+
+
+def _in_which(item: Planned, rounds: Rounds) -> str:
+    """In which rounds a unit is to run, where there are several."""
+    if rounds.most == 1:
+        return ""
+    if rounds.is_open:
+        return f" a round, from round {item.rounds[0] if item.rounds else 1} on"
+    if len(item.rounds) == 1:
+        return f", in round {item.rounds[0]}"
+    return (
+        f", in rounds {item.rounds[0]} to {item.rounds[-1]}" if item.rounds else f", in {rounds.most} rounds"
+    )

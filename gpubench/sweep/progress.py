@@ -16,6 +16,7 @@ def progress_of(
     unit: Unit,
     progress: Sequence[JobProgress],
     *,
+    steps: Sequence[int | None] = (),
     label: str,
     done: int,
     total: int,
@@ -26,21 +27,25 @@ def progress_of(
 ) -> LiveProgress:
     """What the live view shows while `unit` runs, `done` of `total` units being over.
 
-    Of a group's jobs it follows the one that is the least far. `progress`: of each job.
+    Of a group's jobs it follows the one that is the least far. `progress` and `steps`: of each job. `steps`: how many
+    are measured in place of what its trial asks for.
     Seconds: `spent_s` on this unit, `elapsed_s` on the sweep; `estimated_s` that this unit should take in all,
     `after_s` that those after it should take.
     """
-    parts = [_part(job, own) for job, own in zip(unit.jobs, progress, strict=True)]
+    wanted = [
+        one or job.trial.steps for job, one in zip(unit.jobs, steps or [None] * len(unit.jobs), strict=True)
+    ]
+    parts = [_part(job, own, one) for job, own, one in zip(unit.jobs, progress, wanted, strict=True)]
     last = min(range(len(parts)), key=parts.__getitem__)
     job, own, part = unit.jobs[last], progress[last], parts[last]
-    begun = own.steps > 0
+    begun, whole = own.steps > 0, wanted[last] is None
     own_s = spent_s * (1 - part) / part if part > TELLING else max(0.0, estimated_s - spent_s)
     return LiveProgress(
         done=done,
         total=total,
         trial_label=label,
-        epoch=own.epoch + 1 if begun and not job.trial.steps else None,
-        epochs=job.trial.epochs if not job.trial.steps else None,
+        epoch=own.epoch + 1 if begun and whole else None,
+        epochs=job.trial.epochs if whole else None,
         step=own.step if begun else None,
         steps=own.steps if begun else None,
         gpu_mem_mib=_over(max, (one.live.gpu_mem_mib for one in progress)),
@@ -50,19 +55,19 @@ def progress_of(
         left_s=own_s + after_s,
         evaluated=own.evaluated,
         top1_pct=own.top1_pct,
-        top1_target=job.trial.until_top1,
+        top1_target=job.trial.until_top1 if whole else None,
         note=_note(unit, job, progress, own),
     )
 
 
-def _part(job: Job, progress: JobProgress) -> float:
-    """How much of its epochs, or of its measured steps, a job has behind it, from 0 to 1."""
+def _part(job: Job, progress: JobProgress, steps: int | None) -> float:
+    """How much of its epochs, or of so many measured steps, a job has behind it, from 0 to 1."""
     if progress.filling:
         return 1.0
     if not progress.steps:
         return 0.0
-    if job.trial.steps:
-        return (progress.before + progress.step) / job.trial.steps if progress.measured else 0.0
+    if steps:
+        return (progress.before + progress.step) / steps if progress.measured else 0.0
     return (progress.epoch + progress.step / progress.steps) / max(1, job.trial.epochs)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_planned
 from typing import Any
@@ -11,9 +11,9 @@ from typing import Any
 from gpubench.analysis.certainty.interval import interval
 from gpubench.analysis.machine_noise import MachineNoise
 from gpubench.basics.errors import UnusableError
-from gpubench.plan.estimate import Estimate, Forecast, estimates
-from gpubench.plan.further import FIRST, Turn, further, window_steps
-from gpubench.plan.plan import Plan, Unit
+from gpubench.plan.estimate import Estimate, Forecast, estimates, first_guess
+from gpubench.plan.further import FIRST, WINDOW_S, Turn, further, window_steps
+from gpubench.plan.plan import Job, Plan, Unit
 from gpubench.plan.rounds import FEWEST_FOR_CERTAINTY, MOST
 from gpubench.plan.skips import OutOfMemory, Room, skip_reason
 from gpubench.plan.state import Planned, lacks_its_answer, out_of_memory, survey
@@ -22,9 +22,9 @@ from gpubench.report.contents import contents, rows_among, write_contents
 from gpubench.report.live import View
 from gpubench.results.allowance import Key, alike
 from gpubench.results.rows import row_of
-from gpubench.results.store import Tell, counting, newest, refuse
+from gpubench.results.store import Tell, counting, newest, newest_of_rounds, refuse
 from gpubench.schema.attempt import JobProgress
-from gpubench.schema.record import Record, ending
+from gpubench.schema.record import FINAL, Record, ending
 from gpubench.schema.row import Row, replace
 from gpubench.sweep.bench import Bench
 from gpubench.sweep.losses import none_left
@@ -32,6 +32,13 @@ from gpubench.sweep.prediction_line import prediction_line
 from gpubench.sweep.progress import progress_of
 
 TABLES_PERIOD_S = 5.0
+
+Configuration = tuple[str, str | None, str | None, str]
+"""Its id, group, job and machine: what the processes of a row have in common."""
+
+
+def _configuration(record: Record) -> Configuration:
+    return record.config_id, record.group, record.job, record.machine_key
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,6 +67,9 @@ class Summary:
     lost: int = 0
     """Skipped because a GPU that they need was lost while the sweep ran; among `skipped`."""
 
+    unsure: int = 0
+    """How many trials were measured and are not known as well as --within asks for, when no round is left."""
+
     def add(self, status: str) -> None:
         """Counts a unit that ended badly."""
         self.failed += status == "failed"
@@ -78,8 +88,8 @@ class Sweep:
     records: list[Record] = field(default_factory=list)
     skips: dict[str, str] = field(default_factory=dict)
     """Trial id -> why this sweep skipped it."""
-    measured: set[str] = field(default_factory=set)
-    """Ids of the trials of which this sweep has stored an attempt."""
+    measured: set[tuple[str, int]] = field(default_factory=set)
+    """Trial ids and numbers of the attempts that this sweep has stored."""
     ended: int = 0
     """How many trials have ended in this sweep otherwise than by its being stopped."""
     problems: list[str] = field(default_factory=list)
@@ -97,9 +107,15 @@ class Sweep:
         """Reads what the results folder holds already. `tell`: of each record that is left out."""
         self.records = self.bench.results.records(tell)
 
-    def chosen(self, number: int = 1) -> dict[str, Record]:
-        """Trial id -> the attempt that counts on this machine, of this plan's trials. `number`: of the round."""
-        here = newest(self.alike(), number)
+    def chosen(self) -> dict[str, Record]:
+        """Trial id -> the attempt of the first round that counts on this machine, of this plan's trials."""
+        return self._of_plan(newest(self.alike()))
+
+    def _chosen(self) -> dict[int, dict[str, Record]]:
+        """The same for each round of which there is an attempt, by its number."""
+        return {number: self._of_plan(here) for number, here in newest_of_rounds(self.alike()).items()}
+
+    def _of_plan(self, here: Mapping[Key, Record]) -> dict[str, Record]:
         return {
             job.trial_id: here[key]
             for job in self.plan.jobs
@@ -107,13 +123,21 @@ class Sweep:
         }
 
     def reused(self, planned: Sequence[Planned]) -> list[Row]:
-        """The rows of what was done already, in the plan's order, as the tables have them."""
-        here = self.chosen()
-        ids = [job.trial_id for item in planned if item.state == "done" for job in item.unit.jobs]
-        # A group may have been measured again all the same: that was told then.
-        records = [here[trial_id] for trial_id in ids if trial_id not in self.measured]
-        told = rows_among(records, self.alike())
-        return [told[record.trial_id] for record in records]
+        """The rows of what was done already, as the tables have them: round by round, in the plan's order."""
+        done = [item for item in planned if item.state == "done" or item.rounds]
+        ids = [job.trial_id for item in done for job in item.unit.jobs]
+        rows = []
+        for number, here in sorted(self._chosen().items()):
+            # A group may have been measured again all the same: that was told then.
+            records = [
+                record
+                for trial_id in ids
+                if (record := here.get(trial_id)) and (trial_id, record.attempt) not in self.measured
+                if number == 1 or record.status in FINAL
+            ]
+            told = rows_among(records, self.alike())
+            rows += [told[record.trial_id] for record in records]
+        return rows
 
     def alike(self) -> list[Record]:
         """All attempts, without those at this plan's trials that got other CPUs or loaders than they would now."""
@@ -146,50 +170,96 @@ class Sweep:
             fresh=self.settings.fresh,
         )
 
-    def further(self, number: int) -> list[Planned]:
-        """What is to become of the units of a further round."""
-        here = {} if self.settings.fresh else self.chosen(number)
+    def further(self) -> Iterator[tuple[int, list[Planned]]]:
+        """The number of each further round, and what is to become of its units as things stand."""
+        rounds = self.plan.experiment.rounds
+        if rounds.most == 1:
+            return
+        found = self._chosen()
+        units = self._unsettled()
+        # Those after the first round of which nothing is stored would all be alike.
+        last = min(rounds.most, max(found, default=1) + 1) if rounds.is_open else rounds.most
+        for number in range(2, last + 1):
+            yield number, further(units, number, found, self.settings.retry)
+
+    def _further(self, number: int) -> list[Planned]:
+        """What is to become of the units of one further round, which is about to begin."""
+        found = self._chosen()
+        if self.settings.fresh:
+            found.pop(number, None)
+        return further(self._unsettled(), number, found, self.settings.retry)
+
+    def _unsettled(self) -> list[Unit]:
         settled = self._settled()
-        units = [unit for unit in self.plan.units if unit.unit_id not in settled]
-        return further(units, self.chosen(), here, number, self.settings.retry)
+        return [unit for unit in self.plan.units if unit.unit_id not in settled]
 
     def _settled(self) -> set[str]:
         """Ids of the units whose epoch times are known as well as was asked for."""
         within_pct = self.plan.experiment.rounds.within_pct
         if within_pct is None:
             return set()
-        times: dict[str, list[float]] = {}
+        times: dict[Configuration, list[float]] = {}
         for record in counting(self.alike()).values():
             if record.status == "ok" and (time_s := record.result.epoch_time_s):
-                times.setdefault(record.config_id, []).append(time_s)
+                times.setdefault(_configuration(record), []).append(time_s)
         sure = {
-            config
-            for config, found in times.items()
+            configuration
+            for configuration, found in times.items()
             if len(found) >= FEWEST_FOR_CERTAINTY
             and (known := interval(found)) is not None
             and known.half_pct <= within_pct
         }
-        return {unit.unit_id for unit in self.plan.units if all(job.config_id in sure for job in unit.jobs)}
+        return {
+            unit.unit_id
+            for unit in self.plan.units
+            if all(self._configuration_of(job) in sure for job in unit.jobs)
+        }
+
+    def _configuration_of(self, job: Job) -> Configuration:
+        own = job.membership
+        names = (own.group, own.name) if own else (None, None)
+        return job.config_id, *names, self.bench.machine_key(job)
+
+    def unsure(self) -> int:
+        """How many units were measured and are not known as well as --within asks for."""
+        if self.plan.experiment.rounds.within_pct is None:
+            return 0
+        first, settled = self.chosen(), self._settled()
+        measured = [
+            unit
+            for unit in self.plan.units
+            if all((one := first.get(job.trial_id)) and one.status == "ok" for job in unit.jobs)
+        ]
+        return sum(unit.unit_id not in settled for unit in measured)
 
     def pending(self) -> list[Planned]:
-        """What is to become of each unit in all rounds together: one that is done in the first may be missing later."""
-        planned = self.survey()
-        left = {
-            item.unit.unit_id
-            for number in range(2, self.plan.experiment.rounds.most + 1)
-            for item in self.further(number)
-            if item.state == "run"
-        }
-        return [
-            replace_planned(item, state="run") if item.state == "done" and item.unit.unit_id in left else item
-            for item in planned
-        ]
+        """What is to become of each unit in all rounds together.
 
-    def _turn(self, unit: Unit, number: int) -> Turn:
-        """How a unit is measured in a round."""
+        One that is done in the first round may be missing in later ones, or may have failed there.
+        """
+        planned = self.survey()
+        left: dict[str, list[int]] = {}
+        bad: dict[str, Planned] = {}
+        for number, items in self.further():
+            for item in items:
+                if item.state == "run":
+                    left.setdefault(item.unit.unit_id, []).append(number)
+                elif item.state == "failed":
+                    bad.setdefault(item.unit.unit_id, item)
+        found = []
+        for item in planned:
+            own = item.unit.unit_id
+            if item.state == "done" and own in left:
+                item = replace_planned(item, state="run", why="", rounds=tuple(left[own]))
+            elif item.state == "done" and own in bad:
+                item = bad[own]
+            found.append(item)
+        return found
+
+    def _turn(self, unit: Unit, number: int, first: Mapping[str, Record]) -> Turn:
+        """How a unit is measured in a round. `first`: trial id -> the attempt that counts in the first round."""
         if number == 1:
             return FIRST
-        first = self.chosen()
         steps = tuple(
             window_steps(job, one, first[job.trial_id])
             for job, one in zip(unit.jobs, self.bench.resolve(unit), strict=True)
@@ -205,11 +275,12 @@ class Sweep:
         # Jobs of groups are no measure: their neighbours slowed them.
         alone = [r for r in newest(self.records).values() if r.status == "ok" and r.group is None]
         rows = [row_of(record) for record in alone]
+        first = self.chosen() if number > 1 else {}
         jobs = [
             (job.trial.model_copy(update={"steps": steps}) if steps else job.trial, one)
             for unit in units
             for job, one, steps in zip(
-                unit.jobs, self.bench.resolve(unit), self._turn(unit, number).each(unit), strict=True
+                unit.jobs, self.bench.resolve(unit), self._turn(unit, number, first).each(unit), strict=True
             )
         ]
         each = iter(estimates(jobs, rows))
@@ -224,6 +295,43 @@ class Sweep:
         to_run = [item.unit for item in planned if item.state == "run"]
         each = iter(self.estimates(to_run, number))
         return Forecast([next(each).seconds if item.state == "run" else 0.0 for item in planned])
+
+    def estimates_of_all(self, planned: Sequence[Planned]) -> list[Estimate]:
+        """How long each unit that is to run should take in all rounds that it has before it.
+
+        Where a certainty or a budget ends the rounds, nobody knows how many they will be: then in the next one alone.
+        """
+        rounds = self.plan.experiment.rounds
+        to_run = [item for item in planned if item.state == "run"]
+        firsts = iter(self.estimates([item.unit for item in to_run if not item.rounds]))
+        laters = iter(self.estimates([item.unit for item in to_run if item.rounds], 2))
+        found = []
+        for item in to_run:
+            if item.rounds:
+                one = next(laters)
+                count = 1 if rounds.is_open else len(item.rounds)
+                found.append(Estimate(one.seconds * count, one.known))
+                continue
+            first = next(firsts)
+            count = 0 if rounds.is_open else rounds.most - 1
+            further_s = sum(
+                first_guess(first, one, WINDOW_S).seconds for one in self.bench.resolve(item.unit)
+            )
+            found.append(Estimate(first.seconds + min(first.seconds, further_s) * count, first.known))
+        return found
+
+    def _later_s(self, round_: int, planned: Sequence[Planned]) -> float:
+        """Seconds that the rounds after this one should take, where it is known how many they are."""
+        rounds = self.plan.experiment.rounds
+        if rounds.is_open or round_ == rounds.most:
+            return 0.0
+        units = [item for item in planned if item.state in ("run", "done")]
+        if round_ == 1:
+            new = [replace_planned(item, state="run") for item in units]
+            both = sum(one.seconds for one in self.estimates_of_all(new))
+            return both - sum(one.seconds for one in self.estimates([item.unit for item in new]))
+        each = sum(one.seconds for one in self.estimates([item.unit for item in units], round_))
+        return each * (rounds.most - round_)
 
     # ---- the sweep ----
 
@@ -260,7 +368,9 @@ class Sweep:
         began = time.monotonic()
         rounds = self.plan.experiment.rounds
         for number in range(1, rounds.most + 1):
-            planned = self.survey() if number == 1 else self.further(number)
+            planned = self.survey() if number == 1 else self._further(number)
+            if number > 1 and not planned:
+                break
             if number > 1 and any(item.state == "run" for item in planned):
                 view.say(f"round {number}{f' of {rounds.most}' if rounds.most < MOST else ''}")
             self._round(number, planned, summary, view, should_stop, emit, began)
@@ -269,6 +379,7 @@ class Sweep:
         if summary.lost and not self.bench.has_gpus_left:
             raise none_left(self.bench.lost.values())
         self._tell_losses(view)
+        summary.unsure = self.unsure()
         return summary
 
     def _round(
@@ -283,13 +394,20 @@ class Sweep:
     ) -> None:
         """Goes over the plan once."""
         forecast = self.forecast(planned, round_)
+        later_s = self._later_s(round_, planned)
         oom = OutOfMemory()
         for number, item in enumerate(planned, start=1):
             unit = item.unit
             state, why = item.state, item.why
-            if state == "done" and unit.is_group and summary.ran and lacks_its_answer(unit, self.chosen()):
+            if (
+                state == "done"
+                and round_ == 1
+                and unit.is_group
+                and summary.ran
+                and lacks_its_answer(unit, self.chosen())
+            ):
                 state = "run"  # a trial that its jobs are compared with has just been measured
-            if state == "run" and "oom" not in self.settings.retry:
+            if state == "run" and round_ == 1 and "oom" not in self.settings.retry:
                 # Looked at again: a smaller batch may have run out of memory since.
                 since = skip_reason(unit, oom, None, self.plan.device)
                 state, why = ("skip", since) if since else (state, why)
@@ -313,8 +431,10 @@ class Sweep:
                 summary.out_of_budget = True
                 break
             else:
-                turn = self._turn(unit, round_)
-                status = self._run_unit(number, planned, view, should_stop, emit, began, forecast, turn)
+                turn = self._turn(unit, round_, self.chosen())
+                status = self._run_unit(
+                    number, planned, view, should_stop, emit, began, forecast, turn, later_s
+                )
                 if status == "oom":
                     oom.add(unit)
                 summary.ran += 1
@@ -365,6 +485,7 @@ class Sweep:
         began: float,
         forecast: Forecast,
         turn: Turn,
+        later_s: float,
     ) -> str:
         """Runs one unit, tells of it before and after; returns how it ended."""
         unit = planned[number - 1].unit
@@ -375,10 +496,10 @@ class Sweep:
             view.say(f"[{number}/{len(planned)}] {label}  {said}")
         view.started(number, len(planned), label)
         unit_began = time.monotonic()
-        look = self._look(view, number, planned, began, unit_began, forecast)
+        look = self._look(view, number, planned, began, unit_began, forecast, turn, later_s)
         records = self.bench.run(unit, group_prediction, should_stop, look, turn)
         self.records += records
-        self.measured |= {record.trial_id for record in records}
+        self.measured |= {(record.trial_id, record.attempt) for record in records}
         self.ended += sum(record.status != "interrupted" for record in records)
         status = ending([record.status for record in records])
         if status == "ok":  # one that broke off says nothing of the others
@@ -448,9 +569,11 @@ class Sweep:
         began: float,
         unit_began: float,
         forecast: Forecast,
+        turn: Turn,
+        later_s: float,
     ) -> Callable[[Sequence[JobProgress]], None]:
         unit = planned[number - 1].unit
-        estimated_s, after_s = forecast.of(number - 1), forecast.after(number - 1)
+        estimated_s, after_s = forecast.of(number - 1), forecast.after(number - 1) + later_s
 
         def look(progress: Sequence[JobProgress]) -> None:
             now = time.monotonic()
@@ -458,6 +581,7 @@ class Sweep:
                 progress_of(
                     unit,
                     progress,
+                    steps=turn.each(unit),
                     label=self.label(unit),
                     done=number - 1,
                     total=len(planned),

@@ -19,7 +19,7 @@ from gpubench.analysis.prediction import Prediction, demand, predict
 from gpubench.analysis.slowdown import group_verdict, overlap_gain, slowdown
 from gpubench.plan.experiment import Axis, Experiment, to_toml
 from gpubench.schema import catalog, trial
-from gpubench.schema.record import RECORD_SCHEMA, Record
+from gpubench.schema.record import FIRST_ROUND, Record
 from gpubench.schema.row import Row
 
 HERE = Path(__file__).parent
@@ -137,7 +137,7 @@ def record(line: Line, lines: Sequence[Line]) -> Record:
     figures |= {"epoch_time_source": "published-log"} if "epoch_time_s" in figures else {}
     derived = together(line, lines) if line["colocated_with"] else {}
     return Record(
-        schema_version=RECORD_SCHEMA,
+        schema_version=FIRST_ROUND,
         trial_id=trial_id,
         config_id=config_id,
         attempt=1,

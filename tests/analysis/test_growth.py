@@ -339,15 +339,16 @@ def test_series_are_named_by_what_tells_them_apart_and_not_by_what_follows_it():
     ]
 
 
-def test_repeats_become_one_row_with_median_spread_and_count():
+def test_repeats_become_one_row_with_their_geometric_mean_spread_and_count():
     rows = [
         row(config_id="c", repeat=n, epoch_time_s=t, images_per_epoch=100)
         for n, t in enumerate([1.0, 5.0, 2.0])
     ]
     bad = row(config_id="c", repeat=3, status="failed", reason="killed")
     (merged,) = merge_repeats([bad, *rows])
-    assert (merged.epoch_time_s, merged.repeats, merged.endings) == (2.0, 3, "3 ok, 1 failed")
-    assert merged.images_per_s * merged.epoch_time_s == merged.images_per_epoch
+    assert merged.epoch_time_s == pytest.approx(10 ** (1 / 3))
+    assert (merged.repeats, merged.endings) == (3, "3 ok, 1 failed")
+    assert merged.images_per_s * merged.epoch_time_s == pytest.approx(merged.images_per_epoch)
     assert merged.epoch_time_iqr_s == pytest.approx(2.0)
     assert merged.reason == "killed"
 

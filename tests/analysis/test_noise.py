@@ -109,7 +109,7 @@ def test_rows_five_standard_deviations_apart_are_mostly_told_apart(count, found)
         {"epochs_measured": None},
         {"epoch_time_iqr_s": None},
         {"epoch_time_s": None},
-        {"repeats": 2, "epoch_times_s": [1.0, 1.2]},  # their range says as little as that of two epochs
+        {"repeats": 2, "epoch_times_s": [1.0]},  # of two processes one has a time
     ],
     ids=str,
 )
@@ -121,16 +121,22 @@ def test_epochs_that_took_equally_long_have_no_noise():
     assert half_width(row([2.0, 2.0, 2.0])) == 0
 
 
-def test_repeats_count_for_more_than_the_epochs_of_one_process():
+def test_the_noise_of_processes_is_half_their_interval():
+    """ln: 0, 0.0953 (twice), 0.1823; standard error 0.03724, times 3.182 is 0.1185; 1.0977 × sinh(0.1185)."""
     merged = repeated(1.0, 1.1, 1.2, 1.1)
     assert (times(merged), processes(merged)) == (4, 4)
-    assert half_width(merged) == pytest.approx(half_width(row([1.0, 1.1, 1.2, 1.1])))
+    assert half_width(merged) == pytest.approx(0.13038, abs=1e-5)
+
+
+def test_two_processes_know_their_noise_badly():
+    """12.706 × ln(1.2) / 2 = 1.1583, and sqrt(1.2) × sinh(1.1583) = 1.5722: more than the time itself."""
+    assert half_width(repeated(1.0, 1.2)) == pytest.approx(1.5722, abs=1e-4)
 
 
 def test_a_repeat_without_an_epoch_time_is_no_time():
     merged = repeated(1.0, 1.001, None)
     assert (merged.repeats, times(merged), processes(merged)) == (3, 2, 2)
-    assert half_width(merged) is None
+    assert half_width(merged) == pytest.approx(0.0063531, abs=1e-6)  # 1.0005 × 12.706 × ln(1.001) / 2
     assert resting([merged]) == "; each row is of two processes only"
     assert half_width(repeated(1.0, 1.001, 1.002, None)) == half_width(repeated(1.0, 1.001, 1.002))
     assert resting([repeated(1.0, None)]) == "; each row is of one process only", "which may have any epochs"

@@ -145,9 +145,11 @@ def test_slowdowns_and_gain_of_repeats_follow_from_the_times_of_their_rows():
     """Medians of each column by itself gave slowdowns of 7.6 and 6.6 beside an overlap gain of 2.1."""
     noisy = [((0.2, 1.7), (0.3, 2.1)), ((0.35, 1.6), (1.9, 0.6)), ((1.2, 0.4), (0.31, 2.0))]
     one, other = merge_repeats(of_group(*noisy))
-    assert (one.epoch_time_s, one.solo_epoch_time_s, one.slowdown) == (1.6, 0.35, 1.6 / 0.35)
-    assert other.slowdown == 2.0 / 0.31
-    assert one.overlap_gain == other.overlap_gain == pytest.approx(0.35 / 1.6 + 0.31 / 2.0 - 1)
+    together, alone = (1.7 * 1.6 * 0.4) ** (1 / 3), (0.2 * 0.35 * 1.2) ** (1 / 3)
+    assert (one.epoch_time_s, one.solo_epoch_time_s) == (pytest.approx(together), pytest.approx(alone))
+    assert one.slowdown == pytest.approx(2.34846, rel=1e-5)  # the third root of 1.088 / 0.084
+    assert other.slowdown == pytest.approx(2.42505, rel=1e-5)  # of 2.52 / 0.1767
+    assert one.overlap_gain == other.overlap_gain == pytest.approx(1 / 2.34846 + 1 / 2.42505 - 1, rel=1e-4)
     assert one.verdict == other.verdict
     assert one.sharing is None, "half of the repeats were faster than alone by much"
 
@@ -173,14 +175,12 @@ def test_a_group_that_was_not_repeated_stays_as_it_was_stored():
         assert (row.slowdown, row.overlap_gain, row.sharing) == (9.0, 0.7, "as stored")
 
 
-@pytest.mark.parametrize(
-    ("repeats_of_both", "word"), [(2, "perhaps partly parallel"), (3, "partly parallel")]
-)
-def test_a_group_of_few_repeats_and_epochs_has_no_sure_word(repeats_of_both, word):
+@pytest.mark.parametrize(("repeats_of_both", "sure"), [(2, "few processes"), (3, "yes")])
+def test_a_group_of_few_processes_says_so(repeats_of_both, sure):
     rows = without_ranges(of_group(*[((2.0, 3.2), (2.0, 3.2))] * repeats_of_both))
     for row in merge_repeats(rows):
-        assert row.sharing == word
-        assert row.verdict.sure == ("yes" if repeats_of_both == 3 else "spread not known")
+        assert row.sharing == "partly parallel"
+        assert row.verdict.sure == sure
         assert (row.verdict.rests == "") == (repeats_of_both == 3)
 
 
@@ -205,13 +205,13 @@ def test_two_repeats_as_far_apart_as_they_last_allow_no_verdict(side):
         pair[0], pair[1] = ([(one, 8.0), (other, 8.0)], [(4.0, 2 * one), (4.0, 2 * other)])[side]
         return merge_repeats(of_group(*((first, (4.0, 8.0)) for first in pair)))
 
-    assert {row.sharing for row in both(3.0, 5.0)} != {None}
+    assert {row.sharing for row in both(3.98, 4.02)} != {None}
     (why,) = {row.verdict.why_not for row in both(2.0, 6.0)}
     assert why.startswith("epoch times spread by as much as they last")
 
 
-def test_repeats_of_which_none_had_all_of_its_jobs_have_no_range():
-    """The gain is of the merged times, and no repeat has one."""
+def test_repeats_of_which_none_had_all_of_its_jobs_have_the_range_of_their_merged_times():
+    """No repeat has a gain; each job has two processes, which took equally long."""
     rows = [
         changed(row, overlap_gain=None, sharing=None, verdict=None)
         for row in of_group(*[((2.0, 3.2), (2.0, 3.2))] * 4)
@@ -223,27 +223,28 @@ def test_repeats_of_which_none_had_all_of_its_jobs_have_no_range():
         for row in rows
     ]
     merged = merge_repeats(rows)
-    assert [row.sharing for row in merged] == ["perhaps partly parallel"] * 2
-    assert [row.verdict.gain_range for row in merged] == [None] * 2
+    assert [row.sharing for row in merged] == ["partly parallel"] * 2
+    assert [row.verdict.gain_range for row in merged] == [pytest.approx((0.25, 0.25))] * 2
 
 
 def test_one_job_that_ended_ok_but_once_has_the_gain_of_its_group():
     rows = of_group(((2.0, 3.0), (2.0, 4.0)), ((2.0, 5.0), (2.0, 8.0)))
     rows[3] = changed(rows[3], status="failed", slowdown=None, epoch_time_s=None, overlap_gain=None)
     one, other = merge_repeats(rows)
-    assert (one.slowdown, other.slowdown) == (2.0, 2.0)
-    assert one.overlap_gain == other.overlap_gain == 0.0
+    slowed = 15**0.5 / 2  # 3 and 5 s against 2
+    assert (one.slowdown, other.slowdown) == (pytest.approx(slowed), 2.0)
+    assert one.overlap_gain == other.overlap_gain == pytest.approx(1 / slowed + 1 / 2 - 1)
 
 
 def test_without_all_jobs_or_all_times_the_medians_stay():
     rows = [
-        row for row in of_group(((2.0, 3.0), (2.0, 4.0)), ((2.0, 5.0), (2.0, 4.0))) if row.config_id == "c0"
+        row for row in of_group(((2.0, 3.2), (2.0, 4.0)), ((2.0, 3.24), (2.0, 4.0))) if row.config_id == "c0"
     ]
     (alone,) = merge_repeats(rows)
-    assert alone.overlap_gain == pytest.approx((2 / 3 + 2 / 4 - 1 + 2 / 5 + 2 / 4 - 1) / 2)
+    assert alone.overlap_gain == pytest.approx((2 / 3.2 + 2 / 4 - 1 + 2 / 3.24 + 2 / 4 - 1) / 2)
     assert alone.sharing == "between merely concurrent and partly parallel"
     rows = [changed(row, solo_epoch_time_s=None) for row in rows]
-    assert merge_repeats(rows)[0].slowdown == 2.0
+    assert merge_repeats(rows)[0].slowdown == pytest.approx(1.61)
 
 
 def test_a_verdict_that_most_repeats_or_the_merged_figures_do_not_allow_is_none():
@@ -282,7 +283,7 @@ def test_where_one_job_has_no_slowdown_the_gain_of_the_others_stays():
     median = sum({row.overlap_gain for row in rows}) / 2
     unknown = {"slowdown": None, "solo_epoch_time_s": None}
     merged = merge_repeats([changed(row, **unknown) if row.config_id == "c1" else row for row in rows])
-    assert [row.slowdown for row in merged] == [2.0, None]
+    assert [row.slowdown for row in merged] == [pytest.approx(15**0.5 / 2), None]
     assert [row.overlap_gain for row in merged] == pytest.approx([median] * 2)
 
 
@@ -320,7 +321,7 @@ def test_repeats_of_a_group_on_a_gpu_and_a_cpu_have_one_gain_and_one_verdict():
     times = [((2.0, 3.0), (2.0, 4.0)), ((2.0, 5.0), (2.0, 8.0))]
     merged = merge_repeats(on_unlike_devices(of_group(*times)))
     assert [row.repeats for row in merged] == [2, 2]
-    assert [row.overlap_gain for row in merged] == pytest.approx([2 / 4 + 2 / 6 - 1] * 2)
+    assert [row.overlap_gain for row in merged] == pytest.approx([2 / 15**0.5 + 2 / 32**0.5 - 1] * 2)
     assert merged[0].verdict == merged[1].verdict
 
 
@@ -343,5 +344,5 @@ def test_jobs_of_two_groups_make_a_gain_each(field):
         for row in of_group(*times[:1] * 2, gpu_name="H200")
     ]
     one, two, *others = merge_repeats([*both, *other])
-    assert one.overlap_gain == two.overlap_gain == pytest.approx(2 / 4 + 2 / 6 - 1)
+    assert one.overlap_gain == two.overlap_gain == pytest.approx(2 / 15**0.5 + 2 / 32**0.5 - 1)
     assert [row.overlap_gain for row in others] == pytest.approx([2 / 3 + 2 / 4 - 1] * 2)

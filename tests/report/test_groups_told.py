@@ -213,7 +213,7 @@ def repeated(repeats, **more):
 @pytest.mark.parametrize(
     ("repeats", "ends", "word", "said"),
     [
-        (2, None, "perhaps partly parallel", f"Each row is of two processes only{UNKNOWN}"),
+        (2, None, "partly parallel", "Each row is of two processes only."),
         (2, (), "partly parallel", "Each row is of two processes only."),
         (3, None, "partly parallel", "alone 58 and 61 %)."),
     ],

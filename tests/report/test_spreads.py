@@ -15,25 +15,26 @@ def said(table):
     return [note for note in table.remarks if note.startswith(("±", "In parentheses"))]
 
 
-def test_two_repeats_show_both_times_those_of_steps_too():
-    table = shown(repeats(7.51, 0.68, epoch_time_source="extrapolated"))
-    assert cells(table, "epoch_time_s") == ["~4.10 (0.68–7.51)"]
+def test_two_processes_show_their_interval_those_of_steps_too():
+    """Around sqrt(56) = 7.483 the logarithm reaches 12.706 × ln(8/7) / 2 = 0.848 far: a factor of 2.336."""
+    table = shown(repeats(7.0, 8.0, epoch_time_source="extrapolated"))
+    assert cells(table, "epoch_time_s") == ["~7.48 (3.20–17.48)"]
     assert said(table) == [
-        "In parentheses: both epoch times, where two repeats have one; their mean stands before them."
+        "In parentheses: the 95 % interval over processes, one for each of n, where it is wide."
     ]
-    assert cells(shown(repeats(7.5, 7.5001)), "epoch_time_s") == ["7.5001 (7.5000–7.5001)"]
     assert cells(shown(repeats(7.5)), "epoch_time_s") == ["7.5"]
 
 
-def test_three_repeats_show_plus_minus_unless_that_is_wider_than_the_figure():
+def test_three_processes_show_plus_minus_unless_the_interval_is_wide():
+    """The logarithms of 2, 2.2 and 2.4 have a standard error of 0.05265; times 4.303 that is 0.2265."""
     near = shown(repeats(2.0, 2.2, 2.4))
-    assert cells(near, "epoch_time_s") == ["2.2 ± 0.1"]
-    assert said(near) == ["± is half the interquartile range over repeats, each a process of its own."]
+    assert cells(near, "epoch_time_s") == ["2.19 ± 0.50"]
+    assert said(near) == ["± is half the 95 % interval over processes, one for each of n."]
+    # 5 processes: a standard error of 0.5505, times 2.776; a factor of 4.610 around 2.526.
     wide = shown(repeats(0.5, 1.3, 2.17, 8.1, 9.0))
-    assert cells(wide, "epoch_time_s") == ["2.17 (1.30–8.10)"]
+    assert cells(wide, "epoch_time_s") == ["2.53 (0.55–11.65)"]
     assert said(wide) == [
-        "In parentheses: the quartiles over repeats, each a process of its own, where they lie further apart "
-        "than the median is long."
+        "In parentheses: the 95 % interval over processes, one for each of n, where it is wide."
     ]
 
 
@@ -56,8 +57,8 @@ def test_epochs_of_one_process_from_three_on():
 def test_where_one_row_has_repeats_and_another_has_not_the_note_says_which_is_which():
     one = of_one_process(128, 1.0, 1.1, 1.2, iqr=0.1, time=1.1)
     assert said(shown([*repeats(2.0, 2.2, 2.4), one])) == [
-        "± is half the interquartile range over repeats, each a process of its own or, where n is 1, over the "
-        "measured epochs of one process."
+        "± is half the 95 % interval over processes, one for each of n.",
+        "± is half the interquartile range over the measured epochs of one process, where n is 1.",
     ]
 
 
@@ -67,10 +68,12 @@ def merged(rows):
 
 
 def test_the_ends_of_a_spread():
-    assert merged(repeats(7.51, 0.68)) == Spread(kind="both", repeats=True, low=0.68, high=7.51)
+    both = merged(repeats(8.0, 7.0))
+    assert (both.kind, both.repeats) == ("interval", True)
+    assert (both.low, both.high) == (pytest.approx(3.2038, rel=1e-4), pytest.approx(17.479, rel=1e-4))
     half = merged(repeats(2.0, 2.2, 2.4))
     assert (half.kind, half.repeats) == ("half", True)
-    assert (half.low, half.high) == (pytest.approx(-0.1), pytest.approx(0.1))
+    assert (half.low, half.high) == (pytest.approx(-0.5013, abs=1e-4), pytest.approx(0.5013, abs=1e-4))
     wide = merged([of_one_process(64, 1.0, 2.0, 9.0, iqr=4.0, time=2.0)])
     assert wide == Spread(kind="quartiles", repeats=False, low=1.5, high=5.5)
 
@@ -86,5 +89,6 @@ def test_without_a_time_or_its_spread_there_is_none():
 
 
 def test_a_repeat_without_an_epoch_time_is_none_of_three():
-    assert merged(repeats(2.0, 2.1, None)) == Spread(kind="both", repeats=True, low=2.0, high=2.1)
+    two = merged(repeats(2.0, 2.1, None))  # sqrt(4.2) = 2.0494, and exp(12.706 × ln(1.05) / 2) = 1.3634
+    assert (two.low, two.high) == (pytest.approx(1.5032, abs=1e-4), pytest.approx(2.7941, abs=1e-4))
     assert merged(repeats(2.0, None, None)) is None

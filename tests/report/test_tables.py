@@ -147,7 +147,8 @@ def test_repeats_are_one_row_and_counted():
     rows = [row(64, epoch_time_s=t, repeat=n, trial_id=f"t{n}") for n, t in enumerate((1.0, 2.0, 9.0))]
     table = shown(rows)
     assert cells(table, "repeats") == ["3"]
-    assert cells(table, "epoch_time_s") == ["2.0 (1.5–5.5)"]
+    # The third root of 18; a standard error of 0.6485 times 4.303 is a factor of 16.29.
+    assert cells(table, "epoch_time_s") == ["2.62 (0.16–42.68)"]
     assert "3 trials: 3 ok" in table.heading
 
 
@@ -330,7 +331,7 @@ def test_every_repeat_is_counted_in_the_heading_and_its_spread_is_a_doubt():
     table = shown([*rows, row(64, "failed", repeat=2, config_id="c", reason="killed")])
     assert "3 trials: 2 ok, 1 failed" in table.heading
     assert cells(table, "status") == ["2 ok, 1 failed !"]
-    assert any(note.startswith("Doubt spread: epoch times of its repeats") for note in table.notes)
+    assert any(note.startswith("Doubt spread: epoch times of its processes") for note in table.notes)
     assert len(table.trials) == 3
 
 
@@ -362,7 +363,9 @@ def test_spreadsheet_has_one_header_numbers_and_every_row():
         "images_per_s,epoch_time_iqr_s,epoch_time_source,doubts,"
         "data_wait_pct,copy_ms,forward_ms,backward_ms,comm_ms,comm_hidden_ms,optimizer_ms,comm_pct,"
         "comm_mib_per_step,slowest_rank,breakdown_cost_pct,gpu_util_pct,"
-        "epochs_to_top1,time_to_top1_s,energy_to_top1_j"
+        "epochs_to_top1,time_to_top1_s,energy_to_top1_j,"
+        "epoch_time_low_s,epoch_time_high_s,between_pct,within_pct,"
+        "top1_crossing_s,top1_crossing,top1_crossing_low_s,top1_crossing_high_s"
     )
     assert [line["doubts"] for line in lines] == ["", "stranger", "", "", "", "", ""]
     assert (lines[1]["epoch_time_iqr_s"], lines[1]["images_per_s"]) == ("0.02", "3413.33")
@@ -410,6 +413,8 @@ solo_epoch_time_s slowdown overlap_gain predicted_slowdown sharing full_together
 LAST = """
 data_wait_pct copy_ms forward_ms backward_ms comm_ms comm_hidden_ms optimizer_ms comm_pct comm_mib_per_step slowest_rank
 breakdown_cost_pct gpu_util_pct epochs_to_top1 time_to_top1_s energy_to_top1_j
+epoch_time_low_s epoch_time_high_s between_pct within_pct
+top1_crossing_s top1_crossing top1_crossing_low_s top1_crossing_high_s
 """
 
 

@@ -23,6 +23,7 @@ from gpubench.schema.columns import (
     IMAGES,
     LATER,
     MEASURED,
+    ROUNDS,
     TRIAL,
 )
 from gpubench.schema.row import replace
@@ -56,14 +57,17 @@ host gpu_name gpu_count driver cuda torch cpu_name cpu_count gpubench started_at
 skipped_images
 """,
     "later": """
-sync_every
+sync_every confirm_top1
+""",
+    "rounds": """
+round step_error_pct top1_crossing_s top1_crossing
 """,
 }
 """All columns of trials.csv, in their order. A field of the trial is added at the very end, another column at the end
 of its part; none is renamed, moved or taken away."""
 EPOCHS_FOR_EVER = """
 trial_id attempt epoch warmup epoch_time_s steps images data_wait_s first_batch_s train_loss cpu_s
-energy_j top1_pct steady_step_s steady_steps tail_s
+energy_j top1_pct steady_step_s steady_steps tail_s round
 """
 
 
@@ -75,6 +79,7 @@ def test_the_columns_are_these_for_ever() -> None:
         "environment": ENVIRONMENT,
         "images": IMAGES,
         "later": LATER,
+        "rounds": ROUNDS,
     }
     for part, names in FOR_EVER.items():
         assert [column.name for column in parts[part]] == names.split(), part

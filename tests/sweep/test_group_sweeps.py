@@ -887,7 +887,7 @@ def test_json_lines_of_what_was_done_already_say_what_the_tables_say(
     assert {row["sharing"] for row in rows.values() if row["group"]} != {"parallel"}
     spread = [line for line in lines.values() if "spread" in (line.get("doubts") or "")]
     assert len(spread) == 8
-    assert all("run more repeats" in line["doubt_texts"]["spread"] for line in spread)
+    assert all("measure more --rounds" in line["doubt_texts"]["spread"] for line in spread)
 
 
 def test_the_line_of_the_last_repeat_knows_the_others(desk: Desk) -> None:

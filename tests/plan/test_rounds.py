@@ -1,0 +1,228 @@
+"""Rounds: how they are asked for, which units each measures, in which order, and for how many steps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import scripted
+from benches import sweep_of
+from fakes import record
+
+from gpubench.basics.errors import UsageError
+from gpubench.plan.experiment import Experiment, Options, parse, to_toml, with_options
+from gpubench.plan.further import further, window_steps
+from gpubench.plan.plan import Plan, expand
+from gpubench.plan.rounds import ONE, Rounds, rounds_of
+from gpubench.plan.sources import Disk
+from gpubench.schema.record import Record
+
+BASE = 'name = "x"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\ninput_size = 28\n'
+
+# ---- how they are asked for ----
+
+
+@pytest.mark.parametrize(
+    ("asked", "means"),
+    [
+        ((None, None, None), ONE),
+        ((3, None, None), Rounds(most=3)),
+        ((None, "2%", None), Rounds(most=100, within_pct=2.0)),
+        ((None, 2.5, None), Rounds(most=100, within_pct=2.5)),
+        ((None, None, "10m"), Rounds(most=100, budget_s=600.0)),
+        ((5, " 2 % ", "90s"), Rounds(most=5, within_pct=2.0, budget_s=90.0)),
+    ],
+)
+def test_what_is_asked_for(asked: tuple[Any, Any, Any], means: Rounds) -> None:
+    assert rounds_of(*asked) == means
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ((0, None, None), "rounds: 0 is not from 1 to 100"),
+        ((101, None, None), "rounds: 101 is not from 1 to 100"),
+        ((None, "0%", None), "within: '0%' is not a share above 0 and up to 100 %"),
+        ((None, "101%", None), "within: '101%' is not a share above 0 and up to 100 %"),
+        ((None, None, "0s"), "budget: the time must be longer than 0"),
+        ((None, None, "soon"), "budget: 'soon' is not a time"),
+    ],
+)
+def test_what_can_not_be_meant_is_refused(asked: tuple[Any, Any, Any], says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        rounds_of(*asked)
+    assert says in str(caught.value)
+    with pytest.raises(UsageError, match=r"^--"):
+        rounds_of(*asked, dashes="--")
+
+
+def in_file(run: str, **options: Any) -> Experiment:
+    return with_options(parse(f"{BASE}[run]\n{run}", "x"), Options(**options))
+
+
+def test_options_change_what_they_name_of_a_files_rounds() -> None:
+    run = 'rounds = 5\nwithin = "2%"\nbudget = "10m"\n'
+    assert in_file(run).rounds == Rounds(most=5, within_pct=2.0, budget_s=600.0)
+    assert in_file(run, rounds=1).rounds == Rounds(most=1, within_pct=2.0, budget_s=600.0)
+    assert in_file(run, budget="1m").rounds == Rounds(most=5, within_pct=2.0, budget_s=60.0)
+    assert in_file("rounds = 5\n", within="1%").rounds == Rounds(most=5, within_pct=1.0)
+    assert in_file("", rounds=3).rounds == Rounds(most=3)
+
+
+def test_a_stored_plan_says_which_rounds_were_asked_for() -> None:
+    asked = in_file('rounds = 5\nwithin = "2%"\nbudget = "10m"\n')
+    assert parse(to_toml(asked, {}), "x").rounds == asked.rounds
+    assert "rounds" not in to_toml(in_file(""), {})
+
+
+# ---- which units, in which order ----
+
+
+def plan_of(batches: str, **fields: str) -> Plan:
+    asked = with_options(parse(BASE, "x"), Options(fields={"batch_size": batches, **fields}))
+    return expand(asked, device="cpu", sources=Disk())
+
+
+def ended(units: Any, *statuses: str) -> dict[str, Record]:
+    """Trial id -> an attempt that ended like this, a status a unit; `-` for none."""
+    return {
+        unit.unit_id: record(trial_id=unit.unit_id, status=status, reason="why")
+        for unit, status in zip(units, statuses, strict=True)
+        if status != "-"
+    }
+
+
+def told(planned: Any) -> dict[int, str]:
+    return {item.unit.jobs[0].trial.batch_size: item.state for item in planned}
+
+
+def test_what_ended_ok_in_the_first_round_is_measured_again() -> None:
+    units = plan_of("1,2,4,8,16,32").units
+    rounds = {1: ended(units, "ok", "oom", "failed", "timeout", "interrupted", "-")}
+    assert told(further(units, 2, rounds)) == {1: "run"}
+
+
+def test_what_a_round_has_already_is_not_measured_twice() -> None:
+    units = plan_of("1,2,4,8,16,32").units
+    rounds = {
+        1: ended(units, *["ok"] * 6),
+        2: ended(units, "ok", "oom", "failed", "timeout", "interrupted", "-"),
+    }
+    assert told(further(units, 2, rounds)) == {
+        1: "done", 2: "done", 4: "failed", 8: "failed", 16: "run", 32: "run"
+    }  # fmt: skip
+    again = told(further(units, 2, rounds, frozenset({"failed", "oom"})))
+    assert again == {1: "done", 2: "run", 4: "run", 8: "failed", 16: "run", 32: "run"}
+
+
+def test_what_failed_in_one_round_is_in_no_later_one() -> None:
+    """Else a trial that fails each time would fail a hundred times where a certainty ends the rounds."""
+    units = plan_of("1,2,4,8,16").units
+    rounds = {1: ended(units, *["ok"] * 5), 2: ended(units, "ok", "failed", "oom", "timeout", "interrupted")}
+    assert told(further(units, 3, rounds)) == {1: "run", 16: "run"}
+    assert told(further(units, 4, rounds)) == {1: "run", 16: "run"}
+
+
+def test_a_group_of_which_one_job_did_not_end_ok_is_not_measured_again() -> None:
+    asked = with_options(parse(BASE, "x"), Options(jobs=("batch_size=1", "batch_size=2")))
+    (unit,) = (one for one in expand(asked, device="cpu", sources=Disk()).units if one.is_group)
+    each = {job.trial_id: record(trial_id=job.trial_id, status="ok") for job in unit.jobs}
+    assert [item.state for item in further([unit], 2, {1: each})] == ["run"]
+    each[unit.jobs[1].trial_id] = record(trial_id=unit.jobs[1].trial_id, status="failed")
+    assert further([unit], 2, {1: each}) == []
+
+
+BATCHES = "1,2,4,8,16,32,64,128"
+
+
+def order(units: Any, number: int, rounds: Any) -> list[int]:
+    return list(told(further(units, number, rounds)))
+
+
+def test_the_order_of_a_round_is_drawn_from_the_seed_and_differs_between_rounds() -> None:
+    units = plan_of(BATCHES).units
+    rounds = {1: ended(units, *["ok"] * 8)}
+    two, three = order(units, 2, rounds), order(units, 3, rounds)
+    assert sorted(two) == sorted(three) == [1, 2, 4, 8, 16, 32, 64, 128]
+    assert two != three
+    assert [1, 2, 4, 8, 16, 32, 64, 128] not in (two, three)
+    seeded = plan_of(BATCHES, seed="7").units
+    assert order(seeded, 2, {1: ended(seeded, *["ok"] * 8)}) != two
+
+
+def test_the_order_is_the_same_when_resumed_and_when_a_unit_drops_out() -> None:
+    units = plan_of(BATCHES).units
+    rounds = {1: ended(units, *["ok"] * 8)}
+    whole = order(units, 2, rounds)
+    half = {**rounds, 2: ended(units, "ok", "-", "ok", "-", "ok", "-", "ok", "-")}
+    assert order(units, 2, half) == whole
+    assert order(units[:5], 2, rounds) == [batch for batch in whole if batch <= 16]
+
+
+def test_every_place_of_a_round_is_as_likely() -> None:
+    """Of 60 rounds each of 3 trials comes first in 20, give or take 3.7."""
+    units = plan_of("1,2,4").units
+    rounds = {1: ended(units, "ok", "ok", "ok")}
+    firsts = [order(units, number, rounds)[0] for number in range(2, 62)]
+    assert all(8 < firsts.count(batch) < 32 for batch in (1, 2, 4))
+
+
+# ---- for how many steps ----
+
+
+def steps(
+    tmp_path: Path,
+    *,
+    step_s: float = 0.01,
+    error_pct: float | None = 0.5,
+    steps: int = 2000,
+    epoch: dict[str, Any] | None = None,
+) -> int:
+    """The window of a trial that took 200 steady steps of so many seconds, in an epoch of so many."""
+    images = {"train_images": "32000", "batch_size": "16"}
+    asked = with_options(parse(BASE, "x"), Options(fields=images))
+    plan = expand(asked, device="cpu", sources=Disk())
+    (unit,) = plan.units
+    (resolved,) = sweep_of(plan, tmp_path / "out", scripted.computer()).bench.resolve(unit)
+    known = {"epoch": 1, "warmup": False, "epoch_time_s": step_s * steps}
+    known |= {"steps": steps, "steady_step_s": step_s, "steady_steps": 200} if epoch is None else epoch
+    first = record(epochs=[known | {"epoch": 0, "warmup": True, "steady_step_s": 9.0}, known],
+                   result={} if error_pct is None else {"step_error_pct": error_pct})  # fmt: skip
+    return window_steps(unit.jobs[0], resolved, first)
+
+
+@pytest.mark.parametrize(
+    ("error_pct", "expected"),
+    [
+        (0.5, 201),  # the 2 s that were seen tell enough: 200 steps, after the first
+        (1.0, 801),  # twice the error takes four times the steps
+        (0.1, 101),  # a second of them at least
+        (0.0, 101),
+        (3.0, 1001),  # and ten at most
+        (None, 1001),
+    ],
+)
+def test_a_window_is_as_long_as_the_steps_vary(
+    tmp_path: Path, error_pct: float | None, expected: int
+) -> None:
+    assert steps(tmp_path, error_pct=error_pct) == expected
+
+
+def test_a_window_is_no_longer_than_an_epoch_and_has_forty_steps_if_that_has(tmp_path: Path) -> None:
+    assert steps(tmp_path, steps=150) == 150
+    assert steps(tmp_path, step_s=0.5, error_pct=0.1) == 41, "a second would be two steps"
+    assert steps(tmp_path, step_s=0.5, error_pct=0.1, steps=12) == 12
+
+
+def test_a_trial_of_so_many_steps_keeps_them(tmp_path: Path) -> None:
+    asked = with_options(parse(BASE, "x"), Options(fields={"steps": "7"}))
+    plan = expand(asked, device="cpu", sources=Disk())
+    (unit,) = plan.units
+    (resolved,) = sweep_of(plan, tmp_path / "out", scripted.computer()).bench.resolve(unit)
+    assert window_steps(unit.jobs[0], resolved, record()) == 7
+
+
+def test_what_earlier_versions_stored_of_an_epoch_is_enough(tmp_path: Path) -> None:
+    """32,000 images in batches of 16 are 2,000 steps; 20 s are 0.01 s a step; of ten seconds' worth."""
+    assert steps(tmp_path, error_pct=None, epoch={"epoch_time_s": 20.0}) == 1001

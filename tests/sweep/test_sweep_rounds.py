@@ -1,0 +1,409 @@
+"""A sweep in rounds, with scripted trials: what each measures, what ends them, what is said and stored."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import scripted
+from benches import Heard, run_with, sweep_of
+from scripted import Script, Scripted, trains_for
+
+from gpubench.commands import sweep as command
+from gpubench.plan.command_line import make_plan
+from gpubench.plan.experiment import Options, parse, with_options
+from gpubench.plan.sources import Disk
+from gpubench.report.live import LiveProgress
+from gpubench.results.store import Results
+from gpubench.schema.order import TrialOrder
+from gpubench.schema.record import Record
+from gpubench.sweep.announcing import announcement_lines
+from gpubench.sweep.closing import finish
+from gpubench.sweep.dry_run import print_plan
+from gpubench.sweep.stored_plan import store_plan
+from gpubench.sweep.sweep import Settings, Summary, Sweep
+
+BASE = 'name = "x"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\ninput_size = 28\ntrain_images = 640\n'
+BASE += "epochs = 3\n[run]\n"
+
+
+class Watched(Heard):
+    """Keeps what is shown while a trial runs, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shown: list[LiveProgress] = []
+
+    def update(self, progress: LiveProgress) -> None:
+        self.shown.append(progress)
+
+
+@dataclasses.dataclass(kw_only=True)
+class Desk:
+    """A results folder, and sweeps in rounds into it one after the other."""
+
+    folder: Path
+    view: Watched = dataclasses.field(default_factory=Watched)
+
+    def work(
+        self, *, retry: str = "", fresh: bool = False, jobs: tuple[str, ...] = (), **asked: Any
+    ) -> Sweep:
+        own = ("rounds", "within", "budget", "repeats")
+        options = {name: asked.pop(name) for name in own if name in asked}
+        fields = {"batch_size": "16,32", **asked} if not jobs else asked
+        experiment = with_options(parse(BASE, "x"), Options(fields=fields, jobs=jobs, **options))
+        machine = scripted.computer(cpus=2)
+        plan = make_plan(experiment, machine, Disk(), "given")
+        settings = Settings(retry=frozenset(retry.split(",") if retry else ()), fresh=fresh)
+        made = sweep_of(plan, self.folder, machine, settings=settings)
+        made.load()
+        return made
+
+    def sweep(
+        self, launcher: Scripted | None = None, *, stop: Callable[[], bool] = lambda: False, **asked: Any
+    ) -> Summary:
+        """`gpubench sweep` with these options."""
+        work = self.work(**asked)
+        work.bench.results.create()
+        store_plan(work)
+        self.view, launcher = Watched(), launcher or Scripted()
+        summary = run_with(launcher, work, self.view, stop)
+        launcher.close()
+        return summary
+
+    def closing(self, capsys: pytest.CaptureFixture[str], summary: Summary, **asked: Any) -> list[str]:
+        """What is said at the end of such a sweep."""
+        work, view = self.work(**asked), Heard()
+        finish(work, work.pending(), summary, view, "quiet")
+        capsys.readouterr()
+        return view.lines
+
+    def records(self) -> list[Record]:
+        return Results(self.folder).records()
+
+    def measured(self) -> list[tuple[int, int, int, str]]:
+        """Batch size, round, attempt and ending of all that is stored."""
+        return sorted((r.trial.batch_size or 0, r.round, r.attempt, r.status) for r in self.records())
+
+    def rows(self) -> pd.DataFrame:
+        return pd.read_csv(self.folder / "trials.csv")
+
+    def line(self, batch: int) -> pd.Series[Any]:
+        """The line of table.csv."""
+        table = pd.read_csv(self.folder / "table.csv")
+        return table[table["batch_size"] == batch].iloc[0]
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(folder=tmp_path / "results")
+
+
+def by_turns(**times: tuple[float, ...]) -> Scripted:
+    """Processes of `b16`, … take so many seconds an epoch, one after the other."""
+    turns = {int(name[1:]): cycle(each) for name, each in times.items()}
+
+    def choose(order: TrialOrder) -> Script:
+        return trains_for(next(turns[order.batch_size])) if order.batch_size in turns else scripted.trains
+
+    return Scripted(choose)
+
+
+def fails_in(*numbers: int, batch: int = 16, script: Script = scripted.raises) -> Scripted:
+    """Processes of one batch size that fail, by their numbers from 1."""
+    seen: Counter[int] = Counter()
+
+    def choose(order: TrialOrder) -> Script:
+        seen[order.batch_size] += 1
+        fails = order.batch_size == batch and seen[batch] in numbers
+        return script if fails else scripted.trains
+
+    return Scripted(choose)
+
+
+def whole(batch: int, rounds: int) -> list[tuple[int, int, int, str]]:
+    return [(batch, number, number, "ok") for number in range(1, rounds + 1)]
+
+
+# ---- what is measured ----
+
+
+def test_each_round_measures_each_trial_once_more_in_a_process_of_its_own(desk: Desk) -> None:
+    launcher = by_turns(b16=(1.0, 2.0, 4.0))
+    assert desk.sweep(launcher, rounds=3).ran == 6
+    assert desk.measured() == [*whole(16, 3), *whole(32, 3)]
+    assert [order.evaluate for order in launcher.launched] == [True, True, *[False] * 4]
+    assert [order.steps is None for order in launcher.launched] == [True, True, *[False] * 4]
+    assert [line for line in desk.view.lines if line.startswith("round")] == ["round 2 of 3", "round 3 of 3"]
+    rows = desk.rows()
+    assert list(rows[rows["batch_size"] == 16]["round"]) == [1, 2, 3]
+    assert list(rows[rows["batch_size"] == 16]["epoch_time_s"]) == pytest.approx([1.0, 2.0, 4.0])
+    # ln 2 apart each: a standard error of ln(2) / sqrt(3) = 0.4002, times 4.303 is a factor of 5.596 around 2.
+    line = desk.line(16)
+    assert (line.repeats, line.epoch_time_s) == (3, pytest.approx(2.0))
+    assert line.epoch_time_low_s == pytest.approx(2 / 5.596, rel=1e-3)
+    assert line.epoch_time_high_s == pytest.approx(2 * 5.596, rel=1e-3)
+    assert "2 trials, in 3 rounds: 2 ok" in (desk.folder / "table.md").read_text()
+
+
+def test_only_a_further_round_is_stored_in_the_form_that_older_versions_refuse(desk: Desk) -> None:
+    desk.sweep(rounds=2, batch_size="16")
+    first, second = (
+        json.loads(path.read_text()) for path in sorted((desk.folder / "records").glob("*/*.json"))
+    )
+    assert (first["schema_version"], "round" in first) == (1, False)
+    assert (second["schema_version"], second["round"]) == (2, 2)
+    assert [record.round for record in desk.records()] == [1, 2]
+
+
+def test_epochs_csv_tells_windows_from_epochs(desk: Desk) -> None:
+    desk.sweep(rounds=2, batch_size="16")
+    epochs = pd.read_csv(desk.folder / "epochs.csv")
+    assert set(epochs[epochs["attempt"] == 1]["round"]) == {1}
+    assert set(epochs[epochs["attempt"] == 2]["round"]) == {2}
+
+
+def test_the_same_command_again_measures_nothing(desk: Desk) -> None:
+    desk.sweep(rounds=3)
+    launcher = Scripted()
+    summary = desk.sweep(launcher, rounds=3)
+    assert (summary.ran, summary.reused, launcher.launched) == (0, 2, [])
+
+
+def test_more_rounds_later_add_to_those_there_are_and_fewer_take_none_away(desk: Desk) -> None:
+    desk.sweep(rounds=3)
+    assert desk.sweep(rounds=4).ran == 2
+    assert desk.measured() == [*whole(16, 4), *whole(32, 4)]
+    assert desk.sweep(rounds=1).ran == 0
+    assert desk.line(16).repeats == 4
+
+
+@pytest.mark.parametrize("ran", range(1, 6))
+def test_wherever_it_is_stopped_the_same_command_goes_on(desk: Desk, ran: int) -> None:
+    launcher = Scripted()
+    stopped = desk.sweep(launcher, rounds=3, stop=lambda: len(launcher.launched) >= ran and not launcher.left)
+    assert stopped.interrupted
+    assert stopped.ran == ran
+    desk.sweep(rounds=3)
+    assert desk.measured() == [*whole(16, 3), *whole(32, 3)]
+
+
+def test_fresh_measures_every_round_again_and_older_ones_count_no_more(desk: Desk) -> None:
+    desk.sweep(by_turns(b16=(1.0,)), rounds=3, batch_size="16")
+    assert desk.sweep(by_turns(b16=(9.0,)), rounds=2, batch_size="16", fresh=True).ran == 2
+    assert [(r.round, r.attempt) for r in desk.records()] == [(1, 1), (2, 2), (3, 3), (1, 4), (2, 5)]
+    line = desk.line(16)
+    assert (line.repeats, line.epoch_time_s) == (2, pytest.approx(9.0)), (
+        "round 3 was of what was measured before"
+    )
+    assert desk.sweep(rounds=3, batch_size="16").ran == 1
+
+
+def test_what_did_not_end_ok_in_the_first_round_is_in_no_further_one(desk: Desk) -> None:
+    launcher = fails_in(1, script=scripted.runs_out_of_gpu_memory)
+    assert desk.sweep(launcher, rounds=3, batch_size="8,16").ran == 4
+    assert Counter(launcher.batches) == {8: 3, 16: 1}
+    launcher = fails_in(1)
+    assert desk.sweep(launcher, rounds=3, batch_size="16", lr="0.02").failed == 1
+    assert launcher.batches == [16]
+
+
+def test_a_failed_further_round_is_told_and_left_until_it_is_asked_for(desk: Desk) -> None:
+    summary = desk.sweep(fails_in(2), rounds=3)
+    assert summary.failed == 1
+    assert desk.measured() == [(16, 1, 1, "ok"), (16, 2, 2, "failed"), *whole(32, 3)]
+    assert desk.line(16).status == "1 ok, 1 failed"
+    again = desk.sweep(rounds=3)
+    assert (again.ran, again.failed) == (0, 1)
+    work = desk.work(rounds=3)
+    assert command.nothing_to_run(work, work.pending()).failed == 1, "so it ends with 1 the next time, too"
+    assert desk.sweep(rounds=3, retry="failed").ran == 2
+    assert desk.measured()[:4] == [(16, 1, 1, "ok"), (16, 2, 2, "failed"), (16, 2, 3, "ok"), (16, 3, 4, "ok")]
+    assert desk.line(16).repeats == 3
+
+
+def test_a_further_round_out_of_memory_skips_nothing_else(desk: Desk) -> None:
+    """What is larger did fit in the first round."""
+    summary = desk.sweep(fails_in(2, script=scripted.runs_out_of_gpu_memory), rounds=2)
+    assert (summary.ran, summary.skipped) == (4, 0)
+
+
+def test_repeats_are_measured_in_every_round(desk: Desk) -> None:
+    launcher = Scripted()
+    desk.sweep(launcher, rounds=2, repeats=3, batch_size="16")
+    assert Counter(order.seed for order in launcher.launched) == {0: 2, 1: 2, 2: 2}
+    assert desk.line(16).repeats == 6
+
+
+def test_a_trial_of_so_many_steps_takes_as_many_in_every_round(desk: Desk) -> None:
+    launcher = Scripted()
+    desk.sweep(launcher, rounds=2, batch_size="16", steps="5")
+    assert [order.steps for order in launcher.launched] == [5, 5]
+
+
+def test_training_until_an_accuracy_and_its_columns_stay_with_the_first_round(desk: Desk) -> None:
+    """What a further round did not try, it did not miss."""
+    desk.sweep(rounds=3, batch_size="16")
+    for path in (desk.folder / "records").glob("*/*-1.json"):
+        stored = json.loads(path.read_text())
+        stored["trial"]["until_top1"] = 50.0
+        stored["result"] |= {"time_to_top1_s": 7.5, "epochs_to_top1": 2, "top1_pct": 61.0}
+        path.write_text(json.dumps(stored))
+    work = desk.work(rounds=3, batch_size="16")
+    work.write_tables()
+    assert desk.line(16).top1_pct == 61.0
+    assert desk.line(16).time_to_top1_s == 7.5
+    assert "was not reached" not in (desk.folder / "table.md").read_text()
+
+
+def test_short_windows_are_no_doubt_and_what_disturbs_them_is(desk: Desk) -> None:
+    """The first round's epochs last 2 s; a further one's are 0.05 s, on purpose."""
+    desk.sweep(by_turns(b16=(2.0, 0.05)), rounds=2, batch_size="16")
+    doubts = {record.round: set(record.doubts) for record in desk.records()}
+    assert "short-epochs" not in doubts[1]
+    assert doubts[2] <= {"other-load"}, "which the host of the tests may raise"
+
+
+# ---- when they end ----
+
+
+def test_what_is_known_well_enough_drops_out(desk: Desk) -> None:
+    """b16 is the same each time and sure after 3 processes; b32 is not within 2 % before the rounds are over."""
+    launcher = by_turns(b16=(1.0,), b32=(1.0, 1.2))
+    summary = desk.sweep(launcher, rounds=5, within="2%")
+    assert Counter(launcher.batches) == {16: 3, 32: 5}
+    assert summary.unsure == 1
+    assert desk.sweep(rounds=5, within="2%").ran == 0
+
+
+def test_three_processes_within_the_share_are_needed_and_enough(desk: Desk) -> None:
+    """ln: -0.01, 0, 0.01: a standard error of 0.01 / sqrt(3), times 4.303 is 2.48 % to either side."""
+    times = (0.99005, 1.0, 1.01005)
+    assert desk.sweep(by_turns(b16=times), rounds=9, within="2.6%", batch_size="16").ran == 3
+    assert desk.sweep(by_turns(b16=times), rounds=4, within="2.4%", batch_size="16").ran == 1, "a fourth"
+
+
+def test_a_sweep_that_is_not_sure_enough_says_so_with_the_command_that_goes_on(
+    desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = {"rounds": 3, "within": "2%"}
+    summary = desk.sweep(by_turns(b16=(1.0, 1.5), b32=(1.0,)), **asked)
+    (line,) = desk.closing(capsys, summary, **asked)
+    assert line == "1 trial is not known within 2 % yet, after 3 rounds; --rounds 6 goes on"
+    work = desk.work(**asked)
+    assert command.nothing_to_run(work, work.pending()).unsure == 1, "the same command says it again"
+
+
+def test_what_fails_every_time_is_not_tried_a_hundred_times(desk: Desk) -> None:
+    launcher = fails_in(*range(2, 200))
+    desk.sweep(launcher, within="2%")
+    assert Counter(launcher.batches) == {16: 2, 32: 3}
+
+
+def test_a_budget_ends_further_rounds_and_never_the_first(
+    desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    summary = desk.sweep(budget="0.001s")
+    assert (summary.ran, summary.out_of_budget, summary.interrupted) == (2, True, False)
+    assert desk.measured() == [*whole(16, 1), *whole(32, 1)]
+    (line,) = desk.closing(capsys, summary, budget="0.001s")
+    assert line == "the budget of 0 s is used up; the same command goes on with further rounds"
+    assert desk.sweep(rounds=2, budget="10m").ran == 2, "what is left is measured when there is time"
+
+
+def test_a_budget_does_not_hide_what_is_not_known(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = {"within": "2%", "budget": "0.001s"}
+    (line,) = desk.closing(capsys, desk.sweep(**asked), **asked)
+    assert line.startswith("the budget of 0 s is used up, and 2 trials are not known within 2 % yet; ")
+
+
+# ---- groups ----
+
+
+def test_groups_take_part_and_are_compared_by_geometric_means(desk: Desk) -> None:
+    """Alone 1, 2 and 4 s: 2. Together 3 s each time: 1.5 times as long."""
+    alone = cycle((1.0, 2.0, 4.0))
+
+    def choose(order: TrialOrder) -> Script:
+        return trains_for(3.0) if order.jobs > 1 else trains_for(next(alone))
+
+    desk.sweep(Scripted(choose), rounds=3, jobs=("batch_size=16", "batch_size=16,lr=0.02"))
+    rows = desk.rows()
+    jobs = rows[rows["group"].notna()]
+    assert Counter(jobs["round"]) == {1: 2, 2: 2, 3: 2}
+    table = pd.read_csv(desk.folder / "table.csv")
+    together = table[table["job"].notna() & table["slowdown"].notna()]
+    assert len(together) == 2
+    solos = rows[rows["group"].isna()]
+    for job in together.to_dict("records"):
+        own = solos[solos["lr"] == job["lr"]]["epoch_time_s"]
+        mean = statistics.geometric_mean(own)
+        assert job["solo_epoch_time_s"] == pytest.approx(mean, rel=1e-4)
+        assert job["slowdown"] == pytest.approx(3.0 / mean, rel=1e-4)
+
+
+# ---- what is said ----
+
+
+def test_the_announcement_says_how_many_rounds(desk: Desk) -> None:
+    def said(**asked: Any) -> str:
+        work = desk.work(**asked)
+        return announcement_lines(work, work.pending())[0]
+
+    assert "2 trials to run in 3 rounds, roughly " in said(rounds=3)
+    assert "in rounds until each time is known within 2 %, roughly " in said(within="2%")
+    assert " a round, results in" in said(within="2%")
+    assert " a round" not in said(rounds=3)
+    assert "in at most 5 rounds, until each time is known within 2 % or for 60 s" in said(
+        rounds=5, within="2%", budget="60s"
+    )
+    desk.sweep(rounds=2)
+    assert "2 trials to run in 3 rounds, about " in said(rounds=3), "one round of them is left"
+
+
+def dry_run(desk: Desk, capsys: pytest.CaptureFixture[str], **asked: Any) -> list[str]:
+    work = desk.work(**asked)
+    print_plan(work, work.pending())
+    return capsys.readouterr().out.splitlines()
+
+
+def test_a_dry_run_says_which_rounds_are_left(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = dry_run(desk, capsys, rounds=3)
+    assert lines[0].endswith(" s, in 3 rounds")
+    assert "2 trials to run in 3 rounds, of 2; " in lines[-1]
+    launcher = Scripted()
+    desk.sweep(launcher, rounds=2, stop=lambda: len(launcher.launched) >= 3 and not launcher.left)
+    told = sorted(line.rpartition(", in ")[2] for line in dry_run(desk, capsys, rounds=3)[:2])
+    assert told == ["round 3", "rounds 2 to 3"]
+    assert "not reused" not in "".join(dry_run(desk, capsys, rounds=3))
+    assert dry_run(desk, capsys, within="2%")[0].endswith(" on")
+    assert "done (ok)" in dry_run(desk, capsys)[0]
+
+
+def test_json_lines_of_what_was_done_tell_every_round(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+    desk.sweep(rounds=2, batch_size="16")
+    work = desk.work(rounds=3, batch_size="16")
+    planned = work.pending()
+    told: list[Any] = []
+    summary = run_with(Scripted(), work, Heard(), emit=told.append)
+    finish(work, planned, summary, Heard(), "json")
+    before = [json.loads(line)["round"] for line in capsys.readouterr().out.splitlines()]
+    assert ([row.round for row in told], before) == ([3], [1, 2])
+
+
+def test_the_progress_of_a_window_is_in_steps_and_counts_the_rounds_left(desk: Desk) -> None:
+    def slowly(order: TrialOrder) -> Iterator[Any]:
+        yield from scripted.trains_for(2.0)(order)
+
+    desk.sweep(Scripted(lambda _: slowly), rounds=2, batch_size="16")
+    assert any(one.epochs == 3 for one in desk.view.shown)
+    windows = [one for one in desk.view.shown if one.epochs is None]
+    assert windows, "a further round has no epochs"
