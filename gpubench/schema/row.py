@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from gpubench.schema import trial_fields
+from gpubench.schema.borrowed_noise import BorrowedNoise
 from gpubench.schema.columns import (
     BY_NAME,
     DerivedColumns,
@@ -114,6 +115,8 @@ class Row(
     """None where the record does not tell."""
     verdict: Verdict | None = None
     """The verdict on the group that the job is of; None: it ran alone."""
+    borrowed_noise: BorrowedNoise | None = None
+    """The machine's own noise, where it is known and fits: it stands in where the row is of one process."""
     repeats: int = 1
     """How many runs that ended ok the row is the median of."""
     runs: Sequence[Row] = ()
