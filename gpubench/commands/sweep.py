@@ -80,7 +80,8 @@ def sweep(
         work.noise = kept_noise.read(warn)
     if results.folder.exists() and not results.folder.is_dir():
         results.create()  # says what is wrong
-    view = OutlivingView(live.view(Console(stderr=True, highlight=False), quiet=mode == "quiet"))
+    console = Console(stderr=True, highlight=False)
+    view = OutlivingView(live.view(console, quiet=mode == "quiet", tables=mode == "table"))
     for line in left_out_lines(sources, results if mode != "plan" else None):
         view.say(line)
     if mode == "plan":

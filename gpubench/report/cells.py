@@ -9,7 +9,7 @@ from gpubench.analysis import scaling
 from gpubench.analysis.sharing import busy, stored_resources
 from gpubench.basics.rounding import half_up
 from gpubench.basics.words import UNKNOWN, clean, number, signed
-from gpubench.report.spread import BORROWED, spread
+from gpubench.report.spread import BORROWED, UNKNOWN_PCT, spread
 from gpubench.schema.columns import OF_GROUPS, Column
 from gpubench.schema.row import Row, TableRow
 
@@ -80,15 +80,17 @@ def _ends(row: TableRow, name: str) -> list[float]:
     if name == "top1_crossing_s":
         return [end for end in (row.top1_crossing_low_s, row.top1_crossing_high_s) if end is not None]
     found = spread(row) if name == "epoch_time_s" else None
-    return [found.low, found.high] if found and found.kind != "half" else []
+    return [found.low, found.high] if found and found.kind in ("interval", "quartiles") else []
 
 
 def epoch_time(row: Row, value: float, digits: int | None) -> str:
-    """`3.21`, `~3.21` where extrapolated, and with a `Spread`: `3.21 ± 0.02`, `4.10 (0.68–7.51)`."""
+    """`3.21`, `~3.21` where extrapolated; with a `Spread`: `3.21 ± 0.02`, `4.10 (0.68–7.51)`, `3.21 ± >100 %`."""
     mark = "~" if row.epoch_time_source == "extrapolated" else ""
     found = spread(row)
     if found is None:
         return f"{mark}{_text(value, digits)}"
+    if found.kind == "unknown":
+        return f"{mark}{_text(value, digits)} ± >{UNKNOWN_PCT:g} %"
     if digits is not None:
         width = found.high if found.kind == "half" else found.high - found.low
         digits = max(digits, _digits_to_show(width))

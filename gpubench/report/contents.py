@@ -11,7 +11,7 @@ from gpubench.analysis.repeats import with_spread
 from gpubench.analysis.stored_groups import with_verdicts
 from gpubench.analysis.varied import solo
 from gpubench.basics.errors import UnusableError
-from gpubench.plan.plan import Job
+from gpubench.plan.plan import Job, Plan
 from gpubench.plan.skips import Room
 from gpubench.plan.state import out_of_memory, survey
 from gpubench.report.choice import SHOW, Choice
@@ -92,6 +92,22 @@ def contents(
     current = [row for row in rows if row.trial_id not in superseded]
     made = tables(current, axes=axes, questions=questions, members=shown, choice=choice)
     return Contents(rows=rows, tables=made, problems=problems, superseded=superseded, planned=set(members))
+
+
+def table_of(plan: Plan, records: Sequence[Record], skips: Mapping[str, str]) -> Table | None:
+    """The table of one plan's own trials, from these records alone; None where it has none.
+
+    It looks at nothing on disk, for it is made again and again while a sweep runs.
+    """
+    ids = {job.trial_id: job for job in plan.jobs}
+    chosen = counting(one for one in records if one.trial_id in ids)
+    known = {trial_id for trial_id, *_ in chosen}
+    name = plan.experiment.name
+    rows = [replace(row, experiment=name) for row in _measured_rows(chosen)]
+    rows += [_planned_row(job, name, skips.get(one)) for one, job in ids.items() if one not in known]
+    axes, question = {name: plan.experiment.varied}, {name: plan.experiment.question}
+    made = tables(rows, axes=axes, questions=question, members={name: list(ids)})
+    return made[0] if made else None
 
 
 def _measured_rows(chosen: Mapping[Counts, Record]) -> list[Row]:

@@ -11,11 +11,13 @@ from gpubench.analysis.noise import process_interval, times
 from gpubench.schema.epoch_times import FEWEST_TIMES
 from gpubench.schema.row import Row
 
-Kind = Literal["half", "interval", "quartiles"]
+Kind = Literal["half", "interval", "unknown", "quartiles"]
 BORROWED = "†"
 """Marks an interval for which the machine's own noise stands in."""
 WIDE_PCT = 25.0
 """From this half width on the two sides of an interval are told apart."""
+UNKNOWN_PCT = 100.0
+"""Beyond this half width an interval's ends tell nobody anything: of two processes it may end at days."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,8 +26,9 @@ class Spread:
 
     kind: Kind
     """`half`: half the width of the 95 % interval, or half the interquartile range; `interval`: its ends, where ± would
-    hide that it reaches further up than down; `quartiles`: where the interquartile range is wider than the epoch time,
-    of which ± would make a time below 0, or nearly."""
+    hide that it reaches further up than down; `unknown`: its ends, where half of it is wider than the epoch time;
+    `quartiles`: where the interquartile range is wider than the epoch time, of which ± would make a time below 0, or
+    nearly."""
     repeats: bool
     """Over processes; else over the measured epochs of one process."""
     low: float
@@ -45,9 +48,8 @@ def spread(row: Row) -> Spread | None:
     repeats = row.repeats > 1
     if (known := process_interval(row)) is not None:
         if known.half_pct >= WIDE_PCT:
-            return Spread(
-                kind="interval", repeats=repeats, low=known.low, high=known.high, borrowed=known.borrowed
-            )
+            kind: Kind = "unknown" if known.half_pct > UNKNOWN_PCT else "interval"
+            return Spread(kind=kind, repeats=repeats, low=known.low, high=known.high, borrowed=known.borrowed)
         half = (known.high - known.low) / 2
         return Spread(kind="half", repeats=repeats, low=-half, high=half, borrowed=known.borrowed)
     if time is None or wide is None:
@@ -70,6 +72,11 @@ def sentences(rows: Sequence[Row]) -> list[str]:
         said.append(f"{half} {over}.")
     if any(one.kind == "interval" for one in found):
         said.append(f"In parentheses: the 95 % interval {over}, where it is wide.")
+    if any(one.kind == "unknown" for one in found):
+        said.append(
+            f"± >{UNKNOWN_PCT:g} %: half the 95 % interval {over}, is longer than the time itself; "
+            "further rounds narrow it."
+        )
     inside = [one for one in found if not one.repeats]
     where = "over the measured epochs of one process"
     if inside and len(inside) < len(found):
