@@ -9,7 +9,7 @@ from gpubench.analysis import scaling
 from gpubench.analysis.sharing import busy, stored_resources
 from gpubench.basics.rounding import half_up
 from gpubench.basics.words import UNKNOWN, clean, number, signed
-from gpubench.report.spread import UNKNOWN_PCT, spread
+from gpubench.report.spread import BORROWED, UNKNOWN_PCT, spread
 from gpubench.schema.columns import OF_GROUPS, Column
 from gpubench.schema.row import Row, TableRow
 
@@ -94,11 +94,12 @@ def epoch_time(row: Row, value: float, digits: int | None) -> str:
     if digits is not None:
         width = found.high if found.kind == "half" else found.high - found.low
         digits = max(digits, _digits_to_show(width))
+    lent = f" {BORROWED}" if found.borrowed else ""
     if found.kind != "half":
-        return f"{mark}{_text(value, digits)} ({_text(found.low, digits)}–{_text(found.high, digits)})"
+        return f"{mark}{_text(value, digits)} ({_text(found.low, digits)}–{_text(found.high, digits)}){lent}"
     least = 10**-FINEST
     shown = f"<{least:g}" if 0 < found.high < least / 2 else _text(found.high, digits)
-    return f"{mark}{_text(value, digits)} ± {shown}"
+    return f"{mark}{_text(value, digits)} ± {shown}{lent}"
 
 
 def _crossing(row: TableRow, value: float, digits: int | None) -> str:

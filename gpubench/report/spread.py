@@ -12,6 +12,8 @@ from gpubench.schema.epoch_times import FEWEST_TIMES
 from gpubench.schema.row import Row
 
 Kind = Literal["half", "interval", "unknown", "quartiles"]
+BORROWED = "†"
+"""Marks an interval for which the machine's own noise stands in."""
 WIDE_PCT = 25.0
 """From this half width on the two sides of an interval are told apart."""
 UNKNOWN_PCT = 100.0
@@ -33,6 +35,8 @@ class Spread:
     """The lower end; of `half`, minus it."""
     high: float
     """The upper end; of `half`, it."""
+    borrowed: bool = False
+    """Whether it is of one process, with the machine's own noise in place of others."""
 
 
 def spread(row: Row) -> Spread | None:
@@ -45,9 +49,9 @@ def spread(row: Row) -> Spread | None:
     if (known := process_interval(row)) is not None:
         if known.half_pct >= WIDE_PCT:
             kind: Kind = "unknown" if known.half_pct > UNKNOWN_PCT else "interval"
-            return Spread(kind=kind, repeats=True, low=known.low, high=known.high)
+            return Spread(kind=kind, repeats=repeats, low=known.low, high=known.high, borrowed=known.borrowed)
         half = (known.high - known.low) / 2
-        return Spread(kind="half", repeats=True, low=-half, high=half)
+        return Spread(kind="half", repeats=repeats, low=-half, high=half, borrowed=known.borrowed)
     if time is None or wide is None:
         return None
     if times(row) < FEWEST_TIMES:
@@ -60,7 +64,8 @@ def spread(row: Row) -> Spread | None:
 
 def sentences(rows: Sequence[Row]) -> list[str]:
     """What ± and the brackets after an epoch time mean, each once; empty where no row has a spread."""
-    found = [one for row in rows if (one := spread(row))]
+    every = [one for row in rows if (one := spread(row))]
+    found = [one for one in every if not one.borrowed]
     said = []
     half, over = "± is half the 95 % interval", "over processes, one for each of n"
     if any(one.kind == "half" and one.repeats for one in found):
@@ -82,4 +87,20 @@ def sentences(rows: Sequence[Row]) -> list[str]:
         said.append(
             f"In parentheses: the quartiles {where}, where they lie further apart than the median is long."
         )
-    return said
+    return [*said, *_borrowed(rows)]
+
+
+def _borrowed(rows: Sequence[Row]) -> list[str]:
+    """Whose noise stands in for other processes of rows that have one."""
+    lent = [
+        row.borrowed_noise for row in rows if row.borrowed_noise and (one := spread(row)) and one.borrowed
+    ]
+    by_day: dict[str, dict[str, None]] = {}
+    for noise in lent:
+        by_day.setdefault(noise.day, {})[noise.configuration] = None
+    return [
+        f"{BORROWED} after an epoch time: it is of one process, so the machine's own noise stands in for others. "
+        f"± or the ends in parentheses are the 95 % interval with that noise, as gpubench doctor --noise measured it "
+        f"on {day} ({'; '.join(configurations)})."
+        for day, configurations in by_day.items()
+    ]

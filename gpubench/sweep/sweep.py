@@ -9,6 +9,7 @@ from dataclasses import replace as replace_planned
 from typing import Any
 
 from gpubench.analysis.certainty.interval import interval
+from gpubench.analysis.machine_noise import MachineNoise
 from gpubench.basics.errors import UnusableError
 from gpubench.plan.estimate import Estimate, Forecast, estimates, first_guess
 from gpubench.plan.further import FIRST, WINDOW_S, Turn, further, window_steps
@@ -85,6 +86,8 @@ class Sweep:
     plan: Plan
     bench: Bench
     settings: Settings = field(default_factory=Settings)
+    noise: Sequence[MachineNoise] = ()
+    """What is known of machines' own noise, which stands in for rows of one process."""
     records: list[Record] = field(default_factory=list)
     skips: dict[str, str] = field(default_factory=dict)
     """Trial id -> why this sweep skipped it."""
@@ -583,7 +586,7 @@ class Sweep:
 
     def write_tables(self) -> None:
         """All tables of the folder, from what is held here, as far as they can be written."""
-        found = contents(self.bench.results, self.records, self.skips)
+        found = contents(self.bench.results, self.records, self.skips, noise=self.noise)
         self.problems = found.problems
         try:
             write_contents(self.bench.results, self.records, found)
