@@ -388,6 +388,14 @@ def audit(
 @app.command(cls=usage.Reader, rich_help_panel="Read")
 def doctor(
     json_: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
+    noise: Annotated[
+        bool,
+        typer.Option(
+            "--noise",
+            help="Measure how far processes of one configuration differ here, and keep that: it stands in where "
+            "a row has one process. Takes some minutes.",
+        ),
+    ] = False,
 ) -> None:
     """Say what this machine can measure, what it can't, and the remedy; exit 4 where no sweep can run.
 
@@ -395,6 +403,9 @@ def doctor(
     """
     from gpubench.commands import doctor as command
 
+    only_one(["json"] * json_ + ["noise"] * noise)
+    if noise:
+        raise typer.Exit(command.noise())
     raise typer.Exit(command.doctor(as_json=json_))
 
 

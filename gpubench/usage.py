@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import typer
 from typer.core import TyperCommand, TyperGroup
 
 from gpubench.basics.errors import UsageError
@@ -55,7 +57,9 @@ class Command(TyperCommand):
         one = [p for p in self.get_params(ctx) if p.metavar == RESULTS and p.nargs == 1]
         values, more, _ = self.make_parser(ctx).parse_args(args=list(given))
         if one and more:
-            orders = [f"{ctx.command_path} {shlex.quote(folder)}" for folder in (values[one[0].name], *more)]
+            folders = [values[one[0].name], *more]
+            others = [word for word in given if word not in (*folders, "--")]
+            orders = [f"{ctx.command_path} {shlex.join([folder, *others])}" for folder in folders]
             raise UsageError(
                 f"{ctx.info_name} reads one results folder at a time; type {', then '.join(orders)}"
             )
@@ -70,10 +74,26 @@ class Reader(Command):
 
 
 class CommandGroup(TyperGroup):
-    """A group of commands."""
+    """A group of commands. Ctrl-C leaves it as an Abort: the library would end without a word."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         return _plain(super().get_params(ctx))
+
+    def make_context(self, *args: Any, **given: Any) -> Any:
+        with _aborted_by_ctrl_c():
+            return super().make_context(*args, **given)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _aborted_by_ctrl_c():
+            return super().invoke(ctx)
+
+
+@contextlib.contextmanager
+def _aborted_by_ctrl_c() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise typer.Abort from None
 
 
 def refuse_repeated(order: Sequence[Any], given: Sequence[str]) -> None:

@@ -9,7 +9,9 @@ from gpubench.node.environment import Machine
 from gpubench.node.launch.client import Launcher
 from gpubench.node.node import Node
 from gpubench.node.watch.nvml import NoNvml, Nvml
+from gpubench.plan.outlook import place
 from gpubench.plan.plan import Plan
+from gpubench.plan.rounds import Rounds
 from gpubench.plan.sources import Disk
 from gpubench.report.live import QuietView, View
 from gpubench.results.store import Results
@@ -23,6 +25,10 @@ class Heard(QuietView):
 
     def __init__(self) -> None:
         self.lines: list[str] = []
+
+    def began_round(self, number: int, rounds: Rounds) -> None:
+        if number > 1:
+            self.say(place(number, rounds))
 
     def say(self, text: str) -> None:
         self.lines.append(text)

@@ -75,8 +75,8 @@ def order(**fields: Any) -> TrialOrder:
         "memory_format": "contiguous", "execution": "eager", "cudnn_benchmark": False, "optimizer": "sgd", "lr": 0.01,
         "accumulate": 1, "sync_every": None, "workers": 0, "prefetch": 2, "cpu_ids": (0,), "threads_per_rank": 1,
         "gpu_mem_cap_mib": None,
-        "epochs": 3, "warmup_epochs": 1, "steps": None, "warmup_steps": 0, "until_top1": None, "evaluate": True,
-        "breakdown": False,
+        "epochs": 3, "warmup_epochs": 1, "steps": None, "warmup_steps": 0, "until_top1": None, "confirm_top1": False,
+        "evaluate": True, "breakdown": False,
         "seed": 0, "log": Path(os.devnull), "scratch": Path(os.devnull), "gmacs_per_image": None,
         "data": DataSpec(kind="none", input_size=28, num_classes=4, train_images=images),
     }  # fmt: skip

@@ -44,5 +44,5 @@ def changed(row: AnyRow, **values: Any) -> AnyRow:
 
 
 def everything(row: Row) -> dict[str, Any]:
-    """All that a row says, to be compared with another: no two rows are equal by themselves."""
-    return {name: getattr(row, name, None) for name in ATTRIBUTES} | dict(row.fields)
+    """All that a row says, to be compared with another: no two rows are equal by themselves, nor are those before."""
+    return {name: getattr(row, name, None) for name in ATTRIBUTES - {"before"}} | dict(row.fields)

@@ -153,6 +153,7 @@ def _grown(before: Row, after: TableRow) -> TableRow:
         after,
         gpu_mem_growth_pct=memory_growth_pct(before, after),
         epoch_time_growth_pct=time_growth_pct(before, after),
+        before=before,
     )
 
 

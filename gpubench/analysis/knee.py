@@ -1,7 +1,8 @@
 """Where a larger batch stops paying: it pays while GPU memory × time per image falls.
 
-The answer is firm only where every step that it rests on is clear of the noise, and the noise is known. A step is from
-one batch size to the next: none leads over a size that was asked for and has no figures.
+Rows of several processes are decided over these (`paying.py`). Of rows of one process the answer is firm only where
+every step that it rests on is clear of the noise, and the noise is known. A step is from one batch size to the next:
+none leads over a size that was asked for and has no figures.
 """
 
 from __future__ import annotations
@@ -12,11 +13,16 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from gpubench.analysis.alike import DEVICES
+from gpubench.analysis.besides import besides, in_one_line
+from gpubench.analysis.certainty.interval import Interval
+from gpubench.analysis.decided import Decided, decided
 from gpubench.analysis.doubted import of_time
 from gpubench.analysis.growth import epoch_time, gpu_mem, memory_growth_pct, series, time_growth_pct
 from gpubench.analysis.holes import beyond, fitting, unknown
 from gpubench.analysis.noise import half_width, processes, resting, together
+from gpubench.analysis.paying import Answer, Ladder, answer, ladder
 from gpubench.analysis.repeats import merge_repeats
+from gpubench.analysis.settle import NOT_KNOWN, Further
 from gpubench.analysis.varied import solo
 from gpubench.basics.rounding import half_up
 from gpubench.basics.words import listed
@@ -27,7 +33,7 @@ Series = tuple[tuple[str, Any], ...]
 Step = tuple[Row, Row]
 Ratio = Callable[[Row, Row], float | None]
 """The figure of a step's second row over that of its first."""
-KneeVerdict = Literal["stops", "never", "always", "hole", "time-only", "too-few"]
+KneeVerdict = Literal["stops", "never", "always", "hole", "time-only", "too-few", "open"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,7 +45,7 @@ class Knee:
     verdict: KneeVerdict
     """`stops`, `never` (not even the first step pays), `always` (as far as measured), `hole` (the size after `best` has
     no figures, a larger one has), `time-only` (no memory figure to weigh), `too-few` (fewer than two batch sizes have
-    figures)."""
+    figures), `open` (several processes, and not every step that the answer rests on is decided)."""
     best: int | None = None
     """The last batch size that paid, else the first; for `time-only` that of the least time."""
     refused: int | None = None
@@ -51,10 +57,42 @@ class Knee:
     firm: bool = False
     """Whether the noise of every step up to this answer is known, and smaller than the step."""
     sentence: str
+    besides: tuple[str, ...] = ()
+    """Other answers: by the allocator's peak, by steady steps or by whole epochs."""
+    remark: str = ""
+    """Which size nearly reaches the best rate; which are beaten by none in both time and memory."""
 
 
-def knees(rows: Sequence[Row], tied: Collection[str] = ()) -> list[Knee]:
-    """One Knee for each series with at least two batch sizes. `tied` fields move with the batch size.
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Batches:
+    """The batch sizes of one series."""
+
+    series: Series
+    rows: Sequence[Row]
+    """Ascending."""
+    ladder: Ladder | None
+    """What is claimed of them where all rows with figures are of several processes; else None."""
+
+    @property
+    def ratios(self) -> list[Interval]:
+        """What is claimed over processes, to be decided together with whatever else the table claims."""
+        return self.ladder.ratios if self.ladder else []
+
+    @property
+    def beside(self) -> list[float]:
+        """p-values of its other claims."""
+        return self.ladder.beside if self.ladder else []
+
+
+def knees(rows: Sequence[Row], tied: Collection[str] = (), how: Further = NOT_KNOWN) -> list[Knee]:
+    """One Knee for each series with at least two batch sizes; its claims are a family by themselves."""
+    found = batches(rows, tied)
+    made = decided([one for of in found for one in of.ratios], [one for of in found for one in of.beside])
+    return told(found, made, how)
+
+
+def batches(rows: Sequence[Row], tied: Collection[str] = ()) -> list[Batches]:
+    """Each series with at least two batch sizes. `tied` fields move with the batch size.
 
     Jobs of a group are left out (they ran at the same time), and so is a series with two rows of one size.
     """
@@ -62,9 +100,58 @@ def knees(rows: Sequence[Row], tied: Collection[str] = ()) -> list[Knee]:
     found = []
     for key, members in series(alone, "batch_size", set(tied) - set(DEVICES)).items():
         if len({row.batch_size for row in members}) == len(members) > 1:
-            knee = _knee(key, sorted(members, key=_batch))
-            found.append(replace(knee, sentence=_named(key, knee.sentence)))
+            ordered = sorted(members, key=_batch)
+            found.append(Batches(series=key, rows=ordered, ladder=_ladder(ordered)))
     return found
+
+
+def told(found: Sequence[Batches], made: Decided, how: Further) -> list[Knee]:
+    """The answers. `made`: begins with the decisions on the ratios of all `found`, and on their other claims."""
+    ratios, others, family = iter(made.ratios), iter(made.beside), made.family
+    knees = []
+    for of in found:
+        if of.ladder is None:
+            knee = _knee(of.series, of.rows)
+        else:
+            words = [next(ratios).word for _ in of.ratios]
+            leap = [next(others) for _ in of.beside]
+            knee = _decided(of.series, of.ladder, answer(of.ladder, words, any(leap), family, how))
+        said = besides(of.rows, over_processes=of.ladder is not None)
+        line = in_one_line(of.rows, over_processes=of.ladder is not None)
+        knees.append(
+            replace(
+                knee,
+                sentence=_named(of.series, knee.sentence),
+                besides=tuple(_named(of.series, one) for one in said),
+                remark=_named(of.series, line) if line else "",
+            )
+        )
+    return knees
+
+
+def _ladder(ordered: Sequence[Row]) -> Ladder | None:
+    timed, weighed, why = _figures(ordered)
+    used = timed if why else weighed
+    return ladder(ordered, used, why) if len(used) > 1 else None
+
+
+def _decided(key: Series, of: Ladder, found: Answer) -> Knee:
+    """The knee of an answer over processes."""
+    refused = found.refused
+    verdict: KneeVerdict = "time-only" if of.by_time else "open"
+    if not of.by_time and found.firm:
+        ends = {of.weighed[0].batch_size: "never", of.weighed[-1].batch_size: "always"}
+        verdict = ends.get(found.best, "stops")  # type: ignore[assignment]
+    return Knee(
+        series=key,
+        verdict=verdict,
+        best=found.best,
+        refused=refused.after.batch_size if refused else None,
+        memory_growth_pct=100 * (refused.memory - 1) if refused else None,
+        time_growth_pct=100 * (refused.time.value - 1) if refused else None,
+        firm=found.firm,
+        sentence=found.sentence,
+    )
 
 
 def _batch(row: Row) -> int:
@@ -78,20 +165,24 @@ def _named(key: Series, sentence: str) -> str:
 
 
 def _knee(key: Series, ordered: Sequence[Row]) -> Knee:
-    timed = [row for row in ordered if epoch_time(row) is not None]
-    weighed = [row for row in timed if gpu_mem(row) is not None]
+    timed, weighed, why = _figures(ordered)
     if len(timed) < 2:
         having = f"only {timed[0].batch_size} has an epoch time" if timed else "no row has an epoch time"
         sentence = f"Too few figures to say where a larger batch stops paying: {having}."
         return Knee(series=key, verdict="too-few", sentence=sentence)
+    return _by_time(key, ordered, timed, why) if why else _weigh(key, ordered, weighed)
+
+
+def _figures(ordered: Sequence[Row]) -> tuple[list[Row], list[Row], str | None]:
+    """The sizes with a time, those of them with memory, too, and why memory can't be weighed; None where it can."""
+    timed = [row for row in ordered if epoch_time(row) is not None]
+    weighed = [row for row in timed if gpu_mem(row) is not None]
     if len({row.gpu_mem_source for row in weighed}) > 1:
-        return _by_time(key, ordered, timed, "memory figures come from different sources")
+        return timed, weighed, "memory figures come from different sources"
     if len(weighed) < 2:
         on_cpu = all(row.device == "cpu" for row in timed)
-        return _by_time(
-            key, ordered, timed, "a CPU has no GPU memory" if on_cpu else "GPU memory was not measured"
-        )
-    return _weigh(key, ordered, weighed)
+        return timed, weighed, "a CPU has no GPU memory" if on_cpu else "GPU memory was not measured"
+    return timed, weighed, None
 
 
 def _weigh(key: Series, ordered: Sequence[Row], weighed: Sequence[Row]) -> Knee:

@@ -260,11 +260,11 @@ def _compared(jobs: Sequence[TableRow]) -> Sequence[TableRow]:
 def _with_verdict(jobs: Sequence[TableRow], gain: float | None) -> list[TableRow]:
     """These jobs with one overlap gain and one verdict. Of a part of a group's jobs, by what their repeats say."""
     before = [one for row in jobs for run in row.runs if (one := run.verdict)]
-    found = group_verdict(gain, [_alone(row) for row in jobs] if len(jobs) > 1 else (), jobs, before)
+    found = group_verdict(gain, [alone_of(row) for row in jobs] if len(jobs) > 1 else (), jobs, before)
     return [replace(row, overlap_gain=gain, sharing=found.cell, verdict=found) for row in jobs]
 
 
-def _alone(row: Row) -> Row:
+def alone_of(row: Row) -> Row:
     """What a job with repeats is compared with: its baseline, or the times alone that its repeats were told of."""
     if isinstance(row, TableRow) and row.baseline is not None:
         return row.baseline

@@ -7,19 +7,32 @@ devices. All other fields are equal, but those that moved with the devices or th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from gpubench.analysis.alike import DEVICES, devices, way
+from gpubench.analysis.certainty.interval import Interval
 from gpubench.analysis.growth import epoch_time, series
 from gpubench.analysis.noise import resting
+from gpubench.analysis.over_processes import time_ratio
 from gpubench.analysis.varied import CANDIDATES, known, solo
 from gpubench.basics.rounding import half_up
 from gpubench.basics.words import MINUS, listed
 from gpubench.schema.row import Row, TableRow, replace
 
-__all__ = ["COLUMNS", "DEVICES", "Comparison", "comparisons", "devices", "scale", "sentence", "unlike_costs"]
+__all__ = [
+    "COLUMNS",
+    "DEVICES",
+    "Comparison",
+    "comparisons",
+    "devices",
+    "named",
+    "scale",
+    "sentence",
+    "unlike_costs",
+]
 
 Kind = Literal["strong", "weak"]
 SAME: dict[Kind, str] = {"strong": "same global batch", "weak": "same batch a {device}"}
@@ -45,6 +58,17 @@ class Comparison:
     def efficiency_pct(self) -> float:
         """100: as many times faster as there are more devices."""
         return 100 * self.speedup * devices(self.baseline) / devices(self.row)
+
+    @property
+    def ratio(self) -> Interval | None:
+        """The speed-up with its interval; None for the baseline itself, or where a side is of one process."""
+        return None if self.row is self.baseline else time_ratio(self.baseline, self.row)
+
+    @property
+    def efficiency(self) -> Interval | None:
+        """The efficiency in per cent, likewise."""
+        ratio = self.ratio
+        return ratio.times(100 * devices(self.baseline) / devices(self.row)) if ratio else None
 
 
 SHARED: dict[Kind, Callable[[Row], float]] = {
@@ -99,12 +123,29 @@ def _scaled(row: TableRow, strong: Comparison | None, weak: Comparison | None) -
     either = strong or weak
     if either is None:
         return row
+    (low, high), strong_ends, weak_ends = (
+        _ends(one)
+        for one in (either.ratio, strong.efficiency if strong else None, weak.efficiency if weak else None)
+    )
     return replace(
         row,
         speedup=either.speedup,
         strong_efficiency_pct=strong.efficiency_pct if strong else None,
         weak_efficiency_pct=weak.efficiency_pct if weak else None,
+        speedup_low=low,
+        speedup_high=high,
+        strong_efficiency_low_pct=strong_ends[0],
+        strong_efficiency_high_pct=strong_ends[1],
+        weak_efficiency_low_pct=weak_ends[0],
+        weak_efficiency_high_pct=weak_ends[1],
     )
+
+
+def _ends(found: Interval | None) -> tuple[float | None, float | None]:
+    """Both ends of an interval; one that is nowhere is no figure."""
+    if found is None:
+        return None, None
+    return found.low, found.high if math.isfinite(found.high) else None
 
 
 def sentence(rows: Sequence[Row], made: Sequence[Comparison]) -> str | None:
@@ -131,7 +172,7 @@ def sentence(rows: Sequence[Row], made: Sequence[Comparison]) -> str | None:
     for kind, words in SAME.items():
         mine = [one for one in made if one.kind == kind]
         if mine:
-            names = dict.fromkeys(_name(one.baseline, device) for one in mine)
+            names = dict.fromkeys(named(one.baseline, device) for one in mine)
             parts.append(f"{kind} ({words.format(device=device)}, against {' or '.join(names)})")
     both = "; speedup is the strong one where a row has both" if len(parts) > 1 else ""
     rest = resting(row for one in made for row in (one.row, one.baseline))
@@ -160,8 +201,8 @@ def _costs(made: Sequence[Comparison], device: str) -> str:
         return ""
     worst, mine, theirs = unlike[0]
     return (
-        f"; the cost of --breakdown is in it: {mine} of every other step of {_name(worst.row, device)}, {theirs} of "
-        f"{_name(worst.baseline, device)}"
+        f"; the cost of --breakdown is in it: {mine} of every other step of {named(worst.row, device)}, {theirs} of "
+        f"{named(worst.baseline, device)}"
     )
 
 
@@ -197,6 +238,6 @@ def _ratio(before: Row, after: Row) -> float | None:
     return old / new
 
 
-def _name(row: Row, device: str) -> str:
+def named(row: Row, device: str) -> str:
     count = devices(row)
     return f"{row.strategy} on {count} {device}{'s' if count > 1 else ''}"

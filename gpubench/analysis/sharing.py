@@ -212,6 +212,8 @@ def headline(found: Verdict, gain: float) -> str:
 
 def verdict_words(found: Verdict, gain: float) -> str:
     """The verdict as sentences have it, without its gain. There must be one."""
+    if found.sure == "open":
+        return f"open, {' or '.join(found.words)}{LOSS[loss(found, gain)]}"
     return f"{found.cell}{LOSS[loss(found, gain)]}"
 
 

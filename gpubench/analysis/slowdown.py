@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Literal
 
-from gpubench.analysis import noise
+from gpubench.analysis import noise, over_processes
+from gpubench.analysis.certainty.interval import Interval
+from gpubench.analysis.certainty.mean_estimate import LEVEL
 from gpubench.analysis.doubted import beside_others, codes, of_time
 from gpubench.analysis.noise import half_width, resting
 from gpubench.basics.rounding import half_up
@@ -64,9 +67,12 @@ def group_verdict(
     rows = [row for row in (*alone, *together) if row]
     refused = [one.why_not for one in before if one.why_not]
     most = refused[0] if refused and 2 * len(refused) >= len(before) else None
+    over = gain_over_processes(alone, together)
     if why_not := most or _sped_up(alone, together) or _scattered(rows):
         return Verdict(why_not=why_not)
-    ends = _range(alone, together) if len(alone) == len(together) else None
+    ends = _range(alone, together) if over is None and len(alone) == len(together) else None
+    if over is not None:
+        ends = (over.low, over.high)
     known = [end for one in before if one.gain_range for end in one.gain_range]
     if ends is None and known:
         # One job's time of one repeat, beside another's of another, may give a gain that no repeat had.
@@ -82,13 +88,50 @@ def group_verdict(
     elif others:
         unsure = "doubtful"
     first, last = (WORDS.index(sharing_word(end)) for end in (ends or (gain, gain)))
-    return Verdict(
+    found = Verdict(
         words=(sharing_word(gain),) if unsure else WORDS[first : last + 1],
         sure=unsure or ("few processes" if rests else "yes"),
         gain_range=ends,
         rests=rests,
+        over_processes=over is not None,
         beside_others=others,
     )
+    return found if over is None else decided(found, over, word_chance(over) <= LEVEL, 1)
+
+
+def gain_over_processes(alone: Sequence[Row | None], together: Sequence[Row]) -> Interval | None:
+    """The overlap gain with its interval over processes; None where a job, or its trial alone, is of one process."""
+    return over_processes.overlap_gain(alone, together) if len(alone) == len(together) else None
+
+
+def word_chance(gain: Interval) -> float:
+    """The p-value of "the word for this gain is wrong", so that a gain whose interval holds one word has at most 0.05.
+
+    Two-sided, as the interval is.
+    """
+    word = sharing_word(gain.value)
+    below, above = gain.chance_at_least(PARALLEL), gain.chance_at_most(CONCURRENT)
+    chances = {
+        WORDS[0]: gain.chance_at_least(CONCURRENT),
+        WORDS[1]: max(below, above),
+        WORDS[2]: gain.chance_at_most(PARALLEL),
+    }
+    return min(1.0, 2 * chances[word])
+
+
+def decided(found: Verdict, gain: Interval, holds: bool, family: int) -> Verdict:
+    """A verdict over processes as it stands among a table's claims: one word, or open between several.
+
+    `holds`: whether its word does, corrected for a family of so many. One with a doubt keeps that.
+    """
+    if found.sure in UNSURE or not found.words:
+        return found
+    word = sharing_word(gain.value)
+    if holds:
+        return replace(found, words=(word,), sure="few processes" if found.rests else "yes")
+    wide = replace(gain, confidence=1 - LEVEL / family)
+    first, last = (WORDS.index(sharing_word(end)) for end in (wide.low, wide.high))
+    return replace(found, words=WORDS[first : last + 1], sure="open")
 
 
 def expected(gain: float, alone: Sequence[Row]) -> Verdict:

@@ -11,6 +11,7 @@ from rich.console import Console
 from gpubench.basics.errors import ResumableError, UnusableError, unknown
 from gpubench.basics.stopping import Stop, hear_no_more, say_at_once, stop_on_signals
 from gpubench.basics.words import many
+from gpubench.commands.opened import warn
 from gpubench.node.node import this_machine
 from gpubench.plan.command_line import make_plan, read_experiment
 from gpubench.plan.experiment import Options
@@ -19,6 +20,7 @@ from gpubench.plan.state import Planned
 from gpubench.report import live
 from gpubench.report.bar import bar
 from gpubench.report.lost_terminal import OutlivingView, outliving_output
+from gpubench.results import kept_noise
 from gpubench.results.allowance import again_lines
 from gpubench.results.home import results_folder
 from gpubench.results.store import Results
@@ -74,9 +76,12 @@ def sweep(
         timeout_s=experiment.timeout_s,
     )
     work = Sweep(plan=plan, bench=bench, settings=settings)
+    if mode != "plan":
+        work.noise = kept_noise.read(warn)
     if results.folder.exists() and not results.folder.is_dir():
         results.create()  # says what is wrong
-    view = OutlivingView(live.view(Console(stderr=True, highlight=False), quiet=mode == "quiet"))
+    console = Console(stderr=True, highlight=False)
+    view = OutlivingView(live.view(console, quiet=mode == "quiet", tables=mode == "table"))
     for line in left_out_lines(sources, results if mode != "plan" else None):
         view.say(line)
     if mode == "plan":

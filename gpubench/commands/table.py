@@ -15,6 +15,7 @@ from gpubench.report import terminal
 from gpubench.report.contents import contents
 from gpubench.report.forms import FORMS
 from gpubench.report.table import COLUMN
+from gpubench.results import kept_noise
 
 
 def table(
@@ -29,7 +30,7 @@ def table(
         raise UsageError(f"--{form} is a form of the tables, and --sources prints none; give one of them")
     choice = choices.parse(columns, COLUMN) if columns is not None else choices.SHOW
     results, records = opened(folder)
-    found = contents(results, records, choice=choice)
+    found = contents(results, records, choice=choice, noise=kept_noise.read(warn))
     for problem in found.problems:
         warn(problem)
     console = Console(highlight=False)

@@ -174,7 +174,11 @@ def _epochs(case: Combination) -> str | None:
 def _target(case: Combination) -> str | None:
     t = case.trial
     if t.until_top1 is None:
-        return None
+        return (
+            "confirm_top1 confirms that a top-1 was reached: say which one with until_top1 (--until-top1)"
+            if t.confirm_top1
+            else None
+        )
     if t.steps is not None:
         return "until_top1 (--until-top1) trains whole epochs, not steps (--steps): leave one of them out"
     if case.variant.files == "none":

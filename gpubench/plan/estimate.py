@@ -112,16 +112,17 @@ class Forecast:
             self._estimated_s += self._seconds[index]
 
     @property
-    def _pace(self) -> float:
+    def pace(self) -> float:
+        """How many times as long as estimated those took that have run; 1 before any has."""
         return self._ran_s / self._estimated_s if self._estimated_s else 1.0
 
     def of(self, index: int) -> float:
         """Seconds that the unit at this index should take in all."""
-        return self._pace * self._seconds[index]
+        return self.pace * self._seconds[index]
 
     def after(self, index: int) -> float:
         """Seconds that the units after this index should take."""
-        return self._pace * self._after[index]
+        return self.pace * self._after[index]
 
 
 def words(seconds: float) -> str:

@@ -191,6 +191,7 @@ def order(
         steps=steps or t.steps,
         warmup_steps=warmup_steps(job, resolved),
         until_top1=None if steps else t.until_top1,
+        confirm_top1=t.confirm_top1,
         evaluate=steps is None,
         breakdown=t.breakdown,
         seed=t.seed + t.repeat,

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
+from gpubench.analysis.certainty.accuracy import crossing
 from gpubench.basics.rounding import half_up
 from gpubench.record.epochs import EpochRow
+from gpubench.schema.top1_crossing import CONFIRMED, UNCONFIRMED
 
 COLUMNS = ("epochs_to_top1", "time_to_top1_s", "energy_to_top1_j")
 
@@ -30,7 +33,25 @@ def until_top1(epochs: Sequence[EpochRow], target: float | None) -> tuple[dict[s
     return {
         "epochs_to_top1": number,
         "time_to_top1_s": sum(e.epoch_time_s for e in epochs[:number]),
+        **_crossing(epochs, target),
     }, {}
+
+
+def _crossing(epochs: Sequence[EpochRow], target: float) -> dict[str, Any]:
+    """When top-1 crossed the target, between two evaluations; empty if each one there was followed by a lower one."""
+    ends = accumulate(e.epoch_time_s for e in epochs)
+    judged = [
+        (end, 0.0 if _lost(e) else e.top1_pct)
+        for end, e in zip(ends, epochs, strict=True)
+        if e.top1_pct is not None
+    ]
+    found = crossing(judged, target)
+    if found is None:
+        return {}
+    return {
+        "top1_crossing_s": found.time_s,
+        "top1_crossing": CONFIRMED if found.confirmed else UNCONFIRMED,
+    }
 
 
 def _lost(epoch: EpochRow) -> bool:

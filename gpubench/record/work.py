@@ -34,7 +34,7 @@ class Work:
     epochs: Sequence[WorkWindow] = ()
     """The windows that every rank finished."""
     windows: Sequence[Window] = ()
-    """The same for who watched: which of them figures are of, and what each stands for."""
+    """These windows for who watched: which of them figures are of, and what each stands for."""
     result: dict[str, Any] = field(default_factory=dict)
     """Columns that the ranks' figures fill. Empty where the trial did not end ok."""
     missing: dict[str, str] = field(default_factory=dict)

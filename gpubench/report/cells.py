@@ -9,7 +9,7 @@ from gpubench.analysis import scaling
 from gpubench.analysis.sharing import busy, stored_resources
 from gpubench.basics.rounding import half_up
 from gpubench.basics.words import UNKNOWN, clean, number, signed
-from gpubench.report.spread import spread
+from gpubench.report.spread import BORROWED, UNKNOWN_PCT, spread
 from gpubench.schema.columns import OF_GROUPS, Column
 from gpubench.schema.row import Row, TableRow
 
@@ -25,7 +25,7 @@ def texts(column: Column, rows: Sequence[TableRow]) -> list[str]:
     if name == "status":
         return [f"{row.endings}{f' {DOUBTED}' if row.doubts else ''}" for row in rows]
     found = [row.value(name) for row in rows]
-    ends = [end for row in rows for end in _ends(row)] if name == "epoch_time_s" else []
+    ends = [end for row in rows for end in _ends(row, name)]
     digits = _digits(column, found, ends)
     texts = []
     for row, value in zip(rows, found, strict=True):
@@ -37,6 +37,8 @@ def texts(column: Column, rows: Sequence[TableRow]) -> list[str]:
             texts.append(signed_percent(value))
         elif name == "epoch_time_s":
             texts.append(epoch_time(row, value, digits))
+        elif name == "top1_crossing_s":
+            texts.append(_crossing(row, value, digits))
         else:
             texts.append(_text(value, digits))
     return texts
@@ -73,26 +75,39 @@ def _digits(column: Column, found: Sequence[Any], beside: Sequence[float]) -> in
     return max(needed) if digits else 0
 
 
-def _ends(row: Row) -> list[float]:
-    """Times that stand in brackets behind the row's epoch time."""
-    found = spread(row)
-    return [found.low, found.high] if found and found.kind != "half" else []
+def _ends(row: TableRow, name: str) -> list[float]:
+    """Times that stand in brackets behind the row's figure of this name."""
+    if name == "top1_crossing_s":
+        return [end for end in (row.top1_crossing_low_s, row.top1_crossing_high_s) if end is not None]
+    found = spread(row) if name == "epoch_time_s" else None
+    return [found.low, found.high] if found and found.kind in ("interval", "quartiles") else []
 
 
 def epoch_time(row: Row, value: float, digits: int | None) -> str:
-    """`3.21`, `~3.21` where extrapolated, and with a `Spread`: `3.21 ± 0.02`, `4.10 (0.68–7.51)`."""
+    """`3.21`, `~3.21` where extrapolated; with a `Spread`: `3.21 ± 0.02`, `4.10 (0.68–7.51)`, `3.21 ± >100 %`."""
     mark = "~" if row.epoch_time_source == "extrapolated" else ""
     found = spread(row)
     if found is None:
         return f"{mark}{_text(value, digits)}"
+    if found.kind == "unknown":
+        return f"{mark}{_text(value, digits)} ± >{UNKNOWN_PCT:g} %"
     if digits is not None:
         width = found.high if found.kind == "half" else found.high - found.low
         digits = max(digits, _digits_to_show(width))
+    lent = f" {BORROWED}" if found.borrowed else ""
     if found.kind != "half":
-        return f"{mark}{_text(value, digits)} ({_text(found.low, digits)}–{_text(found.high, digits)})"
+        return f"{mark}{_text(value, digits)} ({_text(found.low, digits)}–{_text(found.high, digits)}){lent}"
     least = 10**-FINEST
     shown = f"<{least:g}" if 0 < found.high < least / 2 else _text(found.high, digits)
-    return f"{mark}{_text(value, digits)} ± {shown}"
+    return f"{mark}{_text(value, digits)} ± {shown}{lent}"
+
+
+def _crossing(row: TableRow, value: float, digits: int | None) -> str:
+    """`46.8`, and of several seeds `46.8 (40.1–54.6)`."""
+    low, high = row.top1_crossing_low_s, row.top1_crossing_high_s
+    if low is None or high is None:
+        return _text(value, digits)
+    return f"{_text(value, digits)} ({_text(low, digits)}–{_text(high, digits)})"
 
 
 def _digits_to_show(spread: float) -> int:

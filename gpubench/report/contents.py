@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpubench.analysis.machine_noise import MachineKnown, MachineNoise, borrowed
 from gpubench.analysis.repeats import with_spread
 from gpubench.analysis.stored_groups import with_verdicts
 from gpubench.analysis.varied import solo
 from gpubench.basics.errors import UnusableError
-from gpubench.plan.plan import Job
+from gpubench.plan.plan import Job, Plan
 from gpubench.plan.skips import Room
 from gpubench.plan.state import out_of_memory, survey
 from gpubench.report.choice import SHOW, Choice
@@ -42,6 +43,7 @@ def contents(
     records: Sequence[Record],
     skips: Mapping[str, str] | None = None,
     choice: Choice = SHOW,
+    noise: Sequence[MachineNoise] = (),
 ) -> Contents:
     """Rows and tables: every record that counts, then planned trials without one as `skipped` or `missing`.
 
@@ -49,10 +51,13 @@ def contents(
     those of its own, and the folder holds them beside the others, whichever came last.
 
     `skips`: trial id -> why a sweep that is under way, or has just ended, skipped it. `choice`: of columns.
+    `noise`: what is known of machines' own noise, which stands in for rows of one process.
     """
     skips = skips or {}
     chosen = counting(records)
     rows = _measured_rows(chosen)
+    if noise:
+        rows = [_with_noise(row, record, noise) for row, record in zip(rows, chosen.values(), strict=True)]
     known_ids = {trial_id for trial_id, *_ in chosen}
     axes: dict[str, list[tuple[str, ...]]] = {}
     questions: dict[str, str] = {}
@@ -89,10 +94,35 @@ def contents(
     return Contents(rows=rows, tables=made, problems=problems, superseded=superseded, planned=set(members))
 
 
+def table_of(plan: Plan, records: Sequence[Record], skips: Mapping[str, str]) -> Table | None:
+    """The table of one plan's own trials, from these records alone; None where it has none.
+
+    It looks at nothing on disk, for it is made again and again while a sweep runs.
+    """
+    ids = {job.trial_id: job for job in plan.jobs}
+    chosen = counting(one for one in records if one.trial_id in ids)
+    known = {trial_id for trial_id, *_ in chosen}
+    name = plan.experiment.name
+    rows = [replace(row, experiment=name) for row in _measured_rows(chosen)]
+    rows += [_planned_row(job, name, skips.get(one)) for one, job in ids.items() if one not in known]
+    axes, question = {name: plan.experiment.varied}, {name: plan.experiment.question}
+    made = tables(rows, axes=axes, questions=question, members={name: list(ids)})
+    return made[0] if made else None
+
+
 def _measured_rows(chosen: Mapping[Counts, Record]) -> list[Row]:
     """A row for each of these records, in their order, with the verdicts that follow from rows of trials alone."""
     measured = [replace(row_of(record), allowance=key[-1]) for key, record in chosen.items()]
     return with_verdicts(measured, solo(measured))
+
+
+def _with_noise(row: Row, record: Record, noise: Sequence[MachineNoise]) -> Row:
+    """The row with the noise of its machine that fits it, if any does."""
+    facts = record.environment
+    machine = MachineKnown(
+        key=record.machine_key, host=facts.get("host") or "", cpu_name=facts.get("cpu_name") or ""
+    )
+    return replace(row, borrowed_noise=borrowed(row, machine, noise))
 
 
 def rows_among(records: Sequence[Record], held: Iterable[Record]) -> dict[str, Row]:

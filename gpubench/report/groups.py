@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from gpubench.analysis import sharing
@@ -28,6 +29,10 @@ class MeasuredGroup:
     """Fields that tell it from other groups of its name."""
     rows: tuple[Row, ...]
     """In the order of the jobs."""
+
+    def of(self, rows: Iterable[Row]) -> MeasuredGroup:
+        """The group with these rows of the same jobs."""
+        return replace(self, rows=tuple(rows))
 
     @property
     def label(self) -> str:
@@ -102,15 +107,19 @@ def agree(field: str, groups: Sequence[Sequence[Row]]) -> bool:
 
 
 def sentences(
-    groups: Sequence[MeasuredGroup], alone: Sequence[Row] = (), trials: Sequence[Row] = ()
+    groups: Sequence[MeasuredGroup],
+    alone: Sequence[Row] = (),
+    trials: Sequence[Row] = (),
+    unsettled: Mapping[str, str] = MappingProxyType({}),
 ) -> list[str]:
     """A paragraph for each group that ended ok: the verdict and how well it was predicted in its first sentence, then
     what was full, and what the figures rest on.
 
-    `alone`: the table's rows, repeats merged; `trials`: what they were merged from.
+    `alone`: the table's rows, repeats merged; `trials`: what they were merged from. `unsettled`: by the id of a group,
+    what it would take to decide an open one.
     """
     doubts = _doubts_alone(alone, trials)
-    told = [(group.label, _told(group.rows, doubts)) for group in groups]
+    told = [(group.label, _told(group.rows, doubts, unsettled)) for group in groups]
     return [f"{label}: {' '.join(f'{said}.' for said in found)}" for label, found in told if found]
 
 
@@ -131,7 +140,7 @@ def _doubts_alone(alone: Sequence[Row], trials: Sequence[Row]) -> Doubts:
     }
 
 
-def _told(rows: Sequence[Row], doubts: Doubts) -> list[str]:
+def _told(rows: Sequence[Row], doubts: Doubts, unsettled: Mapping[str, str]) -> list[str]:
     """Sentences without full stops, the first as it goes on after the group's name; empty for nothing to say."""
     if any(row.status != "ok" for row in rows):
         return []
@@ -145,6 +154,8 @@ def _told(rows: Sequence[Row], doubts: Doubts) -> list[str]:
         more = [*sharing.sentences(found, gain, resources, slowdowns), origin(rows, found)]
     if gain is not None:
         more.append(_rests(rows, doubts))
+    if found.sure == "open":
+        more.append(unsettled.get(str(row.group_id), ""))
     return [first, *(f"{said[0].upper()}{said[1:]}" for said in more if said)] if first else []
 
 

@@ -6,22 +6,34 @@ times a second, and `close` on every way out (a live terminal has its cursor hid
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, Self
 
 from gpubench.analysis.sharing import verdict_words
 from gpubench.basics import words
 from gpubench.basics.rounding import half_up
 from gpubench.basics.words import LOGGED, WORDS, clean, listed
+from gpubench.plan.outlook import place
+from gpubench.plan.rounds import ONE, Rounds
+from gpubench.report.area import Area
+from gpubench.report.standing import standing
+from gpubench.report.table import Table
 from gpubench.report.terminal import encodable, wrapped
 from gpubench.schema.row import Row
 from gpubench.schema.verdict import Verdict
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.live import Live
     from rich.text import Text
+
+BAR = 40
+"""Cells of a bar, at most; SHORTEST_BAR at least, or none is drawn; each of several has more than SHORTEST_PART."""
+SHORTEST_BAR = 8
+SHORTEST_PART = 3
+MAKING_PART = 20.0
+"""Times as long as the last table took to make, no other is made: a sweep of a thousand trials goes on meanwhile."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,6 +63,10 @@ class LiveProgress:
     """Since the sweep began."""
     left_s: float | None = None
     """Until it ends, estimated."""
+    until: str = ""
+    """What ends it, where that is not its last round: "to ± 2 %"."""
+    at_least: bool = False
+    """Whether nobody knows yet how much more than `left_s` it may be."""
     note: str = ""
     """What else there is to say: "warm-up", "evaluating", "waiting for the other jobs"."""
 
@@ -74,6 +90,18 @@ class View(Protocol):
     def finished_group(self, number: int, total: int, label: str, rows: Sequence[Row]) -> None:
         """Unit `number`, a group, has ended; `rows` are those of its jobs, in their order."""
 
+    def began_round(self, number: int, rounds: Rounds) -> None:
+        """Round `number` (from 1) begins, and has something to run."""
+
+    def ended_round(self, line: str) -> None:
+        """A round is over; `line` says how sure the figures are now."""
+
+    def stands(self, make: Callable[[], Table | None], *, at_once: bool = False) -> None:
+        """The table that `make` gives stands from now on. A view that shows none, or not so soon again, makes none.
+
+        `at_once`: it is shown now, however long the last one took.
+        """
+
     def say(self, text: str) -> None:
         """One line that stays: what the sweep will do, a warning."""
 
@@ -81,11 +109,12 @@ class View(Protocol):
         """Give the terminal back. May be called more than once."""
 
 
-def view(console: Console, *, quiet: bool = False) -> View:
-    """The view that suits `console` (of stderr)."""
+def view(console: Console, *, quiet: bool = False, tables: bool = True) -> View:
+    """The view that suits `console` (of stderr). `tables`: whether it tells between rounds what is known so far."""
     if quiet:
         return QuietView()
-    return LiveView(console) if console.is_terminal and not console.is_dumb_terminal else PlainView(console)
+    suits = LiveView if console.is_terminal and not console.is_dumb_terminal else PlainView
+    return suits(console, tables=tables)
 
 
 class QuietView:
@@ -109,6 +138,15 @@ class QuietView:
     def finished_group(self, number: int, total: int, label: str, rows: Sequence[Row]) -> None:
         pass
 
+    def began_round(self, number: int, rounds: Rounds) -> None:
+        pass
+
+    def ended_round(self, line: str) -> None:
+        pass
+
+    def stands(self, make: Callable[[], Table | None], *, at_once: bool = False) -> None:
+        pass
+
     def say(self, text: str) -> None:
         pass
 
@@ -117,10 +155,11 @@ class QuietView:
 
 
 class PlainView(QuietView):
-    """One plain line for each start and end of a trial, and for each accuracy on the way: for log files."""
+    """One plain line for each start and end of a trial or a round, and for each accuracy on the way: for log files."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, *, tables: bool = True) -> None:
         self.console = console
+        self._tables = tables
         self._told = (0, 0)
         """Trials done and epochs evaluated when an accuracy was last told."""
 
@@ -142,6 +181,14 @@ class PlainView(QuietView):
     def finished_group(self, number: int, total: int, label: str, rows: Sequence[Row]) -> None:
         self._tell(group_line(number, total, label, rows), first_cause(rows))
 
+    def began_round(self, number: int, rounds: Rounds) -> None:
+        if number > 1:
+            self.say(place(number, rounds))
+
+    def ended_round(self, line: str) -> None:
+        if self._tables:
+            self.say(line)
+
     def _tell(self, line: str, row: Row) -> None:
         log = log_of(row)
         self.say(f"{line}  (see {log})" if log else line)
@@ -152,28 +199,72 @@ class PlainView(QuietView):
 
 
 class LiveView(QuietView):
-    """Permanent lines of finished trials, and below them a live area of three lines."""
+    """Permanent lines, and below them a live area: the table so far, a bar of the rounds, three lines of the trial."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, *, tables: bool = True) -> None:
         self.console = console
-        self.live: Live | None = None
+        self.area = Area(console)
+        self._tables = tables
+        self._last: LiveProgress | None = None
+        self._round: tuple[int, Rounds] = (1, ONE)
+        self._table: Table | None = None
+        self._grid: tuple[tuple[object, ...], list[Text]] = ((), [])
+        """The table's lines, and for what they were laid out."""
+        self._due = 0.0
 
     def started(self, number: int, total: int, label: str) -> None:
-        self.update(LiveProgress(done=number - 1, total=total, trial_label=label, note="starting"))
+        begins = LiveProgress(done=number - 1, total=total, trial_label=label, note="starting")
+        if (
+            last := self._last
+        ) is not None:  # what is left, and how long it took, is known anew at the first look
+            begins = replace(
+                begins,
+                elapsed_s=last.elapsed_s,
+                left_s=last.left_s,
+                until=last.until,
+                at_least=last.at_least,
+            )
+        self.update(begins)
 
     def update(self, progress: LiveProgress) -> None:
-        if self.live is None:
-            from rich.live import Live
+        self._last = progress
+        width, height = self.console.size
+        below = list(frame(progress, width, self.console.encoding).split("\n"))
+        number, rounds = self._round
+        if rounds != ONE:
+            bar = rounds_bar(number, rounds, progress.done, progress.total, width)
+            bar.plain = encodable(bar.plain, self.console.encoding)
+            below = [bar, *below]
+        self.area.show([*self._standing(width, height - 1 - len(below)), *below][-height:])
 
-            self.live = Live(
-                console=self.console,
-                auto_refresh=False,
-                transient=True,
-                redirect_stdout=False,
-                redirect_stderr=False,
-            )
-            self.live.start()
-        self.live.update(frame(progress, self.console.width, self.console.encoding), refresh=True)
+    def began_round(self, number: int, rounds: Rounds) -> None:
+        self._round = (number, rounds)
+
+    def ended_round(self, line: str) -> None:
+        if self._tables:
+            self.say(line)
+
+    def stands(self, make: Callable[[], Table | None], *, at_once: bool = False) -> None:
+        began = time.monotonic()
+        if not self._tables or (began < self._due and not at_once):
+            return
+        self._table = make()
+        now = time.monotonic()
+        self._due = now + MAKING_PART * (now - began)
+
+    def _standing(self, width: int, height: int) -> list[Text]:
+        """Lines of the table, laid out once for each table and size; and an empty one."""
+        from rich.text import Text
+
+        if self._table is None:
+            return []
+        key = (id(self._table), width, height)
+        if self._grid[0] != key:
+            lines = standing(self._table, width, height - 1)
+            for line in lines:
+                line.plain = encodable(line.plain, self.console.encoding)
+            self._grid = (key, [*lines, Text()] if lines else [])
+        return self._grid[1]
 
     def finished(self, number: int, total: int, label: str, row: Row) -> None:
         self._tell(finished_line(number, total, label, row), row)
@@ -182,6 +273,8 @@ class LiveView(QuietView):
         self._tell(group_line(number, total, label, rows), first_cause(rows))
 
     def _tell(self, line: str, row: Row) -> None:
+        if row.status == "ok" and self._round[0] > 1 and self._grid[1]:
+            return  # the table says it, and hundreds of lines would say no more
         style = {"ok": "", "skipped": "dim", "oom": "yellow"}.get(row.status, "red")
         self._put(line, style)
         if log := log_of(row):
@@ -196,12 +289,10 @@ class LiveView(QuietView):
 
         text = Text(encodable(line, self.console.encoding), style)
         for part in [text] if whole else wrapped(text, self.console.width):
-            self.console.print(part, soft_wrap=True, highlight=False)
+            self.area.above(part)
 
     def close(self) -> None:
-        if self.live is not None:
-            self.live.stop()
-            self.live = None
+        self.area.close()
 
 
 def finished_line(number: int, total: int, label: str, row: Row) -> str:
@@ -261,7 +352,7 @@ def _times(rows: Sequence[Row]) -> str:
 
 
 def frame(progress: LiveProgress, width: int, encoding: str = "utf-8") -> Text:
-    """The live area: three lines, each at most `width` cells wide."""
+    """What is told of the trial under way: three lines, each at most `width` cells wide."""
     from rich.text import Text
 
     head = f"[{progress.done + 1}/{progress.total}] {clean(progress.trial_label)}"
@@ -307,10 +398,36 @@ def _vitals(progress: LiveProgress, width: int) -> str:
         f"GPU {progress.gpu_mem_mib:,.0f} MiB" if progress.gpu_mem_mib is not None else "",
         f"GPU {progress.gpu_util_pct:.0f} %" if progress.gpu_util_pct is not None else "",
         f"CPU {progress.cpu_util_pct:.0f} %" if progress.cpu_util_pct is not None else "",
-        f"~{clock(progress.left_s)} left" if progress.left_s is not None else "",
+        _left(progress),
         f"{clock(progress.elapsed_s)} elapsed",
     ]
     return _fit("  " + "  ".join(part for part in parts if part), width)
+
+
+def _left(progress: LiveProgress) -> str:
+    if progress.left_s is None:
+        return ""
+    about = "at least " if progress.at_least else "~"
+    return f"{about}{clock(progress.left_s)} left{f' {progress.until}' if progress.until else ''}"
+
+
+def rounds_bar(number: int, rounds: Rounds, done: int, total: int, width: int) -> Text:
+    """`round 2 of 5  ━━━━━━ ━━──── ────── ────── ──────  2 of 6 done`, at most `width` cells wide.
+
+    A bar for each round; one bar, of this round, where nobody knows how many they will be, or they are too many.
+    """
+    from rich.text import Text
+
+    before, after = f"{place(number, rounds)}  ", f"  {done} of {total} done"
+    room = min(BAR, width - len(before) - len(after))
+    if room < SHORTEST_BAR or not total:
+        return Text(_fit(f"{before.rstrip()}{after}", width))
+    count = rounds.most if room // rounds.most > SHORTEST_PART else 1
+    each = (room + 1) // count - 1
+    full = [each if one < number else 0 for one in range(1, count + 1)]
+    full[number - 1 if count > 1 else 0] = each * done // total
+    parts = [part for one in full for part in (("━" * one, "green"), ("─" * (each - one), "dim"), " ")]
+    return Text.assemble(before, *parts[:-1], after)
 
 
 def _fit(text: str, width: int) -> str:

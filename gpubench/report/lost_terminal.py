@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Self
 
 from gpubench.basics.quiet_pipe import send_nowhere
+from gpubench.plan.rounds import Rounds
 from gpubench.report.live import LiveProgress, QuietView, View
+from gpubench.report.table import Table
 from gpubench.schema.row import Row
 
 
@@ -41,6 +43,15 @@ class OutlivingView:
 
     def finished_group(self, number: int, total: int, label: str, rows: Sequence[Row]) -> None:
         self._try(lambda view: view.finished_group(number, total, label, rows))
+
+    def began_round(self, number: int, rounds: Rounds) -> None:
+        self._try(lambda view: view.began_round(number, rounds))
+
+    def ended_round(self, line: str) -> None:
+        self._try(lambda view: view.ended_round(line))
+
+    def stands(self, make: Callable[[], Table | None], *, at_once: bool = False) -> None:
+        self._try(lambda view: view.stands(make, at_once=at_once))
 
     def say(self, text: str) -> None:
         self._try(lambda view: view.say(text))

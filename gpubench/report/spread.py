@@ -11,9 +11,13 @@ from gpubench.analysis.noise import process_interval, times
 from gpubench.schema.epoch_times import FEWEST_TIMES
 from gpubench.schema.row import Row
 
-Kind = Literal["half", "interval", "quartiles"]
+Kind = Literal["half", "interval", "unknown", "quartiles"]
+BORROWED = "†"
+"""Marks an interval for which the machine's own noise stands in."""
 WIDE_PCT = 25.0
 """From this half width on the two sides of an interval are told apart."""
+UNKNOWN_PCT = 100.0
+"""Beyond this half width an interval's ends tell nobody anything: of two processes it may end at days."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -22,14 +26,17 @@ class Spread:
 
     kind: Kind
     """`half`: half the width of the 95 % interval, or half the interquartile range; `interval`: its ends, where ± would
-    hide that it reaches further up than down; `quartiles`: where the interquartile range is wider than the epoch time,
-    of which ± would make a time below 0, or nearly."""
+    hide that it reaches further up than down; `unknown`: its ends, where half of it is wider than the epoch time;
+    `quartiles`: where the interquartile range is wider than the epoch time, of which ± would make a time below 0, or
+    nearly."""
     repeats: bool
     """Over processes; else over the measured epochs of one process."""
     low: float
     """The lower end; of `half`, minus it."""
     high: float
     """The upper end; of `half`, it."""
+    borrowed: bool = False
+    """Whether it is of one process, with the machine's own noise in place of others."""
 
 
 def spread(row: Row) -> Spread | None:
@@ -41,9 +48,10 @@ def spread(row: Row) -> Spread | None:
     repeats = row.repeats > 1
     if (known := process_interval(row)) is not None:
         if known.half_pct >= WIDE_PCT:
-            return Spread(kind="interval", repeats=True, low=known.low, high=known.high)
+            kind: Kind = "unknown" if known.half_pct > UNKNOWN_PCT else "interval"
+            return Spread(kind=kind, repeats=repeats, low=known.low, high=known.high, borrowed=known.borrowed)
         half = (known.high - known.low) / 2
-        return Spread(kind="half", repeats=True, low=-half, high=half)
+        return Spread(kind="half", repeats=repeats, low=-half, high=half, borrowed=known.borrowed)
     if time is None or wide is None:
         return None
     if times(row) < FEWEST_TIMES:
@@ -56,13 +64,19 @@ def spread(row: Row) -> Spread | None:
 
 def sentences(rows: Sequence[Row]) -> list[str]:
     """What ± and the brackets after an epoch time mean, each once; empty where no row has a spread."""
-    found = [one for row in rows if (one := spread(row))]
+    every = [one for row in rows if (one := spread(row))]
+    found = [one for one in every if not one.borrowed]
     said = []
     half, over = "± is half the 95 % interval", "over processes, one for each of n"
     if any(one.kind == "half" and one.repeats for one in found):
         said.append(f"{half} {over}.")
     if any(one.kind == "interval" for one in found):
         said.append(f"In parentheses: the 95 % interval {over}, where it is wide.")
+    if any(one.kind == "unknown" for one in found):
+        said.append(
+            f"± >{UNKNOWN_PCT:g} %: half the 95 % interval {over}, is longer than the time itself; "
+            "further rounds narrow it."
+        )
     inside = [one for one in found if not one.repeats]
     where = "over the measured epochs of one process"
     if inside and len(inside) < len(found):
@@ -73,4 +87,20 @@ def sentences(rows: Sequence[Row]) -> list[str]:
         said.append(
             f"In parentheses: the quartiles {where}, where they lie further apart than the median is long."
         )
-    return said
+    return [*said, *_borrowed(rows)]
+
+
+def _borrowed(rows: Sequence[Row]) -> list[str]:
+    """Whose noise stands in for other processes of rows that have one."""
+    lent = [
+        row.borrowed_noise for row in rows if row.borrowed_noise and (one := spread(row)) and one.borrowed
+    ]
+    by_day: dict[str, dict[str, None]] = {}
+    for noise in lent:
+        by_day.setdefault(noise.day, {})[noise.configuration] = None
+    return [
+        f"{BORROWED} after an epoch time: it is of one process, so the machine's own noise stands in for others. "
+        f"± or the ends in parentheses are the 95 % interval with that noise, as gpubench doctor --noise measured it "
+        f"on {day} ({'; '.join(configurations)})."
+        for day, configurations in by_day.items()
+    ]

@@ -26,15 +26,29 @@ ADDED = tuple(
     for column in (*MEASURED, *DERIVED)
     if column.name in SHOWN and column.name not in (*FIGURES, *OF_GROUPS)
 )
-OVER_PROCESSES = ("epoch_time_low_s", "epoch_time_high_s", "between_pct", "within_pct")
-"""The other figures that a printed table may show, in the order of docs/columns.md. Always there, at the end."""
+"""The other figures that a printed table may show, in the order of docs/columns.md."""
+
+OVER_PROCESSES = (
+    "epoch_time_low_s", "epoch_time_high_s", "between_pct", "within_pct",
+    "epoch_time_growth_low_pct", "epoch_time_growth_high_pct",
+    "cost_growth_pct", "cost_growth_low_pct", "cost_growth_high_pct", "speedup_low", "speedup_high",
+    "strong_efficiency_low_pct", "strong_efficiency_high_pct",
+    "weak_efficiency_low_pct", "weak_efficiency_high_pct", "images_per_joule_low", "images_per_joule_high",
+)  # fmt: skip
+"""How sure figures and ratios are. Always there, at the end."""
+
+GROUPS_OVER_PROCESSES = ("slowdown_low", "slowdown_high", "overlap_gain_low", "overlap_gain_high")
+"""Likewise, where any row is a job of a group."""
+
+OF_CROSSINGS = ("top1_crossing_s", "top1_crossing", "top1_crossing_low_s", "top1_crossing_high_s")
+"""When a top-1 was crossed. Always there, behind all that came before."""
 
 PLACE = ("gpu_name", "cpu_name", "group", "job")
 
 
 def text(tables: Sequence[Table]) -> str:
     """UTF-8 text with commas, dots and one header: experiment, what varies in any table, FIGURES, OF_GROUPS, ADDED,
-    OVER_PROCESSES.
+    OVER_PROCESSES, OF_CROSSINGS, GROUPS_OVER_PROCESSES.
 
     So it has every column that is printed. A field that varies in one table only is filled in for the others, too.
     Cells are those of `csv_text.csv_cell`.
@@ -44,8 +58,9 @@ def text(tables: Sequence[Table]) -> str:
     names = ["experiment", *(name for name in PLACE if name in shown)]
     names += [column.name for column in TRIAL if column.name in varied]
     names += [*(["repeats"] if "repeats" in shown else []), *FIGURES]
-    names += OF_GROUPS if any(row.group for table in tables for row in table.rows) else ()
-    names += [*ADDED, *OVER_PROCESSES]
+    groups = any(row.group for table in tables for row in table.rows)
+    names += OF_GROUPS if groups else ()
+    names += [*ADDED, *OVER_PROCESSES, *OF_CROSSINGS, *(GROUPS_OVER_PROCESSES if groups else ())]
     known = (
         replace(row, experiment=table.name, status=row.endings) for table in tables for row in table.rows
     )

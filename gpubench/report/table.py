@@ -6,14 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpubench.analysis import energy, scaling
+from gpubench.analysis import claims as told
+from gpubench.analysis import energy, scaling, top1
 from gpubench.analysis.growth import growth, moves_with, ordered_axis
-from gpubench.analysis.knee import knees
+from gpubench.analysis.knee import batches
 from gpubench.analysis.processes import with_processes
 from gpubench.analysis.repeats import REPEATS
+from gpubench.analysis.settle import further
 from gpubench.analysis.varied import Axes, asked, determined, known, machine, solo, together, values, varied
 from gpubench.basics.words import clean
 from gpubench.report import groups
+from gpubench.report import top1 as top1_told
 from gpubench.report.cells import texts
 from gpubench.report.choice import SHOW, Choice
 from gpubench.report.doubts import doubts
@@ -34,7 +37,7 @@ BREAKDOWN: tuple[str, ...] = (
 ASIDE: frozenset[str] = frozenset({"gpu_util_pct", "cpu_util_pct", "energy_j", "images_per_joule"})
 """Left out beside BREAKDOWN, for width and because timing the parts moves them; `--columns` brings them back."""
 
-TO_TOP1: tuple[str, ...] = ("epochs_to_top1", "time_to_top1_s", "energy_to_top1_j")
+TO_TOP1: tuple[str, ...] = ("epochs_to_top1", "time_to_top1_s", "top1_crossing_s", "energy_to_top1_j")
 """Shown where a top-1 to reach was asked for."""
 
 FIGURES: tuple[str, ...] = (
@@ -136,17 +139,33 @@ def build(
     jobs = {id(row): row for row in grown}
     grown = [*solo(grown), *(jobs[id(row)] for group in found for row in group.rows)]
     grown, scaled = scaling.scale(grown, together(axes, "gpus", "ranks"), together(axes, "batch_size"))
-    grown = [
-        replace(with_processes(row), images_per_joule=energy.images_per_joule(row), edp_js=energy.edp_js(row))
-        for row in grown
-    ]
-    told = _shared_alike(grown)
-    fields = varied(told, axes) or ("batch_size",)
+    alike = _shared_alike(grown)
+    fields = varied(alike, axes) or ("batch_size",)
     # The rows that jobs are compared with answer no question of their own, unless somebody asked it.
     of_batches, of_devices = (
         not baselines and (not found or not axes or bool(set(asked(axes)) & set(names)))
         for names in (("batch_size",), scaling.DEVICES)
     )
+    along = axis is not None and axis not in ("batch_size", *scaling.DEVICES) and not found
+    claimed = told.claims(
+        batches(rows, tied) if "batch_size" in fields and of_batches else [],
+        grown,
+        scaled if of_devices else [],
+        [[jobs[id(row)] for row in group.rows] for group in found],
+        along=along,
+    )
+    made, how = claimed.made, further(grown)
+    judged = told.rejudged(claimed, made)
+    grown = [judged.get(id(row), row) for row in grown]
+    found = [group.of(judged.get(id(row), row) for row in group.rows) for group in found]
+    grown = [
+        replace(
+            top1.with_crossing(with_processes(row)),
+            images_per_joule=energy.images_per_joule(row),
+            edp_js=energy.edp_js(row),
+        )
+        for row in grown
+    ]
     names = [*_place(grown), *(field for field in fields if not _needless(field, fields, grown))]
     names += ["repeats"] if any(row.repeats > 1 for row in grown) else []
     names += [
@@ -155,21 +174,35 @@ def build(
         if _shown(figure, grown) and (of_devices or figure not in scaling.COLUMNS)
     ]
     columns = tuple(COLUMN[column] for column in choice.of([*names, "status"]))
-    answers = [knee.sentence for knee in knees(rows, tied)] if "batch_size" in fields and of_batches else []
-    answers += groups.sentences(found, grown, rows)
+    knees = told.knees(claimed, made, how)
+    answers = [sentence for knee in knees for sentence in (knee.sentence, *knee.besides)]
+    if axis is not None and along:
+        answers += told.along_axis(claimed, made, axis, fields, how)
+    answers += told.speedups(claimed, made, fields, how)
+    accuracies = top1.comparisons(grown, axes, fields)
+    answers += top1_told.sentences(accuracies, fields)
+    answers += groups.sentences(found, grown, rows, told.unsettled(claimed, made, how))
     compared = scaling.sentence(grown, scaled) if of_devices else None
     place = [*_place(grown), *fields]
     return Table(
         name=clean(name),
         title=clean(title(name, question, axes, jobs=bool(found))),
-        heading=tuple(clean(line) for line in (question, *heading(rows, told, fields)) if line),
+        heading=tuple(clean(line) for line in (question, *heading(rows, alike, fields)) if line),
         columns=columns,
         cells=tuple(zip(*(_texts(column, grown, found) for column in columns), strict=True)),
         right=tuple(_numeric(column, grown) for column in columns),
         rows=tuple(grown),
         varied=fields,
         answers=tuple(clean(sentence) for sentence in answers),
-        remarks=(*([clean(compared)] if compared else []), *remarks(grown, place)),
+        remarks=(
+            *(
+                clean(said)
+                for said in (*(knee.remark for knee in knees), compared, top1_told.remark(accuracies))
+                if said
+            ),
+            *(clean(one) for one in top1_told.of_crossings(grown, place)),
+            *remarks(grown, place),
+        ),
         doubts=tuple(doubts(grown, place)),
         matrices=tuple(matrices(found, axes)),
         trials=tuple(rows),

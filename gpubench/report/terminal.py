@@ -24,7 +24,7 @@ INDENT = "  "
 
 _WORD = re.compile(r"\s*\S+\s*")
 
-PLAIN = {"−": "-", "–": "-", "×": "x", "±": "~", "─": "-", "━": "=", "·": "-", "…": ".", "°": " "}
+PLAIN = {"−": "-", "–": "-", "×": "x", "±": "~", "─": "-", "━": "=", "·": "-", "…": ".", "°": " ", "†": "*"}
 """Stand-ins of the same width, so that columns stay aligned."""
 
 
@@ -117,7 +117,7 @@ def _styled(table: Table, console: Console) -> None:
                 put(Text(above, "bold"))
             line = Text()
             for n in block:
-                line.append(cells[n], _style(table.columns[n].name, str(row.endings)))
+                line.append(cells[n], style(table.columns[n].name, str(row.endings)))
                 line.append(layout.GAP)
             put(line, grid=True)
     for matrix in table.matrices:
@@ -170,7 +170,8 @@ def wrapped(words: Text, width: int) -> list[Text]:
     return lines
 
 
-def _style(column: str, endings: str) -> str:
+def style(column: str, endings: str) -> str:
+    """The colour of a cell, by its column and how its row ended."""
     if column == "status":
         return STYLES.get(endings, "bold red")
     if endings in ("skipped", "missing"):

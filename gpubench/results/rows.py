@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -59,8 +60,17 @@ def row_of(record: Record) -> Row:
         variant_definition=record.variant_definition,
         log=Results(Path()).log(record.trial_id, record.attempt).as_posix() if measured else None,
         epoch_times_s=median_of(measured_s, record.result.epoch_time_source),
+        steady_step_s=_steady_step(record),
+        took_s=record.span.finished - record.span.launched if record.span else None,
         placement=_placement(record),
     )
+
+
+def _steady_step(record: Record) -> float | None:
+    """The time of a steady step, where each measured epoch tells one."""
+    known = [e.get("steady_step_s") for e in record.epochs if not e["warmup"] and e.get("steady_steps")]
+    times = [float(one) for one in known if one]
+    return statistics.median(times) if times else None
 
 
 def _images(record: Record) -> KnownImages:

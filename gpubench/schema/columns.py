@@ -270,7 +270,8 @@ class GroupColumns:
     )
     sharing: Text | None = column(
         "",
-        "parallel, partly parallel, merely concurrent, or between two of them: the verdict on overlap_gain; "
+        "parallel, partly parallel, merely concurrent, or between two of them: the verdict on overlap_gain; open: "
+        "several processes do not decide it; "
         "perhaps: nobody knows how far the times spread, or how far somebody else's work moved them",
         "sharing",
     )
@@ -337,6 +338,19 @@ class LaterColumns:
         "step error %",
         2,
     )
+    top1_crossing_s: Amount | None = column(
+        "s",
+        "training until top-1 crossed `until_top1`, on a straight line between two evaluations; empty where the next "
+        "evaluation fell below it again",
+        "s to crossing",
+        1,
+    )
+    top1_crossing: Text | None = column(
+        "",
+        "of `top1_crossing_s`: confirmed by the next evaluation, at `until_top1` or above as well, or unconfirmed, for "
+        "training ended",
+        "crossing",
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -368,6 +382,46 @@ class DerivedColumns:
     within_pct: float | None = column(
         "%", "standard error of a process's own mean step, root mean square over its processes", "within %", 1
     )
+    epoch_time_growth_low_pct: float | None = column(
+        "%", "lower end of the 95 % interval of epoch_time_growth_pct, over processes", "growth low", 1
+    )
+    epoch_time_growth_high_pct: float | None = column("%", "upper end of the same", "growth high", 1)
+    cost_growth_pct: float | None = column(
+        "%",
+        "memory × time per image of a steady step against the row before, over processes",
+        "cost growth",
+        1,
+    )
+    cost_growth_low_pct: float | None = column("%", "lower end of its 95 % interval", "cost low", 1)
+    cost_growth_high_pct: float | None = column("%", "upper end of the same", "cost high", 1)
+    speedup_low: float | None = column(
+        "", "lower end of the 95 % interval of speedup, over processes", "speedup low", 2
+    )
+    speedup_high: float | None = column("", "upper end of the same", "speedup high", 2)
+    strong_efficiency_low_pct: float | None = column(
+        "%", "lower end of the 95 % interval of strong_efficiency_pct, over processes", "strong low", 0
+    )
+    strong_efficiency_high_pct: float | None = column("%", "upper end of the same", "strong high", 0)
+    weak_efficiency_low_pct: float | None = column(
+        "%", "lower end of the 95 % interval of weak_efficiency_pct, over processes", "weak low", 0
+    )
+    weak_efficiency_high_pct: float | None = column("%", "upper end of the same", "weak high", 0)
+    slowdown_low: float | None = column(
+        "", "lower end of the 95 % interval of slowdown, over processes", "slowdown low", 2
+    )
+    slowdown_high: float | None = column("", "upper end of the same", "slowdown high", 2)
+    overlap_gain_low: float | None = column(
+        "", "lower end of the 95 % interval of overlap_gain, over processes", "gain low", 2
+    )
+    overlap_gain_high: float | None = column("", "upper end of the same", "gain high", 2)
+    images_per_joule_low: float | None = column(
+        "images/J", "lower end of the 95 % interval of images_per_joule, over processes", "img/J low", 2
+    )
+    images_per_joule_high: float | None = column("images/J", "upper end of the same", "img/J high", 2)
+    top1_crossing_low_s: float | None = column(
+        "s", "lower end of the 95 % interval of `top1_crossing_s`, over seeds", "low s to crossing", 1
+    )
+    top1_crossing_high_s: float | None = column("s", "upper end of the same", "high s to crossing", 1)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

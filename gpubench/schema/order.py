@@ -83,6 +83,7 @@ class TrialOrder:
     warmup_steps: int
     """Unmeasured steps before `steps` measured ones."""
     until_top1: float | None
+    confirm_top1: bool
     evaluate: bool
     """Whether the trained network is judged in the end."""
     breakdown: bool

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from gpubench.schema import trial_fields
+from gpubench.schema.borrowed_noise import BorrowedNoise
 from gpubench.schema.columns import (
     BY_NAME,
     DerivedColumns,
@@ -104,12 +105,18 @@ class Row(
     """Where its processes' output is kept, from the results folder; None where gpubench did not measure it."""
     epoch_times_s: Sequence[float] = ()
     """Seconds of the epochs, or of the repeats, that the epoch time is the median of; empty where it is none."""
+    steady_step_s: float | None = None
+    """Seconds of a step once the loaders run evenly, the median of the measured epochs; None where no record tells."""
+    took_s: float | None = None
+    """Seconds from the launch of its processes to their end; None where no record tells."""
     allowance: Hashable = None
     """What the machine gave the jobs of its attempt of what they left to it."""
     placement: Placement | None = None
     """None where the record does not tell."""
     verdict: Verdict | None = None
     """The verdict on the group that the job is of; None: it ran alone."""
+    borrowed_noise: BorrowedNoise | None = None
+    """The machine's own noise, where it is known and fits: it stands in where the row is of one process."""
     repeats: int = 1
     """How many runs that ended ok the row is the median of."""
     runs: Sequence[Row] = ()
@@ -170,6 +177,8 @@ class TableRow(DerivedColumns, Row):
     """Those that did not end ok."""
     baseline: Row | None = None
     """Of a job of a group that was measured several times: the line of the same trial alone."""
+    before: Row | None = None
+    """The row before along the ordered axis, which growth is against."""
     reached: int = 0
     """How many of those that did got to a top-1 to reach."""
 

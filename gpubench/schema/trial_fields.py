@@ -436,6 +436,17 @@ class TrialFields:
             follows=("strategy",),
         ),
     ] = None
+    confirm_top1: Annotated[
+        bool,
+        About(
+            meaning="whether training goes on until a second evaluation in a row is at `until_top1`",
+            in_run=True,
+            heading="confirm top-1",
+            said="confirmed by a second evaluation",
+            added=True,
+            pace=False,
+        ),
+    ] = False
 
 
 class PlanFields(TrialFields):

@@ -111,7 +111,13 @@ def error_message(
         and isinstance(given, Mapping)
     ):
         return f"[{place[0]}] is one of several: write [[{place[0]}]]"
-    must = choice or _must(error["type"], held)
+    kind = error["type"]
+    if (
+        kind == "float_type" and isinstance(given, int) and not isinstance(given, bool)
+    ):  # larger than any float
+        limits = " and ".join(_bounds(held))
+        kind = "less_than" if "below" in limits or "at most" in limits else "finite_number"
+    must = choice or _must(kind, held)
     if must is None:
         return f"{name} does not take {_said(given)}"
     must = must.replace(_TABLE, table)

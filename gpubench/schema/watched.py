@@ -96,7 +96,7 @@ class Watched:
     """The highest that the trial's GPUs allow; None: not told."""
 
     def cut(self, windows: Sequence[Window], passed_mib: Mapping[str, float] | None = None) -> Watched:
-        """The same, cut to these windows."""
+        """All of it, with the windows that figures are cut to, and with what is put in with them."""
         return replace(self, windows=windows, passed_mib=passed_mib or {})
 
     @property

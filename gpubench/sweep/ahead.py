@@ -18,7 +18,7 @@ Look = Callable[[int, int, int], None]
 
 
 @dataclass(kw_only=True, slots=True)
-class Ahead:
+class Preparation:
     """What was made ready on a bench, in the order of a round."""
 
     bench: Bench

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from gpubench.plan.outlook import Outlook
 from gpubench.plan.plan import Job, Unit
+from gpubench.plan.rounds import ONE
 from gpubench.report.live import LiveProgress
 from gpubench.schema.attempt import JobProgress
 
+NOTHING_AHEAD = Outlook(rounds=ONE, number=1)
 TELLING = 0.1
 """Part of its epochs from which a unit itself says best how long it will take."""
 
@@ -24,13 +27,16 @@ def progress_of(
     elapsed_s: float,
     estimated_s: float,
     after_s: float,
+    ahead: Outlook = NOTHING_AHEAD,
+    pace: float = 1.0,
 ) -> LiveProgress:
     """What the live view shows while `unit` runs, `done` of `total` units being over.
 
     Of a group's jobs it follows the one that is the least far. `progress` and `steps`: of each job. `steps`: how many
     are measured in place of what its trial asks for.
     Seconds: `spent_s` on this unit, `elapsed_s` on the sweep; `estimated_s` that this unit should take in all,
-    `after_s` that those after it should take.
+    `after_s` that those after it should take in this round. `ahead`: what comes after this round, `pace` times as long
+    as it says.
     """
     wanted = [
         one or job.trial.steps for job, one in zip(unit.jobs, steps or [None] * len(unit.jobs), strict=True)
@@ -40,6 +46,7 @@ def progress_of(
     job, own, part = unit.jobs[last], progress[last], parts[last]
     begun, whole = own.steps > 0, wanted[last] is None
     own_s = spent_s * (1 - part) / part if part > TELLING else max(0.0, estimated_s - spent_s)
+    left = ahead.left(own_s + after_s, elapsed_s, pace)
     return LiveProgress(
         done=done,
         total=total,
@@ -52,7 +59,9 @@ def progress_of(
         gpu_util_pct=_over(max, (one.live.gpu_util_pct for one in progress)),
         cpu_util_pct=_over(max, (one.live.cpu_util_pct for one in progress)),
         elapsed_s=elapsed_s,
-        left_s=own_s + after_s,
+        left_s=left.seconds,
+        until=left.until,
+        at_least=left.at_least,
         evaluated=own.evaluated,
         top1_pct=own.top1_pct,
         top1_target=job.trial.until_top1 if whole else None,

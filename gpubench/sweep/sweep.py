@@ -9,23 +9,27 @@ from dataclasses import replace as replace_planned
 from typing import Any
 
 from gpubench.analysis.certainty.interval import interval
+from gpubench.analysis.machine_noise import MachineNoise
 from gpubench.basics.errors import UnusableError
 from gpubench.plan.estimate import Estimate, Forecast, estimates, first_guess
 from gpubench.plan.further import FIRST, WINDOW_S, Turn, further, window_steps
+from gpubench.plan.outlook import Ahead, Outlook, outlook
 from gpubench.plan.plan import Job, Plan, Unit
-from gpubench.plan.rounds import FEWEST_FOR_CERTAINTY, MOST
+from gpubench.plan.rounds import FEWEST_FOR_CERTAINTY, ONE
 from gpubench.plan.skips import OutOfMemory, Room, skip_reason
 from gpubench.plan.state import Planned, lacks_its_answer, out_of_memory, survey
 from gpubench.record.together import GroupPrediction, predict_group
-from gpubench.report.contents import contents, rows_among, write_contents
+from gpubench.report.contents import contents, rows_among, table_of, write_contents
 from gpubench.report.live import LiveProgress, View
+from gpubench.report.standing import round_line
+from gpubench.report.table import Table
 from gpubench.results.allowance import Key, alike
 from gpubench.results.rows import row_of
 from gpubench.results.store import Tell, counting, newest, newest_of_rounds, refuse
 from gpubench.schema.attempt import JobProgress
 from gpubench.schema.record import FINAL, Record, ending
 from gpubench.schema.row import Row, replace
-from gpubench.sweep.ahead import Ahead
+from gpubench.sweep.ahead import Preparation
 from gpubench.sweep.bench import Bench
 from gpubench.sweep.losses import none_left
 from gpubench.sweep.prediction_line import prediction_line
@@ -83,6 +87,8 @@ class Sweep:
     plan: Plan
     bench: Bench
     settings: Settings = field(default_factory=Settings)
+    noise: Sequence[MachineNoise] = ()
+    """What is known of machines' own noise, which stands in for rows of one process."""
     records: list[Record] = field(default_factory=list)
     skips: dict[str, str] = field(default_factory=dict)
     """Trial id -> why this sweep skipped it."""
@@ -96,12 +102,14 @@ class Sweep:
     """Why not all tables could be written when that was last tried."""
     _told: set[int] = field(default_factory=set)
     """GPUs whose loss has been said."""
+    _took: dict[str, float] = field(default_factory=dict)
+    """Id of a unit -> seconds that it took in the last further round."""
     _tables_due: float = 0.0
     _given: dict[Key, Mapping[str, Any]] | None = None
-    _ahead: Ahead = field(init=False)
+    _preparation: Preparation = field(init=False)
 
     def __post_init__(self) -> None:
-        self._ahead = Ahead(bench=self.bench)
+        self._preparation = Preparation(bench=self.bench)
 
     # ---- before ----
 
@@ -200,13 +208,9 @@ class Sweep:
         within_pct = self.plan.experiment.rounds.within_pct
         if within_pct is None:
             return set()
-        times: dict[Configuration, list[float]] = {}
-        for record in counting(self.alike()).values():
-            if record.status == "ok" and (time_s := record.result.epoch_time_s):
-                times.setdefault(_configuration(record), []).append(time_s)
         sure = {
             configuration
-            for configuration, found in times.items()
+            for configuration, found in self._times().items()
             if len(found) >= FEWEST_FOR_CERTAINTY
             and (known := interval(found)) is not None
             and known.half_pct <= within_pct
@@ -216,6 +220,14 @@ class Sweep:
             for unit in self.plan.units
             if all(self._configuration_of(job) in sure for job in unit.jobs)
         }
+
+    def _times(self) -> dict[Configuration, list[float]]:
+        """The epoch times of each configuration's processes."""
+        times: dict[Configuration, list[float]] = {}
+        for record in counting(self.alike()).values():
+            if record.status == "ok" and (time_s := record.result.epoch_time_s):
+                times.setdefault(_configuration(record), []).append(time_s)
+        return times
 
     def _configuration_of(self, job: Job) -> Configuration:
         own = job.membership
@@ -295,8 +307,11 @@ class Sweep:
     def forecast(self, planned: Sequence[Planned], number: int = 1) -> Forecast:
         """What is left at each unit, estimated for all at once: rows are looked through, and CPUs dealt out, once."""
         to_run = [item.unit for item in planned if item.state == "run"]
-        each = iter(self.estimates(to_run, number))
-        return Forecast([next(each).seconds if item.state == "run" else 0.0 for item in planned])
+        each = {
+            unit.unit_id: self._took.get(unit.unit_id, guess.seconds)
+            for unit, guess in zip(to_run, self.estimates(to_run, number), strict=True)
+        }
+        return Forecast([each[item.unit.unit_id] if item.state == "run" else 0.0 for item in planned])
 
     def estimates_of_all(self, planned: Sequence[Planned]) -> list[Estimate]:
         """How long each unit that is to run should take in all rounds that it has before it.
@@ -322,18 +337,37 @@ class Sweep:
             found.append(Estimate(first.seconds + min(first.seconds, further_s) * count, first.known))
         return found
 
-    def _later_s(self, round_: int, planned: Sequence[Planned]) -> float:
-        """Seconds that the rounds after this one should take, where it is known how many they are."""
+    def _outlook(self, number: int, planned: Sequence[Planned], *, over: bool = False) -> Outlook:
+        """What is before the sweep after this round. `over`: nothing more of it is to come."""
         rounds = self.plan.experiment.rounds
-        if rounds.is_open or round_ == rounds.most:
-            return 0.0
-        units = [item for item in planned if item.state in ("run", "done")]
-        if round_ == 1:
-            new = [replace_planned(item, state="run") for item in units]
-            both = sum(one.seconds for one in self.estimates_of_all(new))
-            return both - sum(one.seconds for one in self.estimates([item.unit for item in new]))
-        each = sum(one.seconds for one in self.estimates([item.unit for item in units], round_))
-        return each * (rounds.most - round_)
+        if number == rounds.most:
+            return Outlook(rounds=rounds, number=number)
+        first, times = self.chosen(), self._times()
+        known = [
+            item.unit
+            for item in planned
+            if all((one := first.get(job.trial_id)) and one.status == "ok" for job in item.unit.jobs)
+        ]
+        each_s = {
+            unit.unit_id: self._took.get(unit.unit_id, guess.seconds)
+            for unit, guess in zip(known, self.estimates(known, 2), strict=True)
+        }
+        to_come = [item for item in planned if item.state == "run" and not over]
+        new = [item.unit for item in to_come if item.unit.unit_id not in each_s]
+        for unit, whole in zip(new, self.estimates(new), strict=True):
+            each_s[unit.unit_id] = sum(
+                first_guess(whole, one, WINDOW_S).seconds for one in self.bench.resolve(unit)
+            )
+        running = {item.unit.unit_id for item in to_come}
+        ahead = [
+            Ahead(
+                each_s=each_s[unit.unit_id],
+                samples=tuple(tuple(times.get(self._configuration_of(job), ())) for job in unit.jobs),
+                turns=int(unit.unit_id in running),
+            )
+            for unit in (*known, *new)
+        ]
+        return outlook(rounds, number, ahead)
 
     # ---- the sweep ----
 
@@ -375,11 +409,13 @@ class Sweep:
             planned = self.survey() if number == 1 else self._further(number)
             if number > 1 and not planned:
                 break
-            if number > 1 and any(item.state == "run" for item in planned):
-                view.say(f"round {number}{f' of {rounds.most}' if rounds.most < MOST else ''}")
+            runs = any(item.state == "run" for item in planned)
+            if runs:
+                view.began_round(number, rounds)
             self._round(number, planned, summary, view, should_stop, emit, began)
             if summary.interrupted or summary.out_of_budget:
                 break
+            self._end_round(number, planned, view, time.monotonic() - began, ran=runs)
         if summary.lost and not self.bench.has_gpus_left:
             raise none_left(self.bench.lost.values())
         self._tell_losses(view)
@@ -398,7 +434,7 @@ class Sweep:
     ) -> None:
         """Goes over the plan once."""
         forecast = self.forecast(planned, round_)
-        later_s = self._later_s(round_, planned)
+        ahead = self._outlook(round_, planned)
         oom = OutOfMemory()
         for number, item in enumerate(planned, start=1):
             unit = item.unit
@@ -438,14 +474,14 @@ class Sweep:
                 first = self.chosen()
                 if round_ > 1:
                     self._make_ready(
-                        round_, number, planned, first, view, should_stop, began, forecast, later_s
+                        round_, number, planned, first, view, should_stop, began, forecast, ahead
                     )
                     if should_stop():
                         summary.interrupted = True
                         break
                 turn = self._turn(unit, round_, first)
                 status = self._run_unit(
-                    number, planned, view, should_stop, emit, began, forecast, turn, later_s
+                    number, planned, view, should_stop, emit, began, forecast, turn, ahead
                 )
                 if status == "oom":
                     oom.add(unit)
@@ -467,7 +503,7 @@ class Sweep:
         should_stop: Callable[[], bool],
         began: float,
         forecast: Forecast,
-        later_s: float,
+        ahead: Outlook,
     ) -> None:
         """Has this unit of a further round made ready, side by side with those after it."""
         place = number - 1
@@ -480,18 +516,21 @@ class Sweep:
 
         def look(processes: int, trials: int, ready: int) -> None:
             now = time.monotonic()
+            left = ahead.left(max(0.0, all_s - (now - making_began)), now - began, forecast.pace)
             view.update(
                 LiveProgress(
                     done=place,
                     total=len(planned),
                     trial_label=self.label(planned[place].unit),
                     elapsed_s=now - began,
-                    left_s=max(0.0, all_s - (now - making_began)) + later_s,
+                    left_s=left.seconds,
+                    until=left.until,
+                    at_least=left.at_least,
                     note=f"making {processes} processes ready ({ready} of {trials} trials are)",
                 )
             )
 
-        self._ahead.make_ready(
+        self._preparation.make_ready(
             lambda unit: self._turn(unit, round_, first),
             round_,
             place,
@@ -501,6 +540,22 @@ class Sweep:
             should_stop,
             look,
         )
+
+    def _end_round(
+        self, number: int, planned: Sequence[Planned], view: View, elapsed_s: float, *, ran: bool
+    ) -> None:
+        """Tells how sure the figures are after a round, and what is left; the table stands from now on."""
+        rounds = self.plan.experiment.rounds
+        if rounds == ONE:
+            return
+        view.stands(self.own_table, at_once=True)
+        if ran and (table := self.own_table()):
+            left = self._outlook(number, planned, over=True).left(0.0, elapsed_s)
+            view.ended_round(round_line(number, rounds, table, left))
+
+    def own_table(self) -> Table | None:
+        """The table of this sweep's own trials as it is now."""
+        return table_of(self.plan, self.alike(), self.skips)
 
     def _over_budget(self, spent_s: float) -> bool:
         budget_s = self.plan.experiment.rounds.budget_s
@@ -542,7 +597,7 @@ class Sweep:
         began: float,
         forecast: Forecast,
         turn: Turn,
-        later_s: float,
+        ahead: Outlook,
     ) -> str:
         """Runs one unit, tells of it before and after; returns how it ended."""
         unit = planned[number - 1].unit
@@ -553,14 +608,17 @@ class Sweep:
             view.say(f"[{number}/{len(planned)}] {label}  {said}")
         view.started(number, len(planned), label)
         unit_began = time.monotonic()
-        look = self._look(view, number, planned, began, unit_began, forecast, turn, later_s)
+        look = self._look(view, number, planned, began, unit_began, forecast, turn, ahead)
         records = self.bench.run(unit, group_prediction, should_stop, look, turn)
         self.records += records
         self.measured |= {(record.trial_id, record.attempt) for record in records}
         self.ended += sum(record.status != "interrupted" for record in records)
         status = ending([record.status for record in records])
         if status == "ok":  # one that broke off says nothing of the others
-            forecast.took(number - 1, time.monotonic() - unit_began + self._ahead.seconds(unit))
+            took_s = time.monotonic() - unit_began + self._preparation.seconds(unit)
+            forecast.took(number - 1, took_s)
+            if turn.round > 1:
+                self._took[unit.unit_id] = took_s
         told = rows_among(records, self.records)
         rows = [told[record.trial_id] for record in records]
         for row in rows:
@@ -571,6 +629,8 @@ class Sweep:
             view.finished_group(number, len(planned), label, rows)
         else:
             view.finished(number, len(planned), label, rows[0])
+        if turn.round > 1:
+            view.stands(self.own_table)
         return status
 
     def predict(self, unit: Unit) -> GroupPrediction:
@@ -589,7 +649,7 @@ class Sweep:
 
     def write_tables(self) -> None:
         """All tables of the folder, from what is held here, as far as they can be written."""
-        found = contents(self.bench.results, self.records, self.skips)
+        found = contents(self.bench.results, self.records, self.skips, noise=self.noise)
         self.problems = found.problems
         try:
             write_contents(self.bench.results, self.records, found)
@@ -627,10 +687,10 @@ class Sweep:
         unit_began: float,
         forecast: Forecast,
         turn: Turn,
-        later_s: float,
+        ahead: Outlook,
     ) -> Callable[[Sequence[JobProgress]], None]:
         unit = planned[number - 1].unit
-        estimated_s, after_s = forecast.of(number - 1), forecast.after(number - 1) + later_s
+        estimated_s, after_s = forecast.of(number - 1), forecast.after(number - 1)
 
         def look(progress: Sequence[JobProgress]) -> None:
             now = time.monotonic()
@@ -646,6 +706,8 @@ class Sweep:
                     elapsed_s=now - began,
                     estimated_s=estimated_s,
                     after_s=after_s,
+                    ahead=ahead,
+                    pace=forecast.pace if turn.round > 1 else 1.0,
                 )
             )
 

@@ -176,7 +176,9 @@ class Rank:
         self._training_began = monotonic()
         trained.train()
         if target is not None:
-            quality = self.train_until(target, [*warmups, *measured], training, evaluate)
+            quality = self.train_until(
+                target, 1 + order.confirm_top1, [*warmups, *measured], training, evaluate
+            )
         else:
             for segment in warmups:
                 training.run(segment)
@@ -301,17 +303,18 @@ class Rank:
     def train_until(
         self,
         target: float,
+        times: int,
         segments: list[loop.Segment],
         training: loop.Loop,
         evaluate: Callable[[], Quality | None],
     ) -> Quality | None:
         """Epochs, each evaluated after its window, until top-1 is `target` per cent and one epoch was measured.
 
-        It also ends where training has diverged.
+        `times`: how many evaluations in a row must be there. It also ends where training has diverged.
         The ranks' hits are summed before they are compared with it, so all ranks stop after the same epoch.
         Returns the last epoch's quality.
         """
-        reached = False
+        reached, there = False, 0
         for segment in segments:
             training.run(segment)
             quality = evaluate()
@@ -320,7 +323,8 @@ class Rank:
             if self.rank == 0:
                 self.channel.send(Evaluated(rank=0, epoch=segment.number, top1_pct=quality[0]))
             lost = finite(quality[1]) is None  # a network of no numbers learns nothing more
-            reached = reached or (quality[0] >= target and not lost)
+            there = there + 1 if quality[0] >= target and not lost else 0
+            reached = reached or there >= times
             if (reached or lost) and segment.measured:
                 break
         return quality

@@ -424,7 +424,7 @@ def test_three_repeats_speak_for_more_than_one_process():
     ]
     (knee,) = knees(table)
     assert knee.firm
-    assert knee.sentence.endswith(". Every difference is larger than the repeats spread.")
+    assert knee.sentence.endswith("; each row is of 3 processes.")
 
 
 def test_what_would_pay_after_all_but_for_its_noise_might():

@@ -22,6 +22,7 @@ import pytest
 from warm_command import Started, WarmCommand
 
 import gpubench
+from gpubench.cli import main
 from gpubench.schema.columns import COLUMNS
 
 SMALL = (
@@ -141,7 +142,7 @@ WRONG: list[tuple[Sequence[str], int, str]] = [
         ["table", "empty", "my results", "--markdown"],
         2,
         "table reads one results folder at a time; "
-        "type python -m gpubench table empty, then python -m gpubench table 'my results'",
+        "type python -m gpubench table empty --markdown, then python -m gpubench table 'my results' --markdown",
     ),
     (["audit", "r1", "r2", "r3"], 2, "gpubench audit r1, then python -m gpubench audit r2, then python"),
     (["sweep", "--device", "cuda"], 2, "it runs with --device cpu in place of --gpus or --gpu-ids"),
@@ -738,6 +739,26 @@ def test_a_sweep_that_is_stopped_before_it_has_begun_says_that_nothing_was_measu
     assert (sweep.returncode, out) == (130, "")
     assert err == "gpubench: stopped; nothing was measured\n"
     assert not (place.home / "results").exists()
+
+
+@pytest.mark.parametrize(
+    "moment",
+    ["typer.core.TyperGroup.parse_args", "gpubench.usage.refuse_repeated", "gpubench.commands.table.table"],
+)
+def test_ctrl_c_is_told_at_any_moment_of_a_command(
+    moment: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """While the words of the command line are read, and while it runs."""
+
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(moment, stopped)
+    monkeypatch.setattr(sys, "argv", ["gpubench", "table"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
+    assert capsys.readouterr() == ("", "gpubench: stopped\n")
 
 
 def test_what_jobs_would_do_to_each_other_is_what_the_sweep_predicted(place: Place) -> None:

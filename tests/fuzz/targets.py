@@ -10,7 +10,10 @@ from pathlib import Path
 from fakes import Given
 from whole_conversations import LAUNCHED, NOW, RICH, WHOLE, order, reckoned
 from whole_records import GROUP, TEXT
+from whole_rows import row_with
 
+from gpubench.analysis.machine_noise import borrowed
+from gpubench.analysis.noise import process_interval
 from gpubench.basics.errors import UsageError
 from gpubench.node.launch.conversation import Conversation
 from gpubench.node.launch.incoming import UnreadableError
@@ -18,10 +21,12 @@ from gpubench.plan import experiment as experiments
 from gpubench.plan.experiment import Experiment, Options
 from gpubench.plan.plan import expand
 from gpubench.plan.transforms import check_transforms
+from gpubench.results import kept_noise
 from gpubench.results.plans import stored_plans
 from gpubench.results.rows import row_of
 from gpubench.results.store import Results, epochs_csv, trials_csv
 from gpubench.results.stored_record import DamagedError, read
+from gpubench.schema.row import replace
 
 
 class RefusedError(Exception):
@@ -113,6 +118,22 @@ def _conversation(text: bytes, _: Path) -> None:
     reckoned(came)
 
 
+def _noise(text: bytes, folder: Path) -> None:
+    path = folder / "noise.json"
+    path.write_bytes(text)
+    try:
+        found = kept_noise.read_file(path)
+    except ValueError as error:
+        raise RefusedError(str(error)) from None
+    row = row_with(status="ok", strategy="single", device="cpu", cpus=2, epoch_time_s=3.0)
+    if lent := borrowed(row, found.machine, [found]):
+        process_interval(replace(row, borrowed_noise=lent))
+
+
+NOISE = b"""{"schema": 1, "machine": {"key": "CPU", "host": "here", "cpu_name": "CPU"}, "day": "2026-11-22",
+"versions": {"torch": "2.11.0"}, "measured": [{"configuration": "lenet, 28 px", "device": "cpu", "cpus": 2,
+"processes": 5, "total_sd": 0.02, "within_sd": 0.001, "epoch_time_s": 1.5, "data_wait_pct": 0.1}]}"""
+
 EXPERIMENT = b"""name = "many-parts"
 question = "Does every part of a file come through?"
 [fixed]
@@ -184,6 +205,7 @@ TARGETS: Mapping[str, Target] = {
     "plan": Target(whole=(_stored_plan(),), read=_plan),
     "experiment file": Target(whole=(EXPERIMENT,), read=_experiment),
     "options": Target(whole=OPTIONS, read=_options),
+    "noise": Target(whole=(NOISE,), read=_noise),
     "conversation": Target(whole=(_messages(WHOLE), _messages(RICH)), read=_conversation),
 }
 """What is read -> its reader."""

@@ -112,7 +112,7 @@ def test_repeats_that_lie_apart_do_not_hide_how_far_epochs_of_one_of_them_do():
     first = doubted(16, text, "spread", config_id="c", epoch_time_s=1.0)
     notes = told(first, row(16, config_id="c", epoch_time_s=2.0, repeat=1))
     assert notes[0] == f"Doubt spread: {text} (batch_size=16)"
-    assert notes[1].startswith("Doubt spread: epoch times of its repeats lie more than 5 %")
+    assert notes[1].startswith("Doubt spread: epoch times of its processes lie more than 5 %")
 
 
 def test_a_doubt_without_a_sentence_keeps_its_code():

@@ -30,12 +30,26 @@ def test_three_processes_show_plus_minus_unless_the_interval_is_wide():
     near = shown(repeats(2.0, 2.2, 2.4))
     assert cells(near, "epoch_time_s") == ["2.19 ± 0.50"]
     assert said(near) == ["± is half the 95 % interval over processes, one for each of n."]
-    # 5 processes: a standard error of 0.5505, times 2.776; a factor of 4.610 around 2.526.
-    wide = shown(repeats(0.5, 1.3, 2.17, 8.1, 9.0))
-    assert cells(wide, "epoch_time_s") == ["2.53 (0.55–11.65)"]
+    # 5 processes: a standard error of 0.2356, times 2.776 that is 0.6541; a factor of 1.923 around 2.480.
+    wide = shown(repeats(1.2, 1.9, 2.5, 3.6, 4.57))
+    assert cells(wide, "epoch_time_s") == ["2.48 (1.29–4.77)"]
     assert said(wide) == [
         "In parentheses: the 95 % interval over processes, one for each of n, where it is wide."
     ]
+
+
+def test_an_interval_wider_than_the_time_itself_is_no_number_of_seconds():
+    """Around 2.526 a factor of 4.610: from 0.55 to 11.65, half of which is 5.55. Of two such the end is in weeks."""
+    table = shown(repeats(0.5, 1.3, 2.17, 8.1, 9.0))
+    assert cells(table, "epoch_time_s") == ["2.53 ± >100 %"]
+    assert said(table) == [
+        "± >100 %: half the 95 % interval over processes, one for each of n, is longer than the time itself; "
+        "further rounds narrow it."
+    ]
+    assert cells(shown(repeats(1.0, 4.0)), "epoch_time_s") == ["2 ± >100 %"]
+    (one,) = table.rows
+    assert one.epoch_time_low_s == pytest.approx(0.548, abs=0.001), "CSVs keep the ends"
+    assert one.epoch_time_high_s == pytest.approx(11.64, abs=0.01)
 
 
 def of_one_process(batch, *times, iqr, time):

@@ -62,6 +62,8 @@ A larger batch never pays: already from 64 to 128 memory grows 75 % while time p
 difference is larger than the epochs of one process spread; each row is of one process only; some of these rows have \
 doubts about their times.
 
+128 is the smallest of these sizes that reaches 95 % of the best rate; each size is on the Pareto front of time and \
+memory: none is beaten in both.
 ± is half the interquartile range over the measured epochs of one process.
 skipped: 256 of the same configuration ran out of memory (batch_size=512)
 failed: RuntimeError: killed (batch_size=1024)
@@ -148,7 +150,7 @@ def test_repeats_are_one_row_and_counted():
     table = shown(rows)
     assert cells(table, "repeats") == ["3"]
     # The third root of 18; a standard error of 0.6485 times 4.303 is a factor of 16.29.
-    assert cells(table, "epoch_time_s") == ["2.62 (0.16–42.68)"]
+    assert cells(table, "epoch_time_s") == ["2.62 ± >100 %"]
     assert "3 trials: 3 ok" in table.heading
 
 
@@ -364,7 +366,11 @@ def test_spreadsheet_has_one_header_numbers_and_every_row():
         "data_wait_pct,copy_ms,forward_ms,backward_ms,comm_ms,comm_hidden_ms,optimizer_ms,comm_pct,"
         "comm_mib_per_step,slowest_rank,breakdown_cost_pct,gpu_util_pct,"
         "epochs_to_top1,time_to_top1_s,energy_to_top1_j,"
-        "epoch_time_low_s,epoch_time_high_s,between_pct,within_pct"
+        "epoch_time_low_s,epoch_time_high_s,between_pct,within_pct,"
+        "epoch_time_growth_low_pct,epoch_time_growth_high_pct,cost_growth_pct,cost_growth_low_pct,cost_growth_high_pct,"
+        "speedup_low,speedup_high,strong_efficiency_low_pct,strong_efficiency_high_pct,"
+        "weak_efficiency_low_pct,weak_efficiency_high_pct,images_per_joule_low,images_per_joule_high,"
+        "top1_crossing_s,top1_crossing,top1_crossing_low_s,top1_crossing_high_s"
     )
     assert [line["doubts"] for line in lines] == ["", "stranger", "", "", "", "", ""]
     assert (lines[1]["epoch_time_iqr_s"], lines[1]["images_per_s"]) == ("0.02", "3413.33")
@@ -413,6 +419,13 @@ LAST = """
 data_wait_pct copy_ms forward_ms backward_ms comm_ms comm_hidden_ms optimizer_ms comm_pct comm_mib_per_step slowest_rank
 breakdown_cost_pct gpu_util_pct epochs_to_top1 time_to_top1_s energy_to_top1_j
 epoch_time_low_s epoch_time_high_s between_pct within_pct
+epoch_time_growth_low_pct epoch_time_growth_high_pct cost_growth_pct cost_growth_low_pct cost_growth_high_pct
+speedup_low speedup_high strong_efficiency_low_pct strong_efficiency_high_pct
+weak_efficiency_low_pct weak_efficiency_high_pct images_per_joule_low images_per_joule_high
+top1_crossing_s top1_crossing top1_crossing_low_s top1_crossing_high_s
+"""
+LAST_OF_JOBS = """
+slowdown_low slowdown_high overlap_gain_low overlap_gain_high
 """
 
 
@@ -423,7 +436,7 @@ def test_the_columns_of_table_csv_are_these_for_ever():
     jobs = [row(64, job=f"j{n}", group="two", group_id="g1", config_id=f"j{n}") for n in (1, 2)]
     repeated = [row(64, repeat=n, config_id="c") for n in (0, 1)]
     both = spreadsheet.text([build("jobs", jobs), build("again", repeated)]).splitlines()[0].split(",")
-    figures = [*ALWAYS.split(), *OF_JOBS.split(), *LAST.split()]
+    figures = [*ALWAYS.split(), *OF_JOBS.split(), *LAST.split(), *LAST_OF_JOBS.split()]
     assert both == ["experiment", "job", "batch_size", "repeats", *figures]
 
 

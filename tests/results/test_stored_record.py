@@ -231,10 +231,25 @@ def test_a_record_that_tells_of_no_span_has_none(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in FIELDS if name not in ("device", "data", "model")])
-def test_every_number_of_a_trial_has_an_upper_bound(path: Path, name: str) -> None:
-    """No figure made of it overflows."""
-    path.write_text(changed(TEXT, f"trial.{name}", "1" + "0" * 400))
+@pytest.mark.parametrize("number", ["1" + "0" * 400, "1e300"])
+def test_every_number_of_a_trial_has_an_upper_bound(path: Path, name: str, number: str) -> None:
+    """No figure made of it overflows: no whole number, and no other."""
+    path.write_text(changed(TEXT, f"trial.{name}", number))
     assert f"trial.{name} must be " in why(path)
+
+
+@pytest.mark.parametrize(
+    ("place", "says"),
+    [
+        ("trial.width", "must be above 0 and at most 16, not 1000"),
+        ("trial.lr", "must be a finite number, not 1000"),
+        ("result.epoch_time_s", "must be at least 1e-09 and at most 1e+15, not 1000"),
+    ],
+)
+def test_a_number_that_no_float_can_hold_is_told_by_its_limits(path: Path, place: str, says: str) -> None:
+    path.write_text(changed(TEXT, place, "1" + "0" * 400))
+    assert f"is damaged: {place} {says}" in why(path)
+    assert "must be a number" not in why(path)
 
 
 # ---- anything anywhere ----

@@ -57,10 +57,10 @@ host gpu_name gpu_count driver cuda torch cpu_name cpu_count gpubench started_at
 skipped_images
 """,
     "later": """
-sync_every
+sync_every confirm_top1
 """,
     "rounds": """
-round step_error_pct
+round step_error_pct top1_crossing_s top1_crossing
 """,
 }
 """All columns of trials.csv, in their order. A field of the trial is added at the very end, another column at the end

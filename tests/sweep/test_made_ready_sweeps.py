@@ -253,3 +253,10 @@ def test_those_that_wait_are_no_strangers_to_who_is_measured_and_a_stranger_is(d
     desk.folder = desk.folder.with_name("other")
     desk.sweep()
     assert ["stranger" in r.doubts for r in desk.records] == [True] * 6
+
+
+def test_no_more_are_made_ready_than_the_budget_lets_run(desk: Desk) -> None:
+    """With no time left after the first round none is begun at all."""
+    summary = desk.sweep(budget="0.001s")
+    assert summary.out_of_budget
+    assert not any(desk.ahead)

@@ -53,6 +53,21 @@ def test_it_stops_when_the_target_is_reached(train, where):
     assert len(events(ran, Settle)) == 1
 
 
+def test_a_confirmed_target_takes_a_second_evaluation_in_a_row(train):
+    seen = top1(train(until_top1=99.9, epochs=5, **GRADUALLY))
+    assert max(seen[:2]) < seen[2] <= seen[3], (
+        "the third epoch is to be the first there, and the fourth as well"
+    )
+    fields = {"until_top1": seen[2], "epochs": 9, **GRADUALLY}
+    plain, confirmed = train(**fields), train(confirm_top1=True, **fields)
+    assert (top1(plain), top1(confirmed)) == (seen[:3], seen[:4])
+    assert plain.outcome.result["top1_crossing"] == "unconfirmed"
+    assert confirmed.outcome.result["top1_crossing"] == "confirmed"
+    assert confirmed.outcome.result["epochs_to_top1"] == 3, (
+        "how long it took, the second evaluation does not change"
+    )
+
+
 def test_evaluating_every_epoch_changes_nothing_that_is_trained(train):
     fields = {"model": "lenet", "epochs": 3, "cpu": ({"RandomHorizontalFlip": {}},)}
     plain, evaluated = train(**fields), train(until_top1=99.99, **fields)

@@ -6,7 +6,6 @@ import bisect
 import itertools
 import math
 import operator
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,65 +23,54 @@ from gpubench.analysis.audit.facts import (
     of,
     rule_finding,
 )
+from gpubench.analysis.certainty.accuracy import (
+    MARGIN,
+    SEEDS,
+    AccuracyDecision,
+    SeedPair,
+    decide_top1,
+)
+from gpubench.analysis.certainty.mean_estimate import LEVEL, mean
 from gpubench.analysis.scaling import devices
-from gpubench.analysis.welch import chance_of_no_more, holm
+from gpubench.analysis.top1 import seed_pair
 from gpubench.basics.rounding import half_up
 from gpubench.schema.row import Row
 
-MARGIN = 1.0
-"""Points of top-1 that a row may lose against the next smaller batch or fewer devices."""
-SEEDS = 3
-"""Runs of each of two rows from which their top-1 are compared: one run tells nothing of how far runs differ."""
-LEVEL = 0.05
-"""Probability of an error up to which a test decides."""
 DIFFERENT_DEVICES = "a larger batch or more devices"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BatchStep:
-    """A row beside the next smaller one, and the top-1 of every run of both, in per cent; without those unknown."""
+    """A row beside the next smaller one, and the top-1 of the seeds of both; without those unknown."""
 
     table: Shown
     before: Row
     after: Row
-    top1_before: tuple[float, ...]
-    top1_after: tuple[float, ...]
+    seeds: SeedPair
+    """Of the larger one against the smaller one."""
 
     @property
     def known(self) -> bool:
-        return bool(self.top1_before and self.top1_after)
-
-    @property
-    def testable(self) -> bool:
-        return min(len(self.top1_before), len(self.top1_after)) >= SEEDS
+        return bool(self.seeds.one and self.seeds.other)
 
     @property
     def fall(self) -> float:
         """By how many points the mean top-1 falls."""
-        return statistics.fmean(self.top1_before) - statistics.fmean(self.top1_after)
-
-    @property
-    def chance(self) -> float:
-        """The p-value of "it falls by no more than MARGIN"; 1 minus it is that of the opposite."""
-        images = [n for row in (self.before, self.after) if (n := details(row).val_images)]
-        resolution = 100 / min(images) / math.sqrt(12) if images else 0.0
-        return chance_of_no_more(self.top1_before, self.top1_after, MARGIN, resolution)
+        return mean(self.seeds.other) - mean(self.seeds.one)
 
     def told(self) -> str:
         """Both means, as `28.1 % (batch_size=32) to 18.0 % (batch_size=64)`."""
-        sides = ((self.top1_before, self.before), (self.top1_after, self.after))
-        return " to ".join(
-            f"{half_up(statistics.fmean(top1), 1)} % ({self.table.label(row)})" for top1, row in sides
-        )
+        sides = ((self.seeds.other, self.before), (self.seeds.one, self.after))
+        return " to ".join(f"{half_up(mean(top1), 1)} % ({self.table.label(row)})" for top1, row in sides)
 
 
 def holds_while_scaling(facts: AuditedFolder) -> RuleFinding:
-    """Rule 1: a larger batch or more devices cost no top-1, by tests that know how far runs differ.
+    """Rule 1: a larger batch or more devices cost no top-1, by tests that know how far seeds differ.
 
-    Each row is compared with the next smaller one. It is broken where the mean top-1 of SEEDS runs or more falls by
-    more than MARGIN (Welch's t-test, corrected by Holm for all rows), and kept where each falls by less (the same test
-    the other way round, which is one of equivalence towards one side: more top-1 is no loss). All must pass that, so
-    it needs no correction.
+    Each row is compared with the next smaller one, by the tests that stand below tables (`certainty.accuracy`). It is
+    kept where each falls by less than MARGIN: a test of equivalence towards one side, for more top-1 is no loss; all
+    must pass, so it needs no correction. It is broken where the mean top-1 of SEEDS seeds or more differs and is lower
+    (corrected by Holm for all rows), but for a fall that was shown to be less than MARGIN.
     """
     steps, aimed, unlearned = _steps(facts)
     if not steps and not aimed:
@@ -90,23 +78,14 @@ def holds_while_scaling(facts: AuditedFolder) -> RuleFinding:
     compared = len(steps) + aimed
     rows = f"of {compared} rows with {DIFFERENT_DEVICES}"
     blind = [step for step in steps if not step.known]
-    few = [step for step in steps if step.known and not step.testable]
-    tested = [step for step in steps if step.known and step.testable]
-    chances = [step.chance for step in tested]
-    fell = holm(chances, LEVEL)
-    lost = [step for step, rejected in zip(tested, fell, strict=True) if rejected]
-    unsure = [
-        step
-        for step, rejected, chance in zip(tested, fell, chances, strict=True)
-        if not rejected and 1 - chance > LEVEL
+    few = [step for step in steps if step.known and not step.seeds.testable]
+    decided = zip(steps, decide_top1([step.seeds for step in steps]), strict=True)
+    loses = [
+        (step, decision) for step, decision in decided if decision is not None and decision.loses > LEVEL
     ]
-    broken = []
-    if lost:
-        worst = max(lost, key=lambda step: step.fall)
-        broken.append(
-            f"top-1 falls by more than {MARGIN:g} point in {len(lost)} {rows}, most from {worst.told()}: their times "
-            "are not those of the same training; gpubench sweep --until-top1 N times training to equal accuracy"
-        )
+    lost = [(step, decision) for step, decision in loses if decision.word == "lower"]
+    unsure = [step for step, decision in loses if decision.word != "lower"]
+    broken = [_broken(lost, rows)] if lost else []
     unclear = []
     if steps and len(blind) == len(steps):
         unclear.append("no row that was scaled has a top-1; any variant that reads images measures it")
@@ -129,12 +108,22 @@ def holds_while_scaling(facts: AuditedFolder) -> RuleFinding:
     told = []
     if steps:
         told.append(
-            f"in {len(steps)} {rows} top-1 falls by less than {MARGIN:g} point against the next smaller one (t-test of "
-            f"{SEEDS} runs or more each, {100 * (1 - LEVEL):g} %)"
+            f"in {len(steps)} {rows} top-1 falls by less than {MARGIN:g} point against the next smaller one "
+            f"(equivalence test of {SEEDS} seeds or more each, {100 * (1 - LEVEL):g} %)"
         )
     if aimed:
         told.append(f"{aimed} {rows} trained until the same top-1 as the next smaller one")
     return rule_finding(broken, unclear, "; ".join(told))
+
+
+def _broken(lost: Sequence[tuple[BatchStep, AccuracyDecision]], rows: str) -> str:
+    worst, decision = max(lost, key=lambda one: one[0].fall)
+    least, most = half_up(-decision.high, 1), half_up(-decision.low, 1)
+    return (
+        f"top-1 falls in {len(lost)} {rows}, most from {worst.told()}, by {half_up(worst.fall, 1)} points (95 % "
+        f"interval {least} to {most}): their times are not those of the same training; gpubench sweep --until-top1 N "
+        "times training to equal accuracy"
+    )
 
 
 def _steps(facts: AuditedFolder) -> tuple[list[BatchStep], int, bool]:
@@ -150,15 +139,7 @@ def _steps(facts: AuditedFolder) -> tuple[list[BatchStep], int, bool]:
                 if _to_a_target([row, before]):
                     aimed += 1
                     continue
-                steps.append(
-                    BatchStep(
-                        table=table,
-                        before=before,
-                        after=row,
-                        top1_before=_top1(before.runs),
-                        top1_after=_top1(row.runs),
-                    )
-                )
+                steps.append(BatchStep(table=table, before=before, after=row, seeds=seed_pair(row, before)))
     return steps, aimed, unlearned
 
 
@@ -202,10 +183,6 @@ def _steps_down(same: Sequence[Row], shared: tuple[Any, ...]) -> dict[Size, Row]
             below[count, large] = at[count, small]
         fewer.append((count, batches))
     return below
-
-
-def _top1(rows: Sequence[Row]) -> tuple[float, ...]:
-    return tuple(float(row.top1_pct) for row in rows if row.top1_pct is not None)
 
 
 def _nothing_scaled(facts: AuditedFolder) -> RuleFinding:

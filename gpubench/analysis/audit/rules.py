@@ -1,11 +1,11 @@
-"""The twelve rules, in the order of T. Hoefler's list."""
+"""The thirteen rules: twelve in the order of T. Hoefler's list, and one of T. Hoefler and R. Belli (2015)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gpubench.analysis.audit import accuracy, fairness, runs, workload
+from gpubench.analysis.audit import accuracy, fairness, runs, uncertainty, workload
 from gpubench.analysis.audit.facts import AuditedFolder, RuleFinding
 
 
@@ -38,6 +38,7 @@ RULES: tuple[Rule, ...] = (
     Rule(10, "training ends by epochs", "training for a fixed wall time", runs.ended_by_epochs),
     Rule(11, "strong and weak told apart", "strong and weak scaling confused", fairness.strong_or_weak),
     Rule(12, "no flattering comparison", "a comparison chosen to flatter", fairness.nothing_flattered),
+    Rule(13, "repeats and uncertainty", "figures of one process, without uncertainty", uncertainty.repeated),
 )
 
 

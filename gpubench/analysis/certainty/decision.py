@@ -50,15 +50,18 @@ def compare(
     return None if found is None else decide([found], margin, level)[0]
 
 
-def decide(ratios: Sequence[Interval], margin: float, level: float = LEVEL) -> list[Decision]:
+def decide(
+    ratios: Sequence[Interval], margin: float, level: float = LEVEL, beside: Sequence[float] = ()
+) -> list[Decision]:
     """What may be said of each ratio of times of one table, at `level` for the whole table.
 
-    Raises ValueError for a margin that is not above 0: nothing could ever be shown to lie inside.
+    `beside`: p-values of the table's other claims, which are in the same family. Raises ValueError for a margin that is
+    not above 0: nothing could ever be shown to lie inside.
     """
     if not margin > 0:
         raise ValueError("a margin inside which times count as the same is above 0")
     wide = math.log1p(margin)
-    differs = adjusted([one.log.chance_equal(0.0) for one in ratios])
+    differs = adjusted([*(one.log.chance_equal(0.0) for one in ratios), *beside])[: len(ratios)]
     same = adjusted([one.log.chance_outside(-wide, wide) for one in ratios])
     return [
         Decision(
@@ -67,7 +70,7 @@ def decide(ratios: Sequence[Interval], margin: float, level: float = LEVEL) -> l
             margin=margin,
             differs=unlike,
             same=alike,
-            family=len(ratios),
+            family=len(ratios) + len(beside),
         )
         for one, unlike, alike in zip(ratios, differs, same, strict=True)
     ]

@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from gpubench.analysis.certainty.mean_estimate import Part, variance
+from gpubench.analysis.certainty.distributions import chi2_quantile, t_quantile
+from gpubench.analysis.certainty.mean_estimate import LEVEL, Part, variance
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,6 +32,22 @@ class Noise:
         once.
         """
         return Part(self.sd**2 * math.fsum(weight**2 for weight in weights), self.freedom)
+
+    def half_width(self, confidence: float = 1 - LEVEL) -> float:
+        """Half the width of the interval of one process, on the log scale."""
+        return t_quantile((1 + confidence) / 2, self.freedom) * self.sd
+
+    def at_least(self, half_width: float, confidence: float = 1 - LEVEL) -> Noise:
+        """This noise, or so much that the interval of one process is as wide."""
+        least = half_width / t_quantile((1 + confidence) / 2, self.freedom)
+        return Noise(sd=max(self.sd, least), freedom=self.freedom)
+
+    def interval(self, confidence: float = 1 - LEVEL) -> tuple[float, float]:
+        """Between which standard deviations the true one lies: by the chi-squared distribution."""
+        return (
+            self.sd * math.sqrt(self.freedom / chi2_quantile((1 + confidence) / 2, self.freedom)),
+            self.sd * math.sqrt(self.freedom / chi2_quantile((1 - confidence) / 2, self.freedom)),
+        )
 
 
 def pooled(configurations: Iterable[Sequence[float]]) -> Noise | None:

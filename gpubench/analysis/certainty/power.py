@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from gpubench.analysis.certainty.accuracy import MARGIN, SeedPair
 from gpubench.analysis.certainty.distributions import noncentral_t_above, shift_seen, t_quantile
 from gpubench.analysis.certainty.interval import Interval
 from gpubench.analysis.certainty.mean_estimate import LEVEL, MeanEstimate, Part, mean, variance
@@ -69,13 +70,27 @@ def settling(
     if len(known) < 2 or not over or not under:
         return None
     effect = abs(mean([math.log(time) for time in over]) - mean([math.log(time) for time in under]))
-    wide = math.log1p(margin)
+    return _settled(known, effect, math.log1p(margin), level, power)
 
+
+def settling_seeds(
+    pair: SeedPair, margin: float = MARGIN, level: float = LEVEL, power: float = POWER
+) -> Settling:
+    """How many seeds on each side would settle whether top-1 differs, or is equal inside `margin` points.
+
+    It takes what was seen for the truth. `level` as in `smallest_effect`. Raises ValueError for a side of one seed.
+    """
+    found = pair.estimate
+    spreads = [part.variance * (part.freedom + 1) for part in found.parts]
+    return _settled(spreads, abs(found.center), margin, level, power)
+
+
+def _settled(variances: Sequence[float], effect: float, wide: float, level: float, power: float) -> Settling:
     def shows(count: int) -> bool:
-        return effect > 0 and power_of_difference(known, count, effect, level) >= power
+        return effect > 0 and power_of_difference(variances, count, effect, level) >= power
 
     def equal(count: int) -> bool:
-        return effect < wide and power_of_equality(known, count, effect, wide, level) >= power
+        return effect < wide and power_of_equality(variances, count, effect, wide, level) >= power
 
     return Settling(difference=_least(shows), equality=_least(equal))
 
@@ -109,6 +124,23 @@ def power_of_equality(
         noncentral_t_above(limit, freedom, room / found.error) for room in (wide - effect, wide + effect)
     ]
     return max(0.0, math.fsum(chances) - 1)
+
+
+def processes_until(times: Sequence[float], half_pct: float) -> int | None:
+    """How many processes in all bring half the 95 % interval of a time to so many per cent of it.
+
+    It takes the spread of those that were seen for the truth. None for fewer than two times, of which nobody knows how
+    they spread, and for more than MOST.
+    """
+    if len(times) < 2:
+        return None
+    sd = math.sqrt(variance([math.log(time) for time in times]))
+    wide = math.asinh(half_pct / 100)  # half of exp(x) − exp(−x), which is half the interval by its value
+
+    def enough(count: int) -> bool:
+        return t_quantile(1 - LEVEL / 2, count - 1) * sd / math.sqrt(count) <= wide
+
+    return _least(enough)
 
 
 def _limit(found: MeanEstimate, level: float) -> tuple[float, float]:

@@ -1,0 +1,132 @@
+"""What the batch sizes of a series tell beside where a larger one stops paying.
+
+By another memory, or another time, the answer may be another size; most of the rate may be had with a smaller one; and
+some sizes are beaten by none in both memory and time. All of it is by the figures as they stand, without a test: who
+wants to know whether a step is chance finds that in the answer.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+
+from gpubench.analysis.growth import epoch_time, gpu_mem
+from gpubench.analysis.over_processes import steady
+from gpubench.basics.words import listed
+from gpubench.schema.row import Row
+
+Figure = Callable[[Row], float | None]
+MOST_OF_PCT = 95.0
+"""Per cent of the best rate that count as most of it."""
+
+
+def besides(rows: Sequence[Row], *, over_processes: bool) -> list[str]:
+    """Where another memory or time gives another answer; empty where none does.
+
+    `rows`: of one series, ascending. `over_processes`: whether it was judged so.
+    """
+    timed = [row for row in rows if epoch_time(row) is not None]
+    weighed = [row for row in timed if gpu_mem(row) is not None]
+    if len(timed) < 2:
+        return []
+    told = _judged(timed, over_processes=over_processes)
+    other = per_image_s if told is steady_s else steady_s
+    said = []
+    if len(weighed) > 1 and len({row.gpu_mem_source for row in weighed}) == 1:
+        best = _answer(weighed, gpu_mem, told, straight=over_processes)
+        if (by := _answer(weighed, allocated, told, straight=over_processes)) and by != best:
+            said.append(
+                f"By the allocator's peak, which is of tensors alone, {_words(by, weighed)} by these figures"
+            )
+        if (by := _answer(weighed, gpu_mem, other, straight=over_processes)) and by != best:
+            how = (
+                "By whole epochs, the fill of their loaders included,"
+                if told is steady_s
+                else "By the steady steps alone, without the fill of each epoch,"
+            )
+            said.append(f"{how} {_words(by, weighed)} by these figures")
+    return [f"{one[0].upper()}{one[1:]}." for one in said]
+
+
+def in_one_line(rows: Sequence[Row], *, over_processes: bool) -> str:
+    """Which size nearly reaches the best rate, and which no other beats in both memory and time; empty likewise."""
+    timed = [row for row in rows if epoch_time(row) is not None]
+    if len(timed) < 2:
+        return ""
+    weighed = [row for row in timed if gpu_mem(row) is not None]
+    told = _judged(timed, over_processes=over_processes)
+    return f"{'; '.join(filter(None, (_most(timed, told), _front(weighed, told))))}."
+
+
+def _judged(timed: Sequence[Row], *, over_processes: bool) -> Figure:
+    """The time by which the answer is found."""
+    return steady_s if over_processes and all(steady_s(row) for row in timed) else per_image_s
+
+
+def per_image_s(row: Row) -> float | None:
+    """Seconds an image of whole epochs; of an epoch where the row does not know its images."""
+    time = epoch_time(row)
+    return time / (row.images_per_epoch or 1) if time else None
+
+
+def steady_s(row: Row) -> float | None:
+    """Seconds an image of steady steps."""
+    if row.status != "ok" or not row.batch_size:
+        return None
+    if (found := steady(row)) is not None:
+        # The geometric mean, about which the intervals lie.
+        return statistics.geometric_mean(found.values)
+    return row.steady_step_s / row.batch_size if row.steady_step_s and row.repeats < 2 else None
+
+
+def allocated(row: Row) -> float | None:
+    """The allocator's peak in MiB."""
+    return row.gpu_mem_allocated_mib or None if row.status == "ok" else None
+
+
+def _answer(rows: Sequence[Row], memory: Figure, time: Figure, *, straight: bool) -> int | None:
+    """The batch size that these figures answer with; None where one is missing.
+
+    `straight`: the cheapest of all; else the last before the first that does not pay.
+    """
+    costs = []
+    for row in rows:
+        mib, seconds = memory(row), time(row)
+        if not mib or not seconds:
+            return None
+        costs.append(mib * seconds)
+    place = costs.index(min(costs)) if straight else 0
+    while not straight and place + 1 < len(costs) and costs[place + 1] < costs[place]:
+        place += 1
+    return rows[place].batch_size
+
+
+def _words(best: int, rows: Sequence[Row]) -> str:
+    if best == rows[-1].batch_size:
+        return f"every larger batch pays, up to {best},"
+    return (
+        f"a larger batch stops paying after {best}" if best != rows[0].batch_size else "no larger batch pays"
+    )
+
+
+def _most(rows: Sequence[Row], time: Figure) -> str:
+    """Which size nearly reaches the best rate."""
+    known = [(row.batch_size, seconds) for row in rows if (seconds := time(row))]
+    best = min(seconds for _, seconds in known)
+    enough = next(batch for batch, seconds in known if best / seconds >= MOST_OF_PCT / 100)
+    return f"{enough} is the smallest of these sizes that reaches {MOST_OF_PCT:g} % of the best rate"
+
+
+def _front(rows: Sequence[Row], time: Figure) -> str:
+    """Which sizes no other beats in both memory and time."""
+    known = [(mib, s, row.batch_size) for row in rows if (mib := gpu_mem(row)) and (s := time(row))]
+    if len(known) < 2 or len({row.gpu_mem_source for row in rows}) > 1:
+        return ""
+    front = [
+        str(batch)
+        for mib, s, batch in known
+        if not any(m <= mib and t <= s and (m, t) != (mib, s) for m, t, _ in known)
+    ]
+    if len(front) == len(known):
+        return "each size is on the Pareto front of time and memory: none is beaten in both"
+    return f"on the Pareto front of time and memory, beaten in both by no other: {listed(front)}"

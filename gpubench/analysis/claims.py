@@ -1,0 +1,187 @@
+"""All claims that one table makes over processes, decided together, and the sentences that follow.
+
+They are one family, chosen before any figure is seen: each batch size against the next (and, of a series, one more that
+leads straight over what does not pay), each row on several devices against its baseline, each value along another
+ordered axis against the one before, each group's word.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from gpubench.analysis import slowdown
+from gpubench.analysis.certainty.decision import Decision
+from gpubench.analysis.certainty.interval import Interval
+from gpubench.analysis.decided import Decided, between, change, decided
+from gpubench.analysis.knee import Batches, Knee, told
+from gpubench.analysis.over_processes import MARGIN_WORDS, Sample, epochs, per_image, time_ratio
+from gpubench.analysis.repeats import alone_of
+from gpubench.analysis.scaling import Comparison, named
+from gpubench.analysis.settle import Further, OpenClaim, of_gain
+from gpubench.analysis.settle import sentence as settling
+from gpubench.analysis.varied import label
+from gpubench.basics.rounding import half_up
+from gpubench.schema.row import Row, TableRow, replace
+
+SPEED = {"slower": "faster", "faster": "slower", "same": f"the same {MARGIN_WORDS}", "open": "open"}
+"""What the word of a decision on baseline / row, in times, says of the row."""
+STEP = {"slower": "slower", "faster": "faster", "same": f"the same {MARGIN_WORDS}", "open": "open"}
+BORDERS = (slowdown.CONCURRENT, slowdown.PARALLEL)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class GroupClaims:
+    """Jobs that ran together, each of several processes, as its trial alone."""
+
+    rows: Sequence[TableRow]
+    gain: Interval
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Claims:
+    """What a table claims over processes. Rows of one process are in none of it."""
+
+    batches: Sequence[Batches]
+    steps: Sequence[tuple[TableRow, Interval]]
+    """Along an ordered axis that is not the batch size: rows with their time by that of the row before."""
+    speedups: Sequence[tuple[Comparison, Interval]]
+    groups: Sequence[GroupClaims]
+
+    @property
+    def made(self) -> Decided:
+        """All of them decided."""
+        ratios = [
+            *(one for of in self.batches for one in of.ratios),
+            *(ratio for _, ratio in self.steps),
+            *(ratio for _, ratio in self.speedups),
+        ]
+        beside = [
+            *(one for of in self.batches for one in of.beside),
+            *(slowdown.word_chance(one.gain) for one in self.groups),
+        ]
+        return decided(ratios, beside)
+
+
+def claims(
+    batches: Sequence[Batches],
+    rows: Sequence[TableRow],
+    compared: Sequence[Comparison],
+    groups: Sequence[Sequence[TableRow]],
+    *,
+    along: bool,
+) -> Claims:
+    """Those of a table. `along`: whether its rows, with the rows before them, stand along an axis that is told."""
+    steps = [
+        (row, ratio)
+        for row in rows
+        if along and row.before is not None and (ratio := time_ratio(row, row.before)) is not None
+    ]
+    of_groups = []
+    for jobs in groups:
+        gain = slowdown.gain_over_processes([alone_of(row) for row in jobs], jobs)
+        if gain is not None and all(row.verdict and row.verdict.over_processes for row in jobs):
+            of_groups.append(GroupClaims(rows=jobs, gain=gain))
+    return Claims(
+        batches=batches,
+        steps=steps,
+        speedups=[(one, ratio) for one in compared if (ratio := one.ratio) is not None],
+        groups=of_groups,
+    )
+
+
+def knees(of: Claims, made: Decided, how: Further) -> list[Knee]:
+    """The answers on batch sizes."""
+    return told(of.batches, made, how)
+
+
+def rejudged(of: Claims, made: Decided) -> dict[int, TableRow]:
+    """By `id`: each job whose verdict is another one among all claims of its table."""
+    found: dict[int, TableRow] = {}
+    holds = made.beside[len(made.beside) - len(of.groups) :]
+    for group, word_holds in zip(of.groups, holds, strict=True):
+        for row in group.rows:
+            if row.verdict is not None:
+                verdict = slowdown.decided(row.verdict, group.gain, word_holds, made.family)
+                found[id(row)] = replace(row, verdict=verdict, sharing=verdict.cell)
+    return found
+
+
+def unsettled(of: Claims, made: Decided, how: Further) -> Mapping[str, str]:
+    """By the id of a group: what it would take to decide it, if it is open."""
+    holds = made.beside[len(made.beside) - len(of.groups) :]
+    return {
+        str(group.rows[0].group_id): of_gain(group.gain, BORDERS, made.family, how)
+        for group, word_holds in zip(of.groups, holds, strict=True)
+        if not word_holds
+    }
+
+
+def along_axis(of: Claims, made: Decided, axis: str, fields: Collection[str], how: Further) -> list[str]:
+    """Whether each value along an axis is faster than the one before: a sentence for each series."""
+    first = sum(len(one.ratios) for one in of.batches)
+    decisions = made.ratios[first : first + len(of.steps)]
+    others = [field for field in fields if field != axis]
+    said = []
+    pairs = zip(of.steps, decisions, strict=True)
+    for name, steps in itertools.groupby(pairs, key=lambda pair: label(pair[0][0], others)):
+        found = list(steps)
+        parts = [
+            f"from {label(row.before, (axis,))} to {row.value(axis)} it {change(ratio)}, {STEP[decision.word]}"
+            for (row, ratio), decision in found
+            if row.before is not None
+        ]
+        opened = [
+            _open(ratio, row, row.before)
+            for (row, ratio), decision in found
+            if decision.word == "open" and row.before is not None
+        ]
+        said.append(
+            _closed(f"Time per image{f' of {name}' if name else ''}: {'; '.join(parts)}", opened, made, how)
+        )
+    return said
+
+
+def speedups(of: Claims, made: Decided, fields: Collection[str], how: Further) -> list[str]:
+    """What more devices bring: a sentence for each kind of scaling and baseline."""
+    decisions = made.ratios[len(made.ratios) - len(of.speedups) :]
+    found: dict[tuple[str, int], list[tuple[Comparison, Interval, Decision]]] = {}
+    for (one, ratio), decision in zip(of.speedups, decisions, strict=True):
+        found.setdefault((one.kind, id(one.baseline)), []).append((one, ratio, decision))
+    said = []
+    for (kind, _), same in found.items():
+        baseline = same[0][0].baseline
+        device = "rank" if baseline.device == "cpu" else "GPU"
+        apart = [field for field in fields if len({str(one.row.value(field)) for one, *_ in same}) > 1]
+        parts = [
+            f"{label(one.row, apart) or named(one.row, device)} is {SPEED[decision.word]}, "
+            f"{half_up(ratio.value, 2)} times ({between(ratio.low, ratio.high, 2)}), {_efficiency(one)}"
+            for one, ratio, decision in same
+        ]
+        opened = [
+            _open(ratio, one.baseline, one.row) for one, ratio, decision in same if decision.word == "open"
+        ]
+        batch = f", batch size {baseline.batch_size}" if baseline.batch_size else ""
+        start = f"Against {named(baseline, device)}{batch} ({kind} scaling)"
+        said.append(_closed(f"{start}: {'; '.join(parts)}", opened, made, how))
+    return said
+
+
+def _efficiency(one: Comparison) -> str:
+    found = one.efficiency
+    ends = f" ({between(found.low, found.high, 0)} %)" if found else ""
+    return f"an efficiency of {half_up(one.efficiency_pct)} %{ends}"
+
+
+def _open(ratio: Interval, over: Row, under: Row) -> OpenClaim:
+    known = all(row.images_per_epoch for row in (over, under))
+    samples: list[Sample] = [
+        one for row in (over, under) if (one := per_image(row) if known else epochs(row))
+    ]
+    return OpenClaim(ratio=ratio, over=samples[0], under=samples[1])
+
+
+def _closed(said: str, opened: Sequence[OpenClaim], made: Decided, how: Further) -> str:
+    more = settling(opened, made.family, how)
+    return f"{said}. {more[0].upper()}{more[1:]}." if more else f"{said}."

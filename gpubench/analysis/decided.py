@@ -1,0 +1,74 @@
+"""Claims of one table, decided together: slower, faster, the same inside a margin, or open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gpubench.analysis.certainty.decision import Decision, adjusted, decide
+from gpubench.analysis.certainty.interval import Interval
+from gpubench.analysis.certainty.mean_estimate import LEVEL
+from gpubench.analysis.over_processes import MARGIN
+from gpubench.basics.rounding import half_up
+from gpubench.basics.words import MINUS
+
+SMALL_PCT = 9.95
+"""Below it a change has a tenth of a per cent."""
+LARGE_PCT = 10_000.0
+"""Above it nobody needs to know a change."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Decided:
+    """All claims of a table, at LEVEL together."""
+
+    ratios: Sequence[Decision]
+    """In the order in which their ratios were given."""
+    beside: Sequence[bool]
+    """Whether each of the other claims holds."""
+
+    @property
+    def family(self) -> int:
+        """How many claims were corrected for."""
+        return max(1, len(self.ratios) + len(self.beside))
+
+
+def decided(ratios: Sequence[Interval], beside: Sequence[float] = ()) -> Decided:
+    """What may be said of these ratios, and of other claims with these p-values: one family, corrected by Holm."""
+    chances = [one.log.chance_equal(0.0) for one in ratios]
+    others = adjusted([*chances, *beside])[len(ratios) :]
+    return Decided(
+        ratios=decide(ratios, MARGIN, beside=beside), beside=[chance <= LEVEL for chance in others]
+    )
+
+
+def change(ratio: Interval) -> str:
+    """`falls 12 % (9 to 15 %)`, `grows 1.4 % (−0.8 to +3.6 %)`: with its 95 % interval."""
+    value, low, high = (100 * (end - 1) for end in (ratio.value, ratio.low, ratio.high))
+    said = "stays the same" if not value else f"{'grows' if value > 0 else 'falls'} {_digits(abs(value))} %"
+    if low >= 0 or high <= 0:
+        near, far = sorted((abs(low), abs(high)))
+        return f"{said} ({_ends(near, far)} %)"
+    fine = max(-low, high) < SMALL_PCT
+    return f"{said} ({MINUS}{_digits(-low, fine=fine)} to +{_digits(high, fine=fine)} %)"
+
+
+def between(low: float, high: float, digits: int) -> str:
+    """`1.80 to 1.94`."""
+    return " to ".join(f"{half_up(end, digits):,}".replace("-", MINUS) for end in (low, high))
+
+
+def _ends(low: float, high: float) -> str:
+    """`9 to 15`; with as many more digits, up to two, as tell the ends apart."""
+    for more in range(3):
+        near, far = (_digits(end, more, fine=high < SMALL_PCT) for end in (low, high))
+        if near != far:
+            return f"{near} to {far}"
+    return near
+
+
+def _digits(value: float, more: int = 0, *, fine: bool | None = None) -> str:
+    """`fine`: with a tenth; those below SMALL_PCT where that is not said."""
+    if value > LARGE_PCT:
+        return f"more than {LARGE_PCT:,.0f}"
+    return str(half_up(value, more + (value < SMALL_PCT if fine is None else fine)))

@@ -1,0 +1,136 @@
+"""What an open answer would take: the smallest effect that so many processes show, and how many would settle it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from gpubench.analysis.certainty.interval import Interval
+from gpubench.analysis.certainty.mean_estimate import LEVEL, MeanEstimate, Part
+from gpubench.analysis.certainty.power import settling, smallest_effect
+from gpubench.analysis.over_processes import MARGIN, Sample
+from gpubench.analysis.varied import unit
+from gpubench.basics.rounding import half_up
+from gpubench.basics.words import number
+from gpubench.schema.row import TableRow
+
+MOST_ROUNDS = 100
+"""As many as a sweep goes over its plan at most (`plan/rounds.py`)."""
+SCATTER = 0.84
+"""Standard errors below which four of five estimates lie."""
+WIDE_PCT = 1000.0
+"""An effect above which nobody would call it one."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Further:
+    """How a table's rows can be measured again."""
+
+    option: str = "--rounds"
+    """What asks for more processes: rounds, or repeats where these have made them."""
+    round_s: float | None = None
+    """Seconds that one more process of every row takes; None where that is not known."""
+
+
+NOT_KNOWN = Further()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OpenClaim:
+    """A comparison that is open."""
+
+    ratio: Interval
+    over: Sample
+    under: Sample
+    factor: float = 1.0
+    """What is exact in the ratio: of memory, say."""
+
+
+def further(rows: Iterable[TableRow]) -> Further:
+    """How these rows, a table's, can be measured again, and how long each further process of all of them takes.
+
+    As long as those of the last round; jobs of one group take it together.
+    """
+    runs = [(row, row.runs) for row in rows if row.runs]
+    if not runs:
+        return NOT_KNOWN
+    rounds = any(run.round > 1 for _, own in runs for run in own)
+    took: dict[object, float | None] = {}
+    for row, own in runs:
+        last = max(own, key=lambda run: (run.round, run.repeat or 0))
+        key = (row.group, unit(row)) if row.group else id(row)
+        took[key] = last.took_s
+    known = [one for one in took.values() if one is not None]
+    return Further(
+        option="--rounds" if rounds else "--repeats",
+        round_s=math.fsum(known) if len(known) == len(took) else None,
+    )
+
+
+def sentence(claims: Sequence[OpenClaim], family: int, how: Further) -> str:
+    """What these open claims, of a family of so many, would take; without a full stop. Empty for none."""
+    if not claims:
+        return ""
+    level = LEVEL / family
+    effect = 100 * (max(smallest_effect(one.ratio, level) for one in claims) - 1)
+    shown = (
+        f"of so few processes only a difference of {_per_cent(effect)} or more would show"
+        if effect <= WIDE_PCT
+        else "of so few processes hardly any difference would show"
+    )
+    wanted = [_wanted(one, level) for one in claims]
+    if any(one is None or one > MOST_ROUNDS for one in wanted):
+        return f"{shown}; more than {MOST_ROUNDS} rounds would be needed to settle it"
+    count = max(one for one in wanted if one)
+    return f"{shown}; gpubench sweep … {how.option} {count} would probably settle it{_minutes(claims, count, how)}"
+
+
+def of_gain(gain: Interval, borders: Sequence[float], family: int, how: Further) -> str:
+    """What it would take to tell on which side of these borders an overlap gain lies; without a full stop."""
+    half = f"{half_up((gain.high - gain.low) / 2, 2)}" if math.isfinite(gain.high) else "nothing"
+    shown = (
+        f"so few runs tell the gain to ± {half}" if half != "nothing" else "so few runs tell next to nothing"
+    )
+    near = min(borders, key=lambda border: abs(border - gain.value))
+    there = min(gain.processes)
+    for count in range(there + 1, MOST_ROUNDS + 1):
+        more = replace(gain, log=_with(gain.log, there, count), confidence=1 - LEVEL / family)
+        room = abs(more.log.center - math.log(near / gain.scale + gain.shift))
+        # Estimates scatter, too: with this much room four of five such sweeps decide.
+        inside = room > more.log.half_width(more.confidence) + SCATTER * more.log.error
+        if inside:
+            return f"{shown}; gpubench sweep … {how.option} {count} would probably settle it{_more(count - there, how)}"
+    return f"{shown}; more than {MOST_ROUNDS} rounds would be needed to settle it"
+
+
+def _wanted(claim: OpenClaim, level: float) -> int | None:
+    """Processes a side that would settle a claim; more than there are, for these have not."""
+    over = [value * claim.factor for value in claim.over.values]
+    found = settling(over, claim.under.values, MARGIN, level=level)
+    count = found.fewest if found else None
+    return None if count is None else max(count, min(len(claim.over), len(claim.under)) + 1)
+
+
+def _with(log: MeanEstimate, there: int, count: int) -> MeanEstimate:
+    """The estimate from `count` processes of each sample in place of `there`, with the same noise."""
+    parts = tuple(Part(part.variance * there / count, part.freedom + count - there) for part in log.parts)
+    return MeanEstimate(center=log.center, parts=parts)
+
+
+def _minutes(claims: Sequence[OpenClaim], count: int, how: Further) -> str:
+    there = min(min(len(one.over), len(one.under)) for one in claims)
+    return _more(count - there, how)
+
+
+def _more(rounds: int, how: Further) -> str:
+    """`, in about 4 min more`."""
+    if how.round_s is None:
+        return ""
+    seconds = how.round_s * rounds
+    words = f"{number(max(1.0, seconds))} s" if seconds < 90 else f"{number(seconds / 60)} min"
+    return f", in about {words} more"
+
+
+def _per_cent(value: float) -> str:
+    return f"{half_up(value, 1) if value < 10 else half_up(value)} %"

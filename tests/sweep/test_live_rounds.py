@@ -1,0 +1,111 @@
+"""What a sweep in rounds shows on a real terminal of 80 columns, and what it leaves there."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+import pytest
+from screen import Screen
+
+SWEEP = (
+    "sweep", "--device", "cpu", "--variant", "synthetic", "--model", "lenet", "--set", "input_size=28",
+    "--set", "num_classes=4", "--set", "train_images=64", "--epochs", "1", "--set", "warmup_epochs=0",
+    "--batch-size", "16,32",
+)  # fmt: skip
+
+
+class Terminal:
+    """A sweep on a terminal of 80 × 24; `pictures` are all different screens that it showed."""
+
+    def __init__(self, folder: Path, *more: str) -> None:
+        self.pid, self._file = pty.fork()
+        if self.pid == 0:
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+            env = {
+                name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "CI")
+            }
+            words = [sys.executable, "-m", "gpubench", *SWEEP, *more, "--out", str(folder)]
+            os.execve(words[0], words, env | {"TERM": "xterm", "PYTHONUTF8": "1"})
+        self.screen = Screen(80, 24)
+        self.pictures: list[str] = []
+        self._rest = b""
+
+    def until(self, pattern: str) -> None:
+        """Reads on until the screen shows this, or the sweep has ended; `$` alone: until it has ended."""
+        with contextlib.suppress(OSError):  # the other end is closed
+            while some := os.read(self._file, 100_000):
+                self._feed(some)
+                if pattern != "$" and re.search(pattern, self.pictures[-1]):
+                    return
+
+    def _feed(self, some: bytes) -> None:
+        # One write may come in pieces, cut inside a sign or a sequence.
+        whole, cut, rest = (self._rest + some).rpartition(b"\n" if b"\n" in some else b"\r")
+        self.screen.feed((whole + cut).decode())
+        self._rest = rest
+        self.pictures.append("\n".join(self.screen.seen))
+
+    def end(self) -> int:
+        self.until("$")
+        self.screen.feed(self._rest.decode())
+        os.close(self._file)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+def test_the_table_stands_while_rounds_go_on_and_is_gone_in_the_end(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path / "out", "--rounds", "3")
+    assert terminal.end() == 0
+    second = [one for one in terminal.pictures if "round 2 of 3  ━" in one]
+    assert second, "a bar for each round"
+    assert any(re.search(r"time s.*status\n─.*\n +16 .*\n +32 .*\n\nround 2 of 3  ━", one) for one in second)
+    third = [one for one in terminal.pictures if "round 3 of 3  ━" in one]
+    assert any(re.search(r"\n +16  2 .*(±|–).*\n +32  2 .*(±|–).*\n\nround 3 of 3  ━", one) for one in third)
+    assert any(re.search(r"~\d:\d\d left", one) for one in third)
+    left = "\n".join(terminal.screen.lines)
+    assert "━" not in left, "the live one has gone"
+    assert left.count("time s") == 1, "the table is printed once"
+    assert re.search(r"\n +16  3 ", left)
+    assert "round 1 of 3: each row is of one process; about" in left
+    assert re.search(r"round 2 of 3: widest interval ± .* % \(batch_size=\d\d\); about .* left", left)
+    assert re.search(r"round 3 of 3: widest interval ± .* % \(batch_size=\d\d\)\n", left)
+    assert terminal.screen.cursor
+
+
+def test_ctrl_c_takes_the_live_table_away_and_prints_the_whole_one(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path / "out", "--rounds", "50")
+    terminal.until("round 2 of 50  ")
+    os.kill(terminal.pid, signal.SIGINT)
+    assert terminal.end() == 75
+    left = "\n".join(terminal.screen.lines)
+    assert "of 2 done" not in left
+    assert left.count("time s") == 1
+    assert left.endswith("stopped; to continue, run the same command again")
+
+
+@pytest.mark.parametrize("form", ["--json", "-q"])
+def test_neither_json_nor_quiet_shows_a_table_or_tells_of_rounds(tmp_path: Path, form: str) -> None:
+    terminal = Terminal(tmp_path / "out", "--rounds", "2", form)
+    assert terminal.end() == 0
+    assert not any("time s" in one for one in terminal.pictures)
+    assert "one process" not in "\n".join(terminal.screen.lines)
+
+
+def test_without_a_terminal_a_line_a_trial_and_one_a_round(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "gpubench", *SWEEP, "--rounds", "2", "--out", str(tmp_path / "out")]
+    said = subprocess.run(words, capture_output=True, text=True, check=True).stderr
+    kinds = re.findall(r"^(\[\d/2\].*(?:started|ok)|round \d of 2:?)", said, re.MULTILINE)
+    assert [re.sub(r".*(started|ok)$", r"\1", kind) for kind in kinds] == [
+        "started", "ok", "started", "ok", "round 1 of 2:", "round 2 of 2", "started", "ok", "started", "ok",
+        "round 2 of 2:",
+    ]  # fmt: skip
+    assert "\x1b" not in said
