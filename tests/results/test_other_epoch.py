@@ -99,6 +99,6 @@ def test_the_command_tells_the_epoch_of_another_data_set(warm_command: WarmComma
     )
     assert ended.returncode == 0
     assert "1,281,167 training images" in ended.stdout
-    (line,) = [line for line in ended.stdout.splitlines() if line.split()[:2] == ["512", "ddp"]]
+    line = next(line for line in ended.stdout.splitlines() if line.split()[:2] == ["512", "ddp"])
     (time_s,) = [float(word.strip("~").replace(",", "")) for word in line.split() if word.startswith("~")]
     assert 180 < time_s < 220
