@@ -285,6 +285,10 @@ def table(
             "--columns", metavar="NAME,-NAME,…", help="Add columns of docs/columns.md; -NAME removes one."
         ),
     ] = None,
+    train_images: Annotated[
+        int | None,
+        _count("--train-images", "Tell an epoch of so many images, such as ImageNet's 1281167.", least=1),
+    ] = None,
     sources: Annotated[
         bool, typer.Option("--sources", help="Where the figures come from, and why others are empty.")
     ] = False,
@@ -294,7 +298,9 @@ def table(
     """Print the tables of a results folder, with growth columns."""
     from gpubench.commands import table as command
 
-    raise typer.Exit(command.table(results, form=form, sources=sources, columns=columns))
+    raise typer.Exit(
+        command.table(results, form=form, sources=sources, columns=columns, train_images=train_images)
+    )
 
 
 @app.command(cls=usage.Reader, rich_help_panel="Read")

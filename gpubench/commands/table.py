@@ -19,9 +19,17 @@ from gpubench.results import kept_noise
 
 
 def table(
-    folder: Path | None, *, form: str | None = None, sources: bool = False, columns: str | None = None
+    folder: Path | None,
+    *,
+    form: str | None = None,
+    sources: bool = False,
+    columns: str | None = None,
+    train_images: int | None = None,
 ) -> int:
-    """`gpubench table`. `form`: a name of FORMS. `sources`: where the figures come from, in place of the figures."""
+    """`gpubench table`. `form`: a name of FORMS. `sources`: where the figures come from, in place of the figures.
+
+    `train_images`: of how many an epoch is told, in place of those that were trained on.
+    """
     if sources and columns is not None:
         raise UsageError(
             "--sources prints no table, for which --columns would choose the columns; give one of them"
@@ -30,7 +38,7 @@ def table(
         raise UsageError(f"--{form} is a form of the tables, and --sources prints none; give one of them")
     choice = choices.parse(columns, COLUMN) if columns is not None else choices.SHOW
     results, records = opened(folder)
-    found = contents(results, records, choice=choice, noise=kept_noise.read(warn))
+    found = contents(results, records, choice=choice, noise=kept_noise.read(warn), train_images=train_images)
     for problem in found.problems:
         warn(problem)
     console = Console(highlight=False)

@@ -17,6 +17,7 @@ from gpubench.plan.state import out_of_memory, survey
 from gpubench.report.choice import SHOW, Choice
 from gpubench.report.forms import FORMS
 from gpubench.report.table import Table, tables
+from gpubench.results.other_epoch import with_train_images
 from gpubench.results.plans import stored_plans
 from gpubench.results.rows import row_of
 from gpubench.results.store import Counts, Results, as_counting, counting, epochs_csv, newest, trials_csv
@@ -44,6 +45,7 @@ def contents(
     skips: Mapping[str, str] | None = None,
     choice: Choice = SHOW,
     noise: Sequence[MachineNoise] = (),
+    train_images: int | None = None,
 ) -> Contents:
     """Rows and tables: every record that counts, then planned trials without one as `skipped` or `missing`.
 
@@ -51,11 +53,15 @@ def contents(
     those of its own, and the folder holds them beside the others, whichever came last.
 
     `skips`: trial id -> why a sweep that is under way, or has just ended, skipped it. `choice`: of columns.
-    `noise`: what is known of machines' own noise, which stands in for rows of one process.
+    `noise`: what is known of machines' own noise, which stands in for rows of one process. `train_images`: of how many
+    an epoch is to be told, in place of those that were trained on.
     """
     skips = skips or {}
     chosen = counting(records)
     rows = _measured_rows(chosen)
+    if train_images is not None:
+        of = zip(rows, chosen.values(), strict=True)
+        rows = [with_train_images(row, record, train_images) for row, record in of]
     if noise:
         rows = [_with_noise(row, record, noise) for row, record in zip(rows, chosen.values(), strict=True)]
     known_ids = {trial_id for trial_id, *_ in chosen}
@@ -88,6 +94,8 @@ def contents(
                     known_ids.add(job.trial_id)
                     rows.append(_planned_row(job, name, skips.get(job.trial_id) or why_unit))
     shown = {name: [one for ids in units.values() for one in ids] for name, units in members.items()}
+    if train_images is not None:  # planned ones, too
+        rows = [row.with_fields(train_images=train_images) for row in rows]
     superseded = planned - {trial_id for ids in shown.values() for trial_id in ids}
     current = [row for row in rows if row.trial_id not in superseded]
     made = tables(current, axes=axes, questions=questions, members=shown, choice=choice)

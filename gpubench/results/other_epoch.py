@@ -1,0 +1,74 @@
+"""A measured row as it would be with an epoch of so many images: fill, steady steps and tail as they were. Pure.
+
+A record keeps these three of each epoch, so one of 10,240 images tells how long one of a million takes. What else
+stands for an epoch (its energy, the accuracy after it) was measured with the images that there were, and is left out.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from typing import Any
+
+from gpubench.schema.epoch_times import EXTRAPOLATED
+from gpubench.schema.record import Record
+from gpubench.schema.row import Row, replace
+
+PER_EPOCH = (
+    "epoch_time_iqr_s", "epochs_measured", "cpu_s_per_epoch", "gpu_busy_s_per_epoch", "energy_j", "energy_sampled_j",
+    "energy_to_top1_j", "top1_pct", "loss", "epochs_to_top1", "time_to_top1_s", "top1_crossing_s", "top1_crossing",
+    "solo_epoch_time_s",
+)  # fmt: skip
+"""Columns that hold for the images that a trial was trained on, and for no others."""
+OF_TIME = ("epoch_time_s", "epoch_time_source", "images_per_s", "images_per_epoch", "data_wait_pct")
+
+
+def with_train_images(row: Row, record: Record, train_images: int) -> Row:
+    """The row for so many training images.
+
+    Its times are left out, with the reason, where the record tells nothing of its epochs, as a published log, and where
+    an epoch would have no step.
+    """
+    row = row.with_fields(train_images=train_images)
+    if row.epoch_time_s is None:
+        return row
+    steps = train_images // (row.batch_size or train_images + 1)
+    measured = [epoch for epoch in record.epochs if not epoch["warmup"]]
+    if not steps:
+        why = f"a batch of {row.batch_size:,} images is more than the {train_images:,} of an epoch"
+    elif not measured or any(epoch.get("first_batch_s") is None for epoch in measured):
+        why = "what parts its epochs have is not on record"
+    else:
+        why = ""
+    told: dict[str, Any] = {} if why else _times(row.batch_size or 0, steps, measured)
+    changes: dict[str, Any] = dict.fromkeys((*PER_EPOCH, *OF_TIME)) | {"epoch_times_s": ()} | told
+    left_out = f"measured with other images: an epoch of {train_images:,} is worked out"
+    missing = {
+        **row.missing,
+        **dict.fromkeys(PER_EPOCH, left_out),
+        **(dict.fromkeys(OF_TIME, why) if why else {}),
+    }
+    return replace(row, missing=missing, **changes)
+
+
+def _times(batch_size: int, steps: int, measured: list[dict[str, Any]]) -> dict[str, Any]:
+    """The columns of OF_TIME, for epochs of so many steps."""
+    times, waits = [], []
+    for epoch in measured:
+        step_s, more = _step_s(epoch), steps - epoch["steps"]
+        times.append(epoch["epoch_time_s"] + more * step_s)
+        waits.append(max(0.0, (epoch["data_wait_s"] or 0.0) + more * (epoch.get("steady_wait_s") or 0.0)))
+    time_s, images = statistics.median(times), steps * batch_size
+    return {
+        "epoch_time_s": time_s,
+        "epoch_time_source": EXTRAPOLATED,
+        "images_per_s": images / time_s,
+        "images_per_epoch": images,
+        "data_wait_pct": 100 * sum(waits) / sum(times),
+    }
+
+
+def _step_s(epoch: Mapping[str, Any]) -> float:
+    """Seconds of a steady step; by versions that did not tell them apart, of a step after the first batch."""
+    told = epoch.get("steady_step_s")
+    return float((epoch["epoch_time_s"] - epoch["first_batch_s"]) / epoch["steps"] if told is None else told)

@@ -1,0 +1,104 @@
+"""Rows as they would be with an epoch of another number of images."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from committed import HOME
+from test_allowance import stored
+from warm_command import WarmCommand
+
+from gpubench.results.other_epoch import OF_TIME, PER_EPOCH, with_train_images
+from gpubench.results.rows import row_of
+from gpubench.schema.row import Row
+
+
+def epoch(**changes: Any) -> dict[str, Any]:
+    """Ten steps of 16 images: 0.5 s to the first batch, 0.2 s a steady step, 0.3 s at the end; it starved for 0.6 s."""
+    told: dict[str, Any] = {
+        "epoch": 1, "warmup": False, "epoch_time_s": 2.8, "steps": 10, "images": 160, "data_wait_s": 0.6,
+        "first_batch_s": 0.5, "train_loss": 1.0, "steady_step_s": 0.2, "steady_steps": 8, "steady_wait_s": 0.01,
+        "tail_s": 0.3,
+    }  # fmt: skip
+    return told | changes
+
+
+def told(train_images: int, *epochs: dict[str, Any], **result: Any) -> Row:
+    measured = {"epoch_time_s": 2.8, "images_per_s": 57.1, "images_per_epoch": 160, "data_wait_pct": 21.4}
+    record = stored(
+        result={**measured, "epoch_time_source": "measured", "energy_j": 500.0, "top1_pct": 61.0, **result},
+        epochs=list(epochs or [epoch(warmup=True, epoch_time_s=99.0), epoch()]),
+    )
+    batch = row_of(record).batch_size
+    assert batch == 16
+    return with_train_images(row_of(record), record, train_images)
+
+
+def test_a_longer_epoch_has_more_steady_steps_and_the_same_fill_and_tail() -> None:
+    """1,000 images are 62 steps of 16: 0.5 + 62 × 0.2 + 0.3 s, of which it starved for 0.6 + 52 × 0.01 s."""
+    row = told(1000)
+    assert row.epoch_time_s == pytest.approx(13.2)
+    assert (row.images_per_epoch, row.epoch_time_source) == (992, "extrapolated")
+    assert row.images_per_s == pytest.approx(992 / 13.2)
+    assert row.data_wait_pct == pytest.approx(100 * 1.12 / 13.2)
+    assert row.train_images == 1000
+
+
+def test_a_shorter_epoch_has_fewer() -> None:
+    assert told(48).epoch_time_s == pytest.approx(0.5 + 3 * 0.2 + 0.3)
+
+
+def test_of_several_epochs_it_is_the_median() -> None:
+    slow = epoch(epoch_time_s=4.8, steady_step_s=0.4)
+    middle = epoch(epoch_time_s=3.8, steady_step_s=0.3)
+    assert told(1600, epoch(), slow, middle).epoch_time_s == pytest.approx(0.8 + 100 * 0.3)
+
+
+def test_before_steady_steps_were_told_those_after_the_first_batch_count() -> None:
+    old = {name: value for name, value in epoch().items() if not name.startswith(("steady", "tail"))}
+    assert told(1600, old).epoch_time_s == pytest.approx(2.8 + 90 * (2.8 - 0.5) / 10)
+
+
+def test_what_was_measured_with_other_images_is_left_out_with_the_reason() -> None:
+    row = told(1000)
+    for name in PER_EPOCH:
+        assert row.value(name) is None
+        assert row.missing[name] == "measured with other images: an epoch of 1,000 is worked out"
+    assert row.epoch_times_s == ()
+
+
+@pytest.mark.parametrize(
+    ("images", "epochs", "why"),
+    [
+        (15, [epoch()], "a batch of 16 images is more than the 15 of an epoch"),
+        (1000, [epoch(warmup=True)], "what parts its epochs have is not on record"),
+        (1000, [epoch(first_batch_s=None)], "what parts its epochs have is not on record"),
+    ],
+)
+def test_where_it_can_t_be_worked_out_the_times_are_left_out(
+    images: int, epochs: list[dict[str, Any]], why: str
+) -> None:
+    row = told(images, *epochs)
+    assert {(row.value(name), row.missing[name]) for name in OF_TIME} == {(None, why)}
+
+
+def test_a_row_without_an_epoch_time_is_only_called_otherwise() -> None:
+    row = told(1000, epoch_time_s=None)
+    assert (row.epoch_time_s, row.train_images, row.energy_j) == (None, 1000, 500.0)
+
+
+def test_the_command_tells_the_epoch_of_another_data_set(warm_command: WarmCommand) -> None:
+    """resnet34 on four GPUs, batch 512 by DDP: 20 steps were 1.65 s; ImageNet's 2,502 are over three minutes."""
+    folder = HOME / "h200x4-2026"
+    ended = warm_command.run(
+        ("table", str(folder), "--train-images", "1281167"),
+        cwd=folder,
+        env={"PATH": "/usr/bin:/bin", "COLUMNS": "200"},
+        timeout=60,
+    )
+    assert ended.returncode == 0
+    assert "1,281,167 training images" in ended.stdout
+    line = next(line for line in ended.stdout.splitlines() if line.split()[:2] == ["512", "ddp"])
+    (time_s,) = [float(word.strip("~").replace(",", "")) for word in line.split() if word.startswith("~")]
+    assert 180 < time_s < 220
