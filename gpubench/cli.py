@@ -213,6 +213,9 @@ def sweep(
         bool, _how("--allow-busy", text="Measure on GPUs that somebody else keeps busy, all the same.")
     ] = False,
     yes: Annotated[bool, _how("--yes", "-y", text="Make images without asking first.")] = False,
+    ahead: Annotated[
+        bool, _how("--ahead", text="Make trials of further rounds ready side by side (GPUs).")
+    ] = False,
     fresh: Annotated[bool, _how("--fresh", text="Run everything again; earlier records are kept.")] = False,
     wait: Annotated[
         bool, _how("--wait", text="Wait while another sweep writes into the results folder.")
@@ -257,6 +260,7 @@ def sweep(
                 allow_busy=allow_busy,
                 yes=yes,
                 wait=wait,
+                ahead=ahead,
                 out=out,
                 mode="plan" if dry_run else "quiet" if quiet else "json" if json_ else "table",
             )

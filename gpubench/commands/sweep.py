@@ -51,10 +51,12 @@ def sweep(
     allow_busy: bool = False,
     yes: bool = False,
     wait: bool = False,
+    ahead: bool = False,
     out: Path | None,
     mode: Mode,
 ) -> int:
-    """`gpubench sweep`: returns the exit code. `yes`: images are made without asking first."""
+    """`gpubench sweep`: returns the exit code. `yes`: images are made without asking first. `ahead`: trials of
+    further rounds are made ready side by side."""
     node = this_machine()
     experiment = read_experiment(path, options, has_gpu=bool(node.machine.gpus))
     sources = Disk(
@@ -66,7 +68,7 @@ def sweep(
         if name not in RETRY:
             raise unknown("status to retry", name, RETRY)
     results = Results(results_folder(out, experiment))
-    settings = Settings(retry=chosen_retry, fresh=fresh)
+    settings = Settings(retry=chosen_retry, fresh=fresh, ahead=ahead)
     bench = Bench(
         node=node,
         results=results,

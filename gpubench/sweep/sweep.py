@@ -51,6 +51,8 @@ class Settings:
 
     retry: frozenset[str] = frozenset()
     fresh: bool = False
+    ahead: bool = False
+    """Whether trials of further rounds are made ready side by side, ahead of their turns."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -472,7 +474,7 @@ class Sweep:
                 break
             else:
                 first = self.chosen()
-                if round_ > 1:
+                if round_ > 1 and self.settings.ahead:
                     self._make_ready(
                         round_, number, planned, first, view, should_stop, began, forecast, ahead
                     )

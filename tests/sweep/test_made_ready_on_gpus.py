@@ -21,7 +21,7 @@ from gpubench.schema.events import End
 def sweep(folder: Path, *options: str) -> dict[int, list[dict[str, Any]]]:
     """Records of a short sweep in two rounds, by round."""
     command = [sys.executable, "-m", "gpubench", "sweep", "--model", "resnet18", "--variant", "synthetic"]
-    command += ["--set", "train_images=6400", "--epochs", "2", "--rounds", "2"]
+    command += ["--set", "train_images=6400", "--epochs", "2", "--rounds", "2", "--ahead"]
     done = subprocess.run(
         [*command, *options, "--out", str(folder), "-q"],
         capture_output=True,
@@ -33,7 +33,7 @@ def sweep(folder: Path, *options: str) -> dict[int, list[dict[str, Any]]]:
     found: dict[int, list[dict[str, Any]]] = {}
     for path in sorted((folder / "records").glob("*/*.json")):
         record = json.loads(path.read_text())
-        found.setdefault(record["round"], []).append(record)
+        found.setdefault(record.get("round", 1), []).append(record)
     return found
 
 

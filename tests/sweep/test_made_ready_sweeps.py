@@ -21,7 +21,7 @@ from gpubench.plan.sources import Disk
 from gpubench.report.live import LiveProgress
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.record import Record
-from gpubench.sweep.sweep import Summary
+from gpubench.sweep.sweep import Settings, Summary
 
 BASE = 'name = "test"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\ninput_size = 28\n[run]\nepochs = 3\n'
 SIZES = "16,32,64"
@@ -61,7 +61,7 @@ class Desk:
         )
         machine = scripted.computer(1, cpus=8)
         plan = make_plan(experiment, machine, Disk(), "given")
-        work = sweep_of(plan, self.folder, machine, nvml=Driver(mib=self.mib))
+        work = sweep_of(plan, self.folder, machine, nvml=Driver(mib=self.mib), settings=Settings(ahead=True))
         work.bench.results.create()
         summary = run_with(self.launcher, work, self.view, stop)
         self.launcher.close()  # which finds out whether all have been ended
