@@ -17,7 +17,8 @@ from gpubench.report.live import QuietView, View
 from gpubench.results.store import Results
 from gpubench.schema.row import Row
 from gpubench.sweep.bench import Bench
-from gpubench.sweep.sweep import Settings, Summary, Sweep
+from gpubench.sweep.survey import Settings
+from gpubench.sweep.sweep import Summary, Sweep
 
 
 class Heard(QuietView):

@@ -34,7 +34,8 @@ from gpubench.sweep.left_out import left_out_lines, store_left_out
 from gpubench.sweep.preflight import announced, check_hardware, look_around, other_load
 from gpubench.sweep.preparing import prepare
 from gpubench.sweep.stored_plan import store_plan
-from gpubench.sweep.sweep import Settings, Summary, Sweep
+from gpubench.sweep.survey import Settings
+from gpubench.sweep.sweep import Summary, Sweep
 from gpubench.sweep.vetting import vet
 
 RETRY = ("failed", "timeout", "stale", "oom")

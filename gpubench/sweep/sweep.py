@@ -3,56 +3,34 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from dataclasses import replace as replace_planned
 from typing import Any
 
-from gpubench.analysis.certainty.interval import interval
 from gpubench.analysis.machine_noise import MachineNoise
 from gpubench.basics.errors import UnusableError
-from gpubench.plan.estimate import Estimate, Forecast, estimates, first_guess
-from gpubench.plan.further import FIRST, WINDOW_S, Turn, further, window_steps
-from gpubench.plan.outlook import Ahead, Outlook, outlook
-from gpubench.plan.plan import Job, Plan, Unit
-from gpubench.plan.rounds import FEWEST_FOR_CERTAINTY, ONE
-from gpubench.plan.skips import OutOfMemory, Room, skip_reason
-from gpubench.plan.state import Planned, lacks_its_answer, out_of_memory, survey
+from gpubench.plan.estimate import Forecast
+from gpubench.plan.further import Turn
+from gpubench.plan.outlook import Outlook
+from gpubench.plan.plan import Plan, Unit
+from gpubench.plan.rounds import ONE
+from gpubench.plan.skips import OutOfMemory, skip_reason
+from gpubench.plan.state import Planned, lacks_its_answer
 from gpubench.record.together import GroupPrediction, predict_group
 from gpubench.report.contents import contents, rows_among, table_of, write_contents
 from gpubench.report.live import LiveProgress, View
 from gpubench.report.standing import round_line
 from gpubench.report.table import Table
-from gpubench.results.allowance import Key, alike
-from gpubench.results.rows import row_of
-from gpubench.results.store import Tell, counting, newest, newest_of_rounds, refuse
 from gpubench.schema.attempt import JobProgress
-from gpubench.schema.record import FINAL, Record, ending
+from gpubench.schema.record import Record, ending
 from gpubench.schema.row import Row, replace
 from gpubench.sweep.ahead import Preparation
-from gpubench.sweep.bench import Bench
 from gpubench.sweep.losses import none_left
 from gpubench.sweep.prediction_line import prediction_line
 from gpubench.sweep.progress import progress_of
+from gpubench.sweep.survey import Survey
 
 TABLES_PERIOD_S = 5.0
-
-Configuration = tuple[str, str | None, str | None, str]
-"""Its id, group, job and machine: what the processes of a row have in common."""
-
-
-def _configuration(record: Record) -> Configuration:
-    return record.config_id, record.group, record.job, record.machine_key
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Settings:
-    """How to run a plan."""
-
-    retry: frozenset[str] = frozenset()
-    fresh: bool = False
-    ahead: bool = False
-    """Whether trials of further rounds are made ready side by side, ahead of their turns."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -83,19 +61,13 @@ class Summary:
 
 
 @dataclass(kw_only=True, slots=True)
-class Sweep:
-    """One plan on one bench."""
+class Sweep(Survey):
+    """One plan, run on one bench."""
 
-    plan: Plan
-    bench: Bench
-    settings: Settings = field(default_factory=Settings)
     noise: Sequence[MachineNoise] = ()
     """What is known of machines' own noise, which stands in for rows of one process."""
-    records: list[Record] = field(default_factory=list)
     skips: dict[str, str] = field(default_factory=dict)
     """Trial id -> why this sweep skipped it."""
-    measured: set[tuple[str, int]] = field(default_factory=set)
-    """Trial ids and numbers of the attempts that this sweep has stored."""
     ended: int = 0
     """How many trials have ended in this sweep otherwise than by its being stopped."""
     problems: list[str] = field(default_factory=list)
@@ -104,272 +76,11 @@ class Sweep:
     """Why not all tables could be written when that was last tried."""
     _told: set[int] = field(default_factory=set)
     """GPUs whose loss has been said."""
-    _took: dict[str, float] = field(default_factory=dict)
-    """Id of a unit -> seconds that it took in the last further round."""
     _tables_due: float = 0.0
-    _given: dict[Key, Mapping[str, Any]] | None = None
     _preparation: Preparation = field(init=False)
 
     def __post_init__(self) -> None:
         self._preparation = Preparation(bench=self.bench)
-
-    # ---- before ----
-
-    def load(self, tell: Tell = refuse) -> None:
-        """Reads what the results folder holds already. `tell`: of each record that is left out."""
-        self.records = self.bench.results.records(tell)
-
-    def chosen(self) -> dict[str, Record]:
-        """Trial id -> the attempt of the first round that counts on this machine, of this plan's trials."""
-        return self._of_plan(newest(self.alike()))
-
-    def _chosen(self) -> dict[int, dict[str, Record]]:
-        """The same for each round of which there is an attempt, by its number."""
-        return {number: self._of_plan(here) for number, here in newest_of_rounds(self.alike()).items()}
-
-    def _of_plan(self, here: Mapping[Key, Record]) -> dict[str, Record]:
-        return {
-            job.trial_id: here[key]
-            for job in self.plan.jobs
-            if (key := (job.trial_id, self.bench.machine_key(job))) in here
-        }
-
-    def reused(self, planned: Sequence[Planned]) -> list[Row]:
-        """The rows of what was done already, as the tables have them: round by round, in the plan's order."""
-        done = [item for item in planned if item.state == "done" or item.rounds]
-        ids = [job.trial_id for item in done for job in item.unit.jobs]
-        rows = []
-        for number, here in sorted(self._chosen().items()):
-            # A group may have been measured again all the same: that was told then.
-            records = [
-                record
-                for trial_id in ids
-                if (record := here.get(trial_id)) and (trial_id, record.attempt) not in self.measured
-                if number == 1 or record.status in FINAL
-            ]
-            told = rows_among(records, self.alike())
-            rows += [told[record.trial_id] for record in records]
-        return rows
-
-    def alike(self) -> list[Record]:
-        """All attempts, without those at this plan's trials that got other CPUs or loaders than they would now."""
-        return alike(self.records, self._gets())[0]
-
-    def _gets(self) -> Mapping[Key, Mapping[str, Any]]:
-        """What this machine gives each trial of the plan that it has room for. Worked out once."""
-        if self._given is None:
-            self._given = {
-                (job.trial_id, self.bench.machine_key(job)): one.columns()
-                for unit in self.plan.units
-                if skip_reason(unit, OutOfMemory(), self._room(), self.plan.device) is None
-                for job, one in zip(unit.jobs, self.bench.resolve(unit), strict=True)
-            }
-        return self._given
-
-    def _room(self) -> Room:
-        return Room(len(self.bench.node.machine.gpus), self.bench.node.machine.cpu_count)
-
-    def survey(self) -> list[Planned]:
-        """What is to become of each unit of the plan."""
-        return survey(
-            self.plan,
-            self.chosen(),
-            oom=self._oom_here(),
-            room=self._room(),
-            environment=self.bench.environment,
-            unlike=alike(self.records, self._gets())[1],
-            retry=self.settings.retry,
-            fresh=self.settings.fresh,
-        )
-
-    def further(self) -> Iterator[tuple[int, list[Planned]]]:
-        """The number of each further round, and what is to become of its units as things stand."""
-        rounds = self.plan.experiment.rounds
-        if rounds.most == 1:
-            return
-        found = self._chosen()
-        units = self._unsettled()
-        # Those after the first round of which nothing is stored would all be alike.
-        last = min(rounds.most, max(found, default=1) + 1) if rounds.is_open else rounds.most
-        for number in range(2, last + 1):
-            yield number, further(units, number, found, self.settings.retry)
-
-    def _further(self, number: int) -> list[Planned]:
-        """What is to become of the units of one further round, which is about to begin."""
-        found = self._chosen()
-        if self.settings.fresh:
-            found.pop(number, None)
-        return further(self._unsettled(), number, found, self.settings.retry)
-
-    def _unsettled(self) -> list[Unit]:
-        settled = self._settled()
-        return [unit for unit in self.plan.units if unit.unit_id not in settled]
-
-    def _settled(self) -> set[str]:
-        """Ids of the units whose epoch times are known as well as was asked for."""
-        within_pct = self.plan.experiment.rounds.within_pct
-        if within_pct is None:
-            return set()
-        sure = {
-            configuration
-            for configuration, found in self._times().items()
-            if len(found) >= FEWEST_FOR_CERTAINTY
-            and (known := interval(found)) is not None
-            and known.half_pct <= within_pct
-        }
-        return {
-            unit.unit_id
-            for unit in self.plan.units
-            if all(self._configuration_of(job) in sure for job in unit.jobs)
-        }
-
-    def _times(self) -> dict[Configuration, list[float]]:
-        """The epoch times of each configuration's processes."""
-        times: dict[Configuration, list[float]] = {}
-        for record in counting(self.alike()).values():
-            if record.status == "ok" and (time_s := record.result.epoch_time_s):
-                times.setdefault(_configuration(record), []).append(time_s)
-        return times
-
-    def _configuration_of(self, job: Job) -> Configuration:
-        own = job.membership
-        names = (own.group, own.name) if own else (None, None)
-        return job.config_id, *names, self.bench.machine_key(job)
-
-    def unsure(self) -> int:
-        """How many units were measured and are not known as well as --within asks for."""
-        if self.plan.experiment.rounds.within_pct is None:
-            return 0
-        first, settled = self.chosen(), self._settled()
-        measured = [
-            unit
-            for unit in self.plan.units
-            if all((one := first.get(job.trial_id)) and one.status == "ok" for job in unit.jobs)
-        ]
-        return sum(unit.unit_id not in settled for unit in measured)
-
-    def pending(self) -> list[Planned]:
-        """What is to become of each unit in all rounds together.
-
-        One that is done in the first round may be missing in later ones, or may have failed there.
-        """
-        planned = self.survey()
-        left: dict[str, list[int]] = {}
-        bad: dict[str, Planned] = {}
-        for number, items in self.further():
-            for item in items:
-                if item.state == "run":
-                    left.setdefault(item.unit.unit_id, []).append(number)
-                elif item.state == "failed":
-                    bad.setdefault(item.unit.unit_id, item)
-        found = []
-        for item in planned:
-            own = item.unit.unit_id
-            if item.state == "done" and own in left:
-                item = replace_planned(item, state="run", why="", rounds=tuple(left[own]))
-            elif item.state == "done" and own in bad:
-                item = bad[own]
-            found.append(item)
-        return found
-
-    def _turn(self, unit: Unit, number: int, first: Mapping[str, Record]) -> Turn:
-        """How a unit is measured in a round. `first`: trial id -> the attempt that counts in the first round."""
-        if number == 1:
-            return FIRST
-        steps = tuple(
-            window_steps(job, one, first[job.trial_id])
-            for job, one in zip(unit.jobs, self.bench.resolve(unit), strict=True)
-        )
-        return Turn(round=number, steps=steps)
-
-    def _oom_here(self) -> OutOfMemory:
-        keys = {self.bench.machine_key(job) for job in self.plan.jobs}
-        return out_of_memory(r for (_, machine), r in newest(self.records).items() if machine in keys)
-
-    def estimates(self, units: Sequence[Unit], number: int = 1) -> list[Estimate]:
-        """How long each should take in a round. The jobs of a group count as if they ran one after the other."""
-        # Jobs of groups are no measure: their neighbours slowed them.
-        alone = [r for r in newest(self.records).values() if r.status == "ok" and r.group is None]
-        rows = [row_of(record) for record in alone]
-        first = self.chosen() if number > 1 else {}
-        jobs = [
-            (job.trial.model_copy(update={"steps": steps}) if steps else job.trial, one)
-            for unit in units
-            for job, one, steps in zip(
-                unit.jobs, self.bench.resolve(unit), self._turn(unit, number, first).each(unit), strict=True
-            )
-        ]
-        each = iter(estimates(jobs, rows))
-        found = []
-        for unit in units:
-            mine = [next(each) for _ in unit.jobs]
-            found.append(Estimate(sum(e.seconds for e in mine), all(e.known for e in mine)))
-        return found
-
-    def forecast(self, planned: Sequence[Planned], number: int = 1) -> Forecast:
-        """What is left at each unit, estimated for all at once: rows are looked through, and CPUs dealt out, once."""
-        to_run = [item.unit for item in planned if item.state == "run"]
-        each = {
-            unit.unit_id: self._took.get(unit.unit_id, guess.seconds)
-            for unit, guess in zip(to_run, self.estimates(to_run, number), strict=True)
-        }
-        return Forecast([each[item.unit.unit_id] if item.state == "run" else 0.0 for item in planned])
-
-    def estimates_of_all(self, planned: Sequence[Planned]) -> list[Estimate]:
-        """How long each unit that is to run should take in all rounds that it has before it.
-
-        Where a certainty or a budget ends the rounds, nobody knows how many they will be: then in the next one alone.
-        """
-        rounds = self.plan.experiment.rounds
-        to_run = [item for item in planned if item.state == "run"]
-        firsts = iter(self.estimates([item.unit for item in to_run if not item.rounds]))
-        laters = iter(self.estimates([item.unit for item in to_run if item.rounds], 2))
-        found = []
-        for item in to_run:
-            if item.rounds:
-                one = next(laters)
-                count = 1 if rounds.is_open else len(item.rounds)
-                found.append(Estimate(one.seconds * count, one.known))
-                continue
-            first = next(firsts)
-            count = 0 if rounds.is_open else rounds.most - 1
-            further_s = sum(
-                first_guess(first, one, WINDOW_S).seconds for one in self.bench.resolve(item.unit)
-            )
-            found.append(Estimate(first.seconds + min(first.seconds, further_s) * count, first.known))
-        return found
-
-    def _outlook(self, number: int, planned: Sequence[Planned], *, over: bool = False) -> Outlook:
-        """What is before the sweep after this round. `over`: nothing more of it is to come."""
-        rounds = self.plan.experiment.rounds
-        if number == rounds.most:
-            return Outlook(rounds=rounds, number=number)
-        first, times = self.chosen(), self._times()
-        known = [
-            item.unit
-            for item in planned
-            if all((one := first.get(job.trial_id)) and one.status == "ok" for job in item.unit.jobs)
-        ]
-        each_s = {
-            unit.unit_id: self._took.get(unit.unit_id, guess.seconds)
-            for unit, guess in zip(known, self.estimates(known, 2), strict=True)
-        }
-        to_come = [item for item in planned if item.state == "run" and not over]
-        new = [item.unit for item in to_come if item.unit.unit_id not in each_s]
-        for unit, whole in zip(new, self.estimates(new), strict=True):
-            each_s[unit.unit_id] = sum(
-                first_guess(whole, one, WINDOW_S).seconds for one in self.bench.resolve(unit)
-            )
-        running = {item.unit.unit_id for item in to_come}
-        ahead = [
-            Ahead(
-                each_s=each_s[unit.unit_id],
-                samples=tuple(tuple(times.get(self._configuration_of(job), ())) for job in unit.jobs),
-                turns=int(unit.unit_id in running),
-            )
-            for unit in (*known, *new)
-        ]
-        return outlook(rounds, number, ahead)
 
     # ---- the sweep ----
 

@@ -38,7 +38,8 @@ from gpubench.schema.row import Row
 from gpubench.sweep.closing import emit, finish
 from gpubench.sweep.preflight import check_hardware
 from gpubench.sweep.stored_plan import store_plan
-from gpubench.sweep.sweep import Settings, Summary, Sweep
+from gpubench.sweep.survey import Settings
+from gpubench.sweep.sweep import Summary, Sweep
 
 BASE = """
 name = "test"

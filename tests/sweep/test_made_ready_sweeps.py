@@ -21,7 +21,8 @@ from gpubench.plan.sources import Disk
 from gpubench.report.live import LiveProgress
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.record import Record
-from gpubench.sweep.sweep import Settings, Summary
+from gpubench.sweep.survey import Settings
+from gpubench.sweep.sweep import Summary
 
 BASE = 'name = "test"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\ninput_size = 28\n[run]\nepochs = 3\n'
 SIZES = "16,32,64"

@@ -29,7 +29,8 @@ from gpubench.schema.events import Evaluated
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.record import Record
 from gpubench.sweep.stored_plan import store_plan
-from gpubench.sweep.sweep import Settings, Summary, Sweep
+from gpubench.sweep.survey import Settings
+from gpubench.sweep.sweep import Summary, Sweep
 
 BASE = 'name = "test"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\ninput_size = 28\n[run]\nepochs = 2\n'
 

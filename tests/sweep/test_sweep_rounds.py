@@ -29,7 +29,8 @@ from gpubench.sweep.announcing import announcement_lines
 from gpubench.sweep.closing import finish
 from gpubench.sweep.dry_run import print_plan
 from gpubench.sweep.stored_plan import store_plan
-from gpubench.sweep.sweep import Settings, Summary, Sweep
+from gpubench.sweep.survey import Settings
+from gpubench.sweep.sweep import Summary, Sweep
 
 BASE = 'name = "x"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\ninput_size = 28\ntrain_images = 640\n'
 BASE += "epochs = 3\n[run]\n"
