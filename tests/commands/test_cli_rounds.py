@@ -45,10 +45,8 @@ def test_three_rounds_and_a_fourth(place: Place) -> None:
     done = place.run(*SWEEP, "--batch-size", "16", "--rounds", "3")
     assert done.returncode == 0, done.stderr
     assert "1 trial to run in 3 rounds, roughly " in done.stderr
-    assert [line for line in done.stderr.splitlines() if line.startswith("round")] == [
-        "round 2 of 3",
-        "round 3 of 3",
-    ]
+    told = [line.split(":")[0] for line in done.stderr.splitlines() if line.startswith("round")]
+    assert list(dict.fromkeys(told)) == ["round 1 of 3", "round 2 of 3", "round 3 of 3"]
     assert "1 trial, in 3 rounds: 1 ok" in done.stdout
     assert rounds(place) == once(16, rounds=3)
     rows = pd.read_csv(place.home / "out" / "trials.csv")

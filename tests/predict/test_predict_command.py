@@ -257,7 +257,8 @@ def wide(batch: int, busy: float, **more: Any) -> Record:
     """An epoch of 100 steps; on two GPUs unless said otherwise."""
     record = alone(batch, busy=busy, resolved={"gpus": 2, "gpu_ids": [0, 1], **more.pop("resolved", {})},
                    **{"gpus": 2, "strategy": "ddp"} | more)  # fmt: skip
-    return record.model_copy(update={"result": {**record.result, "images_per_epoch": 100 * batch}})
+    result = ResultColumns({**vars(record.result), "images_per_epoch": 100 * batch})
+    return record.model_copy(update={"result": result})
 
 
 @pytest.mark.usefixtures("far")

@@ -334,8 +334,11 @@ def test_a_record_holds_an_epoch_without_its_clock_and_ranks_only_where_there_ar
 ) -> None:
     row = epoch_row(data_wait_s_by_rank=waits_s)
     stored = row.stored()
-    assert {one.name for one in fields(EpochRow)} - set(stored) == {"t0", "t1", "steady"} | (
-        set() if kept else {"data_wait_s_by_rank"}
-    )
+    assert {one.name for one in fields(EpochRow)} - set(stored) == {
+        "t0",
+        "t1",
+        "steady",
+        "steady_times_s",
+    } | (set() if kept else {"data_wait_s_by_rank"})
     assert (stored["epoch_time_s"], stored["images"]) == (row.epoch_time_s, row.images)
     assert stored.get("data_wait_s_by_rank") == waits_s

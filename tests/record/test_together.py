@@ -28,7 +28,7 @@ from gpubench.record.together import (
 from gpubench.results.rows import row_of
 from gpubench.schema import catalog
 from gpubench.schema.columns import OF_GROUPS
-from gpubench.schema.record import Record
+from gpubench.schema.record import AskedFields, Record
 from gpubench.sweep.prediction_line import doubted, prediction_line
 
 COLUMNS = (*OF_GROUPS, *ENERGY, "energy_source", "gpu_busy_s_per_epoch")
@@ -276,7 +276,9 @@ def test_waiting_for_gradients_is_left_out_by_rows_of_one_gpu_or_by_a_breakdown(
 
     def of(found: Record, trial_id: str, **trial: Any) -> Record:
         given = {"batch_size": 16, "gpus": 2, "strategy": "ddp", **trial}
-        return found.model_copy(update={"trial_id": trial_id, "trial": {**found.trial, **given}})
+        return found.model_copy(
+            update={"trial_id": trial_id, "trial": AskedFields({**vars(found.trial), **given})}
+        )
 
     stored = solos_of(group, of(steps(2.0), "t1"), of(steps(2.0), "t2"))
     places = [resolved(0, 1), resolved(0, 1)]

@@ -151,7 +151,11 @@ def test_rows_of_one_process_borrow_it_and_the_table_says_whose_and_of_which_day
     kept_noise.keep(NOISE)
     after = table()
     assert (after.returncode, after.stderr) == (0, "")
-    rows = [line for line in after.stdout.splitlines() if line.lstrip().startswith(("16 ", "32 "))]
+    rows = [
+        line
+        for line in after.stdout.splitlines()
+        if line.split()[:1] in (["16"], ["32"]) and line.endswith("ok !")
+    ]
     assert len(rows) == 2
     assert all(" ± " in line and " †" in line for line in rows)
     (said,) = [line for line in after.stdout.splitlines() if line.startswith("†")]
