@@ -505,6 +505,15 @@ def test_a_gain_needs_more_rounds_where_much_is_known_already_of_the_noisier_sid
     assert "more than 100 repeats would be needed" in said or asked_for(said, "--repeats") > 20
 
 
+def test_a_gain_is_of_the_runs_that_its_interval_is_of():
+    """What a job took in a run that the other one lost says nothing of both together."""
+    rows = group_rows(around(10), [*around(11), 30.0])
+    rows = [row for row in rows if not (row.job == "2 of 2" and row.epoch_time_s == 30.0)]
+    (job, _) = [row for row in build("one", rows).rows if row.group]
+    assert job.overlap_gain_low <= job.overlap_gain <= job.overlap_gain_high
+    assert job.overlap_gain == pytest.approx(2 * 10 / 11 - 1)
+
+
 def test_an_interval_of_energy_is_of_the_rounds_that_its_figure_is_of():
     """A further round measures no whole epochs, so what it tells of energy is not in the figure."""
     rows = [
