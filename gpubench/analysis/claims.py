@@ -16,14 +16,14 @@ from gpubench.analysis.certainty.decision import Decision
 from gpubench.analysis.certainty.interval import Interval
 from gpubench.analysis.decided import Decided, between, change, decided
 from gpubench.analysis.knee import Batches, Knee, told
-from gpubench.analysis.over_processes import MARGIN_WORDS, Sample, epochs, per_image, time_ratio
+from gpubench.analysis.over_processes import MARGIN_WORDS, time_ratio
 from gpubench.analysis.repeats import alone_of
 from gpubench.analysis.scaling import Comparison, named
-from gpubench.analysis.settle import Further, OpenClaim, of_gain
+from gpubench.analysis.settle import Further, of_gain
 from gpubench.analysis.settle import sentence as settling
 from gpubench.analysis.varied import label
 from gpubench.basics.rounding import half_up
-from gpubench.schema.row import Row, TableRow, replace
+from gpubench.schema.row import TableRow, replace
 
 SPEED = {"slower": "faster", "faster": "slower", "same": f"the same {MARGIN_WORDS}", "open": "open"}
 """What the word of a decision on baseline / row, in times, says of the row."""
@@ -132,11 +132,7 @@ def along_axis(of: Claims, made: Decided, axis: str, fields: Collection[str], ho
             for (row, ratio), decision in found
             if row.before is not None
         ]
-        opened = [
-            _open(ratio, row, row.before)
-            for (row, ratio), decision in found
-            if decision.word == "open" and row.before is not None
-        ]
+        opened = [ratio for (_, ratio), decision in found if decision.word == "open"]
         said.append(
             _closed(f"Time per image{f' of {name}' if name else ''}: {'; '.join(parts)}", opened, made, how)
         )
@@ -159,9 +155,7 @@ def speedups(of: Claims, made: Decided, fields: Collection[str], how: Further) -
             f"{half_up(ratio.value, 2)} times ({between(ratio.low, ratio.high, 2)}), {_efficiency(one)}"
             for one, ratio, decision in same
         ]
-        opened = [
-            _open(ratio, one.baseline, one.row) for one, ratio, decision in same if decision.word == "open"
-        ]
+        opened = [ratio for _, ratio, decision in same if decision.word == "open"]
         batch = f", batch size {baseline.batch_size}" if baseline.batch_size else ""
         start = f"Against {named(baseline, device)}{batch} ({kind} scaling)"
         said.append(_closed(f"{start}: {'; '.join(parts)}", opened, made, how))
@@ -174,14 +168,6 @@ def _efficiency(one: Comparison) -> str:
     return f"an efficiency of {half_up(one.efficiency_pct)} %{ends}"
 
 
-def _open(ratio: Interval, over: Row, under: Row) -> OpenClaim:
-    known = all(row.images_per_epoch for row in (over, under))
-    samples: list[Sample] = [
-        one for row in (over, under) if (one := per_image(row) if known else epochs(row))
-    ]
-    return OpenClaim(ratio=ratio, over=samples[0], under=samples[1])
-
-
-def _closed(said: str, opened: Sequence[OpenClaim], made: Decided, how: Further) -> str:
+def _closed(said: str, opened: Sequence[Interval], made: Decided, how: Further) -> str:
     more = settling(opened, made.family, how)
     return f"{said}. {more[0].upper()}{more[1:]}." if more else f"{said}."

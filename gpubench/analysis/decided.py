@@ -14,8 +14,10 @@ from gpubench.basics.words import MINUS
 
 SMALL_PCT = 9.95
 """Below it a change has a tenth of a per cent."""
-LARGE_PCT = 10_000.0
-"""Above it nobody needs to know a change."""
+LARGE_PCT = LARGEST = 10_000.0
+"""Above it nobody needs to know a change, or a ratio."""
+SAME = "stays the same"
+"""What is said of a change that has no digit to show."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,21 +47,32 @@ def decided(ratios: Sequence[Interval], beside: Sequence[float] = ()) -> Decided
 def change(ratio: Interval) -> str:
     """`falls 12 % (9 to 15 %)`, `grows 1.4 % (−0.8 to +3.6 %)`: with its 95 % interval."""
     value, low, high = (100 * (end - 1) for end in (ratio.value, ratio.low, ratio.high))
-    said = "stays the same" if not value else f"{'grows' if value > 0 else 'falls'} {_digits(abs(value))} %"
+    much = _digits(abs(value))
+    said = (
+        f"{'grows' if value > 0 else 'falls'} {much} %"
+        if float(much.rpartition(" ")[2].replace(",", ""))
+        else SAME
+    )
     if low >= 0 or high <= 0:
         near, far = sorted((abs(low), abs(high)))
         return f"{said} ({_ends(near, far)} %)"
     fine = max(-low, high) < SMALL_PCT
-    return f"{said} ({MINUS}{_digits(-low, fine=fine)} to +{_digits(high, fine=fine)} %)"
+    up = f"+{_digits(high, fine=fine)}" if high <= LARGE_PCT else f"more than +{LARGE_PCT:,.0f}"
+    return f"{said} ({MINUS}{_digits(-low, fine=fine)} to {up} %)"
 
 
 def between(low: float, high: float, digits: int) -> str:
     """`1.80 to 1.94`."""
-    return " to ".join(f"{half_up(end, digits):,}".replace("-", MINUS) for end in (low, high))
+    far = f"more than {LARGEST:,.0f}"
+    return " to ".join(
+        far if end > LARGEST else f"{half_up(end, digits):,}".replace("-", MINUS) for end in (low, high)
+    )
 
 
 def _ends(low: float, high: float) -> str:
     """`9 to 15`; with as many more digits, up to two, as tell the ends apart."""
+    if not half_up(high, 3):
+        return "0"
     for more in range(3):
         near, far = (_digits(end, more, fine=high < SMALL_PCT) for end in (low, high))
         if near != far:
@@ -71,4 +84,4 @@ def _digits(value: float, more: int = 0, *, fine: bool | None = None) -> str:
     """`fine`: with a tenth; those below SMALL_PCT where that is not said."""
     if value > LARGE_PCT:
         return f"more than {LARGE_PCT:,.0f}"
-    return str(half_up(value, more + (value < SMALL_PCT if fine is None else fine)))
+    return f"{half_up(value, more + (value < SMALL_PCT if fine is None else fine)):,}"

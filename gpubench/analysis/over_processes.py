@@ -80,9 +80,24 @@ def steady_ratio(over: Row, under: Row) -> Interval | None:
     return _ratio(*steady_times(over, under))
 
 
+def of_some_rounds(over: Row, under: Row) -> bool:
+    """Whether two rows are compared by the rounds that both have, and one has others, too.
+
+    Then the ratio is not that of their epoch times: a row that dropped out early knows nothing of how the machine
+    changed later.
+    """
+    first, second = _times(over, under)
+    if first is None or second is None:
+        return False
+    return _by_rounds(first, second) and first.by_round.keys() != second.by_round.keys()
+
+
 def slowdown(together: Row, alone: Row) -> Interval | None:
-    """Epoch time of a job beside others by that of the same trial alone."""
-    return _ratio(epochs(together), epochs(alone))
+    """Epoch time of a job beside others by that of the same trial alone; of all processes, as the figure is."""
+    first, second = epochs(together), epochs(alone)
+    if first is None or second is None or first.by_round.keys() == second.by_round.keys():
+        return _ratio(first, second)
+    return intervals.ratio(first.values, second.values)
 
 
 def overlap_gain(alone: Sequence[Row | None], together: Sequence[Row]) -> Interval | None:
@@ -131,10 +146,13 @@ def steady_times(over: Row, under: Row) -> tuple[Sample | None, Sample | None]:
 def _ratio(over: Sample | None, under: Sample | None) -> Interval | None:
     if over is None or under is None:
         return None
-    common = over.by_round.keys() & under.by_round.keys()
-    if len(common) >= FEWEST_ROUNDS:
+    if _by_rounds(over, under):
         return intervals.ratio_by_rounds(over.by_round, under.by_round)
     return intervals.ratio(over.values, under.values)
+
+
+def _by_rounds(over: Sample, under: Sample) -> bool:
+    return len(over.by_round.keys() & under.by_round.keys()) >= FEWEST_ROUNDS
 
 
 def _over(sample: Sample | None, exact: float) -> Sample | None:

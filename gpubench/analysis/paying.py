@@ -20,8 +20,8 @@ from gpubench.analysis.doubted import of_time
 from gpubench.analysis.growth import gpu_mem
 from gpubench.analysis.holes import beyond, unknown
 from gpubench.analysis.noise import processes, resting
-from gpubench.analysis.over_processes import MARGIN, MARGIN_WORDS, steady_ratio, steady_times
-from gpubench.analysis.settle import Further, OpenClaim
+from gpubench.analysis.over_processes import MARGIN, MARGIN_WORDS, steady, steady_ratio
+from gpubench.analysis.settle import Further
 from gpubench.analysis.settle import sentence as settling
 from gpubench.basics.rounding import half_up
 from gpubench.basics.words import listed
@@ -49,14 +49,6 @@ class Move:
     def cost(self) -> Interval:
         """Memory × time per image of the second over that of the first."""
         return self.time.times(self.memory)
-
-    @property
-    def claim(self) -> OpenClaim:
-        """The move as one that is open."""
-        over, under = steady_times(self.after, self.before)
-        if over is None or under is None:
-            raise ValueError("a move is between rows of several processes")
-        return OpenClaim(ratio=self.cost, over=over, under=under, factor=self.memory)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -169,11 +161,14 @@ def answer(of: Ladder, words: Sequence[str], leap_holds: bool, family: int, how:
         parts.append(f"{listed(found)[0].upper()}{listed(found)[1:]}; {may} may be chance")
     if holes:
         parts.append(unknown(holes))
-    claims = [move.claim for move in opens] + ([leap.claim] if leap and leap_open else [])
+    claims = [move.cost for move in opens] + ([leap.cost] if leap and leap_open else [])
     if settle := settling(claims, family, how):
         parts.append(f"{settle[0].upper()}{settle[1:]}")
     doubted = "; some of these rows have doubts about their times" if any(map(of_time, of.weighed)) else ""
-    end = f"{_rests(of.weighed)}{doubted}."
+    steps = (
+        "; times are of steady steps, without the fill of each epoch" if all(map(steady, of.weighed)) else ""
+    )
+    end = f"{_rests(of.weighed)}{steps}{doubted}."
     more = f" Whether a larger batch pays can't be said: {of.by_time}." if of.by_time else ""
     return Answer(
         best=best if firm else None, refused=refused, firm=firm, sentence=". ".join(parts) + end + more

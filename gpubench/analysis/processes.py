@@ -52,7 +52,9 @@ def _ratios(row: TableRow) -> dict[str, Any]:
             found |= {"cost_growth_pct": grown, "cost_growth_low_pct": low, "cost_growth_high_pct": high}
     if alone is not None and row.slowdown is not None:
         found |= _ends("slowdown", over_processes.slowdown(row, alone))
-    joules = sorted(run.energy_j for run in row.runs if run.energy_j)
+    # The figure is of the first round, in which whole epochs are measured, and so is its interval.
+    whole = [run for run in row.runs if run.round == 1] or row.runs
+    joules = sorted(run.energy_j for run in whole if run.energy_j)
     energy = interval(joules)
     if energy is not None and row.images_per_epoch:
         found["images_per_joule_low"] = row.images_per_epoch / energy.high

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gpubench.analysis.doubted import codes
-from gpubench.analysis.slowdown import group_verdict, overlap_gain, slowdown
+from gpubench.analysis.slowdown import gain_over_processes, group_verdict, overlap_gain, slowdown
 from gpubench.analysis.varied import machine, unit, where
 from gpubench.schema.columns import MEASURED, TRIAL, Column
 from gpubench.schema.doubts import SPREAD_PCT
@@ -254,6 +254,10 @@ def _compared(jobs: Sequence[TableRow]) -> Sequence[TableRow]:
         return jobs
     size = max((row.together.jobs if row.together else None) or 0 for row in jobs)
     gain = overlap_gain([row.slowdown for row in jobs])
+    if len({row.repeats for row in jobs}) > 1 and (
+        over := gain_over_processes([alone_of(row) for row in jobs], jobs)
+    ):
+        gain = over.value  # of the runs that all jobs have, as its interval is
     return jobs if gain is None or len(jobs) < size else _with_verdict(jobs, gain)
 
 

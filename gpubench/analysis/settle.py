@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from gpubench.analysis.certainty.interval import Interval
 from gpubench.analysis.certainty.mean_estimate import LEVEL, MeanEstimate, Part
-from gpubench.analysis.certainty.power import settling, smallest_effect
-from gpubench.analysis.over_processes import MARGIN, Sample
+from gpubench.analysis.certainty.power import settling_ratio, smallest_effect
+from gpubench.analysis.over_processes import MARGIN
 from gpubench.analysis.varied import unit
 from gpubench.basics.rounding import half_up
 from gpubench.basics.words import number
@@ -29,33 +29,34 @@ class Further:
 
     option: str = "--rounds"
     """What asks for more processes: rounds, or repeats where these have made them."""
+    each: int = 1
+    """Processes of a row that one more of these makes: of repeated rows each round repeats them."""
     round_s: float | None = None
-    """Seconds that one more process of every row takes; None where that is not known."""
+    """Seconds that one more of these takes; None where that is not known."""
+
+    @property
+    def things(self) -> str:
+        """`rounds`."""
+        return self.option.removeprefix("--")
+
+    def asks(self, processes: int) -> int:
+        """How many rounds, or repeats, make so many processes of each row."""
+        return math.ceil(processes / self.each)
 
 
 NOT_KNOWN = Further()
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class OpenClaim:
-    """A comparison that is open."""
-
-    ratio: Interval
-    over: Sample
-    under: Sample
-    factor: float = 1.0
-    """What is exact in the ratio: of memory, say."""
-
-
 def further(rows: Iterable[TableRow]) -> Further:
-    """How these rows, a table's, can be measured again, and how long each further process of all of them takes.
+    """How these rows, a table's, can be measured again, and how long that takes.
 
-    As long as those of the last round; jobs of one group take it together.
+    Each further process takes as long as those of the last round; jobs of one group take it together.
     """
     runs = [(row, row.runs) for row in rows if row.runs]
     if not runs:
         return NOT_KNOWN
     rounds = any(run.round > 1 for _, own in runs for run in own)
+    each = max(len({run.repeat for run in own}) for _, own in runs) if rounds else 1
     took: dict[object, float | None] = {}
     for row, own in runs:
         last = max(own, key=lambda run: (run.round, run.repeat or 0))
@@ -64,26 +65,27 @@ def further(rows: Iterable[TableRow]) -> Further:
     known = [one for one in took.values() if one is not None]
     return Further(
         option="--rounds" if rounds else "--repeats",
-        round_s=math.fsum(known) if len(known) == len(took) else None,
+        each=each,
+        round_s=each * math.fsum(known) if len(known) == len(took) else None,
     )
 
 
-def sentence(claims: Sequence[OpenClaim], family: int, how: Further) -> str:
-    """What these open claims, of a family of so many, would take; without a full stop. Empty for none."""
+def sentence(claims: Sequence[Interval], family: int, how: Further) -> str:
+    """What these open claims (ratios), of a family of so many, would take; without a full stop. Empty for none."""
     if not claims:
         return ""
     level = LEVEL / family
-    effect = 100 * (max(smallest_effect(one.ratio, level) for one in claims) - 1)
+    effect = 100 * (max(smallest_effect(one, level) for one in claims) - 1)
     shown = (
         f"of so few processes only a difference of {_per_cent(effect)} or more would show"
         if effect <= WIDE_PCT
         else "of so few processes hardly any difference would show"
     )
     wanted = [_wanted(one, level) for one in claims]
-    if any(one is None or one > MOST_ROUNDS for one in wanted):
-        return f"{shown}; more than {MOST_ROUNDS} rounds would be needed to settle it"
+    if any(one is None or how.asks(one) > MOST_ROUNDS for one in wanted):
+        return f"{shown}; more than {MOST_ROUNDS} {how.things} would be needed to settle it"
     count = max(one for one in wanted if one)
-    return f"{shown}; gpubench sweep … {how.option} {count} would probably settle it{_minutes(claims, count, how)}"
+    return f"{shown}; {_settled(count, min(min(one.processes) for one in claims), how)}"
 
 
 def of_gain(gain: Interval, borders: Sequence[float], family: int, how: Further) -> str:
@@ -94,33 +96,37 @@ def of_gain(gain: Interval, borders: Sequence[float], family: int, how: Further)
     )
     near = min(borders, key=lambda border: abs(border - gain.value))
     there = min(gain.processes)
-    for count in range(there + 1, MOST_ROUNDS + 1):
-        more = replace(gain, log=_with(gain.log, there, count), confidence=1 - LEVEL / family)
+    for count in range(there + 1, how.each * MOST_ROUNDS + 1):
+        more = replace(gain, log=_with(gain.log, count - there), confidence=1 - LEVEL / family)
         room = abs(more.log.center - math.log(near / gain.scale + gain.shift))
         # Estimates scatter, too: with this much room four of five such sweeps decide.
         inside = room > more.log.half_width(more.confidence) + SCATTER * more.log.error
         if inside:
-            return f"{shown}; gpubench sweep … {how.option} {count} would probably settle it{_more(count - there, how)}"
-    return f"{shown}; more than {MOST_ROUNDS} rounds would be needed to settle it"
+            return f"{shown}; {_settled(count, there, how)}"
+    return f"{shown}; more than {MOST_ROUNDS} {how.things} would be needed to settle it"
 
 
-def _wanted(claim: OpenClaim, level: float) -> int | None:
+def _wanted(claim: Interval, level: float) -> int | None:
     """Processes a side that would settle a claim; more than there are, for these have not."""
-    over = [value * claim.factor for value in claim.over.values]
-    found = settling(over, claim.under.values, MARGIN, level=level)
-    count = found.fewest if found else None
-    return None if count is None else max(count, min(len(claim.over), len(claim.under)) + 1)
+    count = settling_ratio(claim, MARGIN, level).fewest
+    return None if count is None else max(count, min(claim.processes) + 1)
 
 
-def _with(log: MeanEstimate, there: int, count: int) -> MeanEstimate:
-    """The estimate from `count` processes of each sample in place of `there`, with the same noise."""
-    parts = tuple(Part(part.variance * there / count, part.freedom + count - there) for part in log.parts)
+def _with(log: MeanEstimate, more: int) -> MeanEstimate:
+    """The estimate from so many more processes of each sample, with the same noise."""
+    parts = tuple(
+        Part(part.variance * (part.freedom + 1) / (part.freedom + 1 + more), part.freedom + more)
+        for part in log.parts
+    )
     return MeanEstimate(center=log.center, parts=parts)
 
 
-def _minutes(claims: Sequence[OpenClaim], count: int, how: Further) -> str:
-    there = min(min(len(one.over), len(one.under)) for one in claims)
-    return _more(count - there, how)
+def _settled(processes: int, there: int, how: Further) -> str:
+    """`gpubench sweep … --rounds 7 would probably settle it, in about 4 min more`."""
+    asked = how.asks(processes)
+    return (
+        f"gpubench sweep … {how.option} {asked} would probably settle it{_more(asked - how.asks(there), how)}"
+    )
 
 
 def _more(rounds: int, how: Further) -> str:

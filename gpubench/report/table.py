@@ -10,6 +10,7 @@ from gpubench.analysis import claims as told
 from gpubench.analysis import energy, scaling, top1
 from gpubench.analysis.growth import growth, moves_with, ordered_axis
 from gpubench.analysis.knee import batches
+from gpubench.analysis.over_processes import of_some_rounds
 from gpubench.analysis.processes import with_processes
 from gpubench.analysis.repeats import REPEATS
 from gpubench.analysis.settle import further
@@ -197,7 +198,12 @@ def build(
         remarks=(
             *(
                 clean(said)
-                for said in (*(knee.remark for knee in knees), compared, top1_told.remark(accuracies))
+                for said in (
+                    *(knee.remark for knee in knees),
+                    compared,
+                    top1_told.remark(accuracies),
+                    _by_some_rounds(grown, scaled),
+                )
                 if said
             ),
             *(clean(one) for one in top1_told.of_crossings(grown, place)),
@@ -226,6 +232,18 @@ def _shared_alike(rows: Sequence[Row]) -> Sequence[Row]:
         return rows
     (word,) = words
     return [row if row.group else row.with_fields(cpu_sharing=word) for row in rows]
+
+
+def _by_some_rounds(rows: Sequence[TableRow], scaled: Sequence[scaling.Comparison]) -> str:
+    """That some ratios are not those of the epoch times shown; empty where all are."""
+    pairs: list[tuple[Row, Row]] = [(row, row.before) for row in rows if row.before is not None]
+    pairs += [(one.row, one.baseline) for one in scaled if one.row is not one.baseline]
+    if not any(of_some_rounds(row, other) for row, other in pairs):
+        return ""
+    return (
+        "Rows that were not measured in all the same rounds are compared by the rounds that both have, so a growth or "
+        "a speedup need not be that of the epoch times shown."
+    )
 
 
 def _needless(field: str, fields: Sequence[str], rows: Sequence[Row]) -> bool:

@@ -400,3 +400,162 @@ def test_the_minutes_are_those_of_further_rounds():
     (answer, *_) = build("one", rows, axes=AXES).answers
     asked = int(answer.partition("--rounds ")[2].split()[0])
     assert f"in about {round((asked - 5) * 60 / 60)} min more" in answer
+
+
+def rounds_of(batch: int, times: list[float], **others):
+    """One process a round."""
+    return [process(batch, time, 0, round=number, **others) for number, time in enumerate(times, start=1)]
+
+
+def drifting(rounds: int, *apart: float, drift: float = 0.05, time: float = 10.0) -> list[float]:
+    """Times of a machine that is slower by so much each round; `apart`: noise, over and over."""
+    return [time * math.exp(drift * number + apart[number % len(apart)]) for number in range(rounds)]
+
+
+def test_a_growth_is_of_the_rounds_that_its_interval_is_of():
+    """A row that was sure enough early knows nothing of how slow the machine became later."""
+    rows = [
+        *rounds_of(16, drifting(3, 0.001, -0.001, 0)),
+        *rounds_of(32, drifting(9, 0, 0.001, -0.001)),
+    ]
+    table = build("one", rows, axes=AXES)
+    after = table.rows[1]
+    low, high = after.epoch_time_growth_low_pct, after.epoch_time_growth_high_pct
+    assert low <= after.epoch_time_growth_pct <= high
+    assert (low, high) == (pytest.approx(0, abs=1), pytest.approx(0, abs=1))
+    said = "Rows that were not measured in all the same rounds are compared by the rounds that both have"
+    assert any(one.startswith(said) for one in table.remarks)
+    same = build("one", [*rows[:3], *rows[3:6]], axes=AXES)
+    assert not any(one.startswith(said) for one in same.remarks)
+
+
+def test_a_speedup_is_of_the_rounds_that_its_interval_is_of():
+    rows = [
+        *rounds_of(64, drifting(3, 0.001, -0.001, 0), gpus=1, strategy="single", config_id="g1"),
+        *rounds_of(64, drifting(9, 0, 0.001, -0.001), gpus=2, strategy="ddp", config_id="g2"),
+    ]
+    table = build("one", rows, axes=[("gpus",)])
+    row = table.rows[1]
+    assert row.speedup_low <= row.speedup <= row.speedup_high
+    assert row.strong_efficiency_low_pct <= row.strong_efficiency_pct <= row.strong_efficiency_high_pct
+    assert f"{row.speedup:.2f} times" in table.answers[0]
+
+
+def test_a_slowdown_lies_in_its_interval_where_the_trial_alone_has_fewer_rounds():
+    alone = rounds_of(16, drifting(3, 0.001, -0.001, 0), trial_id="t16")
+    jobs = [
+        row
+        for job in (1, 2)
+        for row in rounds_of(
+            16, drifting(9, 0, 0.001, -0.001), group="2 copies", job=f"{job} of 2", group_id="g",
+            config_id=f"j{job}", trial_id=f"j{job}", solo_id="t16", slowdown=1.0, solo_epoch_time_s=10.0,
+        )
+    ]  # fmt: skip
+    row = next(row for row in build("one", [*alone, *jobs]).rows if row.group)
+    assert row.slowdown == pytest.approx(row.epoch_time_s / row.solo_epoch_time_s)
+    assert row.slowdown_low <= row.slowdown <= row.slowdown_high
+
+
+def asked_for(answer: str, option: str = "--rounds") -> int:
+    return int(answer.partition(f"{option} ")[2].split()[0])
+
+
+def test_rounds_that_settle_it_are_foretold_by_pairs_where_pairs_decide():
+    """Each row drifts by 50 %, which its pairs know nothing of: fewer rounds are needed than its spread would tell."""
+    noise = (0.02, -0.02, 0.02, -0.02, 0)
+    rows = [
+        *rounds_of(16, drifting(5, 0, drift=0.1)),
+        *rounds_of(32, drifting(5, *noise, drift=0.1, time=9.85)),
+    ]
+    (answer, *_) = build("one", rows, axes=AXES).answers
+    assert answer.startswith("Open whether 32 pays after 16.")
+    center, sd = math.log(0.985), float(np.std(noise, ddof=1))
+    enough = next(
+        n for n in range(6, 100)
+        if stats.nct.sf(stats.t.ppf(0.975, n - 1), n - 1, -center * math.sqrt(n) / sd) >= 0.8
+        or 2 * stats.nct.sf(stats.t.ppf(0.95, n - 1), n - 1, (math.log(1.02) + center) * math.sqrt(n) / sd) - 1 >= 0.8
+    )  # fmt: skip
+    assert abs(asked_for(answer) - enough) <= 3
+
+
+def test_rounds_of_rows_with_repeats_bring_as_many_processes_each():
+    def answer(repeats: int, rounds: int) -> str:
+        rows = [
+            process(batch, time, number % repeats, round=1 + number // repeats, took_s=60.0)
+            for batch, center in ((16, 10.0), (32, 9.5))
+            for number, time in enumerate([*around(center, 0.03), center])
+        ]
+        assert max(row.round for row in rows) == rounds
+        return build("one", rows, axes=AXES).answers[0]
+
+    processes = asked_for(answer(6, 1), "--repeats")
+    found = answer(3, 2)
+    assert asked_for(found) == math.ceil(processes / 3)
+    # A round takes three processes of both rows, a minute each.
+    assert f"in about {6 * (asked_for(found) - 2)} min more" in found
+
+
+def test_a_gain_needs_more_rounds_where_much_is_known_already_of_the_noisier_side():
+    """20 processes alone are not halved in variance by four more."""
+    alone = [10 * math.exp(0.1 * (-1) ** number) for number in range(20)]
+    rows = group_rows(alone, [])
+    rows += [row for row in group_rows([], around(10.6, 0.0001)[:3]) if row.group]
+    (said,) = [one for one in build("one", rows).answers if one.startswith("2 copies")]
+    assert "open" in said
+    assert "more than 100 repeats would be needed" in said or asked_for(said, "--repeats") > 20
+
+
+def test_a_gain_is_of_the_runs_that_its_interval_is_of():
+    """What a job took in a run that the other one lost says nothing of both together."""
+    rows = group_rows(around(10), [*around(11), 30.0])
+    rows = [row for row in rows if not (row.job == "2 of 2" and row.epoch_time_s == 30.0)]
+    (job, _) = [row for row in build("one", rows).rows if row.group]
+    assert job.overlap_gain_low <= job.overlap_gain <= job.overlap_gain_high
+    assert job.overlap_gain == pytest.approx(2 * 10 / 11 - 1)
+
+
+def test_an_interval_of_energy_is_of_the_rounds_that_its_figure_is_of():
+    """A further round measures no whole epochs, so what it tells of energy is not in the figure."""
+    rows = [
+        process(16, 10 + 0.01 * number, repeat, round=number, energy_j=joules)
+        for number, joules in ((1, 100.0), (2, 140.0), (3, 141.0))
+        for repeat in range(1)
+    ]
+    (row,) = build("one", rows).rows
+    assert (row.images_per_joule, row.images_per_joule_low) == (102.4, None)
+    repeated = [
+        process(16, 10.0, number, energy_j=joules) for number, joules in enumerate((99.0, 100.0, 101.0))
+    ]
+    (row,) = build("one", [*repeated, *rows[1:]]).rows
+    assert row.images_per_joule_low < 102.4 < row.images_per_joule_high
+    assert row.images_per_joule_low > 97
+
+
+def test_what_does_not_vary_at_all_is_told_without_digits_of_nothing():
+    knee = knee_of((1000, [10.0] * 3), (1000, [10.0 * (1 + 1e-15)] * 3))
+    assert "time per image stays the same (0 %), so that memory × time stays the same (0 %)" in knee.sentence
+
+
+def test_ends_that_nobody_could_read_are_more_than_ten_thousand():
+    table = scaling_table((1, [1.0, 100.0]), (2, [0.5, 90.0]))
+    said = table.answers[0]
+    assert "1.49 times (0.00 to more than 10,000), an efficiency of 75 % (0 to more than 10,000 %)" in said
+    knee = knee_of((1000, [1.0, 100.0]), (1000, [1.0, 100.0]))
+    assert "stays the same (−100 to more than +10,000 %)" in knee.sentence
+
+
+def test_an_answer_by_steady_steps_says_so():
+    """The growth of whole epochs stands above it, and is another figure."""
+
+    def rows(**others):
+        return [
+            process(
+                batch, time, number, 1000, **{name: time * share * batch for name, share in others.items()}
+            )
+            for batch, center in ((16, 10), (32, 8))
+            for number, time in enumerate(around(center))
+        ]
+
+    said = "; times are of steady steps, without the fill of each epoch"
+    assert said in knees(rows(steady_step_s=1e-4))[0].sentence
+    assert said not in knees(rows())[0].sentence

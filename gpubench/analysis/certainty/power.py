@@ -73,6 +73,16 @@ def settling(
     return _settled(known, effect, math.log1p(margin), level, power)
 
 
+def settling_ratio(ratio: Interval, margin: float, level: float = LEVEL, power: float = POWER) -> Settling:
+    """How many processes on each side would settle a ratio, compared as it was: pair by pair where it was so.
+
+    What a round does to both sides of a pair is not in its noise, so rounds settle it sooner than the spread of each
+    side would tell. Otherwise as `settling`; for ratios of samples of several processes.
+    """
+    spreads = [part.variance * (part.freedom + 1) for part in ratio.log.parts]
+    return _settled(spreads, abs(ratio.log.center), math.log1p(margin), level, power)
+
+
 def settling_seeds(
     pair: SeedPair, margin: float = MARGIN, level: float = LEVEL, power: float = POWER
 ) -> Settling:
