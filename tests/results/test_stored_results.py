@@ -59,7 +59,9 @@ def measured() -> Iterator[tuple[Path, Record]]:
 @cache
 def younger_than(folder: Path) -> frozenset[str]:
     """Columns on which no record of a committed folder says anything, neither value nor reason: they came later."""
-    told = {column for record in Results(folder).records() for column in (*record.result, *record.missing)}
+    told = {
+        column for record in Results(folder).records() for column in (*vars(record.result), *record.missing)
+    }
     return frozenset(column.name for column in MEASURED) - told
 
 
