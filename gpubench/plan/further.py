@@ -93,6 +93,8 @@ def window_steps(job: Job, resolved: Resolved, first: Record) -> int:
     if job.trial.steps:
         return job.trial.steps
     measured = [epoch for epoch in first.epochs if not epoch["warmup"]]
+    if not measured:  # a file that was edited: nothing tells how long a step takes
+        return max(1, resolved.train_images // job.trial.batch_size)
     last = measured[-1]
     # Earlier versions left some of these out.
     per_epoch = int(last.get("steps") or max(1, resolved.train_images // job.trial.batch_size))

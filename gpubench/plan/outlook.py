@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from gpubench.analysis.certainty.power import processes_until
 from gpubench.plan.estimate import words
-from gpubench.plan.rounds import FEWEST_FOR_CERTAINTY, MOST, Rounds
+from gpubench.plan.rounds import FEWEST_FOR_CERTAINTY, Rounds
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,8 +81,7 @@ def outlook(rounds: Rounds, number: int, ahead: Sequence[Ahead]) -> Outlook:
     """The outlook from round `number`. `ahead`: each unit that may be measured in further rounds."""
     after = rounds.most - number
     if rounds.within_pct is None:
-        endless = rounds.most == MOST and rounds.budget_s is not None
-        later_s = math.inf if endless else after * sum(one.each_s for one in ahead)
+        later_s = math.inf if rounds.is_endless else after * sum(one.each_s for one in ahead)
         return Outlook(rounds=rounds, number=number, later_s=later_s)
     later_s = sum(one.each_s * min(one.more(rounds.within_pct), after) for one in ahead)
     at_least = after > 0 and not all(one.is_known for one in ahead)
@@ -91,4 +90,4 @@ def outlook(rounds: Rounds, number: int, ahead: Sequence[Ahead]) -> Outlook:
 
 def place(number: int, rounds: Rounds) -> str:
     """`round 2 of 5`; `round 2` where nobody knows how many they will be."""
-    return f"round {number}" if rounds.most == MOST else f"round {number} of {rounds.most}"
+    return f"round {number}" if rounds.is_endless else f"round {number} of {rounds.most}"

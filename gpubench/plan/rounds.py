@@ -26,7 +26,12 @@ class Rounds:
     @property
     def is_open(self) -> bool:
         """Whether nobody knows beforehand how many they will be."""
-        return self.within_pct is not None or self.most == MOST
+        return self.within_pct is not None or self.is_endless
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether only a certainty or a budget ends them."""
+        return self.most == MOST and (self.within_pct is not None or self.budget_s is not None)
 
 
 ONE = Rounds()

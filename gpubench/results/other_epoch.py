@@ -36,8 +36,14 @@ def with_train_images(row: Row, record: Record, train_images: int) -> Row:
     measured = [epoch for epoch in record.epochs if not epoch["warmup"]]
     if not steps:
         why = f"a batch of {row.batch_size:,} images is more than the {train_images:,} of an epoch"
-    elif not measured or any(epoch.get("first_batch_s") is None for epoch in measured):
+    elif not measured or any(
+        epoch.get("first_batch_s") is None or not epoch.get("steps") for epoch in measured
+    ):
         why = "what parts its epochs have is not on record"
+    elif any(
+        _time_s(epoch, steps) <= 0 for epoch in measured
+    ):  # its steady steps were slower than the others
+        why = f"its steps varied too much to tell the time of an epoch of {steps:,} of them"
     else:
         why = ""
     told: dict[str, Any] = {} if why else _times(row.batch_size or 0, steps, measured)
@@ -55,9 +61,9 @@ def _times(batch_size: int, steps: int, measured: list[dict[str, Any]]) -> dict[
     """The columns of OF_TIME, for epochs of so many steps."""
     times, waits = [], []
     for epoch in measured:
-        step_s, more = _step_s(epoch), steps - epoch["steps"]
-        times.append(epoch["epoch_time_s"] + more * step_s)
-        waits.append(max(0.0, (epoch["data_wait_s"] or 0.0) + more * (epoch.get("steady_wait_s") or 0.0)))
+        more = steps - epoch["steps"]
+        times.append(_time_s(epoch, steps))
+        waits.append(max(0.0, (epoch.get("data_wait_s") or 0.0) + more * (epoch.get("steady_wait_s") or 0.0)))
     time_s, images = statistics.median(times), steps * batch_size
     return {
         "epoch_time_s": time_s,
@@ -66,6 +72,11 @@ def _times(batch_size: int, steps: int, measured: list[dict[str, Any]]) -> dict[
         "images_per_epoch": images,
         "data_wait_pct": 100 * sum(waits) / sum(times),
     }
+
+
+def _time_s(epoch: Mapping[str, Any], steps: int) -> float:
+    """Seconds of an epoch of so many steps in place of its own."""
+    return float(epoch["epoch_time_s"] + (steps - epoch["steps"]) * _step_s(epoch))
 
 
 def _step_s(epoch: Mapping[str, Any]) -> float:

@@ -12,7 +12,7 @@ from gpubench.datasets import built, locate
 from gpubench.datasets.locate import MakingStep
 from gpubench.plan.estimate import words
 from gpubench.plan.plan import Plan
-from gpubench.plan.rounds import MOST, ONE, Rounds
+from gpubench.plan.rounds import ONE, Rounds
 from gpubench.plan.state import Planned
 from gpubench.report.heading import title
 from gpubench.schema.trial import Trial
@@ -47,13 +47,13 @@ def in_rounds(rounds: Rounds) -> str:
     """` in 5 rounds`, ` in rounds until …`; empty for one round."""
     if rounds == ONE:
         return ""
-    limits = [f"{rounds.most} rounds"] if rounds.most < MOST else ["rounds"]
+    limits = ["rounds"] if rounds.is_endless else [f"{rounds.most} rounds"]
     if rounds.within_pct is not None:
         limits.append(f"until each time is known within {rounds.within_pct:g} %")
     if rounds.budget_s is not None:
         limits.append(f"for {words(rounds.budget_s)}")
     how_many, *until = limits
-    if rounds.most == MOST:
+    if rounds.is_endless:
         return f" in {how_many} {' or '.join(until)}"
     return f" in at most {how_many}, {' or '.join(until)}" if until else f" in {how_many}"
 

@@ -47,7 +47,7 @@ def finish(work: Sweep, planned: Sequence[Planned], summary: Summary, view: live
             emit(row, mode)
     if summary.interrupted:
         view.say(f"stopped; {goes_on(fresh=work.settings.fresh)}")
-    elif summary.ran == 0 and not summary.lost:
+    elif summary.ran == 0 and not summary.lost and not summary.out_of_budget:
         late = f", {summary.timed_out} timed out before" if summary.timed_out else ""
         view.say(
             f"nothing left to do: {summary.reused} done, {summary.skipped} skipped, "
@@ -89,6 +89,11 @@ def rounds_line(work: Sweep, summary: Summary) -> str | None:
     if summary.out_of_budget and rounds.budget_s is not None:
         plain = "the same command without --fresh" if work.settings.fresh else "the same command"
         more = f", and {unsure}" if unsure else ""
+        if summary.longest_s:
+            return (
+                f"the budget of {words(rounds.budget_s)} is too short for one more process, which takes about "
+                f"{words(summary.longest_s)}{more}; a longer --budget goes on with further rounds"
+            )
         return f"the budget of {words(rounds.budget_s)} is used up{more}; {plain} goes on with further rounds"
     if rounds.most == MOST:
         return f"{unsure}, after {MOST} rounds, which is as many as there may be"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_planned
 from typing import Any
@@ -176,17 +176,16 @@ class Survey:
         names = (own.group, own.name) if own else (None, None)
         return job.config_id, *names, self.bench.machine_key(job)
 
-    def unsure(self) -> int:
-        """How many units were measured and are not known as well as --within asks for."""
-        if self.plan.experiment.rounds.within_pct is None:
+    def unsure(self, skipped: Collection[str] = ()) -> int:
+        """How many units are not known as well as --within asks for, though still more rounds would measure them.
+
+        What failed in a further round, or was `skipped` (trial ids), is told as such.
+        """
+        rounds = self.plan.experiment.rounds
+        if rounds.within_pct is None:
             return 0
-        first, settled = self.chosen(), self._settled()
-        measured = [
-            unit
-            for unit in self.plan.units
-            if all((one := first.get(job.trial_id)) and one.status == "ok" for job in unit.jobs)
-        ]
-        return sum(unit.unit_id not in settled for unit in measured)
+        more = further(self._unsettled(), rounds.most + 1, self._chosen())
+        return sum(item.unit.jobs[0].trial_id not in skipped for item in more)
 
     def pending(self) -> list[Planned]:
         """What is to become of each unit in all rounds together.

@@ -48,11 +48,13 @@ class Summary:
     stale: int = 0
     out_of_budget: bool = False
     """Whether further rounds were left out because the sweep had taken its --budget."""
+    longest_s: float = 0.0
+    """Seconds of the process that was left out then, where it takes longer than all of the budget."""
     lost: int = 0
     """Skipped because a GPU that they need was lost while the sweep ran; among `skipped`."""
 
     unsure: int = 0
-    """How many trials were measured and are not known as well as --within asks for, when no round is left."""
+    """How many are not known as well as --within asks for, though still more rounds would measure them."""
 
     def add(self, status: str) -> None:
         """Counts a unit that ended badly."""
@@ -119,7 +121,7 @@ class Sweep(Survey):
         began = time.monotonic()
         rounds = self.plan.experiment.rounds
         for number in range(1, rounds.most + 1):
-            planned = self.survey() if number == 1 else self._further(number)
+            planned = self.survey() if number == 1 else self._not_skipped(self._further(number))
             if number > 1 and not planned:
                 break
             runs = any(item.state == "run" for item in planned)
@@ -132,8 +134,12 @@ class Sweep(Survey):
         if summary.lost and not self.bench.has_gpus_left:
             raise none_left(self.bench.lost.values())
         self._tell_losses(view)
-        summary.unsure = self.unsure()
+        summary.unsure = self.unsure(self.skips)
         return summary
+
+    def _not_skipped(self, planned: Sequence[Planned]) -> list[Planned]:
+        """Those that this sweep has not skipped yet: the GPU that a unit lacked is not back in the next round."""
+        return [item for item in planned if item.unit.jobs[0].trial_id not in self.skips]
 
     def _round(
         self,
@@ -182,6 +188,8 @@ class Sweep(Survey):
                 break
             elif round_ > 1 and self._over_budget(time.monotonic() - began + forecast.of(number - 1)):
                 summary.out_of_budget = True
+                if self._over_budget(forecast.of(number - 1)):
+                    summary.longest_s = forecast.of(number - 1)
                 break
             else:
                 first = self.chosen()

@@ -74,6 +74,16 @@ def test_what_was_measured_with_other_images_is_left_out_with_the_reason() -> No
         (15, [epoch()], "a batch of 16 images is more than the 15 of an epoch"),
         (1000, [epoch(warmup=True)], "what parts its epochs have is not on record"),
         (1000, [epoch(first_batch_s=None)], "what parts its epochs have is not on record"),
+        (
+            1000,
+            [{"epoch": 1, "warmup": False, "epoch_time_s": 2.8, "first_batch_s": 0.5}],
+            "what parts its epochs have is not on record",
+        ),  # a record that was edited
+        (
+            16,
+            [epoch(steady_step_s=0.4)],  # 2.8 − 9 × 0.4 s
+            "its steps varied too much to tell the time of an epoch of 1 of them",
+        ),
     ],
 )
 def test_where_it_can_t_be_worked_out_the_times_are_left_out(

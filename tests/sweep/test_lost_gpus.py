@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +25,7 @@ from gpubench.plan.sources import Disk
 from gpubench.results.store import Results
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.record import Record
+from gpubench.schema.row import Row
 from gpubench.schema.trial import make
 from gpubench.sweep.preflight import look_around
 from gpubench.sweep.stored_plan import store_plan
@@ -61,8 +63,8 @@ class Desk:
     nvml: Losing = field(default_factory=Losing)
     said: list[str] = field(default_factory=list)
 
-    def job(self, groups: str = "", **fields: str) -> Sweep:
-        experiment = with_options(parse(BASE + groups, "test"), Options(fields=fields))
+    def job(self, groups: str = "", rounds: int | None = None, **fields: str) -> Sweep:
+        experiment = with_options(parse(BASE + groups, "test"), Options(fields=fields, rounds=rounds))
         plan = expand(experiment, device="cuda", sources=Disk(), order="given")
         work = sweep_of(plan, self.folder, scripted.computer(2), nvml=self.nvml)
         work.load()
@@ -177,6 +179,19 @@ def test_a_number_of_gpus_is_given_from_those_that_are_left(desk: Desk) -> None:
         (1, [1]),
     ]
     assert summary.lost == sum("skipped: " in line for line in view.lines) == 3
+
+
+def test_what_a_lost_gpu_keeps_from_further_rounds_is_skipped_once(desk: Desk) -> None:
+    work, view, launcher = desk.job(rounds=5, gpu_ids="0,1", batch_size="64"), Heard(), Scripted()
+
+    def in_the_second_round(row: Row) -> None:
+        if row.round == 2:
+            desk.nvml.lost[G1] = "GPU is lost"
+
+    summary = run_with(launcher, work, view, lambda: False, in_the_second_round)
+    assert (summary.skipped, summary.lost) == (1, 1)
+    assert sum("skipped: " in line for line in view.lines) == 1
+    assert Counter(uuids(launcher))[G0,] == 5, "the others go on"
 
 
 def test_no_trial_is_moved_onto_a_gpu_that_nobody_has_looked_at(desk: Desk) -> None:

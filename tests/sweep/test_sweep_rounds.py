@@ -285,6 +285,14 @@ def test_what_is_known_well_enough_drops_out(desk: Desk) -> None:
     assert desk.sweep(rounds=5, within="2%").ran == 0
 
 
+def test_a_record_without_its_epochs_is_measured_on_all_the_same(desk: Desk) -> None:
+    desk.sweep()
+    for file in (desk.folder / "records").rglob("*.json"):
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"epochs": []}))
+    assert desk.sweep(rounds=2).ran == 2
+    assert desk.measured() == [*whole(16, 2), *whole(32, 2)]
+
+
 def test_three_processes_within_the_share_are_needed_and_enough(desk: Desk) -> None:
     """ln: -0.01, 0, 0.01: a standard error of 0.01 / sqrt(3), times 4.303 is 2.48 % to either side."""
     times = (0.99005, 1.0, 1.01005)
@@ -303,10 +311,14 @@ def test_a_sweep_that_is_not_sure_enough_says_so_with_the_command_that_goes_on(
     assert command.nothing_to_run(work, work.pending()).unsure == 1, "the same command says it again"
 
 
-def test_what_fails_every_time_is_not_tried_a_hundred_times(desk: Desk) -> None:
+def test_what_fails_every_time_is_not_tried_a_hundred_times(
+    desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
     launcher = fails_in(*range(2, 200))
-    desk.sweep(launcher, within="2%")
+    summary = desk.sweep(launcher, within="2%")
     assert Counter(launcher.batches) == {16: 2, 32: 3}
+    (line,) = desk.closing(capsys, summary, within="2%")
+    assert line.startswith("1 failed: "), "and not that it is unknown after a hundred rounds"
 
 
 def test_a_budget_ends_further_rounds_and_never_the_first(
@@ -315,15 +327,37 @@ def test_a_budget_ends_further_rounds_and_never_the_first(
     summary = desk.sweep(budget="0.001s")
     assert (summary.ran, summary.out_of_budget, summary.interrupted) == (2, True, False)
     assert desk.measured() == [*whole(16, 1), *whole(32, 1)]
-    (line,) = desk.closing(capsys, summary, budget="0.001s")
+    (line,) = desk.closing(capsys, dataclasses.replace(summary, longest_s=0.0), budget="0.001s")
     assert line == "the budget of 0 s is used up; the same command goes on with further rounds"
     assert desk.sweep(rounds=2, budget="10m").ran == 2, "what is left is measured when there is time"
+
+
+def test_a_budget_too_short_for_one_process_says_so_and_not_that_the_same_command_goes_on(
+    desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    desk.sweep()
+    summary = desk.sweep(budget="0.001s")
+    assert (summary.ran, summary.out_of_budget) == (0, True)
+    (line,) = desk.closing(capsys, summary, budget="0.001s")
+    assert line.startswith("the budget of 0 s is too short for one more process, which takes about ")
+    assert line.endswith("; a longer --budget goes on with further rounds")
+
+
+def test_what_is_left_out_for_the_budget_is_left_to_do(
+    desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    desk.sweep()
+    summary = dataclasses.replace(desk.sweep(budget="0.001s"), longest_s=0.0)
+    assert desk.closing(capsys, summary, budget="0.001s") == [
+        "the budget of 0 s is used up; the same command goes on with further rounds"
+    ]
 
 
 def test_a_budget_does_not_hide_what_is_not_known(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
     asked = {"within": "2%", "budget": "0.001s"}
     (line,) = desk.closing(capsys, desk.sweep(**asked), **asked)
-    assert line.startswith("the budget of 0 s is used up, and 2 trials are not known within 2 % yet; ")
+    assert line.startswith("the budget of 0 s is too short for one more process, which takes about ")
+    assert ", and 2 trials are not known within 2 % yet; " in line
 
 
 # ---- groups ----
@@ -366,6 +400,7 @@ def test_the_announcement_says_how_many_rounds(desk: Desk) -> None:
     assert "in at most 5 rounds, until each time is known within 2 % or for 60 s" in said(
         rounds=5, within="2%", budget="60s"
     )
+    assert "2 trials to run in 100 rounds, roughly " in said(rounds=100)
     desk.sweep(rounds=2)
     assert "2 trials to run in 3 rounds, about " in said(rounds=3), "one round of them is left"
 
