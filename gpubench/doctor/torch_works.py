@@ -37,7 +37,7 @@ def imports(context: CheckContext) -> Iterable[Finding]:
         name="imports",
         verdict="doubt" if slow else "ok",
         found=f"torch {facts['torch']} ({built}), torchvision {facts['torchvision']} in {facts['seconds']:.1f} s",
-        remedy="a Python environment on a local disk" if slow else "",
+        remedy="try again when no other work runs; else a Python environment on a local disk" if slow else "",
     )
 
 

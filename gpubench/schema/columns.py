@@ -112,13 +112,24 @@ class MeasuredColumns:
     """What was measured of a trial."""
 
     epoch_time_s: Above0 | None = column(
-        "s", "median over measured epochs, loading included", "epoch time s", 2, every_round=True
+        "s",
+        "median over measured epochs, loading included; in `table.csv`, of several processes, their geometric mean",
+        "epoch time s",
+        2,
+        every_round=True,
     )
     epoch_time_iqr_s: Amount | None = column(
-        "s", "interquartile range of the same, from three measured epochs on", "IQR s", 2
+        "s",
+        "interquartile range of measured epochs, from three on; in `table.csv`, of several processes, of their times",
+        "IQR s",
+        2,
     )
     epochs_measured: Count | None = column("", "how many epochs the median is of", "epochs")
-    epoch_time_source: Text | None = column("", "measured, or extrapolated from `steps`", "source")
+    epoch_time_source: Text | None = column(
+        "",
+        "measured, or extrapolated from `steps` or a further round's window; in `table.csv` that of the first round",
+        "source",
+    )
     images_per_s: Above0 | None = column(
         "images/s", "images_per_epoch / epoch_time_s", "images/s", 0, every_round=True
     )

@@ -490,3 +490,26 @@ def calls(check, rows):
 )  # fmt: skip
 def test_the_work_grows_with_the_rows_not_with_their_square(check, rows):
     assert calls(check, rows(200)) < 2.5 * calls(check, rows(100))
+
+
+def in_two_rounds(**further):
+    first = row(trial_id="again", round=1)
+    return [first, changed(first, round=2, top1_pct=None, epoch_time_source="extrapolated", **further)]
+
+
+def test_top1_of_the_first_round_counts_where_further_rounds_judge_no_network():
+    assert found(accuracy.is_reported, *in_two_rounds())[0] == "kept"
+
+
+def test_a_further_round_that_was_interrupted_leaves_a_trial_with_its_result():
+    assert (
+        "planned trial has no result"
+        not in found(fairness.nothing_flattered, row(128), *in_two_rounds(status="interrupted"))[1]
+    )
+
+
+def test_whole_epochs_says_that_further_rounds_measure_windows():
+    verdict, text = found(workload.whole_epochs, *in_two_rounds())
+    assert verdict == "broken"
+    assert "rest in part on further rounds" in text
+    assert "marked ~" not in text

@@ -7,10 +7,12 @@ from typing import Any
 from gpubench.analysis.audit.facts import (
     NOTHING,
     AuditedFolder,
+    Measured,
     RuleFinding,
     details,
     does,
     first_few,
+    measured,
     of,
     rule_finding,
 )
@@ -33,12 +35,19 @@ def whole_epochs(facts: AuditedFolder) -> RuleFinding:
     if not facts.ok:
         return NOTHING
     part = [row for row in facts.ok if row.epoch_time_source == "extrapolated"]
+    again = _in_further_rounds(facts)
+    windows = [row for row in facts.ok if measured(row) in again and row not in part]
     subset = [row for row in facts.ok if _subset(row)]
     silent = [row for row in facts.ok if not row.images_per_epoch]
     broken, unclear = [], []
     if part:
         broken.append(
             f"epoch times of {of(part, facts.ok)} are extrapolated from steps (marked ~); --epochs measures all of it"
+        )
+    if windows:
+        broken.append(
+            f"epoch times of {of(windows, facts.ok)} rest in part on further rounds, which measure windows of steps; "
+            "--repeats in place of --rounds measures whole epochs in each process"
         )
     if subset:
         used, whole = subset[0].train_images, details(subset[0]).train_images
@@ -160,6 +169,12 @@ def sensible_sizes(facts: AuditedFolder) -> RuleFinding:
         unclear,
         f"inputs of {first_few(sizes)} px are not blown up, and every epoch has {least:.0f} steps or more",
     )
+
+
+def _in_further_rounds(facts: AuditedFolder) -> set[Measured]:
+    """The trials that rounds after the first measured again."""
+    rows = (row for table in facts.tables for row in table.ok)
+    return {measured(row) for row in rows if (row.round or 1) > 1}
 
 
 def _subset(row: Row) -> bool:
