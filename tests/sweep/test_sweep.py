@@ -458,7 +458,7 @@ def test_the_time_left_is_estimated_once(desk: Desk, monkeypatch: pytest.MonkeyP
         calls.append(len(jobs))
         return estimates(jobs, rows)
 
-    monkeypatch.setattr("gpubench.sweep.sweep.estimates", counted)
+    monkeypatch.setattr("gpubench.sweep.survey.estimates", counted)
     view = Watched()
     options = Options(fields={"batch_size": "8,16,32,64"})
     job = desk.job(retry="", fresh=False, order="given", options=options)
