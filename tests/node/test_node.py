@@ -22,6 +22,7 @@ from gpubench.plan.sources import Disk
 from gpubench.schema.attempt import Attempt, JobProgress
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.record import Record
+from gpubench.sweep.survey import Settings
 
 T = TypeVar("T")
 BASE = 'name = "test"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\ninput_size = 28\n[run]\nepochs = 3\n'
@@ -79,7 +80,8 @@ def swept(
     """The records of trials on one GPU, and of all jobs side by side."""
     experiment = with_options(parse(BASE, "test"), Options(fields=fields, jobs=jobs, rounds=rounds))
     machine = scripted.computer(1, cpus=4)
-    work = sweep_of(make_plan(experiment, machine, Disk(), "given"), folder, machine)
+    plan = make_plan(experiment, machine, Disk(), "given")
+    work = sweep_of(plan, folder, machine, settings=Settings(ahead=rounds > 1))
     node = node_of(machine, Driver(mib={os.getpid(): 700.0}))
     work.bench.node = kind(nvml=node.nvml, machine=machine)
     work.bench.results.create()
