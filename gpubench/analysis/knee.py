@@ -140,8 +140,11 @@ def _decided(key: Series, of: Ladder, found: Answer) -> Knee:
     refused = found.refused
     verdict: KneeVerdict = "time-only" if of.by_time else "open"
     if not of.by_time and found.firm:
-        ends = {of.weighed[0].batch_size: "never", of.weighed[-1].batch_size: "always"}
-        verdict = ends.get(found.best, "stops")  # type: ignore[assignment]
+        ends: dict[int | None, KneeVerdict] = {
+            of.weighed[0].batch_size: "never",
+            of.weighed[-1].batch_size: "always",
+        }
+        verdict = ends.get(found.best, "stops")
     return Knee(
         series=key,
         verdict=verdict,

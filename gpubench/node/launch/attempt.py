@@ -8,6 +8,7 @@ import time
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.stacks import told
@@ -145,7 +146,7 @@ def make_ready(
     try:
         ready = _rehearse(jobs, launcher, limit_s, should_stop, look)
     finally:
-        _call_all([lambda job=job: _drop(job) for job in jobs if job not in ready])  # type: ignore[misc]
+        _call_all([partial(_drop, job) for job in jobs if job not in ready])
     return [Waiting(job) if job in ready else None for job in jobs]
 
 
