@@ -189,7 +189,11 @@ def sweep(
     ] = None,
     budget: Annotated[
         str | None,
-        _how("--budget", text="Begin no further round's process after this: 10m", metavar="TIME"),
+        _how(
+            "--budget",
+            text="Begin no process of a further round that would end after this: 10m",
+            metavar="TIME",
+        ),
     ] = None,
     timeout: Annotated[
         str | None, _how("--timeout", text="Deadline of each trial: 90s, 10m, 2h", metavar="TIME")

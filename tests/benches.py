@@ -50,14 +50,7 @@ def sweep_of(
     settings: Settings | None = None,
 ) -> Sweep:
     """A sweep as `gpubench sweep` puts it together; nothing is read or written yet."""
-    bench = Bench(
-        node=node_of(machine, nvml),
-        results=Results(folder),
-        sources=sources or Disk(),
-        experiment=plan.experiment.name,
-        device=plan.device,
-        timeout_s=plan.experiment.timeout_s,
-    )
+    bench = Bench.of(plan, node_of(machine, nvml), Results(folder), sources or Disk())
     return Sweep(plan=plan, bench=bench, settings=settings or Settings())
 
 

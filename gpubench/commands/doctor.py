@@ -75,15 +75,7 @@ def noise(asked: Experiment | None = None, *, yes: bool = False) -> int:
     view.say(noises.before(experiment, len(plan.units)))
     with tempfile.TemporaryDirectory(prefix="gpubench-noise-") as scratch:
         results = Results(Path(scratch) / experiment.name)
-        bench = Bench(
-            node=node,
-            results=results,
-            sources=sources,
-            experiment=experiment.name,
-            device=plan.device,
-            timeout_s=experiment.timeout_s,
-        )
-        work = Sweep(plan=plan, bench=bench)
+        work = Sweep(plan=plan, bench=Bench.of(plan, node, results, sources))
         results.create()
         with results.locked(say=view.say):
             planned = work.pending()
@@ -101,7 +93,7 @@ def noise(asked: Experiment | None = None, *, yes: bool = False) -> int:
     lacking = noises.lacking(len(plan.units), measured, work.records)
     if not measured:
         raise UnusableError(f"{lacking}; nothing is kept")
-    found = noises.machine_noise(node.machine, bench.machine_key(plan.jobs[0]), measured, work.records)
+    found = noises.machine_noise(node.machine, work.bench.machine_key(plan.jobs[0]), measured, work.records)
     path = kept_noise.keep(found)
     for line in noises.lines(found):
         print(line)

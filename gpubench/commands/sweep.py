@@ -70,15 +70,7 @@ def sweep(
             raise unknown("status to retry", name, RETRY)
     results = Results(results_folder(out, experiment))
     settings = Settings(retry=chosen_retry, fresh=fresh, ahead=ahead)
-    bench = Bench(
-        node=node,
-        results=results,
-        sources=sources,
-        experiment=experiment.name,
-        device=plan.device,
-        timeout_s=experiment.timeout_s,
-    )
-    work = Sweep(plan=plan, bench=bench, settings=settings)
+    work = Sweep(plan=plan, bench=Bench.of(plan, node, results, sources), settings=settings)
     if mode != "plan":
         work.noise = kept_noise.read(warn)
     if results.folder.exists() and not results.folder.is_dir():

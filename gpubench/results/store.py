@@ -355,7 +355,7 @@ def newest(records: Iterable[Record], number: int = 1) -> dict[tuple[str, str], 
 
 
 def newest_of_rounds(records: Iterable[Record]) -> dict[int, dict[tuple[str, str], Record]]:
-    """The same of every round of which there is an attempt, by its number."""
+    """Number of a round -> (trial id, machine) -> the attempt of it that counts, for rounds of which there is one."""
     found: dict[int, dict[tuple[str, str], Record]] = {}
     for jobs in _last_of_each(records, lambda _: frozenset()).values():
         for job in jobs:
@@ -373,7 +373,7 @@ def counting(records: Iterable[Record]) -> dict[Counts, Record]:
 
 
 def as_counting(records: Iterable[Record]) -> dict[Counts, Record]:
-    """The same of attempts of which each is to count, whatever came before or after it."""
+    """These attempts, each of which is to count, whatever came before or after it."""
     return _by_what_counts(by_run(records))
 
 

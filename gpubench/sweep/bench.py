@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from gpubench.basics.errors import GpubenchError
 from gpubench.datasets.facts import DataFacts
@@ -15,7 +15,7 @@ from gpubench.node.environment import machine_key
 from gpubench.node.node import Node
 from gpubench.plan import resolve as resolving
 from gpubench.plan.further import FIRST, Turn
-from gpubench.plan.plan import Job, Unit
+from gpubench.plan.plan import Job, Plan, Unit
 from gpubench.plan.resolve import Resolved
 from gpubench.plan.shares import device_of
 from gpubench.plan.sources import Disk
@@ -69,6 +69,18 @@ class Bench:
 
     def __post_init__(self) -> None:
         self.environment = self.node.facts()
+
+    @classmethod
+    def of(cls, plan: Plan, node: Node, results: Results, sources: Disk) -> Self:
+        """The bench on which a plan is run."""
+        return cls(
+            node=node,
+            results=results,
+            sources=sources,
+            experiment=plan.experiment.name,
+            device=plan.device,
+            timeout_s=plan.experiment.timeout_s,
+        )
 
     # ---- what a unit gets here ----
 

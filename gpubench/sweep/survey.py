@@ -64,7 +64,7 @@ class Survey:
         return self._of_plan(newest(self.alike()))
 
     def _chosen(self) -> dict[int, dict[str, Record]]:
-        """The same for each round of which there is an attempt, by its number."""
+        """Number of a round -> trial id -> the attempt of it that counts here, for rounds of which there is one."""
         return {number: self._of_plan(here) for number, here in newest_of_rounds(self.alike()).items()}
 
     def _of_plan(self, here: Mapping[Key, Record]) -> dict[str, Record]:

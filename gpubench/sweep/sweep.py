@@ -154,6 +154,8 @@ class Sweep(Survey):
         """Goes over the plan once."""
         forecast = self.forecast(planned, round_)
         ahead = self._outlook(round_, planned)
+        # A further round changes nothing of what counts in the first.
+        first = self.chosen() if round_ > 1 else {}
         oom = OutOfMemory()
         for number, item in enumerate(planned, start=1):
             unit = item.unit
@@ -192,7 +194,6 @@ class Sweep(Survey):
                     summary.longest_s = forecast.of(number - 1)
                 break
             else:
-                first = self.chosen()
                 if round_ > 1 and self.settings.ahead:
                     self._make_ready(
                         round_, number, planned, first, view, should_stop, began, forecast, ahead

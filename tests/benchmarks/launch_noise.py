@@ -65,6 +65,8 @@ class Knob:
     late: Callable[[], None] = _nothing
     """Before the steps that are timed."""
     environment: tuple[tuple[str, str], ...] = ()
+    started_by: tuple[str, ...] = ()
+    """A command that starts it."""
 
 
 KNOBS: dict[str, Knob] = {
@@ -78,9 +80,9 @@ KNOBS: dict[str, Knob] = {
     "one-arena": Knob(environment=(("MALLOC_ARENA_MAX", "1"),)),
     "python-malloc": Knob(environment=(("PYTHONMALLOC", "malloc"),)),
     "huge-pages": Knob(environment=(("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1"),)),
-    "same-addresses": Knob(environment=(("GPUBENCH_SAME_ADDRESSES", "1"),)),
+    "same-addresses": Knob(started_by=("setarch", "-R")),
 }
-"""`same-addresses`: started by setarch -R, so that code and heap lie at the same places in each process."""
+"""`same-addresses`: code and heap lie at the same places in each process."""
 
 
 def train(knob: Knob, model_name: str, batch: int, windows: int, window_s: float) -> dict[str, object]:
@@ -131,11 +133,13 @@ def started(name: str, options: argparse.Namespace) -> dict[str, list[float]]:
     own = [sys.executable, __file__, "--one", name, "--model", options.model]
     own += ["--batch-size", str(options.batch_size), "--windows", str(options.windows)]
     own += ["--window-s", str(options.window_s)]
-    environment = dict(KNOBS[name].environment)
-    if environment.pop("GPUBENCH_SAME_ADDRESSES", None):
-        own = ["setarch", "-R", *own]
     done = subprocess.run(
-        own, env=os.environ | environment, capture_output=True, text=True, check=False, timeout=300
+        [*KNOBS[name].started_by, *own],
+        env=os.environ | dict(KNOBS[name].environment),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
     )
     if done.returncode:
         sys.exit(f"{name}: {done.stderr.strip().splitlines()[-1:]}")
