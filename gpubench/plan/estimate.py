@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from gpubench.plan.resolve import Resolved
+from gpubench.plan.resolve import Resolved, warmup_steps
 from gpubench.schema.row import Row
 from gpubench.schema.trial import Trial
 
@@ -29,15 +29,18 @@ class Estimate:
     """From results of the same model in this folder; otherwise a guess."""
 
 
-def estimates(trials: Sequence[tuple[Trial, Resolved]], rows: Sequence[Row]) -> list[Estimate]:
-    """The time of each trial: start-up, then images over a rate. `rows`: those of trials.csv that are ok."""
+def estimates(trials: Sequence[tuple[Trial, Resolved, int | None]], rows: Sequence[Row]) -> list[Estimate]:
+    """The time of each trial: start-up, then images over a rate. `rows`: those of trials.csv that are ok.
+
+    With each trial: how many steps are measured in place of what it asks for, if a further round measures it.
+    """
     known = _Rates(rows)
-    return [_estimate(t, resolved, known) for t, resolved in trials]
+    return [_estimate(t, resolved, window, known) for t, resolved, window in trials]
 
 
 def estimate(t: Trial, resolved: Resolved, rows: Sequence[Row]) -> Estimate:
     """The time of one trial. For many, `estimates` looks through the rows once."""
-    return _estimate(t, resolved, _Rates(rows))
+    return _estimate(t, resolved, None, _Rates(rows))
 
 
 def first_guess(whole: Estimate, resolved: Resolved, window_s: float) -> Estimate:
@@ -48,11 +51,12 @@ def first_guess(whole: Estimate, resolved: Resolved, window_s: float) -> Estimat
     return Estimate(min(whole.seconds, START_S[resolved.device] + window_s), False)
 
 
-def _estimate(t: Trial, resolved: Resolved, known: _Rates) -> Estimate:
-    per_epoch = resolved.train_images // t.batch_size * t.batch_size
-    images = (
-        t.batch_size * (t.steps + max(10, resolved.workers * t.prefetch)) if t.steps else per_epoch * t.epochs
+def _estimate(t: Trial, resolved: Resolved, window: int | None, known: _Rates) -> Estimate:
+    measured = window or t.steps
+    steps = (
+        measured + warmup_steps(t, resolved) if measured else resolved.train_images // t.batch_size * t.epochs
     )
+    images = t.batch_size * steps
     rate = known.nearest(t)
     if rate is not None:
         return Estimate(START_S[resolved.device] + images / rate, True)

@@ -238,7 +238,7 @@ def _experiment(file: _ExperimentFile) -> Experiment:
             variants=catalog.VARIANTS
             | {name: _variant(name, table) for name, table in file.variants.items()},
             repeats=file.run.repeats,
-            rounds=rounds_of(file.run.rounds, file.run.within, file.run.budget),
+            rounds=rounds_of(file.run.rounds, file.run.within, file.run.budget, repeats=file.run.repeats),
             timeout_s=values.seconds(file.run.timeout),
             bad_images=policy(file.run.bad_images),
         )
@@ -382,6 +382,7 @@ def with_options(experiment: Experiment, options: Options) -> Experiment:
         }
         for text in options.excludes
     ]
+    repeats = options.repeats or experiment.repeats
     asked = replace(
         experiment,
         fixed=fixed,
@@ -389,8 +390,8 @@ def with_options(experiment: Experiment, options: Options) -> Experiment:
         axes=tuple(sorted(axes, key=lambda axis: len(axis.fields) > 1)),
         groups=groups,
         excludes=(*experiment.excludes, *excludes),
-        repeats=options.repeats or experiment.repeats,
-        rounds=overridden(experiment.rounds, options.rounds, options.within, options.budget),
+        repeats=repeats,
+        rounds=overridden(experiment.rounds, options.rounds, options.within, options.budget, repeats),
         timeout_s=values.seconds(options.timeout, "--timeout") if options.timeout else experiment.timeout_s,
         bad_images=experiment.bad_images
         if options.bad_images is None

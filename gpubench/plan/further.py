@@ -21,8 +21,9 @@ WINDOW_S = 1.0
 """Seconds of steady steps that a further round measures of each trial, at least: shorter ones stand at the mercy of
 whatever else the host does."""
 LONGEST_WINDOW_S = 10.0
-STEP_ERROR_PCT = 0.5
-"""What a window's own steps may leave open of its mean: a quarter of the 2 % within which people ask to know it."""
+STEP_ERROR_PCT = 1.0
+"""What a window's own steps may leave open of its mean: half of the 2 % within which people ask to know the mean of
+several processes. Processes differ by more where steps vary as much, so that longer windows would buy little."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -13,6 +13,7 @@ from gpubench.plan.gpu_ids import gpu_ids
 from gpubench.plan.plan import Job, Unit
 from gpubench.plan.shares import Share, device_of, processes, shares_of
 from gpubench.schema.order import DataSpec, Kind, TrialOrder, transforms
+from gpubench.schema.trial import Trial
 
 DEFAULT_SIZE = 224
 CHANNELS = 3
@@ -107,15 +108,21 @@ def _resolved(
     )
 
 
-def warmup_steps(job: Job, resolved: Resolved) -> int:
+def warmup_steps(t: Trial, resolved: Resolved) -> int:
     """Unmeasured steps before `steps` measured ones: at least as many as the loaders hold ready.
 
-    So every worker has read something before, as it has after an epoch of warm-up.
+    So every worker has read something before, as it has after an epoch of warm-up. Where a trial itself asks for steps,
+    a warm-up of more than half an epoch is a whole one, so that no image is read for the first time in what is
+    measured, as in any epoch after the first; of longer epochs that would cost more than is measured. A window of a
+    further round needs no longer warm-up than the epochs of the first had, which has read all images.
     """
-    if job.trial.warmup_epochs == 0:
+    if t.warmup_epochs == 0:
         return 0
-    queued = resolved.workers * job.trial.prefetch // max(1, resolved.processes)
-    return max(MIN_WARMUP_STEPS, queued)
+    queued = resolved.workers * t.prefetch // max(1, resolved.processes)
+    wanted, per_epoch = max(MIN_WARMUP_STEPS, queued), max(1, resolved.train_images // t.batch_size)
+    if t.steps is None:
+        return min(wanted, t.warmup_epochs * per_epoch)
+    return max(wanted, per_epoch) if per_epoch < 2 * wanted else wanted
 
 
 def data_spec(job: Job, resolved: Resolved, facts: DataFacts, root: Path | None) -> DataSpec:
@@ -189,7 +196,7 @@ def order(
         epochs=t.epochs,
         warmup_epochs=t.warmup_epochs,
         steps=steps or t.steps,
-        warmup_steps=warmup_steps(job, resolved),
+        warmup_steps=warmup_steps(t, resolved),
         until_top1=None if steps else t.until_top1,
         confirm_top1=t.confirm_top1,
         evaluate=steps is None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from gpubench.basics.errors import UsageError
@@ -17,11 +18,23 @@ FEWEST_FOR_CERTAINTY = 3
 class Rounds:
     """When a sweep has gone over its plan often enough: at whichever of these comes first."""
 
-    most: int = 1
+    number: int | None = None
+    """As was asked for; None: as many as `most` says."""
     within_pct: float | None = None
     """Half the width of the 95 % interval of an epoch time, in per cent of it. A trial that is as sure drops out."""
     budget_s: float | None = None
     """Seconds within which further rounds stay. The first round is always gone through."""
+    repeats: int = 1
+    """Processes that the first round starts of each configuration."""
+
+    @property
+    def most(self) -> int:
+        """Unasked, as many as give each configuration the processes without which nothing is sure."""
+        if self.number is not None:
+            return self.number
+        if self.within_pct is not None or self.budget_s is not None:
+            return MOST
+        return max(1, math.ceil(FEWEST_FOR_CERTAINTY / self.repeats))
 
     @property
     def is_open(self) -> bool:
@@ -34,37 +47,43 @@ class Rounds:
         return self.most == MOST and (self.within_pct is not None or self.budget_s is not None)
 
 
-ONE = Rounds()
+ONE = Rounds(number=1)
 
 
 def rounds_of(
-    number: int | None, within: str | float | None, budget: str | float | None, *, dashes: str = ""
+    number: int | None,
+    within: str | float | None,
+    budget: str | float | None,
+    *,
+    repeats: int = 1,
+    dashes: str = "",
 ) -> Rounds:
     """The rounds that were asked for. `dashes`: before the names in errors. Raises UsageError."""
     if number is not None and not 1 <= number <= MOST:
         raise UsageError(f"{dashes}rounds: {number} is not from 1 to {MOST}")
-    within_pct = None if within is None else values.percent(within, f"{dashes}within")
-    budget_s = None if budget is None else values.seconds(budget, f"{dashes}budget")
-    open_end = within is not None or budget is not None
-    return Rounds(most=number or (MOST if open_end else 1), within_pct=within_pct, budget_s=budget_s)
+    return Rounds(
+        number=number,
+        within_pct=None if within is None else values.percent(within, f"{dashes}within"),
+        budget_s=None if budget is None else values.seconds(budget, f"{dashes}budget"),
+        repeats=repeats,
+    )
 
 
-def overridden(asked: Rounds, number: int | None, within: str | None, budget: str | None) -> Rounds:
+def overridden(
+    asked: Rounds, number: int | None, within: str | None, budget: str | None, repeats: int
+) -> Rounds:
     """The rounds of an experiment file with what options say of them; what they don't say stays. Raises UsageError."""
     given = rounds_of(number, within, budget, dashes="--")
-    if asked == ONE:
-        return given
     return Rounds(
-        most=asked.most if number is None else number,
+        number=asked.number if number is None else number,
         within_pct=asked.within_pct if within is None else given.within_pct,
         budget_s=asked.budget_s if budget is None else given.budget_s,
+        repeats=repeats,
     )
 
 
 def as_table(rounds: Rounds) -> dict[str, int | float | str]:
-    """What an experiment file says of them; empty for one round."""
-    if rounds == ONE:
-        return {}
+    """What an experiment file says of them, so that they stay as many, whatever becomes the rule."""
     found: dict[str, int | float | str] = {"rounds": rounds.most}
     if rounds.within_pct is not None:
         found["within"] = f"{rounds.within_pct:g}%"

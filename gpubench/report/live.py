@@ -231,7 +231,7 @@ class LiveView(QuietView):
         width, height = self.console.size
         below = list(frame(progress, width, self.console.encoding).split("\n"))
         number, rounds = self._round
-        if rounds != ONE:
+        if rounds.most > 1:
             bar = rounds_bar(number, rounds, progress.done, progress.total, width)
             bar.plain = encodable(bar.plain, self.console.encoding)
             below = [bar, *below]

@@ -12,7 +12,7 @@ from gpubench.datasets import built, locate
 from gpubench.datasets.locate import MakingStep
 from gpubench.plan.estimate import words
 from gpubench.plan.plan import Plan
-from gpubench.plan.rounds import ONE, Rounds
+from gpubench.plan.rounds import Rounds
 from gpubench.plan.state import Planned
 from gpubench.report.heading import title
 from gpubench.schema.trial import Trial
@@ -45,7 +45,7 @@ def announcement_lines(
 
 def in_rounds(rounds: Rounds) -> str:
     """` in 5 rounds`, ` in rounds until …`; empty for one round."""
-    if rounds == ONE:
+    if rounds.most == 1:
         return ""
     limits = ["rounds"] if rounds.is_endless else [f"{rounds.most} rounds"]
     if rounds.within_pct is not None:

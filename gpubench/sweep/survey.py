@@ -232,7 +232,7 @@ class Survey:
         rows = [row_of(record) for record in alone]
         first = self.chosen() if number > 1 else {}
         jobs = [
-            (job.trial.model_copy(update={"steps": steps}) if steps else job.trial, one)
+            (job.trial, one, steps)
             for unit in units
             for job, one, steps in zip(
                 unit.jobs, self.bench.resolve(unit), self._turn(unit, number, first).each(unit), strict=True

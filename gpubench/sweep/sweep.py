@@ -13,7 +13,6 @@ from gpubench.plan.estimate import Forecast
 from gpubench.plan.further import Turn
 from gpubench.plan.outlook import Outlook
 from gpubench.plan.plan import Plan, Unit
-from gpubench.plan.rounds import ONE
 from gpubench.plan.skips import OutOfMemory, skip_reason
 from gpubench.plan.state import Planned, lacks_its_answer
 from gpubench.record.together import GroupPrediction, predict_group
@@ -268,7 +267,7 @@ class Sweep(Survey):
     ) -> None:
         """Tells how sure the figures are after a round, and what is left; the table stands from now on."""
         rounds = self.plan.experiment.rounds
-        if rounds == ONE:
+        if rounds.most == 1:
             return
         view.stands(self.own_table, at_once=True)
         if ran and (table := self.own_table()):

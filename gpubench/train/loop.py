@@ -47,12 +47,8 @@ def epochs(total: int, warmup: int, steps_per_epoch: int) -> Segments:
 def pieces(measured: int, warmup: int, steps_per_epoch: int) -> Segments:
     """A warm-up of `warmup` steps, then `measured` steps, both as whole epochs and the first steps of one more.
 
-    Each piece starts its loader and uses it up, as an epoch does: nothing of one piece is loaded in another. A warm-up
-    of more than half an epoch is a whole one, so that no image is read for the first time in what is measured, as in
-    any epoch after the first; of longer epochs that would cost more than is measured.
+    Each piece starts its loader and uses it up, as an epoch does: nothing of one piece is loaded in another.
     """
-    if steps_per_epoch < 2 * warmup:
-        warmup = max(warmup, steps_per_epoch)
 
     def lengths(steps: int) -> list[int]:
         whole, rest = divmod(steps, steps_per_epoch)

@@ -11,6 +11,7 @@ earns its place where processes differ by less under it, or where they are faste
 from __future__ import annotations
 
 import argparse
+import atexit
 import contextlib
 import gc
 import json
@@ -50,6 +51,30 @@ def _no_collector() -> None:
     gc.freeze()
 
 
+def _busy_processes() -> list[subprocess.Popen[bytes]]:
+    """One for every second CPU, which never sleeps and makes way for whoever else wants the CPU."""
+    idle = ["nice", "-n", "19", sys.executable, "-c", "while True: pass"]
+    return [subprocess.Popen(idle) for _ in range(max(1, len(os.sched_getaffinity(0)) // 2))]
+
+
+def _end(processes: list[subprocess.Popen[bytes]]) -> None:
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+def _others_awake() -> None:
+    """CPUs of a virtual machine that sleep are given away, and must be woken for each thread that goes on there."""
+    atexit.register(_end, _busy_processes())
+
+
+def _others_were_busy() -> None:
+    """As they are just after other trials were made ready."""
+    busy = _busy_processes()
+    time.sleep(4.0)
+    _end(busy)
+
+
 def _one_thread() -> None:
     import torch
 
@@ -80,6 +105,8 @@ KNOBS: dict[str, Knob] = {
     "one-arena": Knob(environment=(("MALLOC_ARENA_MAX", "1"),)),
     "python-malloc": Knob(environment=(("PYTHONMALLOC", "malloc"),)),
     "huge-pages": Knob(environment=(("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1"),)),
+    "others-awake": Knob(late=_others_awake),
+    "others-were-busy": Knob(late=_others_were_busy),
     "same-addresses": Knob(started_by=("setarch", "-R")),
 }
 """`same-addresses`: code and heap lie at the same places in each process."""

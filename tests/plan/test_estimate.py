@@ -106,7 +106,7 @@ def test_a_guess_on_cpus_goes_by_their_number_and_the_pixels() -> None:
 def test_a_thousand_trials_are_looked_up_at_once() -> None:
     """All trials of a sweep at once, before the first of them."""
     rows = [row(batch_size=n) for n in range(1, 1001)]
-    trials = [(make({"batch_size": n}), HERE) for n in range(1, 1001)]
+    trials = [(make({"batch_size": n}), HERE, None) for n in range(1, 1001)]
     began = time.monotonic()
     assert all(guess.known for guess in estimates(trials, rows))
     assert time.monotonic() - began < 0.5

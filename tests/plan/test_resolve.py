@@ -67,13 +67,34 @@ def test_images_of_one_size_give_their_size() -> None:
     assert resolved(dataclasses.replace(BIRDS, size=32)).input_size == 32
 
 
+def warm_up(**fields: Any) -> int:
+    """Warm-up steps of a trial of these fields."""
+    one = job(**fields)
+    return warmup_steps(one.trial, resolve(one, MACHINE, BIRDS, "cuda"))
+
+
 def test_steps_are_measured_after_what_was_loaded_ahead() -> None:
-    queued = job(workers=8, prefetch=4, steps=50)
-    assert warmup_steps(queued, resolve(queued, MACHINE, BIRDS, "cuda")) == 32
-    few = job(workers=1, prefetch=2, steps=50)
-    assert warmup_steps(few, resolve(few, MACHINE, BIRDS, "cuda")) == MIN_WARMUP_STEPS
-    none = job(workers=8, steps=50, warmup_epochs=0)
-    assert warmup_steps(none, resolve(none, MACHINE, BIRDS, "cuda")) == 0
+    assert warm_up(workers=8, prefetch=4, steps=50, train_images=40_000) == 32
+    assert warm_up(workers=1, prefetch=2, steps=50, train_images=40_000) == MIN_WARMUP_STEPS
+    assert warm_up(workers=8, steps=50, warmup_epochs=0) == 0
+
+
+@pytest.mark.parametrize(("workers", "steps"), [(5, 10), (6, 20), (8, 20), (10, 20), (16, 32)])
+def test_a_warm_up_of_more_than_half_an_epoch_is_a_whole_one(workers: int, steps: int) -> None:
+    """Else images are read for the first time in what is measured, which no later epoch does."""
+    of_an_epoch = {"batch_size": 8, "train_images": 165, "steps": 16}
+    assert warm_up(workers=workers, prefetch=2, **of_an_epoch) == steps
+
+
+@pytest.mark.parametrize(
+    ("epochs", "images", "steps"), [(1, 32, 4), (2, 32, 8), (3, 32, 10), (1, 128, 10), (1, 4_000, 10)]
+)
+def test_a_window_of_a_further_round_warms_up_no_longer_than_the_first(
+    epochs: int, images: int, steps: int
+) -> None:
+    """Its images have all been read; a trial of epochs is measured in such windows in further rounds only."""
+    own = {"batch_size": 8, "epochs": 5, "warmup_epochs": epochs, "workers": 2, "prefetch": 2}
+    assert warm_up(train_images=images, **own) == steps
 
 
 def test_the_order_comes_through_a_message_as_it_was() -> None:

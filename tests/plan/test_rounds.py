@@ -175,7 +175,7 @@ def steps(
     tmp_path: Path,
     *,
     step_s: float = 0.01,
-    error_pct: float | None = 0.5,
+    error_pct: float | None = 1.0,
     steps: int = 2000,
     epoch: dict[str, Any] | None = None,
 ) -> int:
@@ -195,11 +195,11 @@ def steps(
 @pytest.mark.parametrize(
     ("error_pct", "expected"),
     [
-        (0.5, 201),  # the 2 s that were seen tell enough: 200 steps, after the first
-        (1.0, 801),  # twice the error takes four times the steps
-        (0.1, 101),  # a second of them at least
+        (1.0, 201),  # the 2 s that were seen tell enough: 200 steps, after the first
+        (2.0, 801),  # twice the error takes four times the steps
+        (0.2, 101),  # a second of them at least
         (0.0, 101),
-        (3.0, 1001),  # and ten at most
+        (6.0, 1001),  # and ten at most
         (None, 1001),
     ],
 )
