@@ -181,6 +181,9 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=8)
     parser.add_argument("--windows", type=int, default=3)
     parser.add_argument("--window-s", type=float, default=0.5)
+    parser.add_argument(
+        "--budget-s", type=float, default=900.0, help="no round begins that would end after it"
+    )
     parser.add_argument("--one", choices=KNOBS, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
@@ -193,17 +196,23 @@ def main() -> None:
     means: dict[str, list[float]] = {name: [] for name in names}
     inside: dict[str, list[float]] = {name: [] for name in names}
     chance = random.Random(0)
-    for number in range(options.rounds):
+    began, round_s, number = time.monotonic(), 0.0, 0
+    while number < options.rounds and time.monotonic() + round_s < began + options.budget_s:
+        round_began = time.monotonic()
+        number += 1
         for name in chance.sample(names, len(names)):
             found = started(name, options)
             times = found["step_ms"]
             means[name].append(statistics.fmean(times))
             inside[name].append(100 * statistics.stdev(times) / statistics.fmean(times))
             print(
-                f"round {number + 1} {name}: {statistics.fmean(times):.3f} ms a step, CPUs {found['cpus']}",
+                f"round {number} {name}: {statistics.fmean(times):.3f} ms a step, CPUs {found['cpus']}",
                 flush=True,
             )
-    print(f"{options.model}, batch size {options.batch_size}, {options.rounds} processes of each")
+        round_s = time.monotonic() - round_began
+    print(f"{options.model}, batch size {options.batch_size}, {number} processes of each")
+    if number < 2:
+        sys.exit("one round tells nothing of how far processes differ: give a longer --budget-s")
     for name in names:
         own, against = interval(means[name]), ratio(means[name], means["plain"])
         spread = 100 * statistics.stdev(means[name]) / statistics.fmean(means[name])

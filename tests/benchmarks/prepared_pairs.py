@@ -3,11 +3,12 @@
     python tests/benchmarks/prepared_pairs.py [--only waiting|round] [--pairs 4] [--neighbours 5] [--window 2]
 
 (1) One process trains on and on; beside it, as many others of the same configuration as `--neighbours` are made ready,
-wait for `--window` seconds, and are ended again. Its steady step time while they wait is compared with that before they
-were begun and after they had gone (geometric mean of both, so that a drift cancels); while they are made ready or ended
-nothing counts. The process is the same on both sides, for processes differ by more than waiting could change. Once for
-a configuration that the launching thread limits (mobilenet_v2, batch 16, bf16), once for one that the GPU does
-(resnet50, batch 256, bf16).
+wait for `--window` seconds, and are ended again. Its steady step time while they wait is compared with that before and
+after, when there are none (geometric mean of both, so that a drift cancels); while they are made ready or ended nothing
+counts. Before each window without neighbours as many are made ready, too, and ended at once, so that both kinds of
+window follow the same work: CPUs that were busy just now may run faster than such as slept. The process is the same on
+both sides, for processes differ by more than waiting could change. Once for a configuration that the launching thread
+limits (mobilenet_v2, batch 16, bf16), once for one that the GPU does (resnet50, batch 256, bf16).
 
 (2) The wall time of a further round of six batch sizes (mobilenet_v2, bf16, 50 steps each), each run as ever and each
 made ready ahead, with the images per second of both.
@@ -129,12 +130,14 @@ def hold(node: Node, wanted: Sequence[TrialOrder]) -> None:
     """In a process of its own: makes neighbours ready and ends them, as it is told."""
     held: list[int] = []
     for line in sys.stdin:
-        if line.strip() == "drop":
-            node.discard(held)
-            print(f"gone {time.monotonic()} 0 0", flush=True)
-            continue
+        node.discard(held)
         tickets = node.prepare(wanted, [()] * len(wanted), should_stop=lambda: False, look=lambda _: None)
         held = [ticket for ticket in tickets if ticket is not None]
+        if line.strip() == "drop":
+            node.discard(held)
+            held = []
+            print(f"gone {time.monotonic()} 0 0", flush=True)
+            continue
         ready_at, mib = time.monotonic(), 0.0
         for uuid in {uuid for order in wanted for uuid in order.gpu_uuids}:
             own = node._waiting_pids()
@@ -154,11 +157,10 @@ class Neighbours:
             text=True,
         )
         self._window_s, self._pairs = options.window, options.pairs
-        self._phase_ends = math.inf
+        self._phase_ends = 0.0
         self.phases: list[tuple[bool, float, float]] = []
         """Whether neighbours waited, and from when to when."""
-        self._wait_for_word = False
-        self._are_there = False
+        self._has_begun = self._wait_for_word = self._are_there = False
 
     @property
     def is_over(self) -> bool:
@@ -177,11 +179,13 @@ class Neighbours:
                 print(f"  {count} made ready in {float(at) - self._asked:.1f} s, {mib} MiB each", flush=True)
             self._wait_for_word, self._began = False, max(now, float(at) + 0.3)
             self._phase_ends = self._began + self._window_s
-        elif self._phase_ends == math.inf:
-            self._began, self._phase_ends = now, now + self._window_s
-        if now >= self._phase_ends and not self.is_over:
+        if self._has_begun and now < self._phase_ends:
+            return
+        if self._has_begun:
             self.phases.append((self._are_there, self._began, now))
             self._are_there = not self._are_there
+        self._has_begun = True
+        if not self.is_over:
             self._child.stdin.write("make\n" if self._are_there else "drop\n")
             self._child.stdin.flush()
             self._wait_for_word, self._asked = True, now
