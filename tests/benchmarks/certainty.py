@@ -445,6 +445,84 @@ def drift(draw: np.random.Generator, samples: int) -> None:
     told(("drift", "noise (sd)", "rounds", "Welch", "half width", "pairs", "half width"), lines)
 
 
+ROUNDS = 20
+
+
+def dropping(draw: np.random.Generator, samples: int) -> None:
+    print(
+        "Tables of equal rows with any false *slower* or *faster*: all rows in all of 10 and 20 rounds, and where\n"
+        "rows in no open question drop out\n"
+    )
+    tables = max(200, samples // 5)
+    next_ones, first = [(n, n + 1) for n in range(9)], [(0, n + 1) for n in range(9)]
+    lines = []
+    for name, pairs in (("next", next_ones), ("first", first), ("two rows", next_ones[:1])):
+        rows = 1 + max(map(max, pairs))
+        for between, unlike in ((0, False), (1, False), (4, False), (1, True)) if rows > 2 else ((1, False),):
+            times = mean_times(draw, tables * rows, ROUNDS, between).reshape(tables, rows, ROUNDS)
+            if unlike:
+                times = np.exp(np.log(times) * draw.choice([1, 10], (tables, rows, 1)))
+            kept = _false_after(times, pairs, drops=False)
+            dropped = _false_after(times, pairs, drops=True)
+            noise = f"{between}{', differs tenfold' if unlike else ''}"
+            lines.append((name, noise, *(pct(one) for one in (*kept, *dropped))))
+    heads = ("compared", "between / within", "all, 10", "all, 20", "dropping, 10", "dropping, 20")
+    told(heads, lines)
+    print("Rows that do differ, each by so much from the next; noise of 2 %; up to 20 rounds\n")
+    lines = []
+    for apart in (0.01, 0.05, 0.1, 0.3, 1.0):
+        times = np.exp(draw.normal(0, 0.02, (min(tables, 500), 10, ROUNDS)))
+        times *= ((1 + apart) ** np.arange(10))[None, :, None]
+        found = [_swept(table, next_ones, drops=True) for table in times.tolist()]
+        ended = [max(len(row) for row in seen) for seen in found]
+        lines.append(
+            (
+                pct(apart, 0),
+                pct(sum(len(row) for seen in found for row in seen) / times.size),
+                f"{np.median(ended):.0f}",
+                pct(
+                    sum(all(one != "open" for one in _words(seen, next_ones)) for seen in found) / len(found)
+                ),
+            )
+        )
+    told(("apart", "measured of 20 rounds", "rounds (median)", "all decided in the end"), lines)
+
+
+def _false_after(tables: Array, pairs: Sequence[tuple[int, int]], *, drops: bool) -> tuple[float, float]:
+    """The share of tables with a false difference after 10 rounds, and after 20."""
+    wrong = [0, 0]
+    for table in tables.tolist():
+        seen = _swept(table, pairs, drops=drops)
+        for place, rounds in enumerate((10, ROUNDS)):
+            then = [{number: time for number, time in row.items() if number < rounds} for row in seen]
+            wrong[place] += bool({"slower", "faster"} & set(_words(then, pairs)))
+    return wrong[0] / len(tables), wrong[1] / len(tables)
+
+
+def _swept(
+    table: Sequence[Sequence[float]], pairs: Sequence[tuple[int, int]], *, drops: bool
+) -> list[dict[int, float]]:
+    """What rounds over a table measure: of each row its times by round. `drops`: rows in no open question drop out."""
+    seen: list[dict[int, float]] = [{} for _ in table]
+    rows = set(range(len(table)))
+    for number in range(ROUNDS):
+        for row in rows:
+            seen[row][number] = table[row][number]
+        if drops and number >= 2:
+            words = _words(seen, pairs, looking=True)
+            rows = {row for pair, word in zip(pairs, words, strict=True) if word == "open" for row in pair}
+    return seen
+
+
+def _words(
+    seen: Sequence[dict[int, float]], pairs: Sequence[tuple[int, int]], *, looking: bool = False
+) -> list[str]:
+    """Those of a table. `looking`: as they count for whether rows are measured on."""
+    found = [one for a, b in pairs if (one := ratio_by_rounds(seen[b], seen[a]))]
+    looks = [one.processes[0] - 2 for one in found] if looking else None
+    return [one.word for one in decide(found, 0.02, looks=looks)]
+
+
 TABLES = {
     one.__name__: one
     for one in (
@@ -458,6 +536,7 @@ TABLES = {
         beginnings,
         moderation,
         drift,
+        dropping,
     )
 }
 
