@@ -58,7 +58,7 @@ class Desk:
         self, *, retry: str = "", fresh: bool = False, jobs: tuple[str, ...] = (), **asked: Any
     ) -> Sweep:
         own = ("rounds", "within", "budget", "repeats")
-        options = {name: asked.pop(name) for name in own if name in asked}
+        options = {name: asked.pop(name) for name in own if name in asked} or {"rounds": 1}
         fields = {"batch_size": "16,32", **asked} if not jobs else asked
         experiment = with_options(parse(BASE, "x"), Options(fields=fields, jobs=jobs, **options))
         machine = scripted.computer(cpus=2)
