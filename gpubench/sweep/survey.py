@@ -14,7 +14,7 @@ from gpubench.plan.outlook import Ahead, Outlook, outlook
 from gpubench.plan.plan import Job, Plan, Unit
 from gpubench.plan.rounds import FEWEST_FOR_CERTAINTY
 from gpubench.plan.skips import OutOfMemory, Room, skip_reason
-from gpubench.plan.state import Planned, out_of_memory, survey
+from gpubench.plan.state import Planned, is_stale, out_of_memory, survey
 from gpubench.report.contents import rows_among
 from gpubench.results.allowance import Key, alike
 from gpubench.results.rows import row_of
@@ -142,8 +142,21 @@ class Survey:
         return further(self._unsettled(), number, found, self.settings.retry)
 
     def _unsettled(self) -> list[Unit]:
-        settled = self._settled()
-        return [unit for unit in self.plan.units if unit.unit_id not in settled]
+        """The units that further rounds measure as long as there are more rounds.
+
+        A row is of one set of versions: what the first round measured under others is left until --retry stale.
+        """
+        settled, first, here = self._settled(), self.chosen(), self.bench.environment
+        stale = {trial_id for trial_id, record in first.items() if is_stale(record, here)}
+        return [
+            unit
+            for unit in self.plan.units
+            if unit.unit_id not in settled
+            and not any(
+                job.trial_id in stale or (job.membership and job.membership.solo.trial_id in stale)
+                for job in unit.jobs
+            )
+        ]
 
     def _settled(self) -> set[str]:
         """Ids of the units whose epoch times are known as well as was asked for."""
