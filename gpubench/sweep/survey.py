@@ -15,7 +15,7 @@ from gpubench.plan.outlook import Ahead, Outlook, outlook
 from gpubench.plan.plan import Job, Plan, Unit
 from gpubench.plan.rounds import FEWEST_FOR_CERTAINTY
 from gpubench.plan.skips import OutOfMemory, Room, skip_reason
-from gpubench.plan.state import Planned, out_of_memory, survey
+from gpubench.plan.state import Planned, is_stale, out_of_memory, survey
 from gpubench.report.contents import rows_among, table_of
 from gpubench.results.allowance import Key, alike
 from gpubench.results.rows import row_of
@@ -143,8 +143,22 @@ class Survey:
         return further(self._unsettled(), number, found, self.settings.retry)
 
     def _unsettled(self) -> list[Unit]:
+        """The units that further rounds measure as long as there are more rounds."""
         settled = self._settled()
-        return [unit for unit in self.plan.units if unit.unit_id not in settled]
+        return [unit for unit in self._of_these_versions() if unit.unit_id not in settled]
+
+    def _of_these_versions(self) -> list[Unit]:
+        """A row is of one set of versions: what the first round measured under others is left until --retry stale."""
+        first, here = self.chosen(), self.bench.environment
+        stale = {trial_id for trial_id, record in first.items() if is_stale(record, here)}
+        return [
+            unit
+            for unit in self.plan.units
+            if not any(
+                job.trial_id in stale or (job.membership and job.membership.solo.trial_id in stale)
+                for job in unit.jobs
+            )
+        ]
 
     def _settled(self) -> set[str]:
         """Ids of the units that need no further round."""
@@ -172,12 +186,13 @@ class Survey:
         """Ids of the units that take part in no open question; of none where the table asks none.
 
         Units that no question is about have as many processes as others need for an answer, and no more: the budget is
-        for questions. So has one that could not be answered any more, for one of its trials failed in a further round.
+        for questions. Nor do they go on for a question that can't be answered any more, for another of its trials
+        failed in a further round or was measured under other versions.
         """
         questions = self._open_questions()
         if questions is None:
             return set()
-        goes_on = self._going_on(self.plan.units)
+        goes_on = self._going_on(self._of_these_versions())
         trials = {job.trial_id for unit in goes_on for job in unit.jobs}
         asked = {trial_id for ids in questions if ids <= trials for trial_id in ids}
         times = self._times()
