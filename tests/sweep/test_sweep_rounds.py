@@ -558,3 +558,14 @@ def test_a_row_is_of_one_set_of_versions(desk: Desk, monkeypatch: pytest.MonkeyP
     assert [number for _, number, *_ in desk.measured()] == [1, 1]
     assert desk.sweep(rounds=3, retry="stale").ran == 6
     assert set(desk.rows()["torch"]) == {"torch of tomorrow"}
+
+
+def test_a_question_about_a_row_of_other_versions_takes_no_budget(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That row gets no further rounds, so more of the other one would answer nothing."""
+    desk.sweep(by_turns(b16=(1.0, 1.3, 0.8)), rounds=3, batch_size="16")
+    monkeypatch.setattr(environment, "_version", lambda package: f"{package} of tomorrow")
+    launcher = by_turns(b32=(1.1, 0.9, 1.2))
+    assert desk.sweep(launcher, budget="10h").answered is None
+    assert Counter(launcher.batches) == {32: 3}
