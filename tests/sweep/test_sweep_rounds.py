@@ -43,9 +43,14 @@ class Watched(Heard):
     def __init__(self) -> None:
         super().__init__()
         self.shown: list[LiveProgress] = []
+        self.ended: list[str] = []
+        """What is said at the end of each round."""
 
     def update(self, progress: LiveProgress) -> None:
         self.shown.append(progress)
+
+    def ended_round(self, line: str) -> None:
+        self.ended.append(line)
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -391,6 +396,7 @@ def test_all_are_answered_after_three_rounds_where_all_is_clear(
     summary = desk.sweep(launcher, budget="10h")
     assert Counter(launcher.batches) == {16: 3, 32: 3}
     assert desk.closing(capsys, summary, budget="10h") == [f"{ANSWERED} 3 rounds"]
+    assert ["left of the budget" in line for line in desk.view.ended] == [True, True, False]
 
 
 def test_without_a_question_a_budget_is_used_up(desk: Desk) -> None:
