@@ -421,16 +421,16 @@ def test_a_certainty_or_a_number_of_rounds_asks_for_more_than_answers(desk: Desk
 
 
 def test_a_row_in_no_question_has_three_processes_and_leaves_the_budget_to_questions(desk: Desk) -> None:
-    """Of two precisions, only fp32 has two batch sizes, and they cost about the same."""
-    times = {("fp32", 16): cycle((0.5, 0.6, 0.7)), ("fp32", 32): cycle((0.5, 0.7, 0.6, 0.8))}
+    """Of two learning rates, only one has two batch sizes, and they cost about the same."""
+    times = {(0.01, 16): cycle((0.5, 0.6, 0.7)), (0.01, 32): cycle((0.5, 0.7, 0.6, 0.8))}
     alone = cycle((0.3,))
-    launcher = Scripted(lambda order: trains_for(next(times.get((order.precision, order.batch_size), alone))))
+    launcher = Scripted(lambda order: trains_for(next(times.get((order.lr, order.batch_size), alone))))
     desk.sweep(
-        launcher, precision="fp32,bf16", excludes=("precision=bf16,batch_size=32",), budget="10h",
+        launcher, lr="0.01,0.02", excludes=("lr=0.02,batch_size=32",), budget="10h",
         stop=lambda: len(launcher.launched) >= 13 and not launcher.left,
     )  # fmt: skip
-    turns = Counter((order.precision, order.batch_size) for order in launcher.launched)
-    assert turns == {("fp32", 16): 5, ("fp32", 32): 5, ("bf16", 16): 3}
+    turns = Counter((order.lr, order.batch_size) for order in launcher.launched)
+    assert turns == {(0.01, 16): 5, (0.01, 32): 5, (0.02, 16): 3}
 
 
 def test_a_question_that_can_not_be_answered_any_more_takes_no_budget(desk: Desk) -> None:
