@@ -27,7 +27,7 @@ Word = Literal["slower", "faster", "same", "open"]
 
 STRICTER = 20
 """All looks at which rows may stop being measured spend a twentieth of the level together. So tables of ten equal rows
-have a false difference in at most 5 % (docs/certainty.md); if the looks spent all of it, in up to 8 %."""
+have a false difference in at most 5 % (docs/certainty.md); if the looks spent all of it, in up to 7 %."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
