@@ -164,7 +164,7 @@ def faster_together(slowdown: float | None) -> str | None:
         return None
     return (
         f"it took {slowdown:.2f} times as long as alone, which sharing can't do: its epoch time differs from process "
-        "to process by as much, or something disturbed the trial alone; use --repeats 3 --fresh"
+        "to process by as much, or something disturbed the trial alone; measure more processes of both (--rounds 5)"
     )
 
 

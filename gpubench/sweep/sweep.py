@@ -123,13 +123,11 @@ class Sweep(Survey):
             planned = self.survey() if number == 1 else self._not_skipped(self._further(number))
             if number > 1 and not planned:
                 break
-            runs = any(item.state == "run" for item in planned)
-            if runs:
-                view.began_round(number, rounds)
+            before = summary.ran
             self._round(number, planned, summary, view, should_stop, emit, began)
             if summary.interrupted or summary.out_of_budget:
                 break
-            self._end_round(number, planned, view, time.monotonic() - began, ran=runs)
+            self._end_round(number, planned, view, time.monotonic() - began, ran=summary.ran > before)
         if summary.lost and not self.bench.has_gpus_left:
             raise none_left(self.bench.lost.values())
         self._tell_losses(view)
@@ -156,6 +154,7 @@ class Sweep(Survey):
         # A further round changes nothing of what counts in the first.
         first = self.chosen() if round_ > 1 else {}
         oom = OutOfMemory()
+        begun = False
         for number, item in enumerate(planned, start=1):
             unit = item.unit
             state, why = item.state, item.why
@@ -193,6 +192,9 @@ class Sweep(Survey):
                     summary.longest_s = forecast.of(number - 1)
                 break
             else:
+                if not begun:  # not before: a budget, or a lost GPU, may leave nothing of a round
+                    begun = True
+                    view.began_round(round_, self.plan.experiment.rounds)
                 if round_ > 1 and self.settings.ahead:
                     self._make_ready(
                         round_, number, planned, first, view, should_stop, began, forecast, ahead

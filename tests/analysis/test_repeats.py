@@ -252,7 +252,9 @@ def test_a_verdict_that_most_repeats_or_the_merged_figures_do_not_allow_is_none(
     rows[:2] = [changed(row, verdict=Verdict(why_not="noise")) for row in rows[:2]]
     assert {row.sharing for row in merge_repeats(rows)} == {"partly parallel"}, "one of three"
     rows[2:4] = [changed(row, verdict=Verdict(why_not="noise")) for row in rows[2:4]]
-    of_one_run = "at least half of its runs allow none by themselves, and of the first of these it is told: noise"
+    of_one_run = (
+        "at least half of its runs allow none by themselves, and of the first of these it is told: noise"
+    )
     for row in merge_repeats(rows):
         assert (row.sharing, row.verdict.why_not) == (None, of_one_run)
     rows[4:] = [changed(row, verdict=Verdict(why_not="noise")) for row in rows[4:]]

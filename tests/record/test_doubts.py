@@ -117,7 +117,7 @@ CASES: dict[str, tuple[Evidence, str]] = {
         replace(case(), images=1_281_167, skipped_images=37),
         "37 of 1,281,167 images could not be decoded and were left out"),
     "shared-gpu": (replace(case(), neighbours=OtherJobs(on_gpus=1)), "divided by the busy time"),
-    "faster-together": (case(result={"slowdown": 0.9}), "0.90 times as long as alone"),
+    "faster-together": (case(result={"slowdown": 0.9}), "measure more processes of both (--rounds 5)"),
     "beyond-turns": (
         replace(in_a_group(2), result=QUIET | {"slowdown": 3.9}), "2 jobs one after the other would take 2"),
     "solo-stale": (replace(case(), stale_solo=True), "--retry stale"),
