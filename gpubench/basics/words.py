@@ -13,6 +13,7 @@ __all__ = [
     "MINUS",
     "UNKNOWN",
     "WORDS",
+    "all_of",
     "clean",
     "listed",
     "many",
@@ -52,6 +53,13 @@ def signed(value: float) -> str:
 def many(count: int, what: str) -> str:
     """`1 job`, `3 jobs`."""
     return f"{count} {what}{'s' if count != 1 else ''}"
+
+
+def all_of(count: int, what: str) -> str:
+    """`the only job`, `both jobs`, `all 3 jobs`."""
+    if count == 1:
+        return f"the only {what}"
+    return f"both {what}s" if count == 2 else f"all {count:,} {what}s"
 
 
 def stem(answer: str) -> tuple[str, str]:

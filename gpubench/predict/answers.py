@@ -59,13 +59,22 @@ class Answers:
     """What the rows of one machine say of the groups of one experiment."""
 
     def __init__(
-        self, stored: StoredRows, path: Path | None, options: Options, home: Home, *, markdown: bool
+        self,
+        stored: StoredRows,
+        path: Path | None,
+        options: Options,
+        home: Home,
+        *,
+        markdown: bool,
+        width: int | None = None,
     ) -> None:
+        """`width`: of a terminal, to which sentences are wrapped."""
         self._stored = stored
         self._path = path
         self._options = options
         self._home = home
         self._markdown = markdown
+        self._width = width
         self._rows = alone_rows(stored.records)
         on_gpus = stored.device == "cuda"
         self._experiment = read_experiment(path, options, has_gpu=on_gpus)
@@ -93,12 +102,14 @@ class Answers:
             order = f"; {remedy.what}: {remedy.command}" if remedy else ""  # last, so that it can be copied
             raise UnusableError(f"{groups[0].group} can't be predicted: {failed[0].why}{more}{others}{order}")
         texts = [
-            report.no_answer(self._title(unit), one.why, one.remedy, as_markdown=self._markdown)
+            report.no_answer(
+                self._title(unit), one.why, one.remedy, as_markdown=self._markdown, width=self._width
+            )
             if isinstance(one, _NoAnswer)
             else one
             for unit, one in zip(groups, found, strict=True)
         ]
-        return texts + [f"{line}\n" for line in dropped_lines(plan)]
+        return texts + [report.line(one, width=self._width) for one in dropped_lines(plan)]
 
     def _answer(self, unit: Unit) -> str | _NoAnswer:
         machine = self._machine(unit)
@@ -156,6 +167,7 @@ class Answers:
             made,
             [f"{_who(those, called)}: {note}." for note, those in of_note.items()],
             as_markdown=self._markdown,
+            width=self._width,
         )
 
     def _title(self, unit: Unit) -> str:

@@ -389,7 +389,7 @@ class Sweep(Survey):
         if not fields and not unit.is_group:
             fields = ["model", "batch_size"]
         values = vars(unit.jobs[0].trial)
-        named = [f for f in fields if f in values] + (["repeat"] if self.plan.experiment.repeats > 1 else [])
+        named = [f for f in fields if f in values]
         if "batch_per_gpu" in fields:
             named.append("batch_size")
         if unit.is_group:  # what its jobs differ in is told by its name
@@ -399,6 +399,9 @@ class Sweep(Survey):
         if values["gpu_ids"] is not None:
             named = [name for name in named if name != "gpus"]
         parts = [f"{name}={_of_all(name, unit)}" for name in named if values[name] is not None]
+        repeats = self.plan.experiment.repeats
+        if repeats > 1:  # in words: it is no field that anybody asked for
+            parts.append(f"repeat {values['repeat'] + 1} of {repeats}")
         return " ".join(filter(None, [unit.group, *parts]))
 
     def _look(

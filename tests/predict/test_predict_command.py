@@ -767,7 +767,11 @@ def test_help_asks_for_each_job_once(command: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["gone"], 4, "gone is not a results folder"),
+        (
+            ["gone"],
+            4,
+            "gone is not a results folder; name one that gpubench sweep has written, such as ",
+        ),
         (["--job", "batch=16"], 2, "did you mean batch_size?"),
         (["--set", "batch_size"], 2, "is not FIELD=VALUES"),
         (["--experiment", "gone.toml", "here"], 2, "gone.toml does not exist"),
