@@ -15,7 +15,7 @@ from gpubench.report.live import QuietView
 from gpubench.sweep.stored_plan import store_plan
 from gpubench.sweep.sweep import Sweep
 
-ASKED = 'name = "{name}"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\n[run]\nepochs = 2\n'
+ASKED = 'name = "{name}"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\n[run]\nrounds = 1\nepochs = 2\n'
 
 
 def swept(

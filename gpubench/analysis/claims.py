@@ -8,6 +8,7 @@ ordered axis against the one before, each group's word.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,18 +18,21 @@ from gpubench.analysis.certainty.interval import Interval
 from gpubench.analysis.decided import Decided, between, change, decided
 from gpubench.analysis.knee import Batches, Knee, told
 from gpubench.analysis.over_processes import MARGIN_WORDS, time_ratio
+from gpubench.analysis.paying import opened as open_moves
 from gpubench.analysis.repeats import alone_of
 from gpubench.analysis.scaling import Comparison, named
 from gpubench.analysis.settle import Further, of_gain
 from gpubench.analysis.settle import sentence as settling
 from gpubench.analysis.varied import label
 from gpubench.basics.rounding import half_up
-from gpubench.schema.row import TableRow, replace
+from gpubench.schema.row import Row, TableRow, replace
 
 SPEED = {"slower": "faster", "faster": "slower", "same": f"the same {MARGIN_WORDS}", "open": "open"}
 """What the word of a decision on baseline / row, in times, says of the row."""
 STEP = {"slower": "slower", "faster": "faster", "same": f"the same {MARGIN_WORDS}", "open": "open"}
 BORDERS = (slowdown.CONCURRENT, slowdown.PARALLEL)
+FEWEST = 3
+"""Processes from which a claim may count as settled, so that its rows need not be measured again."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -52,16 +56,48 @@ class Claims:
     @property
     def made(self) -> Decided:
         """All of them decided."""
-        ratios = [
+        return decided(self._ratios, self._beside)
+
+    def settled(self, each: int = 1) -> Decided:
+        """All of them as they count for whether their rows are measured again: what is not decided here is open.
+
+        Each claim is judged as at its j-th look, which is a stricter one than that of the words below the table
+        (`certainty/decision.py`). Its looks are the rounds that its rows have gone through since the first after which
+        FEWEST processes were there. `each`: how many processes of a row one round makes.
+        """
+        leaps = [of.ladder.leap for of in self.batches if of.ladder for _ in of.beside]
+        seen = [
+            *(one.processes for one in self._ratios),
+            *(leap.cost.processes if leap else () for leap in leaps),
+            *(one.gain.processes for one in self.groups),
+        ]
+        return decided(self._ratios, self._beside, [_look(one, each) for one in seen])
+
+    @property
+    def count(self) -> int:
+        return len(self._ratios) + len(self._beside)
+
+    @property
+    def _ratios(self) -> list[Interval]:
+        return [
             *(one for of in self.batches for one in of.ratios),
             *(ratio for _, ratio in self.steps),
             *(ratio for _, ratio in self.speedups),
         ]
-        beside = [
+
+    @property
+    def _beside(self) -> list[float]:
+        return [
             *(one for of in self.batches for one in of.beside),
             *(slowdown.word_chance(one.gain) for one in self.groups),
         ]
-        return decided(ratios, beside)
+
+
+def _look(processes: Sequence[int], each: int) -> int:
+    """Which look at a claim it is that rests on so many processes of its rows; 0 where they are too few for one."""
+    if min(processes, default=0) < FEWEST:
+        return 0
+    return math.ceil(max(processes) / each) - math.ceil(FEWEST / each) + 1
 
 
 def claims(
@@ -89,6 +125,27 @@ def claims(
         speedups=[(one, ratio) for one in compared if (ratio := one.ratio) is not None],
         groups=of_groups,
     )
+
+
+def opened(of: Claims, made: Decided) -> list[list[Row]]:
+    """The rows of each claim that is open: both of a ratio; a group's jobs and their trials alone."""
+    words, holds = iter(made.ratios), iter(made.beside)
+    found: list[list[Row]] = []
+    for one in of.batches:
+        if one.ladder is not None:
+            own = [next(words).word for _ in one.ratios]
+            beside = [next(holds) for _ in one.beside]
+            found += [[move.before, move.after] for move in open_moves(one.ladder, own, any(beside))]
+    for row, _ in of.steps:
+        if next(words).word == "open" and row.before is not None:
+            found.append([row.before, row])
+    for compared, _ in of.speedups:
+        if next(words).word == "open":
+            found.append([compared.baseline, compared.row])
+    for group in of.groups:
+        if not next(holds):
+            found.append([*group.rows, *map(alone_of, group.rows)])
+    return found
 
 
 def knees(of: Claims, made: Decided, how: Further) -> list[Knee]:

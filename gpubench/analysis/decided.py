@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpubench.analysis.certainty.decision import Decision, adjusted, decide
+from gpubench.analysis.certainty.decision import Decision, adjusted, at_look, decide
 from gpubench.analysis.certainty.interval import Interval
 from gpubench.analysis.certainty.mean_estimate import LEVEL
 from gpubench.analysis.over_processes import MARGIN
@@ -35,12 +35,22 @@ class Decided:
         return max(1, len(self.ratios) + len(self.beside))
 
 
-def decided(ratios: Sequence[Interval], beside: Sequence[float] = ()) -> Decided:
-    """What may be said of these ratios, and of other claims with these p-values: one family, corrected by Holm."""
+def decided(
+    ratios: Sequence[Interval], beside: Sequence[float] = (), looks: Sequence[int] | None = None
+) -> Decided:
+    """What may be said of these ratios, and of other claims with these p-values: one family, corrected by Holm.
+
+    `looks`: how often each of them all, in this order, has been looked at, where they decide what is measured on.
+    """
     chances = [one.log.chance_equal(0.0) for one in ratios]
+    if looks is not None:
+        chances = [at_look(chance, look) for chance, look in zip(chances, looks[: len(ratios)], strict=True)]
+        beside = [at_look(chance, look) for chance, look in zip(beside, looks[len(ratios) :], strict=True)]
+        looks = looks[: len(ratios)]
     others = adjusted([*chances, *beside])[len(ratios) :]
     return Decided(
-        ratios=decide(ratios, MARGIN, beside=beside), beside=[chance <= LEVEL for chance in others]
+        ratios=decide(ratios, MARGIN, beside=beside, looks=looks),
+        beside=[chance <= LEVEL for chance in others],
     )
 
 

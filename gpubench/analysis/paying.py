@@ -140,15 +140,13 @@ class Answer:
 
 def answer(of: Ladder, words: Sequence[str], leap_holds: bool, family: int, how: Further) -> Answer:
     """The answer in words. `words`: of the decisions on `of.ratios`; `leap_holds`: on `of.beside`."""
-    told = iter(words)
-    each: list[Word] = ["open" if move.hole else WORDS[next(told)] for move in of.moves]
+    each, leaped = _words(of, words, leap_holds)
     leap = of.leap
-    leaped: Word = "open" if not leap_holds or leap is None else "pays" if leap.cost.log.center < 0 else "not"
     below = _between_first(of)
     holes = [*below, *(row for move in of.moves for row in move.hole)]
-    opens = [move for move, word in zip(of.moves, each, strict=True) if word == "open" and not move.hole]
-    leap_open = leap is not None and leaped == "open" and _bears(each, leaped)
-    firm = not holes and not opens and not leap_open
+    opens = _open_steps(of, each)
+    still = opened(of, words, leap_holds)
+    firm = not holes and not still
     said, best, refused = _said(of, each, leap, leaped)
     parts = [said]
     if opens:
@@ -161,8 +159,7 @@ def answer(of: Ladder, words: Sequence[str], leap_holds: bool, family: int, how:
         parts.append(f"{listed(found)[0].upper()}{listed(found)[1:]}; {may} may be chance")
     if holes:
         parts.append(unknown(holes))
-    claims = [move.cost for move in opens] + ([leap.cost] if leap and leap_open else [])
-    if settle := settling(claims, family, how):
+    if settle := settling([move.cost for move in still], family, how):
         parts.append(f"{settle[0].upper()}{settle[1:]}")
     doubted = "; some of these rows have doubts about their times" if any(map(of_time, of.weighed)) else ""
     steps = (
@@ -173,6 +170,29 @@ def answer(of: Ladder, words: Sequence[str], leap_holds: bool, family: int, how:
     return Answer(
         best=best if firm else None, refused=refused, firm=firm, sentence=". ".join(parts) + end + more
     )
+
+
+def opened(of: Ladder, words: Sequence[str], leap_holds: bool) -> list[Move]:
+    """What more processes could decide: the steps that are open, and the leap if it is and the answer rests on it.
+
+    `words` and `leap_holds`: as for `answer`.
+    """
+    each, leaped = _words(of, words, leap_holds)
+    leap = [of.leap] if of.leap is not None and leaped == "open" and _bears(each, leaped) else []
+    return [*_open_steps(of, each), *leap]
+
+
+def _words(of: Ladder, words: Sequence[str], leap_holds: bool) -> tuple[list[Word], Word]:
+    """The word of each move, and that of the leap."""
+    told = iter(words)
+    each: list[Word] = ["open" if move.hole else WORDS[next(told)] for move in of.moves]
+    if not leap_holds or of.leap is None:
+        return each, "open"
+    return each, "pays" if of.leap.cost.log.center < 0 else "not"
+
+
+def _open_steps(of: Ladder, each: Sequence[Word]) -> list[Move]:
+    return [move for move, word in zip(of.moves, each, strict=True) if word == "open" and not move.hole]
 
 
 def _between_first(of: Ladder) -> list[Row]:

@@ -139,6 +139,7 @@ def nothing_to_run(work: Sweep, planned: Sequence[Planned]) -> Summary:
         skipped=len(skipped),
         stale=sum(item.stale for item in planned),
         unsure=work.unsure(),
+        answered=work.answered(),
     )
     for item in planned:
         summary.add(item.ended)

@@ -81,8 +81,15 @@ def _ended(unit: Unit, chosen: Mapping[str, Record]) -> str:
 
 
 def _place(unit: Unit, number: int) -> float:
-    """Where in a round a unit stands: drawn for it alone, so that no unit moves when another one drops out."""
-    return random.Random(f"{unit.jobs[0].trial.seed}, round {number}, {unit.unit_id}").random()
+    """Where in a round a unit stands: drawn for it alone, so that no unit moves when another one drops out.
+
+    Every second further round goes the way of the one before back: so each unit is measured once before and once after
+    any other, a trial alone before and after its group, and a steady drift of the machine cancels.
+    """
+    is_back = number % 2 == 1
+    way = number - 1 if is_back else number
+    drawn = random.Random(f"{unit.jobs[0].trial.seed}, round {way}, {unit.unit_id}").random()
+    return -drawn if is_back else drawn
 
 
 def window_steps(job: Job, resolved: Resolved, first: Record) -> int:

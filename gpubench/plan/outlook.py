@@ -20,11 +20,12 @@ class Left:
     """What ends it, where that is not its last round: `to ± 2 %`, `of the budget`."""
     at_least: bool = False
     """Whether nobody knows yet how much more it may be."""
+    at_most: bool = False
+    """Whether it may end earlier: when the table leaves no question open."""
 
     def __str__(self) -> str:
-        return " ".join(
-            filter(None, ["at least" if self.at_least else "about", words(self.seconds), "left", self.until])
-        )
+        about = "at least" if self.at_least else "at most" if self.at_most else "about"
+        return " ".join(filter(None, [about, words(self.seconds), "left", self.until]))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,7 +73,7 @@ class Outlook:
         if budget_s is not None and (rest := max(0.0, budget_s - elapsed_s)) < seconds:
             if self.number == 1 and rest < round_s:  # the first round is always gone through
                 return Left(seconds=round_s)
-            return Left(seconds=rest, until="of the budget")
+            return Left(seconds=rest, until="of the budget", at_most=self.rounds.until_answered)
         until = f"to ± {within_pct:g} %" if within_pct is not None else ""
         return Left(seconds=seconds, until=until, at_least=self.at_least)
 

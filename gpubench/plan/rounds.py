@@ -46,6 +46,14 @@ class Rounds:
         """Whether only a certainty or a budget ends them."""
         return self.most == MOST and (self.within_pct is not None or self.budget_s is not None)
 
+    @property
+    def until_answered(self) -> bool:
+        """Whether a trial drops out once the table leaves no question open that it takes part in.
+
+        That is so where a budget alone ends them: nothing else says what is enough.
+        """
+        return self.is_endless and self.within_pct is None
+
 
 ONE = Rounds(number=1)
 

@@ -67,6 +67,8 @@ class LiveProgress:
     """What ends it, where that is not its last round: "to ± 2 %"."""
     at_least: bool = False
     """Whether nobody knows yet how much more than `left_s` it may be."""
+    at_most: bool = False
+    """Whether it may end earlier, when no question of the table is open any more."""
     note: str = ""
     """What else there is to say: "warm-up", "evaluating", "waiting for the other jobs"."""
 
@@ -223,6 +225,7 @@ class LiveView(QuietView):
                 left_s=last.left_s,
                 until=last.until,
                 at_least=last.at_least,
+                at_most=last.at_most,
             )
         self.update(begins)
 
@@ -407,7 +410,7 @@ def _vitals(progress: LiveProgress, width: int) -> str:
 def _left(progress: LiveProgress) -> str:
     if progress.left_s is None:
         return ""
-    about = "at least " if progress.at_least else "~"
+    about = "at least " if progress.at_least else "at most " if progress.at_most else "~"
     return f"{about}{clock(progress.left_s)} left{f' {progress.until}' if progress.until else ''}"
 
 

@@ -89,6 +89,8 @@ class Table:
     """Below the answers: what the columns and marks mean, what failed and why."""
     doubts: tuple[str, ...]
     """Last: what may be wrong with figures, and in which rows."""
+    claims: told.Claims
+    """What the answers claim over processes."""
     matrices: tuple[Matrix, ...] = ()
     """Tables of pairs of jobs, each with each, between the rows and the answers."""
 
@@ -210,6 +212,7 @@ def build(
             *remarks(grown, place),
         ),
         doubts=tuple(doubts(grown, place)),
+        claims=claimed,
         matrices=tuple(matrices(found, axes)),
         trials=tuple(rows),
         axes=axes,

@@ -334,14 +334,14 @@ class TrialFields:
         Bounds(ge=1, most=LONGEST_TRAINING),
         About(
             meaning="epochs trained in all; the most where `until_top1` is given",
-            default=f"2; {MOST_EPOCHS} with `until_top1`",
+            default=f"3; {MOST_EPOCHS} with `until_top1`; 2 in the built-in experiment",
             option=Option("--epochs", "epochs in all; the first one warms up"),
             in_run=True,
             heading="epochs",
             pace=False,
             moves_with=("batch_size", "warmup_epochs"),
         ),
-    ] = 2
+    ] = 3
     warmup_epochs: Annotated[
         Count,
         About(

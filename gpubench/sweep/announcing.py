@@ -52,6 +52,9 @@ def in_rounds(rounds: Rounds) -> str:
         limits.append(f"until each time is known within {rounds.within_pct:g} %")
     if rounds.budget_s is not None:
         limits.append(f"for {words(rounds.budget_s)}")
+    if rounds.until_answered:
+        limits[-1] += ","
+        limits.append("until every question of the table is answered")
     how_many, *until = limits
     if rounds.is_endless:
         return f" in {how_many} {' or '.join(until)}"

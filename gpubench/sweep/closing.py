@@ -82,7 +82,11 @@ def finish(work: Sweep, planned: Sequence[Planned], summary: Summary, view: live
 
 def rounds_line(work: Sweep, summary: Summary) -> str | None:
     """Why further rounds ended before they were to, or before all was known as well as was asked for."""
-    if summary.interrupted or not (summary.out_of_budget or summary.unsure):
+    if summary.interrupted:
+        return None
+    if summary.answered is not None:
+        return f"every question that the table states is answered, after {many(summary.answered, 'round')}"
+    if not (summary.out_of_budget or summary.unsure):
         return None
     rounds = work.plan.experiment.rounds
     unsure = ""

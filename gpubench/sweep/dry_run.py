@@ -49,9 +49,8 @@ def print_plan(work: Sweep, planned: Sequence[Planned], load: str = "") -> None:
     lines.append(training_line(work.plan))
     folder = work.bench.results.folder
     lasts = f"{words(total)}{' a round' if rounds.is_open else ''}{beside(load)}"
-    lines.append(
-        f"{counted(planned)} to run{in_rounds(rounds)}, of {len(planned)}; {lasts}; results in {folder}"
-    )
+    how_often = in_rounds(rounds) if any(item.state == "run" for item in planned) else ""
+    lines.append(f"{counted(planned)} to run{how_often}, of {len(planned)}; {lasts}; results in {folder}")
     sys.stdout.write("\n".join(lines) + "\n")
 
 

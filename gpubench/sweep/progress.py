@@ -62,6 +62,7 @@ def progress_of(
         left_s=left.seconds,
         until=left.until,
         at_least=left.at_least,
+        at_most=left.at_most,
         evaluated=own.evaluated,
         top1_pct=own.top1_pct,
         top1_target=job.trial.until_top1 if whole else None,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from dataclasses import replace as replace_planned
 from typing import Any
 
+from gpubench.analysis import claims
 from gpubench.analysis.certainty.interval import interval
 from gpubench.plan.estimate import Estimate, Forecast, estimates, first_guess
 from gpubench.plan.further import FIRST, WINDOW_S, Turn, further, window_steps
@@ -14,8 +15,8 @@ from gpubench.plan.outlook import Ahead, Outlook, outlook
 from gpubench.plan.plan import Job, Plan, Unit
 from gpubench.plan.rounds import FEWEST_FOR_CERTAINTY
 from gpubench.plan.skips import OutOfMemory, Room, skip_reason
-from gpubench.plan.state import Planned, out_of_memory, survey
-from gpubench.report.contents import rows_among
+from gpubench.plan.state import Planned, is_stale, out_of_memory, survey
+from gpubench.report.contents import rows_among, table_of
 from gpubench.results.allowance import Key, alike
 from gpubench.results.rows import row_of
 from gpubench.results.store import Tell, counting, newest, newest_of_rounds, refuse
@@ -142,14 +143,31 @@ class Survey:
         return further(self._unsettled(), number, found, self.settings.retry)
 
     def _unsettled(self) -> list[Unit]:
-        settled = self._settled()
-        return [unit for unit in self.plan.units if unit.unit_id not in settled]
+        """The units that further rounds measure as long as there are more rounds.
+
+        A row is of one set of versions: what the first round measured under others is left until --retry stale.
+        """
+        settled, first, here = self._settled(), self.chosen(), self.bench.environment
+        stale = {trial_id for trial_id, record in first.items() if is_stale(record, here)}
+        return [
+            unit
+            for unit in self.plan.units
+            if unit.unit_id not in settled
+            and not any(
+                job.trial_id in stale or (job.membership and job.membership.solo.trial_id in stale)
+                for job in unit.jobs
+            )
+        ]
 
     def _settled(self) -> set[str]:
-        """Ids of the units whose epoch times are known as well as was asked for."""
-        within_pct = self.plan.experiment.rounds.within_pct
-        if within_pct is None:
-            return set()
+        """Ids of the units that need no further round."""
+        rounds = self.plan.experiment.rounds
+        if rounds.within_pct is not None:
+            return self._known_within(rounds.within_pct)
+        return self._in_no_question() if rounds.until_answered else set()
+
+    def _known_within(self, within_pct: float) -> set[str]:
+        """Ids of the units whose epoch times are known as well as that."""
         sure = {
             configuration
             for configuration, found in self._times().items()
@@ -162,6 +180,52 @@ class Survey:
             for unit in self.plan.units
             if all(self._configuration_of(job) in sure for job in unit.jobs)
         }
+
+    def _in_no_question(self) -> set[str]:
+        """Ids of the units that take part in no open question; of none where the table asks none.
+
+        Units that no question is about have as many processes as others need for an answer, and no more: the budget is
+        for questions. So has one that could not be answered any more, for one of its trials failed in a further round.
+        """
+        questions = self._open_questions()
+        if questions is None:
+            return set()
+        goes_on = self._going_on(self.plan.units)
+        trials = {job.trial_id for unit in goes_on for job in unit.jobs}
+        asked = {trial_id for ids in questions if ids <= trials for trial_id in ids}
+        times = self._times()
+        return {
+            unit.unit_id
+            for unit in goes_on
+            if all(
+                job.trial_id not in asked
+                and len(times.get(self._configuration_of(job), ())) >= FEWEST_FOR_CERTAINTY
+                for job in unit.jobs
+            )
+        }
+
+    def _open_questions(self) -> list[set[str]] | None:
+        """Ids of the trials of each question that the table of what was measured here leaves open.
+
+        None where that table asks none.
+        """
+        machines = {self.bench.machine_key(job) for job in self.plan.jobs}
+        table = table_of(self.plan, [one for one in self.alike() if one.machine_key in machines], {})
+        if table is None or not table.claims.count:
+            return None
+        found = claims.opened(table.claims, table.claims.settled(self.plan.experiment.repeats))
+        return [{run.trial_id for row in rows for run in row.runs} for rows in found]
+
+    def _going_on(self, units: Sequence[Unit]) -> list[Unit]:
+        """Those that still more rounds would measure: what failed in one is in no later one."""
+        after_all = self.plan.experiment.rounds.most + 1
+        return [item.unit for item in further(units, after_all, self._chosen())]
+
+    def answered(self) -> int | None:
+        """The rounds after which the table leaves no question open, where that is what ends them; None else."""
+        if not self.plan.experiment.rounds.until_answered or self._open_questions() != []:
+            return None
+        return None if self._going_on(self._unsettled()) else max(self._chosen())
 
     def _times(self) -> dict[Configuration, list[float]]:
         """The epoch times of each configuration's processes."""
@@ -184,8 +248,8 @@ class Survey:
         rounds = self.plan.experiment.rounds
         if rounds.within_pct is None:
             return 0
-        more = further(self._unsettled(), rounds.most + 1, self._chosen())
-        return sum(item.unit.jobs[0].trial_id not in skipped for item in more)
+        more = self._going_on(self._unsettled())
+        return sum(unit.jobs[0].trial_id not in skipped for unit in more)
 
     def pending(self) -> list[Planned]:
         """What is to become of each unit in all rounds together.

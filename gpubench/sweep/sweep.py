@@ -54,6 +54,8 @@ class Summary:
 
     unsure: int = 0
     """How many are not known as well as --within asks for, though still more rounds would measure them."""
+    answered: int | None = None
+    """Rounds after which every question of the table is answered, where that ends the sweep."""
 
     def add(self, status: str) -> None:
         """Counts a unit that ended badly."""
@@ -132,6 +134,7 @@ class Sweep(Survey):
             raise none_left(self.bench.lost.values())
         self._tell_losses(view)
         summary.unsure = self.unsure(self.skips)
+        summary.answered = self.answered()
         return summary
 
     def _not_skipped(self, planned: Sequence[Planned]) -> list[Planned]:
@@ -249,6 +252,7 @@ class Sweep(Survey):
                     left_s=left.seconds,
                     until=left.until,
                     at_least=left.at_least,
+                    at_most=left.at_most,
                     note=f"making {processes} processes ready ({ready} of {trials} trials are)",
                 )
             )

@@ -186,7 +186,7 @@ def sweep(
         *(sys.executable, "-m", "gpubench", "sweep", "--quiet", "--device", options.device),
         *("--model", options.model, "--batch-size", str(options.batch_size), "--precision", precision),
         *("--variant", "synthetic", "--set", f"input_size={size}", "--set", f"num_classes={classes}"),
-        *("--workers", "0", "--out", str(out), *more),
+        *("--workers", "0", "--rounds", "1", "--out", str(out), *more),
     ]
     if tell:
         print("$", shlex.join(["gpubench", *command[3:]]))

@@ -51,7 +51,19 @@ def epoch_time_s(sweep: Sequence[str]) -> float:
     """Of the one trial of a sweep into a fresh folder. Raises where it did not end well."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(
-            [sys.executable, "-m", "gpubench", "sweep", *sweep, "--yes", "-q", "--out", folder],
+            [
+                sys.executable,
+                "-m",
+                "gpubench",
+                "sweep",
+                *sweep,
+                "--rounds",
+                "1",
+                "--yes",
+                "-q",
+                "--out",
+                folder,
+            ],
             check=True,
             stdout=subprocess.DEVNULL,
         )

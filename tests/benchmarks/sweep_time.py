@@ -69,7 +69,16 @@ def gpubench_sweep(batch_sizes: str, steps: int) -> tuple[float, list[dict[str, 
             "--variant",
             "synthetic",
         ]
-        command += ["--batch-size", batch_sizes, "--steps", str(steps), "--precision", "bf16"]
+        command += [
+            "--batch-size",
+            batch_sizes,
+            "--steps",
+            str(steps),
+            "--precision",
+            "bf16",
+            "--rounds",
+            "1",
+        ]
         command += [
             "--set",
             "input_size=224",

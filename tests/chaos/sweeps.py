@@ -29,7 +29,7 @@ class SweepKind:
     """How many it needs; 0: it runs on the CPU."""
 
 
-LENET = ("--model", "lenet", "--set", "input_size=28", "--epochs", "2")
+LENET = ("--model", "lenet", "--set", "input_size=28", "--epochs", "2", "--rounds", "1")
 RESIDENT = (*LENET, "--variant", "synthetic", "--set", "num_classes=4")
 ON_CPU = ("--device", "cpu", "--set", "train_images=256")
 ON_GPU = ("--device", "cuda", "--set", "train_images=8192")

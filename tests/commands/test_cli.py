@@ -28,7 +28,7 @@ from gpubench.schema.columns import COLUMNS
 
 SMALL = (
     "--device", "cpu", "--set", "input_size=28", "--data", "procedural:64x32",
-    "--epochs", "2",
+    "--epochs", "2", "--rounds", "1",
 )  # fmt: skip
 TINY = ("--model", "lenet", *SMALL)
 LIMIT_S = 60
@@ -600,6 +600,15 @@ def test_the_plan_without_running_it(place: Place) -> None:
     assert training == "training: 2 epochs, 1 of them to warm up; sgd with lr 0.05"
     assert re.fullmatch(rf"2 trials to run, of 2; \d+ s{LOAD}; results in results/batch-size", total)
     assert place.files() == set()
+
+
+def test_unasked_a_sweep_goes_over_its_plan_three_times(place: Place) -> None:
+    ended = place.run("sweep", "-n", "--device", "cpu", "--batch-size", "8,16")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    *_, total = ended.stdout.splitlines()
+    assert total.startswith("2 trials to run in 3 rounds, of 2; ")
+    twice = place.run("sweep", "-n", "--device", "cpu", "--batch-size", "8,16", "--repeats", "2")
+    assert "4 trials to run in 2 rounds, of 4; " in twice.stdout
 
 
 def test_a_plan_of_what_needs_more_gpus_says_what_to_do(place: Place) -> None:

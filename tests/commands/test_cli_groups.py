@@ -141,7 +141,7 @@ def test_a_group_is_killed_stopped_and_goes_on(place: Place) -> None:
 
 def test_every_pair_of_three_jobs(place: Place) -> None:
     sweep = (
-        "sweep", *BASE, "--set", "train_images=256", "--epochs", "2", "--out", "out", "--pairs",
+        "sweep", *BASE, "--set", "train_images=256", "--epochs", "2", "--rounds", "1", "--out", "out", "--pairs",
         "--job", "model=lenet,batch_size=8", "--job", "model=lenet,batch_size=32", "--job", "model=mlp,batch_size=8",
     )  # fmt: skip
     first = place.run(*sweep, "--json")

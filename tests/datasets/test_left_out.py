@@ -41,6 +41,7 @@ variant = ["small", "pre-resized"]
 [variants.small]
 files = "full"
 [run]
+rounds = 1
 epochs = 2
 bad_images = "{}"
 """

@@ -25,7 +25,8 @@ from gpubench.schema.record import Record
 from gpubench.sweep.survey import Settings
 
 T = TypeVar("T")
-BASE = 'name = "test"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\ninput_size = 28\n[run]\nepochs = 3\n'
+BASE = 'name = "test"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\ninput_size = 28\n'
+BASE += "[run]\nrounds = 1\nepochs = 3\n"
 
 
 def sent(value: T) -> T:

@@ -18,6 +18,8 @@ FILE = """
 name = "log"
 [fixed]
 model = "mobilenet_v2"
+[run]
+rounds = 3
 [axes]
 variant = ["crop-resize", "pre-resized"]
 [[group]]

@@ -100,5 +100,5 @@ def test_what_is_left_in_words() -> None:
     assert str(Left(seconds=200)) == "about 3 min left"
     assert str(Left(seconds=40, until="of the budget")) == "about 40 s left of the budget"
     assert str(Left(seconds=40, until="to ± 2 %", at_least=True)) == "at least 40 s left to ± 2 %"
-    assert place(2, Rounds(most=5)) == "round 2 of 5"
+    assert place(2, Rounds(number=5)) == "round 2 of 5"
     assert place(2, rounds_of(None, "2%", None)) == "round 2"

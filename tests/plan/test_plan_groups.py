@@ -196,7 +196,7 @@ def test_a_baseline_does_not_say_how_cpus_were_shared() -> None:
 
 def test_ids_are_these_for_ever() -> None:
     """Results that are stored are found by them."""
-    made = plan(asked("batch_size=32,gpu_ids=0", "batch_size=64,gpu_ids=1"))
+    made = plan(asked("batch_size=32,gpu_ids=0", "batch_size=64,gpu_ids=1", epochs="3"))
     first, second, group = made.units
     assert (first.unit_id, second.unit_id) == ("t37e29d52bc10", "t1c8b6ae06716")
     assert group.unit_id == "g21d3df92c7a8"

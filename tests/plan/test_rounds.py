@@ -26,16 +26,36 @@ BASE = 'name = "x"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\ninput_size 
 @pytest.mark.parametrize(
     ("asked", "means"),
     [
-        ((None, None, None), ONE),
-        ((3, None, None), Rounds(most=3)),
-        ((None, "2%", None), Rounds(most=100, within_pct=2.0)),
-        ((None, 2.5, None), Rounds(most=100, within_pct=2.5)),
-        ((None, None, "10m"), Rounds(most=100, budget_s=600.0)),
-        ((5, " 2 % ", "90s"), Rounds(most=5, within_pct=2.0, budget_s=90.0)),
+        ((None, None, None), Rounds()),
+        ((1, None, None), ONE),
+        ((4, None, None), Rounds(number=4)),
+        ((None, "2%", None), Rounds(within_pct=2.0)),
+        ((None, 2.5, None), Rounds(within_pct=2.5)),
+        ((None, None, "10m"), Rounds(budget_s=600.0)),
+        ((5, " 2 % ", "90s"), Rounds(number=5, within_pct=2.0, budget_s=90.0)),
     ],
 )
 def test_what_is_asked_for(asked: tuple[Any, Any, Any], means: Rounds) -> None:
     assert rounds_of(*asked) == means
+
+
+@pytest.mark.parametrize(
+    ("rounds", "most"),
+    [
+        (Rounds(), 3),
+        (Rounds(repeats=2), 2),
+        (Rounds(repeats=3), 1),
+        (Rounds(repeats=10), 1),
+        (Rounds(number=5, repeats=3), 5),
+        (Rounds(within_pct=2.0), 100),
+        (Rounds(budget_s=60.0, repeats=3), 100),
+        (Rounds(number=4, within_pct=2.0), 4),
+        (ONE, 1),
+    ],
+)
+def test_unasked_each_configuration_gets_three_processes(rounds: Rounds, most: int) -> None:
+    """In rounds, in repeats, or both; a certainty or a budget without a number goes on until it is reached."""
+    assert rounds.most == most
 
 
 @pytest.mark.parametrize(
@@ -63,17 +83,23 @@ def in_file(run: str, **options: Any) -> Experiment:
 
 def test_options_change_what_they_name_of_a_files_rounds() -> None:
     run = 'rounds = 5\nwithin = "2%"\nbudget = "10m"\n'
-    assert in_file(run).rounds == Rounds(most=5, within_pct=2.0, budget_s=600.0)
-    assert in_file(run, rounds=1).rounds == Rounds(most=1, within_pct=2.0, budget_s=600.0)
-    assert in_file(run, budget="1m").rounds == Rounds(most=5, within_pct=2.0, budget_s=60.0)
-    assert in_file("rounds = 5\n", within="1%").rounds == Rounds(most=5, within_pct=1.0)
-    assert in_file("", rounds=3).rounds == Rounds(most=3)
+    assert in_file(run).rounds == Rounds(number=5, within_pct=2.0, budget_s=600.0)
+    assert in_file(run, rounds=1).rounds == Rounds(number=1, within_pct=2.0, budget_s=600.0)
+    assert in_file(run, budget="1m").rounds == Rounds(number=5, within_pct=2.0, budget_s=60.0)
+    assert in_file("rounds = 5\n", within="1%").rounds == Rounds(number=5, within_pct=1.0)
+    assert in_file("", rounds=3).rounds == Rounds(number=3)
+    assert in_file("", within="1%").rounds.most == 100
+    assert in_file("repeats = 2\n").rounds.most == 2
+    assert in_file("repeats = 2\n", repeats=3).rounds.most == 1
+    assert in_file("rounds = 4\n", repeats=3).rounds.most == 4
 
 
-def test_a_stored_plan_says_which_rounds_were_asked_for() -> None:
+def test_a_stored_plan_says_in_how_many_rounds_it_was_swept() -> None:
     asked = in_file('rounds = 5\nwithin = "2%"\nbudget = "10m"\n')
     assert parse(to_toml(asked, {}), "x").rounds == asked.rounds
-    assert "rounds" not in to_toml(in_file(""), {})
+    for run in ("", "rounds = 1\n", "repeats = 2\n", 'within = "3%"\n'):
+        swept = in_file(run)
+        assert parse(to_toml(swept, {}), "x").rounds.most == swept.rounds.most, "whatever is the rule later"
 
 
 # ---- which units, in which order ----
@@ -143,12 +169,24 @@ def order(units: Any, number: int, rounds: Any) -> list[int]:
 def test_the_order_of_a_round_is_drawn_from_the_seed_and_differs_between_rounds() -> None:
     units = plan_of(BATCHES).units
     rounds = {1: ended(units, *["ok"] * 8)}
-    two, three = order(units, 2, rounds), order(units, 3, rounds)
-    assert sorted(two) == sorted(three) == [1, 2, 4, 8, 16, 32, 64, 128]
-    assert two != three
-    assert [1, 2, 4, 8, 16, 32, 64, 128] not in (two, three)
+    two, four = order(units, 2, rounds), order(units, 4, rounds)
+    assert sorted(two) == sorted(four) == [1, 2, 4, 8, 16, 32, 64, 128]
+    assert two not in (four, four[::-1])
+    assert [1, 2, 4, 8, 16, 32, 64, 128] not in (two, four)
     seeded = plan_of(BATCHES, seed="7").units
     assert order(seeded, 2, {1: ended(seeded, *["ok"] * 8)}) != two
+
+
+def test_a_trial_alone_is_measured_before_and_after_its_group() -> None:
+    """In two rounds each: the second goes back the way that the first came."""
+    asked = with_options(parse(BASE, "x"), Options(jobs=("batch_size=1", "batch_size=2")))
+    units = expand(asked, device="cpu", sources=Disk()).units
+    rounds = {1: {job.trial_id: record(trial_id=job.trial_id) for unit in units for job in unit.jobs}}
+    for number in (2, 4, 6):
+        there = [item.unit.unit_id for item in further(units, number, rounds)]
+        back = [item.unit.unit_id for item in further(units, number + 1, rounds)]
+        assert len(there) == 3
+        assert back == there[::-1]
 
 
 def test_the_order_is_the_same_when_resumed_and_when_a_unit_drops_out() -> None:
@@ -161,10 +199,10 @@ def test_the_order_is_the_same_when_resumed_and_when_a_unit_drops_out() -> None:
 
 
 def test_every_place_of_a_round_is_as_likely() -> None:
-    """Of 60 rounds each of 3 trials comes first in 20, give or take 3.7."""
+    """Of 60 rounds that don't go back each of 3 trials comes first in 20, give or take 3.7."""
     units = plan_of("1,2,4").units
     rounds = {1: ended(units, "ok", "ok", "ok")}
-    firsts = [order(units, number, rounds)[0] for number in range(2, 62)]
+    firsts = [order(units, number, rounds)[0] for number in range(2, 122, 2)]
     assert all(8 < firsts.count(batch) < 32 for batch in (1, 2, 4))
 
 

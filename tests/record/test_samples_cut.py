@@ -41,7 +41,8 @@ def stored(
 ) -> tuple[Record, dict[tuple[str, str], np.ndarray[Any, Any]]]:
     """A trial's record, and its samples: (device, metric) -> times on the windows' clock, values."""
     experiment = with_options(
-        parse('name = "test"\n[run]\nepochs = 3\n', "test"), Options(fields=FIELDS | fields, timeout="60s")
+        parse('name = "test"\n[run]\nrounds = 1\nepochs = 3\n', "test"),
+        Options(fields=FIELDS | fields, timeout="60s"),
     )
     machine, sources = environment.machine(None), Disk()
     plan = expand(experiment, device="cpu", sources=sources, cpus=machine.cpu_count)

@@ -38,6 +38,7 @@ model = "lenet"
 input_size = 28
 data = "procedural"
 [run]
+rounds = 1
 epochs = 2
 """
 NOW = {"cpus": 2, "workers": 1, "gpus": 0}
@@ -320,7 +321,8 @@ def test_through_real_processes(tmp_path: Path) -> None:
 
     def gpubench(cpus: list[int], *more: str) -> str:
         options = ["--device", "cpu", "--variant", "synthetic", "--model", "lenet", "--batch-size", "16"]
-        options += ["--set", "input_size=28", "--set", "train_images=64", "--epochs", "2", *more]
+        options += ["--set", "input_size=28", "--set", "train_images=64", "--epochs", "2"]
+        options += ["--rounds", "1", *more]
         ran = subprocess.run(
             [sys.executable, "-m", "gpubench", "sweep", *options],
             env=os.environ | {"GPUBENCH_OUT": str(tmp_path)},

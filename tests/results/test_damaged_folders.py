@@ -43,6 +43,7 @@ train_images = 256
 [axes]
 batch_size = [16, 32]
 [run]
+rounds = 1
 epochs = 2
 """
 OTHER = """name = "other"
@@ -55,6 +56,7 @@ train_images = 256
 [[group]]
 jobs = [{ batch_size = 64 }, { batch_size = 128 }]
 [run]
+rounds = 1
 epochs = 2
 """
 

@@ -370,6 +370,7 @@ workers = 0
 model = ["lenet", "mlp"]
 batch_size = [32, 64]
 [run]
+rounds = 1
 epochs = 3
 """
 

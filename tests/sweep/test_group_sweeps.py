@@ -48,6 +48,7 @@ model = "lenet"
 variant = "synthetic"
 input_size = 28
 [run]
+rounds = 1
 epochs = 3
 """
 

@@ -32,7 +32,8 @@ from gpubench.sweep.stored_plan import store_plan
 from gpubench.sweep.sweep import Summary, Sweep
 
 G0, G1 = gpu(0).uuid, gpu(1).uuid
-BASE = 'name = "test"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\ninput_size = 28\n[run]\nepochs = 2\n'
+BASE = 'name = "test"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\ninput_size = 28\n'
+BASE += "[run]\nrounds = 1\nepochs = 2\n"
 CLOCK = r"\d\d:\d\d"
 
 

@@ -18,7 +18,7 @@ from gpubench.schema.record import Record
 
 SWEEP = (
     "sweep", "--device", "cpu", "--variant", "synthetic", "--model", "lenet", "--set", "input_size=28",
-    "--set", "num_classes=4", "--set", "train_images=512", "--epochs", "2",
+    "--set", "num_classes=4", "--set", "train_images=512", "--epochs", "2", "--rounds", "1",
 )  # fmt: skip
 
 

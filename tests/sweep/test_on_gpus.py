@@ -18,7 +18,7 @@ def sweep(folder: Path, visible: str | None, *options: str) -> list[dict[str, An
     """Records of a short sweep under CUDA_VISIBLE_DEVICES=`visible`."""
     environ = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
     command = [sys.executable, "-m", "gpubench", "sweep", "--model", "resnet18", "--variant", "synthetic"]
-    command += ["--batch-size", "64", "--precision", "bf16", "--set", "train_images=12800"]
+    command += ["--batch-size", "64", "--precision", "bf16", "--set", "train_images=12800", "--rounds", "1"]
     done = subprocess.run(
         [
             *command,

@@ -19,7 +19,7 @@ def sweep(home: Path, *options: str) -> pd.DataFrame:
         *(sys.executable, "-m", "gpubench", "sweep", "--quiet", "--out", str(home / "results")),
         *("--model", f"{MODELS}:slow_images,{MODELS}:slow_pass"),
         *("--data", "procedural:96x32", "--variant", "pre-resized", "--set", "input_size=32"),
-        *("--batch-size", "16", "--workers", "1", "--epochs", "2", *options),
+        *("--batch-size", "16", "--workers", "1", "--epochs", "2", "--rounds", "1", *options),
     ]
     environment = {**os.environ, "GPUBENCH_DATA": str(home / "images")}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200, check=False)

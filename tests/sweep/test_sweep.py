@@ -32,7 +32,8 @@ from gpubench.sweep.stored_plan import store_plan
 from gpubench.sweep.survey import Settings
 from gpubench.sweep.sweep import Summary, Sweep
 
-BASE = 'name = "test"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\ninput_size = 28\n[run]\nepochs = 2\n'
+BASE = 'name = "test"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\ninput_size = 28\n'
+BASE += "[run]\nrounds = 1\nepochs = 2\n"
 
 
 @dataclasses.dataclass(kw_only=True)

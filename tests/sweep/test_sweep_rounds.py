@@ -18,6 +18,7 @@ from benches import Heard, run_with, sweep_of
 from scripted import Script, Scripted, trains_for
 
 from gpubench.commands import sweep as command
+from gpubench.node import environment
 from gpubench.plan.command_line import make_plan
 from gpubench.plan.experiment import Options, parse, with_options
 from gpubench.plan.sources import Disk
@@ -58,7 +59,7 @@ class Desk:
         self, *, retry: str = "", fresh: bool = False, jobs: tuple[str, ...] = (), **asked: Any
     ) -> Sweep:
         own = ("rounds", "within", "budget", "repeats")
-        options = {name: asked.pop(name) for name in own if name in asked}
+        options = {name: asked.pop(name) for name in own if name in asked} or {"rounds": 1}
         fields = {"batch_size": "16,32", **asked} if not jobs else asked
         experiment = with_options(parse(BASE, "x"), Options(fields=fields, jobs=jobs, **options))
         machine = scripted.computer(cpus=2)
@@ -460,3 +461,14 @@ def test_the_progress_of_a_window_is_in_steps_and_counts_the_rounds_left(desk: D
     assert any(one.epochs == 3 for one in desk.view.shown)
     windows = [one for one in desk.view.shown if one.epochs is None]
     assert windows, "a further round has no epochs"
+
+
+def test_a_row_is_of_one_set_of_versions(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an older torch measured in the first round gets no further rounds by a newer one, until it is asked for."""
+    desk.sweep(rounds=1)
+    monkeypatch.setattr(environment, "_version", lambda package: f"{package} of tomorrow")
+    later = desk.sweep(rounds=3)
+    assert (later.ran, later.reused, later.stale) == (0, 2, 2)
+    assert [number for _, number, *_ in desk.measured()] == [1, 1]
+    assert desk.sweep(rounds=3, retry="stale").ran == 6
+    assert set(desk.rows()["torch"]) == {"torch of tomorrow"}

@@ -5,6 +5,11 @@ batch size against the next, each row against its baseline; not every pair of ro
 families of as many claims. Each is corrected by Holm (1979), so that at most one table in twenty claims a difference
 where there is none, and at most one in twenty calls something the same that lies outside the margin. Intervals beside
 single figures are not corrected: each holds its truth in 95 of 100 cases by itself. Other tables are other families.
+
+**Looks.** A sweep that stops measuring rows as soon as their claim is decided looks at it again and again, and each
+look is another chance to be misled. So `decide` can be asked what counts as decided at a claim's j-th look: then each
+p-value is multiplied by STRICTER × j (j + 1) besides the correction for the table. As 1 / (j (j + 1)) summed over all j
+is 1, all looks together err in at most LEVEL / STRICTER of tables, which comes on top of what the last decision errs.
 """
 
 from __future__ import annotations
@@ -19,6 +24,10 @@ from gpubench.analysis.certainty.mean_estimate import LEVEL
 from gpubench.analysis.certainty.noise import Noise
 
 Word = Literal["slower", "faster", "same", "open"]
+
+STRICTER = 10
+"""All looks at which rows may stop being measured spend a tenth of the level together. Then tables of ten equal rows
+have a false difference in at most 5 % (docs/certainty.md); if they spent all of it, in up to 8 %."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,18 +60,28 @@ def compare(
 
 
 def decide(
-    ratios: Sequence[Interval], margin: float, level: float = LEVEL, beside: Sequence[float] = ()
+    ratios: Sequence[Interval],
+    margin: float,
+    level: float = LEVEL,
+    beside: Sequence[float] = (),
+    looks: Sequence[int] | None = None,
 ) -> list[Decision]:
     """What may be said of each ratio of times of one table, at `level` for the whole table.
 
-    `beside`: p-values of the table's other claims, which are in the same family. Raises ValueError for a margin that is
-    not above 0: nothing could ever be shown to lie inside.
+    `beside`: p-values of the table's other claims, which are in the same family. `looks`: of each ratio, where they
+    decide whether it is measured on: how often it has been looked at (`at_look`). Raises ValueError for a margin that
+    is not above 0: nothing could ever be shown to lie inside.
     """
     if not margin > 0:
         raise ValueError("a margin inside which times count as the same is above 0")
     wide = math.log1p(margin)
-    differs = adjusted([*(one.log.chance_equal(0.0) for one in ratios), *beside])[: len(ratios)]
-    same = adjusted([one.log.chance_outside(-wide, wide) for one in ratios])
+    equal = [one.log.chance_equal(0.0) for one in ratios]
+    outside = [one.log.chance_outside(-wide, wide) for one in ratios]
+    if looks is not None:
+        equal = [at_look(chance, look) for chance, look in zip(equal, looks, strict=True)]
+        outside = [at_look(chance, look) for chance, look in zip(outside, looks, strict=True)]
+    differs = adjusted([*equal, *beside])[: len(ratios)]
+    same = adjusted(outside)
     return [
         Decision(
             word=_word(one, unlike, alike, level),
@@ -74,6 +93,11 @@ def decide(
         )
         for one, unlike, alike in zip(ratios, differs, same, strict=True)
     ]
+
+
+def at_look(chance: float, look: int) -> float:
+    """A p-value as it counts at the `look`-th look, the first being 1, for whether measuring goes on; 1 before it."""
+    return min(1.0, chance * STRICTER * look * (look + 1)) if look > 0 else 1.0
 
 
 def adjusted(chances: Sequence[float]) -> list[float]:

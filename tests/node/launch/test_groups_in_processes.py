@@ -282,7 +282,7 @@ def stored(folder, server, *models):
         jobs=tuple(f"model={MODELS}{model}" for model in models),
         timeout="60s",
     )
-    experiment = with_options(parse('name = "test"\n[run]\nepochs = 2\n', "test"), options)
+    experiment = with_options(parse('name = "test"\n[run]\nrounds = 1\nepochs = 2\n', "test"), options)
     machine = environment.machine(None)
     sources = Disk()
     plan = expand(experiment, device="cpu", sources=sources, cpus=machine.cpu_count)

@@ -30,6 +30,7 @@ CONTEXT_MIB = 400
 def sweep(folder: Path, *options: str) -> tuple[list[Record], list[Record]]:
     """Records of a sweep of mobilenet_v2 with a resident batch: those of trials alone, and those of the group."""
     command = [sys.executable, "-m", "gpubench", "sweep", "--model", "mobilenet_v2", "--variant", "synthetic"]
+    command += ["--rounds", "1"]
     environ = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
     done = subprocess.run(
         [*command, *options, "--out", str(folder), "-q"],

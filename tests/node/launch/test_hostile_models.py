@@ -103,6 +103,7 @@ def test_a_sweep_goes_on_and_tells_each(tmp_path: Path) -> None:
             *(sys.executable, "-m", "gpubench", "sweep", "--model", ",".join(HOSTILE + m for m in models)),
             *("--device", "cpu", "--variant", "synthetic", "--batch-size", "16", "--set", "train_images=64"),
             *("--set", "num_classes=4", "--set", "input_size=28", "--epochs", "2", "--cpus", "1"),
+            *("--rounds", "1"),
             *("--out", str(tmp_path / "out")),
         ],
         capture_output=True,

@@ -387,6 +387,7 @@ model = "lenet"
 variant = "synthetic"
 input_size = 28
 [run]
+rounds = 1
 epochs = 1
 warmup_epochs = 0
 """
