@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from gpubench.basics.quoted import ANSI, clean
@@ -16,6 +17,7 @@ __all__ = [
     "all_of",
     "clean",
     "listed",
+    "machine_name",
     "many",
     "number",
     "signed",
@@ -53,6 +55,11 @@ def signed(value: float) -> str:
 def many(count: int, what: str) -> str:
     """`1 job`, `3 jobs`."""
     return f"{count} {what}{'s' if count != 1 else ''}"
+
+
+def machine_name(key: str) -> str:
+    """A machine's key as people read it: `NVIDIA H200, 143,771 MiB`."""
+    return re.sub(r"\b\d{4,}(?= MiB)", lambda found: f"{int(found[0]):,}", key)
 
 
 def all_of(count: int, what: str) -> str:

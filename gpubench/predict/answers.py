@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.basics.errors import UnusableError, UsageError
-from gpubench.basics.words import listed, many
+from gpubench.basics.words import listed, machine_name, many
 from gpubench.datasets.pool import Progress
 from gpubench.node.environment import Machine
 from gpubench.plan.command_line import read_experiment
@@ -97,7 +97,10 @@ class Answers:
         failed = [one for one in found if isinstance(one, _NoAnswer)]
         if len(failed) == len(found):
             more = f" ({many(len(found) - 1, 'group')} more can't be predicted either)" * (len(found) > 1)
-            others = f"; results of {listed(self._stored.others)} are left out" * bool(self._stored.others)
+            others = (
+                f"; results of {listed([machine_name(one) for one in self._stored.others])} are left out"
+                * bool(self._stored.others)
+            )
             remedy = failed[0].remedy
             order = f"; {remedy.what}: {remedy.command}" if remedy else ""  # last, so that it can be copied
             raise UnusableError(f"{groups[0].group} can't be predicted: {failed[0].why}{more}{others}{order}")
@@ -115,12 +118,13 @@ class Answers:
         machine = self._machine(unit)
         if machine is None:
             unknown = (
-                f"how many CPUs {self._stored.key} has is not on record, nor so what pinned jobs get of them"
+                f"how many CPUs {machine_name(self._stored.key)} has is not on record, nor so what pinned jobs "
+                "get of them"
             )
             return _NoAnswer(why=unknown)
         room = Room(len(machine.gpus), machine.cpu_count)
         if why := skip_reason(unit, self._oom, room, self._stored.device):
-            shown = why if self._stored.here else why.replace("this machine", self._stored.key)
+            shown = why if self._stored.here else why.replace("this machine", machine_name(self._stored.key))
             return _NoAnswer(why=shown)
         facts = self._sources.data
         resolved = resolve_unit(unit, machine, lambda job: facts(job.trial.data), self._stored.device)
@@ -188,7 +192,7 @@ class Answers:
                 orders[self._order(job)] = None
         where = "" if self._stored.here else ", on such a machine"
         was = "was" if len(lacking) == 1 else "were"
-        absent = f"{listed(list(lacking))} {was} not measured alone on {self._stored.key}"
+        absent = f"{listed(list(lacking))} {was} not measured alone on {machine_name(self._stored.key)}"
         return _NoAnswer(
             why=f"by the rows in {self._home.where}, {absent}",
             remedy=report.Remedy(what=f"to measure{where}", command=" && ".join(orders)),

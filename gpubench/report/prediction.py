@@ -10,6 +10,7 @@ from gpubench.analysis.prediction import Prediction
 from gpubench.analysis.sharing import headline, verdict_words
 from gpubench.analysis.slowdown import expected
 from gpubench.analysis.track_record import PredictedJob, TrackRecord
+from gpubench.basics import words
 from gpubench.basics.words import UNKNOWN, clean, listed, many, number, signed
 from gpubench.report import layout, markdown
 from gpubench.report.groups import origin as rests_on
@@ -62,13 +63,14 @@ def origin(
     `width`: of a terminal, to which its sentences are wrapped, as those of all pages here.
     `others`: machines that were left out. `unlike`: GPUs and CPUs of hosts that rows are of, too, unlike `hardware`.
     """
-    name = f"{machine} ({hardware})" if hardware else machine
+    named = words.machine_name(machine)
+    name = f"{named} ({hardware})" if hardware else named
     said = f"By results of {name}{'' if is_here else ', which is not this machine'}."
     if unlike:
         shown = [*unlike[:MOST_UNLIKE], *["others"] * (len(unlike) > MOST_UNLIKE)]
         said += f" Some rows were measured where there were {'; or '.join(shown)}."
     if others:
-        said += f" Results of {listed(others)} are left out."
+        said += f" Results of {listed([words.machine_name(one) for one in others])} are left out."
     return line(said, as_markdown, width)
 
 
@@ -134,8 +136,8 @@ def track(
     """
     if not record.predicted_jobs:
         return line(
-            f"By the rows in {where}, no group has been predicted and measured on {machine} so far; "
-            f"`{sweep}` with two or more --job, or with --copies, does both.",
+            f"By the rows in {where}, no group has been predicted and measured on {words.machine_name(machine)} "
+            f"so far; `{sweep}` with two or more --job, or with --copies, does both.",
             as_markdown,
             width,
         )
@@ -280,7 +282,7 @@ def _groups(predicted_jobs: Sequence[PredictedJob]) -> list[list[PredictedJob]]:
 
 
 def _summary(record: TrackRecord, groups: int, machine: str) -> str:
-    jobs = f"{many(record.jobs, 'job')} of {many(groups, 'group')} on {machine}"
+    jobs = f"{many(record.jobs, 'job')} of {many(groups, 'group')} on {words.machine_name(machine)}"
     worst = max(record.predicted_jobs, key=lambda one: abs(one.error_pct))
     said = (
         f"{jobs}: half of the predictions were within {number(record.median_error_pct or 0)} % "

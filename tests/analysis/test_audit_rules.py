@@ -142,7 +142,7 @@ CASES = [
     # 9: inputs
     (workload.sensible_sizes, "kept", [row()], "160 steps or more"),
     (workload.sensible_sizes, "broken", [row(images=IMAGES | {"size": 32})], "blown up to 224 px from 32 px"),
-    (workload.sensible_sizes, "broken", [row(1024)], "fewer than 20 steps (batch 1024: 10)"),
+    (workload.sensible_sizes, "broken", [row(1024)], "fewer than 20 steps (batch 1,024: 10)"),
     (workload.sensible_sizes, "not decidable", [row(images_per_epoch=None)], "how many steps"),
     (workload.sensible_sizes, "not decidable", [row(input_size=512)], "own size"),
     # 10: wall time

@@ -98,8 +98,8 @@ CASES: dict[str, tuple[Evidence, str]] = {
         case(epochs=epoch_rows_of(2, epoch_time_s=2.0)),
         "2.0 s",
     ),
-    "energy": (case(result={"energy_sampled_j": 4300.0}), "4300 J"),
-    "near-limit": (case(result={"gpu_mem_mib": 140_000.0}), "of 143771 MiB"),
+    "energy": (case(result={"energy_sampled_j": 4300.0}), "4,300 J"),
+    "near-limit": (case(result={"gpu_mem_mib": 140_000.0}), "140,000 of 143,771 MiB"),
     "retries": (case(result={"gpu_alloc_retries": 3}), "3 times"),
     "cpu-starved": (case("workers = 512"), "512 loader workers"),
     "other-load": (case(result={"cpu_util_pct": 90.0}), "35 %"),
@@ -135,7 +135,7 @@ def test_each_is_raised_with_its_figure(code: str) -> None:
 
 def test_a_cap_stands_for_the_card() -> None:
     near = case("gpu_mem_cap_mib = 12288", result={"gpu_mem_mib": 12000.0})
-    assert "of 12288 MiB" in doubts(near)["near-limit"]
+    assert "of 12,288 MiB" in doubts(near)["near-limit"]
 
 
 @pytest.mark.parametrize(

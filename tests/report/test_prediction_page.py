@@ -120,7 +120,7 @@ def test_how_good_predictions_have_been():
         *measured_group("g3", (1.6, 1.6), (1.0, 1.0), group="two"),
     ]
     assert track(track_record(rows), "NVIDIA H200, 143771 MiB") == (
-        "8 jobs of 3 groups on NVIDIA H200, 143771 MiB: half of the predictions were within 5 % (median of "
+        "8 jobs of 3 groups on NVIDIA H200, 143,771 MiB: half of the predictions were within 5 % (median of "
         "absolute errors), the worst was off by −38 %; the predicted verdict was right for 2 of 3 groups.\n"
         "\n"
         "                measured          predicted         error\n"

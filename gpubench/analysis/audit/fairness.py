@@ -43,10 +43,10 @@ def like_hardware(facts: AuditedFolder) -> RuleFinding:
     unknown = [row for row in facts.ok if machine(row) is None]
     unclear = [f"the hardware is not on record for {of(unknown, facts.ok)}"] if unknown else []
     names = sorted({name for row in facts.ok if (name := machine(row))})
-    capped = sorted({row.gpu_mem_cap_mib for row in facts.ok if row.gpu_mem_cap_mib})
+    caps = sorted({row.gpu_mem_cap_mib for row in facts.ok if row.gpu_mem_cap_mib})
     stands = (
-        f"; a cap of {first_few(capped)} MiB stands for a smaller card's memory, not for its speed"
-        if capped
+        f"; a cap of {first_few(f'{cap:,}' for cap in caps)} MiB stands for a smaller card's memory, not for its speed"
+        if caps
         else ""
     )
     each = "each table is of one model" if len(names) > 1 else "all rows are of one model"

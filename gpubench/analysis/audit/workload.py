@@ -158,7 +158,7 @@ def sensible_sizes(facts: AuditedFolder) -> RuleFinding:
     if few:
         most = max(few, key=lambda row: row.batch_size or 0)
         broken.append(
-            f"in {of(few, facts.ok)} an epoch has fewer than {FEW_STEPS} steps (batch {most.batch_size}: "
+            f"in {of(few, facts.ok)} an epoch has fewer than {FEW_STEPS} steps (batch {most.batch_size:,}: "
             f"{_steps(most):.0f}), so the batch is out of proportion to the data; take more images or smaller batches"
         )
     if unknown_size:
