@@ -2,7 +2,8 @@
 
 They are one family, chosen before any figure is seen: each batch size against the next (and, of a series, one more that
 leads straight over what does not pay), each row on several devices against its baseline, each value along another
-ordered axis against the one before, each group's word.
+ordered axis against the one before, each value of a field whose values are alternatives (variants, strategies, …)
+against the one named first, each group's word.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpubench.analysis import slowdown
+from gpubench.analysis.alternatives import Alternative
 from gpubench.analysis.certainty.decision import Decision
 from gpubench.analysis.certainty.interval import Interval
 from gpubench.analysis.decided import Decided, between, change, decided
@@ -51,6 +53,7 @@ class Claims:
     steps: Sequence[tuple[TableRow, Interval]]
     """Along an ordered axis that is not the batch size: rows with their time by that of the row before."""
     speedups: Sequence[tuple[Comparison, Interval]]
+    alternatives: Sequence[Alternative]
     groups: Sequence[GroupClaims]
 
     @property
@@ -83,6 +86,7 @@ class Claims:
             *(one for of in self.batches for one in of.ratios),
             *(ratio for _, ratio in self.steps),
             *(ratio for _, ratio in self.speedups),
+            *(one.ratio for one in self.alternatives),
         ]
 
     @property
@@ -104,6 +108,7 @@ def claims(
     batches: Sequence[Batches],
     rows: Sequence[TableRow],
     compared: Sequence[Comparison],
+    side_by_side: Sequence[Alternative],
     groups: Sequence[Sequence[TableRow]],
     *,
     along: bool,
@@ -123,6 +128,7 @@ def claims(
         batches=batches,
         steps=steps,
         speedups=[(one, ratio) for one in compared if (ratio := one.ratio) is not None],
+        alternatives=side_by_side,
         groups=of_groups,
     )
 
@@ -142,6 +148,9 @@ def opened(of: Claims, made: Decided) -> list[list[Row]]:
     for compared, _ in of.speedups:
         if next(words).word == "open":
             found.append([compared.baseline, compared.row])
+    for other in of.alternatives:
+        if next(words).word == "open":
+            found.append([other.baseline, other.row])
     for group in of.groups:
         if not next(holds):
             found.append([*group.rows, *map(alone_of, group.rows)])
@@ -198,7 +207,8 @@ def along_axis(of: Claims, made: Decided, axis: str, fields: Collection[str], ho
 
 def speedups(of: Claims, made: Decided, fields: Collection[str], how: Further) -> list[str]:
     """What more devices bring: a sentence for each kind of scaling and baseline."""
-    decisions = made.ratios[len(made.ratios) - len(of.speedups) :]
+    end = len(made.ratios) - len(of.alternatives)
+    decisions = made.ratios[end - len(of.speedups) : end]
     found: dict[tuple[str, int], list[tuple[Comparison, Interval, Decision]]] = {}
     for (one, ratio), decision in zip(of.speedups, decisions, strict=True):
         found.setdefault((one.kind, id(one.baseline)), []).append((one, ratio, decision))
@@ -216,6 +226,31 @@ def speedups(of: Claims, made: Decided, fields: Collection[str], how: Further) -
         batch = f", batch size {baseline.batch_size:,}" if baseline.batch_size else ""
         start = f"Against {named(baseline, device)}{batch} ({kind} scaling)"
         said.append(_closed(f"{start}: {'; '.join(parts)}", opened, made, how))
+    return said
+
+
+def alternatives(of: Claims, made: Decided, fields: Collection[str], how: Further) -> list[str]:
+    """Which of several ways to do the same work is faster: a sentence for each value beside the one named first."""
+    decisions = made.ratios[len(made.ratios) - len(of.alternatives) :]
+    found: dict[tuple[str, str, str], list[tuple[Alternative, Decision]]] = {}
+    for one, decision in zip(of.alternatives, decisions, strict=True):
+        names = (label(one.row, [one.field]), label(one.baseline, [one.field]))
+        found.setdefault((one.field, *names), []).append((one, decision))
+    said = []
+    for (field, name, first), same in found.items():
+        apart = [
+            other
+            for other in fields
+            if other != field and len({str(one.row.value(other)) for one, _ in same}) > 1
+        ]
+        parts = [
+            f"{f'at {place} ' if (place := label(one.row, apart)) else ''}it {change(one.ratio)}, {STEP[decision.word]}"
+            for one, decision in same
+        ]
+        opened = [one.ratio for one, decision in same if decision.word == "open"]
+        said.append(
+            _closed(f"Time per image with {name} against {first}: {'; '.join(parts)}", opened, made, how)
+        )
     return said
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from gpubench.analysis import claims as told
 from gpubench.analysis import energy, scaling, top1
+from gpubench.analysis.alternatives import alternatives
 from gpubench.analysis.growth import growth, moves_with, ordered_axis
 from gpubench.analysis.knee import batches
 from gpubench.analysis.over_processes import of_some_rounds
@@ -154,6 +155,7 @@ def build(
         batches(rows, tied) if "batch_size" in fields and of_batches else [],
         grown,
         scaled if of_devices else [],
+        [] if baselines else alternatives(grown, fields if not found or not axes else asked(axes)),
         [[jobs[id(row)] for row in group.rows] for group in found],
         along=along,
     )
@@ -182,6 +184,7 @@ def build(
     if axis is not None and along:
         answers += told.along_axis(claimed, made, axis, fields, how)
     answers += told.speedups(claimed, made, fields, how)
+    answers += told.alternatives(claimed, made, fields, how)
     accuracies = top1.comparisons(grown, axes, fields)
     answers += top1_told.sentences(accuracies, fields)
     answers += groups.sentences(found, grown, rows, told.unsettled(claimed, made, how))

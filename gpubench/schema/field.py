@@ -73,6 +73,8 @@ class About:
     pace: bool = True
     """Whether the seconds of an epoch tell nothing of a trial that has another value. False, too, where that is looked
     at apart: images by their content, what is `allotted` by how many there were."""
+    alternatives: bool = False
+    """Whether its values are ways to do the same work, so that a table says which of them is faster."""
     feeds: bool = False
     """Whether it concerns how images are read, not what is computed of them."""
     of_devices: bool = False

@@ -80,6 +80,7 @@ class TrialFields:
             ),
             heading="variant",
             said="{}",
+            alternatives=True,
             feeds=True,
         ),
     ] = "crop-resize"
@@ -175,6 +176,7 @@ class TrialFields:
                 "--strategy", f"{', '.join(catalog.STRATEGIES)} (default: single on one device, else ddp)"
             ),
             heading="strategy",
+            alternatives=True,
             said="{}",
             of_devices=True,
             moves_with=DEVICE_AXES,
@@ -197,11 +199,12 @@ class TrialFields:
             option=Option("--precision", "fp32, tf32, bf16, fp16"),
             heading="precision",
             said="{}",
+            alternatives=True,
         ),
     ] = "fp32"
     memory_format: Annotated[
         Literal["channels_last", "contiguous"],
-        About(meaning="channels_last or contiguous", heading="memory format", said="{}"),
+        About(meaning="channels_last or contiguous", heading="memory format", said="{}", alternatives=True),
     ] = "channels_last"
     execution: Annotated[
         Literal["eager", "compile", "graph"],
@@ -210,10 +213,14 @@ class TrialFields:
             note="`graph`: one CUDA graph a step, with `single` only",
             heading="execution",
             said="{}",
+            alternatives=True,
         ),
     ] = "eager"
     cudnn_benchmark: Annotated[
-        bool, About(meaning="whether cuDNN times its algorithms first", heading="cuDNN benchmark")
+        bool,
+        About(
+            meaning="whether cuDNN times its algorithms first", heading="cuDNN benchmark", alternatives=True
+        ),
     ] = False
     optimizer: Annotated[
         str,
@@ -222,6 +229,7 @@ class TrialFields:
             note=", ".join(f"`{name}`" for name in catalog.OPTIMIZERS),
             option=Option("--optimizer", ", ".join(catalog.OPTIMIZERS)),
             heading="optimizer",
+            alternatives=True,
             said="{}",
         ),
     ] = "sgd"

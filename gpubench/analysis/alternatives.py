@@ -1,0 +1,55 @@
+"""Ways to do the same work, side by side: variants, strategies, … each against the one named first. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from gpubench.analysis.alike import workload
+from gpubench.analysis.certainty.interval import Interval
+from gpubench.analysis.growth import epoch_time
+from gpubench.analysis.over_processes import time_ratio
+from gpubench.analysis.varied import CANDIDATES, FOLLOWS, known, left_to_machine, machine, solo, values
+from gpubench.schema.row import TableRow
+from gpubench.schema.trial_fields import those
+
+FIELDS = those(lambda about: about.alternatives)
+"""Fields whose values are ways to do the same work."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Alternative:
+    """A row beside one that differs from it in the value of one field alone."""
+
+    field: str
+    row: TableRow
+    baseline: TableRow
+    ratio: Interval
+    """Time per image of the row by that of the baseline."""
+
+
+def alternatives(rows: Sequence[TableRow], fields: Collection[str]) -> list[Alternative]:
+    """What can be said of the values of these fields of a table, field by field.
+
+    The baseline is the row of the value that stands first in the table, of those that are equal in all else, but for
+    what follows from the field by itself. Rows that did not end ok, that are of one process, or are jobs of a group,
+    are in none; nor are those of which several are at one place.
+    """
+    alone = [row for row in solo(rows) if epoch_time(row) is not None]
+    found = []
+    for field in (name for name in FIELDS if name in fields):
+        following = [name for name in CANDIDATES if field in FOLLOWS.get(name, ())]
+        order = values(alone, field)
+        places: dict[object, dict[object, list[TableRow]]] = {}
+        for row in alone:
+            asked_for = [None if left_to_machine(row, name) else known(row, name) for name in following]
+            place = (machine(row), workload(row, CANDIDATES, {field, *following}), *asked_for)
+            places.setdefault(place, {}).setdefault(known(row, field), []).append(row)
+        for here in places.values():
+            each = [here[value][0] for value in order if len(here.get(value, ())) == 1]
+            found += [
+                Alternative(field=field, row=row, baseline=each[0], ratio=ratio)
+                for row in each[1:]
+                if (ratio := time_ratio(row, each[0])) is not None
+            ]
+    return found

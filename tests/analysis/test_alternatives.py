@@ -1,0 +1,134 @@
+"""Ways to do the same work side by side: which rows are compared, and in which words."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from whole_rows import row_with
+
+from gpubench.report.table import Table, build
+
+
+def around(time: float, apart: float = 0.001) -> list[float]:
+    """Five processes whose logarithms lie evenly about that of this time."""
+    return [time * math.exp(apart * step) for step in (-2, -1, 0, 1, 2)]
+
+
+def processes(name: str, times: list[float], **fields):
+    """One row of a table: its processes, each a repeat."""
+    values = {
+        "model": "resnet34", "variant": "crop-resize", "strategy": "single", "batch_size": 64, "gpus": 1,
+        "config_id": name, "status": "ok", "images_per_epoch": 10_240, "device": "cuda", "gpu_name": "H",
+    }  # fmt: skip
+    return [
+        row_with(**values | fields | {"epoch_time_s": time, "repeat": number, "trial_id": f"{name}-{number}"})
+        for number, time in enumerate(times)
+    ]
+
+
+def said(rows, *axes: str) -> list[str]:
+    """The sentences on ways to do the same work."""
+    return [one for one in table(rows, *axes).answers if " against " in one]
+
+
+def table(rows, *axes: str) -> Table:
+    return build("one", [process for row in rows for process in row], axes=[(axis,) for axis in axes])
+
+
+def test_each_is_set_against_the_one_named_first():
+    rows = [
+        processes("a", around(10), variant="pre-resized"),
+        processes("b", around(5), variant="crop-resize"),
+        processes("c", around(10.01), variant="cached"),
+        processes("d", around(12), variant="synthetic"),
+    ]
+    assert said(rows, "variant") == [
+        "Time per image with variant=crop-resize against variant=pre-resized: it falls 50 % (49.9 to 50.1 %), faster.",
+        "Time per image with variant=cached against variant=pre-resized: it grows 0.1 % (−0.1 to +0.3 %), the same "
+        "inside 2 %.",
+        "Time per image with variant=synthetic against variant=pre-resized: it grows 20 % (19.7 to 20.3 %), slower.",
+    ]
+
+
+def test_at_each_place_of_the_other_axes():
+    rows = [
+        processes(f"{variant}{batch}", around(time), variant=variant, batch_size=batch)
+        for variant, batch, time in [
+            ("crop-resize", 32, 10),
+            ("cached", 32, 8),
+            ("crop-resize", 64, 7),
+            ("cached", 64, 7),
+        ]
+    ]
+    (one,) = said(rows, "batch_size", "variant")
+    assert one == (
+        "Time per image with variant=cached against variant=crop-resize: at batch_size=32 it falls 20 % "
+        "(19.8 to 20.2 %), faster; at batch_size=64 it stays the same (−0.2 to +0.2 %), the same inside 2 %."
+    )  # fmt: skip
+
+
+def test_what_is_open_says_what_would_settle_it():
+    rows = [processes("a", around(10, 0.1)), processes("b", around(9, 0.1), variant="cached")]
+    (one,) = said(rows, "variant")
+    assert ", open. Of so few processes only a difference of " in one
+
+
+@pytest.mark.parametrize(
+    ("field", "first", "second"),
+    [
+        ("strategy", "dp", "ddp"),
+        ("precision", "fp32", "bf16"),
+        ("memory_format", "channels_last", "contiguous"),
+        ("execution", "eager", "compile"),
+        ("optimizer", "sgd", "adam"),
+    ],
+)
+def test_fields_whose_values_do_the_same_work(field: str, first: str, second: str):
+    rows = [processes("a", around(10), **{field: first}), processes("b", around(5), **{field: second})]
+    (one,) = said(rows, field)
+    assert one.startswith(f"Time per image with {field}={second} against {field}={first}: it falls 50 %")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"model": "resnet18"}, {"batch_size": 128}, {"gpus": 2}, {"input_size": 64}, {"gpu_name": "another"}],
+    ids=str,
+)
+def test_rows_that_differ_in_more_are_not_compared(other):
+    rows = [processes("a", around(10)), processes("b", around(5), variant="cached", **other)]
+    assert said(rows, "variant", *(other.keys() & {"model", "batch_size", "gpus", "input_size"})) == []
+
+
+def test_networks_are_not_ways_to_do_the_same_work():
+    rows = [processes("a", around(10)), processes("b", around(5), model="resnet18")]
+    assert said(rows, "model") == []
+
+
+def test_rows_of_one_process_are_in_no_claim():
+    rows = [processes("a", [10.0]), processes("b", [5.0], variant="cached")]
+    assert said(rows, "variant") == []
+
+
+def test_loaders_that_a_variant_settles_by_itself_may_differ():
+    """A resident batch has none. Where they were asked for, they are another workload."""
+    own = processes("a", around(10), variant="crop-resize", workers=6, asked={"workers": None})
+    none = processes("b", around(5), variant="synthetic", workers=0, asked={"workers": None})
+    assert len(said([own, none], "variant")) == 1
+    asked = processes("b", around(5), variant="pre-resized", workers=2, asked={"workers": 2})
+    assert said([own, asked], "variant") == []
+
+
+def test_they_are_claims_of_their_table():
+    """One family with all others: a chance that is small alone is not among many."""
+    pair = [processes("a", around(10, 0.02)), processes("b", around(9.5, 0.02), variant="cached")]
+    (alone,) = said(pair, "variant")
+    assert alone.endswith(", faster.")
+    more = [
+        processes(f"{variant}{batch}", around(10, 0.02), variant=variant, batch_size=batch)
+        for batch in (8, 16, 32)
+        for variant in ("crop-resize", "cached")
+    ]
+    (among,) = said([*pair, *more], "batch_size", "variant")
+    figures = alone[alone.index("it falls") : alone.index(", faster")]
+    assert f"at batch_size=64 {figures}, open" in among

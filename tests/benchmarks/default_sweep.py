@@ -1,0 +1,61 @@
+"""What three rounds cost: `gpubench sweep` as it is, against one round of four epochs, which it was before.
+
+    python tests/benchmarks/default_sweep.py [--pairs 2] [-- OPTIONS OF BOTH SWEEPS]
+
+    … -- --ahead
+
+Whole commands into fresh folders, with the images made beforehand, the order within pairs alternating. Prints a line a
+pair and the median ratio, now / before; exits 1 where it is above 1. `--ahead` changes further rounds alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+
+from statistics_of_pairs import median_interval
+
+WAYS = {"now": (), "before": ("--rounds", "1", "--epochs", "4")}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--pairs", type=int, default=2)
+    parser.add_argument("sweep", nargs="*", help="options of both sweeps, after --")
+    options = parser.parse_args()
+    seconds_of(["--rounds", "1", "--epochs", "2", "--batch-size", "64", "--yes"])  # makes the images
+    ratios: list[float] = []
+    for number in range(options.pairs):
+        order = list(WAYS) if number % 2 == 0 else list(WAYS)[::-1]
+        took = {way: seconds_of([*WAYS[way], *options.sweep]) for way in order}
+        ratios.append(took["now"] / took["before"])
+        said = ", ".join(f"{way} {took[way]:.1f} s" for way in WAYS)
+        print(f"pair {number + 1}: {said}, ratio {ratios[-1]:.2f}", flush=True)
+    middle, low, high = median_interval(ratios)
+    print(
+        f"now / before: median {middle:.2f} ({low:.2f} to {high:.2f}) of {len(ratios)} pairs; "
+        f"gpubench sweep {shlex.join(options.sweep)}".rstrip()
+    )
+    return 1 if middle > 1 else 0
+
+
+def seconds_of(sweep: Sequence[str]) -> float:
+    """The whole command. Raises where it did not end well."""
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.monotonic()
+        subprocess.run(
+            [sys.executable, "-m", "gpubench", "sweep", *sweep, "-q", "--out", f"{folder}/run"],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        return time.monotonic() - began
+
+
+if __name__ == "__main__":
+    sys.exit(main())
