@@ -191,7 +191,8 @@ def sweep(
         str | None,
         _how(
             "--budget",
-            text="Begin no process of a further round that would end after this: 10m",
+            text="Begin no process of a further round that would end after this: 10m. Alone: rounds until then, "
+            "or until every question of the table is answered",
             metavar="TIME",
         ),
     ] = None,

@@ -143,17 +143,18 @@ class Survey:
         return further(self._unsettled(), number, found, self.settings.retry)
 
     def _unsettled(self) -> list[Unit]:
-        """The units that further rounds measure as long as there are more rounds.
+        """The units that further rounds measure as long as there are more rounds."""
+        settled = self._settled()
+        return [unit for unit in self._of_these_versions() if unit.unit_id not in settled]
 
-        A row is of one set of versions: what the first round measured under others is left until --retry stale.
-        """
-        settled, first, here = self._settled(), self.chosen(), self.bench.environment
+    def _of_these_versions(self) -> list[Unit]:
+        """A row is of one set of versions: what the first round measured under others is left until --retry stale."""
+        first, here = self.chosen(), self.bench.environment
         stale = {trial_id for trial_id, record in first.items() if is_stale(record, here)}
         return [
             unit
             for unit in self.plan.units
-            if unit.unit_id not in settled
-            and not any(
+            if not any(
                 job.trial_id in stale or (job.membership and job.membership.solo.trial_id in stale)
                 for job in unit.jobs
             )
@@ -185,12 +186,13 @@ class Survey:
         """Ids of the units that take part in no open question; of none where the table asks none.
 
         Units that no question is about have as many processes as others need for an answer, and no more: the budget is
-        for questions. So has one that could not be answered any more, for one of its trials failed in a further round.
+        for questions. Nor do they go on for a question that can't be answered any more, for another of its trials
+        failed in a further round or was measured under other versions.
         """
         questions = self._open_questions()
         if questions is None:
             return set()
-        goes_on = self._going_on(self.plan.units)
+        goes_on = self._going_on(self._of_these_versions())
         trials = {job.trial_id for unit in goes_on for job in unit.jobs}
         asked = {trial_id for ids in questions if ids <= trials for trial_id in ids}
         times = self._times()

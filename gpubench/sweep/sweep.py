@@ -11,7 +11,7 @@ from gpubench.analysis.machine_noise import MachineNoise
 from gpubench.basics.errors import UnusableError
 from gpubench.plan.estimate import Forecast
 from gpubench.plan.further import Turn
-from gpubench.plan.outlook import Outlook
+from gpubench.plan.outlook import Left, Outlook
 from gpubench.plan.plan import Plan, Unit
 from gpubench.plan.skips import OutOfMemory, skip_reason
 from gpubench.plan.state import Planned, lacks_its_answer
@@ -277,7 +277,8 @@ class Sweep(Survey):
             return
         view.stands(self.own_table, at_once=True)
         if ran and (table := self.own_table()):
-            left = self._outlook(number, planned, over=True).left(0.0, elapsed_s)
+            ends = self.answered() is not None
+            left = Left(seconds=0) if ends else self._outlook(number, planned, over=True).left(0.0, elapsed_s)
             view.ended_round(round_line(number, rounds, table, left))
 
     def own_table(self) -> Table | None:

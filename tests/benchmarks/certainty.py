@@ -13,8 +13,9 @@ import numpy as np
 from scipy.special import polygamma, psi, stdtrit
 from simulated_processes import Array, mean_times, resembling, stalling
 
-from gpubench.analysis.certainty.decision import decide
+from gpubench.analysis.certainty.decision import STRICTER, Decision, decide
 from gpubench.analysis.certainty.interval import Interval, interval, overlap_gain, ratio, ratio_by_rounds
+from gpubench.analysis.certainty.mean_estimate import LEVEL
 from gpubench.analysis.certainty.noise import pooled
 from gpubench.analysis.certainty.outliers import outliers
 from gpubench.analysis.certainty.power import settling_ratio, smallest_effect
@@ -447,6 +448,114 @@ def drift(draw: np.random.Generator, samples: int) -> None:
     told(("drift", "noise (sd)", "rounds", "Welch", "half width", "pairs", "half width"), lines)
 
 
+ROUNDS = 20
+Rule = Callable[[Sequence[Interval]], Sequence[Decision]]
+"""What counts as decided at a look after a round; rows in nothing that is open drop out."""
+
+
+def dropping(draw: np.random.Generator, samples: int) -> None:
+    print(
+        "Tables of equal rows with any false *slower* or *faster*: all rows in all of 10 and 20 rounds, and where\n"
+        "rows in no open question drop out\n"
+    )
+    tables = max(200, samples // 5)
+    next_ones, first = [(n, n + 1) for n in range(9)], [(0, n + 1) for n in range(9)]
+    lines = []
+    for name, pairs in (("next", next_ones), ("first", first), ("two rows", next_ones[:1])):
+        rows = 1 + max(map(max, pairs))
+        for between, unlike in ((0, False), (1, False), (4, False), (1, True)) if rows > 2 else ((1, False),):
+            times = mean_times(draw, tables * rows, ROUNDS, between).reshape(tables, rows, ROUNDS)
+            if unlike:
+                times = np.exp(np.log(times) * draw.choice([1, 10], (tables, rows, 1)))
+            kept = _false_after(times, pairs, None)
+            dropped = _false_after(times, pairs, _of_sweeps)
+            noise = f"{between}{', differs tenfold' if unlike else ''}"
+            lines.append((name, noise, *(pct(one) for one in (*kept, *dropped))))
+    heads = ("compared", "between / within", "all, 10", "all, 20", "dropping, 10", "dropping, 20")
+    told(heads, lines)
+    print("Rows that do differ, each by so much from the next; noise of 2 %; up to 20 rounds\n")
+    lines = []
+    for apart in (0.01, 0.05, 0.1, 0.3, 1.0):
+        times = np.exp(draw.normal(0, 0.02, (min(tables, 500), 10, ROUNDS)))
+        times *= ((1 + apart) ** np.arange(10))[None, :, None]
+        found = [_swept(table, next_ones, _of_sweeps) for table in times.tolist()]
+        ended = [max(len(row) for row in seen) for seen in found]
+        lines.append(
+            (
+                pct(apart, 0),
+                pct(sum(len(row) for seen in found for row in seen) / times.size),
+                f"{np.median(ended):.0f}",
+                pct(
+                    sum(all(one != "open" for one in _words(seen, next_ones)) for seen in found) / len(found)
+                ),
+            )
+        )
+    told(("apart", "measured of 20 rounds", "rounds (median)", "all decided in the end"), lines)
+
+
+def stopping(draw: np.random.Generator, samples: int) -> None:
+    print(
+        "Tables of ten equal rows with any false *slower* or *faster* after 20 rounds, where rows drop out by the\n"
+        "words of the table itself, by looks that spend all of the level together, and by those of sweeps\n"
+    )
+    tables = max(200, samples // 5)
+    times = mean_times(draw, tables * 10, ROUNDS, 1).reshape(tables, 10, ROUNDS)
+    rules: list[Rule] = [_own_words, _spending_all, _of_sweeps]
+    lines = []
+    for name, pairs in (
+        ("next", [(n, n + 1) for n in range(9)]),
+        ("first", [(0, n + 1) for n in range(9)]),
+    ):
+        lines.append((name, *(pct(_false_after(times, pairs, rule)[1]) for rule in rules)))
+    told(("compared", "the table's words", "spending all", "of sweeps"), lines)
+
+
+def _own_words(found: Sequence[Interval]) -> Sequence[Decision]:
+    return decide(found, 0.02)
+
+
+def _of_sweeps(found: Sequence[Interval], level: float = LEVEL) -> Sequence[Decision]:
+    return decide(found, 0.02, level, looks=[one.processes[0] - 2 for one in found])
+
+
+def _spending_all(found: Sequence[Interval]) -> Sequence[Decision]:
+    # A level of 1 would take for decided what has no chance at all.
+    return _of_sweeps(found, min(LEVEL * STRICTER, 1 - 1e-9))
+
+
+def _false_after(tables: Array, pairs: Sequence[tuple[int, int]], rule: Rule | None) -> tuple[float, float]:
+    """The share of tables with a false difference after 10 rounds, and after 20."""
+    wrong = [0, 0]
+    for table in tables.tolist():
+        seen = _swept(table, pairs, rule)
+        for place, rounds in enumerate((10, ROUNDS)):
+            then = [{number: time for number, time in row.items() if number < rounds} for row in seen]
+            wrong[place] += bool({"slower", "faster"} & set(_words(then, pairs)))
+    return wrong[0] / len(tables), wrong[1] / len(tables)
+
+
+def _swept(
+    table: Sequence[Sequence[float]], pairs: Sequence[tuple[int, int]], rule: Rule | None
+) -> list[dict[int, float]]:
+    """What rounds over a table measure: of each row its times by round. `rule`: None where no row drops out."""
+    seen: list[dict[int, float]] = [{} for _ in table]
+    rows = set(range(len(table)))
+    for number in range(ROUNDS):
+        for row in rows:
+            seen[row][number] = table[row][number]
+        if rule is not None and number >= 2:
+            words = _words(seen, pairs, rule)
+            rows = {row for pair, word in zip(pairs, words, strict=True) if word == "open" for row in pair}
+    return seen
+
+
+def _words(
+    seen: Sequence[dict[int, float]], pairs: Sequence[tuple[int, int]], rule: Rule = _own_words
+) -> list[str]:
+    found = [one for a, b in pairs if (one := ratio_by_rounds(seen[b], seen[a]))]
+    return [one.word for one in rule(found)]
+
+
 TABLES = {
     one.__name__: one
     for one in (
@@ -460,6 +569,8 @@ TABLES = {
         beginnings,
         moderation,
         drift,
+        dropping,
+        stopping,
     )
 }
 

@@ -80,7 +80,10 @@ def test_before_anybody_knows_how_far_processes_lie_apart_it_is_at_least_three()
 
 def test_a_budget_ends_it_where_that_is_sooner() -> None:
     budget = rounds_of(None, None, "2m")
-    assert left(budget, 2, ahead((1.0,)), round_s=9, elapsed_s=50) == Left(seconds=70, until="of the budget")
+    found = left(budget, 2, ahead((1.0,)), round_s=9, elapsed_s=50)
+    assert found == Left(seconds=70, until="of the budget", at_most=True), (
+        "it ends where no question is open, too"
+    )
     assert left(budget, 2, ahead((1.0,)), elapsed_s=130).seconds == 0
     both = rounds_of(None, "2%", "2m")
     assert left(both, 3, ahead(THREE), elapsed_s=70) == Left(seconds=40, until="to ± 2 %")
@@ -99,6 +102,7 @@ def test_one_round_has_nothing_after_it() -> None:
 def test_what_is_left_in_words() -> None:
     assert str(Left(seconds=200)) == "about 3 min left"
     assert str(Left(seconds=40, until="of the budget")) == "about 40 s left of the budget"
+    assert str(Left(seconds=40, until="of the budget", at_most=True)) == "at most 40 s left of the budget"
     assert str(Left(seconds=40, until="to ± 2 %", at_least=True)) == "at least 40 s left to ± 2 %"
     assert place(2, Rounds(number=5)) == "round 2 of 5"
     assert place(2, rounds_of(None, "2%", None)) == "round 2"

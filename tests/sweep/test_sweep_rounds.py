@@ -43,9 +43,14 @@ class Watched(Heard):
     def __init__(self) -> None:
         super().__init__()
         self.shown: list[LiveProgress] = []
+        self.ended: list[str] = []
+        """What is said at the end of each round."""
 
     def update(self, progress: LiveProgress) -> None:
         self.shown.append(progress)
+
+    def ended_round(self, line: str) -> None:
+        self.ended.append(line)
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -58,7 +63,7 @@ class Desk:
     def work(
         self, *, retry: str = "", fresh: bool = False, jobs: tuple[str, ...] = (), **asked: Any
     ) -> Sweep:
-        own = ("rounds", "within", "budget", "repeats")
+        own = ("rounds", "within", "budget", "repeats", "excludes")
         options = {name: asked.pop(name) for name in own if name in asked} or {"rounds": 1}
         fields = {"batch_size": "16,32", **asked} if not jobs else asked
         experiment = with_options(parse(BASE, "x"), Options(fields=fields, jobs=jobs, **options))
@@ -336,7 +341,7 @@ def test_a_budget_ends_further_rounds_and_never_the_first(
 def test_a_budget_too_short_for_one_process_says_so_and_not_that_the_same_command_goes_on(
     desk: Desk, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    desk.sweep()
+    desk.sweep(rounds=1)
     summary = desk.sweep(budget="0.001s")
     assert (summary.ran, summary.out_of_budget) == (0, True)
     (line,) = desk.closing(capsys, summary, budget="0.001s")
@@ -347,7 +352,7 @@ def test_a_budget_too_short_for_one_process_says_so_and_not_that_the_same_comman
 def test_what_is_left_out_for_the_budget_is_left_to_do(
     desk: Desk, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    desk.sweep()
+    desk.sweep(rounds=1)
     summary = dataclasses.replace(desk.sweep(budget="0.001s"), longest_s=0.0)
     assert desk.closing(capsys, summary, budget="0.001s") == [
         "the budget of 0.001 s is used up; the same command goes on with further rounds"
@@ -359,6 +364,110 @@ def test_a_budget_does_not_hide_what_is_not_known(desk: Desk, capsys: pytest.Cap
     (line,) = desk.closing(capsys, desk.sweep(**asked), **asked)
     assert line.startswith("the budget of 0.001 s is too short for one more process, which takes about ")
     assert ", and 2 trials are not known within 2 % yet; " in line
+
+
+# ---- which questions are open ----
+
+ANSWERED = "every question that the table states is answered, after"
+
+
+def test_a_budget_goes_to_what_is_open_and_ends_where_nothing_is(
+    desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """16 against 32 is clear at once, so 16 drops out. 64 takes as long as 32 in four rounds, then thrice as long."""
+    launcher = by_turns(b16=(1.0,), b32=(0.25,), b64=(*(0.25, 0.26, 0.27, 0.24), *[0.75] * 96))
+    summary = desk.sweep(launcher, batch_size="16,32,64", budget="10h")
+    turns = Counter(launcher.batches)
+    assert turns[16] == 3
+    assert 6 < turns[32] == turns[64] < 40
+    assert (summary.out_of_budget, summary.answered) == (False, turns[64])
+    line = f"{ANSWERED} {turns[64]} rounds"
+    assert line in desk.closing(capsys, summary, batch_size="16,32,64", budget="10h")
+    assert desk.sweep(batch_size="16,32,64", budget="20h").ran == 0
+    work = desk.work(batch_size="16,32,64", budget="20h")
+    assert [item.state for item in work.pending()] == ["done"] * 3
+    assert command.nothing_to_run(work, work.pending()).answered == turns[64]
+
+
+def test_all_are_answered_after_three_rounds_where_all_is_clear(
+    desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    launcher = by_turns(b16=(1.0,), b32=(0.5,))
+    summary = desk.sweep(launcher, budget="10h")
+    assert Counter(launcher.batches) == {16: 3, 32: 3}
+    assert desk.closing(capsys, summary, budget="10h") == [f"{ANSWERED} 3 rounds"]
+    assert ["left of the budget" in line for line in desk.view.ended] == [True, True, False]
+
+
+def test_without_a_question_a_budget_is_used_up(desk: Desk) -> None:
+    """One row: nothing else says what is enough."""
+    launcher = Scripted()
+    stopped = desk.sweep(
+        launcher,
+        batch_size="16",
+        budget="10h",
+        stop=lambda: len(launcher.launched) >= 7 and not launcher.left,
+    )
+    assert (stopped.ran, stopped.interrupted, stopped.answered) == (7, True, None)
+
+
+def test_a_certainty_or_a_number_of_rounds_asks_for_more_than_answers(desk: Desk) -> None:
+    launcher = by_turns(b16=(1.0, 1.1), b32=(0.2,))
+    assert desk.sweep(launcher, rounds=6, budget="10h").answered is None
+    assert Counter(launcher.batches) == {16: 6, 32: 6}
+    launcher = by_turns(b16=(1.0, 1.1), b32=(0.2,))
+    desk.sweep(launcher, rounds=9, within="0.1%", budget="10h")
+    assert Counter(launcher.batches) == {16: 3}
+
+
+def test_a_row_in_no_question_has_three_processes_and_leaves_the_budget_to_questions(desk: Desk) -> None:
+    """Of two learning rates, only one has two batch sizes, and they cost about the same."""
+    times = {(0.01, 16): cycle((0.5, 0.6, 0.7)), (0.01, 32): cycle((0.5, 0.7, 0.6, 0.8))}
+    alone = cycle((0.3,))
+    launcher = Scripted(lambda order: trains_for(next(times.get((order.lr, order.batch_size), alone))))
+    desk.sweep(
+        launcher, lr="0.01,0.02", excludes=("lr=0.02,batch_size=32",), budget="10h",
+        stop=lambda: len(launcher.launched) >= 13 and not launcher.left,
+    )  # fmt: skip
+    turns = Counter((order.lr, order.batch_size) for order in launcher.launched)
+    assert turns == {(0.01, 16): 5, (0.01, 32): 5, (0.02, 16): 3}
+
+
+def test_a_question_that_can_not_be_answered_any_more_takes_no_budget(desk: Desk) -> None:
+    """The third process of 16 fails, and what fails in a further round is in no later one."""
+    launcher = fails_in(3)
+    summary = desk.sweep(launcher, budget="10h")
+    assert Counter(launcher.batches) == {16: 3, 32: 3}
+    assert (summary.failed, summary.answered) == (1, None)
+    again = desk.sweep(budget="10h", retry="failed")
+    assert (again.ran, again.failed, again.answered) == (1, 0, 3)
+
+
+def test_a_group_that_is_decided_drops_out_and_so_do_its_trials_alone(desk: Desk) -> None:
+    def choose(order: TrialOrder) -> Script:
+        return trains_for(2.0 if order.jobs > 1 else 1.0)
+
+    launcher = Scripted(choose)
+    summary = desk.sweep(launcher, budget="10h", jobs=("batch_size=16", "batch_size=16,lr=0.02"))
+    assert summary.answered == 3
+    assert Counter(order.jobs for order in launcher.launched) == {1: 6, 2: 6}
+
+
+def test_what_is_left_of_a_budget_is_the_most_that_it_may_take(
+    desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The announcement, the dry run and what is shown meanwhile say that questions may end it sooner."""
+    until = "2 trials to run in rounds for 10 min, or until every question of the table is answered"
+    work = desk.work(budget="10m")
+    assert until in announcement_lines(work, work.pending())[0]
+    assert until in dry_run(desk, capsys, budget="10m")[-1]
+
+    def slowly(order: TrialOrder) -> Iterator[Any]:
+        yield from scripted.trains_for(1.0)(order)
+
+    desk.sweep(Scripted(lambda _: slowly), budget="10m")
+    assert all(one.at_most == (one.until == "of the budget") for one in desk.view.shown)
+    assert any(one.at_most for one in desk.view.shown)
 
 
 # ---- groups ----
@@ -472,3 +581,14 @@ def test_a_row_is_of_one_set_of_versions(desk: Desk, monkeypatch: pytest.MonkeyP
     assert [number for _, number, *_ in desk.measured()] == [1, 1]
     assert desk.sweep(rounds=3, retry="stale").ran == 6
     assert set(desk.rows()["torch"]) == {"torch of tomorrow"}
+
+
+def test_a_question_about_a_row_of_other_versions_takes_no_budget(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That row gets no further rounds, so more of the other one would answer nothing."""
+    desk.sweep(by_turns(b16=(1.0, 1.3, 0.8)), rounds=3, batch_size="16")
+    monkeypatch.setattr(environment, "_version", lambda package: f"{package} of tomorrow")
+    launcher = by_turns(b32=(1.1, 0.9, 1.2))
+    assert desk.sweep(launcher, budget="10h").answered is None
+    assert Counter(launcher.batches) == {32: 3}

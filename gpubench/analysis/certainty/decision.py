@@ -25,9 +25,9 @@ from gpubench.analysis.certainty.noise import Noise
 
 Word = Literal["slower", "faster", "same", "open"]
 
-STRICTER = 10
-"""All looks at which rows may stop being measured spend a tenth of the level together. Then tables of ten equal rows
-have a false difference in at most 5 % (docs/certainty.md); if they spent all of it, in up to 8 %."""
+STRICTER = 20
+"""All looks at which rows may stop being measured spend a twentieth of the level together. So tables of ten equal rows
+have a false difference in at most 5 % (docs/certainty.md); if the looks spent all of it, in up to 8 %."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
