@@ -223,7 +223,7 @@ def speedups(of: Claims, made: Decided, fields: Collection[str], how: Further) -
             for one, ratio, decision in same
         ]
         opened = [ratio for _, ratio, decision in same if decision.word == "open"]
-        batch = f", batch size {baseline.batch_size}" if baseline.batch_size else ""
+        batch = f", batch size {baseline.batch_size:,}" if baseline.batch_size else ""
         start = f"Against {named(baseline, device)}{batch} ({kind} scaling)"
         said.append(_closed(f"{start}: {'; '.join(parts)}", opened, made, how))
     return said

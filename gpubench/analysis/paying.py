@@ -250,15 +250,26 @@ def _said(
 
 
 def _ranges(of: Ladder, each: Sequence[Word], verb: str, no_verb: str) -> str:
-    """`pays from 16 to 64 and does not pay from 64 to 128; it is open from 128 to 512`."""
-    found: dict[str, list[str]] = {verb: [], no_verb: [], "is open": []}
-    kinds = {"pays": verb, "not": no_verb, "same": no_verb, "open": "is open"}
-    for kind, places in itertools.groupby(range(len(each)), key=lambda place: kinds[each[place]]):
+    """`pays from 16 to 64 and does not pay from 64 to 256 (the same inside 2 % from 64 to 128); it is open from …`."""
+    paid, refused, opened = (_runs(of, each, words) for words in (("pays",), ("not", "same"), ("open",)))
+    same = _runs(of, each, ("same",))
+    if of.by_time is not None and not same:
+        no_verb = "is slower"
+    where = f" {listed(same)}" if "not" in each else ""
+    alike = f" (the same {MARGIN_WORDS}{where})" if same else ""
+    decided = [f"{verb} {listed(paid)}"] if paid else []
+    decided += [f"{no_verb} {listed(refused)}{alike}"] if refused else []
+    return f"{listed(decided)}{f'; it is open {listed(opened)}' if opened else ''}"
+
+
+def _runs(of: Ladder, each: Sequence[Word], words: Sequence[Word]) -> list[str]:
+    """`from 16 to 64`: the steps of which one of these words is said, those that follow each other in one."""
+    found = []
+    for told, places in itertools.groupby(range(len(each)), key=lambda place: each[place] in words):
         run = [of.moves[place] for place in places]
-        found[kind].append(f"from {run[0].before.batch_size} to {run[-1].after.batch_size}")
-    decided = [f"{kind} {listed(found[kind])}" for kind in (verb, no_verb) if found[kind]]
-    opened = f"; it is open {listed(found['is open'])}" if found["is open"] else ""
-    return f"{listed(decided)}{opened}"
+        if told:
+            found.append(f"from {run[0].before.batch_size} to {run[-1].after.batch_size}")
+    return found
 
 
 def _why(of: Ladder, move: Move, word: Word) -> str:

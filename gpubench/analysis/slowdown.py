@@ -59,16 +59,15 @@ def group_verdict(
     """The verdict on a group with this overlap gain, and how sure it is.
 
     Rows of the same job have the same place in `alone` and `together`; None: that row is not known. Both are empty
-    where only the gain is. `before`: what was found of the same jobs earlier, of each of their repeats, or by the
-    version that measured them. It counts where these rows don't tell the range.
+    where only the gain is. `before`: what was found of the same jobs earlier, of each of their runs, or by the version
+    that measured them. It counts where these rows don't tell the range.
     """
     if gain is None:
         return Verdict()
     rows = [row for row in (*alone, *together) if row]
-    refused = [one.why_not for one in before if one.why_not]
-    most = refused[0] if refused and 2 * len(refused) >= len(before) else None
     over = gain_over_processes(alone, together)
-    if why_not := most or _sped_up(alone, together) or _scattered(rows):
+    # What these figures say themselves comes first: the figures of one run are not those of the table.
+    if why_not := _sped_up(alone, together) or _scattered(rows) or _refused(before):
         return Verdict(why_not=why_not)
     ends = _range(alone, together) if over is None and len(alone) == len(together) else None
     if over is not None:
@@ -165,7 +164,7 @@ def faster_together(slowdown: float | None) -> str | None:
         return None
     return (
         f"it took {slowdown:.2f} times as long as alone, which sharing can't do: its epoch time differs from process "
-        "to process by as much, or something disturbed the trial alone; use --repeats 3 --fresh"
+        "to process by as much, or something disturbed the trial alone; measure more processes of both (--rounds 5)"
     )
 
 
@@ -184,6 +183,20 @@ def _sped_up(alone: Sequence[Row | None], together: Sequence[Row]) -> str | None
                 "which sharing can't do: what it took alone is wrong; measure it again (--fresh) on a quiet machine"
             )
     return None
+
+
+def _refused(before: Sequence[Verdict]) -> str | None:
+    """Why half of what was found before, or more, allows no verdict; None where it is less.
+
+    Of several runs it says whose figures these are.
+    """
+    refused = [one.why_not for one in before if one.why_not]
+    if not refused or 2 * len(refused) < len(before):
+        return None
+    if len(before) == 1:
+        return refused[0]
+    most = "all" if len(refused) == len(before) else "at least half"
+    return f"{most} of its runs allow none by themselves, and of the first of these it is told: {refused[0]}"
 
 
 def _slowdowns(alone: Sequence[Row | None], together: Sequence[Row]) -> Iterator[tuple[int, float]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from gpubench.basics.quoted import ANSI, clean
@@ -13,8 +14,10 @@ __all__ = [
     "MINUS",
     "UNKNOWN",
     "WORDS",
+    "all_of",
     "clean",
     "listed",
+    "machine_name",
     "many",
     "number",
     "signed",
@@ -52,6 +55,18 @@ def signed(value: float) -> str:
 def many(count: int, what: str) -> str:
     """`1 job`, `3 jobs`."""
     return f"{count} {what}{'s' if count != 1 else ''}"
+
+
+def machine_name(key: str) -> str:
+    """A machine's key as people read it: `NVIDIA H200, 143,771 MiB`."""
+    return re.sub(r"\b\d{4,}(?= MiB)", lambda found: f"{int(found[0]):,}", key)
+
+
+def all_of(count: int, what: str) -> str:
+    """`the only job`, `both jobs`, `all 3 jobs`."""
+    if count == 1:
+        return f"the only {what}"
+    return f"both {what}s" if count == 2 else f"all {count:,} {what}s"
 
 
 def stem(answer: str) -> tuple[str, str]:

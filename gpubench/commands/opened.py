@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.words import clean
-from gpubench.results.home import newest_results
+from gpubench.results.home import newest_results, results_home
 from gpubench.results.store import Results
 from gpubench.schema.record import Record
 
@@ -17,7 +17,7 @@ def opened(folder: Path | None) -> tuple[Results, list[Record]]:
     """A results folder (None: the newest one) and its records. Raises UnusableError where there are none."""
     results = Results(folder or newest_results())
     if not results.folder.is_dir():
-        raise UnusableError(f"{results.folder} is not a results folder")
+        raise no_results_folder(results.folder)
     told: list[str] = []
     records = results.records(told.append)
     for line in told:
@@ -25,6 +25,13 @@ def opened(folder: Path | None) -> tuple[Results, list[Record]]:
     if not records:
         raise UnusableError(f"{results.folder} holds no record{' that can be read' if told else 's'}")
     return results, records
+
+
+def no_results_folder(folder: Path) -> UnusableError:
+    """That this is none, and where those lie that there are."""
+    return UnusableError(
+        f"{folder} is not a results folder; name one that gpubench sweep has written, such as {results_home()}/NAME"
+    )
 
 
 def warn(line: str) -> None:

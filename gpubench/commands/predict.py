@@ -11,9 +11,9 @@ from rich.console import Console
 
 from gpubench.analysis.stored_groups import with_verdicts
 from gpubench.analysis.track_record import TrackRecord, track_record
-from gpubench.basics.errors import UnusableError, UsageError
+from gpubench.basics.errors import UsageError
 from gpubench.basics.words import listed, many
-from gpubench.commands.opened import opened, warn
+from gpubench.commands.opened import no_results_folder, opened, warn
 from gpubench.node import environment
 from gpubench.node.environment import Machine
 from gpubench.node.watch.nvml import open_nvml
@@ -49,6 +49,8 @@ def predict(
     records = _records(folders)
     home = _home(folders, records, here)
     stored = stored_of(records, here, _device(options) if asks else None, home.sweep())
+    console = Console()
+    width = console.width if console.is_terminal and not markdown else None
     origin = report.origin(
         stored.key,
         _told(stored.counts),
@@ -56,8 +58,11 @@ def predict(
         [_told(counts) for counts in stored.unlike],
         is_here=stored.here is not None,
         as_markdown=markdown,
+        width=width,
     )
-    answers = Answers(stored, experiment, options, home, markdown=markdown).texts() if asks else []
+    answers = []
+    if asks:
+        answers = Answers(stored, experiment, options, home, markdown=markdown, width=width).texts()
     record, now = _track(stored)
     track = report.track(
         record,
@@ -67,9 +72,10 @@ def predict(
         sweep=home.sweep(),
         as_markdown=markdown,
         brief=asks,
+        width=width,
     )
     parts = [origin, *answers, track] if asks else [track, origin]
-    sys.stdout.write(encodable("\n".join(parts), Console().encoding))
+    sys.stdout.write(encodable("\n".join(parts), console.encoding))
     return 0
 
 
@@ -79,7 +85,7 @@ def _records(folders: Sequence[Path]) -> list[list[Record]]:
         return [opened(folders[0])[1]]
     for folder in folders:
         if not folder.is_dir():
-            raise UnusableError(f"{folder} is not a results folder")
+            raise no_results_folder(folder)
     return [Results(folder).records(warn) for folder in folders or all_results()]
 
 

@@ -32,7 +32,7 @@ from gpubench.sweep.closing import Mode, emit, finish, goes_on
 from gpubench.sweep.dry_run import print_plan
 from gpubench.sweep.left_out import left_out_lines, store_left_out
 from gpubench.sweep.preflight import announced, check_hardware, look_around, other_load
-from gpubench.sweep.preparing import prepare
+from gpubench.sweep.preparing import await_start, prepare
 from gpubench.sweep.stored_plan import store_plan
 from gpubench.sweep.survey import Settings
 from gpubench.sweep.sweep import Summary, Sweep
@@ -162,7 +162,7 @@ def run(
     try:
         with view:
             look_around(work, planned, view, allow_busy=allow_busy)
-            ready = prepare(work, planned, view, stop) and node.wait_ready(work.bench.beating(stop))
+            ready = prepare(work, planned, view, stop) and await_start(work, planned, view, stop)
             if not ready:
                 return Summary(interrupted=True)
             return work.run(view, stop, lambda row: emit(row, mode))

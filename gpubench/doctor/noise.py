@@ -64,7 +64,7 @@ def _measured(row: TableRow) -> MeasuredNoise | None:
 
 
 def _called(row: TableRow) -> str:
-    return f"{row.model}, {row.input_size} px, batch size {row.batch_size}, {row.variant}"
+    return f"{row.model}, {row.input_size} px, batch size {row.batch_size:,}, {row.variant}"
 
 
 def machine_noise(

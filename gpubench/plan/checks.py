@@ -98,7 +98,7 @@ def _batch(case: Combination) -> str | None:
     share = t.devices * t.accumulate
     if t.batch_size % share:
         parts = f"{t.devices} devices × {t.accumulate} micro-batches"
-        return f"a batch of {t.batch_size} can't be shared equally: {parts} take a multiple of {share}"
+        return f"a batch of {t.batch_size:,} can't be shared equally: {parts} take a multiple of {share:,}"
     images = t.train_images or case.facts.train_images
     if images > case.facts.train_images > 0 and case.variant.files != "none":
         return f"the data have only {case.facts.train_images:,} training images"

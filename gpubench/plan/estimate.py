@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import accumulate
 from typing import Any
 
@@ -130,7 +131,9 @@ class Forecast:
 
 
 def words(seconds: float) -> str:
-    """`40 s`, `3 min`, `2.5 h`."""
+    """`0.02 s`, `40 s`, `3 min`, `2.5 h`."""
+    if 0 < seconds < 0.5:  # which is not "0 s"
+        return f"{Decimal(f'{seconds:.1g}'):f} s"
     if seconds < 90:
         return f"{seconds:.0f} s"
     if seconds < 5400:

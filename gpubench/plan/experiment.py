@@ -86,9 +86,9 @@ class _VariantTable(BaseModel):
 
 
 class _RunOptions(BaseModel):
-    """What stands under [run] besides trial fields."""
+    """What stands under [run] besides trial fields. Strict, as trials are: `rounds = true` is not 1."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
     repeats: int = Field(default=1, ge=1)
     rounds: int | None = None
     within: str | float | None = None

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.basics.errors import UnusableError, UsageError
-from gpubench.basics.words import listed, many
+from gpubench.basics.words import listed, machine_name, many
 from gpubench.datasets.pool import Progress
 from gpubench.node.environment import Machine
 from gpubench.plan.command_line import read_experiment
@@ -59,13 +59,22 @@ class Answers:
     """What the rows of one machine say of the groups of one experiment."""
 
     def __init__(
-        self, stored: StoredRows, path: Path | None, options: Options, home: Home, *, markdown: bool
+        self,
+        stored: StoredRows,
+        path: Path | None,
+        options: Options,
+        home: Home,
+        *,
+        markdown: bool,
+        width: int | None = None,
     ) -> None:
+        """`width`: of a terminal, to which sentences are wrapped."""
         self._stored = stored
         self._path = path
         self._options = options
         self._home = home
         self._markdown = markdown
+        self._width = width
         self._rows = alone_rows(stored.records)
         on_gpus = stored.device == "cuda"
         self._experiment = read_experiment(path, options, has_gpu=on_gpus)
@@ -88,28 +97,34 @@ class Answers:
         failed = [one for one in found if isinstance(one, _NoAnswer)]
         if len(failed) == len(found):
             more = f" ({many(len(found) - 1, 'group')} more can't be predicted either)" * (len(found) > 1)
-            others = f"; results of {listed(self._stored.others)} are left out" * bool(self._stored.others)
+            others = (
+                f"; results of {listed([machine_name(one) for one in self._stored.others])} are left out"
+                * bool(self._stored.others)
+            )
             remedy = failed[0].remedy
             order = f"; {remedy.what}: {remedy.command}" if remedy else ""  # last, so that it can be copied
             raise UnusableError(f"{groups[0].group} can't be predicted: {failed[0].why}{more}{others}{order}")
         texts = [
-            report.no_answer(self._title(unit), one.why, one.remedy, as_markdown=self._markdown)
+            report.no_answer(
+                self._title(unit), one.why, one.remedy, as_markdown=self._markdown, width=self._width
+            )
             if isinstance(one, _NoAnswer)
             else one
             for unit, one in zip(groups, found, strict=True)
         ]
-        return texts + [f"{line}\n" for line in dropped_lines(plan)]
+        return texts + [report.line(one, width=self._width) for one in dropped_lines(plan)]
 
     def _answer(self, unit: Unit) -> str | _NoAnswer:
         machine = self._machine(unit)
         if machine is None:
             unknown = (
-                f"how many CPUs {self._stored.key} has is not on record, nor so what pinned jobs get of them"
+                f"how many CPUs {machine_name(self._stored.key)} has is not on record, nor so what pinned jobs "
+                "get of them"
             )
             return _NoAnswer(why=unknown)
         room = Room(len(machine.gpus), machine.cpu_count)
         if why := skip_reason(unit, self._oom, room, self._stored.device):
-            shown = why if self._stored.here else why.replace("this machine", self._stored.key)
+            shown = why if self._stored.here else why.replace("this machine", machine_name(self._stored.key))
             return _NoAnswer(why=shown)
         facts = self._sources.data
         resolved = resolve_unit(unit, machine, lambda job: facts(job.trial.data), self._stored.device)
@@ -156,6 +171,7 @@ class Answers:
             made,
             [f"{_who(those, called)}: {note}." for note, those in of_note.items()],
             as_markdown=self._markdown,
+            width=self._width,
         )
 
     def _title(self, unit: Unit) -> str:
@@ -176,7 +192,7 @@ class Answers:
                 orders[self._order(job)] = None
         where = "" if self._stored.here else ", on such a machine"
         was = "was" if len(lacking) == 1 else "were"
-        absent = f"{listed(list(lacking))} {was} not measured alone on {self._stored.key}"
+        absent = f"{listed(list(lacking))} {was} not measured alone on {machine_name(self._stored.key)}"
         return _NoAnswer(
             why=f"by the rows in {self._home.where}, {absent}",
             remedy=report.Remedy(what=f"to measure{where}", command=" && ".join(orders)),

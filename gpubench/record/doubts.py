@@ -158,7 +158,7 @@ def _energy(case: Evidence) -> str | None:
     if not counted or not sampled or abs(sampled / counted - 1) <= ENERGY_APART_PCT / 100:
         return None
     return (
-        f"the energy counter says {counted:.0f} J, sampled power {sampled:.0f} J; the load changed faster than they "
+        f"the energy counter says {counted:,.0f} J, sampled power {sampled:,.0f} J; the load changed faster than they "
         "can follow, or one of them is wrong; measure longer epochs"
     )
 
@@ -169,7 +169,7 @@ def _near_limit(case: Evidence) -> str | None:
     if used is None or not limit or used < FULL_PCT / 100 * limit:
         return None
     return (
-        f"{used:.0f} of {limit} MiB were used: cuDNN may have had to take slower algorithms that need less; "
+        f"{used:,.0f} of {limit:,} MiB were used: cuDNN may have had to take slower algorithms that need less; "
         "compare with a smaller batch"
     )
 

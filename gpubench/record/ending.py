@@ -29,7 +29,7 @@ def final_ending(
         return ended.status, "; ".join([*lost, ended.reason])
     memory = seen.result.get("gpu_mem_mib")
     if ended.status == "ok" and cap_mib is not None and memory is not None and memory > cap_mib:
-        return "oom", f"{memory:.0f} MiB by the driver, over the cap of {cap_mib} MiB"
+        return "oom", f"{memory:,.0f} MiB by the driver, over the cap of {cap_mib:,} MiB"
     if ended.status == "oom" and seen.strangers and cap_mib is None:
         return "failed", f"GPU memory ran out while others held some: {seen.strangers[0]}"
     return ended.status, ended.reason

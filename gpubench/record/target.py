@@ -9,6 +9,7 @@ from typing import Any
 
 from gpubench.analysis.certainty.accuracy import crossing
 from gpubench.basics.rounding import half_up
+from gpubench.basics.words import many
 from gpubench.record.epochs import EpochRow
 from gpubench.schema.top1_crossing import CONFIRMED, UNCONFIRMED
 
@@ -28,7 +29,7 @@ def until_top1(epochs: Sequence[EpochRow], target: float | None) -> tuple[dict[s
     if number is None:
         last = epochs[-1].top1_pct
         lost = "training diverged: " if _lost(epochs[-1]) else ""
-        why = f"{lost}top-1 was {half_up(last or 0.0, 1)} % after {len(epochs)} epochs, not {target:g} %"
+        why = f"{lost}top-1 was {half_up(last or 0.0, 1)} % after {many(len(epochs), 'epoch')}, not {target:g} %"
         return {}, dict.fromkeys(COLUMNS, why)
     return {
         "epochs_to_top1": number,

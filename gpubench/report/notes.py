@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpubench.analysis.varied import label, unit
-from gpubench.basics.words import LOGGED, WORDS, clean, listed
+from gpubench.basics.words import LOGGED, WORDS, all_of, clean, listed, many
 from gpubench.report import spread
 from gpubench.report.groups import agree, number_of
 from gpubench.schema.row import Row, TableRow
@@ -30,7 +30,7 @@ def _missed(rows: Sequence[TableRow], fields: Sequence[str]) -> list[str]:
         tried = sum(run.round == 1 for run in row.runs)  # further rounds don't train until then
         if row.until_top1 and row.reached < tried:
             whose = f" in {tried - row.reached} of {tried} repeats" if row.reached else ""
-            missed = f"Top-1 of {row.until_top1:g} % was not reached within {row.epochs} epochs{whose}"
+            missed = f"Top-1 of {row.until_top1:g} % was not reached within {many(row.epochs or 0, 'epoch')}{whose}"
             sentences.setdefault(missed, []).append(row)
     return [f"{text} ({which(some, rows, fields)})" for text, some in sentences.items()]
 
@@ -83,7 +83,7 @@ def _jobs(mine: Sequence[Row], fields: Sequence[str]) -> str:
     size = str(mine[0].job).rpartition(" ")[2]
     numbers = [str(number_of(row)) for row in mine]
     every = len(set(numbers)) == int(size)
-    said = f"all {size} jobs" if every else f"job{'s' * (len(mine) > 1)} {listed(numbers)} of {size}"
+    said = all_of(int(size), "job") if every else f"job{'s' * (len(mine) > 1)} {listed(numbers)} of {size}"
     alike = [field for field in fields if field not in ("group", "job") and agree(field, [mine])]
     parts = [f"{mine[0].group}: {said}" if "group" in fields else said, label(mine[0], alike)]
     return ", ".join(part for part in parts if part)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -9,9 +10,11 @@ from gpubench.analysis.prediction import Prediction
 from gpubench.analysis.sharing import headline, verdict_words
 from gpubench.analysis.slowdown import expected
 from gpubench.analysis.track_record import PredictedJob, TrackRecord
+from gpubench.basics import words
 from gpubench.basics.words import UNKNOWN, clean, listed, many, number, signed
 from gpubench.report import layout, markdown
 from gpubench.report.groups import origin as rests_on
+from gpubench.report.terminal import INDENT
 from gpubench.schema.row import Row
 from gpubench.schema.verdict import UNSURE, Sure, Verdict
 
@@ -53,19 +56,22 @@ def origin(
     *,
     is_here: bool,
     as_markdown: bool = False,
+    width: int | None = None,
 ) -> str:
     """One line: of which machine the rows are; ends in a newline.
 
+    `width`: of a terminal, to which its sentences are wrapped, as those of all pages here.
     `others`: machines that were left out. `unlike`: GPUs and CPUs of hosts that rows are of, too, unlike `hardware`.
     """
-    name = f"{machine} ({hardware})" if hardware else machine
+    named = words.machine_name(machine)
+    name = f"{named} ({hardware})" if hardware else named
     said = f"By results of {name}{'' if is_here else ', which is not this machine'}."
     if unlike:
         shown = [*unlike[:MOST_UNLIKE], *["others"] * (len(unlike) > MOST_UNLIKE)]
         said += f" Some rows were measured where there were {'; or '.join(shown)}."
     if others:
-        said += f" Results of {listed(others)} are left out."
-    return _line(said, as_markdown)
+        said += f" Results of {listed([words.machine_name(one) for one in others])} are left out."
+    return line(said, as_markdown, width)
 
 
 def answer(
@@ -76,6 +82,7 @@ def answer(
     notes: Sequence[str] = (),
     *,
     as_markdown: bool = False,
+    width: int | None = None,
 ) -> str:
     """The group's name, a row a job, the verdict with what speaks for it, and `notes`; ends in a newline.
 
@@ -91,14 +98,21 @@ def answer(
     rests = rests_on(solo, found, UNSURE_ALONE) if found.words else ""
     more = [f"{rests[0].upper()}{rests[1:]}."] if rests else []
     said = [_verdict(prediction, found), *_rounds(prediction), *_waits(prediction, jobs), *more]
-    page = _page(headings, rows, [1, 2, 3], [*said, *notes], as_markdown)
+    page = _page(headings, rows, [1, 2, 3], [*said, *notes], as_markdown, width)
     return f"{_heading(group, as_markdown)}\n\n{page}"
 
 
-def no_answer(group: str, why: str, remedy: Remedy | None = None, *, as_markdown: bool = False) -> str:
+def no_answer(
+    group: str,
+    why: str,
+    remedy: Remedy | None = None,
+    *,
+    as_markdown: bool = False,
+    width: int | None = None,
+) -> str:
     """Why a group is not predicted, and the command that helps, on a line of its own; ends in a newline."""
     said = f"Not predicted: {why}.{f' {remedy.what[0].upper()}{remedy.what[1:]}:' if remedy else ''}"
-    text = f"{_heading(group, as_markdown)}\n\n{_line(said, as_markdown)}"
+    text = f"{_heading(group, as_markdown)}\n\n{line(said, as_markdown, width)}"
     if remedy is None:
         return text
     return f"{text}\n{f'    {remedy.command}' if as_markdown else remedy.command}\n"
@@ -112,6 +126,7 @@ def track(
     where: str = "these results",
     sweep: str = "gpubench sweep",
     as_markdown: bool = False,
+    width: int | None = None,
     brief: bool = False,
 ) -> str:
     """How good predictions have been on this machine: a line on all, then a row a group; ends in a newline.
@@ -120,16 +135,17 @@ def track(
     `brief`: that line alone. `where`: in which folders they lie; `sweep`: the command that measures into them.
     """
     if not record.predicted_jobs:
-        return _line(
-            f"By the rows in {where}, no group has been predicted and measured on {machine} so far; "
-            f"`{sweep}` with two or more --job, or with --copies, does both.",
+        return line(
+            f"By the rows in {where}, no group has been predicted and measured on {words.machine_name(machine)} "
+            f"so far; `{sweep}` with two or more --job, or with --copies, does both.",
             as_markdown,
+            width,
         )
     groups = _groups(record.predicted_jobs)
     summary = _summary(record, len(groups), machine)
     today = _groups(now.predicted_jobs) if now and _differ(record, now) else []
     if brief:
-        return _line(f"So far: {summary}", as_markdown)
+        return line(f"So far: {summary}", as_markdown, width)
     rows = []
     for index, mine in enumerate(groups):
         measured = ", ".join(number(one.measured, 2) for one in mine)
@@ -140,7 +156,7 @@ def track(
     if today and now:
         headings += ["by this version", "error %"]
         said.append(f"By the model of this version: {_summary(now, len(groups), machine)}")
-    return _page(headings, rows, [1], said, as_markdown, answer_first=True)
+    return _page(headings, rows, [1], said, as_markdown, width, answer_first=True)
 
 
 def _predicted(predicted_jobs: Sequence[PredictedJob]) -> tuple[str, str]:
@@ -165,9 +181,20 @@ def _heading(group: str, as_markdown: bool) -> str:
     return f"**{markdown.escape(name)}**" if as_markdown else name
 
 
-def _line(sentence: str, as_markdown: bool) -> str:
+def line(sentence: str, as_markdown: bool = False, width: int | None = None) -> str:
+    """One sentence; ends in a newline."""
     said = clean(sentence)
-    return f"{markdown.escape(said) if as_markdown else said}\n"
+    return f"{markdown.escape(said) if as_markdown else _wrapped(said, width)}\n"
+
+
+def _wrapped(sentence: str, width: int | None) -> str:
+    """Broken at spaces alone, so that no path is: those that are wider stay whole."""
+    if width is None:
+        return sentence
+    lines = textwrap.wrap(
+        sentence, width, subsequent_indent=INDENT, break_on_hyphens=False, break_long_words=False
+    )
+    return "\n".join(lines)
 
 
 def _verdict(prediction: Prediction, found: Verdict) -> str:
@@ -255,7 +282,7 @@ def _groups(predicted_jobs: Sequence[PredictedJob]) -> list[list[PredictedJob]]:
 
 
 def _summary(record: TrackRecord, groups: int, machine: str) -> str:
-    jobs = f"{many(record.jobs, 'job')} of {many(groups, 'group')} on {machine}"
+    jobs = f"{many(record.jobs, 'job')} of {many(groups, 'group')} on {words.machine_name(machine)}"
     worst = max(record.predicted_jobs, key=lambda one: abs(one.error_pct))
     said = (
         f"{jobs}: half of the predictions were within {number(record.median_error_pct or 0)} % "
@@ -294,6 +321,7 @@ def _page(
     numbers: Sequence[int],
     said: Sequence[str],
     as_markdown: bool,
+    width: int | None,
     *,
     answer_first: bool = False,
 ) -> str:
@@ -310,6 +338,6 @@ def _page(
     else:
         heading, body = layout.padded(headings, rows, right)
         rule = ["-" * len(cell) for cell in heading[0]]
-        text = "\n".join(sentences)
+        text = "\n".join(_wrapped(sentence, width) for sentence in sentences)
         table = "\n".join(layout.GAP.join(cells).rstrip() for cells in (*heading, rule, *body))
     return "\n\n".join((text, table) if answer_first else (table, text)) + "\n"

@@ -121,7 +121,9 @@ def error_message(
     if must is None:
         return f"{name} does not take {_said(given)}"
     must = must.replace(_TABLE, table)
-    return f"{name} must be {must}" + ("" if isinstance(given, Mapping) else f", not {_said(given)}")
+    # 2.0 is no whole number, and "a whole number, not 2" would say nothing.
+    said = shown(given) if kind == "int_type" and isinstance(given, float) else _said(given)
+    return f"{name} must be {must}" + ("" if isinstance(given, Mapping) else f", not {said}")
 
 
 def why_wrong(kind: str, limits: Mapping[str, Any]) -> str:

@@ -115,7 +115,7 @@ def dropped_lines(plan: Plan) -> list[str]:
     more = len(plan.dropped) - len(parts)
     return [
         f"{plan.dropped.total()} combination{'s' if plan.dropped.total() > 1 else ''} dropped: {'; '.join(parts)}"
-        + (f"; and {more} more reasons" if more > 0 else "")
+        + (f"; and {many(more, 'more reason')}" if more > 0 else "")
     ]
 
 

@@ -74,7 +74,10 @@ def finish(work: Sweep, planned: Sequence[Planned], summary: Summary, view: live
             f"{summary.lost} skipped because a GPU was lost: once it is back, the same command runs them"
         )
     if summary.stale:
-        view.say(f"{summary.stale} were measured under other versions; --retry stale measures them again")
+        were, again = ("was", "it") if summary.stale == 1 else ("were", "them")
+        view.say(
+            f"{summary.stale} {were} measured under other versions; --retry stale measures {again} again"
+        )
 
 
 def rounds_line(work: Sweep, summary: Summary) -> str | None:

@@ -59,7 +59,8 @@ def _in_which(item: Planned, rounds: Rounds) -> str:
     if rounds.most == 1:
         return ""
     if rounds.is_open:
-        return f" a round, from round {item.rounds[0] if item.rounds else 1} on"
+        next_one = item.rounds[0] if item.rounds else 1
+        return f" in round {next_one}" + ("; further rounds may follow" if next_one < rounds.most else "")
     if len(item.rounds) == 1:
         return f", in round {item.rounds[0]}"
     return (

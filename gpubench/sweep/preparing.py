@@ -59,3 +59,34 @@ def prepare(sweep: Sweep, planned: Sequence[Planned], view: View, should_stop: C
             # with the machine (a full disk) ends the sweep instead.
             view.say(f"images: {error}")
     return True
+
+
+def await_start(
+    sweep: Sweep, planned: Sequence[Planned], view: View, should_stop: Callable[[], bool]
+) -> bool:
+    """Waits until trials can start, and says what for. False where it was stopped.
+
+    The fork server imports torch, which may take half a minute where its files are not in memory yet.
+    """
+    ahead = sweep.bench.beating(should_stop)
+    number = next(index for index, item in enumerate(planned) if item.state == "run")
+    began = time.monotonic()
+    shown = 0.0
+
+    def waits() -> bool:
+        nonlocal shown
+        now = time.monotonic()
+        if now - shown > VIEW_PERIOD_S:
+            shown = now
+            view.update(
+                LiveProgress(
+                    done=number,
+                    total=len(planned),
+                    trial_label=sweep.label(planned[number].unit),
+                    elapsed_s=now - began,
+                    note="starting torch: the first time this takes up to half a minute",
+                )
+            )
+        return ahead()
+
+    return sweep.bench.node.wait_ready(waits)

@@ -92,7 +92,11 @@ def _note(unit: Unit, job: Job, progress: Sequence[JobProgress], own: JobProgres
     if job.membership is None:
         return doing
     waiting = sum(one.waiting or one.filling for one in progress)
-    words = [f"job {job.membership.name}", doing, f"{waiting} wait for it" if waiting else ""]
+    words = [
+        f"job {job.membership.name}",
+        doing,
+        f"{waiting} wait{'s' * (waiting == 1)} for it" if waiting else "",
+    ]
     return ", ".join(word for word in words if word) if len(unit.jobs) > 1 else doing
 
 

@@ -125,13 +125,11 @@ class Sweep(Survey):
             planned = self.survey() if number == 1 else self._not_skipped(self._further(number))
             if number > 1 and not planned:
                 break
-            runs = any(item.state == "run" for item in planned)
-            if runs:
-                view.began_round(number, rounds)
+            before = summary.ran
             self._round(number, planned, summary, view, should_stop, emit, began)
             if summary.interrupted or summary.out_of_budget:
                 break
-            self._end_round(number, planned, view, time.monotonic() - began, ran=runs)
+            self._end_round(number, planned, view, time.monotonic() - began, ran=summary.ran > before)
         if summary.lost and not self.bench.has_gpus_left:
             raise none_left(self.bench.lost.values())
         self._tell_losses(view)
@@ -159,6 +157,7 @@ class Sweep(Survey):
         # A further round changes nothing of what counts in the first.
         first = self.chosen() if round_ > 1 else {}
         oom = OutOfMemory()
+        begun = False
         for number, item in enumerate(planned, start=1):
             unit = item.unit
             state, why = item.state, item.why
@@ -196,6 +195,9 @@ class Sweep(Survey):
                     summary.longest_s = forecast.of(number - 1)
                 break
             else:
+                if not begun:  # not before: a budget, or a lost GPU, may leave nothing of a round
+                    begun = True
+                    view.began_round(round_, self.plan.experiment.rounds)
                 if round_ > 1 and self.settings.ahead:
                     self._make_ready(
                         round_, number, planned, first, view, should_stop, began, forecast, ahead
@@ -392,7 +394,7 @@ class Sweep(Survey):
         if not fields and not unit.is_group:
             fields = ["model", "batch_size"]
         values = vars(unit.jobs[0].trial)
-        named = [f for f in fields if f in values] + (["repeat"] if self.plan.experiment.repeats > 1 else [])
+        named = [f for f in fields if f in values]
         if "batch_per_gpu" in fields:
             named.append("batch_size")
         if unit.is_group:  # what its jobs differ in is told by its name
@@ -402,6 +404,9 @@ class Sweep(Survey):
         if values["gpu_ids"] is not None:
             named = [name for name in named if name != "gpus"]
         parts = [f"{name}={_of_all(name, unit)}" for name in named if values[name] is not None]
+        repeats = self.plan.experiment.repeats
+        if repeats > 1:  # in words: it is no field that anybody asked for
+            parts.append(f"repeat {values['repeat'] + 1} of {repeats}")
         return " ".join(filter(None, [unit.group, *parts]))
 
     def _look(

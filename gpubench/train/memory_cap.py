@@ -72,7 +72,7 @@ class MemoryCap:
             used = told.get(self._uuids[device.index or 0])
             if used is not None and used > self.cap_mib:
                 raise torch.OutOfMemoryError(
-                    f"{used:.0f} MiB by the driver, over the cap of {self.cap_mib} MiB"
+                    f"{used:,.0f} MiB by the driver, over the cap of {self.cap_mib:,} MiB"
                 )
             reserved = torch.cuda.memory_reserved(device) / MIB
             self._limit(device, CONTEXT_GUESS_MIB if used is None else used - reserved)
@@ -82,7 +82,7 @@ class MemoryCap:
         mib = self.cap_mib - outside_mib - MARGIN_MIB
         if mib <= 0:
             raise torch.OutOfMemoryError(
-                f"the cap of {self.cap_mib} MiB is less than CUDA and its libraries take ({outside_mib:.0f} MiB)"
+                f"the cap of {self.cap_mib:,} MiB is less than CUDA and its libraries take ({outside_mib:,.0f} MiB)"
             )
         total = torch.cuda.get_device_properties(device).total_memory / MIB
         torch.cuda.set_per_process_memory_fraction(min(1.0, mib / total), device)

@@ -121,7 +121,7 @@ CASES = [
     # 7: time to solution
     (workload.time_to_solution, "kept", [row(until_top1=50.0, time_to_top1_s=20.0)], "the only ok row"),
     (workload.time_to_solution, "kept",
-     [row(until_top1=50.0, time_to_top1_s=20.0), row(128, until_top1=50.0, time_to_top1_s=9.0)], "all 2 ok rows"),
+     [row(until_top1=50.0, time_to_top1_s=20.0), row(128, until_top1=50.0, time_to_top1_s=9.0)], "both ok rows"),
     (workload.time_to_solution, "not decidable",
      [row(until_top1=50.0, time_to_top1_s=20.0), row(128, until_top1=50.0), row(256, until_top1=50.0)],
      "in 1 of 3 ok rows; 2 did not get there, so how long they take is not known; give them more --epochs"),
@@ -132,15 +132,17 @@ CASES = [
      "1 did not get there, so how long they take is not known; give them more --epochs; other rows tell the time"),
     (workload.time_to_solution, "broken", [row(epoch_time_s=None)], "a rate and no time"),
     (workload.time_to_solution, "not decidable", [row()], "--until-top1"),
-    (workload.time_to_solution, "not decidable", [row(until_top1=99.0)], "more --epochs"),
+    (workload.time_to_solution, "not decidable", [row(until_top1=99.0)],
+     "the only row that was to has not reached its top-1; give more --epochs"),
     # 8: one run
     (accuracy.same_run, "kept", [row()], "one and the same run"),
-    (accuracy.same_run, "broken", [row(top1_pct=None), row(epoch_time_s=None)], "different options"),
+    (accuracy.same_run, "broken", [row(top1_pct=None), row(epoch_time_s=None)],
+     "1 row has a time without a top-1 and 1 a top-1 without a time: speed and accuracy of different options"),
     (accuracy.same_run, "not decidable", [row(), row(128, top1_pct=None)], "1 of 2 rows that ran alone"),
     # 9: inputs
     (workload.sensible_sizes, "kept", [row()], "160 steps or more"),
     (workload.sensible_sizes, "broken", [row(images=IMAGES | {"size": 32})], "blown up to 224 px from 32 px"),
-    (workload.sensible_sizes, "broken", [row(1024)], "fewer than 20 steps (batch 1024: 10)"),
+    (workload.sensible_sizes, "broken", [row(1024)], "fewer than 20 steps (batch 1,024: 10)"),
     (workload.sensible_sizes, "not decidable", [row(images_per_epoch=None)], "how many steps"),
     (workload.sensible_sizes, "not decidable", [row(input_size=512)], "own size"),
     # 10: wall time
@@ -169,8 +171,10 @@ CASES = [
     (fairness.nothing_flattered, "not decidable",
      [row(variant="cached", doubts="spread"), row()], "1 of 2 compared rows carries doubts, the worst spread"),
     (fairness.nothing_flattered, "kept",
-     [row(64, doubts="breakdown+compile-cache+short-window"), row(128, doubts="short-window")], "all 2 planned"),
-    (fairness.nothing_flattered, "kept", [row(doubts="stranger")], "planned"),  # beside no other
+     [row(64, doubts="breakdown+compile-cache+short-window"), row(128, doubts="short-window")],
+     "both planned trials are shown"),
+    (fairness.nothing_flattered, "kept", [row(doubts="stranger")],  # beside no other
+     "the only planned trial is shown, with its baselines"),
     (fairness.nothing_flattered, "not decidable", [row(64), row(128, doubts="another-version-s+inferred")],
      "the worst inferred (sizes: batch_size=128; besides another-version-s)"),
     (fairness.nothing_flattered, "broken", [row(64), row(128, breakdown=True)],
@@ -203,7 +207,7 @@ CASES = [
      "ddp is what it has to beat"),
     # 13: repeats and uncertainty
     (uncertainty.repeated, "kept", [*three_seeds(64), *three_seeds(128)],
-     "epoch times in all 2 ok rows are of 3 processes or more each, with 95 % intervals over them"),
+     "epoch times in both ok rows are of 3 processes or more each, with 95 % intervals over them"),
     (uncertainty.repeated, "broken", [row(64), *three_seeds(128)],
      "1 of 2 ok rows has an epoch time of one process, so without an interval, and it stands beside others"),
     (uncertainty.repeated, "broken", [row(64), row(128)], "and they stand beside others, so conclusions rest on one"),
@@ -302,6 +306,11 @@ def test_records_are_counted():
     told = found(runs.all_kept, row(), attempts=attempts(1, 2) + attempts(1, trial="t2"))
     assert told[0] == "kept"
     assert told[1].startswith("all 3 attempts at 2 trials are kept")
+    for numbers, said in (
+        ((1,), "the only attempt at 1 trial is kept"),
+        ((1, 2), "both attempts at 1 trial are kept"),
+    ):
+        assert found(runs.all_kept, row(), attempts=attempts(*numbers))[1].startswith(f"{said}, numbered")
     assert "1 of them repeated a trial" in told[1]
 
 

@@ -125,6 +125,25 @@ def test_the_answer_is_over_all_steps_and_not_the_first_refusal():
     assert "; from 16 straight to 64 does not pay (memory × time per image grows 44 % " in dear.sentence
 
 
+def test_a_range_that_does_not_pay_says_where_it_is_only_the_same():
+    same = knee_of((1000, around(20)), (2000, around(10.005)), (2200, around(4)))
+    assert (
+        " and does not pay from 16 to 32 (the same inside 2 %); from 16 straight to 64 pays" in same.sentence
+    )
+    both = knee_of((1000, around(20)), (2000, around(10.005)), (4000, around(9)), (4100, around(3)))
+    assert " and does not pay from 16 to 64 (the same inside 2 % from 16 to 32); from 16 str" in both.sentence
+    figures = ((None, around(time)) for time in (10, 10.005, 12, 6))
+    by_time = knees(sizes(*figures, device="cpu", gpus=0))[0]
+    assert (
+        "is faster from 64 to 128 and is not faster from 16 to 64 (the same inside 2 % from 16 to 32)"
+        in by_time.sentence
+    )
+    slower = knees(sizes(*((None, around(time)) for time in (10, 12, 6)), device="cpu", gpus=0))[0]
+    assert slower.sentence.startswith(
+        "A larger batch is faster from 32 to 64 and is slower from 16 to 32; from 16 "
+    )
+
+
 def test_claims_of_one_table_are_corrected_for_by_holm():
     """A step that pays alone is open beside another one, and beside a leap that might have been claimed."""
     under, over = around(10, 0.01), around(9.75, 0.01)

@@ -252,11 +252,25 @@ def test_a_verdict_that_most_repeats_or_the_merged_figures_do_not_allow_is_none(
     rows[:2] = [changed(row, verdict=Verdict(why_not="noise")) for row in rows[:2]]
     assert {row.sharing for row in merge_repeats(rows)} == {"partly parallel"}, "one of three"
     rows[2:4] = [changed(row, verdict=Verdict(why_not="noise")) for row in rows[2:4]]
+    of_one_run = (
+        "at least half of its runs allow none by themselves, and of the first of these it is told: noise"
+    )
     for row in merge_repeats(rows):
-        assert (row.sharing, row.verdict.why_not) == (None, "noise")
+        assert (row.sharing, row.verdict.why_not) == (None, of_one_run)
+    rows[4:] = [changed(row, verdict=Verdict(why_not="noise")) for row in rows[4:]]
+    for row in merge_repeats(rows):
+        assert row.verdict.why_not == of_one_run.replace("at least half", "all")
     for row in merge_repeats(of_group(*[((9.0, 3.0), (2.0, 4.0))] * 2)):
         assert row.sharing is None
         assert "job 1 of 2 took 0.33 times as long as alone" in row.verdict.why_not
+
+
+def test_why_there_is_no_verdict_is_told_by_the_figures_of_the_table_where_these_allow_none():
+    """3 s beside 9, 9 and 8 s alone."""
+    rows = of_group(((9.0, 3.0), (2.0, 4.0)), ((9.0, 3.0), (2.0, 4.0)), ((8.0, 3.0), (2.0, 4.0)))
+    rows = [changed(row, verdict=Verdict(why_not="job 1 of 2 took 0.10 times as long")) for row in rows]
+    for row in merge_repeats(rows):
+        assert row.verdict.why_not.startswith("job 1 of 2 took 0.35 times as long as alone")
 
 
 def test_what_half_of_the_repeats_had_full_was_full():

@@ -18,7 +18,7 @@ from gpubench.analysis.certainty.interval import Interval, interval, overlap_gai
 from gpubench.analysis.certainty.mean_estimate import LEVEL
 from gpubench.analysis.certainty.noise import pooled
 from gpubench.analysis.certainty.outliers import outliers
-from gpubench.analysis.certainty.power import settling, smallest_effect
+from gpubench.analysis.certainty.power import settling_ratio, smallest_effect
 from gpubench.analysis.certainty.steps import steady_from, step_mean
 
 COUNTS = (3, 5, 10)
@@ -219,10 +219,12 @@ def power(draw: np.random.Generator, samples: int) -> None:
         parts = np.exp(sd * _exactly(10))
         row: list[object] = [pct(sd)]
         for effect in (1.01, 1.02, 1.05, 1.1, 1.3):
-            needed = settling((parts * effect).tolist(), parts.tolist(), 0.02)
-            row.append(needed.difference if needed else "")
-        equal = settling(parts.tolist(), parts.tolist(), 0.02)
-        lines.append((*row, equal.equality if equal else ""))
+            found = ratio((parts * effect).tolist(), parts.tolist())
+            assert found
+            row.append(settling_ratio(found, 0.02).difference)
+        found = ratio(parts.tolist(), parts.tolist())
+        assert found
+        lines.append((*row, settling_ratio(found, 0.02).equality))
     told(("noise (sd)", "1 %", "2 %", "5 %", "10 %", "30 %", "equal within 2 %"), lines)
 
 

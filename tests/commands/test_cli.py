@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -224,12 +225,20 @@ WRONG: list[tuple[Sequence[str], int, str]] = [
     (["sweep", "--device", "cpu", "--out", "prose.toml"], 4, "prose.toml is a file; name a folder"),
     (["sweep", "--device", "cpu", "--out", "prose.toml/below"], 4, "can't be written"),
     (["sweep", "--device", "cpu", "--out", "/proc/gpubench"], 4, "/proc/gpubench can't be written"),
-    (["table", "gone"], 4, "gone is not a results folder"),
+    (
+        ["table", "gone"],
+        4,
+        "gone is not a results folder; name one that gpubench sweep has written, such as results/NAME",
+    ),
     (["table", "empty"], 4, "empty holds no records"),
     (["table"], 4, "no results in results"),
     (["predict", "--copies", "2"], 4, "no results in results"),
     (["predict", "empty"], 4, "empty holds no records"),
-    (["predict", "gone", "--copies", "2"], 4, "gone is not a results folder"),
+    (
+        ["predict", "gone", "--copies", "2"],
+        4,
+        "gone is not a results folder; name one that gpubench sweep has written, such as results/NAME",
+    ),
     (["predict", "empty", "--set", "batchsize=8"], 2, "did you mean batch_size?"),
 ]
 
@@ -895,3 +904,34 @@ def until(true: Callable[[], bool], what: str) -> None:
     while not true():
         assert time.monotonic() < deadline, f"waited too long for {what}"
         time.sleep(0.05)
+
+
+# ---- Ctrl-C before anything is imported ----
+
+INTERRUPTED_IMPORT = """
+import sys
+class Finder:
+    def find_spec(self, name, *_):
+        if name == "typer":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Finder())
+"""
+ENTRIES = {
+    "module": "import runpy; runpy.run_module('gpubench', run_name='__main__', alter_sys=True)",
+    "script": "from {module} import {function}; {function}()",
+}
+
+
+@pytest.mark.parametrize("way", ENTRIES)
+def test_ctrl_c_while_the_command_is_imported_ends_as_it_does_later(way: str) -> None:
+    project = tomllib.loads((Path(gpubench.__file__).parents[1] / "pyproject.toml").read_text())
+    module, function = project["project"]["scripts"]["gpubench"].split(":")
+    start = ENTRIES[way].format(module=module, function=function)
+    ended = subprocess.run(
+        [sys.executable, "-c", f"{INTERRUPTED_IMPORT}\n{start}"],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "gpubench: stopped\n")

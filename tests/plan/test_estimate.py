@@ -114,8 +114,11 @@ def test_a_thousand_trials_are_looked_up_at_once() -> None:
 
 @pytest.mark.parametrize(
     ("given", "said"),
-    [(4, "4 s"), (89, "89 s"), (90, "2 min"), (3600, "60 min"), (5400, "1.5 h"), (9000, "2.5 h")],
-)
+    [
+        (0, "0 s"), (0.00001, "0.00001 s"), (0.32, "0.3 s"), (0.6, "1 s"), (4, "4 s"), (89, "89 s"), (90, "2 min"),
+        (3600, "60 min"), (5400, "1.5 h"), (9000, "2.5 h"),
+    ],
+)  # fmt: skip
 def test_words(given: float, said: str) -> None:
     assert words(given) == said
 

@@ -111,6 +111,13 @@ def test_a_whole_file() -> None:
         ("name = 'x'\n[[exclude]]\nstratgy = 'dp'", "did you mean strategy?"),
         ("name = 'x'\n[run]\nrepeats = 0", "run.repeats"),
         ("name = 'x'\n[run]\ntimeout = 'soon'", "'soon' is not a time"),
+        ("name = 'x'\n[run]\nrounds = true", "run.rounds must be a whole number, not true"),
+        ("name = 'x'\n[run]\nrounds = 2.0", "run.rounds must be a whole number, not 2.0"),
+        ("name = 'x'\n[run]\nrepeats = true", "run.repeats must be a whole number, not true"),
+        ("name = 'x'\n[run]\nepochs = true", "run.epochs must be a whole number, not true"),
+        ("name = 'x'\n[run]\nwithin = true", "run.within must be a text in quotes or a number, not true"),
+        ("name = 'x'\n[run]\nbudget = false", "run.budget must be a text in quotes or a number, not false"),
+        ("name = 'x'\n[run]\ntimeout = true", "run.timeout must be a text in quotes or a number, not true"),
     ],
 )  # fmt: skip
 def test_a_wrong_file_is_refused_in_one_line(text: str, says: str) -> None:

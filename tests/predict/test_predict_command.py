@@ -29,6 +29,7 @@ from gpubench.schema.catalog import VARIANTS, BadImages
 from gpubench.schema.record import AskedFields, Record, ResultColumns, Status
 
 GPU = "NVIDIA H200, 143771 MiB"
+SAID = "NVIDIA H200, 143,771 MiB"
 CPUS = 8
 FAR = scripted.computer(gpus=2, cpus=CPUS)
 """The machine that has measured."""
@@ -146,7 +147,7 @@ def test_two_jobs_on_one_gpu(tmp_path: Path, asked: Asked) -> None:
     """Each needs 0.75 of the GPU, of which 0.885 is left to two: 1.69 times as long."""
     place = folder(tmp_path / "one", alone(16), alone(32))
     assert asked(place, jobs=TWO) == (
-        f"By results of {GPU} (2 GPUs, 8 CPUs).\n"
+        f"By results of {SAID} (2 GPUs, 8 CPUs).\n"
         "\n"
         "16 workers=4 & 32 workers=4\n"
         "\n"
@@ -160,7 +161,7 @@ def test_two_jobs_on_one_gpu(tmp_path: Path, asked: Asked) -> None:
         "One epoch of each job that uses it takes at least 6.00 s of GPU 0, and 2.00 s of the CPUs.\n"
         "Each row is of one process only.\n"
         "\n"
-        f"By the rows in {place}, no group has been predicted and measured on {GPU} so far; "
+        f"By the rows in {place}, no group has been predicted and measured on {SAID} so far; "
         f"`gpubench sweep --out {place}` with two or more --job, or with --copies, does both.\n"
     )
 
@@ -170,7 +171,8 @@ def test_elsewhere_it_says_whose_results_they_are(tmp_path: Path, asked: Asked) 
     other = folder(tmp_path / "two", alone(16, epoch=9.0, machine_key="Titan, 12196 MiB"))
     text = asked(mine, other, jobs=TWO)
     assert text.startswith(
-        f"By results of {GPU} (2 GPUs, 8 CPUs), which is not this machine. Results of Titan, 12196 MiB are left out.\n"
+        f"By results of {SAID} (2 GPUs, 8 CPUs), which is not this machine. "
+        "Results of Titan, 12,196 MiB are left out.\n"
     )
     assert "9.00" not in text
 
@@ -283,7 +285,7 @@ def test_waiting_for_gradients_is_estimated_by_rows_of_one_gpu(tmp_path: Path, a
     [
         (
             alone(64),
-            r"resize 32 was not measured alone on NVIDIA H200, 143771 MiB; to measure: gpubench sweep ",
+            r"resize 32 was not measured alone on NVIDIA H200, 143,771 MiB; to measure: gpubench sweep ",
         ),
         (alone(32, memory_format="contiguous"), r"\(the nearest row has memory_format=contiguous\)"),
         (alone(32, status="oom"), r"\(alone it ended as out of memory\)|out of memory alone"),
@@ -368,7 +370,7 @@ def test_what_is_measured_by_the_advised_command_is_found_by_the_same_question(
     with pytest.raises(UnusableError) as raised:
         asked(place, jobs=["batch_size=16", "batch_size=32", "batch_size=64"], pairs=True, workers="4")
     assert (
-        f"by the rows in {place}, mobilenet_v2 crop-resize 32 was not measured alone on {GPU} (2 groups"
+        f"by the rows in {place}, mobilenet_v2 crop-resize 32 was not measured alone on {SAID} (2 groups"
         in str(raised.value)
     )
     order = str(raised.value).partition("; to measure: ")[2]
@@ -688,7 +690,7 @@ def test_rows_of_hosts_with_other_counts_are_told(tmp_path: Path, asked: Asked) 
     small = small.model_copy(update={"environment": {**small.environment, "gpu_count": 1, "cpu_count": 4}})
     text = asked(folder(tmp_path, alone(16), small), jobs=TWO)
     assert text.splitlines()[0] == (
-        f"By results of {GPU} (2 GPUs, 8 CPUs). Some rows were measured where there were 1 GPU, 4 CPUs."
+        f"By results of {SAID} (2 GPUs, 8 CPUs). Some rows were measured where there were 1 GPU, 4 CPUs."
     )
 
 
@@ -767,7 +769,11 @@ def test_help_asks_for_each_job_once(command: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["gone"], 4, "gone is not a results folder"),
+        (
+            ["gone"],
+            4,
+            "gone is not a results folder; name one that gpubench sweep has written, such as ",
+        ),
         (["--job", "batch=16"], 2, "did you mean batch_size?"),
         (["--set", "batch_size"], 2, "is not FIELD=VALUES"),
         (["--experiment", "gone.toml", "here"], 2, "gone.toml does not exist"),

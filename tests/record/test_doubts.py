@@ -98,8 +98,8 @@ CASES: dict[str, tuple[Evidence, str]] = {
         case(epochs=epoch_rows_of(2, epoch_time_s=2.0)),
         "2.0 s",
     ),
-    "energy": (case(result={"energy_sampled_j": 4300.0}), "4300 J"),
-    "near-limit": (case(result={"gpu_mem_mib": 140_000.0}), "of 143771 MiB"),
+    "energy": (case(result={"energy_sampled_j": 4300.0}), "4,300 J"),
+    "near-limit": (case(result={"gpu_mem_mib": 140_000.0}), "140,000 of 143,771 MiB"),
     "retries": (case(result={"gpu_alloc_retries": 3}), "3 times"),
     "cpu-starved": (case("workers = 512"), "512 loader workers"),
     "other-load": (case(result={"cpu_util_pct": 90.0}), "35 %"),
@@ -117,7 +117,7 @@ CASES: dict[str, tuple[Evidence, str]] = {
         replace(case(), images=1_281_167, skipped_images=37),
         "37 of 1,281,167 images could not be decoded and were left out"),
     "shared-gpu": (replace(case(), neighbours=OtherJobs(on_gpus=1)), "divided by the busy time"),
-    "faster-together": (case(result={"slowdown": 0.9}), "0.90 times as long as alone"),
+    "faster-together": (case(result={"slowdown": 0.9}), "measure more processes of both (--rounds 5)"),
     "beyond-turns": (
         replace(in_a_group(2), result=QUIET | {"slowdown": 3.9}), "2 jobs one after the other would take 2"),
     "solo-stale": (replace(case(), stale_solo=True), "--retry stale"),
@@ -135,7 +135,7 @@ def test_each_is_raised_with_its_figure(code: str) -> None:
 
 def test_a_cap_stands_for_the_card() -> None:
     near = case("gpu_mem_cap_mib = 12288", result={"gpu_mem_mib": 12000.0})
-    assert "of 12288 MiB" in doubts(near)["near-limit"]
+    assert "of 12,288 MiB" in doubts(near)["near-limit"]
 
 
 @pytest.mark.parametrize(

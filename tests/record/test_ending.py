@@ -87,7 +87,7 @@ def test_a_growth_that_can_t_be_gives_way_to_the_allocator_s() -> None:
 def test_the_driver_s_figure_decides_over_the_cap() -> None:
     status, reason = final_ending(told(), Figures(result={"gpu_mem_mib": 12_300.0}), 12_288)
     assert status == "oom"
-    assert "12300 MiB" in reason
+    assert "12,300 MiB" in reason
 
 
 def test_idle_power_says_how_many_readings_it_is_of() -> None:

@@ -88,14 +88,14 @@ PAIRS: dict[str, list[tuple[Evidence, Evidence, str]]] = {
     ],
     "short-window": [(took(9.1), took(2.0), "2.0 to 9.1 s")],
     "energy": [
-        (of(energy_sampled_j=4400.0), of(energy_sampled_j=2000.0), "power 2000 to 4400 J"),
-        (of(energy_sampled_j=3700.0), of(energy_sampled_j=6000.0), "power up to 6000 J, at least 3700 J"),
-        (of(energy_j=9000.0, energy_sampled_j=9900.0), of(energy_j=1000.0, energy_sampled_j=1500.0), "says 1000 J"),
-        (of(energy_j=1000.0, energy_sampled_j=1100.0), of(energy_j=4000.0, energy_sampled_j=2000.0), "says 4000 J"),
+        (of(energy_sampled_j=4400.0), of(energy_sampled_j=2000.0), "power 2,000 to 4,400 J"),
+        (of(energy_sampled_j=3700.0), of(energy_sampled_j=6000.0), "power up to 6,000 J, at least 3,700 J"),
+        (of(energy_j=9000.0, energy_sampled_j=9900.0), of(energy_j=1000.0, energy_sampled_j=1500.0), "says 1,000 J"),
+        (of(energy_j=1000.0, energy_sampled_j=1100.0), of(energy_j=4000.0, energy_sampled_j=2000.0), "says 4,000 J"),
     ],
     "near-limit": [
-        (filled(11_700), filled(12_280), "up to 12280, at least 11700 of 12288 MiB"),
-        (filled(11_700), filled(7_999, 8_000), "7999 of 8000 MiB"),
+        (filled(11_700), filled(12_280), "up to 12,280, at least 11,700 of 12,288 MiB"),
+        (filled(11_700), filled(7_999, 8_000), "7,999 of 8,000 MiB"),
     ],
     "retries": [(of(gpu_alloc_retries=1), of(gpu_alloc_retries=30), "up to 30, at least 1 time")],
     "cpu-starved": [

@@ -265,10 +265,10 @@ def test_jobs_that_failed_are_named_by_their_group():
     )
     assert not any(note.startswith("3 copies") for note in table.notes), "there is nothing to say of it"
     fields = ["group", "job", "batch_size"]
-    assert which(group("g"), rows, fields) == "g: all 2 jobs"
+    assert which(group("g"), rows, fields) == "g: both jobs"
     three = group("g", (1.5, 1.5, 1.5), (1, 1, 1), (32, 32, 32))
     assert which([three[0], three[2]], rows, fields) == "g: jobs 1 and 3 of 3, batch_size=32"
-    assert which(group("g"), rows, ["job", "variant"]) == "all 2 jobs, variant=crop-resize"
+    assert which(group("g"), rows, ["job", "variant"]) == "both jobs, variant=crop-resize"
 
 
 def test_trials_and_jobs_are_counted_apart():
@@ -366,7 +366,7 @@ def test_where_names_of_rows_leave_no_room_rows_have_numbers():
 
 def test_sources_name_jobs_and_say_that_the_others_ran_alone():
     text = sources.text([shown([alone(32), *group("g", missing={"energy_j": "the GPU was shared"})])])
-    assert "energy_j: empty: the GPU was shared (g: all 2 jobs)" in text
+    assert "energy_j: empty: the GPU was shared (g: both jobs)" in text
     empty = "solo_epoch_time_s, slowdown, overlap_gain, predicted_slowdown, sharing, full_together"
     assert f"{empty}, group_id, solo_id: empty: the trial ran alone (batch_size=32)" in text
 

@@ -31,6 +31,29 @@ def asked(prediction, **options):
     return answer("three jobs", [job for job, *_ in LOG], solo, prediction, **options)
 
 
+def test_sentences_are_as_wide_as_the_terminal_and_tables_and_commands_stay_whole():
+    page = asked(
+        log(), notes=["It leaves out memory bandwidth, and how far disks and a network keep up."], width=60
+    )
+    table, sentences = page.split("\n\n")[1:]
+    assert table == asked(log()).split("\n\n")[1]
+    lines = sentences.splitlines()
+    assert max(map(len, lines)) <= 60
+    assert [line[:2] for line in lines if line.startswith("  ")], "those that go on are indented"
+    assert " ".join(line.strip() for line in lines).endswith(" and how far disks and a network keep up.")
+    command = f"gpubench sweep --set model=lenet {'--set batch_size=16 ' * 5}"
+    *said, order = no_answer("g", "why " * 30, Remedy(what="to measure", command=command), width=60).split(
+        "\n\n"
+    )[1:]
+    assert max(map(len, "\n".join(said).splitlines())) <= 60
+    assert order == f"{command}\n"
+    for line in (
+        origin("m", "h " * 60, is_here=True, width=60),
+        track(track_record([]), "m " * 60, width=60),
+    ):
+        assert max(map(len, line.splitlines())) <= 60
+
+
 def test_the_published_log():
     assert asked(log(), notes=["It leaves out memory bandwidth."]) == (
         "three jobs\n"
@@ -97,7 +120,7 @@ def test_how_good_predictions_have_been():
         *measured_group("g3", (1.6, 1.6), (1.0, 1.0), group="two"),
     ]
     assert track(track_record(rows), "NVIDIA H200, 143771 MiB") == (
-        "8 jobs of 3 groups on NVIDIA H200, 143771 MiB: half of the predictions were within 5 % (median of "
+        "8 jobs of 3 groups on NVIDIA H200, 143,771 MiB: half of the predictions were within 5 % (median of "
         "absolute errors), the worst was off by −38 %; the predicted verdict was right for 2 of 3 groups.\n"
         "\n"
         "                measured          predicted         error\n"

@@ -109,7 +109,7 @@ def test_the_track_record_comes_first_and_names_each_group_as_its_table_does(
     """Another table of this folder has copies in another precision, of which these need not be told apart."""
     predict([committed.folder("h200-copies-2026")], Options(fields={}))
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("10 jobs of 4 groups on NVIDIA H200, 143771 MiB: half of the predictions")
+    assert lines[0].startswith("10 jobs of 4 groups on NVIDIA H200, 143,771 MiB: half of the predictions")
     assert lines[-1].startswith("By results of NVIDIA H200")
     named = [line.split(")")[0] + ")" for line in lines if " copies (" in line]
     assert named == [f"{n} copies (batch_size={batch})" for n in (2, 3) for batch in (16, 128)]

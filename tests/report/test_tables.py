@@ -443,7 +443,7 @@ def test_the_columns_of_table_csv_are_these_for_ever():
 def test_the_heading_says_what_jobs_shared_behind_what_they_were_given():
     given = {"cpus": 2, "gpu_mem_cap_mib": 12288, "steps": 20, "cpu_sharing": "pinned", "copies": 2}
     line = shown([row(64, **given), row(128, **given)]).heading[0]
-    assert line.endswith("2 CPUs, GPU memory capped at 12288 MiB, CPUs pinned, 20 steps, 2 copies")
+    assert line.endswith("2 CPUs, GPU memory capped at 12,288 MiB, CPUs pinned, 20 steps, 2 copies")
 
 
 @pytest.mark.parametrize(

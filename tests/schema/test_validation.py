@@ -105,7 +105,7 @@ def test_a_text_that_is_no_toml(text: str, says: str) -> None:
             "[run]\ntimeout = 2026-01-02",
             "run.timeout must be a text in quotes or a number, not the date 2026-01-02",
         ),
-        ("[run]\nepochs = nan", "run.epochs must be a finite number, not nan"),
+        ("[run]\nepochs = nan", "run.epochs must be a whole number, not nan"),
         (f'[run]\nepochs = "{"9" * 5000}"', f"run.epochs must be a whole number, not '{'9' * 119}…"),
         ("[axes]\nlr = 3", "axes.lr must be a list or a text in quotes, not 3"),
         ("group = [3]", "group.0 must be a table, not 3"),

@@ -656,7 +656,7 @@ def test_the_view_follows_the_job_that_is_the_least_far(desk: Desk) -> None:
     by = Scripted(lambda order: scripted.lasts(0.6 if order.jobs > 1 and order.batch_size == 16 else 0.05))
     run_with(by, work, Watching())
     notes = {progress.note for progress in seen if progress.trial_label.startswith("16 & 32")}
-    assert "job 1 of 2, 1 wait for it" in notes
+    assert "job 1 of 2, 1 waits for it" in notes
 
 
 def test_a_label_of_a_group_is_its_name_and_what_its_jobs_have_in_common(desk: Desk) -> None:
@@ -669,6 +669,15 @@ def test_a_label_of_a_group_is_its_name_and_what_its_jobs_have_in_common(desk: D
         "2 copies batch_size=8",
         "2 copies batch_size=16",
     ]
+
+
+def test_a_label_says_in_words_which_repeat_it_is(desk: Desk) -> None:
+    def labels(**asked: Any) -> list[str]:
+        work = desk.work(batch_size="8", **asked)
+        return [work.label(unit) for unit in work.plan.units]
+
+    assert labels() == ["model=lenet batch_size=8"]
+    assert labels(repeats=2) == [f"model=lenet batch_size=8 repeat {number} of 2" for number in (1, 2)]
 
 
 def _groups(work: Sweep) -> list[Unit]:

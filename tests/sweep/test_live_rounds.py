@@ -62,6 +62,19 @@ class Terminal:
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
+def test_a_terminal_says_that_torch_is_started_before_the_first_trial(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path / "out", "--rounds", "1")
+    assert terminal.end() == 0
+    waiting = [number for number, one in enumerate(terminal.pictures) if "\n  starting torch: " in one]
+    assert waiting, "it would stand still"
+    assert "[1/2] batch_size=16\n  starting torch: " in terminal.pictures[waiting[0]]
+    assert not any("step " in one for one in terminal.pictures[: waiting[-1]])
+    assert "starting torch" not in terminal.pictures[-1]
+    quiet = Terminal(tmp_path / "quiet", "--rounds", "1", "--quiet")
+    assert quiet.end() == 0
+    assert not any("starting" in one for one in quiet.pictures)
+
+
 def test_the_table_stands_while_rounds_go_on_and_is_gone_in_the_end(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path / "out", "--rounds", "3")
     assert terminal.end() == 0

@@ -146,7 +146,7 @@ def test_of_a_group_the_job_that_is_the_least_far_is_shown() -> None:
     found = shown(unit, jobs)
     assert (found.step, found.epoch, found.left_s) == (500, 1, pytest.approx(30 * 0.75 / 0.25 + 7))
     assert (found.gpu_mem_mib, found.gpu_util_pct, found.cpu_util_pct) == (300.0, 60.0, 30.0)
-    assert found.note == "job 2 of 3, warm-up, 1 wait for it"
+    assert found.note == "job 2 of 3, warm-up, 1 waits for it"
     assert shown(unit, [near, waits, over]).note == "job 1 of 3, warm-up, 2 wait for it"
     assert shown(unit, [over, over, far]).note == "job 3 of 3, 2 wait for it"
     assert shown(unit, [over, over, over]).note == "job 1 of 3, 3 wait for it"

@@ -315,7 +315,7 @@ def test_over_the_cap_by_the_drivers_figure_is_out_of_memory(gpu_desk: Desk) -> 
     gpu_desk.nvml = Driver(mib={os.getpid(): 9000.0})
     gpu_desk.sweep(batch_size="16,32", gpu_mem_cap_mib="8000")
     assert gpu_desk.statuses() == {16: "oom", 32: "skipped"}
-    assert gpu_desk.table().loc[16, "reason"] == "9000 MiB by the driver, over the cap of 8000 MiB"
+    assert gpu_desk.table().loc[16, "reason"] == "9,000 MiB by the driver, over the cap of 8,000 MiB"
     gpu_desk.sweep(batch_size="16", gpu_mem_cap_mib="9000")
     assert sorted(r.status for r in gpu_desk.records()) == ["ok", "oom"]
 

@@ -334,7 +334,7 @@ def test_a_budget_ends_further_rounds_and_never_the_first(
     assert (summary.ran, summary.out_of_budget, summary.interrupted) == (2, True, False)
     assert desk.measured() == [*whole(16, 1), *whole(32, 1)]
     (line,) = desk.closing(capsys, dataclasses.replace(summary, longest_s=0.0), budget="0.001s")
-    assert line == "the budget of 0 s is used up; the same command goes on with further rounds"
+    assert line == "the budget of 0.001 s is used up; the same command goes on with further rounds"
     assert desk.sweep(rounds=2, budget="10m").ran == 2, "what is left is measured when there is time"
 
 
@@ -345,7 +345,7 @@ def test_a_budget_too_short_for_one_process_says_so_and_not_that_the_same_comman
     summary = desk.sweep(budget="0.001s")
     assert (summary.ran, summary.out_of_budget) == (0, True)
     (line,) = desk.closing(capsys, summary, budget="0.001s")
-    assert line.startswith("the budget of 0 s is too short for one more process, which takes about ")
+    assert line.startswith("the budget of 0.001 s is too short for one more process, which takes about ")
     assert line.endswith("; a longer --budget goes on with further rounds")
 
 
@@ -355,14 +355,14 @@ def test_what_is_left_out_for_the_budget_is_left_to_do(
     desk.sweep(rounds=1)
     summary = dataclasses.replace(desk.sweep(budget="0.001s"), longest_s=0.0)
     assert desk.closing(capsys, summary, budget="0.001s") == [
-        "the budget of 0 s is used up; the same command goes on with further rounds"
+        "the budget of 0.001 s is used up; the same command goes on with further rounds"
     ]
 
 
 def test_a_budget_does_not_hide_what_is_not_known(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
     asked = {"within": "2%", "budget": "0.001s"}
     (line,) = desk.closing(capsys, desk.sweep(**asked), **asked)
-    assert line.startswith("the budget of 0 s is too short for one more process, which takes about ")
+    assert line.startswith("the budget of 0.001 s is too short for one more process, which takes about ")
     assert ", and 2 trials are not known within 2 % yet; " in line
 
 
@@ -530,8 +530,25 @@ def test_a_dry_run_says_which_rounds_are_left(desk: Desk, capsys: pytest.Capture
     told = sorted(line.rpartition(", in ")[2] for line in dry_run(desk, capsys, rounds=3)[:2])
     assert told == ["round 3", "rounds 2 to 3"]
     assert "not reused" not in "".join(dry_run(desk, capsys, rounds=3))
-    assert dry_run(desk, capsys, within="2%")[0].endswith(" on")
     assert "done (ok)" in dry_run(desk, capsys)[0]
+
+
+def test_a_dry_run_of_rounds_without_a_number_tells_of_the_next(
+    desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def first(**asked: Any) -> str:
+        return dry_run(desk, capsys, batch_size="16", **asked)[0].partition(" s ")[2]
+
+    assert first(within="2%") == "in round 1; further rounds may follow"
+    desk.sweep(rounds=1, batch_size="16")
+    assert first(within="2%") == "in round 2; further rounds may follow"
+    assert first(within="2%", rounds=2) == "in round 2"
+
+
+def test_a_round_of_which_the_budget_lets_nothing_run_is_not_announced(desk: Desk) -> None:
+    desk.sweep(rounds=1)
+    assert desk.sweep(rounds=3, budget="0.001s").out_of_budget
+    assert not [line for line in desk.view.lines if line.startswith("round")]
 
 
 def test_json_lines_of_what_was_done_tell_every_round(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,6 +19,7 @@ from gpubench.analysis.audit.facts import (
     RuleFinding,
     Shown,
     details,
+    does,
     first_few,
     of,
     rule_finding,
@@ -34,6 +35,7 @@ from gpubench.analysis.certainty.mean_estimate import LEVEL, mean
 from gpubench.analysis.scaling import devices
 from gpubench.analysis.top1 import seed_pair
 from gpubench.basics.rounding import half_up
+from gpubench.basics.words import many
 from gpubench.schema.row import Row
 
 DIFFERENT_DEVICES = "a larger batch or more devices"
@@ -232,7 +234,8 @@ def same_run(facts: AuditedFolder) -> RuleFinding:
     broken = []
     if without and untimed:
         broken.append(
-            f"{len(without)} rows have a time without a top-1 and {len(untimed)} a top-1 without a time: "
+            f"{many(len(without), 'row')} {does(without, 'have')} a time without a top-1 and {len(untimed)} a top-1 "
+            "without a time: "
             "speed and accuracy of different options"
         )
     unclear = []

@@ -11,6 +11,7 @@ from gpubench.analysis.growth import series
 from gpubench.analysis.repeats import merge_repeats
 from gpubench.analysis.scaling import DEVICES, Comparison, comparisons
 from gpubench.analysis.varied import Axes, asked, label, machine, solo, together, varied
+from gpubench.basics.words import all_of
 from gpubench.schema.row import KnownImages, Row, TableRow
 
 RuleVerdict = Literal["kept", "broken", "not decidable"]
@@ -177,11 +178,14 @@ NONE_ALONE = RuleFinding("not decidable", "every row ran beside others, which le
 
 
 def of(some: Sequence[Any], whole: Sequence[Any], words: str = "ok row") -> str:
-    """`3 of 24 ok rows`, `all 24 ok rows`, `the only ok row`. `words`: with `row` in it, which takes the plural."""
-    rows = words.replace("row", "rows")
+    """`3 of 24 ok rows`, `all 24 ok rows`, `both ok rows`, `the only ok row`.
+
+    `words`: with `row` in it, which takes the plural.
+    """
+    before, _, after = words.partition("row")
     if len(some) == len(whole):
-        return f"all {len(whole)} {rows}" if len(whole) > 1 else f"the only {words}"
-    return f"{len(some)} of {len(whole)} {rows}"
+        return f"{all_of(len(whole), f'{before}row')}{after}"
+    return f"{len(some):,} of {len(whole):,} {before}rows{after}"
 
 
 def does(some: Sequence[Any], verb: str) -> str:

@@ -20,6 +20,7 @@ from gpubench.analysis.audit.facts import (
 from gpubench.analysis.doubted import serious
 from gpubench.analysis.scaling import devices, unlike_costs
 from gpubench.analysis.varied import CANDIDATES, inferred, known, machine, values
+from gpubench.basics.words import all_of, many
 from gpubench.schema.doubts import rank
 from gpubench.schema.row import Row
 
@@ -42,10 +43,10 @@ def like_hardware(facts: AuditedFolder) -> RuleFinding:
     unknown = [row for row in facts.ok if machine(row) is None]
     unclear = [f"the hardware is not on record for {of(unknown, facts.ok)}"] if unknown else []
     names = sorted({name for row in facts.ok if (name := machine(row))})
-    capped = sorted({row.gpu_mem_cap_mib for row in facts.ok if row.gpu_mem_cap_mib})
+    caps = sorted({row.gpu_mem_cap_mib for row in facts.ok if row.gpu_mem_cap_mib})
     stands = (
-        f"; a cap of {first_few(capped)} MiB stands for a smaller card's memory, not for its speed"
-        if capped
+        f"; a cap of {first_few(f'{cap:,}' for cap in caps)} MiB stands for a smaller card's memory, not for its speed"
+        if caps
         else ""
     )
     each = "each table is of one model" if len(names) > 1 else "all rows are of one model"
@@ -63,7 +64,7 @@ def strong_or_weak(facts: AuditedFolder) -> RuleFinding:
         kinds = sorted({one.kind for one in table.comparisons})
         if kinds:
             lone = _uncompared(table)
-            rest = f", {len(lone)} rows neither" if lone else ""
+            rest = f", {many(len(lone), 'row')} neither" if lone else ""
             told.append(f"{table.name}: {' and '.join(kinds)}{rest}")
         else:
             broken.append(
@@ -107,11 +108,12 @@ def nothing_flattered(facts: AuditedFolder) -> RuleFinding:
         unclear.append(f"what was planned is not on record for {first_few(unplanned)}")
     told = [f"{counts['oom']} out of memory"] if counts["oom"] else []
     told += [f"{counts['skipped']} skipped with a reason"] if counts["skipped"] else []
+    shown = "is shown" if len(facts.rows) == 1 else "are shown"
     return rule_finding(
         broken,
         unclear,
-        f"all {len(facts.rows)} planned trials are shown{' (' + ', '.join(told) + ')' if told else ''}, with their "
-        "baselines and under the same versions",
+        f"{all_of(len(facts.rows), 'planned trial')} {shown}{' (' + ', '.join(told) + ')' if told else ''}, with "
+        f"{'its' if len(facts.rows) == 1 else 'their'} baselines and under the same versions",
     )
 
 

@@ -18,6 +18,7 @@ from gpubench.analysis.audit.facts import (
     rule_finding,
 )
 from gpubench.analysis.varied import asked
+from gpubench.basics.words import all_of, many
 from gpubench.schema.record import FINAL
 from gpubench.schema.row import Row
 
@@ -89,10 +90,11 @@ def all_kept(facts: AuditedFolder) -> RuleFinding:
     told = [f"{later} of them repeated a trial"] if later else []
     told += [f"{number} {status}" for status, number in sorted(endings.items())]
     told += [f"{facts.hidden} of edited variants stand in trials.csv only"] if facts.hidden else []
+    kept = "is kept" if len(facts.attempts) == 1 else "are kept"
     return rule_finding(
         broken,
         unclear,
-        f"all {len(facts.attempts)} attempts at {len(stored)} trials are kept, numbered without a gap"
+        f"{all_of(len(facts.attempts), 'attempt')} at {many(len(stored), 'trial')} {kept}, numbered without a gap"
         f"{' (' + ', '.join(told) + ')' if told else ''}; runs outside this folder can't be seen",
     )
 

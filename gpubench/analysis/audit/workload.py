@@ -108,11 +108,14 @@ def time_to_solution(facts: AuditedFolder) -> RuleFinding:
     asked = [row for row in facts.ok if row.until_top1]
     broken = [f"a rate and no time in {of(rates, facts.ok)}"] if rates else []
     unclear = []
+    of_asked = (
+        "the only row that was to has not" if len(asked) == 1 else f"none of the {len(asked):,} rows has"
+    )
     if not reached:
         unclear.append(
             "times of epochs are shown and no rates of operations, but an epoch is no solution"
             + (
-                f": none of the {len(asked)} rows reached its top-1; give them more --epochs"
+                f": {of_asked} reached its top-1; give more --epochs"
                 if asked
                 else "; gpubench sweep --until-top1 N measures the time to an accuracy"
             )
@@ -155,7 +158,7 @@ def sensible_sizes(facts: AuditedFolder) -> RuleFinding:
     if few:
         most = max(few, key=lambda row: row.batch_size or 0)
         broken.append(
-            f"in {of(few, facts.ok)} an epoch has fewer than {FEW_STEPS} steps (batch {most.batch_size}: "
+            f"in {of(few, facts.ok)} an epoch has fewer than {FEW_STEPS} steps (batch {most.batch_size:,}: "
             f"{_steps(most):.0f}), so the batch is out of proportion to the data; take more images or smaller batches"
         )
     if unknown_size:

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from gpubench.analysis.certainty.accuracy import MARGIN, SeedPair
 from gpubench.analysis.certainty.distributions import noncentral_t_above, shift_seen, t_quantile
 from gpubench.analysis.certainty.interval import Interval
-from gpubench.analysis.certainty.mean_estimate import LEVEL, MeanEstimate, Part, mean, variance
-from gpubench.analysis.certainty.noise import Noise
+from gpubench.analysis.certainty.mean_estimate import LEVEL, MeanEstimate, Part, variance
 
 POWER = 0.8
 MOST = 1_000
@@ -52,32 +51,12 @@ def smallest_effect(ratio: Interval, level: float = LEVEL, power: float = POWER)
         return math.inf
 
 
-def settling(
-    over: Sequence[float],
-    under: Sequence[float],
-    margin: float,
-    noise: Noise | None = None,
-    level: float = LEVEL,
-    power: float = POWER,
-) -> Settling | None:
-    """How many processes on each side would settle whether `over` and `under` differ, or are equal inside `margin`.
-
-    It takes the ratio that was seen and the noise that was seen for the truth; a side of one process has that of
-    `noise`. None where the noise of a side is not known. `level` as in `smallest_effect`.
-    """
-    spreads = [_spread(times, noise) for times in (over, under)]
-    known = [spread for spread in spreads if spread is not None]
-    if len(known) < 2 or not over or not under:
-        return None
-    effect = abs(mean([math.log(time) for time in over]) - mean([math.log(time) for time in under]))
-    return _settled(known, effect, math.log1p(margin), level, power)
-
-
 def settling_ratio(ratio: Interval, margin: float, level: float = LEVEL, power: float = POWER) -> Settling:
-    """How many processes on each side would settle a ratio, compared as it was: pair by pair where it was so.
+    """How many processes on each side would settle a ratio: whether both differ, or are equal inside `margin`.
 
+    It takes the ratio and the noise that were seen for the truth, compared as they were: pair by pair where it was so.
     What a round does to both sides of a pair is not in its noise, so rounds settle it sooner than the spread of each
-    side would tell. Otherwise as `settling`; for ratios of samples of several processes.
+    side would tell. For ratios of samples of several processes; `level` as in `smallest_effect`.
     """
     spreads = [part.variance * (part.freedom + 1) for part in ratio.log.parts]
     return _settled(spreads, abs(ratio.log.center), math.log1p(margin), level, power)
@@ -167,13 +146,6 @@ def _limit(found: MeanEstimate, level: float) -> tuple[float, float]:
 
 def _of(variances: Sequence[float], count: int) -> MeanEstimate:
     return MeanEstimate(center=0.0, parts=tuple(Part(one / count, count - 1) for one in variances))
-
-
-def _spread(times: Sequence[float], noise: Noise | None) -> float | None:
-    """The variance between processes on the log scale."""
-    if len(times) > 1:
-        return variance([math.log(time) for time in times])
-    return noise.sd**2 if noise else None
 
 
 def _least(enough: Callable[[int], bool]) -> int | None:

@@ -62,5 +62,5 @@ class Neighbours:
 
 
 def _sentence(pid: int, mib: float | None, gpu: str) -> str:
-    held = "an unknown amount" if mib is None else f"{mib:.0f} MiB"
+    held = "an unknown amount" if mib is None else f"{mib:,.0f} MiB"
     return f"process {pid} ({host.name_of(pid)}) held {held} on GPU {gpu}"

@@ -221,7 +221,7 @@ def test_several_processes_of_the_trial_add_up_and_strangers_are_named(
     assert len(strangers) == 2
     assert strangers[0].startswith("process 1 (")
     assert strangers[0].endswith("held 512 MiB on GPU 0")
-    assert strangers[1] == "process 987654 (?) held 3000 MiB on GPU 1"
+    assert strangers[1] == "process 987654 (?) held 3,000 MiB on GPU 1"
 
 
 def test_a_trial_that_dies_leaves_gaps_and_keeps_its_peak(child: subprocess.Popen[bytes]) -> None:
