@@ -10,11 +10,15 @@ from gpubench.analysis.certainty.interval import Interval
 from gpubench.analysis.growth import epoch_time
 from gpubench.analysis.over_processes import time_ratio
 from gpubench.analysis.varied import CANDIDATES, FOLLOWS, known, left_to_machine, machine, solo, values
+from gpubench.schema import catalog
 from gpubench.schema.row import TableRow
+from gpubench.schema.trial import make
 from gpubench.schema.trial_fields import those
 
 FIELDS = those(lambda about: about.alternatives)
 """Fields whose values are ways to do the same work."""
+SETTLED = ("lr", *catalog.OWN_FIELDS)
+"""Fields that, where nobody asks for a value, have one that follows from such a field in the trial itself."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -31,8 +35,8 @@ class Alternative:
 def alternatives(rows: Sequence[TableRow], fields: Collection[str]) -> list[Alternative]:
     """What can be said of the values of these fields of a table, field by field.
 
-    The baseline is the row of the value that stands first in the table, of those that are equal in all else, but for
-    what follows from the field by itself. Rows that did not end ok, that are of one process, or are jobs of a group,
+    The baseline is the row of the value that stands first in the table; both are equal in all else, but for what
+    follows from the field by itself. Rows that did not end ok, that are of one process, or are jobs of a group,
     are in none; nor are those of which several are at one place.
     """
     alone = [row for row in solo(rows) if epoch_time(row) is not None]
@@ -42,10 +46,12 @@ def alternatives(rows: Sequence[TableRow], fields: Collection[str]) -> list[Alte
         order = values(alone, field)
         places: dict[object, dict[object, list[TableRow]]] = {}
         for row in alone:
-            asked_for = [None if left_to_machine(row, name) else known(row, name) for name in following]
+            asked_for = [None if _by_itself(row, name, field) else known(row, name) for name in following]
             place = (machine(row), workload(row, CANDIDATES, {field, *following}), *asked_for)
             places.setdefault(place, {}).setdefault(known(row, field), []).append(row)
         for here in places.values():
+            if len(here.get(order[0], ())) != 1:
+                continue  # so that all sentences on a field have the same baseline
             each = [here[value][0] for value in order if len(here.get(value, ())) == 1]
             found += [
                 Alternative(field=field, row=row, baseline=each[0], ratio=ratio)
@@ -53,3 +59,13 @@ def alternatives(rows: Sequence[TableRow], fields: Collection[str]) -> list[Alte
                 if (ratio := time_ratio(row, each[0])) is not None
             ]
     return found
+
+
+def _by_itself(row: TableRow, name: str, field: str) -> bool:
+    """Whether a row has the value of `name` that comes with its value of `field` where nobody asks for another.
+
+    The machine settles it, or the field: each optimizer has a learning rate of its own.
+    """
+    if left_to_machine(row, name):
+        return True
+    return name in SETTLED and bool(known(row, name) == getattr(make({field: known(row, field)}), name))

@@ -25,7 +25,7 @@ from gpubench.analysis.repeats import alone_of
 from gpubench.analysis.scaling import Comparison, named
 from gpubench.analysis.settle import Further, of_gain
 from gpubench.analysis.settle import sentence as settling
-from gpubench.analysis.varied import label
+from gpubench.analysis.varied import FOLLOWS, label
 from gpubench.basics.rounding import half_up
 from gpubench.schema.row import Row, TableRow, replace
 
@@ -238,11 +238,7 @@ def alternatives(of: Claims, made: Decided, fields: Collection[str], how: Furthe
         found.setdefault((one.field, *names), []).append((one, decision))
     said = []
     for (field, name, first), same in found.items():
-        apart = [
-            other
-            for other in fields
-            if other != field and len({str(one.row.value(other)) for one, _ in same}) > 1
-        ]
+        apart = [other for other in fields if other != field and field not in FOLLOWS.get(other, ())]
         parts = [
             f"{f'at {place} ' if (place := label(one.row, apart)) else ''}it {change(one.ratio)}, {STEP[decision.word]}"
             for one, decision in same

@@ -17,7 +17,7 @@ from gpubench.basics.errors import UsageError, unknown
 from gpubench.basics.quoted import shown
 from gpubench.plan import values
 from gpubench.plan.groups import Group, check_group, check_titles, copies_of, label, settled_by
-from gpubench.plan.rounds import ONE, Rounds, as_table, overridden, rounds_of
+from gpubench.plan.rounds import UNASKED, Rounds, as_table, overridden, rounds_of
 from gpubench.plan.values import RIVALS
 from gpubench.schema import catalog, trial
 from gpubench.schema.trial_fields import MOST_EPOCHS, those
@@ -48,7 +48,7 @@ class Experiment:
     groups: tuple[Group, ...] = ()
     """Jobs that run together; the axes cross with them. None: every trial runs alone, or beside its copies."""
     repeats: int = 1
-    rounds: Rounds = ONE
+    rounds: Rounds = UNASKED
     timeout_s: float = DEFAULT_TIMEOUT_S
     bad_images: catalog.BadImages = "fail"
     """What becomes of a trial whose images can't all be used."""

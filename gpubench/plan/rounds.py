@@ -44,7 +44,7 @@ class Rounds:
     @property
     def is_endless(self) -> bool:
         """Whether only a certainty or a budget ends them."""
-        return self.most == MOST and (self.within_pct is not None or self.budget_s is not None)
+        return self.number is None and (self.within_pct is not None or self.budget_s is not None)
 
     @property
     def until_answered(self) -> bool:
@@ -56,6 +56,7 @@ class Rounds:
 
 
 ONE = Rounds(number=1)
+UNASKED = Rounds()
 
 
 def rounds_of(
@@ -91,8 +92,10 @@ def overridden(
 
 
 def as_table(rounds: Rounds) -> dict[str, int | float | str]:
-    """What an experiment file says of them, so that they stay as many, whatever becomes the rule."""
-    found: dict[str, int | float | str] = {"rounds": rounds.most}
+    """What an experiment file says of them: what was asked for."""
+    found: dict[str, int | float | str] = {}
+    if rounds.number is not None:
+        found["rounds"] = rounds.number
     if rounds.within_pct is not None:
         found["within"] = f"{rounds.within_pct:g}%"
     if rounds.budget_s is not None:

@@ -83,7 +83,7 @@ def read(path: Path) -> list[Record]:
         record = Record.model_validate(told)
         unit_id, number, jobs = record.trial_id, record.attempt, [record]
     if path.name != (name := f"{unit_id}-{number}.json"):
-        raise DamagedError(f"says that it is {name[:100]}")
+        raise DamagedError(f"says that it is {clean(name[:100])}")
     return jobs
 
 

@@ -85,7 +85,8 @@ def rounds_line(work: Sweep, summary: Summary) -> str | None:
     if summary.interrupted:
         return None
     if summary.answered is not None:
-        return f"every question that the table states is answered, after {many(summary.answered, 'round')}"
+        rounds_gone = many(summary.answered, "round")
+        return f"every question of the table that further rounds can answer is answered, after {rounds_gone}"
     if not (summary.out_of_budget or summary.unsure):
         return None
     rounds = work.plan.experiment.rounds

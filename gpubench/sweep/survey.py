@@ -194,7 +194,13 @@ class Survey:
             return set()
         goes_on = self._going_on(self._of_these_versions())
         trials = {job.trial_id for unit in goes_on for job in unit.jobs}
-        asked = {trial_id for ids in questions if ids <= trials for trial_id in ids}
+        asked = {
+            trial_id
+            for of_rows in questions
+            if not any(trials.isdisjoint(of_row) for of_row in of_rows)
+            for of_row in of_rows
+            for trial_id in of_row
+        }
         times = self._times()
         return {
             unit.unit_id
@@ -206,17 +212,17 @@ class Survey:
             )
         }
 
-    def _open_questions(self) -> list[set[str]] | None:
-        """Ids of the trials of each question that the table of what was measured here leaves open.
+    def _open_questions(self) -> list[list[set[str]]] | None:
+        """For each question that the table of what was measured here leaves open the ids of each row's trials.
 
-        None where that table asks none.
+        A row has one for each repeat. None where that table asks none.
         """
         machines = {self.bench.machine_key(job) for job in self.plan.jobs}
         table = table_of(self.plan, [one for one in self.alike() if one.machine_key in machines], {})
         if table is None or not table.claims.count:
             return None
         found = claims.opened(table.claims, table.claims.settled(self.plan.experiment.repeats))
-        return [{run.trial_id for row in rows for run in row.runs} for rows in found]
+        return [[{run.trial_id for run in row.runs} for row in rows] for rows in found]
 
     def _going_on(self, units: Sequence[Unit]) -> list[Unit]:
         """Those that still more rounds would measure: what failed in one is in no later one."""

@@ -8,6 +8,7 @@ import pytest
 from whole_rows import row_with
 
 from gpubench.report.table import Table, build
+from gpubench.schema.trial import make
 
 
 def around(time: float, apart: float = 0.001) -> list[float]:
@@ -132,3 +133,27 @@ def test_they_are_claims_of_their_table():
     (among,) = said([*pair, *more], "batch_size", "variant")
     figures = alone[alone.index("it falls") : alone.index(", faster")]
     assert f"at batch_size=64 {figures}, open" in among
+
+
+def test_a_learning_rate_that_comes_with_its_optimizer_may_differ():
+    sgd = processes("a", around(10), optimizer="sgd", lr=make({"optimizer": "sgd"}).lr)
+    adam = processes("b", around(11), optimizer="adam", lr=make({"optimizer": "adam"}).lr)
+    (one,) = said([sgd, adam], "optimizer")
+    assert one.startswith("Time per image with optimizer=adam against optimizer=sgd: it grows 10 %")
+    other = processes("b", around(11), optimizer="adam", lr=0.77)
+    assert said([sgd, other], "optimizer") == []
+
+
+def test_every_place_is_named_and_none_has_another_baseline():
+    """fp32 did not end well at 32: only 16 is compared, and says so; bf16 takes its place for no other."""
+    times = {("fp32", 16): 10, ("bf16", 16): 6, ("fp16", 16): 5, ("bf16", 32): 6, ("fp16", 32): 5}
+    rows = [
+        processes(f"{precision}{batch}", around(time), precision=precision, batch_size=batch)
+        for (precision, batch), time in times.items()
+    ]
+    found = said(rows, "batch_size", "precision")
+    assert [one.partition(":")[0] for one in found] == [
+        "Time per image with precision=bf16 against precision=fp32",
+        "Time per image with precision=fp16 against precision=fp32",
+    ]
+    assert all("at batch_size=16 it falls" in one and "32 it" not in one for one in found)

@@ -94,12 +94,18 @@ def test_options_change_what_they_name_of_a_files_rounds() -> None:
     assert in_file("rounds = 4\n", repeats=3).rounds.most == 4
 
 
-def test_a_stored_plan_says_in_how_many_rounds_it_was_swept() -> None:
-    asked = in_file('rounds = 5\nwithin = "2%"\nbudget = "10m"\n')
-    assert parse(to_toml(asked, {}), "x").rounds == asked.rounds
-    for run in ("", "rounds = 1\n", "repeats = 2\n", 'within = "3%"\n'):
+def test_a_stored_plan_says_which_rounds_were_asked_for() -> None:
+    all_three = 'rounds = 5\nwithin = "2%"\nbudget = "10m"\n'
+    for run in ("", "rounds = 1\n", "repeats = 2\n", 'within = "3%"\n', all_three):
         swept = in_file(run)
-        assert parse(to_toml(swept, {}), "x").rounds.most == swept.rounds.most, "whatever is the rule later"
+        assert parse(to_toml(swept, {}), "x").rounds == swept.rounds
+    assert "rounds" not in to_toml(in_file(""), {})
+
+
+def test_only_a_budget_without_a_number_of_rounds_ends_with_the_answers() -> None:
+    assert in_file("", budget="1m").rounds.until_answered
+    assert not in_file("", budget="1m", rounds=100).rounds.until_answered
+    assert not in_file("", budget="1m", within="2%").rounds.until_answered
 
 
 # ---- which units, in which order ----

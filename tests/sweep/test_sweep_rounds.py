@@ -368,7 +368,7 @@ def test_a_budget_does_not_hide_what_is_not_known(desk: Desk, capsys: pytest.Cap
 
 # ---- which questions are open ----
 
-ANSWERED = "every question that the table states is answered, after"
+ANSWERED = "every question of the table that further rounds can answer is answered, after"
 
 
 def test_a_budget_goes_to_what_is_open_and_ends_where_nothing_is(
@@ -441,6 +441,23 @@ def test_a_question_that_can_not_be_answered_any_more_takes_no_budget(desk: Desk
     assert (summary.failed, summary.answered) == (1, None)
     again = desk.sweep(budget="10h", retry="failed")
     assert (again.ran, again.failed, again.answered) == (1, 0, 3)
+
+
+def test_a_repeat_that_failed_does_not_end_the_others_of_its_row(desk: Desk) -> None:
+    """Of two repeats of 16 one fails in the second round. The other one can still answer whether 32 is faster."""
+    times, turns = cycle((0.5, 0.8, 0.65)), Counter[tuple[int, int]]()
+
+    def choose(order: TrialOrder) -> Script:
+        turns[own := (order.batch_size, order.seed)] += 1
+        return scripted.raises if own == (16, 1) and turns[own] == 2 else trains_for(next(times))
+
+    launcher = Scripted(choose)
+    desk.sweep(
+        launcher, budget="10h", repeats=2,
+        stop=lambda: len(launcher.launched) >= 24 and not launcher.left,
+    )  # fmt: skip
+    assert turns[16, 1] == 2
+    assert min(turns[16, 0], turns[32, 0], turns[32, 1]) > 5
 
 
 def test_a_group_that_is_decided_drops_out_and_so_do_its_trials_alone(desk: Desk) -> None:
