@@ -174,7 +174,7 @@ def sweep(
         int | None,
         _how(
             "--rounds",
-            text="Measure each trial in so many processes, round after round",
+            text="Measure each trial in so many processes, round after round (default: 3)",
             metavar="N",
             parser=usage.whole("--rounds", 1),
         ),

@@ -78,6 +78,7 @@ class Claims:
 
     @property
     def count(self) -> int:
+        """How many they are."""
         return len(self._ratios) + len(self._beside)
 
     @property
