@@ -385,6 +385,26 @@ def _fields(named: Mapping[str, str], texts: Iterable[str]) -> tuple[dict[str, s
     return fields, typed
 
 
+@app.command(cls=usage.Reader, rich_help_panel="Keep")
+def export(
+    results: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar=usage.RESULTS, help="Results folders; none: the newest one."),
+    ] = None,
+    form: Annotated[
+        str | None, typer.Option("--format", metavar="NAME", help="By default as FILE ends.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Where it is written; none: stdout for text.")
+    ] = None,
+) -> None:
+    """Write results in the format of another program."""
+    from gpubench.commands import export as command
+    from gpubench.export.formats import Asked
+
+    raise typer.Exit(command.export(results or (), form=form, out=out, asked=Asked()))
+
+
 @app.command(cls=usage.Reader, rich_help_panel="Read")
 def audit(
     results: Annotated[

@@ -1,37 +1,48 @@
-"""A results folder, opened for a command that reads it."""
+"""Results folders, opened for a command that reads them."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.words import clean
-from gpubench.results.home import newest_results, results_home
+from gpubench.report.choice import SHOW, Choice
+from gpubench.report.reading import Reading, reading, stored
+from gpubench.results.home import newest_results
 from gpubench.results.store import Results
 from gpubench.schema.record import Record
 
 
 def opened(folder: Path | None) -> tuple[Results, list[Record]]:
     """A results folder (None: the newest one) and its records. Raises UnusableError where there are none."""
-    results = Results(folder or newest_results())
-    if not results.folder.is_dir():
-        raise no_results_folder(results.folder)
-    told: list[str] = []
-    records = results.records(told.append)
-    for line in told:
-        warn(line)
-    if not records:
-        raise UnusableError(f"{results.folder} holds no record{' that can be read' if told else 's'}")
-    return results, records
+    return stored(folder or newest_results(), warn)
 
 
-def no_results_folder(folder: Path) -> UnusableError:
-    """That this is none, and where those lie that there are."""
-    return UnusableError(
-        f"{folder} is not a results folder; name one that gpubench sweep has written, such as {results_home()}/NAME"
-    )
+def readings(
+    folders: Sequence[Path], *, choice: Choice = SHOW, train_images: int | None = None
+) -> list[Reading]:
+    """Results folders (none: the newest one) with all that can be read of them, in the order in which they are named.
+
+    Of several, one that can't be read is named on stderr, and the others are read. Raises UnusableError where none is.
+    `choice`: of columns. `train_images`: of how many an epoch is told.
+    """
+    found = []
+    last: UnusableError | None = None
+    for folder in dict.fromkeys(folders or [newest_results()]):
+        try:
+            found.append(reading(folder, warn, choice=choice, train_images=train_images))
+        except UnusableError as error:
+            if last is not None:
+                warn(str(last))
+            last = error
+    if last is not None:
+        if not found:
+            raise last
+        warn(str(last))
+    return found
 
 
 def warn(line: str) -> None:

@@ -13,7 +13,7 @@ from gpubench.analysis.stored_groups import with_verdicts
 from gpubench.analysis.track_record import TrackRecord, track_record
 from gpubench.basics.errors import UsageError
 from gpubench.basics.words import listed, many
-from gpubench.commands.opened import no_results_folder, opened, warn
+from gpubench.commands.opened import opened, warn
 from gpubench.node import environment
 from gpubench.node.environment import Machine
 from gpubench.node.watch.nvml import open_nvml
@@ -23,6 +23,7 @@ from gpubench.predict.stored import Counts, StoredRows, stored_of
 from gpubench.record import together
 from gpubench.report import prediction as report
 from gpubench.report.groups import gathered
+from gpubench.report.reading import no_results_folder
 from gpubench.report.terminal import encodable
 from gpubench.results.home import all_results, results_home
 from gpubench.results.rows import row_of

@@ -1,6 +1,7 @@
 """What trials that were made ready, and wait, change of one that is measured; and what making them ready saves.
 
     python tests/benchmarks/prepared_pairs.py [--only waiting|round] [--pairs 4] [--neighbours 5] [--window 2]
+        [--beside MODEL:BATCH]
 
 (1) One process trains on and on; beside it, as many others of the same configuration as `--neighbours` are made ready,
 wait for `--window` seconds, and are ended again. Its steady step time while they wait is compared with that before and
@@ -8,7 +9,9 @@ after, when there are none (geometric mean of both, so that a drift cancels); wh
 counts. Before each window without neighbours as many are made ready, too, and ended at once, so that both kinds of
 window follow the same work: CPUs that were busy just now may run faster than such as slept. The process is the same on
 both sides, for processes differ by more than waiting could change. Once for a configuration that the launching thread
-limits (mobilenet_v2, batch 16, bf16), once for one that the GPU does (resnet50, batch 256, bf16).
+limits (mobilenet_v2, batch 16, bf16), once for one that the GPU does (resnet50, batch 256, bf16). With
+`--beside lenet:16` neighbours are of another configuration that is sooner ready, so that more pairs fit into the same
+time: a process that waits does the same whatever it will train.
 
 (2) The wall time of a further round of six batch sizes (mobilenet_v2, bf16, 50 steps each), each run as ever and each
 made ready ahead, with the images per second of both.
@@ -56,6 +59,7 @@ def main() -> None:
     parser.add_argument("--neighbours", type=int, default=5)
     parser.add_argument("--window", type=float, default=2.0, help="seconds of each side of a pair")
     parser.add_argument("--models", default="", help="as mobilenet_v2:16,resnet50:256")
+    parser.add_argument("--beside", help="what the neighbours would train, as lenet:16 (default: the same)")
     parser.add_argument("--batch-sizes", default="", help="of the round")
     parser.add_argument("--steps", type=int, default=50, help="of each trial of the round")
     parser.add_argument("--hold", help=argparse.SUPPRESS)
@@ -205,7 +209,7 @@ def waiting(options: argparse.Namespace, node: Node, model: str, folder: Path) -
     steps = 4 if options.device == "cpu" else 40 if batch < 100 else 10  # some tenths of a second
     (order,) = orders(options, node, [model], folder, steps=None, epochs=LONG, warmup_epochs=1)
     order = replace(order, data=replace(order.data, train_images=steps * batch))
-    neighbours = Neighbours(options, model)
+    neighbours = Neighbours(options, options.beside or model)
     try:
 
         def look(progress: Sequence[Any]) -> None:

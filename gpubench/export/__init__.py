@@ -1,0 +1,1 @@
+"""Results folders in the formats of other programs: one file a format, and their registry."""

@@ -1,0 +1,80 @@
+"""Results folders, read: what tables, exports, pictures and comparisons are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpubench.basics.errors import UnusableError
+from gpubench.report.choice import SHOW, Choice
+from gpubench.report.contents import Contents, contents
+from gpubench.report.table import Table
+from gpubench.results import kept_noise
+from gpubench.results.home import results_home
+from gpubench.results.store import Results
+from gpubench.schema.record import Record
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reading:
+    """One results folder, read."""
+
+    results: Results
+    records: Sequence[Record]
+    """All that can be read, each attempt."""
+    contents: Contents
+
+    @property
+    def name(self) -> str:
+        """The folder's."""
+        return self.results.folder.resolve().name
+
+    @property
+    def tables(self) -> Sequence[Table]:
+        """One an experiment."""
+        return self.contents.tables
+
+
+def reading(
+    folder: Path,
+    tell: Callable[[str], None],
+    *,
+    choice: Choice = SHOW,
+    train_images: int | None = None,
+) -> Reading:
+    """A results folder with all that can be read of it. Raises UnusableError where that is nothing.
+
+    `tell` is given one line for each record or plan that can't be read. `choice`: of columns. `train_images`: of how
+    many an epoch is told.
+    """
+    results, records = stored(folder, tell)
+    noise = kept_noise.read(tell)
+    found = contents(results, records, choice=choice, noise=noise, train_images=train_images)
+    for problem in found.problems:
+        tell(problem)
+    return Reading(results=results, records=records, contents=found)
+
+
+def stored(folder: Path, tell: Callable[[str], None]) -> tuple[Results, list[Record]]:
+    """A results folder and the records in it that can be read. Raises UnusableError where there are none.
+
+    `tell` is given one line for each that can't.
+    """
+    results = Results(folder)
+    if not results.folder.is_dir():
+        raise no_results_folder(results.folder)
+    told: list[str] = []
+    records = results.records(told.append)
+    for line in told:
+        tell(line)
+    if not records:
+        raise UnusableError(f"{results.folder} holds no record{' that can be read' if told else 's'}")
+    return results, records
+
+
+def no_results_folder(folder: Path) -> UnusableError:
+    """That this is none, and where those lie that there are."""
+    return UnusableError(
+        f"{folder} is not a results folder; name one that gpubench sweep has written, such as {results_home()}/NAME"
+    )
