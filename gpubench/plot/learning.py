@@ -1,0 +1,88 @@
+"""Top-1 over the time that training took, epoch by epoch: time to accuracy. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpubench.analysis.varied import label
+from gpubench.basics.words import clean
+from gpubench.plot.description import Axis, Panel, Picture, Point, Series
+from gpubench.plot.shared import caption
+from gpubench.plot.subject import Subject
+from gpubench.schema.record import Record
+from gpubench.schema.row import TableRow
+
+FEWEST = 2
+"""Evaluations of a trial from which a curve can be drawn."""
+
+
+def pictures(subject: Subject) -> Sequence[Picture]:
+    """One panel with a curve for each trial that was evaluated after several epochs."""
+    table = subject.table
+    by_trial = {record.trial_id: record for record in subject.records if record.round == 1}
+    rows: list[TableRow] = []
+    series: list[Series] = []
+    for look, row in enumerate(row for row in table.rows if not row.group):
+        runs = row.runs or (row,)
+        curves = [_curve(by_trial[run.trial_id], row) for run in runs if run.trial_id in by_trial]
+        curves = [curve for curve in curves if len(curve) >= FEWEST]
+        if curves:
+            rows.append(row)
+        for curve in curves[:1]:
+            series.append(Series(name=clean(label(row, table.varied)) or table.name, look=look, points=curve))
+    if not series:
+        return ()
+    end = max(p.x for one in series for p in one.points)
+    targets = dict.fromkeys(row.until_top1 for row in rows if row.until_top1)
+    aims = tuple(
+        Series(
+            name=f"asked for: {target:g} %",
+            role="target",
+            points=tuple(Point(name="asked for", x=x, y=target) for x in (0.0, end)),
+        )
+        for target in targets
+    )
+    several = any(row.repeats > 1 for row in rows)
+    most = max(p.y or 0 for one in (*series, *aims) for p in one.points)
+    return (
+        Picture(
+            name="learning",
+            experiment=table.name,
+            title=f"{table.title}: top-1 over training time",
+            panels=(
+                Panel(
+                    kind="lines",
+                    x=Axis(title="training (s)", top=end),
+                    y=Axis(title="top-1 (%)", top=most),
+                    series=(*series, *aims),
+                ),
+            ),
+            caption=caption(
+                table,
+                "Top-1 on the validation split after each epoch, over the time of training: first epoch included, "
+                f"evaluation not.{' Of repeats the first is drawn.' if several else ''}",
+                rows,
+                intervals=False,
+            ),
+        ),
+    )
+
+
+def _curve(record: Record, row: TableRow) -> tuple[Point, ...]:
+    """A point after each epoch of an attempt; a gap where an epoch was not evaluated."""
+    trained, points = 0.0, []
+    for epoch in record.epochs:
+        seconds = epoch.get("epoch_time_s")
+        if not isinstance(seconds, (int, float)):
+            break
+        trained += seconds
+        top1 = epoch.get("top1_pct")
+        points.append(
+            Point(
+                name=f"epoch {epoch.get('epoch')}",
+                x=trained,
+                y=float(top1) if isinstance(top1, (int, float)) else None,
+                doubtful=bool(row.doubts),
+            )
+        )
+    return tuple(points) if sum(p.y is not None for p in points) >= FEWEST else ()
