@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gpubench.analysis.alternatives import FIELDS
 from gpubench.analysis.varied import FOLLOWS, label, values
 from gpubench.basics.words import clean, listed
-from gpubench.plot.description import Axis, Panel, Picture, Point, Series
+from gpubench.plot.description import Axis, Panel, Picture, Series
 from gpubench.plot.shared import PERCENT, caption, known, point, rows_of, title_of, y_axis
 from gpubench.plot.subject import Subject
 from gpubench.report.table import Table

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpubench.analysis.varied import label
-from gpubench.basics.words import clean
+from gpubench.basics.words import clean, listed
 from gpubench.plot.description import Axis, Panel, Picture, Point, Series
 from gpubench.plot.shared import caption, rows_of
 from gpubench.plot.subject import Subject
@@ -18,6 +18,8 @@ PARTS = {
     "optimizer_ms": "optimizer",
 }
 """In the order of a step. What is communicated behind the backward pass is in that one already."""
+SEEN = 0.005
+"""Share of a step from which a part can be seen."""
 
 
 def pictures(subject: Subject) -> Sequence[Picture]:
@@ -26,7 +28,15 @@ def pictures(subject: Subject) -> Sequence[Picture]:
     rows = [row for row in rows_of(table) if row.status == "ok" and row.forward_ms is not None]
     if not rows:
         return ()
-    shown = [part for part in PARTS if any((row.value(part) or 0) > 0 for row in rows)]
+    steps = {id(row): sum(max(0.0, row.value(part) or 0) for part in PARTS) for row in rows}
+    there = [part for part in PARTS if any((row.value(part) or 0) > 0 for row in rows)]
+    shown = [part for part in there if any((row.value(part) or 0) >= SEEN * steps[id(row)] for row in rows)]
+    unseen = [PARTS[part] for part in there if part not in shown]
+    left_out = (
+        f" Below {SEEN:.1%} of each step, and left out: {listed(unseen)}.".replace("%", " %")
+        if unseen
+        else ""
+    )
     series = tuple(
         Series(
             name=PARTS[part],
@@ -62,7 +72,7 @@ def pictures(subject: Subject) -> Sequence[Picture]:
             ),
             caption=caption(
                 table,
-                "Parts of a step. Communication behind the backward pass lies within it.",
+                f"Parts of a step. Communication behind the backward pass lies within it.{left_out}",
                 rows,
                 intervals=False,
             ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-import textwrap
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -37,9 +37,13 @@ MARGIN = 0.05
 """Inches around everything."""
 PANEL = {"lines": 1.45, "trial": 0.85}
 """Inches a panel is high, at the least."""
+STEPS = (1, 2, 5, 10)
+"""Between labels of an axis."""
 BAR = 0.11
+FEW = 8
+"""Bars with more places have smaller letters."""
 LABELS = 1.15
-"""Inches that the names of places may be wide."""
+"""Inches that the names of places may be wide; a little more beside a single panel."""
 CREATOR = "gpubench plot"
 """Stands in each file that is written, so that it may be written again."""
 RC: dict[str, Any] = {
@@ -87,8 +91,8 @@ def drawn(picture: Picture) -> Drawing:
         ink = _Ink(figure)
         above = ink.wrapped(picture.title, SIZE, WIDTH - 2 * MARGIN, bold=True)
         below = [line for said in picture.caption for line in ink.wrapped(said, FINE, WIDTH - 2 * MARGIN)]
-        handles = _handles(picture)
-        rows = ink.rows([str(one.get_label()) for one in handles])
+        handles = _handles(picture, ink)
+        columns, rows = ink.columns([str(one.get_label()) for one in handles])
         named = bool(picture.legend and handles)
         head = (
             len(above) * _inches(SIZE) + (rows + named) * _inches(SMALL) * 1.12 + (0.06 if handles else 0.0)
@@ -112,8 +116,8 @@ def drawn(picture: Picture) -> Drawing:
         ).set_in_layout(False)  # fmt: skip
         if below:
             figure.text(
-                MARGIN / WIDTH, MARGIN / height, "\n".join(below), va="bottom", ha="left", fontsize=FINE, color="#333333",
-                linespacing=1.15,
+                MARGIN / WIDTH, MARGIN / height, "\n".join(below), va="bottom", ha="left", fontsize=FINE,
+                color="#333333", linespacing=1.15,
             ).set_in_layout(False)  # fmt: skip
         if handles:
             legend = figure.legend(
@@ -121,7 +125,7 @@ def drawn(picture: Picture) -> Drawing:
                 title=picture.legend or None,
                 loc="upper left",
                 bbox_to_anchor=(0, 1 - (MARGIN + len(above) * _inches(SIZE)) / height),
-                ncols=-(-len(handles) // rows),
+                ncols=columns,
                 alignment="left",
                 borderaxespad=0.2,
                 borderpad=0.2,
@@ -156,12 +160,16 @@ def _quiet() -> Iterator[None]:
     with warnings.catch_warnings(), mpl.rc_context():
         warnings.simplefilter("ignore", UserWarning)
         mpl.rcdefaults()
-        mpl.rcParams.update(RC)
+        mpl.rcParams.update(RC)  # type: ignore[arg-type, unused-ignore]
         yield
 
 
 def _inches(points: float) -> float:
     return points * LINE / 72
+
+
+_PIECE = re.compile(r"[^ =&+_,-]*[=&+_,-]* *")
+"""Where a word that is wider than a line may be broken: behind a sign in it."""
 
 
 class _Ink:
@@ -182,46 +190,56 @@ class _Ink:
         lines: list[str] = []
         for paragraph in text.split("\n"):
             line = ""
-            for word in paragraph.split():
-                longer = f"{line} {word}" if line else word
-                if self.width(longer, size, bold=bold) <= width:
-                    line = longer
+            pieces = [
+                piece
+                for word in re.findall(r"[^ ]+ ?", paragraph)
+                for piece in (
+                    [word] if self.width(word.rstrip(" "), size, bold=bold) <= width else _PIECE.findall(word)
+                )
+            ]
+            for piece in pieces:
+                if self.width((line + piece).rstrip(" "), size, bold=bold) <= width:
+                    line += piece
                     continue
-                if line:
-                    lines.append(line)
-                letter = self.width("x", size, bold=bold)
-                *whole, line = textwrap.wrap(word, max(4, int(width / letter)), break_on_hyphens=False) or [
-                    ""
-                ]
-                lines += whole
+                lines.append(line)
+                line = piece.lstrip(" ")
+                while line and self.width(line.rstrip(" "), size, bold=bold) > width:
+                    fits = max(1, int(len(line) * width / self.width(line, size, bold=bold)))
+                    lines.append(line[:fits])
+                    line = line[fits:]
             lines.append(line)
-        return [line for line in lines if line]
+        return [line.strip(" ") for line in lines if line.strip(" ")]
 
-    def rows(self, names: Sequence[str]) -> int:
-        """In how many rows a legend of these names is no wider than the picture."""
-        if not names:
-            return 0
-        for columns in range(min(len(names), 6), 1, -1):
+    def columns(self, names: Sequence[str]) -> tuple[int, int]:
+        """In how many columns a legend of these names is no wider than the picture, and how many lines it has then."""
+        for columns in range(min(len(names), 6), 0, -1):
             rows = -(-len(names) // columns)
             split = [
                 names[place : place + rows] for place in range(0, len(names), rows)
             ]  # filled column by column
-            wide = sum(max(self.width(name, SMALL) for name in column) + 0.42 for column in split)
-            if wide <= WIDTH - 2 * MARGIN:
-                return rows
-        return len(names)
+            wide = sum(max(self._widest(name) for name in column) + 0.42 for column in split)
+            if wide <= WIDTH - 2 * MARGIN or columns == 1:
+                lines = max(sum(name.count("\n") + 1 for name in column) for column in split)
+                return len(split), lines
+        return 1, 0
+
+    def _widest(self, text: str) -> float:
+        return max(self.width(line, SMALL) for line in text.split("\n"))
 
 
-def _handles(picture: Picture) -> list[Any]:
+def _handles(picture: Picture, ink: _Ink) -> list[Any]:
     """The entries of the legend; none where there is only one series to be told."""
     found: dict[str, Any] = {}
-    bars = picture.panels[0].kind in ("bars", "stacked")
+    kind = picture.panels[0].kind
     for panel in picture.panels:
         for one in panel.series:
             if not one.name or one.name in found:
                 continue
-            name = f"{one.name} !" if _wholly_doubtful(picture, one.name) else one.name
-            found[one.name] = _handle(one, textwrap.shorten(name, 52, placeholder=" …"), bars=bars)
+            marked = kind != "stacked" and _wholly_doubtful(picture, one.name)
+            name = f"{one.name} !" if marked else one.name
+            found[one.name] = _handle(
+                one, "\n".join(ink.wrapped(name, SMALL, WIDTH - 0.6)), bars=kind != "lines"
+            )
     return list(found.values()) if len(found) > 1 else []
 
 
@@ -280,26 +298,28 @@ def _draw_panels(figure: Figure, ink: _Ink, picture: Picture, *, told: bool) -> 
     count = len(picture.panels)
     if kind == "lines":
         axes = figure.subplots(count, 1, sharex=True, squeeze=False)[:, 0]
+        one = PANEL["trial"] if count > 2 else PANEL["lines"] + (0.55 if count == 1 else 0)
         for place, (ax, panel) in enumerate(zip(axes, picture.panels, strict=True)):
+            ax.set_ylabel("\n".join(ink.wrapped(panel.y.title, SIZE, one - 0.05)))
             _lines(ax, panel, ink, bottom=place == count - 1, told=told)
         figure.align_ylabels(list(axes))
-        one = PANEL["trial"] if count > 2 else PANEL["lines"] + (0.55 if count == 1 else 0)
         return count * one + 0.35
     if kind == "cells":
         (panel,) = picture.panels
         return _cells(figure.subplots(), panel, ink)
     axes = figure.subplots(1, count, sharey=True, squeeze=False)[0]
-    names = [
-        "\n".join(ink.wrapped(place, FINE if len(picture.panels[0].places) > 8 else SMALL, LABELS))
-        for place in picture.panels[0].places
-    ]
+    room = LABELS + (0.25 if count == 1 else 0)
+    size = FINE if len(picture.panels[0].places) > FEW else SMALL
+    names = [ink.wrapped(place, size, room) or [""] for place in picture.panels[0].places]
     side = 1 if kind == "stacked" else sum(one.role == "measured" for one in picture.panels[0].series)
-    lines = max(name.count("\n") + 1 for name in names)
-    step = max(side * BAR + 0.07, lines * _inches(FINE) + 0.04)
+    steps = [max(side * BAR + 0.07, len(lines) * _inches(size) + 0.03) for lines in names]
+    centres = [sum(steps[:place]) + step / 2 for place, step in enumerate(steps)]
     for ax, panel in zip(axes, picture.panels, strict=True):
-        _bars(ax, panel, names, side, share=min(0.86, (side * BAR) / step), told=told)
-        _title_x(ax, panel.y, ink, (WIDTH - LABELS) / count)
-    return len(names) * step + 0.55
+        _bars(ax, panel, centres, side, told=told)
+        _title_x(ax, panel.y, ink, (WIDTH - room) / count)
+        ax.set_yticks(centres, ["\n".join(lines) for lines in names], fontsize=size, linespacing=1.0)
+        ax.set_ylim(sum(steps), 0)
+    return sum(steps) + 0.55
 
 
 def _title_x(ax: Axes, axis: Axis, ink: _Ink, width: float) -> None:
@@ -313,7 +333,6 @@ def _lines(ax: Axes, panel: Panel, ink: _Ink, *, bottom: bool, told: bool) -> No
     _scale_y(ax, panel)
     if bottom:
         ax.set_xlabel(panel.x.title)
-    ax.set_ylabel("\n".join(ink.wrapped(panel.y.title, SIZE, 1.35)))
     measured = [one for one in panel.series if one.role == "measured"]
     crowded = len(measured) > 1 and any(p.low is not None for one in measured for p in one.points)
     for place, one in enumerate(panel.series):
@@ -344,9 +363,10 @@ def _line(ax: Axes, one: Series, shift: float, *, told: bool) -> None:
             part for part in (p.label, "!" if p.doubtful and not whole and p.y is not None else "") if part
         )
         if words and p.y is not None and one.marked:
+            left = bool(p.label) and p.x > 0.75 * ax.get_xlim()[1]
             ax.annotate(
-                words, (p.x, p.y), xycoords=moved, xytext=(3, 3), textcoords="offset points", fontsize=FINE,
-                annotation_clip=False, zorder=6,
+                words, (p.x, p.y), xycoords=moved, xytext=(-3.5 if left else 3.5, 4), textcoords="offset points",
+                fontsize=FINE, annotation_clip=False, zorder=6, ha="right" if left else "left",
             ).set_in_layout(False)  # fmt: skip
 
 
@@ -406,7 +426,7 @@ def _scale_x(ax: Axes, panel: Panel, ink: _Ink) -> None:
     if axis.ticks:
         ax.xaxis.set_major_locator(FixedLocator(_thinned(ax, axis.ticks, ink)))
     else:
-        ax.xaxis.set_major_locator(MaxNLocator(6))
+        ax.xaxis.set_major_locator(MaxNLocator(6, steps=STEPS))
     told = _text if axis.ticks else _figure
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: told(value)))
 
@@ -440,7 +460,7 @@ def _scale_y(ax: Axes, panel: Panel) -> None:
         ax.yaxis.set_minor_locator(NullLocator())
     else:
         ax.set_ylim(0, most * (1.3 if ends else 1.08))
-        ax.yaxis.set_major_locator(MaxNLocator(4 if panel.spans or len(panel.series) == 0 else 5))
+        ax.yaxis.set_major_locator(MaxNLocator(4 if panel.spans else 5, steps=STEPS))
     if axis.ticks:
         ax.yaxis.set_major_locator(FixedLocator(list(axis.ticks)))
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _figure(value)))
@@ -456,38 +476,41 @@ def _figure(value: float) -> str:
     return f"{round(value):,}" if abs(value - round(value)) < 1e-9 else f"{value:.4g}"
 
 
-def _bars(ax: Axes, panel: Panel, names: Sequence[str], side: int, *, share: float, told: bool) -> None:
+def _bars(ax: Axes, panel: Panel, centres: Sequence[float], side: int, *, told: bool) -> None:
+    """Bars, each BAR thick. `centres`: how many inches below the top each place lies; `side`: bars of a place."""
     stacked = panel.kind == "stacked"
-    thick = share if stacked else share / side
-    ends = [0.0] * len(names)
+    ends = [0.0] * len(centres)
     most = max([panel.y.top or 0.0, panel.line_at or 0.0, 1e-9])
     ax.set_xlim(0, most * 1.16)
     for one in panel.series:
         for p in one.points:
             place = int(p.x)
             if one.role == "predicted":
-                ax.plot([p.y], [place], clip_on=False, **_PREDICTED)
+                ax.plot([p.y or 0], [centres[place]], clip_on=False, **_PREDICTED)
                 continue
-            at = place if stacked else place + (one.look - (side - 1) / 2) * thick
+            at = centres[place] + (0 if stacked else (one.look - (side - 1) / 2) * BAR)
             if p.y is None:
                 if p.status != "ok":
                     _beside(ax, most * 0.01, at, ENDINGS.get(p.status, p.status))
                 continue
-            ax.barh(at, p.y, height=thick, left=ends[place] if stacked else 0, **_fill_of(one))
+            ax.barh(at, p.y, height=BAR, left=ends[place] if stacked else 0, **_fill_of(one))
             end = p.y
             if p.low is not None and p.high is not None:
                 ax.plot([p.low, p.high], [at, at], color="black", linewidth=0.8, marker="|", markersize=3.5)
                 end = max(p.y, min(p.high, most * 1.1))
             ends[place] += p.y
-            if p.doubtful and not (told and marked_whole(one)) and not stacked:
+            if p.doubtful and not stacked and not (told and marked_whole(one)):
                 _beside(ax, end + most * 0.015, at, "!")
+    if stacked:
+        for place in {int(p.x) for one in panel.series for p in one.points if p.doubtful}:
+            _beside(ax, ends[place] + most * 0.015, centres[place], "!")
     if panel.line_at is not None:
         ax.axvline(panel.line_at, color="black", linewidth=0.8, linestyle=(0, (4, 2)), zorder=1.5)
-    ax.set_yticks(range(len(names)), names, fontsize=FINE if len(names) > 8 else SMALL, linespacing=1.0)
-    ax.set_ylim(len(names) - 0.5, -0.5)
     ax.grid(visible=False, axis="y")
     ax.tick_params(axis="y", length=0)
-    ax.xaxis.set_major_locator(FixedLocator(list(panel.y.ticks)) if panel.y.ticks else MaxNLocator(4))
+    ax.xaxis.set_major_locator(
+        FixedLocator(list(panel.y.ticks)) if panel.y.ticks else MaxNLocator(4, steps=STEPS)
+    )
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _figure(value)))
 
 

@@ -8,7 +8,17 @@ from typing import Any
 from gpubench.analysis.varied import label
 from gpubench.basics.words import clean
 from gpubench.plot.description import Axis, Panel, Picture, Point, Series
-from gpubench.plot.shared import along, caption, interval_of, known, names_of, rows_of, title_of, y_axis
+from gpubench.plot.shared import (
+    along,
+    caption,
+    interval_of,
+    known,
+    names_of,
+    rows_of,
+    short,
+    title_of,
+    y_axis,
+)
 from gpubench.plot.subject import Subject
 from gpubench.schema.row import TableRow
 
@@ -25,12 +35,17 @@ def pictures(subject: Subject) -> Sequence[Picture]:
         return ()
     found = along(table)
     if found is None:
-        legend, names, groups, own = "", [""], [rows], list(table.varied)
+        legend, names, groups, own = (
+            "",
+            [short(row, table.varied) for row in rows],
+            [[row] for row in rows],
+            "",
+        )
     else:
         axis, by_name = found
         legend, names = names_of(by_name)
         groups = [[row for row in members if row in rows] for members in by_name.values()]
-        own = [axis]
+        own = axis
     works = {id(row): tuple(known(row, field) for field in WORK) for row in rows}
     if len(set(works.values())) == len(rows):
         return ()  # each does other work: nobody chooses between them
@@ -76,7 +91,7 @@ def pictures(subject: Subject) -> Sequence[Picture]:
             caption=caption(
                 table,
                 "Energy and time of an epoch. Filled: on the Pareto front, beaten in both by no other point."
-                + (f" Numbers: {title_of(own[0]).partition(' (')[0]}." if len(own) == 1 else ""),
+                + (f" Numbers: {title_of(own).partition(' (')[0]}." if own else ""),
                 rows,
             ),
         ),
@@ -91,7 +106,7 @@ def _beats(other: TableRow, row: TableRow) -> bool:
     )
 
 
-def _point(row: TableRow, own: Sequence[str], fields: Sequence[str], *, best: bool) -> Point:
+def _point(row: TableRow, own: str, fields: Sequence[str], *, best: bool) -> Point:
     low, high = interval_of(row, "energy_j")
     x_low, x_high = interval_of(row, "epoch_time_s")
     return Point(
@@ -103,6 +118,6 @@ def _point(row: TableRow, own: Sequence[str], fields: Sequence[str], *, best: bo
         x_low=x_low,
         x_high=x_high,
         doubtful=bool(row.doubts),
-        label=known(row, own[0]) if len(own) == 1 else clean(label(row, own)),
+        label=known(row, own) if own else "",
         best=best,
     )

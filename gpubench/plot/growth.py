@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from gpubench.basics.words import listed
 from gpubench.plot.description import Panel, Picture, Series
 from gpubench.plot.shared import (
     along,
     caption,
     fields_without,
+    known,
     names_of,
     point,
     rows_of,
@@ -17,6 +19,7 @@ from gpubench.plot.shared import (
     y_axis,
 )
 from gpubench.plot.subject import Subject
+from gpubench.schema.row import TableRow
 
 FEWEST = 2
 """Points of one series from which a growth can be seen."""
@@ -59,6 +62,19 @@ def pictures(subject: Subject) -> Sequence[Picture]:
             title=f"{table.title}: {what.lower()} over {by}",
             panels=tuple(panels),
             legend=legend if fields_without(table, axis) else "",
-            caption=caption(table, f"{what} over {by}.", [row for rows in by_name.values() for row in rows]),
+            caption=caption(
+                table,
+                f"{what} over {by}{_moved(table.varied, axis, by_name.values())}.",
+                [row for rows in by_name.values() for row in rows],
+            ),
         ),
     )
+
+
+def _moved(fields: Sequence[str], axis: str, series: Iterable[Sequence[TableRow]]) -> str:
+    """Which other fields change along a curve."""
+    every = list(series)
+    moved = [
+        f for f in fields if f != axis and any(len({known(row, f) for row in rows}) > 1 for rows in every)
+    ]
+    return f", along which {listed(moved)} {'move' if len(moved) > 1 else 'moves'}" if moved else ""

@@ -25,11 +25,11 @@ def pictures(subject: Subject) -> Sequence[Picture]:
     for look, row in enumerate(row for row in table.rows if not row.group):
         runs = row.runs or (row,)
         curves = [_curve(by_trial[run.trial_id], row) for run in runs if run.trial_id in by_trial]
-        curves = [curve for curve in curves if len(curve) >= FEWEST]
-        if curves:
+        first = next((curve for curve in curves if curve), None)
+        if first:
             rows.append(row)
-        for curve in curves[:1]:
-            series.append(Series(name=clean(label(row, table.varied)) or table.name, look=look, points=curve))
+            name = clean(label(row, table.varied)) or table.name
+            series.append(Series(name=name, look=look, points=first))
     if not series:
         return ()
     end = max(p.x for one in series for p in one.points)

@@ -7,10 +7,10 @@ from itertools import groupby
 
 from gpubench.analysis.alike import DEVICES, devices
 from gpubench.analysis.scaling import Comparison, comparisons, named
-from gpubench.analysis.varied import together
+from gpubench.analysis.varied import label, together
 from gpubench.basics.words import clean
 from gpubench.plot.description import Axis, Panel, Picture, Point, Series
-from gpubench.plot.shared import caption, point, rows_of, title_of, y_axis
+from gpubench.plot.shared import caption, fields_without, point, rows_of, title_of, y_axis
 from gpubench.plot.subject import Subject
 from gpubench.schema.row import TableRow
 
@@ -19,6 +19,8 @@ def pictures(subject: Subject) -> Sequence[Picture]:
     """One panel with a line for each baseline, and for strong and weak scaling of it."""
     table = subject.table
     alone = rows_of(table)
+    if "speedup" not in {column.name for column in table.columns}:
+        return ()  # rows that are there because jobs are compared with them, not with each other
     found = comparisons(alone, together(table.axes, *DEVICES), together(table.axes, "batch_size"))
     if not found or len({devices(one.row) for one in found}) < 2:
         return ()
@@ -27,13 +29,14 @@ def pictures(subject: Subject) -> Sequence[Picture]:
     device = "rank" if all(row.device == "cpu" for row in alone) else "GPU"
     lines: list[Series] = []
     ideals: dict[tuple[float, ...], Series] = {}
+    others = fields_without(table, *DEVICES, "batch_size", "strategy", "gpu_ids", "workers", "cpus", "lr")
     most = max(devices(one.row) for one in found)
     for one in _lines(found):
         first = one[0].baseline
         points = tuple(
             _point(rows[id(each.row)], each, column, table.varied) for each in sorted(one, key=_count)
         )
-        lines.append(Series(name=_name(one, device), look=len(lines), points=points))
+        lines.append(Series(name=_name(one, device, others), look=len(lines), points=points))
         start = next((p.y for p in points if p.x == devices(first)), None)
         if start:
             reach = (devices(first), start, most)
@@ -77,7 +80,7 @@ def _lines(found: Sequence[Comparison]) -> list[list[Comparison]]:
     """Comparisons of one kind with one baseline and one way to share the work."""
 
     def of(one: Comparison) -> tuple[str, int, str]:
-        return (one.kind, id(one.baseline), "" if one.row is one.baseline else str(one.row.strategy))
+        return (one.kind, id(one.baseline), str(one.row.strategy))
 
     order = {id(one): number for number, one in enumerate(found)}
     lines = []
@@ -95,13 +98,14 @@ def _count(one: Comparison) -> int:
     return devices(one.row)
 
 
-def _name(line: Sequence[Comparison], device: str) -> str:
+def _name(line: Sequence[Comparison], device: str, fields: Sequence[str]) -> str:
     """`weak, ddp, 128 a GPU, against single on 1 GPU`."""
     last = line[-1]
     batch = last.row.batch_size or 0
     share = f"{batch // devices(last.row)} a {device}" if last.kind == "weak" else f"batch {batch}"
     others = [f"{last.row.strategy}"] if last.row.strategy else []
-    return clean(", ".join([last.kind, *others, share, f"against {named(last.baseline, device)}"]))
+    more = [label(last.row, fields)] if fields else []
+    return clean(", ".join([last.kind, *others, *more, share, f"against {named(last.baseline, device)}"]))
 
 
 def _point(row: TableRow, one: Comparison, column: str, fields: Sequence[str]) -> Point:

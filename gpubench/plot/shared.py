@@ -10,6 +10,7 @@ from typing import Any
 from gpubench.analysis.growth import moves_with, ordered_axis, series
 from gpubench.analysis.varied import label
 from gpubench.basics.words import UNKNOWN, clean, listed, many
+from gpubench.plan.groups import BARE
 from gpubench.plot.description import Axis, Point, Series
 from gpubench.report.heading import hardware
 from gpubench.report.table import COLUMN, Table
@@ -18,7 +19,7 @@ from gpubench.schema.row import Row, TableRow
 from gpubench.schema.trial_fields import ABOUT
 
 LOG_FROM = 10.0
-"""From this ratio between the largest and the smallest figure the smaller ones can't be told apart on an axis from 0."""
+"""From this ratio of the largest to the smallest figure an axis from 0 would hide how the small ones differ."""
 PERCENT = (0.0, 50.0, 100.0)
 """Labels of an axis of shares."""
 DOUBLING_FROM = 7.0
@@ -245,6 +246,14 @@ def rows_of(table: Table) -> list[TableRow]:
 def fields_without(table: Table, *fields: str) -> list[str]:
     """The fields in which rows differ, but for these."""
     return [field for field in table.varied if field not in fields]
+
+
+def short(row: Row, fields: Sequence[str]) -> str:
+    """A row by these fields: `crop-resize 32 gpus=2`."""
+    parts = [
+        known(row, f) if f in BARE else f"{f}={known(row, f)}" for f in fields if row.value(f) is not None
+    ]
+    return " ".join(parts)
 
 
 def known(row: Row, field: str) -> str:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpubench.analysis.varied import label
 from gpubench.basics.words import clean
 from gpubench.plot.description import Axis, Panel, Picture, Point, Series
-from gpubench.plot.shared import caption, point, title_of, y_axis
+from gpubench.plot.shared import caption, point, short, title_of, y_axis
 from gpubench.plot.subject import Subject
 from gpubench.report.groups import gathered
 
@@ -29,11 +28,9 @@ def pictures(subject: Subject) -> Sequence[Picture]:
         for one in group.rows:
             row = rows[id(one)]
             mine = [field for field in table.varied if len({str(r.value(field)) for r in group.rows}) > 1]
-            job = clean(
-                " ".join(part for part in (row.job or "", f"({label(row, mine)})" if mine else "") if part)
-            )
+            job = ": ".join(part for part in (clean(row.job or ""), short(row, mine)) if part)
             place = float(len(places))
-            places.append(f"{clean(group.label)}\n{job}")
+            places.append(job if one is not group.rows[0] else f"{clean(group.label)}\n{job}")
             measured.append(point(row, place, "slowdown", table.varied))
             if row.predicted_slowdown is not None:
                 predicted.append(Point(name=measured[-1].name, x=place, y=row.predicted_slowdown))

@@ -12,7 +12,8 @@ MARKERS: Sequence[str] = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*", "p")
 that eleven times seven series differ."""
 LINES: Sequence[str] = ("-", "--", "-.", ":")
 """By matplotlib's words."""
-HATCHES: Sequence[str] = ("", "////", "....", "xxxx", "\\\\\\\\", "----", "oo")
+HATCHES: Sequence[str] = ("", "////", "\\\\\\\\", "xxxx", "----", "||||", "++++")
+"""By matplotlib's letters; lines alone, for dots make files ten times as large."""
 FILLS: Sequence[str] = ("#0072B2", "#F4B183", "#8FD3BF", "#EBC3DA", "#F6D98F", "#BFE3F7", "#BBBBBB")
 """Of bars, as COLOURS: lighter, but for the first, so that hatches show and greys differ."""
 

@@ -21,7 +21,7 @@ def pictures(subject: Subject) -> Sequence[Picture]:
     shown = [column for column in COLUMNS if any(row.value(column) is not None for row in asked)]
     if not shown:
         return ()
-    targets = dict.fromkeys(f"{row.until_top1:g} %" for row in asked if row.until_top1)
+    targets = dict.fromkeys(f"{row.until_top1:g}\u00a0%" for row in asked if row.until_top1)
     found = along(table)
     if found is None:
         panels, legend = _bars(asked, shown, table.varied), ""

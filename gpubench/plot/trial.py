@@ -97,7 +97,7 @@ def described(table: Table, record: Record, samples: Samples, part: str = "") ->
             continue
         lines = {device: values for (device, known), values in samples.items() if known == name}
         if name == CPU:
-            lines = {"": _use(values, cpus) for values in lines.values()}
+            lines = {"": _use(next(iter(lines.values())), cpus)}
         series = tuple(
             Series(
                 name=f"GPU {device}" if device else "",
