@@ -125,6 +125,14 @@ class Picture:
     """Sentences below: what is drawn, what bars and marks mean, on which hardware, with which versions."""
 
     @property
+    def all_doubtful(self) -> bool:
+        """Whether each figure's row has doubts: then the caption says so, and marks would tell nothing."""
+        shown = [
+            p for panel in self.panels for one in panel.series for p in one.points if one.role == "measured"
+        ]
+        return all(p.doubtful for p in shown if p.y is not None)
+
+    @property
     def file_name(self) -> str:
         """`EXPERIMENT-PICTURE`, without an ending, and not yet a safe name."""
         return "-".join(part for part in (self.experiment, self.name, self.part) if part)

@@ -21,7 +21,9 @@ from matplotlib.transforms import ScaledTranslation, blended_transform_factory
 
 from gpubench.plot import style
 from gpubench.plot.description import Axis, Panel, Picture, Point, Series
+from gpubench.plot.files import CREATOR
 from gpubench.plot.shared import WIDEST, marked_whole
+from gpubench.report.cells import DOUBTED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,8 +46,6 @@ FEW = 8
 """Bars with more places have smaller letters."""
 LABELS = 1.15
 """Inches that the names of places may be wide; a little more beside a single panel."""
-CREATOR = "gpubench plot"
-"""Stands in each file that is written, so that it may be written again."""
 RC: dict[str, Any] = {
     "font.family": ["DejaVu Sans"],
     "font.size": SIZE,
@@ -95,7 +95,7 @@ def drawn(picture: Picture) -> Drawing:
         columns, rows = ink.columns([str(one.get_label()) for one in handles])
         named = bool(picture.legend and handles)
         head = (
-            len(above) * _inches(SIZE) + (rows + named) * _inches(SMALL) * 1.12 + (0.06 if handles else 0.0)
+            len(above) * _inches(SIZE) + (rows + named) * _inches(SMALL) * 1.03 + (0.06 if handles else 0.0)
         )
         foot = len(below) * _inches(FINE)
         body = _draw_panels(figure, ink, picture, told=bool(handles))
@@ -235,8 +235,8 @@ def _handles(picture: Picture, ink: _Ink) -> list[Any]:
         for one in panel.series:
             if not one.name or one.name in found:
                 continue
-            marked = kind != "stacked" and _wholly_doubtful(picture, one.name)
-            name = f"{one.name} !" if marked else one.name
+            marked = kind != "stacked" and not picture.all_doubtful and _wholly_doubtful(picture, one.name)
+            name = f"{one.name} {DOUBTED}" if marked else one.name
             found[one.name] = _handle(
                 one, "\n".join(ink.wrapped(name, SMALL, WIDTH - 0.6)), bars=kind != "lines"
             )
@@ -272,7 +272,7 @@ def _lines_of(one: Series) -> dict[str, Any]:
         return {"color": "black", "linestyle": (0, (1, 1)), "linewidth": 1.0, "zorder": 1.5}
     return {
         "color": style.of(style.COLOURS, one.look),
-        "linestyle": style.of(style.LINES, one.look) if one.joined else "none",
+        "linestyle": "none" if not one.joined else style.of(style.LINES, one.look) if one.name else "-",
         "marker": style.of(style.MARKERS, one.look) if one.marked else None,
         "linewidth": 1.1 if one.marked else 0.8,
         "markeredgewidth": 0.6,
@@ -293,7 +293,7 @@ def _fill_of(one: Series) -> dict[str, Any]:
 
 def _draw_panels(figure: Figure, ink: _Ink, picture: Picture, *, told: bool) -> float:
     """Draws them all, and says how many inches they take from top to bottom. `told`: whether there is a legend, which
-    marks series all of whose figures have doubts."""
+    marks series all of whose figures have doubts. Points are marked in the first panel only."""
     kind = picture.panels[0].kind
     count = len(picture.panels)
     if kind == "lines":
@@ -301,7 +301,8 @@ def _draw_panels(figure: Figure, ink: _Ink, picture: Picture, *, told: bool) -> 
         one = PANEL["trial"] if count > 2 else PANEL["lines"] + (0.55 if count == 1 else 0)
         for place, (ax, panel) in enumerate(zip(axes, picture.panels, strict=True)):
             ax.set_ylabel("\n".join(ink.wrapped(panel.y.title, SIZE, one - 0.05)))
-            _lines(ax, panel, ink, bottom=place == count - 1, told=told)
+            marks = None if place or picture.all_doubtful else told
+            _lines(ax, panel, ink, bottom=place == count - 1, told=marks)
         figure.align_ylabels(list(axes))
         return count * one + 0.35
     if kind == "cells":
@@ -314,8 +315,8 @@ def _draw_panels(figure: Figure, ink: _Ink, picture: Picture, *, told: bool) -> 
     side = 1 if kind == "stacked" else sum(one.role == "measured" for one in picture.panels[0].series)
     steps = [max(side * BAR + 0.07, len(lines) * _inches(size) + 0.03) for lines in names]
     centres = [sum(steps[:place]) + step / 2 for place, step in enumerate(steps)]
-    for ax, panel in zip(axes, picture.panels, strict=True):
-        _bars(ax, panel, centres, side, told=told)
+    for place, (ax, panel) in enumerate(zip(axes, picture.panels, strict=True)):
+        _bars(ax, panel, centres, side, told=None if place or picture.all_doubtful else told)
         _title_x(ax, panel.y, ink, (WIDTH - room) / count)
         ax.set_yticks(centres, ["\n".join(lines) for lines in names], fontsize=size, linespacing=1.0)
         ax.set_ylim(sum(steps), 0)
@@ -326,7 +327,7 @@ def _title_x(ax: Axes, axis: Axis, ink: _Ink, width: float) -> None:
     ax.set_xlabel("\n".join(ink.wrapped(axis.title, SMALL, width)), fontsize=SMALL)
 
 
-def _lines(ax: Axes, panel: Panel, ink: _Ink, *, bottom: bool, told: bool) -> None:
+def _lines(ax: Axes, panel: Panel, ink: _Ink, *, bottom: bool, told: bool | None) -> None:
     for span in panel.spans:
         ax.axvspan(span.low, span.high, color="#000000", alpha=0.09, linewidth=0, zorder=0)
     _scale_x(ax, panel, ink)
@@ -339,11 +340,12 @@ def _lines(ax: Axes, panel: Panel, ink: _Ink, *, bottom: bool, told: bool) -> No
         shift = 0.0
         if crowded and one.role == "measured":
             shift = (place - (len(measured) - 1) / 2) * min(2.5, 12 / len(measured))
-        _line(ax, one, shift, told=told)
+        _line(ax, one, shift)
+    _words(ax, panel, ink, told=told)
     _marks(ax, measured)
 
 
-def _line(ax: Axes, one: Series, shift: float, *, told: bool) -> None:
+def _line(ax: Axes, one: Series, shift: float) -> None:
     moved = ax.transData + ScaledTranslation(shift / 72, 0, ax.figure.dpi_scale_trans)
     look = _lines_of(one)
     xs = [p.x for p in one.points]
@@ -357,17 +359,84 @@ def _line(ax: Axes, one: Series, shift: float, *, told: bool) -> None:
         ax.plot([p.x for p in best], [p.y or 0 for p in best], transform=moved, **filled)
     for p in one.points:
         _error(ax, p, moved, str(look["color"]))
-    whole = told and marked_whole(one)
-    for p in one.points:
-        words = " ".join(
-            part for part in (p.label, "!" if p.doubtful and not whole and p.y is not None else "") if part
-        )
-        if words and p.y is not None and one.marked:
-            left = bool(p.label) and p.x > 0.75 * ax.get_xlim()[1]
-            ax.annotate(
-                words, (p.x, p.y), xycoords=moved, xytext=(-3.5 if left else 3.5, 4), textcoords="offset points",
-                fontsize=FINE, annotation_clip=False, zorder=6, ha="right" if left else "left",
-            ).set_in_layout(False)  # fmt: skip
+
+
+CROWDED = 16
+"""Points from which marks stand at the edge of a panel, for there is no room beside each."""
+PLACES = (
+    (3.5, 3.5),
+    (-3.5, 3.5),
+    (3.5, -3.5),
+    (-3.5, -3.5),
+    (0.0, 5.0),
+    (0.0, -5.0),
+    (12.0, 0.0),
+    (-12.0, 0.0),
+)
+"""Where words may stand from their point, in points, the first choice first."""
+
+
+def _words(ax: Axes, panel: Panel, ink: _Ink, *, told: bool | None) -> None:
+    """What stands beside points: their labels, and `!` where their rows have doubts (`told` None: no such mark)."""
+    measured = [one for one in panel.series if one.role == "measured" and one.marked]
+    shown = [p for one in measured for p in one.points if p.y is not None]
+    there = [_inches_of(ax, p.x, p.y or 0) for p in shown]
+    taken = [(x - 0.03, x + 0.03, y - 0.03, y + 0.03) for x, y in there]
+    crowded = len(shown) > CROWDED and not any(p.label for p in shown)
+    over = blended_transform_factory(ax.transData, ax.transAxes)
+    for place, one in enumerate(measured):
+        whole = told and marked_whole(one)
+        for p in one.points:
+            mark = DOUBTED if p.doubtful and told is not None and not whole else ""
+            words = " ".join(part for part in (p.label, mark) if part)
+            if p.y is None or not words:
+                continue
+            style_of: dict[str, Any] = {
+                "textcoords": "offset points", "fontsize": FINE, "annotation_clip": False, "zorder": 6,
+                "color": style.of(style.COLOURS, one.look) if crowded else "black",
+            }  # fmt: skip
+            if crowded:
+                shift = (place - (len(measured) - 1) / 2) * 3
+                ax.annotate(
+                    words, (p.x, 0.02), xycoords=over, xytext=(shift, 0), ha="center", **style_of
+                ).set_in_layout(False)
+                continue
+            x, y = _inches_of(ax, p.x, p.y)
+            box, (dx, dy) = _free(x, y, ink.width(words, FINE), taken)
+            taken.append(box)
+            side = "left" if dx > 0 else "right" if dx < 0 else "center"
+            level = "bottom" if dy > 0 else "top" if dy < 0 else "center"
+            ax.annotate(words, (p.x, p.y), xytext=(dx, dy), ha=side, va=level, **style_of).set_in_layout(
+                False
+            )
+
+
+Box = tuple[float, float, float, float]
+"""Left, right, bottom, top."""
+
+
+def _inches_of(ax: Axes, x: float, y: float) -> tuple[float, float]:
+    """About where a point lies in its panel: how large that will be is known only when all is laid out."""
+    across, up = (ax.transData + ax.transAxes.inverted()).transform((x, y))
+    return float(across) * (WIDTH - 0.65), float(up) * PANEL["lines"]
+
+
+def _free(x: float, y: float, wide: float, taken: Sequence[Box]) -> tuple[Box, tuple[float, float]]:
+    """Where words that are so wide have room beside a point, and how far from it; the first choice if nowhere."""
+    high, found = FINE / 72, []
+    for dx, dy in PLACES:
+        left = x + dx / 72 - (wide if dx < 0 else 0 if dx > 0 else wide / 2)
+        low = y + dy / 72 - (high if dy < 0 else 0 if dy > 0 else high / 2)
+        box = (left, left + wide, low, low + high)
+        inside = left > 0 and left + wide < WIDTH - 0.6 and low > 0
+        if inside and not any(_overlap(box, other) for other in taken):
+            return box, (dx, dy)
+        found.append(box)
+    return found[0], PLACES[0]
+
+
+def _overlap(one: Box, other: Box) -> bool:
+    return one[0] < other[1] and other[0] < one[1] and one[2] < other[3] and other[2] < one[3]
 
 
 def _error(ax: Axes, p: Point, moved: Any, colour: str) -> None:
@@ -476,7 +545,7 @@ def _figure(value: float) -> str:
     return f"{round(value):,}" if abs(value - round(value)) < 1e-9 else f"{value:.4g}"
 
 
-def _bars(ax: Axes, panel: Panel, centres: Sequence[float], side: int, *, told: bool) -> None:
+def _bars(ax: Axes, panel: Panel, centres: Sequence[float], side: int, *, told: bool | None) -> None:
     """Bars, each BAR thick. `centres`: how many inches below the top each place lies; `side`: bars of a place."""
     stacked = panel.kind == "stacked"
     ends = [0.0] * len(centres)
@@ -499,11 +568,11 @@ def _bars(ax: Axes, panel: Panel, centres: Sequence[float], side: int, *, told: 
                 ax.plot([p.low, p.high], [at, at], color="black", linewidth=0.8, marker="|", markersize=3.5)
                 end = max(p.y, min(p.high, most * 1.1))
             ends[place] += p.y
-            if p.doubtful and not stacked and not (told and marked_whole(one)):
-                _beside(ax, end + most * 0.015, at, "!")
-    if stacked:
+            if p.doubtful and told is not None and not stacked and not (told and marked_whole(one)):
+                _beside(ax, end + most * 0.015, at, DOUBTED)
+    if stacked and told is not None:
         for place in {int(p.x) for one in panel.series for p in one.points if p.doubtful}:
-            _beside(ax, ends[place] + most * 0.015, centres[place], "!")
+            _beside(ax, ends[place] + most * 0.015, centres[place], DOUBTED)
     if panel.line_at is not None:
         ax.axvline(panel.line_at, color="black", linewidth=0.8, linestyle=(0, (4, 2)), zorder=1.5)
     ax.grid(visible=False, axis="y")

@@ -42,6 +42,8 @@ def pictures(subject: Subject) -> Sequence[Picture]:
         )
         for target in targets
     )
+    early = [f"{clean(label(row, table.varied))} ({row.status})" for row in rows if row.status != "ok"]
+    cut = f" Ended before its time: {', '.join(early)}." if early else ""
     several = any(row.repeats > 1 for row in rows)
     most = max(p.y or 0 for one in (*series, *aims) for p in one.points)
     return (
@@ -60,8 +62,8 @@ def pictures(subject: Subject) -> Sequence[Picture]:
             caption=caption(
                 table,
                 "Top-1 on the validation split after each epoch, over the time of training: first epoch included, "
-                f"evaluation not.{' Of repeats the first is drawn.' if several else ''}",
-                rows,
+                f"evaluation not.{cut}{' Of repeats the first is drawn.' if several else ''}",
+                [row for row in rows if row.status == "ok"],
                 intervals=False,
             ),
         ),

@@ -12,6 +12,7 @@ from gpubench.analysis.varied import label
 from gpubench.basics.words import UNKNOWN, clean, listed, many
 from gpubench.plan.groups import BARE
 from gpubench.plot.description import Axis, Point, Series
+from gpubench.report.cells import DOUBTED
 from gpubench.report.heading import hardware
 from gpubench.report.table import COLUMN, Table
 from gpubench.schema.cell import cell
@@ -229,7 +230,15 @@ def _doubts(rows: Sequence[TableRow]) -> str:
     codes = dict.fromkeys(code for row in marked for code in (row.doubts or "").split("+"))
     if not codes:
         return ""
-    return f"!: doubts ({', '.join(codes)}); gpubench table says them."
+    every = len(marked) == sum(row.status == "ok" for row in rows)
+    who = (
+        f"{DOUBTED}: doubts"
+        if not every
+        else "All rows have doubts"
+        if len(marked) > 1
+        else "The row has doubts"
+    )
+    return f"{who} ({', '.join(codes)}); gpubench table says them."
 
 
 def marked_whole(series: Series) -> bool:
