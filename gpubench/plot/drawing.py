@@ -94,9 +94,7 @@ def drawn(picture: Picture) -> Drawing:
         handles = _handles(picture, ink)
         columns, rows = ink.columns([str(one.get_label()) for one in handles])
         named = bool(picture.legend and handles)
-        head = (
-            len(above) * _inches(SIZE) + (rows + named) * _inches(SMALL) * 1.03 + (0.06 if handles else 0.0)
-        )
+        head = len(above) * _inches(SIZE) + (rows + named) * _inches(SMALL) * 1.03 + (0.1 if handles else 0.0)
         foot = len(below) * _inches(FINE)
         body = _draw_panels(figure, ink, picture, told=bool(handles))
         height = MARGIN + head + 0.04 + body + 0.04 + foot + MARGIN

@@ -220,7 +220,7 @@ def _ended(rows: Sequence[TableRow], fields: Sequence[str]) -> str:
     for status, names in by_status.items():
         words = {"missing": "not measured yet", "oom": "oom: out of memory"}.get(status, status)
         told = listed(names) if len(names) < 3 else many(len(names), "row")
-        parts.append(f"{words} ({told})")
+        parts.append(f"{told} ({words})")
     return f"No figures: {'; '.join(parts)}." if parts else ""
 
 

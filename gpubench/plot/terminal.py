@@ -226,7 +226,7 @@ def _bars(panel: Panel, width: int, signs: Signs) -> list[str]:
     left = min(int(width * NAMES), max(len(part) for place in panel.places for part in place.split("\n")))
     values = [p.y for one in panel.series for p in one.points if p.y is not None]
     most = max([panel.line_at or 0.0, panel.y.top or 0.0, *values]) or 1.0
-    room = width - left - 12
+    room = width - left - 12 - (10 if any(one.role == "predicted" for one in panel.series) else 0)
     made = [panel.y.title]
     for place, name in enumerate(panel.places):
         names = [line for part in name.split("\n") for line in textwrap.wrap(part, left) or [""]]
