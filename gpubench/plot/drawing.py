@@ -176,9 +176,16 @@ class _Ink:
     def __init__(self, figure: Figure) -> None:
         self._renderer: Any = figure.canvas.get_renderer()  # type: ignore[attr-defined]
         self._dpi = figure.dpi
+        self._known: dict[tuple[str, float, bool], float] = {}
 
     def width(self, text: str, size: float, *, bold: bool = False) -> float:
         """In inches."""
+        key = (text, size, bold)
+        if key not in self._known:
+            self._known[key] = self._measured(text, size, bold=bold)
+        return self._known[key]
+
+    def _measured(self, text: str, size: float, *, bold: bool) -> float:
         font = FontProperties(family=["DejaVu Sans"], size=size, weight="bold" if bold else "normal")
         wide, _, _ = self._renderer.get_text_width_height_descent(text, font, False)
         return float(wide) / self._dpi
@@ -186,8 +193,9 @@ class _Ink:
     def wrapped(self, text: str, size: float, width: float, *, bold: bool = False) -> list[str]:
         """The text in lines that are no wider; a word that is wider by itself is broken."""
         lines: list[str] = []
+        space = self.width("x x", size, bold=bold) - self.width("xx", size, bold=bold)
         for paragraph in text.split("\n"):
-            line = ""
+            line, used = "", 0.0
             pieces = [
                 piece
                 for word in re.findall(r"[^ ]+ ?", paragraph)
@@ -196,15 +204,18 @@ class _Ink:
                 )
             ]
             for piece in pieces:
-                if self.width((line + piece).rstrip(" "), size, bold=bold) <= width:
+                wide = self.width(piece.rstrip(" "), size, bold=bold)
+                if used + wide <= width:
                     line += piece
+                    used += wide + (space if piece.endswith(" ") else 0.0)
                     continue
                 lines.append(line)
-                line = piece.lstrip(" ")
+                line = piece
                 while line and self.width(line.rstrip(" "), size, bold=bold) > width:
                     fits = max(1, int(len(line) * width / self.width(line, size, bold=bold)))
                     lines.append(line[:fits])
                     line = line[fits:]
+                used = self.width(line.rstrip(" "), size, bold=bold) + (space if line.endswith(" ") else 0.0)
             lines.append(line)
         return [line.strip(" ") for line in lines if line.strip(" ")]
 
