@@ -188,7 +188,10 @@ def test_a_size_without_figures_leaves_the_steps_beside_it_open():
 @pytest.mark.parametrize(
     ("single", "said"),
     [
-        (0, "Every larger batch pays, up to 128: memory × time per image falls 45 % (45 to 46 %) from 32 to 64, and"),
+        (
+            0,
+            "Every larger batch pays, up to 128: memory × time per image falls 45 % (45 to 46 %) from 32 to 64, and",
+        ),
         (1, "A larger batch pays from 64 to 128; it is open from 16 to 64. 32 is of one process, so it"),
         (2, "A larger batch pays from 16 to 32; it is open from 32 to 128. 64 is of one process, so it"),
         (3, "Every larger batch pays, up to 64 (128 is of one process, so it"),
