@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gpubench.analysis.alternatives import FIELDS
 from gpubench.analysis.varied import FOLLOWS, label, values
 from gpubench.basics.words import clean, listed
-from gpubench.plot.description import Axis, Panel, Picture, Series
+from gpubench.plot.description import Panel, Picture, PlottedAxis, PlottedSeries
 from gpubench.plot.shared import PERCENT, caption, known, point, rows_of, title_of, y_axis
 from gpubench.plot.subject import Subject
 from gpubench.report.table import Table
@@ -49,7 +49,7 @@ def _picture(table: Table, field: str, places: dict[str, list[TableRow]]) -> Pic
     panels = []
     for column in shown:
         series = tuple(
-            Series(
+            PlottedSeries(
                 name=way,
                 look=look,
                 points=tuple(
@@ -63,9 +63,15 @@ def _picture(table: Table, field: str, places: dict[str, list[TableRow]]) -> Pic
         )
         axis = y_axis(title_of(column), series, logarithm=False)
         if column == "cpu_util_pct":
-            axis = Axis(title=axis.title, top=PERCENT[-1], ticks=PERCENT)
+            axis = PlottedAxis(title=axis.title, top=PERCENT[-1], ticks=PERCENT)
         panels.append(
-            Panel(kind="bars", x=Axis(title="", from_zero=False), y=axis, series=series, places=tuple(places))
+            Panel(
+                kind="bars",
+                x=PlottedAxis(title="", from_zero=False),
+                y=axis,
+                series=series,
+                places=tuple(places),
+            )
         )
     words = [title_of(column).partition(" (")[0] for column in shown]
     return Picture(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gpubench.analysis.varied import label
 from gpubench.basics.words import clean, listed
-from gpubench.plot.description import Axis, Panel, Picture, Point, Series
+from gpubench.plot.description import Panel, Picture, PlottedAxis, PlottedPoint, PlottedSeries
 from gpubench.plot.shared import caption, rows_of
 from gpubench.plot.subject import Subject
 
@@ -38,11 +38,11 @@ def pictures(subject: Subject) -> Sequence[Picture]:
         else ""
     )
     series = tuple(
-        Series(
+        PlottedSeries(
             name=PARTS[part],
             look=list(PARTS).index(part),
             points=tuple(
-                Point(
+                PlottedPoint(
                     name=clean(label(row, table.varied)),
                     x=float(place),
                     y=max(0.0, row.value(part)) if row.value(part) is not None else None,
@@ -64,8 +64,8 @@ def pictures(subject: Subject) -> Sequence[Picture]:
             panels=(
                 Panel(
                     kind="stacked",
-                    x=Axis(title="", from_zero=False),
-                    y=Axis(title="time of a step (ms)", top=most),
+                    x=PlottedAxis(title="", from_zero=False),
+                    y=PlottedAxis(title="time of a step (ms)", top=most),
                     series=series,
                     places=tuple(clean(label(row, table.varied)) or table.name for row in rows),
                 ),

@@ -12,7 +12,7 @@ Steps = Literal["linear", "log2", "log10"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Axis:
+class PlottedAxis:
     """One axis of numbers; of bars, that of their lengths."""
 
     title: str
@@ -27,7 +27,7 @@ class Axis:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Point:
+class PlottedPoint:
     """A figure of one row."""
 
     name: str
@@ -53,11 +53,11 @@ class Point:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Series:
+class PlottedSeries:
     """Points that belong together, with one entry in the legend."""
 
     name: str
-    points: tuple[Point, ...]
+    points: tuple[PlottedPoint, ...]
     look: int = 0
     """The number of its colour, marker, line and hatch."""
     role: Literal["measured", "ideal", "target", "predicted"] = "measured"
@@ -69,7 +69,7 @@ class Series:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Span:
+class Shade:
     """A part of the x axis that is shaded."""
 
     low: float
@@ -94,13 +94,13 @@ class Panel:
     """One pair of axes."""
 
     kind: Kind
-    x: Axis
-    y: Axis
+    x: PlottedAxis
+    y: PlottedAxis
     """Of bars, `y` is the axis along which they lie; `x` has no scale, its places are `places`."""
-    series: tuple[Series, ...] = ()
+    series: tuple[PlottedSeries, ...] = ()
     places: tuple[str, ...] = ()
     """Of bars: what each place is called. Of a matrix: what its rows and columns are called."""
-    spans: tuple[Span, ...] = ()
+    spans: tuple[Shade, ...] = ()
     cells: tuple[Cell, ...] = ()
     line_at: float | None = None
     """A figure that all are compared with: a slowdown of 1, say."""

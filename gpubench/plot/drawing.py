@@ -20,7 +20,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocat
 from matplotlib.transforms import ScaledTranslation, blended_transform_factory
 
 from gpubench.plot import style
-from gpubench.plot.description import Axis, Panel, Picture, Point, Series
+from gpubench.plot.description import Panel, Picture, PlottedAxis, PlottedPoint, PlottedSeries
 from gpubench.plot.files import CREATOR
 from gpubench.plot.shared import WIDEST, marked_whole
 from gpubench.report.cells import DOUBTED
@@ -259,7 +259,7 @@ def _wholly_doubtful(picture: Picture, name: str) -> bool:
     return bool(same) and all(marked_whole(one) for one in same if any(p.y is not None for p in one.points))
 
 
-def _handle(one: Series, name: str, *, bars: bool) -> Any:
+def _handle(one: PlottedSeries, name: str, *, bars: bool) -> Any:
     if one.role == "predicted":
         return Line2D([], [], label=name, **_PREDICTED)
     if one.role != "measured":
@@ -274,7 +274,7 @@ _PREDICTED: dict[str, Any] = {
 }  # fmt: skip
 
 
-def _lines_of(one: Series) -> dict[str, Any]:
+def _lines_of(one: PlottedSeries) -> dict[str, Any]:
     if one.role == "ideal":
         return {"color": "#555555", "linestyle": (0, (4, 2)), "linewidth": 0.9, "zorder": 1.5}
     if one.role == "target":
@@ -288,7 +288,7 @@ def _lines_of(one: Series) -> dict[str, Any]:
     }
 
 
-def _fill_of(one: Series) -> dict[str, Any]:
+def _fill_of(one: PlottedSeries) -> dict[str, Any]:
     return {
         "facecolor": style.of(style.FILLS, one.look),
         "hatch": style.of(style.HATCHES, one.look),
@@ -332,7 +332,7 @@ def _draw_panels(figure: Figure, ink: _Ink, picture: Picture, *, told: bool) -> 
     return sum(steps) + 0.55
 
 
-def _title_x(ax: Axes, axis: Axis, ink: _Ink, width: float) -> None:
+def _title_x(ax: Axes, axis: PlottedAxis, ink: _Ink, width: float) -> None:
     ax.set_xlabel("\n".join(ink.wrapped(axis.title, SMALL, width)), fontsize=SMALL)
 
 
@@ -354,7 +354,7 @@ def _lines(ax: Axes, panel: Panel, ink: _Ink, *, bottom: bool, told: bool | None
     _marks(ax, measured)
 
 
-def _line(ax: Axes, one: Series, shift: float) -> None:
+def _line(ax: Axes, one: PlottedSeries, shift: float) -> None:
     moved = ax.transData + ScaledTranslation(shift / 72, 0, ax.figure.dpi_scale_trans)
     look = _lines_of(one)
     xs = [p.x for p in one.points]
@@ -448,7 +448,7 @@ def _overlap(one: Box, other: Box) -> bool:
     return one[0] < other[1] and other[0] < one[1] and one[2] < other[3] and other[2] < one[3]
 
 
-def _error(ax: Axes, p: Point, moved: Any, colour: str) -> None:
+def _error(ax: Axes, p: PlottedPoint, moved: Any, colour: str) -> None:
     if p.y is None:
         return
     drawn: dict[str, Any] = {
@@ -460,10 +460,10 @@ def _error(ax: Axes, p: Point, moved: Any, colour: str) -> None:
         ax.plot([p.x_low, p.x_high], [p.y, p.y], **(drawn | {"marker": "|"}))
 
 
-def _marks(ax: Axes, measured: Sequence[Series]) -> None:
+def _marks(ax: Axes, measured: Sequence[PlottedSeries]) -> None:
     """How rows without figures ended, at the top of the panel, where no figure is."""
     over = blended_transform_factory(ax.transData, ax.transAxes)
-    places: dict[float, list[tuple[Series, Point]]] = {}
+    places: dict[float, list[tuple[PlottedSeries, PlottedPoint]]] = {}
     for one in measured:
         for p in one.points:
             if p.y is None and p.status in ENDINGS:

@@ -7,7 +7,7 @@ from typing import Any
 
 from gpubench.analysis.varied import label
 from gpubench.basics.words import clean
-from gpubench.plot.description import Axis, Panel, Picture, Point, Series
+from gpubench.plot.description import Panel, Picture, PlottedAxis, PlottedPoint, PlottedSeries
 from gpubench.plot.shared import (
     along,
     caption,
@@ -55,7 +55,7 @@ def pictures(subject: Subject) -> Sequence[Picture]:
         if not any(_beats(other, row) for other in rows if works[id(other)] == works[id(row)])
     }
     series = [
-        Series(
+        PlottedSeries(
             name=name or "measured",
             look=look,
             joined=False,
@@ -71,8 +71,8 @@ def pictures(subject: Subject) -> Sequence[Picture]:
     for members in fronts.values():
         best = [_point(row, own, table.varied, best=False) for row in members]
         if len(best) > 1:
-            points = tuple(Point(name=p.name, x=p.x, y=p.y) for p in sorted(best, key=lambda p: p.x))
-            series.append(Series(name="Pareto front", role="ideal", points=points))
+            points = tuple(PlottedPoint(name=p.name, x=p.x, y=p.y) for p in sorted(best, key=lambda p: p.x))
+            series.append(PlottedSeries(name="Pareto front", role="ideal", points=points))
     x = max(p.x for one in series for p in one.points)
     return (
         Picture(
@@ -82,7 +82,7 @@ def pictures(subject: Subject) -> Sequence[Picture]:
             panels=(
                 Panel(
                     kind="lines",
-                    x=Axis(title=title_of("epoch_time_s"), top=x),
+                    x=PlottedAxis(title=title_of("epoch_time_s"), top=x),
                     y=y_axis(title_of("energy_j"), series, logarithm=False),
                     series=tuple(series),
                 ),
@@ -106,10 +106,10 @@ def _beats(other: TableRow, row: TableRow) -> bool:
     )
 
 
-def _point(row: TableRow, own: str, fields: Sequence[str], *, best: bool) -> Point:
+def _point(row: TableRow, own: str, fields: Sequence[str], *, best: bool) -> PlottedPoint:
     low, high = interval_of(row, "energy_j")
     x_low, x_high = interval_of(row, "epoch_time_s")
-    return Point(
+    return PlottedPoint(
         name=clean(label(row, fields)),
         x=float(row.epoch_time_s or 0),
         y=row.energy_j,

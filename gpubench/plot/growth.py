@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from gpubench.basics.words import listed
-from gpubench.plot.description import Panel, Picture, Series
+from gpubench.plot.description import Panel, Picture, PlottedSeries
 from gpubench.plot.shared import (
     along,
     caption,
@@ -45,7 +45,7 @@ def pictures(subject: Subject) -> Sequence[Picture]:
     x = x_axis(axis, (float(row.value(axis)) for rows in by_name.values() for row in rows))
     for column in ("epoch_time_s", *([memory] if memory else [])):
         series = tuple(
-            Series(
+            PlottedSeries(
                 name=name,
                 look=look,
                 points=tuple(point(row, float(row.value(axis)), column, table.varied) for row in rows),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gpubench.analysis.varied import label
 from gpubench.basics.words import clean
-from gpubench.plot.description import Axis, Panel, Picture, Point, Series
+from gpubench.plot.description import Panel, Picture, PlottedAxis, PlottedPoint, PlottedSeries
 from gpubench.plot.shared import caption
 from gpubench.plot.subject import Subject
 from gpubench.schema.record import Record
@@ -21,7 +21,7 @@ def pictures(subject: Subject) -> Sequence[Picture]:
     table = subject.table
     by_trial = {record.trial_id: record for record in subject.records if record.round == 1}
     rows: list[TableRow] = []
-    series: list[Series] = []
+    series: list[PlottedSeries] = []
     for look, row in enumerate(row for row in table.rows if not row.group):
         runs = row.runs or (row,)
         curves = [_curve(by_trial[run.trial_id], row) for run in runs if run.trial_id in by_trial]
@@ -29,16 +29,16 @@ def pictures(subject: Subject) -> Sequence[Picture]:
         if first:
             rows.append(row)
             name = clean(label(row, table.varied)) or table.name
-            series.append(Series(name=name, look=look, points=first))
+            series.append(PlottedSeries(name=name, look=look, points=first))
     if not series:
         return ()
     end = max(p.x for one in series for p in one.points)
     targets = dict.fromkeys(row.until_top1 for row in rows if row.until_top1)
     aims = tuple(
-        Series(
+        PlottedSeries(
             name=f"asked for: {target:g} %",
             role="target",
-            points=tuple(Point(name="asked for", x=x, y=target) for x in (0.0, end)),
+            points=tuple(PlottedPoint(name="asked for", x=x, y=target) for x in (0.0, end)),
         )
         for target in targets
     )
@@ -54,8 +54,8 @@ def pictures(subject: Subject) -> Sequence[Picture]:
             panels=(
                 Panel(
                     kind="lines",
-                    x=Axis(title="training (s)", top=end),
-                    y=Axis(title="top-1 (%)", top=most),
+                    x=PlottedAxis(title="training (s)", top=end),
+                    y=PlottedAxis(title="top-1 (%)", top=most),
                     series=(*series, *aims),
                 ),
             ),
@@ -70,7 +70,7 @@ def pictures(subject: Subject) -> Sequence[Picture]:
     )
 
 
-def _curve(record: Record, row: TableRow) -> tuple[Point, ...]:
+def _curve(record: Record, row: TableRow) -> tuple[PlottedPoint, ...]:
     """A point after each epoch of an attempt; a gap where an epoch was not evaluated."""
     trained, points = 0.0, []
     for epoch in record.epochs:
@@ -80,7 +80,7 @@ def _curve(record: Record, row: TableRow) -> tuple[Point, ...]:
         trained += seconds
         top1 = epoch.get("top1_pct")
         points.append(
-            Point(
+            PlottedPoint(
                 name=f"epoch {epoch.get('epoch')}",
                 x=trained,
                 y=float(top1) if isinstance(top1, (int, float)) else None,

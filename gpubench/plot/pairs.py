@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpubench.basics.words import number
-from gpubench.plot.description import Axis, Cell, Panel, Picture
+from gpubench.plot.description import Cell, Panel, Picture, PlottedAxis
 from gpubench.plot.shared import caption
 from gpubench.plot.subject import Subject
 
@@ -24,8 +24,8 @@ def pictures(subject: Subject) -> Sequence[Picture]:
             panels=(
                 Panel(
                     kind="cells",
-                    x=Axis(title="beside this job", from_zero=False),
-                    y=Axis(title="slowdown of this job", from_zero=False),
+                    x=PlottedAxis(title="beside this job", from_zero=False),
+                    y=PlottedAxis(title="slowdown of this job", from_zero=False),
                     places=matrix.jobs,
                     cells=tuple(
                         Cell(

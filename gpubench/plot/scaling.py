@@ -9,7 +9,7 @@ from gpubench.analysis.alike import DEVICES, devices
 from gpubench.analysis.scaling import Comparison, comparisons, named
 from gpubench.analysis.varied import label, together
 from gpubench.basics.words import clean
-from gpubench.plot.description import Axis, Panel, Picture, Point, Series
+from gpubench.plot.description import Panel, Picture, PlottedAxis, PlottedPoint, PlottedSeries
 from gpubench.plot.shared import caption, fields_without, point, rows_of, title_of, y_axis
 from gpubench.plot.subject import Subject
 from gpubench.schema.row import TableRow
@@ -27,8 +27,8 @@ def pictures(subject: Subject) -> Sequence[Picture]:
     rows = {id(row): row for row in alone}
     column = "images_per_s" if all(one.row.images_per_s for one in found) else "speedup"
     device = "rank" if all(row.device == "cpu" for row in alone) else "GPU"
-    lines: list[Series] = []
-    ideals: dict[tuple[float, ...], Series] = {}
+    lines: list[PlottedSeries] = []
+    ideals: dict[tuple[float, ...], PlottedSeries] = {}
     others = fields_without(table, *DEVICES, "batch_size", "strategy", "gpu_ids", "workers", "cpus", "lr")
     most = max(devices(one.row) for one in found)
     for one in _lines(found):
@@ -36,23 +36,24 @@ def pictures(subject: Subject) -> Sequence[Picture]:
         points = tuple(
             _point(rows[id(each.row)], each, column, table.varied) for each in sorted(one, key=_count)
         )
-        lines.append(Series(name=_name(one, device, others), look=len(lines), points=points))
+        lines.append(PlottedSeries(name=_name(one, device, others), look=len(lines), points=points))
         start = next((p.y for p in points if p.x == devices(first)), None)
         if start:
             reach = (devices(first), start, most)
             ideals.setdefault(
                 reach,
-                Series(
+                PlottedSeries(
                     name="ideal: as much from each",
                     role="ideal",
                     points=tuple(
-                        Point(name="ideal", x=n, y=start * n / devices(first)) for n in (devices(first), most)
+                        PlottedPoint(name="ideal", x=n, y=start * n / devices(first))
+                        for n in (devices(first), most)
                     ),
                 ),
             )
     series = (*lines, *ideals.values())
     counts = sorted({float(devices(one.row)) for one in found})
-    x = Axis(title=f"{device}s", from_zero=False, ticks=tuple(counts))
+    x = PlottedAxis(title=f"{device}s", from_zero=False, ticks=tuple(counts))
     return (
         Picture(
             name="scaling",
@@ -108,10 +109,10 @@ def _name(line: Sequence[Comparison], device: str, fields: Sequence[str]) -> str
     return clean(", ".join([last.kind, *others, *more, share, f"against {named(last.baseline, device)}"]))
 
 
-def _point(row: TableRow, one: Comparison, column: str, fields: Sequence[str]) -> Point:
+def _point(row: TableRow, one: Comparison, column: str, fields: Sequence[str]) -> PlottedPoint:
     if column == "images_per_s":
         return point(row, float(devices(row)), column, fields)
     made = point(row, float(devices(row)), "speedup", fields)
-    return Point(
+    return PlottedPoint(
         name=made.name, x=made.x, y=one.speedup, low=made.low, high=made.high, doubtful=made.doubtful
     )

@@ -11,7 +11,7 @@ from gpubench.analysis.growth import moves_with, ordered_axis, series
 from gpubench.analysis.varied import label
 from gpubench.basics.words import UNKNOWN, clean, listed, many
 from gpubench.plan.groups import BARE
-from gpubench.plot.description import Axis, Point, Series
+from gpubench.plot.description import PlottedAxis, PlottedPoint, PlottedSeries
 from gpubench.report.cells import DOUBTED
 from gpubench.report.heading import hardware
 from gpubench.report.table import COLUMN, Table
@@ -58,11 +58,11 @@ def title_of(name: str) -> str:
     return f"{words} ({unit})" if unit and not words.endswith(f" {unit}") else words
 
 
-def point(row: TableRow, x: float, column: str, fields: Sequence[str], **more: Any) -> Point:
+def point(row: TableRow, x: float, column: str, fields: Sequence[str], **more: Any) -> PlottedPoint:
     """The row's figure at `x`, with its interval where it has one. `fields`: by which the row is named."""
     value = row.value(column) if row.status == "ok" else None
     low, high = interval_of(row, column) if value is not None else (None, None)
-    return Point(
+    return PlottedPoint(
         name=clean(label(row, fields)),
         x=x,
         y=None if value is None else float(value),
@@ -136,13 +136,13 @@ def _heading(field: str) -> str:
     return (ABOUT[field].heading if field in ABOUT else "") or field.replace("_", " ")
 
 
-def x_axis(field: str, values: Iterable[float]) -> Axis:
+def x_axis(field: str, values: Iterable[float]) -> PlottedAxis:
     """The axis of a field: by doublings where its values are far apart, with a label at each."""
     found = sorted(set(values))
     doubles = (
         bool(found) and found[0] > 0 and (field == "batch_size" or found[-1] / found[0] >= DOUBLING_FROM)
     )
-    return Axis(
+    return PlottedAxis(
         title=title_of(field),
         steps="log2" if doubles else "linear",
         from_zero=False,
@@ -150,7 +150,7 @@ def x_axis(field: str, values: Iterable[float]) -> Axis:
     )
 
 
-def y_axis(title: str, series: Iterable[Series], *, logarithm: bool = True) -> Axis:
+def y_axis(title: str, series: Iterable[PlottedSeries], *, logarithm: bool = True) -> PlottedAxis:
     """An axis for these figures: from 0, or by a logarithm, which its title says, where that hides the small ones."""
     points = [p for one in series for p in one.points if p.y is not None]
     values = [p.y for p in points if p.y is not None]
@@ -158,9 +158,9 @@ def y_axis(title: str, series: Iterable[Series], *, logarithm: bool = True) -> A
     most = max(values, default=1.0)
     reached = max([most, *(min(p.high, WIDEST * most) for p in points if p.high is not None)])
     if logarithm and positive and len(positive) == len(values) and most / min(positive) >= LOG_FROM:
-        return Axis(title=f"{title[:-1]}, log)" if title.endswith(")") else f"{title} (log)",
+        return PlottedAxis(title=f"{title[:-1]}, log)" if title.endswith(")") else f"{title} (log)",
                     steps="log10", from_zero=False, top=reached)  # fmt: skip
-    return Axis(title=title, top=reached)
+    return PlottedAxis(title=title, top=reached)
 
 
 def caption(table: Table, drawn: str, rows: Sequence[TableRow], *, intervals: bool = True) -> tuple[str, ...]:
@@ -241,7 +241,7 @@ def _doubts(rows: Sequence[TableRow]) -> str:
     return f"{who} ({', '.join(codes)}); gpubench table says them."
 
 
-def marked_whole(series: Series) -> bool:
+def marked_whole(series: PlottedSeries) -> bool:
     """Whether each figure of a series has doubts: then its name is marked, and not every point."""
     measured = [p for p in series.points if p.y is not None]
     return len(measured) > 1 and all(p.doubtful for p in measured)

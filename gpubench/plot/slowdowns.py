@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpubench.basics.words import clean
-from gpubench.plot.description import Axis, Panel, Picture, Point, Series
+from gpubench.plot.description import Panel, Picture, PlottedAxis, PlottedPoint, PlottedSeries
 from gpubench.plot.shared import caption, point, short, title_of, y_axis
 from gpubench.plot.subject import Subject
 from gpubench.report.groups import gathered
@@ -22,8 +22,8 @@ def pictures(subject: Subject) -> Sequence[Picture]:
     groups = gathered(jobs, table.axes)
     rows = {id(row): row for row in jobs}
     places: list[str] = []
-    measured: list[Point] = []
-    predicted: list[Point] = []
+    measured: list[PlottedPoint] = []
+    predicted: list[PlottedPoint] = []
     for group in groups:
         for one in group.rows:
             row = rows[id(one)]
@@ -33,11 +33,11 @@ def pictures(subject: Subject) -> Sequence[Picture]:
             places.append(job if one is not group.rows[0] else f"{clean(group.label)}\n{job}")
             measured.append(point(row, place, "slowdown", table.varied))
             if row.predicted_slowdown is not None:
-                predicted.append(Point(name=measured[-1].name, x=place, y=row.predicted_slowdown))
-    series = [Series(name="measured", points=tuple(measured))]
+                predicted.append(PlottedPoint(name=measured[-1].name, x=place, y=row.predicted_slowdown))
+    series = [PlottedSeries(name="measured", points=tuple(measured))]
     if predicted:
         series.append(
-            Series(name="predicted before they ran", points=tuple(predicted), role="predicted", look=1)
+            PlottedSeries(name="predicted before they ran", points=tuple(predicted), role="predicted", look=1)
         )
     return (
         Picture(
@@ -47,7 +47,7 @@ def pictures(subject: Subject) -> Sequence[Picture]:
             panels=(
                 Panel(
                     kind="bars",
-                    x=Axis(title="", from_zero=False),
+                    x=PlottedAxis(title="", from_zero=False),
                     y=y_axis(title_of("slowdown"), series, logarithm=False),
                     series=tuple(series),
                     places=tuple(places),

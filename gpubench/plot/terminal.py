@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpubench.basics.words import number
-from gpubench.plot.description import Axis, Panel, Picture, Point, Series
+from gpubench.plot.description import Panel, Picture, PlottedAxis, PlottedPoint, PlottedSeries
 
 HEIGHT = 12
 """Lines of one panel."""
@@ -104,11 +104,11 @@ def _legend(picture: Picture, width: int, signs: Signs) -> list[str]:
     return textwrap.wrap(title + "   ".join(f"{sign} {name}" for name, sign in found.items()), width)
 
 
-def _sign(one: Series, signs: Signs) -> str:
+def _sign(one: PlottedSeries, signs: Signs) -> str:
     return signs.ideal if one.role != "measured" else signs.markers[one.look % len(signs.markers)]
 
 
-def _bar_sign(one: Series, signs: Signs) -> str:
+def _bar_sign(one: PlottedSeries, signs: Signs) -> str:
     return signs.ended if one.role == "predicted" else signs.bars[one.look % len(signs.bars)]
 
 
@@ -123,7 +123,7 @@ def _lines(panel: Panel, width: int, signs: Signs) -> list[str]:
     columns = width - left - 3
     grid = [[" "] * columns for _ in range(HEIGHT)]
 
-    def place(p: Point) -> tuple[int, int]:
+    def place(p: PlottedPoint) -> tuple[int, int]:
         row = (HEIGHT - 1) - round(y_of.share(p.y or 0) * (HEIGHT - 1))
         return round(x_of.share(p.x) * (columns - 1)), max(0, min(HEIGHT - 1, row))
 
@@ -173,7 +173,7 @@ class _Scale:
         return self.low + share * (self.high - self.low)
 
 
-def _scale(axis: Axis, values: Sequence[float]) -> _Scale:
+def _scale(axis: PlottedAxis, values: Sequence[float]) -> _Scale:
     logarithm = axis.steps != "linear"
     low = 0.0 if axis.from_zero and not logarithm else min(values)
     return _Scale(
@@ -249,7 +249,7 @@ def _bars(panel: Panel, width: int, signs: Signs) -> list[str]:
     return made
 
 
-def _one_bar(one: Series, p: Point, most: float, room: int, signs: Signs) -> str:
+def _one_bar(one: PlottedSeries, p: PlottedPoint, most: float, room: int, signs: Signs) -> str:
     value = p.y or 0.0
     return f"{_bar_sign(one, signs) * max(1, round(value / most * room))} {_label(value)}{' !' if p.doubtful else ''}"
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gpubench.analysis.varied import label
 from gpubench.basics.words import clean
-from gpubench.plot.description import Axis, Panel, Picture, Series
+from gpubench.plot.description import Panel, Picture, PlottedAxis, PlottedSeries
 from gpubench.plot.shared import along, caption, names_of, point, rows_of, title_of, x_axis, y_axis
 from gpubench.plot.subject import Subject
 from gpubench.schema.row import TableRow
@@ -32,7 +32,7 @@ def pictures(subject: Subject) -> Sequence[Picture]:
         panels = []
         for column in shown:
             series = tuple(
-                Series(
+                PlottedSeries(
                     name=name,
                     look=look,
                     points=tuple(point(row, float(row.value(axis)), column, table.varied) for row in rows),
@@ -66,9 +66,9 @@ def _bars(rows: Sequence[TableRow], shown: Sequence[str], fields: Sequence[str])
     panels = []
     for column in shown:
         points = tuple(point(row, float(place), column, fields) for place, row in enumerate(rows))
-        series = (Series(name="measured", points=points),)
+        series = (PlottedSeries(name="measured", points=points),)
         axis = y_axis(title_of(column), series, logarithm=False)
         panels.append(
-            Panel(kind="bars", x=Axis(title="", from_zero=False), y=axis, series=series, places=places)
+            Panel(kind="bars", x=PlottedAxis(title="", from_zero=False), y=axis, series=series, places=places)
         )
     return panels

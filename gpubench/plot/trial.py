@@ -11,7 +11,7 @@ from pathlib import Path
 from gpubench.analysis.varied import label
 from gpubench.basics.words import clean
 from gpubench.plot import style
-from gpubench.plot.description import Axis, Panel, Picture, Point, Series, Span
+from gpubench.plot.description import Panel, Picture, PlottedAxis, PlottedPoint, PlottedSeries, Shade
 from gpubench.plot.shared import PERCENT, caption
 from gpubench.plot.subject import Subject
 from gpubench.report.table import Table
@@ -99,7 +99,7 @@ def described(table: Table, record: Record, samples: Samples, part: str = "") ->
         if name == CPU:
             lines = {"": _use(next(iter(lines.values())), cpus)}
         series = tuple(
-            Series(
+            PlottedSeries(
                 name=f"GPU {device}" if device else "",
                 look=look if device else style.BLACK,
                 points=_points(values),
@@ -128,8 +128,8 @@ def described(table: Table, record: Record, samples: Samples, part: str = "") ->
         panels=tuple(
             Panel(
                 kind="lines",
-                x=Axis(title="since its launch (s)", top=end),
-                y=Axis(title=metric.title, top=top, ticks=PERCENT if metric.share else ()),
+                x=PlottedAxis(title="since its launch (s)", top=end),
+                y=PlottedAxis(title=metric.title, top=top, ticks=PERCENT if metric.share else ()),
                 series=series,
                 spans=spans,
             )
@@ -141,14 +141,14 @@ def described(table: Table, record: Record, samples: Samples, part: str = "") ->
     )
 
 
-def measured(record: Record, samples: Samples) -> tuple[Span, ...]:
+def measured(record: Record, samples: Samples) -> tuple[Shade, ...]:
     """When its measured epochs were, in the samples' time; those that warmed up are left out."""
     launched = record.span.launched if record.span else _launched(record, samples)
     if launched is None:
         return ()
     warm = {epoch.get("epoch") for epoch in record.epochs if epoch.get("warmup")}
     return tuple(
-        Span(low=window.t0 - launched, high=window.t1 - launched, name=f"epoch {window.epoch}")
+        Shade(low=window.t0 - launched, high=window.t1 - launched, name=f"epoch {window.epoch}")
         for window in record.windows
         if window.epoch not in warm
     )
@@ -178,18 +178,20 @@ def _use(busy: Sequence[tuple[float, float]], cpus: object) -> list[tuple[float,
     return found
 
 
-def _points(values: Sequence[tuple[float, float]]) -> tuple[Point, ...]:
+def _points(values: Sequence[tuple[float, float]]) -> tuple[PlottedPoint, ...]:
     """At most MOST_POINTS: means of as many parts, and a gap wherever samples are missing."""
     size = max(1, -(-len(values) // MOST_POINTS))
     parts = [values[place : place + size] for place in range(0, len(values), size)]
     means = [(_mean(t for t, _ in part), _mean(v for _, v in part)) for part in parts]
     apart = sorted(b[0] - a[0] for a, b in itertools.pairwise(means))
     usual = apart[len(apart) // 2] if apart else 0.0
-    points: list[Point] = []
+    points: list[PlottedPoint] = []
     for place, (time, value) in enumerate(means):
         if place and usual and time - means[place - 1][0] > GAP * usual:
-            points.append(Point(name="gap", x=(time + means[place - 1][0]) / 2, y=None, status="missing"))
-        points.append(Point(name=f"{time:.1f} s", x=time, y=value))
+            points.append(
+                PlottedPoint(name="gap", x=(time + means[place - 1][0]) / 2, y=None, status="missing")
+            )
+        points.append(PlottedPoint(name=f"{time:.1f} s", x=time, y=value))
     return tuple(points)
 
 

@@ -11,12 +11,11 @@ from whole_records import FULL
 from whole_rows import row_with
 
 from gpubench.plot import trial
-from gpubench.plot.description import Axis, Cell, Panel, Picture, Point, Series, Span
+from gpubench.plot.description import Cell, Panel, Picture, PlottedAxis, PlottedPoint, PlottedSeries, Shade
 from gpubench.plot.pictures import PICTURES, described
 from gpubench.plot.subject import Subject
 from gpubench.report.table import Table, build
-from gpubench.schema.record import EpochWindow
-from gpubench.schema.record import Span as Life
+from gpubench.schema.record import EpochWindow, Span
 from gpubench.schema.row import Row
 
 FIXED = {
@@ -58,16 +57,16 @@ def sizes() -> list[Row]:
 
 def test_growth_is_told_to_the_last_field() -> None:
     found = of(sizes(), "growth")
-    x = Axis(
+    x = PlottedAxis(
         title="global batch size (images)",
         steps="log2",
         from_zero=False,
         ticks=(16.0, 32.0, 64.0, 128.0, 256.0),
     )
 
-    def points(*figures: float) -> tuple[Point, ...]:
+    def points(*figures: float) -> tuple[PlottedPoint, ...]:
         ended = [
-            Point(
+            PlottedPoint(
                 name=f"batch_size={v['batch_size']}",
                 x=float(str(v["batch_size"])),
                 y=y,
@@ -77,8 +76,8 @@ def test_growth_is_told_to_the_last_field() -> None:
         ]
         return (
             *ended,
-            Point(name="batch_size=128", x=128.0, y=None, status="oom"),
-            Point(name="batch_size=256", x=256.0, y=None, status="skipped"),
+            PlottedPoint(name="batch_size=128", x=128.0, y=None, status="oom"),
+            PlottedPoint(name="batch_size=256", x=256.0, y=None, status="skipped"),
         )
 
     assert found == Picture(
@@ -89,14 +88,14 @@ def test_growth_is_told_to_the_last_field() -> None:
             Panel(
                 kind="lines",
                 x=x,
-                y=Axis(title="epoch time (s)", top=8.0),
-                series=(Series(name="", points=points(8.0, 5.0, 4.0)),),
+                y=PlottedAxis(title="epoch time (s)", top=8.0),
+                series=(PlottedSeries(name="", points=points(8.0, 5.0, 4.0)),),
             ),
             Panel(
                 kind="lines",
                 x=x,
-                y=Axis(title="GPU memory (MiB)", top=2500.0),
-                series=(Series(name="", points=points(1000.0, 1500.0, 2500.0)),),
+                y=PlottedAxis(title="GPU memory (MiB)", top=2500.0),
+                series=(PlottedSeries(name="", points=points(1000.0, 1500.0, 2500.0)),),
             ),
         ),
         caption=(
@@ -288,7 +287,7 @@ def test_a_trial_s_samples_with_its_measured_epochs_shaded() -> None:
                 EpochWindow(epoch=0, t0=101.0, t1=103.0),
                 EpochWindow(epoch=1, t0=103.0, t1=106.0),
             ],
-            "span": Life(launched=100.0, finished=107.0),
+            "span": Span(launched=100.0, finished=107.0),
         }
     )
     samples = {
@@ -299,7 +298,7 @@ def test_a_trial_s_samples_with_its_measured_epochs_shaded() -> None:
     found = trial.described(table(rows), record, samples)
     assert found is not None
     gpu, cpu = found.panels
-    assert gpu.spans == (Span(low=3.0, high=6.0, name="epoch 1"),)
+    assert gpu.spans == (Shade(low=3.0, high=6.0, name="epoch 1"),)
     assert [(p.x, p.y) for p in gpu.series[0].points] == [(0.0, 0.0), (1.0, 50.0), (2.0, 100.0)]
     assert [(p.x, p.y) for p in cpu.series[0].points] == [(1.0, 50.0), (2.0, 100.0)]
     assert cpu.y.ticks == (0.0, 50.0, 100.0)
