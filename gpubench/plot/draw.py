@@ -6,7 +6,7 @@ import importlib.util
 from typing import TYPE_CHECKING
 
 from gpubench.basics.errors import UnusableError, unknown
-from gpubench.plot.pictures import PICTURES
+from gpubench.plot.pictures import PICTURES, described
 from gpubench.plot.subject import Subject, subjects
 from gpubench.report.reading import Reading
 from gpubench.report.table import Table
@@ -30,7 +30,7 @@ def draw(what: Reading | Table, name: str | None = None) -> Drawing:
     of = [Subject(table=what)] if isinstance(what, Table) else subjects(what)
     for kind in PICTURES if name is None else (name,):
         for subject in of:
-            for picture in PICTURES[kind].pictures(subject):
+            for picture in described(subject, [kind]):
                 return drawn(picture)
     raise UnusableError(why_none([name] if name else []))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpubench.plot import (
     alternatives,
@@ -17,7 +17,7 @@ from gpubench.plot import (
     to_top1,
     trial,
 )
-from gpubench.plot.description import Picture
+from gpubench.plot.description import Panel, Picture
 from gpubench.plot.subject import Subject
 
 
@@ -91,8 +91,41 @@ PICTURES: Mapping[str, Kind] = {
 def described(subject: Subject, only: Sequence[str] = ()) -> list[Picture]:
     """All pictures that a table gives, in the order of PICTURES. `only`: of these kinds."""
     return [
-        picture
+        _readable(picture)
         for name, kind in PICTURES.items()
         if not only or name in only
         for picture in kind.pictures(subject)
     ]
+
+
+MOST_SERIES, MOST_PLACES = 20, 60
+"""More lines, or more bars below each other, nobody can read in one picture, and files grow without end."""
+
+
+def _readable(picture: Picture) -> Picture:
+    """The picture with no more series and places than can be read; what is left out is said first in its caption."""
+    series = [one for one in picture.panels[0].series if one.role == "measured"]
+    places = picture.panels[0].places
+    left_out = []
+    if len(series) > MOST_SERIES:
+        left_out.append(f"the first {MOST_SERIES} of {len(series):,} series")
+    if len(places) > MOST_PLACES:
+        left_out.append(f"the first {MOST_PLACES} of {len(places):,} places")
+    if not left_out:
+        return picture
+    first, *others = picture.caption
+    said = f"Only {' and '.join(left_out)} are drawn. {first}"
+    return replace(picture, panels=tuple(_cut(panel) for panel in picture.panels), caption=(said, *others))
+
+
+def _cut(panel: Panel) -> Panel:
+    kept = [one for one in panel.series if one.role == "measured"][:MOST_SERIES]
+    series = [one for one in panel.series if one.role != "measured" or one in kept]
+    if panel.places:
+        series = [replace(one, points=tuple(p for p in one.points if p.x < MOST_PLACES)) for one in series]
+    return replace(
+        panel,
+        series=tuple(series),
+        places=panel.places[:MOST_PLACES],
+        cells=tuple(cell for cell in panel.cells if max(cell.row, cell.column) < MOST_PLACES),
+    )

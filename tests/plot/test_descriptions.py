@@ -339,3 +339,26 @@ def test_nothing_is_drawn_of_a_table_without_figures(status: str) -> None:
 
 def test_nor_of_a_single_row() -> None:
     assert described(Subject(table=table([row(batch_size=16, epoch_time_s=4.0, gpu_mem_mib=100)]))) == []
+
+
+def test_more_lines_than_can_be_read_are_left_out_and_the_caption_says_so() -> None:
+    rows = [
+        row(batch_size=b, seed=seed, lr=seed / 100, epoch_time_s=4.0)
+        for seed in range(1, 31)
+        for b in (16, 32)
+    ]
+    (found,) = described(Subject(table=table(rows)), ["growth"])
+    assert len(found.panels[0].series) == 20
+    assert found.caption[0].startswith("Only the first 20 of 30 series are drawn. ")
+
+
+def test_more_bars_than_can_be_read_are_left_out_and_the_caption_says_so() -> None:
+    rows = [
+        row(batch_size=b, variant=variant, epoch_time_s=4.0)
+        for b in range(16, 116)
+        for variant in ("crop-resize", "pre-resized")
+    ]
+    (found,) = described(Subject(table=table(rows)), ["alternatives"])
+    assert len(found.panels[0].places) == 60
+    assert all(p.x < 60 for one in found.panels[0].series for p in one.points)
+    assert found.caption[0].startswith("Only the first 60 of 100 places are drawn. ")
