@@ -26,6 +26,10 @@ MOST_LINES = 7
 MOST_BARS = 30
 WIDE = 8.0
 """How many times its smallest value the largest one of an axis is from which on its steps are doublings."""
+MOST_ABOVE = 2.5
+"""How many times as high as the highest point the end of an interval may move the end of the axis."""
+MOST_STEPS = 8
+"""Of the axis of figures."""
 SIZE = {"width": 480, "height": 320}
 """Pixels."""
 HEADER = ("chart", "line", "x", "y", "down to the interval's lower end", "up to its upper end")
@@ -160,8 +164,9 @@ class Charts:
                 "name_font": {"bold": False},
                 "min": 0,
                 "major_gridlines": grid,
-                "num_format": "General",
+                "num_format": "General" if _highest(picture) < 10 else "#,##0",
             }
+            | _room_for_intervals(picture)
         )
         chart.set_legend({"position": "bottom"} if len(picture.lines) > 1 else {"none": True})
         chart.show_blanks_as("gap")
@@ -223,10 +228,28 @@ class Charts:
             self._data.write_number(self._row, column, value)
 
 
+def _highest(picture: Picture) -> float:
+    return max((p.y for _, points in picture.lines for p in points if p.y is not None), default=0.0)
+
+
+def _room_for_intervals(picture: Picture) -> dict[str, Any]:
+    """The upper end of the axis where intervals reach above all points, for programs look at these alone. Intervals
+    that are far longer than the figures themselves are cut, or nothing else could be seen."""
+    highest = _highest(picture)
+    ends = max((p.high for _, points in picture.lines for p in points if p.high is not None), default=0.0)
+    if ends <= highest:
+        return {}
+    top = min(ends, MOST_ABOVE * highest)
+    step = 10.0 ** math.floor(math.log10(top))
+    step = next(part for part in (step / 10, step / 5, step / 2, step) if top / part <= MOST_STEPS)
+    return {"max": step * (math.floor(top / step) + 1), "major_unit": step}
+
+
 def _reach(picture: Picture) -> dict[str, Any]:
     """From where to where the axis of numbers runs, in doublings where these reach far."""
     found = [float(point.x) for _, points in picture.lines for point in points if picture.is_numeric]
     if not found or min(found) <= 0 or max(found) < WIDE * min(found):
         return {}
-    low, high = math.floor(math.log2(min(found))), math.ceil(math.log2(max(found)))
-    return {"log_base": 2, "min": 2**low, "max": 2**high}
+    # No point on an edge: LibreOffice draws none there, nor counts it for the other axis.
+    low, high = math.ceil(math.log2(min(found))) - 1, math.floor(math.log2(max(found))) + 1
+    return {"num_format": "0", "log_base": 2, "min": 2**low, "max": 2**high, "major_unit": 2}

@@ -8,13 +8,16 @@ from collections.abc import Sequence
 from xlsxwriter import Workbook
 from xlsxwriter.worksheet import Worksheet
 
+from gpubench.basics.words import stem
 from gpubench.export.xlsx.charts import SIZE, Charts, Picture, pictures
 from gpubench.report.table import Table
 
-WIDTH = 140
-"""Of the column, in signs."""
-PER_LINE = 150
+WIDTH = 142
+"""Of the column, in signs: two charts fit beside each other, and all of it on a page."""
+PER_LINE = 155
 """Signs of a sentence that surely fit into it: letters are narrower than digits."""
+A4 = 9
+"""As XlsxWriter numbers it."""
 LINE_POINTS = 15.5
 ROW_PIXELS = 20
 
@@ -28,11 +31,13 @@ class Words:
         wrapped = {"text_wrap": True, "valign": "top"}
         self._title = book.add_format({"bold": True, "font_size": 14})
         self._part = book.add_format({"bold": True, "font_color": "#44546A"})
-        self._answer = book.add_format({"bold": True} | wrapped)
+        self._bold = book.add_format({"bold": True})
         self._plain = book.add_format(wrapped)
         here.set_column(0, 0, WIDTH)
         here.hide_gridlines(2)
         here.set_landscape()
+        here.set_paper(A4)
+        here.set_margins(left=0.4, right=0.4)
         here.fit_to_pages(1, 0)
 
     def of(self, table: Table, sheet: str, charts: Charts) -> None:
@@ -41,23 +46,24 @@ class Words:
         for line in table.heading:
             self._put(line, self._plain)
         self._put(f"The lines of this table are in the sheet {sheet}.", self._plain)
-        self._block("Answers", table.answers, self._answer)
+        self._block("Answers", table.answers, answers=True)
         self._draw(pictures(table), table, charts)
-        self._block("Remarks", table.remarks, self._plain)
-        self._block("Doubts", table.doubts, self._plain)
+        self._block("Remarks", table.remarks)
+        self._block("Doubts", table.doubts)
         self._row += 2
 
     def about(self, notes: Sequence[str]) -> None:
         """What is said of the workbook itself."""
-        self._block("About this workbook", notes, self._plain)
+        self._block("About this workbook", notes)
 
-    def _block(self, title: str, lines: Sequence[str], style: object) -> None:
+    def _block(self, title: str, lines: Sequence[str], *, answers: bool = False) -> None:
+        """Sentences under a title; of `answers` the first statement is bold."""
         if not lines:
             return
         self._row += 1
         self._put(title, self._part)
         for line in lines:
-            self._put(line, style)
+            self._put(line, self._plain, bold=stem(line)[0] if answers else "")
 
     def _draw(self, found: Sequence[Picture], table: Table, charts: Charts) -> None:
         if not found:
@@ -73,12 +79,14 @@ class Words:
                 f"The charts leave out {left_out:,} more {what}, for which there is no room.", self._plain
             )
 
-    def _put(self, text: str, style: object) -> None:
-        """One row of plain text, as high as it takes."""
-        if style in (self._plain, self._answer):
-            lines = sum(math.ceil(max(1, len(part)) / PER_LINE) for part in text.split("\n"))
-            self._here.set_row(self._row, LINE_POINTS * lines)
+    def _put(self, text: str, style: object, bold: str = "") -> None:
+        """One row of plain text, as high as it takes. `bold`: what it begins with, if that is to be bold."""
+        text = text.encode("utf-8", "replace").decode()
+        height = 22.0 if style is self._title else LINE_POINTS * math.ceil(max(1, len(text)) / PER_LINE)
+        self._here.set_row(self._row, height)
+        rest = text[len(bold) :]
+        if bold and rest:
+            self._here.write_rich_string(self._row, 0, self._bold, bold, rest, style)
         else:
-            self._here.set_row(self._row, 22 if style is self._title else LINE_POINTS)
-        self._here.write_string(self._row, 0, text.encode("utf-8", "replace").decode(), style)
+            self._here.write_string(self._row, 0, text, style)
         self._row += 1
