@@ -13,11 +13,13 @@ from gpubench.export.xlsx.charts import SIZE, Charts, Picture, pictures
 from gpubench.report.table import Table
 
 WIDTH = 142
-"""Of the column, in signs: two charts fit beside each other, and all of it on a page."""
+"""Of the column, in signs: two charts fit beside each other."""
 PER_LINE = 155
 """Signs of a sentence that surely fit into it: letters are narrower than digits."""
 A4 = 9
 """As XlsxWriter numbers it."""
+PRINTED_PCT = 76
+"""Of its size, so that the column fits on a page in LibreOffice as well."""
 LINE_POINTS = 15.5
 ROW_PIXELS = 20
 
@@ -38,10 +40,14 @@ class Words:
         here.set_landscape()
         here.set_paper(A4)
         here.set_margins(left=0.4, right=0.4)
-        here.fit_to_pages(1, 0)
+        here.set_print_scale(PRINTED_PCT)
+        self._breaks: list[int] = []
 
     def of(self, table: Table, sheet: str, charts: Charts) -> None:
         """All that a table says in words, with its charts. `sheet`: where its lines stand."""
+        if self._row:
+            self._breaks.append(self._row)
+            self._here.set_h_pagebreaks(self._breaks)
         self._put(table.title, self._title)
         for line in table.heading:
             self._put(line, self._plain)
