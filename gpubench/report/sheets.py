@@ -68,11 +68,9 @@ def of_tables(name: str, found: Sequence[tuple[Reading, Sequence[Table]]], *, se
 def trials(readings: Sequence[Reading]) -> Sheet:
     """The lines of trials.csv."""
     names = [column.name for column in COLUMNS]
+    rows = {id(one): trial_rows(one.contents) for one in readings}
     return _sheet(
-        "trials",
-        COLUMNS,
-        readings,
-        lambda reading: (row.values(names) for row in trial_rows(reading.contents)),
+        "trials", COLUMNS, readings, lambda reading: (row.values(names) for row in rows[id(reading)])
     )
 
 
@@ -114,10 +112,11 @@ def environment(readings: Sequence[Reading]) -> Sheet:
 
 def doubts(readings: Sequence[Reading]) -> Sheet:
     """A line for each doubt of each trial."""
+    rows = {id(one): [row for row in trial_rows(one.contents) if row.doubts] for one in readings}
 
     def lines(reading: Reading) -> Iterator[Sequence[Any]]:
         fields = dict.fromkeys(field for table in reading.tables for field in table.varied)
-        for row in trial_rows(reading.contents):
+        for row in rows[id(reading)]:
             for code in codes(row):
                 for text in row.doubt_texts.get(code) or (None,):
                     yield [row.trial_id, row.round, row.experiment, _named(row, fields), code, text]
