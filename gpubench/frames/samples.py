@@ -28,7 +28,7 @@ def samples(results: Results, record: Record) -> pd.DataFrame:
     except FileNotFoundError:
         raise UnusableError(f"{path} does not exist: no time series is stored of this attempt") from None
     except (OSError, ValueError) as error:  # pandas's own errors of parsing are ValueErrors
-        why = error.strerror if isinstance(error, OSError) else str(error).splitlines()[0]
+        why = error.strerror if isinstance(error, OSError) else f"it is no CSV of {', '.join(SAMPLE_HEADER)}"
         raise UnusableError(f"{path} can't be read: {why}") from None
     made = made.sort_values("t_s", kind="stable", ignore_index=True)
     made["epoch"] = pd.array([pd.NA] * len(made), dtype="Int64")

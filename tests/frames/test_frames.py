@@ -162,8 +162,8 @@ def test_what_has_no_samples_says_so(copies: Found) -> None:
 @pytest.mark.parametrize(
     "damage", ["", "t_s,device\n", "t_s,device,metric,value\n1,0,power_w,much\n", "\0\0\n"]
 )
-def test_damaged_samples_are_told_in_one_line(interrupted: Path, damage: str) -> None:
-    found = gpubench.load(interrupted)
+def test_damaged_samples_are_told_in_one_line(interrupted: Path, tmp_path: Path, damage: str) -> None:
+    found = gpubench.load(shutil.copytree(interrupted, tmp_path / "damaged"))
     trial_id = found.trials["trial_id"][0]
     path = found.readings[0].results.part("samples", trial_id, 1, "csv")
     path.write_text(damage)

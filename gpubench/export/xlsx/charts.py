@@ -198,7 +198,7 @@ class Charts:
             "categories": at(2),
             "values": at(3),
             "categories_data": [point.x for point in points],
-            "values_data": ["" if point.y is None else point.y for point in points],
+            "values_data": [point.y for point in points],
         }
         if picture.is_numeric:
             made["marker"] = {

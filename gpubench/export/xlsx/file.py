@@ -65,9 +65,8 @@ def made(readings: Sequence[Reading], asked: Asked) -> bytes:  # noqa: ARG001 - 
                     f"The sheet {taken[0]} has more lines than Excel takes in one: it goes on in {on}."
                 )
 
-        for name, table in _named_tables(readings, names):
-            sheet = _lines(name, readings, table)
-            write(sheet, frozen=min(MOST_FROZEN, len(table.varied)))
+        for name, one, table in _named_tables(readings, names):
+            write(_lines(name, one, table), frozen=min(MOST_FROZEN, len(table.varied)))
             placed.append((name, table))
         for name in OTHERS:
             write(sheets.SHEETS[name](readings))
@@ -79,22 +78,21 @@ def made(readings: Sequence[Reading], asked: Asked) -> bytes:  # noqa: ARG001 - 
     return out.getvalue()
 
 
-def _named_tables(readings: Sequence[Reading], names: SheetNames) -> list[tuple[str, Table]]:
+def _named_tables(readings: Sequence[Reading], names: SheetNames) -> list[tuple[str, Reading, Table]]:
     """Each table under the name of its sheet: its experiment's where there are several, and its folder's as well where
     several folders have it."""
-    found = [(title, table) for title, one in sheets.named(readings) for table in one.tables]
+    found = [(title, one, table) for title, one in sheets.named(readings) for table in one.tables]
     if len(found) == 1:
-        return [("table", found[0][1])]
-    experiments = [table.name for _, table in found]
+        return [("table", *found[0][1:])]
+    experiments = [table.name for *_, table in found]
     return [
-        (names.of(table.name if experiments.count(table.name) == 1 else f"{table.name} {title}"), table)
-        for title, table in found
+        (names.of(table.name if experiments.count(table.name) == 1 else f"{table.name} {title}"), one, table)
+        for title, one, table in found
     ]
 
 
-def _lines(name: str, readings: Sequence[Reading], table: Table) -> Sheet:
+def _lines(name: str, one: Reading, table: Table) -> Sheet:
     """The lines of one table, without the columns that are empty in all of them."""
-    (one,) = (one for one in readings if any(table is other for other in one.tables))
     whole = sheets.of_tables(name, [(one, [table])], several=False)
     filled = {index for line in whole.lines() for index, value in enumerate(line) if value is not None}
     kept = [index for index in sorted(filled) if whole.columns[index].name != "experiment"]
