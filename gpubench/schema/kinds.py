@@ -29,8 +29,9 @@ def _kind(holds: Any) -> Kind:
 
 
 def as_text(value: Any) -> str:
-    """A value in words: lists as 0+1."""
-    return "+".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+    """A value in words: lists as 0+1. What is no Unicode, the name of an odd file say, as \\udcff."""
+    words = "+".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+    return words if words.isascii() else words.encode(errors="backslashreplace").decode()
 
 
 def moment(value: Any) -> datetime | None:

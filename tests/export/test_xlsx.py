@@ -8,6 +8,7 @@ import zipfile
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import committed
 import openpyxl
@@ -22,7 +23,7 @@ from whole_rows import row_with
 
 from gpubench.export.formats import FORMATS, Asked
 from gpubench.export.xlsx import charts, grid
-from gpubench.export.xlsx.charts import pictures
+from gpubench.export.xlsx.charts import native_charts
 from gpubench.export.xlsx.names import SheetNames
 from gpubench.report import sheets
 from gpubench.report.reading import Reading, reading
@@ -188,6 +189,26 @@ def test_odd_characters_and_long_texts_are_kept_as_far_as_excel_can() -> None:
     assert found[2] == odd[2]
     assert found[5] == odd[5]
     assert found[6] == "x" * 32_767
+    assert found[4] == "\\ud800"
+
+
+def test_names_with_odd_characters_spoil_no_part_of_the_file() -> None:
+    odd = "a\x01b\ud800=<&>\n"
+    for batches in ((16,), (16, 32)):
+        rows = [
+            row_with(
+                trial_id=f"t{n}-{batch}", experiment=odd, status="ok", model=odd, variant=f"{odd}{n}",
+                epoch_time_s=1.0 + n, batch_size=batch,
+            )
+            for n in range(3)
+            for batch in batches
+        ]  # fmt: skip
+        made = written(reading_of(rows, folder="odd\x01\udcff"))
+        assert len(chart_xml(made)) == 1
+        with zipfile.ZipFile(io.BytesIO(made)) as whole:
+            for name in whole.namelist():
+                ElementTree.fromstring(whole.read(name))  # raises where it is no XML
+        assert openpyxl.load_workbook(io.BytesIO(made)).sheetnames[0] == "answers"
 
 
 def test_what_is_too_long_for_one_sheet_goes_on_in_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,7 +295,7 @@ def test_error_bars_reach_from_end_to_end_of_the_interval() -> None:
     folder = "h200x4-2026"
     one = of_folder(folder)
     (table, *_) = one.tables
-    (time, *_) = pictures(table)
+    (time, *_) = native_charts(table)
     assert not any(point.low for _, points in time.lines for point in points)  # of one process: no interval
     assert "errBars" not in "".join(chart_xml(written(one)))
 
@@ -301,6 +322,23 @@ def test_error_bars_reach_from_end_to_end_of_the_interval() -> None:
     assert "'chart data'!$F$2:$F$3" in xml
 
 
+@given(st.floats(1e-6, 1e9), st.floats(1, 50))
+def test_the_axis_reaches_the_ends_of_intervals_unless_these_dwarf_the_figures(
+    y: float, times: float
+) -> None:
+    point = charts.ChartPoint(x=1, y=y, low=y / 2, high=y * times)
+    shown = charts.NativeChart(
+        title="", x_title="", y_title="", is_numeric=True, lines=(("", (point,)),), left_out=0
+    )
+    axis = charts.y_axis_reach(shown)
+    if times > 1:
+        assert axis["max"] >= min(y * times, charts.MOST_ABOVE * y)
+        assert axis["max"] / axis["major_unit"] == pytest.approx(round(axis["max"] / axis["major_unit"]))
+        assert axis["max"] / axis["major_unit"] <= charts.MOST_STEPS + 1
+    else:
+        assert axis == {}
+
+
 def test_what_is_no_number_is_drawn_as_bars() -> None:
     rows = [
         row_with(
@@ -314,9 +352,9 @@ def test_what_is_no_number_is_drawn_as_bars() -> None:
         )
         for name in ("cached", "synthetic")
     ]
-    (picture,) = pictures(reading_of(rows).tables[0])
-    assert not picture.is_numeric
-    assert [point.x for point in picture.lines[0][1]] == ["variant=cached", "variant=synthetic"]
+    (drawn,) = native_charts(reading_of(rows).tables[0])
+    assert not drawn.is_numeric
+    assert [point.x for point in drawn.lines[0][1]] == ["variant=cached", "variant=synthetic"]
     assert '<c:barDir val="col"/>' in chart_xml(written(reading_of(rows)))[0]
 
 

@@ -278,6 +278,15 @@ def test_figures_that_stand_for_several_repeats_need_not_be_whole() -> None:
     assert math.isnan(made["epoch_time_s"][0])
 
 
+def test_names_that_are_no_unicode_can_be_read() -> None:
+    one = reading_of(
+        [row_with(trial_id="t1", status="failed", reason="\udcff", model="\ud800", batch_size=1)]
+    )
+    made = Found([one]).trials
+    assert made["reason"][0] == "\\udcff"
+    assert made["model"][0] == "\\ud800"
+
+
 def imported_by(code: str) -> set[str]:
     """The modules that are there after this code."""
     ended = subprocess.run(

@@ -13,6 +13,7 @@ from xlsxwriter.worksheet import Worksheet
 
 from gpubench.analysis.growth import epoch_time, gpu_mem, moves_with, ordered_axis, series
 from gpubench.analysis.varied import label, solo
+from gpubench.basics.words import clean
 from gpubench.report.table import COLUMN, Table
 from gpubench.schema.columns import Column
 from gpubench.schema.row import TableRow
@@ -36,7 +37,7 @@ HEADER = ("chart", "line", "x", "y", "down to the interval's lower end", "up to 
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Point:
+class ChartPoint:
     """A row's place in a chart."""
 
     x: Any
@@ -47,7 +48,7 @@ class Point:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Picture:
+class NativeChart:
     """What a chart shows."""
 
     title: str
@@ -55,12 +56,12 @@ class Picture:
     y_title: str
     is_numeric: bool
     """Whether x is a number: points on lines; else a bar for each."""
-    lines: tuple[tuple[str, tuple[Point, ...]], ...]
+    lines: tuple[tuple[str, tuple[ChartPoint, ...]], ...]
     left_out: int
     """Lines, or bars, for which there is no room."""
 
 
-def pictures(table: Table) -> list[Picture]:
+def native_charts(table: Table) -> list[NativeChart]:
     """Epoch time and memory of the trials that ran alone, over the axis that growth runs along, else row by row.
 
     Empty where there is nothing to compare.
@@ -80,13 +81,13 @@ def pictures(table: Table) -> list[Picture]:
     memory = ("gpu_mem_mib", "GPU memory") if on_gpu else ("host_mem_mib", "Host memory")
     for name, what in (("epoch_time_s", "Epoch time"), memory):
         lines = tuple(
-            (_named(pairs) or table.name, tuple(_points(some, axis, table, name)))
+            (clean(_named(pairs) or table.name), tuple(_points(some, axis, table, name)))
             for pairs, some in grouped.items()
         )
         if sum(point.y is not None for _, points in lines for point in points) > 1:
             over = _titled(COLUMN[axis]) if axis else ", ".join(map(_heading, table.varied))
             made.append(
-                Picture(
+                NativeChart(
                     title=f"{what} over {_heading(axis)}" if axis else what,
                     x_title=over,
                     y_title=f"{what[0].lower() if what[1].islower() else what[0]}{what[1:]} ({COLUMN[name].unit})",
@@ -98,18 +99,18 @@ def pictures(table: Table) -> list[Picture]:
     return made
 
 
-def _points(rows: Sequence[TableRow], axis: str | None, table: Table, name: str) -> list[Point]:
+def _points(rows: Sequence[TableRow], axis: str | None, table: Table, name: str) -> list[ChartPoint]:
     found = []
     for row in rows:
-        x = label(row, table.varied) if axis is None else row.value(axis)
+        x = clean(label(row, table.varied)) if axis is None else row.value(axis)
         if x is None:
             continue
         if name == "epoch_time_s":
             y = epoch_time(row)
             low, high = (row.epoch_time_low_s, row.epoch_time_high_s) if y is not None else (None, None)
-            found.append(Point(x=x, y=y, low=low, high=high))
+            found.append(ChartPoint(x=x, y=y, low=low, high=high))
         else:
-            found.append(Point(x=x, y=row.value(name) if row.status == "ok" else None))
+            found.append(ChartPoint(x=x, y=row.value(name) if row.status == "ok" else None))
     return found
 
 
@@ -143,38 +144,38 @@ class Charts:
         data.set_column(2, 5, 16)
         data.freeze_panes(1, 0)
 
-    def made(self, picture: Picture, table: Table) -> Any:
-        """The chart of a picture, to be inserted."""
+    def made(self, drawn: NativeChart, table: Table) -> Any:
+        """The chart, to be inserted."""
         kind = (
             {"type": "scatter", "subtype": "straight_with_markers"}
-            if picture.is_numeric
+            if drawn.is_numeric
             else {"type": "column"}
         )
         chart = self.book.add_chart(kind)
-        for number, (name, points) in enumerate(picture.lines):
-            chart.add_series(self._series(picture, f"{table.title}: {picture.title}", number, name, points))
-        chart.set_title({"name": picture.title, "name_font": {"size": 12}, "overlay": False})
+        for number, (name, points) in enumerate(drawn.lines):
+            chart.add_series(self._series(drawn, f"{table.title}: {drawn.title}", number, name, points))
+        chart.set_title({"name": drawn.title, "name_font": {"size": 12}, "overlay": False})
         grid = {"visible": True, "line": {"color": "#D9D9D9", "width": 0.5}}
         chart.set_x_axis(
-            {"name": picture.x_title, "name_font": {"bold": False}, "major_gridlines": grid} | _reach(picture)
+            {"name": drawn.x_title, "name_font": {"bold": False}, "major_gridlines": grid} | _reach(drawn)
         )
         chart.set_y_axis(
             {
-                "name": picture.y_title,
+                "name": drawn.y_title,
                 "name_font": {"bold": False},
                 "min": 0,
                 "major_gridlines": grid,
-                "num_format": "General" if _highest(picture) < 10 else "#,##0",
+                "num_format": "General" if _highest(drawn) < 10 else "#,##0",
             }
-            | _room_for_intervals(picture)
+            | y_axis_reach(drawn)
         )
-        chart.set_legend({"position": "bottom"} if len(picture.lines) > 1 else {"none": True})
+        chart.set_legend({"position": "bottom"} if len(drawn.lines) > 1 else {"none": True})
         chart.show_blanks_as("gap")
         chart.set_size(SIZE)
         return chart
 
     def _series(
-        self, picture: Picture, title: str, number: int, name: str, points: Sequence[Point]
+        self, drawn: NativeChart, title: str, number: int, name: str, points: Sequence[ChartPoint]
     ) -> dict[str, Any]:
         first = self._row
         for point in points:
@@ -200,7 +201,7 @@ class Charts:
             "categories_data": [point.x for point in points],
             "values_data": [point.y for point in points],
         }
-        if picture.is_numeric:
+        if drawn.is_numeric:
             made["marker"] = {
                 "type": MARKERS[number % len(MARKERS)],
                 "size": 7,
@@ -217,7 +218,7 @@ class Charts:
                 "end_style": 1,
                 "minus_values": at(4),
                 "plus_values": at(5),
-                "line": {"color": colour if picture.is_numeric else "#000000", "width": 1.25},
+                "line": {"color": colour if drawn.is_numeric else "#000000", "width": 1.25},
             }
         return made
 
@@ -228,26 +229,28 @@ class Charts:
             self._data.write_number(self._row, column, value)
 
 
-def _highest(picture: Picture) -> float:
-    return max((p.y for _, points in picture.lines for p in points if p.y is not None), default=0.0)
+def _highest(drawn: NativeChart) -> float:
+    return max((p.y for _, points in drawn.lines for p in points if p.y is not None), default=0.0)
 
 
-def _room_for_intervals(picture: Picture) -> dict[str, Any]:
-    """The upper end of the axis where intervals reach above all points, for programs look at these alone. Intervals
-    that are far longer than the figures themselves are cut, or nothing else could be seen."""
-    highest = _highest(picture)
-    ends = max((p.high for _, points in picture.lines for p in points if p.high is not None), default=0.0)
+def y_axis_reach(drawn: NativeChart) -> dict[str, Any]:
+    """The upper end of the axis of figures where intervals reach above all points, at which programs look alone.
+
+    Intervals that are far longer than the figures themselves are cut, or nothing else could be seen.
+    """
+    highest = _highest(drawn)
+    ends = max((p.high for _, points in drawn.lines for p in points if p.high is not None), default=0.0)
     if ends <= highest:
         return {}
     top = min(ends, MOST_ABOVE * highest)
-    step = 10.0 ** math.floor(math.log10(top))
-    step = next(part for part in (step / 10, step / 5, step / 2, step) if top / part <= MOST_STEPS)
+    whole = 10.0 ** math.floor(math.log10(top))
+    step = next(step for step in (whole / 5, whole / 2, whole, 2 * whole) if top / step <= MOST_STEPS)
     return {"max": step * (math.floor(top / step) + 1), "major_unit": step}
 
 
-def _reach(picture: Picture) -> dict[str, Any]:
+def _reach(drawn: NativeChart) -> dict[str, Any]:
     """From where to where the axis of numbers runs, in doublings where these reach far."""
-    found = [float(point.x) for _, points in picture.lines for point in points if picture.is_numeric]
+    found = [float(point.x) for _, points in drawn.lines for point in points if drawn.is_numeric]
     if not found or min(found) <= 0 or max(found) < WIDE * min(found):
         return {}
     # No point on an edge: LibreOffice draws none there, nor counts it for the other axis.

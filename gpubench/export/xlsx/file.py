@@ -9,6 +9,7 @@ from datetime import datetime
 from xlsxwriter import Workbook
 
 from gpubench import __version__
+from gpubench.basics.words import clean
 from gpubench.export.formats import Asked
 from gpubench.export.xlsx.charts import Charts
 from gpubench.export.xlsx.grid import Grids
@@ -44,7 +45,7 @@ def made(readings: Sequence[Reading], asked: Asked) -> bytes:  # noqa: ARG001 - 
         began = max((record.started_at for one in readings for record in one.records), default="")
         book.set_properties(
             {
-                "title": ", ".join(title for title, _ in sheets.named(readings)),
+                "title": clean(", ".join(title for title, _ in sheets.named(readings))),
                 "comments": f"gpubench {__version__}",
                 "created": moment(began) or datetime(2000, 1, 1),
             }

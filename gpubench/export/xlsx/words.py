@@ -9,7 +9,7 @@ from xlsxwriter import Workbook
 from xlsxwriter.worksheet import Worksheet
 
 from gpubench.basics.words import stem
-from gpubench.export.xlsx.charts import SIZE, Charts, Picture, pictures
+from gpubench.export.xlsx.charts import SIZE, Charts, NativeChart, native_charts
 from gpubench.report.table import Table
 
 WIDTH = 142
@@ -53,7 +53,7 @@ class Words:
             self._put(line, self._plain)
         self._put(f"The lines of this table are in the sheet {sheet}.", self._plain)
         self._block("Answers", table.answers, answers=True)
-        self._draw(pictures(table), table, charts)
+        self._draw(native_charts(table), table, charts)
         self._block("Remarks", table.remarks)
         self._block("Doubts", table.doubts)
         self._row += 2
@@ -71,13 +71,13 @@ class Words:
         for line in lines:
             self._put(line, self._plain, bold=stem(line)[0] if answers else "")
 
-    def _draw(self, found: Sequence[Picture], table: Table, charts: Charts) -> None:
+    def _draw(self, found: Sequence[NativeChart], table: Table, charts: Charts) -> None:
         if not found:
             return
         self._row += 1
-        for number, picture in enumerate(found):
+        for number, drawn in enumerate(found):
             place = {"x_offset": 5 + number * (SIZE["width"] + 12), "y_offset": 4, "object_position": 2}
-            self._here.insert_chart(self._row, 0, charts.made(picture, table), place)
+            self._here.insert_chart(self._row, 0, charts.made(drawn, table), place)
         self._row += math.ceil((SIZE["height"] + 8) / ROW_PIXELS)
         if left_out := found[0].left_out:
             what = "lines" if found[0].is_numeric else "rows"
@@ -87,7 +87,6 @@ class Words:
 
     def _put(self, text: str, style: object, bold: str = "") -> None:
         """One row of plain text, as high as it takes. `bold`: what it begins with, if that is to be bold."""
-        text = text.encode("utf-8", "replace").decode()
         height = 22.0 if style is self._title else LINE_POINTS * math.ceil(max(1, len(text)) / PER_LINE)
         self._here.set_row(self._row, height)
         rest = text[len(bold) :]
