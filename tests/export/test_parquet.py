@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 
 import committed
@@ -10,6 +11,7 @@ import pytest
 from pyarrow import parquet
 
 import gpubench
+from gpubench.basics.errors import UnusableError
 from gpubench.export.formats import FORMATS, SHEETS, Asked
 from gpubench.report.reading import Reading, reading
 from gpubench.report.sheets import SHEETS as MADE
@@ -36,3 +38,12 @@ def test_units_and_meanings_stand_in_the_schema(copies: Reading, name: str) -> N
     for field, column in zip(schema, columns, strict=True):
         told = {key.decode(): value.decode() for key, value in field.metadata.items()}
         assert {"unit": column.unit, "meaning": column.meaning}.items() <= told.items()
+
+
+@pytest.mark.parametrize("name", ["xlsx", "parquet"])
+def test_a_format_whose_package_is_missing_says_which_extra_brings_it(
+    name: str, copies: Reading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(UnusableError, match=rf"^[^\n]*pip install 'gpubench\[{name}\]'$"):
+        FORMATS[name].made([copies], Asked())

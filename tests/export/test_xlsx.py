@@ -354,7 +354,7 @@ def test_what_is_no_number_is_drawn_as_bars() -> None:
     ]
     (drawn,) = native_charts(reading_of(rows).tables[0])
     assert not drawn.is_numeric
-    assert [point.x for point in drawn.lines[0][1]] == ["variant=cached", "variant=synthetic"]
+    assert [point.x for point in drawn.lines[0][1]] == ["cached", "synthetic"]
     assert '<c:barDir val="col"/>' in chart_xml(written(reading_of(rows)))[0]
 
 

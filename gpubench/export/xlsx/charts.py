@@ -12,10 +12,11 @@ from xlsxwriter.utility import quote_sheetname, xl_range_abs
 from xlsxwriter.worksheet import Worksheet
 
 from gpubench.analysis.growth import epoch_time, gpu_mem, moves_with, ordered_axis, series
-from gpubench.analysis.varied import label, solo
+from gpubench.analysis.varied import solo
 from gpubench.basics.words import clean
 from gpubench.report.table import COLUMN, Table
 from gpubench.schema.columns import Column
+from gpubench.schema.kinds import as_text
 from gpubench.schema.row import TableRow
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -102,7 +103,7 @@ def native_charts(table: Table) -> list[NativeChart]:
 def _points(rows: Sequence[TableRow], axis: str | None, table: Table, name: str) -> list[ChartPoint]:
     found = []
     for row in rows:
-        x = clean(label(row, table.varied)) if axis is None else row.value(axis)
+        x = _bar(row, table.varied) if axis is None else row.value(axis)
         if x is None:
             continue
         if name == "epoch_time_s":
@@ -112,6 +113,11 @@ def _points(rows: Sequence[TableRow], axis: str | None, table: Table, name: str)
         else:
             found.append(ChartPoint(x=x, y=row.value(name) if row.status == "ok" else None))
     return found
+
+
+def _bar(row: TableRow, fields: Sequence[str]) -> str:
+    """`pre-resized, 4`: the axis says which fields these are values of."""
+    return clean(", ".join(as_text(row.value(field)) for field in fields if row.value(field) is not None))
 
 
 def _named(pairs: Sequence[tuple[str, Any]]) -> str:

@@ -14,7 +14,7 @@ from gpubench.report.table import Table
 
 WIDTH = 142
 """Of the column, in signs: two charts fit beside each other."""
-PER_LINE = 155
+PER_LINE = 160
 """Signs of a sentence that surely fit into it: letters are narrower than digits."""
 A4 = 9
 """As XlsxWriter numbers it."""
