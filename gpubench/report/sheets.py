@@ -76,9 +76,8 @@ def trials(readings: Sequence[Reading]) -> Sheet:
 
 def epochs(readings: Sequence[Reading]) -> Sheet:
     """The lines of epochs.csv."""
-    return _sheet(
-        "epochs", EPOCH_COLUMNS, readings, lambda reading: epoch_rows(counting(reading.records).values())
-    )
+    records = {id(one): list(counting(one.records).values()) for one in readings}
+    return _sheet("epochs", EPOCH_COLUMNS, readings, lambda reading: epoch_rows(records[id(reading)]))
 
 
 def environment(readings: Sequence[Reading]) -> Sheet:
@@ -98,11 +97,14 @@ def environment(readings: Sequence[Reading]) -> Sheet:
         *OF_AN_ENVIRONMENT,
     )
 
-    def lines(reading: Reading) -> Iterator[Sequence[Any]]:
-        found: dict[str, list[Record]] = {}
+    alike: dict[int, dict[str, list[Record]]] = {}
+    for reading in readings:
+        found = alike[id(reading)] = {}
         for record in counting(reading.records).values():
             found.setdefault(json.dumps(record.environment, sort_keys=True), []).append(record)
-        for records in found.values():
+
+    def lines(reading: Reading) -> Iterator[Sequence[Any]]:
+        for records in alike[id(reading)].values():
             facts = records[0].environment
             began = sorted(record.started_at for record in records)
             yield [*(facts.get(name) for name in names), len(records), began[0] or None, began[-1] or None]

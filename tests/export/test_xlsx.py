@@ -167,7 +167,7 @@ def test_text_that_would_run_as_a_formula_is_text() -> None:
     assert all(cell.data_type != "f" for here in book for row in here.iter_rows() for cell in row)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.lists(st.fixed_dictionaries({c.name: values_of(c) for c in COLUMNS}), max_size=3))
 def test_a_sheet_holds_what_rows_hold_whatever_is_missing(told: list[dict[str, Any]]) -> None:
     one = reading_of([])

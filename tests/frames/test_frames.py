@@ -234,7 +234,7 @@ def test_environments_are_told_apart_by_all_that_records_know() -> None:
 TRIALS = st.lists(st.fixed_dictionaries({c.name: values_of(c) for c in COLUMNS}), max_size=3)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(TRIALS)
 def test_a_frame_holds_what_rows_hold_whatever_is_missing(told: list[dict[str, Any]]) -> None:
     told = [
@@ -253,7 +253,7 @@ def test_a_frame_holds_what_rows_hold_whatever_is_missing(told: list[dict[str, A
         assert made.attrs["units"][column.name] == column.unit
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(st.fixed_dictionaries({c.name: values_of(c) for c in EPOCH_COLUMNS[2:-1]}), max_size=4))
 def test_epochs_hold_what_records_hold_whatever_is_missing(told: list[dict[str, Any]]) -> None:
     one = record(
