@@ -75,6 +75,23 @@ FORMATS: Mapping[str, Format] = {
         function="gpubench.export.csv_file:made", suffix=".csv", help="commas between values", sheets=True
     ),
     "md": Format(function="gpubench.export.markdown:made", suffix=".md", help="Markdown"),
+    "xlsx": Format(
+        function="gpubench.export.xlsx.file:made",
+        suffix=".xlsx",
+        help="an Excel workbook with every sheet, and charts",
+        is_text=False,
+        package="xlsxwriter",
+        extra="xlsx",
+    ),
+    "parquet": Format(
+        function="gpubench.export.parquet:made",
+        suffix=".parquet",
+        help="typed columns for pandas, polars, DuckDB",
+        is_text=False,
+        sheets=True,
+        package="pyarrow",
+        extra="parquet",
+    ),
 }
 """Name -> format, in the order of `--help`."""
 

@@ -1,8 +1,9 @@
-"""One picture of a results folder or a table, for notebooks: `draw(reading).savefig("x.svg")`."""
+"""One picture of results folders or of a table, for notebooks: `draw(readings).savefig("x.svg")`."""
 
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gpubench.basics.errors import UnusableError, unknown
@@ -17,8 +18,10 @@ if TYPE_CHECKING:
 PACKAGE, EXTRA = "matplotlib", "plot"
 
 
-def draw(what: Reading | Table, name: str | None = None) -> Drawing:
+def draw(what: Sequence[Reading] | Reading | Table, name: str | None = None) -> Drawing:
     """The first picture of this kind (a key of PICTURES; None: the main one) that there is, as a matplotlib Figure.
+
+    Of several folders, that of the first one that has such a picture.
 
     Raises UsageError for another name, and UnusableError where there is none or matplotlib is missing.
     """
@@ -27,7 +30,10 @@ def draw(what: Reading | Table, name: str | None = None) -> Drawing:
     need_matplotlib()
     from gpubench.plot.drawing import drawn
 
-    of = [Subject(table=what)] if isinstance(what, Table) else subjects(what)
+    if isinstance(what, Table):
+        of = [Subject(table=what)]
+    else:
+        of = [one for reading in ([what] if isinstance(what, Reading) else what) for one in subjects(reading)]
     for kind in PICTURES if name is None else (name,):
         for subject in of:
             for picture in described(subject, [kind]):

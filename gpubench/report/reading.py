@@ -56,6 +56,33 @@ def reading(
     return Reading(results=results, records=records, contents=found)
 
 
+def reading_all(
+    folders: Sequence[Path],
+    tell: Callable[[str], None],
+    *,
+    choice: Choice = SHOW,
+    train_images: int | None = None,
+) -> list[Reading]:
+    """These folders, each once, in the order in which they are named.
+
+    Of several, one that can't be read is told, and the others are read. Raises UnusableError where none is.
+    `folders`: at least one.
+    """
+    found = []
+    failed: list[UnusableError] = []
+    for folder in dict.fromkeys(folders):
+        try:
+            found.append(reading(folder, tell, choice=choice, train_images=train_images))
+        except UnusableError as error:
+            failed.append(error)
+    last = None if found else failed.pop()
+    for one in failed:
+        tell(str(one))
+    if last is not None:
+        raise last
+    return found
+
+
 def stored(folder: Path, tell: Callable[[str], None]) -> tuple[Results, list[Record]]:
     """A results folder and the records in it that can be read. Raises UnusableError where there are none.
 

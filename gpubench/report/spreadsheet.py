@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from gpubench.analysis import scaling
 from gpubench.report.table import FIGURES as SHOWN
 from gpubench.report.table import Table
 from gpubench.results.csv_text import csv_text
 from gpubench.schema.columns import DERIVED, MEASURED, OF_GROUPS, TRIAL
-from gpubench.schema.row import replace
+from gpubench.schema.row import TableRow, replace
 
 FIGURES = (
     "gpu_mem_mib", "gpu_mem_growth_pct", "cpu_util_pct", "epoch_time_s", "epoch_time_growth_pct", "top1_pct",
@@ -47,12 +47,17 @@ PLACE = ("gpu_name", "cpu_name", "group", "job")
 
 
 def text(tables: Sequence[Table]) -> str:
-    """UTF-8 text with commas, dots and one header: experiment, what varies in any table, FIGURES, OF_GROUPS, ADDED,
-    OVER_PROCESSES, OF_CROSSINGS, GROUPS_OVER_PROCESSES.
+    """UTF-8 text with commas, dots and one header: `names`.
 
-    So it has every column that is printed. A field that varies in one table only is filled in for the others, too.
-    Cells are those of `csv_text.csv_cell`.
+    A field that varies in one table only is filled in for the others, too. Cells are those of `csv_text.csv_cell`.
     """
+    wanted = names(tables)
+    return csv_text(wanted, (row.values(wanted) for row in lines(tables)))
+
+
+def names(tables: Sequence[Table]) -> list[str]:
+    """The columns: experiment, what varies in any table, FIGURES, OF_GROUPS, ADDED, OVER_PROCESSES, OF_CROSSINGS,
+    GROUPS_OVER_PROCESSES. So every one that is printed is among them."""
     shown = {column.name for table in tables for column in table.columns}
     varied = {field for table in tables for field in table.varied}
     names = ["experiment", *(name for name in PLACE if name in shown)]
@@ -60,8 +65,9 @@ def text(tables: Sequence[Table]) -> str:
     names += [*(["repeats"] if "repeats" in shown else []), *FIGURES]
     groups = any(row.group for table in tables for row in table.rows)
     names += OF_GROUPS if groups else ()
-    names += [*ADDED, *OVER_PROCESSES, *OF_CROSSINGS, *(GROUPS_OVER_PROCESSES if groups else ())]
-    known = (
-        replace(row, experiment=table.name, status=row.endings) for table in tables for row in table.rows
-    )
-    return csv_text(names, (row.values(names) for row in known))
+    return [*names, *ADDED, *OVER_PROCESSES, *OF_CROSSINGS, *(GROUPS_OVER_PROCESSES if groups else ())]
+
+
+def lines(tables: Sequence[Table]) -> Iterator[TableRow]:
+    """The lines of all tables, each with the table's own name, and how its repeats ended."""
+    return (replace(row, experiment=table.name, status=row.endings) for table in tables for row in table.rows)

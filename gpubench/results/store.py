@@ -300,10 +300,11 @@ def trials_csv(rows: Iterable[Row]) -> str:
 
 def epochs_csv(records: Iterable[Record]) -> str:
     """The text of epochs.csv."""
-    return csv_text([column.name for column in EPOCH_COLUMNS], _epoch_rows(records))
+    return csv_text([column.name for column in EPOCH_COLUMNS], epoch_rows(records))
 
 
-def _epoch_rows(records: Iterable[Record]) -> Iterator[list[Any]]:
+def epoch_rows(records: Iterable[Record]) -> Iterator[list[Any]]:
+    """The values of epochs.csv, a line an epoch."""
     for record in records:
         for epoch in record.epochs:
             own = {"trial_id": record.trial_id, "attempt": record.attempt, "round": record.round}
