@@ -75,6 +75,12 @@ FORMATS: Mapping[str, Format] = {
         function="gpubench.export.csv_file:made", suffix=".csv", help="commas between values", sheets=True
     ),
     "md": Format(function="gpubench.export.markdown:made", suffix=".md", help="Markdown"),
+    "html": Format(
+        function="gpubench.export.page.page:made",
+        suffix=".html",
+        help="one web page with pictures, which needs no network",
+        is_text=False,
+    ),
 }
 """Name -> format, in the order of `--help`."""
 
