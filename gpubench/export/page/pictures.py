@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from gpubench.analysis.growth import moves_with, ordered_axis, series
 from gpubench.analysis.scaling import DEVICES, devices
-from gpubench.analysis.varied import label, solo
+from gpubench.analysis.varied import asked, label, solo
 from gpubench.basics.words import WORDS, clean, listed
 from gpubench.report.table import COLUMN, Table
 from gpubench.schema.cell import cell
@@ -61,6 +61,8 @@ class Point:
     predicted: float | None = None
     name: str = ""
     """Stands beside the point, where dots have no line."""
+    figure: str = ""
+    """`y` as the table writes it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -103,7 +105,7 @@ def pictures(table: Table) -> list[Picture]:
         cells={id(row): cells for row, cells in zip(table.rows, table.cells, strict=True)},
         groups=group_labels(table),
     )
-    return [one for make in (_along, _scaling, _bars, _slowdowns, _energy) for one in make(known)]
+    return [one for make in (_along, _slowdowns, _scaling, _bars, _energy) for one in make(known)]
 
 
 def group_labels(table: Table) -> dict[int, str]:
@@ -122,8 +124,8 @@ def _along(known: _Known) -> Iterator[Picture]:
     """Lines over the ordered axis: epoch time and memory; where variants differ, CPU use and top-1 beside them."""
     table = known.table
     axis, named = known.axis, _lines_of(known)
-    if axis is None or not named:
-        return
+    if axis is None or not named or (known.groups and axis not in asked(table.axes)):
+        return  # rows that jobs are compared with are no curve
     wanted = ["epoch_time_s", "gpu_mem_mib"]
     wanted += ["cpu_util_pct", "top1_pct"] if "variant" in table.varied else []
     wanted += ["time_to_top1_s"]
@@ -318,6 +320,7 @@ def _point(known: _Known, row: TableRow, x: float | str, column: str, beside: st
         predicted=_finite(row.predicted_slowdown) if column == "slowdown" else None,
         tip="\n".join(clean(line) for line in _told(known, row, column)),
         name=cell(row.value(beside)) if beside else "",
+        figure=_shown(known, row, column) if y is not None else "",
     )
 
 
@@ -338,13 +341,18 @@ def _told(known: _Known, row: TableRow, column: str) -> Iterator[str]:
 
 def _figure(known: _Known, row: TableRow, column: str) -> str:
     """`epoch time 2.06 s (95 %: 1.98 to 2.14)`."""
-    index = next((number for number, one in enumerate(known.table.columns) if one.name == column), None)
-    shown = f"{row.value(column):.4g}" if index is None else known.cells[id(row)][index]
+    shown = _shown(known, row, column)
     said = f"{NAMES[column]} {shown} {COLUMN[column].unit}".rstrip()
     low, high = (row.value(end) for end in ENDS.get(column, ("reason", "reason")))
     if isinstance(low, float) and isinstance(high, float) and "(" not in shown:
         said += f" (95 %: {low:.4g} to {high:.4g})"
     return said
+
+
+def _shown(known: _Known, row: TableRow, column: str) -> str:
+    """A figure as the table writes it."""
+    index = next((number for number, one in enumerate(known.table.columns) if one.name == column), None)
+    return f"{row.value(column):.4g}" if index is None else known.cells[id(row)][index]
 
 
 def _drawn(

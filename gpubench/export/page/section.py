@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gpubench.basics.words import UNKNOWN, clean, stem
 from gpubench.export.page import pictures
 from gpubench.export.page.grid import grid, matrix
-from gpubench.export.page.markup import Markup, data, element, joined
+from gpubench.export.page.markup import Markup, data, element, joined, text
 from gpubench.export.page.pictures import Picture
 from gpubench.export.page.repeat import repeat
 from gpubench.report.reading import Reading
@@ -17,18 +17,20 @@ from gpubench.schema.row import Row
 
 NO_ANSWER = "No sentence sums these rows up; the table below holds their figures."
 
+LONGEST_STATEMENT = 160
+"""Characters of a sentence that is read at one look."""
 MOST_SAID = 200
 """Sentences of one kind."""
 
 FACTS: tuple[tuple[str, str], ...] = (
-    ("CUDA", "cuda"), ("torch", "torch"), ("NVIDIA driver", "driver"), ("gpubench", "gpubench"), ("Host", "host"),
-    ("MPS", "mps"),
+    ("CUDA", "cuda"), ("gpubench", "gpubench"), ("Host", "host"),
 )  # fmt: skip
 
 
 def asked(table: Table) -> str:
     """What stands over an experiment: its question in words, else its title."""
-    return table.question or table.title
+    in_words = table.title[:1].upper() + table.title[1:] if " " in table.title else table.title
+    return table.question or in_words
 
 
 def short_answer(table: Table) -> str:
@@ -44,7 +46,7 @@ def section(reading: Reading, table: Table, lines: Sequence[Markup], number: int
         _figure(picture, f"{number}-{at}", f"h{level + 2}")
         for at, picture in enumerate(pictures.pictures(table), 1)
     ]
-    title = [] if table.title == asked(table) else [table.title]
+    title = [table.title] if table.question else []
     parts = [
         element("p", " · ".join([*title, clean(reading.name)]), class_="over"),
         element(f"h{level}", asked(table)),
@@ -72,9 +74,21 @@ def _answers(table: Table) -> Markup:
         return element("p", NO_ANSWER, class_="no-answer")
     said = []
     for answer in table.answers[:MOST_SAID]:
-        first, rest = stem(answer)
-        said.append(element("li", element("strong", first), element("span", rest.lstrip("; ").lstrip())))
+        first, rest = _statement(answer)
+        said.append(element("li", element("strong", first), element("span", rest) if rest else ""))
     return element("ul", said, *_more(table.answers), class_="answers")
+
+
+def _statement(answer: str) -> tuple[str, str]:
+    """An answer's first sentence, and the rest. Of a long sentence its first statement, for a reader's first look."""
+    first, rest = stem(answer)
+    whole, left = first, rest
+    while left.startswith(";"):
+        more, left = stem(left[1:])
+        whole += f";{more}"
+    if len(whole) <= LONGEST_STATEMENT:
+        return whole, left.strip()
+    return (f"{first};", rest[1:].strip()) if rest.startswith(";") else (first, rest.strip())
 
 
 def _listed(sentences: Sequence[str], kind: str) -> Markup:
@@ -134,6 +148,7 @@ def described(picture: Picture) -> dict[str, object]:
                 **({"oom": True} if point.oom else {}),
                 **({"p": point.predicted} if point.predicted is not None else {}),
                 **({"name": point.name} if point.name else {}),
+                **({"figure": point.figure} if picture.kind == "bars" else {}),
             }
             for name, points in picture.series.items()
             for point in points
@@ -175,7 +190,17 @@ def _unknown(table: Table) -> list[str]:
 
 def _doubts(reading: Reading, table: Table) -> Markup:
     said = [*table.doubts, *(clean(problem) for problem in reading.contents.problems)]
-    return _listed(said, "doubts") if said else element("p", "None of these rows has a doubt.")
+    if not said:
+        return element("p", "None of these rows has a doubt.")
+    return _listed([_with_code(one) for one in said], "doubts")
+
+
+def _with_code(doubt: str) -> Markup:
+    """A doubt with its code, by which docs tell of it, in bold."""
+    code, colon, rest = doubt.partition(": ")
+    if not code.startswith("Doubt ") or not colon:
+        return text(doubt)
+    return joined(element("strong", code.removeprefix("Doubt ")), colon, rest)
 
 
 def _environment(table: Table) -> Markup:

@@ -97,6 +97,17 @@
     return log ? [least / 1.25, most * 1.25] : [Math.min(0, least), most > 0 ? most * 1.08 : 1];
   }
 
+  // Round figures, as many as make a scale readable: powers of ten, else 1, 2 and 5 of each, else what lies evenly.
+  function logTicks([low, high]) {
+    for (const steps of [[1], [1, 2, 5]]) {
+      const found = [];
+      for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power += 1)
+        found.push(...steps.map((step) => step * 10 ** power).filter((tick) => tick >= low && tick <= high));
+      if (found.length > 2) return found;
+    }
+    return d3.ticks(low, high, 4);
+  }
+
   const styled = (picture) => {
     const at = new Map(picture.series.map((name, index) => [name, index]));
     return {
@@ -123,7 +134,7 @@
         type: picture.logX ? "log" : "linear", base: 2, label: picture.x, labelAnchor: "center", labelArrow: "none", ticks: few, tickFormat: shown,
         domain: picture.logX ? [first / space, last * space] : [first - space, last + space],
       },
-      y: { type: picture.logY ? "log" : "linear", label: picture.y, labelArrow: "none", grid: true, domain, ticks: picture.logY ? 4 : 5, tickFormat: picture.logY ? (value) => (/^[125]/.test(value.toExponential()) ? shown(value) : "") : shown },
+      y: { type: picture.logY ? "log" : "linear", label: picture.y, labelArrow: "none", grid: true, domain, ticks: picture.logY ? logTicks(domain) : 5, tickFormat: shown },
       marks: [
         picture.ideal.length ? Plot.line(picture.ideal, { strokeDasharray: "5 4", stroke: "var(--soft)" }) : null,
         Plot.line(picture.points, { x: "x", y: (one) => one.y ?? NaN, z: "s", stroke: colour, strokeWidth: 1.8 }),
@@ -135,16 +146,35 @@
     });
   }
 
+  // Names stand above their points, or where else they cover no other point or name; else nowhere, but in the tip.
+  function named(points, across, down) {
+    const taken = points.map((one) => [across(one.x), down(one.y), 5, 5]);
+    const free = (x, y, wide, high) => taken.every(([a, b, w, h]) => Math.abs(a - x) >= w + wide || Math.abs(b - y) >= h + high);
+    return points.flatMap((one) => {
+      const half = (one.name ?? "").length * 3.8;
+      for (const [dx, dy] of [[0, -12], [half + 9, 0], [-half - 9, 0], [0, 13]]) {
+        const [x, y] = [across(one.x) + dx, down(one.y) + dy];
+        if (!half || !free(x, y, half, 6)) continue;
+        taken.push([x, y, half, 6]);
+        return [{ ...one, dx, dy }];
+      }
+      return [];
+    });
+  }
+
   function dots(picture, width) {
     const { colour, shape } = styled(picture);
     const [, mostX] = extent(picture.points.map((one) => one.x));
+    const height = Math.min(320, Math.max(240, width * 0.58));
+    const [wide, high] = [mostX * 1.06, scaleOf(picture.points, false)[1]];
+    const names = named(picture.points, (x) => (x / wide) * (width - 76), (y) => (1 - y / high) * (height - 62));
     return Plot.plot({
-      ...FRAME, width, height: Math.min(320, Math.max(240, width * 0.58)), marginLeft: 56, marginRight: 20, marginBottom: 42,
-      x: { label: picture.x, labelAnchor: "center", labelArrow: "none", domain: [0, mostX * 1.06], ticks: 5, tickFormat: shown, grid: true },
+      ...FRAME, width, height, marginLeft: 56, marginRight: 20, marginBottom: 42,
+      x: { label: picture.x, labelAnchor: "center", labelArrow: "none", domain: [0, wide], ticks: 5, tickFormat: shown, grid: true },
       y: { label: picture.y, labelArrow: "none", domain: scaleOf(picture.points, false), ticks: 5, tickFormat: shown, grid: true },
       marks: [
         Plot.dot(picture.points, { x: "x", y: "y", fill: colour, stroke: colour, symbol: shape, r: 4 }),
-        Plot.text(picture.points, { x: "x", y: "y", text: (one) => one.name ?? "", dy: -11, fill: "var(--ink)" }),
+        ...names.map((one) => Plot.text([one], { x: "x", y: "y", text: "name", dx: one.dx, dy: one.dy, fill: "var(--ink)" })),
         Plot.tip(picture.points, Plot.pointer({ x: "x", y: "y", ...TIP, maxRadius: 60 })),
       ],
     });
@@ -164,8 +194,8 @@
         picture.reference === null ? null : Plot.ruleX([picture.reference], { stroke: "var(--ink)", strokeDasharray: "4 3" }),
         Plot.ruleY(points.filter((one) => one.lo !== undefined), { y: "x", x1: "lo", x2: (one) => Math.min(one.hi, end), stroke: "var(--ink)", strokeWidth: 1.5, dy: 7 }),
         Plot.tickX(points.filter((one) => one.p !== undefined), { y: "x", x: "p", stroke: "var(--c2)", strokeWidth: 3, insetTop: 17, insetBottom: 2 }),
-        Plot.text(points, { y: "x", x: () => 0, text: "x", textAnchor: "start", dx: 3, dy: -11, lineWidth: (width - 16) / 12, textOverflow: "ellipsis-end", fill: "var(--ink)" }),
-        Plot.text(points, { y: "x", x: (one) => Math.min(end, Math.max(one.y, one.p ?? 0, one.hi ?? 0)), text: (one) => shown(one.y), textAnchor: "start", dx: 5, dy: 7, fill: "var(--ink)" }),
+        Plot.text(points, { y: "x", x: () => 0, text: "x", textAnchor: "start", dx: 3, dy: -11, lineWidth: (width - 16) / 12, textOverflow: "ellipsis-end", fill: "var(--ink)", stroke: "var(--paper)", strokeWidth: 5 }),
+        Plot.text(points, { y: "x", x: (one) => Math.min(end, Math.max(one.y, one.p ?? 0, one.hi ?? 0)), text: "figure", textAnchor: "start", dx: 5, dy: 7, fill: "var(--ink)", stroke: "var(--paper)", strokeWidth: 4 }),
         Plot.tip(points, Plot.pointerY({ y: "x", x: "y", ...TIP })),
       ],
     });
