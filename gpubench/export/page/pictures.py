@@ -1,7 +1,7 @@
 """What the page's pictures show: pure descriptions, built from a `Table`. assets/page.js draws them.
 
 The only file here that decides what is drawn; a description from elsewhere may take its place as long as the page gets
-`Picture`s.
+`PagePicture`s.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ MOST_SERIES = 8
 """There are as many colours and shapes."""
 MOST_BARS = 40
 """More of them nobody can read."""
-MOST_POINTS = 2_000
+MOST_ROWS = 5_000
+"""A table of more has no pictures: they could not be read, and the page would grow without end."""
 
 NAMES: Mapping[str, str] = {
     "epoch_time_s": "epoch time",
@@ -46,7 +47,7 @@ ENDS: Mapping[str, tuple[str, str]] = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Point:
+class PagePoint:
     """One row in a picture."""
 
     x: float | str
@@ -66,7 +67,7 @@ class Point:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Picture:
+class PagePicture:
     """One picture."""
 
     kind: Literal["lines", "bars", "dots"]
@@ -76,7 +77,7 @@ class Picture:
     x: str
     """Title of the axis, with its unit."""
     y: str
-    series: Mapping[str, Sequence[Point]]
+    series: Mapping[str, Sequence[PagePoint]]
     log_x: bool = False
     log_y: bool = False
     ideal: Sequence[tuple[float, float]] = ()
@@ -86,7 +87,7 @@ class Picture:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Known:
+class _KnownTable:
     """A table, with what points are told by, looked up once."""
 
     table: Table
@@ -95,13 +96,19 @@ class _Known:
     """Row -> its cells."""
     groups: Mapping[int, str]
     """Row -> what its group is called."""
+    lines: Mapping[str, Sequence[TableRow]]
+    """Rows along the ordered axis, by what tells their series; empty where there is nothing to follow."""
 
 
-def pictures(table: Table) -> list[Picture]:
-    """Those that this table's figures allow, the main ones first."""
-    known = _Known(
+def pictures(table: Table) -> list[PagePicture]:
+    """Those that this table's figures allow, the main ones first; none of a table that is too long for any."""
+    if len(table.rows) > MOST_ROWS:
+        return []
+    axis = ordered_axis(table.axes, table.rows)
+    known = _KnownTable(
         table=table,
-        axis=ordered_axis(table.axes, table.rows),
+        axis=axis,
+        lines=_lines(table, axis) if axis is not None else {},
         cells={id(row): cells for row, cells in zip(table.rows, table.cells, strict=True)},
         groups=group_labels(table),
     )
@@ -120,10 +127,10 @@ def group_labels(table: Table) -> dict[int, str]:
     return found
 
 
-def _along(known: _Known) -> Iterator[Picture]:
+def _along(known: _KnownTable) -> Iterator[PagePicture]:
     """Lines over the ordered axis: epoch time and memory; where variants differ, CPU use and top-1 beside them."""
     table = known.table
-    axis, named = known.axis, _lines_of(known)
+    axis, named = known.axis, known.lines
     if axis is None or not named or (known.groups and axis not in asked(table.axes)):
         return  # rows that jobs are compared with are no curve
     wanted = ["epoch_time_s", "gpu_mem_mib"]
@@ -135,7 +142,7 @@ def _along(known: _Known) -> Iterator[Picture]:
             xs = [float(point.x) for points in drawn.values() for point in points]
             log_x = _doubling(xs)
             log_y = not column.endswith("_pct") and _wide(drawn)
-            yield Picture(
+            yield PagePicture(
                 kind="lines",
                 title=f"{_upper(NAMES[column])} over {_called(axis)}",
                 caption=_caption(known, column, drawn, named, log_x, log_y),
@@ -147,11 +154,8 @@ def _along(known: _Known) -> Iterator[Picture]:
             )
 
 
-def _lines_of(known: _Known) -> dict[str, list[TableRow]]:
+def _lines(table: Table, axis: str) -> dict[str, list[TableRow]]:
     """Rows along the ordered axis, by what tells their series; empty where there is nothing to follow."""
-    table, axis = known.table, known.axis
-    if axis is None:
-        return {}
     rows = [row for row in solo(table.rows) if row.value(axis) is not None]
     named: dict[str, list[TableRow]] = {}
     for key, members in series(rows, axis, moves_with(axis, table.axes, rows)).items():
@@ -162,7 +166,7 @@ def _lines_of(known: _Known) -> dict[str, list[TableRow]]:
     return {name: sorted(members, key=lambda row: float(row.value(axis))) for name, members in named.items()}
 
 
-def _scaling(known: _Known) -> Iterator[Picture]:
+def _scaling(known: _KnownTable) -> Iterator[PagePicture]:
     """Throughput over devices with the ideal line, one picture for each way to scale."""
     table = known.table
     for kind, column in (("strong", "strong_efficiency_pct"), ("weak", "weak_efficiency_pct")):
@@ -181,7 +185,7 @@ def _scaling(known: _Known) -> Iterator[Picture]:
         most = max(devices(row) for row in rows)
         one = (base.value(measure) or 0) / devices(base)
         same = "the same global batch" if kind == "strong" else f"the same batch a {what[:-1]}"
-        yield Picture(
+        yield PagePicture(
             kind="lines",
             title=f"{_upper(NAMES[measure])} over {what}, {same}",
             caption=f"{_upper(NAMES[measure])} over the number of {what} with {same}. The dashed line is what "
@@ -221,11 +225,11 @@ def _scaled(table: Table, rows: Sequence[TableRow], kind: str) -> dict[str, list
     return {name: members for name, members in named.items() if len({devices(row) for row in members}) > 1}
 
 
-def _bars(known: _Known) -> Iterator[Picture]:
+def _bars(known: _KnownTable) -> Iterator[PagePicture]:
     """Where nothing is ordered: rows beside each other, by time, memory, CPU use and top-1."""
     table = known.table
     rows = [row for row in solo(table.rows) if row.status == "ok"]
-    if known.groups or not 2 <= len(rows) <= MOST_BARS or _lines_of(known):
+    if known.groups or not 2 <= len(rows) <= MOST_BARS or known.lines:
         return
     names = [clean(label(row, table.varied)) or f"row {number}" for number, row in enumerate(rows, 1)]
     if len(set(names)) < len(names):  # two bars of one name would lie upon each other
@@ -238,7 +242,7 @@ def _bars(known: _Known) -> Iterator[Picture]:
         ]
         if len(points) > 1:
             drawn = {"": points}
-            yield Picture(
+            yield PagePicture(
                 kind="bars",
                 title=_upper(NAMES[column]),
                 caption=f"{_upper(NAMES[column])} of each row, from 0." + _bars_mean(drawn),
@@ -248,13 +252,13 @@ def _bars(known: _Known) -> Iterator[Picture]:
             )
 
 
-def _slowdowns(known: _Known) -> Iterator[Picture]:
+def _slowdowns(known: _KnownTable) -> Iterator[PagePicture]:
     """What jobs cost each other."""
     table = known.table
     jobs = [row for row in table.rows if row.group and row.slowdown is not None]
     if not 1 <= len(jobs) <= MOST_BARS:
         return
-    points: list[Point] = []
+    points: list[PagePoint] = []
     for row in jobs:
         own = " ".join(cell(row.value(f)) for f in table.varied if f in ("model", "variant", "batch_size"))
         name = clean(f"{known.groups[id(row)]}: job {row.job}" + (f", {own}" if own else ""))
@@ -263,7 +267,7 @@ def _slowdowns(known: _Known) -> Iterator[Picture]:
         point = _point(known, row, name, "slowdown")
         points.append(point)
     predicted = any(point.predicted is not None for point in points)
-    yield Picture(
+    yield PagePicture(
         kind="bars",
         title="How many times as long as alone",
         caption="Epoch time of each job together with its neighbours, over that of the same trial alone; 1 is as fast "
@@ -277,14 +281,14 @@ def _slowdowns(known: _Known) -> Iterator[Picture]:
     )
 
 
-def _energy(known: _Known) -> Iterator[Picture]:
+def _energy(known: _KnownTable) -> Iterator[PagePicture]:
     """Energy against time: which rows are beaten in both."""
     if all(one.name != "energy_j" for one in known.table.columns):
         return
     rows = [
         row for row in solo(known.table.rows) if row.energy_j is not None and row.epoch_time_s is not None
     ]
-    lines = _lines_of(known)
+    lines = known.lines
     axis = known.axis if lines else None
     told = {id(row) for row in rows}
     named = {
@@ -294,7 +298,7 @@ def _energy(known: _Known) -> Iterator[Picture]:
     if sum(len(points) for points in drawn.values()) < 3:
         return
     beside = f" The number beside a point is its {_called(axis)}." if axis else ""
-    yield Picture(
+    yield PagePicture(
         kind="dots",
         title="Energy against epoch time",
         caption=f"Energy an epoch over epoch time; further left is faster, further down takes less energy.{beside}"
@@ -305,13 +309,15 @@ def _energy(known: _Known) -> Iterator[Picture]:
     )
 
 
-def _point(known: _Known, row: TableRow, x: float | str, column: str, beside: str | None = None) -> Point:
+def _point(
+    known: _KnownTable, row: TableRow, x: float | str, column: str, beside: str | None = None
+) -> PagePoint:
     """A row as a point. `beside`: the field that names it."""
     ends = ENDS.get(column)
     low, high = (_finite(row.value(end)) for end in ends) if ends else (None, None)
     y = _finite(row.value(column))
     whole = None not in (y, low, high)
-    return Point(
+    return PagePoint(
         x=x,
         y=y,
         low=low if whole else None,
@@ -324,7 +330,7 @@ def _point(known: _Known, row: TableRow, x: float | str, column: str, beside: st
     )
 
 
-def _told(known: _Known, row: TableRow, column: str) -> Iterator[str]:
+def _told(known: _KnownTable, row: TableRow, column: str) -> Iterator[str]:
     """What the row is, its figure as the table writes it, and how it ended where that was badly."""
     if row.group:
         yield f"job {row.job} of {known.groups[id(row)]}"
@@ -339,7 +345,7 @@ def _told(known: _Known, row: TableRow, column: str) -> Iterator[str]:
         yield WORDS.get(row.status, row.status)
 
 
-def _figure(known: _Known, row: TableRow, column: str) -> str:
+def _figure(known: _KnownTable, row: TableRow, column: str) -> str:
     """`epoch time 2.06 s (95 %: 1.98 to 2.14)`."""
     shown = _shown(known, row, column)
     said = f"{NAMES[column]} {shown} {COLUMN[column].unit}".rstrip()
@@ -349,25 +355,25 @@ def _figure(known: _Known, row: TableRow, column: str) -> str:
     return said
 
 
-def _shown(known: _Known, row: TableRow, column: str) -> str:
+def _shown(known: _KnownTable, row: TableRow, column: str) -> str:
     """A figure as the table writes it."""
     index = next((number for number, one in enumerate(known.table.columns) if one.name == column), None)
     return f"{row.value(column):.4g}" if index is None else known.cells[id(row)][index]
 
 
 def _drawn(
-    known: _Known,
+    known: _KnownTable,
     named: Mapping[str, Sequence[TableRow]],
     place: str | Callable[[TableRow], float],
     column: str,
     beside: str | None = None,
-) -> dict[str, list[Point]]:
+) -> dict[str, list[PagePoint]]:
     """Those series that have figures, as many as can be told apart. `place`: what tells where a row stands across."""
-    found: dict[str, list[Point]] = {}
+    found: dict[str, list[PagePoint]] = {}
     for name, rows in named.items():
         points = [
             _point(known, row, float(place(row) if callable(place) else row.value(place)), column, beside)
-            for row in rows[:MOST_POINTS]
+            for row in rows
         ]
         if len(found) < MOST_SERIES and any(one.y is not None for one in points):
             found[name] = points
@@ -380,9 +386,9 @@ def _left_out(named: Collection[str], drawn: Collection[str]) -> str:
 
 
 def _caption(
-    known: _Known,
+    known: _KnownTable,
     column: str,
-    drawn: Mapping[str, Sequence[Point]],
+    drawn: Mapping[str, Sequence[PagePoint]],
     named: Mapping[str, Sequence[TableRow]],
     log_x: bool,
     log_y: bool,
@@ -402,7 +408,7 @@ def _caption(
     return said + _left_out(named, drawn)
 
 
-def _bars_mean(drawn: Mapping[str, Sequence[Point]]) -> str:
+def _bars_mean(drawn: Mapping[str, Sequence[PagePoint]]) -> str:
     """What upright lines through points are, where there are any."""
     known = [point for points in drawn.values() for point in points if point.y is not None]
     with_ends = [point for point in known if point.low is not None]
@@ -418,7 +424,7 @@ def _doubling(values: Sequence[float]) -> bool:
     return len(found) > 2 and found[0] > 0 and found[-1] / found[0] >= 4 * len(found) / 3
 
 
-def _wide(drawn: Mapping[str, Sequence[Point]]) -> bool:
+def _wide(drawn: Mapping[str, Sequence[PagePoint]]) -> bool:
     ys = [point.y for points in drawn.values() for point in points if point.y]
     return bool(ys) and min(ys) > 0 and max(ys) / min(ys) > 8
 

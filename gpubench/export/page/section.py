@@ -8,7 +8,7 @@ from gpubench.basics.words import UNKNOWN, clean, stem
 from gpubench.export.page import pictures
 from gpubench.export.page.grid import grid, matrix
 from gpubench.export.page.markup import Markup, data, element, joined, text
-from gpubench.export.page.pictures import Picture
+from gpubench.export.page.pictures import PagePicture
 from gpubench.export.page.repeat import repeat
 from gpubench.report.reading import Reading
 from gpubench.report.table import Table
@@ -54,6 +54,8 @@ def section(reading: Reading, table: Table, lines: Sequence[Markup], number: int
     ]
     if drawn:
         parts += [element(beneath, "Pictures", class_="unseen"), element("div", drawn, class_="pictures")]
+    if len(table.rows) > pictures.MOST_ROWS:
+        parts.append(element("p", f"Of more than {pictures.MOST_ROWS:,} rows no pictures are drawn."))
     parts += [element(beneath, "Figures"), grid(table, lines, number)]
     parts += [matrix(one) for one in table.matrices]
     if table.remarks:
@@ -106,7 +108,7 @@ def _more(sentences: Sequence[str]) -> list[Markup]:
     )
 
 
-def _figure(picture: Picture, name: str, heading: str) -> Markup:
+def _figure(picture: PagePicture, name: str, heading: str) -> Markup:
     """A picture: drawn by the page's script. Its caption says what it shows, and the table holds the figures."""
     return element(
         "figure",
@@ -127,7 +129,7 @@ def _figure(picture: Picture, name: str, heading: str) -> Markup:
     )
 
 
-def described(picture: Picture) -> dict[str, object]:
+def described(picture: PagePicture) -> dict[str, object]:
     """A picture for the page's script: plain values. What a point lacks is left out."""
     return {
         "kind": picture.kind,
