@@ -203,6 +203,6 @@ def test_the_charting_libraries_are_as_they_were_published(name: str, digest: st
     assert hashlib.sha256(library.read_bytes()).hexdigest() == digest
     assert f"{name} sha256 {digest}" in (library.parent / "README.md").read_text("utf-8")
     text = pages.html(read(table_of(in_rounds())))
-    assert text.count("Permission to use, copy, modify") == 2
+    assert text.count("Permission to use, copy, modify") >= 2
     assert "Mike Bostock" in text
     assert "Observable, Inc." in text
