@@ -156,10 +156,10 @@ def test_the_pointer_tells_the_value(browser: Any, files: dict[str, Path]) -> No
         plot = page.locator(".plot").first
         point = plot.locator("g[aria-label=dot] > *").nth(1)
         point.hover(force=True)
-        tip = plot.locator("g[aria-label=tip]")
-        assert f"epoch time {written} s" in " ".join(tip.text_content().split())
+        tip = plot.locator(".tip")
+        assert f"epoch time {written} s" in tip.inner_text()
         told = page.locator("figure").first.locator(".told")
-        assert told.inner_text().startswith(f"batch size 32, epoch time {written} s (95 %: ")
+        assert told.text_content().startswith(f"batch size 32, epoch time {written} s (95 %: ")
 
 
 def test_arrow_keys_go_from_point_to_point(browser: Any, files: dict[str, Path]) -> None:
@@ -169,17 +169,30 @@ def test_arrow_keys_go_from_point_to_point(browser: Any, files: dict[str, Path])
         heard = []
         for _ in range(4):
             page.keyboard.press("ArrowRight")
-            heard.append(told.inner_text().split(",")[0])
+            heard.append(told.text_content().split(",")[0])
         assert heard == ["batch size 16", "batch size 32", "batch size 64", "batch size 128"]
-        assert told.inner_text() == "batch size 128, out of memory"
+        assert told.text_content() == "batch size 128, out of memory"
         page.keyboard.press("ArrowLeft")
-        assert told.inner_text().startswith("batch size 64")
+        assert told.text_content().startswith("batch size 64")
         page.keyboard.press("Escape")
-        assert told.inner_text() == ""
+        assert told.text_content() == ""
     with Opened(browser, files["h200-pairs-2026"]) as page:  # of bars, too
+        assert page.locator(".tip:visible").count() == 0
         page.locator(".bars .plot").first.focus()
         page.keyboard.press("ArrowDown")
-        assert "slowdown 1.20" in page.locator(".bars .told").first.inner_text()
+        assert "slowdown 1.20" in page.locator(".bars .told").first.text_content()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_what_is_told_of_a_point_stays_on_the_page(browser: Any, files: dict[str, Path], width: int) -> None:
+    with Opened(browser, files["h200-pairs-2026"], width=width) as page:
+        for at in range(page.locator(".plot").count()):
+            page.locator(".plot").nth(at).focus()
+            for _ in range(3):
+                page.keyboard.press("ArrowRight")
+                box = page.locator(".tip:visible").bounding_box()
+                assert box["x"] >= 0
+                assert box["x"] + box["width"] <= width
 
 
 def test_everything_is_reached_by_the_keyboard(browser: Any, files: dict[str, Path]) -> None:

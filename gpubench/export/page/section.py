@@ -122,7 +122,7 @@ def _figure(picture: PagePicture, name: str, heading: str) -> Markup:
             aria_labelledby=f"p{name}",
             aria_describedby=f"c{name}",
         ),
-        element("output", class_="told", aria_live="polite"),
+        element("output", class_="told unseen", aria_live="polite"),
         element("figcaption", picture.caption, id=f"c{name}"),
         data(described(picture)),
         class_=picture.kind,

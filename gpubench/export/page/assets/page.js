@@ -115,7 +115,8 @@
       shape: (one) => SHAPES[at.get(one.s)],
     };
   };
-  const TIP = { title: "tip", fontSize: 13, lineWidth: 22, textPadding: 9, fill: "var(--paper)", stroke: "var(--soft)", strokeOpacity: 1 };
+  // A ring around the point that is told. Its words stand beside it as HTML, which stays inside of the page.
+  const RING = { r: 8, stroke: "var(--ink)", strokeWidth: 1.5, maxRadius: 60 };
   const FRAME = { style: { fontSize: "12px", background: "transparent", overflow: "visible" } };
 
   function lines(picture, width) {
@@ -141,7 +142,7 @@
         Plot.ruleX(known.filter((one) => one.lo !== undefined), { x: "x", y1: (one) => Math.max(one.lo, domain[0]), y2: (one) => Math.min(one.hi, domain[1]), stroke: colour, strokeWidth: 1.5 }),
         Plot.dot(known, { x: "x", y: "y", fill: colour, stroke: colour, symbol: shape, r: 3.5 }),
         Plot.dot(ooms, { x: "x", y: "y", stroke: colour, symbol: "times", r: 5, strokeWidth: 2 }),
-        Plot.tip([...known, ...ooms], Plot.pointer({ x: "x", y: "y", ...TIP, maxRadius: 60 })),
+        Plot.dot([...known, ...ooms], Plot.pointer({ x: "x", y: "y", ...RING })),
       ],
     });
   }
@@ -175,7 +176,7 @@
       marks: [
         Plot.dot(picture.points, { x: "x", y: "y", fill: colour, stroke: colour, symbol: shape, r: 4 }),
         ...names.map((one) => Plot.text([one], { x: "x", y: "y", text: "name", dx: one.dx, dy: one.dy, fill: "var(--ink)" })),
-        Plot.tip(picture.points, Plot.pointer({ x: "x", y: "y", ...TIP, maxRadius: 60 })),
+        Plot.dot(picture.points, Plot.pointer({ x: "x", y: "y", ...RING })),
       ],
     });
   }
@@ -196,7 +197,7 @@
         Plot.tickX(points.filter((one) => one.p !== undefined), { y: "x", x: "p", stroke: "var(--c2)", strokeWidth: 3, insetTop: 17, insetBottom: 2 }),
         Plot.text(points, { y: "x", x: () => 0, text: "x", textAnchor: "start", dx: 3, dy: -11, lineWidth: (width - 16) / 12, textOverflow: "ellipsis-end", fill: "var(--ink)", stroke: "var(--paper)", strokeWidth: 5 }),
         Plot.text(points, { y: "x", x: (one) => Math.min(end, Math.max(one.y, one.p ?? 0, one.hi ?? 0)), text: "figure", textAnchor: "start", dx: 5, dy: 7, fill: "var(--ink)", stroke: "var(--paper)", strokeWidth: 4 }),
-        Plot.tip(points, Plot.pointerY({ y: "x", x: "y", ...TIP })),
+        Plot.barX(points, Plot.pointerY({ y: "x", x: "y", fill: "none", stroke: "var(--ink)", strokeWidth: 1.5, insetTop: 20, insetBottom: 5 })),
       ],
     });
   }
@@ -207,27 +208,45 @@
     const picture = JSON.parse(box.querySelector("script").textContent);
     const [place, told] = [box.querySelector(".plot"), box.querySelector(".told")];
     place.setAttribute("aria-roledescription", "picture; arrow keys go from point to point");
+    const tip = made("div", { class: "tip", "aria-hidden": "true" }); // `told` says the same to a screen reader
     let svg, width, at;
     const reached = picture.points
       .map((one, index) => ({ one, index }))
       .filter(({ one }) => one.y !== null || one.oom);
     const draw = (wanted) => {
       if (wanted < 1 || wanted === width) return;
+      tip.hidden = true;
       width = wanted;
       svg = DRAWN[picture.kind](picture, width);
       svg.setAttribute("aria-hidden", "true"); // what it shows is said in the caption, and point by point below it
-      svg.addEventListener("input", () => {
-        told.textContent = svg.value ? svg.value.tip.split("\n").join(", ") : "";
-      });
-      place.replaceChildren(...legend(picture), svg);
+      svg.addEventListener("input", tell);
+      place.replaceChildren(...legend(picture), svg, tip);
+    };
+    const placeOf = (one) => {
+      const [x, y] = [svg.scale("x"), svg.scale("y")];
+      const zoom = svg.getBoundingClientRect().width / width;
+      const [across, down] =
+        picture.kind === "bars"
+          ? [x.apply(one.y), y.apply(one.x) + y.bandwidth / 2]
+          : [x.apply(one.x), y.apply(one.y ?? y.domain[0])];
+      return [across * zoom, down * zoom];
+    };
+    const tell = () => {
+      const one = svg.value;
+      tip.hidden = !one;
+      told.textContent = one ? one.tip.split("\n").join(", ") : "";
+      if (!one) return;
+      tip.textContent = one.tip;
+      const [across, down] = placeOf(one);
+      const left = Math.min(across - tip.offsetWidth / 2, place.clientWidth - tip.offsetWidth);
+      tip.style.left = `${Math.max(0, left)}px`;
+      const top = svg.getBoundingClientRect().top - place.getBoundingClientRect().top + down;
+      tip.style.top = top - tip.offsetHeight - 14 > -40 ? `${top - tip.offsetHeight - 14}px` : `${top + 14}px`;
     };
     const point = (type, one) => {
-      const [x, y] = [svg.scale("x"), svg.scale("y")];
-      const across = picture.kind === "bars" ? x.apply(one.y) : x.apply(one.x);
-      const down = picture.kind === "bars" ? y.apply(one.x) + y.bandwidth / 2 : y.apply(one.y ?? y.domain[0]);
       const frame = svg.getBoundingClientRect();
-      const zoom = frame.width / width;
-      svg.dispatchEvent(new PointerEvent(type, { clientX: frame.left + across * zoom, clientY: frame.top + down * zoom, pointerType: "mouse", bubbles: true }));
+      const [across, down] = placeOf(one);
+      svg.dispatchEvent(new PointerEvent(type, { clientX: frame.left + across, clientY: frame.top + down, pointerType: "mouse", bubbles: true }));
     };
     place.addEventListener("keydown", (event) => {
       const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
