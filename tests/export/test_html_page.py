@@ -155,6 +155,19 @@ def test_a_hundred_thousand_rows_and_a_small_table() -> None:
     assert f"the first {of_large:,} of {len(large.rows):,} rows; gpubench export --format csv writes" in text
 
 
+def test_thousands_of_points_leave_room_for_the_page() -> None:
+    """Pictures that a page has no room for are left out, and it says so."""
+    rows = [
+        row(batch, epoch_time_s=1.0 + 1 / batch, gpu_mem_mib=500.0 + batch, energy_j=9.0)
+        for batch in range(1, 1200)
+    ]
+    large = table_of(rows)
+    text = html(read(large, large, large, table_of(in_rounds())))
+    assert len(text.encode()) < LARGEST
+    assert "For want of room left out: " in text
+    assert "<figure" in text
+
+
 def test_the_plan_on_the_page_is_the_plan_that_was_swept(tmp_path: Path) -> None:
     job = swept(tmp_path, "sizes", "16,32")
     tree = parsed(of_folders(tmp_path))

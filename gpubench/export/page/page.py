@@ -13,14 +13,15 @@ from gpubench.basics.words import clean, listed, many
 from gpubench.export.formats import Asked
 from gpubench.export.page.grid import lines
 from gpubench.export.page.markup import Markup, element, inline, joined, text
+from gpubench.export.page.section import Fitted, figures, section, short_answer
 from gpubench.export.page.section import asked as question_of
-from gpubench.export.page.section import section, short_answer
 from gpubench.report.reading import Reading
 from gpubench.report.table import Table
 
-ROOM = 1_500_000
-"""Bytes that the rows of all tables may take: with the charting library, which takes 0.5 MB, and all that is said, a
-page stays below 3 MB."""
+ROOM = 1_300_000
+PICTURE_ROOM = 600_000
+"""Bytes that the rows of all tables and all pictures may take: with the charting library, which takes 0.5 MB, and all
+that is said, a page stays below 3 MB."""
 WIDE = 9
 """From so many columns on a page is printed across."""
 LIBRARIES = ("d3-7.9.2.min.js", "plot-0.6.17.umd.min.js")
@@ -30,11 +31,12 @@ LICENCES = (("D3 7.9.2", "d3-LICENSE.txt"), ("Observable Plot 0.6.17", "plot-LIC
 def made(readings: Sequence[Reading], asked: Asked) -> bytes:  # noqa: ARG001 - there is one page
     """UTF-8."""
     found = [(reading, table) for reading in readings for table in reading.tables]
-    rows = _rows([table for _, table in found])
     alone = len(found) == 1
     sections = [
-        section(reading, table, shown, number, alone=alone)
-        for number, ((reading, table), shown) in enumerate(zip(found, rows, strict=True), 1)
+        section(reading, table, fitted, number, alone=alone)
+        for number, ((reading, table), fitted) in enumerate(
+            zip(found, _fitted([table for _, table in found], alone=alone), strict=True), 1
+        )
     ]
     title = question_of(found[0][1]) if alone else _title(readings, len(found))
     page = Template(_asset("page.html")).substitute(
@@ -49,6 +51,21 @@ def made(readings: Sequence[Reading], asked: Asked) -> bytes:  # noqa: ARG001 - 
         script=inline(_asset("page.js")),
     )
     return page.encode(errors="replace")
+
+
+def _fitted(tables: Sequence[Table], *, alone: bool) -> list[Fitted]:
+    """What there is room for of each table."""
+    found = []
+    left = PICTURE_ROOM
+    for number, (table, shown) in enumerate(zip(tables, _rows(tables), strict=True), 1):
+        drawn = figures(table, number, alone=alone)
+        kept = []
+        for one in drawn:
+            if (size := len(one.encode(errors="replace"))) <= left:
+                kept.append(one)
+                left -= size
+        found.append(Fitted(lines=shown, figures=kept, left_out=len(drawn) - len(kept)))
+    return found
 
 
 def _rows(tables: Sequence[Table]) -> list[list[Markup]]:

@@ -57,7 +57,7 @@ def repeat(reading: Reading, table: Table) -> Markup:
             ),
         ]
     if own := sorted({str(model) for plan in plans for model in _own_files(plan)}):
-        said.append(element("p", f"It also needs what its author wrote: {', '.join(own)}."))
+        said.append(element("p", f"It also needs images or models that its author had: {', '.join(own)}."))
     return joined(said)
 
 

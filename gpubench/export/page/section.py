@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from gpubench.basics.words import UNKNOWN, clean, stem
+from gpubench.basics.words import UNKNOWN, clean, many, stem
 from gpubench.export.page import pictures
 from gpubench.export.page.grid import grid, matrix
 from gpubench.export.page.markup import Markup, data, element, joined, text
@@ -38,25 +39,42 @@ def short_answer(table: Table) -> str:
     return stem(table.answers[0])[0] if table.answers else ""
 
 
-def section(reading: Reading, table: Table, lines: Sequence[Markup], number: int, *, alone: bool) -> Markup:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fitted:
+    """What the page has room for of a table that may be large."""
+
+    lines: Sequence[Markup]
+    figures: Sequence[Markup]
+    left_out: int
+    """Pictures."""
+
+
+def figures(table: Table, number: int, *, alone: bool) -> list[Markup]:
+    """The table's pictures. `number`, `alone`: as of `section`."""
+    heading = "h3" if alone else "h4"
+    return [_figure(one, f"{number}-{at}", heading) for at, one in enumerate(pictures.pictures(table), 1)]
+
+
+def section(reading: Reading, table: Table, fitted: Fitted, number: int, *, alone: bool) -> Markup:
     """One experiment. `alone`: nothing else is on the page, so its question is the page's heading."""
     level = 1 if alone else 2
     beneath = f"h{level + 1}"
-    drawn = [
-        _figure(picture, f"{number}-{at}", f"h{level + 2}")
-        for at, picture in enumerate(pictures.pictures(table), 1)
-    ]
     title = [table.title] if table.question else []
     parts = [
         element("p", " · ".join([*title, clean(reading.name)]), class_="over"),
         element(f"h{level}", asked(table)),
         _answers(table),
     ]
-    if drawn:
-        parts += [element(beneath, "Pictures", class_="unseen"), element("div", drawn, class_="pictures")]
+    if fitted.figures:
+        parts += [
+            element(beneath, "Pictures", class_="unseen"),
+            element("div", fitted.figures, class_="pictures"),
+        ]
     if len(table.rows) > pictures.MOST_ROWS:
         parts.append(element("p", f"Of more than {pictures.MOST_ROWS:,} rows no pictures are drawn."))
-    parts += [element(beneath, "Figures"), grid(table, lines, number)]
+    if fitted.left_out:
+        parts.append(element("p", f"For want of room left out: {many(fitted.left_out, 'picture')}."))
+    parts += [element(beneath, "Figures"), grid(table, fitted.lines, number)]
     parts += [matrix(one) for one in table.matrices]
     if table.remarks:
         parts.append(_listed(table.remarks, "remarks"))

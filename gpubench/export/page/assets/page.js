@@ -149,6 +149,7 @@
 
   // Names stand above their points, or where else they cover no other point or name; else nowhere, but in the tip.
   function named(points, across, down) {
+    if (points.length > 60) return [];
     const taken = points.map((one) => [across(one.x), down(one.y), 5, 5]);
     const free = (x, y, wide, high) => taken.every(([a, b, w, h]) => Math.abs(a - x) >= w + wide || Math.abs(b - y) >= h + high);
     return points.flatMap((one) => {
