@@ -116,6 +116,8 @@ def test_devices_are_set_against_the_ideal() -> None:
     rates = {point["x"]: point["y"] for point in found["points"]}
     assert set(rates) == {1, 2, 4}
     assert found["ideal"] == [[1, rates[1]], [4, pytest.approx(4 * rates[1])]]
+    assert not found["logX"]  # else the straight line between them would promise more in the middle
+    assert not found["logY"]
 
 
 def test_a_machine_that_has_measured_nothing_yet() -> None:

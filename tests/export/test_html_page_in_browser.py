@@ -14,7 +14,7 @@ from typing import Any
 
 import committed
 import pytest
-from pages import html, in_rounds, of_folders, read, table_of
+from pages import html, in_rounds, of_folders, read, row, table_of
 
 pytestmark = pytest.mark.browser
 REQUIRED = os.environ.get("GPUBENCH_BROWSER") == "required"
@@ -181,6 +181,21 @@ def test_arrow_keys_go_from_point_to_point(browser: Any, files: dict[str, Path])
         page.locator(".bars .plot").first.focus()
         page.keyboard.press("ArrowDown")
         assert "slowdown 1.20" in page.locator(".bars .told").first.text_content()
+
+
+def test_the_head_of_a_long_table_stays_in_sight(browser: Any, tmp_path: Path) -> None:
+    file = tmp_path / "long.html"
+    file.write_text(html(read(table_of([row(batch, epoch_time_s=2.0) for batch in range(1, 80)]))), "utf-8")
+    with Opened(browser, file) as page:
+        box = page.locator(".box").first
+        box.scroll_into_view_if_needed()
+        box.evaluate("box => box.scrollTop = box.scrollHeight")
+        head, last = (
+            page.locator(place).bounding_box() for place in ("thead th >> nth=0", "tbody tr >> nth=-1")
+        )
+        outside = box.bounding_box()
+        assert 0 <= head["y"] - outside["y"] < 5
+        assert head["y"] + head["height"] < last["y"] <= outside["y"] + outside["height"]
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -46,6 +46,14 @@ def joined(*children: str | Iterable[str]) -> Markup:
     )
 
 
+def sentence(value: str) -> Markup:
+    """Text in which no option of a command (`--rounds`) is broken between two lines."""
+    if isinstance(value, Markup):
+        return value
+    parts = re.split(r"(--[a-z][a-z0-9-]*)", value)
+    return joined(element("span", part, class_="option") if at % 2 else part for at, part in enumerate(parts))
+
+
 def data(value: Any) -> Markup:
     """A value for a script to read. No text in it can end the script: an angle bracket is written by its number."""
     written = json.dumps(value, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")

@@ -195,7 +195,7 @@ def _scaling(known: _KnownTable) -> Iterator[PagePicture]:
             x=what,
             y=_titled(measure),
             series=drawn,
-            log_x=_doubling([float(devices(row)) for row in rows]),
+            # On even scales alone is what grows with the devices a straight line.
             ideal=[(float(devices(base)), one * devices(base)), (float(most), one * most)],
         )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gpubench.basics.words import UNKNOWN, clean, many, stem
 from gpubench.export.page import pictures
 from gpubench.export.page.grid import grid, matrix
-from gpubench.export.page.markup import Markup, data, element, joined, text
+from gpubench.export.page.markup import Markup, data, element, joined, sentence
 from gpubench.export.page.pictures import PagePicture
 from gpubench.export.page.repeat import repeat
 from gpubench.report.reading import Reading
@@ -95,7 +95,8 @@ def _answers(table: Table) -> Markup:
     said = []
     for answer in table.answers[:MOST_SAID]:
         first, rest = _statement(answer)
-        said.append(element("li", element("strong", first), element("span", rest) if rest else ""))
+        beside = element("span", sentence(rest)) if rest else ""
+        said.append(element("li", element("strong", sentence(first)), beside))
     return element("ul", said, *_more(table.answers), class_="answers")
 
 
@@ -113,7 +114,10 @@ def _statement(answer: str) -> tuple[str, str]:
 
 def _listed(sentences: Sequence[str], kind: str) -> Markup:
     return element(
-        "ul", [element("li", said) for said in sentences[:MOST_SAID]], *_more(sentences), class_=kind
+        "ul",
+        [element("li", sentence(said)) for said in sentences[:MOST_SAID]],
+        *_more(sentences),
+        class_=kind,
     )
 
 
@@ -219,8 +223,8 @@ def _with_code(doubt: str) -> Markup:
     """A doubt with its code, by which docs tell of it, in bold."""
     code, colon, rest = doubt.partition(": ")
     if not code.startswith("Doubt ") or not colon:
-        return text(doubt)
-    return joined(element("strong", code.removeprefix("Doubt ")), colon, rest)
+        return sentence(doubt)
+    return joined(element("strong", code.removeprefix("Doubt ")), colon, sentence(rest))
 
 
 def _environment(table: Table) -> Markup:
