@@ -92,6 +92,12 @@ FORMATS: Mapping[str, Format] = {
         package="pyarrow",
         extra="parquet",
     ),
+    "html": Format(
+        function="gpubench.export.page.page:made",
+        suffix=".html",
+        help="one web page with pictures, which needs no network",
+        is_text=False,
+    ),
 }
 """Name -> format, in the order of `--help`."""
 
