@@ -406,6 +406,54 @@ def export(
 
 
 @app.command(cls=usage.Reader, rich_help_panel="Read")
+def compare(
+    results: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar=usage.RESULTS, help="Two results folders, A and B; with --field one."),
+    ] = None,
+    field: Annotated[
+        str | None,
+        typer.Option(
+            "--field", metavar="FIELD=V,V", help="Two values of a field in one folder: precision=fp32,bf16."
+        ),
+    ] = None,
+    figures: Annotated[
+        str | None, typer.Option("--figures", metavar="NAME,…", help="Only these: time,memory,energy,top1.")
+    ] = None,
+    threshold: Annotated[
+        str | None,
+        typer.Option(
+            "--threshold",
+            metavar="SHARE",
+            help="Exit 3 where B is shown to take more time, memory or energy by more than this: 5%.",
+        ),
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit 3 also where that is not excluded.")] = False,
+    sort: Annotated[
+        str | None,
+        typer.Option("--sort", metavar="NAME", help="By a figure, the worst first, or by a field."),
+    ] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="As Markdown.")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
+) -> None:
+    """Set B beside A: faster, slower, the same or open, for each trial that both have."""
+    from gpubench.commands import compare as command
+
+    form: Any = only_one(["json"] * json_ + ["markdown"] * markdown) or "text"
+    raise typer.Exit(
+        command.compare(
+            results or (),
+            field=field,
+            figures=figures,
+            threshold=threshold,
+            strict=strict,
+            sort=sort,
+            form=form,
+        )
+    )
+
+
+@app.command(cls=usage.Reader, rich_help_panel="Read")
 def audit(
     results: Annotated[
         Path | None, typer.Argument(metavar=usage.RESULTS, help="Results folder; none: the newest one.")
