@@ -385,6 +385,24 @@ def _fields(named: Mapping[str, str], texts: Iterable[str]) -> tuple[dict[str, s
     return fields, typed
 
 
+@app.command(cls=usage.Command, rich_help_panel="Keep")
+def merge(
+    results: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar=usage.RESULTS, help="Results folders; none: the newest one."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FOLDER", help="Where; of one folder: none writes its tables anew."),
+    ] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait while a sweep writes into one of them.")] = False,
+) -> None:
+    """Put the records of several results folders into one, and write its tables anew."""
+    from gpubench.commands import merge as command
+
+    raise typer.Exit(command.merged(results or (), out=out, wait=wait))
+
+
 @app.command(cls=usage.Reader, rich_help_panel="Keep")
 def export(
     results: Annotated[

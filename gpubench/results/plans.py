@@ -116,6 +116,14 @@ def last_use(results: Results) -> str:
     return max([results.last_start(), *(stamp.local() for stamp in _stamps(results).values())])
 
 
+def stamp_in(path: Path) -> Stamp:
+    """The stamp of a plan's file; none where it can't be read."""
+    try:
+        return stamp_of(_resolved(_text(path)))
+    except (OSError, ValueError, TypeError):
+        return Stamp()
+
+
 def _stamps(results: Results) -> dict[Path, Stamp]:
     """The stamps of the plans that can be read; `stored_plans` says which can't."""
     found = {}
