@@ -385,6 +385,24 @@ def _fields(named: Mapping[str, str], texts: Iterable[str]) -> tuple[dict[str, s
     return fields, typed
 
 
+@app.command(cls=usage.Reader, rich_help_panel="Read")
+def status(
+    results: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar=usage.RESULTS, help="Results folders; none: the newest one."),
+    ] = None,
+    json_: Annotated[bool, typer.Option("--json", help="A JSON line for each folder.")] = False,
+) -> None:
+    """Say what is done, running, failed or left, and for how long; disturbs no sweep.
+
+    Exit codes: 0 complete; 1 finished, some trials failed; 5 a sweep is running; 75 something is left, and nobody runs
+    it. Of several folders the last of these that fits one; 4 where one can't be read.
+    """
+    from gpubench.commands import status as command
+
+    raise typer.Exit(command.status(results or (), as_json=json_))
+
+
 @app.command(cls=usage.Command, rich_help_panel="Keep")
 def merge(
     results: Annotated[
