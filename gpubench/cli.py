@@ -229,6 +229,13 @@ def sweep(
         Path | None, _how("--out", text="Results folder (default: results/NAME)", metavar="FOLDER")
     ] = None,
     dry_run: Annotated[bool, _how("--dry-run", "-n", text="Print the plan and run nothing.")] = False,
+    explain: Annotated[
+        bool,
+        _how(
+            "--explain",
+            text="With -n: where each field has its value from; with --json a line for each trial.",
+        ),
+    ] = False,
     quiet: Annotated[bool, _how("--quiet", "-q", text="Print only the path of the results.")] = False,
     json_: Annotated[bool, _how("--json", text="Print a JSON line for each trial.")] = False,
 ) -> None:
@@ -241,6 +248,8 @@ def sweep(
         named, typed = _fields(fields, set_ or ())
         for text in exclude or ():
             assignments(text, "--exclude")
+        if explain and not dry_run:
+            raise UsageError("--explain is about the plan: give -n, too")
         options = Options(
             fields=named,
             typed=typed,
@@ -267,6 +276,7 @@ def sweep(
                 wait=wait,
                 ahead=ahead,
                 out=out,
+                explain=("json" if json_ else "text") if explain else None,
                 mode="plan" if dry_run else "quiet" if quiet else "json" if json_ else "table",
             )
         )

@@ -30,7 +30,7 @@ Basis = Literal["processes", "rounds", "noise", "exact", "one process", "too few
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Compared:
+class FigureBeside:
     """One figure of one pair of rows: of B against A."""
 
     a: float
@@ -56,11 +56,11 @@ class Beside:
 
     a: TableRow
     b: TableRow
-    figures: Mapping[Figure, Compared]
+    figures: Mapping[Figure, FigureBeside]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Comparison:
+class SideBySide:
     """Two sides, compared."""
 
     beside: Sequence[Beside]
@@ -119,20 +119,20 @@ def compared(
     of: Collection[Figure] = FIGURES,
     threshold: float | None = None,
     by_rounds: bool = False,
-) -> Comparison:
+) -> SideBySide:
     """What may be said of each pair. `of`: the figures that are compared, chosen before they are seen.
 
     `by_rounds`: both sides are of one folder, so that rows that share rounds are compared round by round. Rounds of
     two folders have nothing in common but their numbers.
     """
     good = [pair for pair in matching.pairs if all(row.status == "ok" for row in pair)]
-    found: list[dict[Figure, Compared | _Claim]] = []
+    found: list[dict[Figure, FigureBeside | _Claim]] = []
     for a, b in good:
         each = {name: _OF[name](a, b, by_rounds) for name in FIGURES if name in of}
         found.append({name: one for name, one in each.items() if one is not None})
     claims = [one for mine in found for one in mine.values() if isinstance(one, _Claim)]
     decided = {id(claim): made for claim, made in zip(claims, _decided(claims, threshold), strict=True)}
-    return Comparison(
+    return SideBySide(
         beside=[
             Beside(
                 a=a,
@@ -154,13 +154,13 @@ def compared(
 # ---- one figure of one pair ----
 
 
-def _time(a: TableRow, b: TableRow, by_rounds: bool) -> Compared | _Claim | None:
+def _time(a: TableRow, b: TableRow, by_rounds: bool) -> FigureBeside | _Claim | None:
     mine, others = epoch_time(a), epoch_time(b)
     if mine is None or others is None:
         return None
     images = a.images_per_epoch, b.images_per_epoch
     if None in images and not (images == (None, None) and _same_images(a, b)):
-        return Compared(
+        return FigureBeside(
             a=mine, b=others, change=_change(mine, others), basis="unlike", why="images an epoch not known"
         )
     if None not in images:
@@ -175,19 +175,19 @@ def _time(a: TableRow, b: TableRow, by_rounds: bool) -> Compared | _Claim | None
     return _claim(samples[0], samples[1], a=mine, b=others, lent=(_lent(a), _lent(b)))
 
 
-def _memory(a: TableRow, b: TableRow, by_rounds: bool) -> Compared | None:  # noqa: ARG001 - all have one form
+def _memory(a: TableRow, b: TableRow, by_rounds: bool) -> FigureBeside | None:  # noqa: ARG001 - all have one form
     mine, others = gpu_mem(a), gpu_mem(b)
     if mine is None or others is None:
         return None
     change = _change(mine, others)
     if a.gpu_mem_source != b.gpu_mem_source:
-        return Compared(a=mine, b=others, change=change, basis="unlike", why="from unlike sources")
+        return FigureBeside(a=mine, b=others, change=change, basis="unlike", why="from unlike sources")
     apart = math.log(others / mine)
     word: Word = "same" if abs(apart) <= _MARGIN else "more" if apart > 0 else "less"
-    return Compared(a=mine, b=others, change=change, word=word, basis="exact")
+    return FigureBeside(a=mine, b=others, change=change, word=word, basis="exact")
 
 
-def _energy(a: TableRow, b: TableRow, by_rounds: bool) -> Compared | _Claim | None:  # noqa: ARG001
+def _energy(a: TableRow, b: TableRow, by_rounds: bool) -> FigureBeside | _Claim | None:  # noqa: ARG001
     found = []
     for row in (a, b):
         images, joules = row.images_per_epoch, row.energy_j
@@ -199,20 +199,22 @@ def _energy(a: TableRow, b: TableRow, by_rounds: bool) -> Compared | _Claim | No
     (mine, first), (others, second) = found
     if a.energy_source != b.energy_source:
         change = _change(mine, others)
-        return Compared(a=mine, b=others, change=change, basis="unlike", why="from unlike sources")
+        return FigureBeside(a=mine, b=others, change=change, basis="unlike", why="from unlike sources")
     return _claim(first, second, a=mine, b=others)
 
 
-def _top1(a: TableRow, b: TableRow, by_rounds: bool) -> Compared | _Claim | None:  # noqa: ARG001
+def _top1(a: TableRow, b: TableRow, by_rounds: bool) -> FigureBeside | _Claim | None:  # noqa: ARG001
     mine, others = a.top1_pct, b.top1_pct
     if mine is None or others is None or a.until_top1 or b.until_top1:
         return None
     images = {row.images.val_images for row in (a, b) if row.images} - {None}
     if len(images) > 1:
-        return Compared(a=mine, b=others, change=others - mine, basis="unlike", why="judged by unlike images")
+        return FigureBeside(
+            a=mine, b=others, change=others - mine, basis="unlike", why="judged by unlike images"
+        )
     pair = top1.seed_pair(b, a)
     if not pair.testable:
-        return Compared(a=mine, b=others, change=others - mine, basis="too few seeds")
+        return FigureBeside(a=mine, b=others, change=others - mine, basis="too few seeds")
     return _Claim(
         estimate=pair.estimate,
         margin=accuracy.MARGIN,
@@ -223,7 +225,7 @@ def _top1(a: TableRow, b: TableRow, by_rounds: bool) -> Compared | _Claim | None
     )
 
 
-_OF: Mapping[Figure, Callable[[TableRow, TableRow, bool], Compared | _Claim | None]] = {
+_OF: Mapping[Figure, Callable[[TableRow, TableRow, bool], FigureBeside | _Claim | None]] = {
     "time": _time,
     "memory": _memory,
     "energy": _energy,
@@ -255,7 +257,7 @@ def _claim(
     a: float,
     b: float,
     lent: tuple[Part | None, Part | None] = (None, None),
-) -> Compared | _Claim:
+) -> FigureBeside | _Claim:
     """Over by under, by their processes. `lent`: what stands in for those of a side of one process."""
     parts: list[Part] = []
     borrowed: list[Part] = []
@@ -266,7 +268,7 @@ def _claim(
         elif noise is not None:
             borrowed.append(noise)
         else:
-            return Compared(a=a, b=b, change=_change(a, b), basis="one process")
+            return FigureBeside(a=a, b=b, change=_change(a, b), basis="one process")
     if len({part.freedom for part in borrowed}) == 1:
         # Of one machine it is one and the same figure, known with its freedom once.
         borrowed = [Part(math.fsum(part.variance for part in borrowed), borrowed[0].freedom)]
@@ -292,7 +294,7 @@ def _change(a: float, b: float) -> float:
 # ---- all of them together ----
 
 
-def _decided(claims: Sequence[_Claim], threshold: float | None) -> list[Compared]:
+def _decided(claims: Sequence[_Claim], threshold: float | None) -> list[FigureBeside]:
     estimates = [claim.estimate for claim in claims]
     differs = adjusted([one.chance_equal(0.0) for one in estimates])
     same = adjusted([one.estimate.chance_outside(-one.margin, one.margin) for one in claims])
@@ -307,7 +309,9 @@ def _decided(claims: Sequence[_Claim], threshold: float | None) -> list[Compared
         center = claim.estimate.center
         change, low, high = (_told(end, claim) for end in (center, center - half, center + half))
         made.append(
-            Compared(a=claim.a, b=claim.b, change=change, low=low, high=high, word=word, basis=claim.basis)
+            FigureBeside(
+                a=claim.a, b=claim.b, change=change, low=low, high=high, word=word, basis=claim.basis
+            )
         )
     if threshold is None:
         return made
@@ -331,7 +335,7 @@ def _told(end: float, claim: _Claim) -> float:
         return math.inf
 
 
-def _against(one: Compared, threshold: float | None) -> Compared:
+def _against(one: FigureBeside, threshold: float | None) -> FigureBeside:
     """A figure that is taken for exact beside the threshold."""
     if threshold is None or one.basis != "exact":
         return one
@@ -339,7 +343,7 @@ def _against(one: Compared, threshold: float | None) -> Compared:
     return replace(one, beyond=is_beyond, within=not is_beyond)
 
 
-def counted(found: Iterable[Compared]) -> dict[Word, int]:
+def counted(found: Iterable[FigureBeside]) -> dict[Word, int]:
     """How many have each answer."""
     counts: dict[Word, int] = {"less": 0, "more": 0, "same": 0, "open": 0}
     for one in found:

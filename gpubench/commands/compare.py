@@ -10,7 +10,7 @@ from typing import Literal
 
 from rich.console import Console
 
-from gpubench.analysis.comparing import FIGURES, Comparison, Figure, compared
+from gpubench.analysis.comparing import FIGURES, Figure, SideBySide, compared
 from gpubench.analysis.matching import matched
 from gpubench.analysis.repeats import merge_repeats
 from gpubench.analysis.varied import CANDIDATES, known
@@ -64,7 +64,7 @@ def compare(
     return _exit_code(found, strict=strict)
 
 
-def _exit_code(found: Comparison, *, strict: bool) -> int:
+def _exit_code(found: SideBySide, *, strict: bool) -> int:
     if found.threshold is None:
         return 0
     if found.regressions or found.broken:

@@ -9,7 +9,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpubench.analysis.certainty import accuracy
-from gpubench.analysis.comparing import FIGURES, Basis, Beside, Compared, Comparison, Figure, Word, counted
+from gpubench.analysis.comparing import (
+    FIGURES,
+    Basis,
+    Beside,
+    Figure,
+    FigureBeside,
+    SideBySide,
+    Word,
+    counted,
+)
 from gpubench.analysis.matching import DEFINITION, settled_apart, values_of
 from gpubench.analysis.over_processes import MARGIN
 from gpubench.analysis.varied import FOLLOWS, label, values, varied
@@ -87,7 +96,7 @@ _ENVIRONMENT: Mapping[str, str] = {
 # ---- what is told, whatever the form ----
 
 
-def fields_of(of: Comparison) -> tuple[str, ...]:
+def fields_of(of: SideBySide) -> tuple[str, ...]:
     """The fields by which its pairs are told apart."""
     rows = [row for one in of.beside for row in (one.a, one.b)]
     rows += [row for pair in of.not_ok for row in pair]
@@ -99,14 +108,14 @@ def fields_of(of: Comparison) -> tuple[str, ...]:
     return _varied(rows, of) or ("batch_size",)
 
 
-def _varied(rows: Sequence[TableRow], of: Comparison) -> tuple[str, ...]:
+def _varied(rows: Sequence[TableRow], of: SideBySide) -> tuple[str, ...]:
     left_out = {*of.matching.set_aside, *of.matching.free, *settled_apart(of.matching.pairs)}
     found = tuple(field for field in varied(rows) if field not in left_out and field != "gpu_ids")
     jobs = [name for name in ("group", "job") if any(row.value(name) for row in rows)]
     return (*jobs, *found)
 
 
-def heading(a: Side, b: Side, of: Comparison, field: str = "") -> list[str]:
+def heading(a: Side, b: Side, of: SideBySide, field: str = "") -> list[str]:
     """Lines above: both sides, and what is not alike in them. `field`: the one that was asked to differ."""
     said = [f"A: {a.name}; {_on(a)}", f"B: {b.name}; {_on(b)}"]
     unlike = unlike_of(a, b, of, field)
@@ -123,7 +132,7 @@ def heading(a: Side, b: Side, of: Comparison, field: str = "") -> list[str]:
     return [clean(line) for line in said]
 
 
-def unlike_of(a: Side, b: Side, of: Comparison, field: str = "") -> list[tuple[str, str, str]]:
+def unlike_of(a: Side, b: Side, of: SideBySide, field: str = "") -> list[tuple[str, str, str]]:
     """What is not alike in both: its name, A's value, B's value."""
     mine, others = ([pair[side] for pair in of.matching.pairs] for side in (0, 1))
     mine, others = mine or list(a.rows), others or list(b.rows)
@@ -154,7 +163,7 @@ def unlike_of(a: Side, b: Side, of: Comparison, field: str = "") -> list[tuple[s
     return [(clean(name), clean(first), clean(second)) for name, first, second in found]
 
 
-def answers(of: Comparison) -> list[str]:
+def answers(of: SideBySide) -> list[str]:
     """The first sentences: how many rows are faster, slower, the same or open."""
     pairs = of.beside
     said = []
@@ -178,7 +187,7 @@ def _per_epoch(name: Figure, pairs: Sequence[Beside]) -> bool:
     return name == "time" and any("time" in one.figures and _is_epoch(one) for one in pairs)
 
 
-def _counted(name: Figure, found: Sequence[Compared], title: str) -> str:
+def _counted(name: Figure, found: Sequence[FigureBeside], title: str) -> str:
     told, counts = _TOLD[name], counted(found)
     margin = f"inside {100 * MARGIN:g} %" if name != "top1" else f"inside {accuracy.MARGIN:g} point"
     why = [
@@ -219,7 +228,7 @@ _IN_SENTENCE: Mapping[Figure, str] = {
 }
 
 
-def _judged(of: Comparison) -> str:
+def _judged(of: SideBySide) -> str:
     limit = f"{100 * (of.threshold or 0):g} %"
     bad = [
         f"{_name(one, of)}: {_TOLD[name].title.lower()} {_change(one.figures[name], name)}"
@@ -233,7 +242,7 @@ def _judged(of: Comparison) -> str:
     return f"No regression beyond {limit}: everywhere one is excluded."
 
 
-def notes(of: Comparison) -> list[str]:
+def notes(of: SideBySide) -> list[str]:
     """Below: what was not compared, what answers rest on, and what may be wrong."""
     fields = fields_of(of)
     matching = of.matching
@@ -249,7 +258,7 @@ def notes(of: Comparison) -> list[str]:
     return [clean(one) for one in said]
 
 
-def _rests(of: Comparison) -> list[str]:
+def _rests(of: SideBySide) -> list[str]:
     said = []
     every = [(name, found) for one in of.beside for name, found in one.figures.items()]
     if of.family:
@@ -282,7 +291,7 @@ INDENT = "  "
 
 
 def text(
-    a: Side, b: Side, of: Comparison, *, field: str = "", sort: str = "", width: int | None = None
+    a: Side, b: Side, of: SideBySide, *, field: str = "", sort: str = "", width: int | None = None
 ) -> str:
     """As plain text. `width`: of the terminal, where there is one: sentences wrap there."""
     lines = [*heading(a, b, of, field), "", *answers(of)]
@@ -303,7 +312,7 @@ def text(
     return "\n\n".join(blocks) + "\n"
 
 
-def as_markdown(a: Side, b: Side, of: Comparison, *, field: str = "", sort: str = "") -> str:
+def as_markdown(a: Side, b: Side, of: SideBySide, *, field: str = "", sort: str = "") -> str:
     """As Markdown."""
     blocks = [f"## {escape(a.name)} and {escape(b.name)}"]
     blocks.append("  \n".join(map(escape, heading(a, b, of, field))))
@@ -317,7 +326,7 @@ def as_markdown(a: Side, b: Side, of: Comparison, *, field: str = "", sort: str 
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
-def as_json(a: Side, b: Side, of: Comparison, *, field: str = "") -> dict[str, Any]:
+def as_json(a: Side, b: Side, of: SideBySide, *, field: str = "") -> dict[str, Any]:
     """As one object of JSON."""
     matching = of.matching
     return {
@@ -351,7 +360,7 @@ def as_json(a: Side, b: Side, of: Comparison, *, field: str = "") -> dict[str, A
 # ---- parts ----
 
 
-def _grids(of: Comparison, sort: str) -> list[tuple[str, list[str], list[list[str]], list[bool]]]:
+def _grids(of: SideBySide, sort: str) -> list[tuple[str, list[str], list[list[str]], list[bool]]]:
     fields = fields_of(of)
     found = []
     for name in FIGURES:
@@ -411,13 +420,13 @@ def _sort_key(value: Any) -> tuple[int, Any]:
     return (1, value) if isinstance(value, (int, float)) else (2, cell(value))
 
 
-def _word(found: Compared, told: _Told) -> str:
+def _word(found: FigureBeside, told: _Told) -> str:
     word = _WHY_OPEN.get(found.basis, told.words[found.word])
     word += " (borrowed)" if found.basis == "noise" else ""
     return f"{word}, regression" if found.beyond else word
 
 
-def _change(found: Compared, name: Figure) -> str:
+def _change(found: FigureBeside, name: Figure) -> str:
     unit = "points" if name == "top1" else "%"
     said = _signed(found.change)
     if found.low is None or found.high is None:
@@ -440,7 +449,7 @@ def _number(value: float, digits: int) -> str:
     return f"{half_up(value, digits):,}"
 
 
-def _name(one: Beside, of: Comparison) -> str:
+def _name(one: Beside, of: SideBySide) -> str:
     return _label(one.b, fields_of(of))
 
 
@@ -537,7 +546,7 @@ def _json_pair(one: Beside) -> dict[str, Any]:
     }
 
 
-def _json_figure(name: Figure, found: Compared) -> dict[str, Any]:
+def _json_figure(name: Figure, found: FigureBeside) -> dict[str, Any]:
     unit = "points" if name == "top1" else "pct"
     return {
         "a": found.a,

@@ -61,7 +61,7 @@ class Holder:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Held:
+class Holding:
     """Who holds a folder, as far as a look from outside tells."""
 
     who: str
@@ -78,7 +78,7 @@ class Held:
         return self.fate == "alive" or (self.fate == "unknown" and self.quiet_s < STALE_S)
 
 
-def held(folder: Path) -> Held | None:
+def held(folder: Path) -> Holding | None:
     """Who writes into a results folder; None where nobody does. Writes nothing, and waits for nobody."""
     path = folder / ".lock"
     try:
@@ -92,7 +92,7 @@ def held(folder: Path) -> Held | None:
     holder = seen.holder
     fate: Fate = holder.fate if holder else "unknown"
     began_s = _began_s(holder) if holder and fate == "alive" else None
-    return Held(who=str(seen), fate=fate, quiet_s=quiet_s, began_s=began_s)
+    return Holding(who=str(seen), fate=fate, quiet_s=quiet_s, began_s=began_s)
 
 
 class FolderLock:

@@ -35,7 +35,7 @@ BESIDE: Mapping[str, str] = {"samples": "csv", "logs": "log"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Attempt:
+class FoundAttempt:
     """One attempt at one unit, as it lies in a folder."""
 
     source: int
@@ -63,7 +63,7 @@ class Merged:
     there: Counter[int] = field(default_factory=Counter)
     """Source -> attempts that lay in the target, or in another source, too."""
     added: Counter[int] = field(default_factory=Counter)
-    moved: list[tuple[Attempt, int]] = field(default_factory=list)
+    moved: list[tuple[FoundAttempt, int]] = field(default_factory=list)
     """Attempts whose number another one had, and the number that they got."""
 
 
@@ -74,9 +74,9 @@ def merge(sources: Sequence[Results], target: Results, tell: Callable[[str], Non
     attempts, and merging again adds the others. `tell`: of files that can't be read.
     """
     folders = [target, *(one for one in sources if not _same(one.folder, target.folder))]
-    by_unit: dict[str, list[list[Attempt]]] = {}
+    by_unit: dict[str, list[list[FoundAttempt]]] = {}
     for place, folder in enumerate(folders):
-        mine: dict[str, list[Attempt]] = {}
+        mine: dict[str, list[FoundAttempt]] = {}
         for attempt in _attempts(place, folder, tell):
             mine.setdefault(attempt.unit_id, []).append(attempt)
         for unit_id, chain in mine.items():
@@ -120,7 +120,7 @@ def merge(sources: Sequence[Results], target: Results, tell: Callable[[str], Non
 # ---- which number ----
 
 
-def _attempts(place: int, folder: Results, tell: Callable[[str], None]) -> list[Attempt]:
+def _attempts(place: int, folder: Results, tell: Callable[[str], None]) -> list[FoundAttempt]:
     found = []
     seen: Counter[str] = Counter()
     for path in folder.record_files(tell):
@@ -138,7 +138,7 @@ def _attempts(place: int, folder: Results, tell: Callable[[str], None]) -> list[
         key = f"{name[0]} {digest}"
         seen[key] += 1
         found.append(
-            Attempt(
+            FoundAttempt(
                 source=place,
                 unit_id=name[0],
                 number=name[1],
@@ -198,7 +198,7 @@ def _started(told: Mapping[str, Any] | None) -> str:
     return min(found, default="")
 
 
-def _placed(chains: Sequence[list[Attempt]]) -> list[tuple[list[Attempt], list[int]]]:
+def _placed(chains: Sequence[list[FoundAttempt]]) -> list[tuple[list[FoundAttempt], list[int]]]:
     """The number of each attempt at one unit, chain by chain: one for each folder, in its order.
 
     Whichever order the folders are given in, the numbers are the same, but that the target's stay.
@@ -229,7 +229,7 @@ def _placed(chains: Sequence[list[Attempt]]) -> list[tuple[list[Attempt], list[i
 
 
 def _write_record(
-    target: Results, attempt: Attempt, number: int, numbers: Mapping[tuple[int, str, int], int]
+    target: Results, attempt: FoundAttempt, number: int, numbers: Mapping[tuple[int, str, int], int]
 ) -> None:
     """The record under its number, byte by byte as it was where no number in it changes."""
     path = target.part("records", attempt.unit_id, number, "json")
@@ -248,7 +248,7 @@ def _write_record(
     copy_whole(attempt.path, path)
 
 
-def _copy_beside(source: Results, target: Results, attempt: Attempt, number: int) -> None:
+def _copy_beside(source: Results, target: Results, attempt: FoundAttempt, number: int) -> None:
     """Samples and logs of an attempt, where the target has none of it."""
     for trial_id in attempt.trials:
         for kind, ending in BESIDE.items():

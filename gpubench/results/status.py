@@ -17,7 +17,7 @@ from gpubench.plan.further import further
 from gpubench.plan.plan import Plan, Unit
 from gpubench.plan.skips import Room
 from gpubench.plan.state import Planned, out_of_memory, survey
-from gpubench.results.folder_lock import Held, held
+from gpubench.results.folder_lock import Holding, held
 from gpubench.results.plans import StoredPlan, stored_plans
 from gpubench.results.store import Results, newest, newest_of_rounds
 from gpubench.schema.cell import cell
@@ -67,7 +67,7 @@ class Status:
     is_open: bool = False
     """Whether a certainty or a budget ends the rounds, so that nobody knows how many are left."""
     bad: list[Bad] = field(default_factory=list)
-    holder: Held | None = None
+    holder: Holding | None = None
     now: list[Now] = field(default_factory=list)
     left_s: float | None = None
     """Seconds that what is left should take, by what the others took; None: not known."""
