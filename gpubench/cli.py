@@ -13,7 +13,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from gpubench import __version__, usage
+from gpubench import __version__, completion, usage
 from gpubench.basics.errors import GpubenchError, UnusableError, UsageError
 from gpubench.basics.stopping import AT_ONCE
 from gpubench.report.forms import FORMS, only_one
@@ -25,7 +25,7 @@ app = typer.Typer(
     cls=usage.CommandGroup,
     context_settings=dict(usage.SETTINGS),
     help="Trains real networks over a grid of configurations and leaves a table that can be trusted.",
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
 )
 data_app = typer.Typer(cls=usage.CommandGroup, help="Image folders: make, resize, list.")
@@ -49,14 +49,33 @@ def _root(
         print(context.get_help())
 
 
-def _field(name: str, text: str, *, metavar: str | None = "VALUES") -> Any:
-    return typer.Option(name, metavar=metavar, help=text, rich_help_panel="What to try (lists and ranges)")
+def _field(
+    name: str, text: str, *, metavar: str | None = "VALUES", completer: completion.Completer | None = None
+) -> Any:
+    return typer.Option(
+        name,
+        metavar=metavar,
+        help=text,
+        autocompletion=completer,
+        rich_help_panel="What to try (lists and ranges)",
+    )
 
 
 def _how(
-    *names: str, text: str, metavar: str | None = None, parser: Callable[[Any], Any] | None = None
+    *names: str,
+    text: str,
+    metavar: str | None = None,
+    parser: Callable[[Any], Any] | None = None,
+    words: Sequence[str] = (),
 ) -> Any:
-    return typer.Option(*names, metavar=metavar, help=text, parser=parser, rich_help_panel="How to run it")
+    return typer.Option(
+        *names,
+        metavar=metavar,
+        help=text,
+        parser=parser,
+        autocompletion=completion.listed(words) if words else None,
+        rich_help_panel="How to run it",
+    )
 
 
 def _count(name: str, text: str, *, least: int = 0) -> Any:
@@ -67,7 +86,8 @@ def _field_parameter(name: str, option: Option) -> inspect.Parameter:
     """A field's option as a parameter of a command."""
     kind: Any = bool if option.is_flag else str | None
     default = False if option.is_flag else None
-    told = _field(option.name, option.help, metavar=option.metavar)
+    completer = completion.of_field(name) if completion.values_of(name) else None
+    told = _field(option.name, option.help, metavar=option.metavar, completer=completer)
     if option.is_flag:
         told = _how(option.name, text=option.help)
     return inspect.Parameter(
@@ -140,12 +160,22 @@ def _with_parameters(
 def sweep(
     experiment: Annotated[
         Path | None,
-        typer.Argument(metavar="EXPERIMENT.toml", help="Experiment file; none: the built-in one."),
+        typer.Argument(
+            autocompletion=completion.experiment,
+            metavar="EXPERIMENT.toml",
+            help="Experiment file; none: the built-in one.",
+        ),
     ] = None,
     *,
     fields: Mapping[str, str],
     set_: Annotated[
-        list[str] | None, _field("--set", "any trial field, one value or an axis", metavar="FIELD=VALUES")
+        list[str] | None,
+        _field(
+            "--set",
+            "any trial field, one value or an axis",
+            metavar="FIELD=VALUES",
+            completer=completion.assignment,
+        ),
     ] = None,
     zip_: Annotated[
         list[str] | None,
@@ -205,14 +235,26 @@ def sweep(
             "--bad-images",
             text="fail (default), or skip: leave images out that can't be decoded",
             metavar="POLICY",
+            words=("fail", "skip"),
         ),
     ] = None,
     order: Annotated[
         str | None,
-        _how("--order", text="given or random (default: random where there are repeats)", metavar="ORDER"),
+        _how(
+            "--order",
+            text="given or random (default: random where there are repeats)",
+            metavar="ORDER",
+            words=("given", "random"),
+        ),
     ] = None,
     retry: Annotated[
-        str | None, _how("--retry", text="Run these again: failed,timeout,stale,oom", metavar="STATUS,…")
+        str | None,
+        _how(
+            "--retry",
+            text="Run these again: failed,timeout,stale,oom",
+            metavar="STATUS,…",
+            words=("failed", "timeout", "stale", "oom"),
+        ),
     ] = None,
     allow_busy: Annotated[
         bool, _how("--allow-busy", text="Measure on GPUs that somebody else keeps busy, all the same.")
@@ -296,7 +338,12 @@ def _nothing_measured() -> Iterator[None]:
 @_with_form_options
 def table(
     results: Annotated[
-        Path | None, typer.Argument(metavar=usage.RESULTS, help="Results folder; none: the newest one.")
+        Path | None,
+        typer.Argument(
+            autocompletion=completion.results,
+            metavar=usage.RESULTS,
+            help="Results folder; none: the newest one.",
+        ),
     ] = None,
     columns: Annotated[
         str | None,
@@ -327,7 +374,9 @@ def predict(
     results: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar=usage.RESULTS, help="Results folders; none: all that sweeps have written here."
+            autocompletion=completion.results,
+            metavar=usage.RESULTS,
+            help="Results folders; none: all that sweeps have written here.",
         ),
     ] = None,
     job: Annotated[
@@ -399,7 +448,11 @@ def _fields(named: Mapping[str, str], texts: Iterable[str]) -> tuple[dict[str, s
 def status(
     results: Annotated[
         list[Path] | None,
-        typer.Argument(metavar=usage.RESULTS, help="Results folders; none: the newest one."),
+        typer.Argument(
+            autocompletion=completion.results,
+            metavar=usage.RESULTS,
+            help="Results folders; none: the newest one.",
+        ),
     ] = None,
     json_: Annotated[bool, typer.Option("--json", help="A JSON line for each folder.")] = False,
 ) -> None:
@@ -417,7 +470,11 @@ def status(
 def merge(
     results: Annotated[
         list[Path] | None,
-        typer.Argument(metavar=usage.RESULTS, help="Results folders; none: the newest one."),
+        typer.Argument(
+            autocompletion=completion.results,
+            metavar=usage.RESULTS,
+            help="Results folders; none: the newest one.",
+        ),
     ] = None,
     out: Annotated[
         Path | None,
@@ -435,7 +492,11 @@ def merge(
 def export(
     results: Annotated[
         list[Path] | None,
-        typer.Argument(metavar=usage.RESULTS, help="Results folders; none: the newest one."),
+        typer.Argument(
+            autocompletion=completion.results,
+            metavar=usage.RESULTS,
+            help="Results folders; none: the newest one.",
+        ),
     ] = None,
     form: Annotated[
         str | None, typer.Option("--format", metavar="NAME", help="By default as FILE ends.")
@@ -467,16 +528,29 @@ def export(
 def compare(
     results: Annotated[
         list[Path] | None,
-        typer.Argument(metavar=usage.RESULTS, help="Two results folders, A and B; with --field one."),
+        typer.Argument(
+            autocompletion=completion.results,
+            metavar=usage.RESULTS,
+            help="Two results folders, A and B; with --field one.",
+        ),
     ] = None,
     field: Annotated[
         str | None,
         typer.Option(
-            "--field", metavar="FIELD=V,V", help="Two values of a field in one folder: precision=fp32,bf16."
+            "--field",
+            metavar="FIELD=V,V",
+            autocompletion=completion.assignment,
+            help="Two values of a field in one folder: precision=fp32,bf16.",
         ),
     ] = None,
     figures: Annotated[
-        str | None, typer.Option("--figures", metavar="NAME,…", help="Only these: time,memory,energy,top1.")
+        str | None,
+        typer.Option(
+            "--figures",
+            metavar="NAME,…",
+            autocompletion=completion.listed(("time", "memory", "energy", "top1")),
+            help="Only these: time,memory,energy,top1.",
+        ),
     ] = None,
     threshold: Annotated[
         str | None,
@@ -514,7 +588,12 @@ def compare(
 @app.command(cls=usage.Reader, rich_help_panel="Read")
 def audit(
     results: Annotated[
-        Path | None, typer.Argument(metavar=usage.RESULTS, help="Results folder; none: the newest one.")
+        Path | None,
+        typer.Argument(
+            autocompletion=completion.results,
+            metavar=usage.RESULTS,
+            help="Results folder; none: the newest one.",
+        ),
     ] = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="As Markdown.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="A JSON line for each rule.")] = False,
@@ -602,6 +681,7 @@ def data_list() -> None:
 
 def main() -> NoReturn:
     """Entry point: errors become one line on stderr and an exit code."""
+    completion.put_together(os.environ)
     try:
         code = app(standalone_mode=False)
     except GpubenchError as error:

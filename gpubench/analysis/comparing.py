@@ -14,6 +14,7 @@ from gpubench.analysis import top1
 from gpubench.analysis.certainty import accuracy
 from gpubench.analysis.certainty import interval as intervals
 from gpubench.analysis.certainty.decision import adjusted
+from gpubench.analysis.certainty.interval import Interval
 from gpubench.analysis.certainty.mean_estimate import LEVEL, MeanEstimate, Part, mean
 from gpubench.analysis.growth import epoch_time, gpu_mem
 from gpubench.analysis.matching import Matching, Pair
@@ -48,6 +49,8 @@ class FigureBeside:
     """Whether it is shown that B takes more than the threshold more."""
     within: bool = False
     """Whether it is shown that B does not."""
+    interval: Interval | None = None
+    """Of the ratio, where both sides have several processes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -111,6 +114,7 @@ class _Claim:
     a: float
     b: float
     is_ratio: bool = True
+    processes: tuple[int, int] = (1, 1)
 
 
 def compared(
@@ -168,9 +172,14 @@ def _time(a: TableRow, b: TableRow, by_rounds: bool) -> FigureBeside | _Claim | 
     figure = per_image if None not in images else epochs
     samples = [figure(row) or Sample(values=(time,)) for row, time in ((a, mine), (b, others))]
     if by_rounds and (ratio := time_ratio(b, a)) is not None:
-        shared = bool(ratio.log.parts) and len(ratio.log.parts) == 1
+        shared = len(ratio.log.parts) == 1  # of pairs, where there are rounds in common
         return _Claim(
-            estimate=ratio.log, margin=_MARGIN, basis="rounds" if shared else "processes", a=mine, b=others
+            estimate=ratio.log,
+            margin=_MARGIN,
+            basis="rounds" if shared else "processes",
+            a=mine,
+            b=others,
+            processes=(ratio.processes[0], ratio.processes[1]),
         )
     return _claim(samples[0], samples[1], a=mine, b=others, lent=(_lent(a), _lent(b)))
 
@@ -280,6 +289,7 @@ def _claim(
         basis="noise" if borrowed else "processes",
         a=a,
         b=b,
+        processes=(len(over), len(under)),
     )
 
 
@@ -310,7 +320,14 @@ def _decided(claims: Sequence[_Claim], threshold: float | None) -> list[FigureBe
         change, low, high = (_told(end, claim) for end in (center, center - half, center + half))
         made.append(
             FigureBeside(
-                a=claim.a, b=claim.b, change=change, low=low, high=high, word=word, basis=claim.basis
+                a=claim.a,
+                b=claim.b,
+                change=change,
+                low=low,
+                high=high,
+                word=word,
+                basis=claim.basis,
+                interval=_interval(claim),
             )
         )
     if threshold is None:
@@ -323,6 +340,12 @@ def _decided(claims: Sequence[_Claim], threshold: float | None) -> list[FigureBe
     for place, shown, excluded in zip(costs, beyond, within, strict=True):
         made[place] = replace(made[place], beyond=shown <= LEVEL, within=excluded <= LEVEL)
     return made
+
+
+def _interval(claim: _Claim) -> Interval | None:
+    if not claim.is_ratio or min(claim.processes) < 2:
+        return None
+    return Interval(log=claim.estimate, processes=claim.processes)
 
 
 def _told(end: float, claim: _Claim) -> float:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from gpubench.analysis.alternatives import SETTLED
 from gpubench.analysis.varied import AUTO, CANDIDATES, FOLLOWS, known, left_to_machine, machine, unit
+from gpubench.schema import catalog
 from gpubench.schema.record import ALLOTTED
 from gpubench.schema.row import TableRow
 from gpubench.schema.trial import make
@@ -169,7 +170,10 @@ def _nothing_in_common(a: Sequence[Identity], b: Sequence[Identity]) -> tuple[st
     """The fields in which no row of one side has the value of a row of the other."""
     if not a or not b:
         return ()
-    return tuple(name for name in NAMES if not {one[name] for one in a} & {one[name] for one in b})
+    apart = tuple(name for name in NAMES if not {one[name] for one in a} & {one[name] for one in b})
+    models = {str(one["model"]) for one in (*a, *b)}
+    # Of two networks nobody would guess that they are meant to be one; a user's own may be two versions of one.
+    return () if "model" in apart and not all(catalog.is_user_model(name) for name in models) else apart
 
 
 def _keys(rows: Sequence[TableRow], own: Sequence[Identity], apart: Collection[str]) -> list[Hashable]:

@@ -109,7 +109,7 @@ def _sides(folders: Sequence[Path], field: str | None) -> tuple[Side, Side, str]
     rows = _rows(folder)
     sides = [
         Side(
-            name=f"{name}={as_text(value)}",
+            name=f"{name}={as_text(value)} in {folder}",
             rows=[row for row in rows if _hashable(known(row, name)) == value],
         )
         for value in values

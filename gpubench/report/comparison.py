@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gpubench.analysis.certainty import accuracy
@@ -21,6 +21,8 @@ from gpubench.analysis.comparing import (
 )
 from gpubench.analysis.matching import DEFINITION, settled_apart, values_of
 from gpubench.analysis.over_processes import MARGIN
+from gpubench.analysis.settle import further
+from gpubench.analysis.settle import sentence as settling
 from gpubench.analysis.varied import FOLLOWS, label, values, varied
 from gpubench.basics.rounding import half_up
 from gpubench.basics.words import MINUS, WORDS, clean, listed, many
@@ -204,7 +206,7 @@ def _counted(name: Figure, found: Sequence[FigureBeside], title: str) -> str:
         seen = f"the change is {' to '.join(ends)} {unit} by the figures as they stand"
         return f"{title}: open in {all_of}; {seen}{rests}."
     parts = [
-        f"{told.words[word]}{f' {margin}' if word == 'same' else ''} in {counts[word]}"
+        f"{f'the same {margin}' if word == 'same' else told.words[word]} in {counts[word]}"
         for word in _WORDS
         if counts[word]
     ]
@@ -231,7 +233,7 @@ _IN_SENTENCE: Mapping[Figure, str] = {
 def _judged(of: SideBySide) -> str:
     limit = f"{100 * (of.threshold or 0):g} %"
     bad = [
-        f"{_name(one, of)}: {_TOLD[name].title.lower()} {_change(one.figures[name], name)}"
+        f"{_name(one, of)}: {_IN_SENTENCE[name]} {_change(one.figures[name], name)}"
         for one, name in of.regressions
     ]
     bad += [f"{_label(a, fields_of(of))}: {_ended(b)} in B" for a, b in of.broken]
@@ -266,6 +268,7 @@ def _rests(of: SideBySide) -> list[str]:
             "Changes are of B against A; in brackets are 95 % intervals over processes. Answers are corrected for "
             f"{many(of.family, 'claim')} together, so one may be open though its interval leaves out 0."
         )
+    said += _would_settle(of)
     if any(found.basis == "exact" for _, found in every):
         said.append(
             "Memory is taken for exact: processes of one configuration differed by 0.3 % at most where it was measured."
@@ -280,6 +283,23 @@ def _rests(of: SideBySide) -> list[str]:
         said.append(
             f"{DOUBTED} marks {many(doubted, 'trial')} with doubts on a side; gpubench table says which."
         )
+    return said
+
+
+def _would_settle(of: SideBySide) -> list[str]:
+    """What it would take to tell more of times that are open."""
+    times = [(one, one.figures["time"]) for one in of.beside if "time" in one.figures]
+    opened = [
+        found.interval
+        for _, found in times
+        if found.word == "open" and found.interval and found.basis != "noise"
+    ]
+    said = []
+    if opened:
+        how = replace(further([row for one, _ in times for row in (one.a, one.b)]), round_s=None)
+        said.append(f"Of times that are open: {settling(opened, of.family, how)}, on both sides.")
+    if any(found.basis == "one process" for _, found in times):
+        said.append("Of rows of one process gpubench sweep … --rounds 3, on both sides, would tell more.")
     return said
 
 

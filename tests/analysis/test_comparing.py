@@ -85,6 +85,13 @@ def test_where_nothing_matches_what_differs_in_all_rows_is_set_aside_as_a_guess(
     assert found.set_aside == ("precision",)
 
 
+def test_no_guess_takes_one_network_for_another_but_a_users_own_may_be_two_versions():
+    assert not matched([line(model="lenet")], [line(model="resnet50")]).pairs
+    found = matched([line(model="mine.py:old")], [line(model="mine.py:new")])
+    assert len(found.pairs) == 1
+    assert found.set_aside == ("model",)
+
+
 def test_rows_of_which_several_match_are_compared_by_their_machine_or_not_at_all():
     two = [line(gpu_name="G"), line(gpu_name="H")]
     found = matched(two, [line(gpu_name="H")])
