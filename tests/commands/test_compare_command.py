@@ -17,12 +17,12 @@ Compare = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
-def compare(warm_command: WarmCommand, tmp_path: Path) -> Compare:
-    """Runs `gpubench compare` with these arguments."""
+def compare(warm_command: WarmCommand, home: Path) -> Compare:
+    """Runs `gpubench compare` with these arguments beside the folders a and b."""
 
     def run(*arguments: object) -> subprocess.CompletedProcess[str]:
         given = ("compare", *map(str, arguments))
-        return warm_command.run(given, cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}, timeout=60)
+        return warm_command.run(given, cwd=home, env={"PATH": "/usr/bin:/bin"}, timeout=60)
 
     return run
 
@@ -39,18 +39,17 @@ def measured_again(source: Path, target: Path, times: dict[int, list[float]], **
     return target
 
 
-@pytest.fixture
-def folders(tmp_path: Path) -> tuple[Path, Path]:
-    """Two: of 16, 32 and 64, the first is 10 % slower in the second, the second as fast, the third not to tell."""
-    swept(tmp_path / "x", "one", "16,32,64", repeats=3)
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two folders: of 16, 32 and 64, the first is 10 % slower in b, the second as fast, the third not to tell."""
+    home = tmp_path_factory.mktemp("folders")
+    swept(home / "x", "one", "16,32,64", repeats=3)
     even = [1.0, 1.001, 0.999]
     wide = [1.0, 1.5, 0.7]
-    a = measured_again(tmp_path / "x", tmp_path / "a", {16: even, 32: even, 64: wide})
+    measured_again(home / "x", home / "a", {16: even, 32: even, 64: wide})
     slower = [one * 1.1 for one in even]
-    b = measured_again(
-        tmp_path / "x", tmp_path / "b", {16: slower, 32: even[::-1], 64: wide[::-1]}, torch="99.0"
-    )
-    return a, b
+    measured_again(home / "x", home / "b", {16: slower, 32: even[::-1], 64: wide[::-1]}, torch="99.0")
+    return home
 
 
 def answers(ended: subprocess.CompletedProcess[str]) -> dict[int, str]:
@@ -58,7 +57,6 @@ def answers(ended: subprocess.CompletedProcess[str]) -> dict[int, str]:
     return {one["b"]["fields"]["batch_size"]: one["time"]["answer"] for one in trials}
 
 
-@pytest.mark.usefixtures("folders")
 def test_each_trial_is_faster_slower_the_same_or_open(compare: Compare) -> None:
     assert answers(compare("a", "b", "--json")) == {16: "slower", 32: "same", 64: "open"}
     assert answers(compare("b", "a", "--json")) == {16: "faster", 32: "same", 64: "open"}
@@ -74,7 +72,6 @@ def test_each_trial_is_faster_slower_the_same_or_open(compare: Compare) -> None:
     assert max(map(len, ended.stdout.split("Time per image\n")[1].split("\n\n")[0].splitlines())) <= 80
 
 
-@pytest.mark.usefixtures("folders")
 def test_the_exit_code_tells_ci_of_a_regression(compare: Compare) -> None:
     ended = compare("a", "b", "--threshold", "5%")
     assert ended.returncode == 3
@@ -86,24 +83,23 @@ def test_the_exit_code_tells_ci_of_a_regression(compare: Compare) -> None:
     assert compare("a", "b", "--figures", "memory").returncode == 0
 
 
-@pytest.mark.usefixtures("folders")
 def test_a_trial_that_broke_is_a_regression_and_one_that_is_gone_only_where_that_is_asked(
-    compare: Compare, tmp_path: Path
+    compare: Compare, home: Path, tmp_path: Path
 ) -> None:
-    b = tmp_path / "b"
+    b = shutil.copytree(home / "b", tmp_path / "b")
     for path in (b / "records").glob("*/*.json"):
         told = json.loads(path.read_text())
         if told["trial"]["batch_size"] == 16:
             path.write_text(json.dumps(told | {"status": "oom", "reason": "no room"}))
-    ended = compare("a", "b", "--threshold", "5%")
+    ended = compare("a", b, "--threshold", "5%")
     assert ended.returncode == 3
     assert "batch_size=16: out of memory in B" in ended.stdout
     for path in (b / "records").glob("*/*.json"):
         if json.loads(path.read_text())["trial"]["batch_size"] in (16, 64):
             path.unlink()
     shutil.rmtree(b / "plans")
-    assert compare("a", "b", "--threshold", "5%").returncode == 0
-    ended = compare("a", "b", "--threshold", "5%", "--strict")
+    assert compare("a", b, "--threshold", "5%").returncode == 0
+    ended = compare("a", b, "--threshold", "5%", "--strict")
     assert ended.returncode == 3
     assert "Only in A: 2 trials:" in ended.stdout
 
@@ -113,10 +109,10 @@ def test_where_nothing_can_be_compared_a_check_does_not_pass(compare: Compare, t
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     (record,) = (tmp_path / "b" / "records").glob("*/*.json")
     record.write_text(json.dumps(json.loads(record.read_text()) | {"status": "interrupted"}))
-    ended = compare("a", "b", "--threshold", "5%")
+    ended = compare(tmp_path / "a", tmp_path / "b", "--threshold", "5%")
     assert ended.returncode == 4
     assert ended.stderr == "gpubench: nothing could be compared, so no regression could have been seen\n"
-    assert compare("a", "b").returncode == 0
+    assert compare(tmp_path / "a", tmp_path / "b").returncode == 0
 
 
 def test_two_values_of_a_field_inside_one_folder(compare: Compare) -> None:
@@ -147,7 +143,6 @@ def test_2021_beside_today(compare: Compare) -> None:
     assert "resnet34             512  12.80 !  3.009 !  −76.5 %  open, unlike" in ended.stdout
 
 
-@pytest.mark.usefixtures("folders")
 def test_forms_and_order(compare: Compare) -> None:
     marked = compare("a", "b", "--markdown").stdout
     assert marked.startswith("## a and b\n")
