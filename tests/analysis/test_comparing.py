@@ -236,7 +236,7 @@ def told(found):
     }
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(SIDE, SIDE)
 def test_the_other_way_round_every_answer_is_mirrored(first, second):
     a, b = side(first), side(second)
@@ -244,7 +244,7 @@ def test_the_other_way_round_every_answer_is_mirrored(first, second):
     assert back == {place: (MIRRORED[word], basis) for place, (word, basis) in forth.items()}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(SIDE)
 def test_a_side_against_itself_never_differs(drawn):
     rows = side(drawn)

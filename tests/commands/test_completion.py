@@ -61,7 +61,6 @@ def test_bash_completes_commands_options_and_values(offered: Offered, tmp_path: 
     assert offered("sweep", "--batch-s") == ["--batch-size"]
     assert offered("sweep", "--model", "resnet1") == ["resnet101", "resnet152", "resnet18"]
     assert offered("sweep", "--strategy", "single,dd") == ["single,ddp"]
-    assert offered("sweep", "--variant", "=", "cach") == ["cached"]
     assert offered("sweep", "--set", "execution", "=", "") == ["eager", "compile", "graph"]
     assert offered("sweep", "q") == ["question.toml"]
     assert offered("table", "") == ["results/mine", "bin/"]

@@ -206,7 +206,7 @@ def held_by(folder):
     return sorted((one["trial_id"], one["started_at"], one["attempt"]) for one in found)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(FOLDERS, st.randoms(use_true_random=False))
 def test_merging_keeps_all_adds_nothing_twice_and_does_not_ask_for_an_order(told, chance):
     with tempfile.TemporaryDirectory() as scratch:
