@@ -458,8 +458,10 @@ def status(
 ) -> None:
     """Say what is done, running, failed or left, and for how long; disturbs no sweep.
 
-    Exit codes: 0 complete; 1 finished, some trials failed; 5 a sweep is running; 75 something is left, and nobody runs
-    it. Of several folders the last of these that fits one; 4 where one can't be read.
+    Exit code 0: complete. 1: finished, some trials failed. 5: a sweep is running.
+    75: something is left, and nobody runs it.
+
+    Of several folders the last of these that fits one; 4 where one can't be read.
     """
     from gpubench.commands import status as command
 

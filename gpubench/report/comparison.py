@@ -278,12 +278,24 @@ def _rests(of: SideBySide) -> list[str]:
         said.append(
             f"{listed(list(names))}: {why}; the change is plain arithmetic, and says nothing by itself."
         )
+    shared = sum(not _attempts(one.a).isdisjoint(_attempts(one.b)) for one in of.beside)
+    if shared:
+        said.append(
+            f"{many(shared, 'trial')} rest on some of the same attempts on both sides: what these have in common "
+            "tells nothing of a difference."
+        )
     doubted = sum(bool(one.a.doubts or one.b.doubts) for one in of.beside)
     if doubted:
         said.append(
             f"{DOUBTED} marks {many(doubted, 'trial')} with doubts on a side; gpubench table says which."
         )
     return said
+
+
+def _attempts(row: TableRow) -> set[tuple[object, ...]]:
+    """What a row was measured in, so that one knows it again in another folder."""
+    runs = row.runs or [row]
+    return {(run.trial_id, run.round, run.started_at, run.host, run.epoch_time_s) for run in runs}
 
 
 def _would_settle(of: SideBySide) -> list[str]:
