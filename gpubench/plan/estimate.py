@@ -131,9 +131,9 @@ class Forecast:
 
 
 def asked_words(seconds: float) -> str:
-    """`90 s`, `10 min`, `1 h`: a time that somebody asked for, exactly."""
+    """`90 s`, `10 min`, `2 h`: a time that somebody asked for, exactly."""
     for unit, name in ((3600, "h"), (60, "min")):
-        if seconds >= unit and seconds % unit == 0:
+        if seconds >= 2 * unit and seconds % unit == 0:
             return f"{seconds / unit:g} {name}"
     return f"{seconds:g} s"
 

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from whole_rows import row_with
 
-from gpubench.plan.estimate import asked_words, (
+from gpubench.plan.estimate import (
     CPU_IMAGES_PER_CPU_S,
     GPU_IMAGES_PER_S,
     LOADER_IMAGES_PER_CPU_S,
     START_S,
     Forecast,
+    asked_words,
     estimate,
     estimates,
     words,
@@ -164,7 +165,8 @@ def test_what_is_left_goes_at_the_pace_of_what_has_run() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"), [(90, "90 s"), (0.5, "0.5 s"), (100, "100 s"), (600, "10 min"), (5400, "90 min"), (7200, "2 h")]
+    ("seconds", "said"),
+    [(90, "90 s"), (0.5, "0.5 s"), (100, "100 s"), (600, "10 min"), (5400, "90 min"), (7200, "2 h")],
 )
 def test_a_time_that_was_asked_for_is_told_exactly(seconds: float, said: str):
     assert asked_words(seconds) == said
