@@ -13,7 +13,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from gpubench import __version__, usage
+from gpubench import __version__, completion, usage
 from gpubench.basics.errors import GpubenchError, UnusableError, UsageError
 from gpubench.basics.stopping import AT_ONCE
 from gpubench.report.forms import FORMS, only_one
@@ -25,7 +25,7 @@ app = typer.Typer(
     cls=usage.CommandGroup,
     context_settings=dict(usage.SETTINGS),
     help="Trains real networks over a grid of configurations and leaves a table that can be trusted.",
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
 )
 data_app = typer.Typer(cls=usage.CommandGroup, help="Image folders: make, resize, list.")
@@ -49,14 +49,33 @@ def _root(
         print(context.get_help())
 
 
-def _field(name: str, text: str, *, metavar: str | None = "VALUES") -> Any:
-    return typer.Option(name, metavar=metavar, help=text, rich_help_panel="What to try (lists and ranges)")
+def _field(
+    name: str, text: str, *, metavar: str | None = "VALUES", completer: completion.Completer | None = None
+) -> Any:
+    return typer.Option(
+        name,
+        metavar=metavar,
+        help=text,
+        autocompletion=completer,
+        rich_help_panel="What to try (lists and ranges)",
+    )
 
 
 def _how(
-    *names: str, text: str, metavar: str | None = None, parser: Callable[[Any], Any] | None = None
+    *names: str,
+    text: str,
+    metavar: str | None = None,
+    parser: Callable[[Any], Any] | None = None,
+    words: Sequence[str] = (),
 ) -> Any:
-    return typer.Option(*names, metavar=metavar, help=text, parser=parser, rich_help_panel="How to run it")
+    return typer.Option(
+        *names,
+        metavar=metavar,
+        help=text,
+        parser=parser,
+        autocompletion=completion.listed(words) if words else None,
+        rich_help_panel="How to run it",
+    )
 
 
 def _count(name: str, text: str, *, least: int = 0) -> Any:
@@ -67,7 +86,8 @@ def _field_parameter(name: str, option: Option) -> inspect.Parameter:
     """A field's option as a parameter of a command."""
     kind: Any = bool if option.is_flag else str | None
     default = False if option.is_flag else None
-    told = _field(option.name, option.help, metavar=option.metavar)
+    completer = completion.of_field(name) if completion.values_of(name) else None
+    told = _field(option.name, option.help, metavar=option.metavar, completer=completer)
     if option.is_flag:
         told = _how(option.name, text=option.help)
     return inspect.Parameter(
@@ -140,12 +160,22 @@ def _with_parameters(
 def sweep(
     experiment: Annotated[
         Path | None,
-        typer.Argument(metavar="EXPERIMENT.toml", help="Experiment file; none: the built-in one."),
+        typer.Argument(
+            autocompletion=completion.experiment,
+            metavar="EXPERIMENT.toml",
+            help="Experiment file; none: the built-in one.",
+        ),
     ] = None,
     *,
     fields: Mapping[str, str],
     set_: Annotated[
-        list[str] | None, _field("--set", "any trial field, one value or an axis", metavar="FIELD=VALUES")
+        list[str] | None,
+        _field(
+            "--set",
+            "any trial field, one value or an axis",
+            metavar="FIELD=VALUES",
+            completer=completion.assignment,
+        ),
     ] = None,
     zip_: Annotated[
         list[str] | None,
@@ -205,14 +235,26 @@ def sweep(
             "--bad-images",
             text="fail (default), or skip: leave images out that can't be decoded",
             metavar="POLICY",
+            words=("fail", "skip"),
         ),
     ] = None,
     order: Annotated[
         str | None,
-        _how("--order", text="given or random (default: random where there are repeats)", metavar="ORDER"),
+        _how(
+            "--order",
+            text="given or random (default: random where there are repeats)",
+            metavar="ORDER",
+            words=("given", "random"),
+        ),
     ] = None,
     retry: Annotated[
-        str | None, _how("--retry", text="Run these again: failed,timeout,stale,oom", metavar="STATUS,…")
+        str | None,
+        _how(
+            "--retry",
+            text="Run these again: failed,timeout,stale,oom",
+            metavar="STATUS,…",
+            words=("failed", "timeout", "stale", "oom"),
+        ),
     ] = None,
     allow_busy: Annotated[
         bool, _how("--allow-busy", text="Measure on GPUs that somebody else keeps busy, all the same.")
@@ -229,6 +271,13 @@ def sweep(
         Path | None, _how("--out", text="Results folder (default: results/NAME)", metavar="FOLDER")
     ] = None,
     dry_run: Annotated[bool, _how("--dry-run", "-n", text="Print the plan and run nothing.")] = False,
+    explain: Annotated[
+        bool,
+        _how(
+            "--explain",
+            text="With -n: where each field has its value from; with --json a line for each trial.",
+        ),
+    ] = False,
     quiet: Annotated[bool, _how("--quiet", "-q", text="Print only the path of the results.")] = False,
     json_: Annotated[bool, _how("--json", text="Print a JSON line for each trial.")] = False,
 ) -> None:
@@ -241,6 +290,8 @@ def sweep(
         named, typed = _fields(fields, set_ or ())
         for text in exclude or ():
             assignments(text, "--exclude")
+        if explain and not dry_run:
+            raise UsageError("--explain is about the plan: give -n, too")
         options = Options(
             fields=named,
             typed=typed,
@@ -267,6 +318,7 @@ def sweep(
                 wait=wait,
                 ahead=ahead,
                 out=out,
+                explain=("json" if json_ else "text") if explain else None,
                 mode="plan" if dry_run else "quiet" if quiet else "json" if json_ else "table",
             )
         )
@@ -286,7 +338,12 @@ def _nothing_measured() -> Iterator[None]:
 @_with_form_options
 def table(
     results: Annotated[
-        Path | None, typer.Argument(metavar=usage.RESULTS, help="Results folder; none: the newest one.")
+        Path | None,
+        typer.Argument(
+            autocompletion=completion.results,
+            metavar=usage.RESULTS,
+            help="Results folder; none: the newest one.",
+        ),
     ] = None,
     columns: Annotated[
         str | None,
@@ -317,7 +374,9 @@ def predict(
     results: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar=usage.RESULTS, help="Results folders; none: all that sweeps have written here."
+            autocompletion=completion.results,
+            metavar=usage.RESULTS,
+            help="Results folders; none: all that sweeps have written here.",
         ),
     ] = None,
     job: Annotated[
@@ -385,11 +444,61 @@ def _fields(named: Mapping[str, str], texts: Iterable[str]) -> tuple[dict[str, s
     return fields, typed
 
 
+@app.command(cls=usage.Reader, rich_help_panel="Read")
+def status(
+    results: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            autocompletion=completion.results,
+            metavar=usage.RESULTS,
+            help="Results folders; none: the newest one.",
+        ),
+    ] = None,
+    json_: Annotated[bool, typer.Option("--json", help="A JSON line for each folder.")] = False,
+) -> None:
+    """Say what is done, running, failed or left, and for how long; disturbs no sweep.
+
+    Exit code 0: complete. 1: finished, some trials failed. 5: a sweep is running.
+    75: something is left, and nobody runs it.
+
+    Of several folders the last of these that fits one; 4 where one can't be read.
+    """
+    from gpubench.commands import status as command
+
+    raise typer.Exit(command.status(results or (), as_json=json_))
+
+
+@app.command(cls=usage.Command, rich_help_panel="Keep")
+def merge(
+    results: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            autocompletion=completion.results,
+            metavar=usage.RESULTS,
+            help="Results folders; none: the newest one.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FOLDER", help="Where; of one folder: none writes its tables anew."),
+    ] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait while a sweep writes into one of them.")] = False,
+) -> None:
+    """Put the records of several results folders into one, and write its tables anew."""
+    from gpubench.commands import merge as command
+
+    raise typer.Exit(command.merged(results or (), out=out, wait=wait))
+
+
 @app.command(cls=usage.Reader, rich_help_panel="Keep")
 def export(
     results: Annotated[
         list[Path] | None,
-        typer.Argument(metavar=usage.RESULTS, help="Results folders; none: the newest one."),
+        typer.Argument(
+            autocompletion=completion.results,
+            metavar=usage.RESULTS,
+            help="Results folders; none: the newest one.",
+        ),
     ] = None,
     form: Annotated[
         str | None, typer.Option("--format", metavar="NAME", help="By default as FILE ends.")
@@ -451,9 +560,75 @@ def plot(
 
 
 @app.command(cls=usage.Reader, rich_help_panel="Read")
+def compare(
+    results: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            autocompletion=completion.results,
+            metavar=usage.RESULTS,
+            help="Two results folders, A and B; with --field one.",
+        ),
+    ] = None,
+    field: Annotated[
+        str | None,
+        typer.Option(
+            "--field",
+            metavar="FIELD=V,V",
+            autocompletion=completion.assignment,
+            help="Two values of a field in one folder: precision=fp32,bf16.",
+        ),
+    ] = None,
+    figures: Annotated[
+        str | None,
+        typer.Option(
+            "--figures",
+            metavar="NAME,…",
+            autocompletion=completion.listed(("time", "memory", "energy", "top1")),
+            help="Only these: time,memory,energy,top1.",
+        ),
+    ] = None,
+    threshold: Annotated[
+        str | None,
+        typer.Option(
+            "--threshold",
+            metavar="SHARE",
+            help="Exit 3 where B is shown to take more time, memory or energy by more than this: 5%.",
+        ),
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit 3 also where that is not excluded.")] = False,
+    sort: Annotated[
+        str | None,
+        typer.Option("--sort", metavar="NAME", help="By a figure, the worst first, or by a field."),
+    ] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="As Markdown.")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
+) -> None:
+    """Set B beside A: faster, slower, the same or open, for each trial that both have."""
+    from gpubench.commands import compare as command
+
+    form: Any = only_one(["json"] * json_ + ["markdown"] * markdown) or "text"
+    raise typer.Exit(
+        command.compare(
+            results or (),
+            field=field,
+            figures=figures,
+            threshold=threshold,
+            strict=strict,
+            sort=sort,
+            form=form,
+        )
+    )
+
+
+@app.command(cls=usage.Reader, rich_help_panel="Read")
 def audit(
     results: Annotated[
-        Path | None, typer.Argument(metavar=usage.RESULTS, help="Results folder; none: the newest one.")
+        Path | None,
+        typer.Argument(
+            autocompletion=completion.results,
+            metavar=usage.RESULTS,
+            help="Results folder; none: the newest one.",
+        ),
     ] = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="As Markdown.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="A JSON line for each rule.")] = False,
@@ -541,6 +716,7 @@ def data_list() -> None:
 
 def main() -> NoReturn:
     """Entry point: errors become one line on stderr and an exit code."""
+    completion.put_together(os.environ)
     try:
         code = app(standalone_mode=False)
     except GpubenchError as error:

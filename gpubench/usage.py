@@ -77,7 +77,13 @@ class CommandGroup(TyperGroup):
     """A group of commands. Ctrl-C leaves it as an Abort: the library would end without a word."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        return _plain(super().get_params(ctx))
+        params = _plain(super().get_params(ctx))
+        for param in params:
+            if param.name == "show_completion":  # whoever needs it has it from docs/usage.md
+                param.hidden = True
+            if param.name == "install_completion":
+                param.help = "Let this shell complete commands, options and values."
+        return params
 
     def make_context(self, *args: Any, **given: Any) -> Any:
         with _aborted_by_ctrl_c():

@@ -31,6 +31,7 @@ from typing import IO
 HEAVY = (
     "gpubench.cli", "gpubench.commands.sweep", "gpubench.commands.data", "gpubench.commands.audit",
     "gpubench.commands.predict", "gpubench.commands.doctor", "gpubench.commands.plot", "gpubench.plot.drawing",
+    "gpubench.commands.compare", "gpubench.commands.merge", "gpubench.commands.status", "scipy.special",
     "rich.markdown", "tomli_w", "typer.rich_utils",
 )  # fmt: skip
 """What commands import when they need it, with all that these import."""

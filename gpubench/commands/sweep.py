@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Literal
 
 from rich.console import Console
 
@@ -15,6 +16,7 @@ from gpubench.commands.opened import warn
 from gpubench.node.node import this_machine
 from gpubench.plan.command_line import make_plan, read_experiment
 from gpubench.plan.experiment import Options
+from gpubench.plan.origins import given
 from gpubench.plan.sources import Disk
 from gpubench.plan.state import Planned
 from gpubench.report import live
@@ -29,7 +31,7 @@ from gpubench.sweep.announcing import (
 )
 from gpubench.sweep.bench import Bench
 from gpubench.sweep.closing import Mode, emit, finish, goes_on
-from gpubench.sweep.dry_run import print_plan
+from gpubench.sweep.dry_run import print_origins, print_plan
 from gpubench.sweep.left_out import left_out_lines, store_left_out
 from gpubench.sweep.preflight import announced, check_hardware, look_around, other_load
 from gpubench.sweep.preparing import await_start, prepare
@@ -54,10 +56,11 @@ def sweep(
     wait: bool = False,
     ahead: bool = False,
     out: Path | None,
+    explain: Literal["text", "json"] | None = None,
     mode: Mode,
 ) -> int:
     """`gpubench sweep`: returns the exit code. `yes`: images are made without asking first. `ahead`: trials of
-    further rounds are made ready side by side."""
+    further rounds are made ready side by side. `explain`: in mode `plan`, where fields have their values from."""
     node = this_machine()
     experiment = read_experiment(path, options, has_gpu=bool(node.machine.gpus))
     sources = Disk(
@@ -79,6 +82,10 @@ def sweep(
     view = OutlivingView(live.view(console, quiet=mode == "quiet", tables=mode == "table"))
     for line in left_out_lines(sources, results if mode != "plan" else None):
         view.say(line)
+    if explain is not None:
+        where = "built-in" if path is None else path.name
+        print_origins(work, given(experiment, where, has_jobs=bool(options.jobs)), explain)
+        return 0
     if mode == "plan":
         work.load(view.say)
         planned = work.pending()

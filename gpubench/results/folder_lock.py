@@ -60,19 +60,59 @@ class Holder:
         return "alive" if _began(self.pid) == self.began else "dead"
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Holding:
+    """Who holds a folder, as far as a look from outside tells."""
+
+    who: str
+    """`process 7 on host`."""
+    fate: Fate
+    quiet_s: float
+    """Seconds since it was last heard of, by this host's clock."""
+    began_s: float | None
+    """When its process began, in seconds of the epoch; None where this host can't know."""
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it is taken for alive: of another host's, if its heart has beaten of late."""
+        return self.fate == "alive" or (self.fate == "unknown" and self.quiet_s < STALE_S)
+
+
+def held(folder: Path) -> Holding | None:
+    """Who writes into a results folder; None where nobody does. Writes nothing, and waits for nobody."""
+    path = folder / ".lock"
+    try:
+        text = read_regular(path).decode("utf-8", errors="replace")
+        quiet_s = max(0.0, time.time() - path.stat().st_mtime)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise UnusableError(f"{path} can't be read: {error.strerror}") from None
+    seen = _Seen(text=text, beat_ns=0, quiet_s=quiet_s)
+    holder = seen.holder
+    fate: Fate = holder.fate if holder else "unknown"
+    began_s = _began_s(holder) if holder and fate == "alive" else None
+    return Holding(who=str(seen), fate=fate, quiet_s=quiet_s, began_s=began_s)
+
+
 class FolderLock:
-    """The lock of one folder. `say`: told, in whole lines, what is waited for and what was taken over."""
+    """The lock of one folder. `say`: told, in whole lines, what is waited for and what was taken over.
+
+    `owner`: what takes it, as those lines call it.
+    """
 
     def __init__(
         self,
         path: Path,
         *,
         say: Callable[[str], None],
+        owner: str = "sweep",
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._path = path
         self._say = say
+        self._owner = owner
         self._clock = clock
         self._sleep = sleep
         self._own = Holder(
@@ -95,7 +135,9 @@ class FolderLock:
                 continue  # it went meanwhile
             fate = seen.holder.fate if seen.holder else "unknown"
             if fate == "dead":
-                self._say(f"{seen} was writing into {folder} and has died; this sweep goes on in its place")
+                self._say(
+                    f"{seen} was writing into {folder} and has died; this {self._owner} goes on in its place"
+                )
                 self._set_aside(seen)
                 continue
             quiet_s = max(0.0, seen.quiet_s)
@@ -106,7 +148,9 @@ class FolderLock:
                 self._say(self._waits(seen, fate, quiet_s, wait=wait))
             limit = None if fate == "alive" else CONFIRM_S if quiet_s >= STALE_S else STALE_S
             if not self._changes(seen, limit):
-                self._say(f"{seen} has shown no sign of life; this sweep goes on in {folder} in its place")
+                self._say(
+                    f"{seen} has shown no sign of life; this {self._owner} goes on in {folder} in its place"
+                )
                 self._set_aside(seen)
             elif not wait:
                 raise self._refusal(seen)
@@ -133,8 +177,8 @@ class FolderLock:
         seen = self._look()
         if seen is None:
             raise UnusableError(
-                f"{self._path.parent} was removed, or its lock was, while this sweep wrote into it: what had been "
-                "stored there may be gone; this sweep ends"
+                f"{self._path.parent} was removed, or its lock was, while this {self._owner} wrote into it: what had "
+                f"been stored there may be gone; this {self._owner} ends"
             )
         if seen.holder != self._own:
             raise UnusableError(f"another sweep ({seen}) has taken {self._path.parent} over; this one ends")
@@ -286,6 +330,16 @@ class _Seen:
             return f"process {told['pid']} on {told['host']}"
         except (ValueError, KeyError, TypeError, RecursionError):
             return "a sweep that left no name"
+
+
+def _began_s(holder: Holder) -> float | None:
+    """When a process of this boot began, in seconds of the epoch."""
+    try:
+        up_s = float(Path("/proc/uptime").read_text().split()[0])
+        ticks = int(holder.began or "")
+    except (OSError, ValueError):
+        return None
+    return time.time() - up_s + ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _boot() -> str:

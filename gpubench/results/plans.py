@@ -18,6 +18,7 @@ from gpubench.basics.regular_file import read_regular
 from gpubench.datasets.facts import DataFacts
 from gpubench.plan import experiment as experiments
 from gpubench.plan.plan import Plan, expand
+from gpubench.plan.rounds import MOST
 from gpubench.plan.skips import Room
 from gpubench.plan.sources import StoredSources
 from gpubench.results.store import Results
@@ -39,6 +40,8 @@ class StoredPlan:
     room: Room | None
     """What the machine had that it was stored on; None for plans that don't tell."""
     stamp: Stamp
+    rounds: int | None = None
+    """How many its sweep goes through at most; None for plans that don't tell."""
 
     def place(self, first_start: Mapping[str, str]) -> tuple[int, str, str]:
         """Sorts the plans of a folder as they were stored. `first_start`: trial id -> when it was first begun.
@@ -74,6 +77,7 @@ class _Facts(BaseModel):
     device: Literal["cuda", "cpu"] = "cuda"
     cpus: Annotated[int, Field(ge=1, le=1 << 16)] = 1
     gpus: Devices | None = None
+    rounds: Annotated[int, Field(ge=1, le=MOST)] | None = None
     data: dict[str, DataFacts] = {}
     models: dict[str, str] = {}
 
@@ -114,6 +118,14 @@ def is_newest(results: Results, name: str, plan_id: str) -> bool:
 def last_use(results: Results) -> str:
     """When a plan was last stored in a folder, or a trial last begun there: local time; empty where nothing tells."""
     return max([results.last_start(), *(stamp.local() for stamp in _stamps(results).values())])
+
+
+def stamp_in(path: Path) -> Stamp:
+    """The stamp of a plan's file; none where it can't be read."""
+    try:
+        return stamp_of(_resolved(_text(path)))
+    except (OSError, ValueError, TypeError):
+        return Stamp()
 
 
 def _stamps(results: Results) -> dict[Path, Stamp]:
@@ -186,6 +198,7 @@ def _read(path: Path) -> StoredPlan:
         plan=expand(experiment, device=facts.device, sources=sources, cpus=facts.cpus),
         room=Room(facts.gpus, facts.cpus) if facts.gpus is not None else None,
         stamp=stamp_of(resolved),
+        rounds=facts.rounds,
     )
 
 

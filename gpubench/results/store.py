@@ -100,13 +100,15 @@ class Results:
             raise UnusableError(f"results folder {self.folder} can't be written: {error.strerror}") from None
 
     @contextlib.contextmanager
-    def locked(self, *, wait: bool = False, say: Callable[[str], None] = lambda _: None) -> Iterator[None]:
-        """Holds the folder for one sweep. Raises UnusableError while another sweep writes into it.
+    def locked(
+        self, *, wait: bool = False, say: Callable[[str], None] = lambda _: None, owner: str = "sweep"
+    ) -> Iterator[None]:
+        """Holds the folder for one sweep, or for another `owner`. Raises UnusableError while a sweep writes into it.
 
         `wait`: waits for that one's end instead. `say`: told what is waited for, and what was taken over.
         """
         lock = self.folder / ".lock"
-        self._lock = FolderLock(lock, say=say)
+        self._lock = FolderLock(lock, say=say, owner=owner)
         self._lock.take(wait=wait)
         try:
             with contextlib.suppress(OSError):  # whether the folder can be used is found out below
@@ -140,7 +142,7 @@ class Results:
         """
         found, damaged = [], []
         with collector_paused():
-            for path in self._record_files(tell):
+            for path in self.record_files(tell):
                 try:
                     found += read(path)
                 except DamagedError as error:
@@ -151,10 +153,10 @@ class Results:
 
     def damaged(self, records: Iterable[Record]) -> set[Numbered]:
         """The attempts whose files lie there and are none of these records, which are all that can be read."""
-        there = {name for path in self._record_files(lambda _: None) if (name := numbered(path))}
+        there = {name for path in self.record_files(lambda _: None) if (name := numbered(path))}
         return there - {(unit_of(record), record.attempt) for record in records}
 
-    def _record_files(self, tell: Tell) -> list[Path]:
+    def record_files(self, tell: Tell) -> list[Path]:
         """All that is named like a record, links and folders too."""
         return [
             path
@@ -214,7 +216,7 @@ class Results:
         """When the last attempt of any trial began, in local time; empty where there is none. No record is parsed."""
         found = (
             began.decode(errors="replace")
-            for path in self._record_files(tell=lambda _: None)
+            for path in self.record_files(tell=lambda _: None)
             for began in _STARTED_AT.findall(_bytes(path))
         )
         return max(found, default="")

@@ -28,6 +28,7 @@ def store_plan(work: Sweep) -> None:
         "device": plan.device,
         "gpus": len(machine.gpus),
         "cpus": machine.cpu_count,
+        "rounds": plan.experiment.rounds.most,
         **bench.sources.stored(),
     }
     toml = experiments.to_toml(plan.experiment, facts)

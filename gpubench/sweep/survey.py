@@ -13,6 +13,7 @@ from gpubench.plan.estimate import Estimate, Forecast, estimates, first_guess
 from gpubench.plan.further import FIRST, WINDOW_S, Turn, further, window_steps
 from gpubench.plan.outlook import Ahead, Outlook, outlook
 from gpubench.plan.plan import Job, Plan, Unit
+from gpubench.plan.resolve import Resolved
 from gpubench.plan.rounds import FEWEST_FOR_CERTAINTY
 from gpubench.plan.skips import OutOfMemory, Room, skip_reason
 from gpubench.plan.state import Planned, is_stale, out_of_memory, survey
@@ -106,6 +107,12 @@ class Survey:
                 for job, one in zip(unit.jobs, self.bench.resolve(unit), strict=True)
             }
         return self._given
+
+    def resolved(self, unit: Unit) -> list[Resolved] | None:
+        """What this machine settles of a unit's jobs; None where it has no room for them."""
+        if skip_reason(unit, OutOfMemory(), self._room(), self.plan.device) is not None:
+            return None
+        return self.bench.resolve(unit)
 
     def _room(self) -> Room:
         return Room(len(self.bench.node.machine.gpus), self.bench.node.machine.cpu_count)

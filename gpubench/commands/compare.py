@@ -1,0 +1,131 @@
+"""What `gpubench compare` does: two results folders, or two values of a field inside one, set beside each other."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from rich.console import Console
+
+from gpubench.analysis.comparing import FIGURES, Figure, SideBySide, compared
+from gpubench.analysis.matching import matched
+from gpubench.analysis.repeats import merge_repeats
+from gpubench.analysis.varied import CANDIDATES, known
+from gpubench.basics.errors import UnusableError, UsageError, unknown
+from gpubench.commands.opened import warn
+from gpubench.plan.values import as_text, parse, percent
+from gpubench.report import comparison as report
+from gpubench.report import terminal
+from gpubench.report.comparison import Side
+from gpubench.report.reading import reading
+from gpubench.results.home import newest_results
+from gpubench.schema.row import TableRow
+
+REGRESSION = 3
+"""The exit code where one is shown."""
+Form = Literal["text", "markdown", "json"]
+
+
+def compare(
+    folders: Sequence[Path],
+    *,
+    field: str | None = None,
+    figures: str | None = None,
+    threshold: str | None = None,
+    strict: bool = False,
+    sort: str | None = None,
+    form: Form = "text",
+) -> int:
+    """`gpubench compare`: 0, or REGRESSION where one beyond the threshold is shown.
+
+    `strict`: also where one is not excluded.
+    """
+    of = _figures(figures)
+    limit = None if threshold is None else percent(threshold, "--threshold") / 100
+    if strict and limit is None:
+        raise UsageError("--strict is about --threshold: give that, too, such as --threshold 5%")
+    if sort is not None and sort not in (*FIGURES, *CANDIDATES):
+        raise unknown("figure or field to sort by", sort, (*FIGURES, *CANDIDATES))
+    a, b, name = _sides(folders, field)
+    free = () if not name else (name,)
+    found = compared(matched(a.rows, b.rows, free=free), of=of, threshold=limit, by_rounds=bool(name))
+    console = Console(highlight=False)
+    if form == "json":
+        made = json.dumps(report.as_json(a, b, found, field=name), ensure_ascii=False, default=str) + "\n"
+    elif form == "markdown":
+        made = report.as_markdown(a, b, found, field=name, sort=sort or "")
+    else:
+        width = console.width if console.is_terminal else None
+        made = report.text(a, b, found, field=name, sort=sort or "", width=width)
+    sys.stdout.write(terminal.encodable(made, console.encoding))
+    return _exit_code(found, strict=strict)
+
+
+def _exit_code(found: SideBySide, *, strict: bool) -> int:
+    if found.threshold is None:
+        return 0
+    if found.regressions or found.broken:
+        return REGRESSION
+    if not any(one.figures for one in found.beside):
+        raise UnusableError("nothing could be compared, so no regression could have been seen")
+    return REGRESSION if strict and found.undecided else 0
+
+
+def _figures(text: str | None) -> tuple[Figure, ...]:
+    if text is None:
+        return FIGURES
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        if name not in FIGURES:
+            raise unknown("figure", name, FIGURES)
+    return tuple(name for name in FIGURES if name in names)
+
+
+def _sides(folders: Sequence[Path], field: str | None) -> tuple[Side, Side, str]:
+    """Both sides, and the field whose values they are, if it is one."""
+    if field is None:
+        if len(folders) != 2:
+            raise UsageError(
+                "name two results folders, B is told against A: gpubench compare A B; "
+                "or one, and two values of a field: --field precision=fp32,bf16"
+            )
+        a, b = (_rows(folder) for folder in folders)
+        return Side(name=str(folders[0]), rows=a), Side(name=str(folders[1]), rows=b), ""
+    name, equals, text = field.partition("=")
+    name = name.strip().replace("-", "_")
+    if name not in CANDIDATES:
+        raise unknown("field", name, CANDIDATES)
+    values = [_hashable(one) for one in parse(name, text, "--field")] if equals else []
+    if len(values) != 2:
+        raise UsageError(
+            f"--field takes two values, the second is told against the first: --field {name}=A,B"
+        )
+    if len(folders) > 1:
+        raise UsageError("--field compares inside one results folder; name one, or leave --field out")
+    folder = folders[0] if folders else newest_results()
+    rows = _rows(folder)
+    sides = [
+        Side(
+            name=f"{name}={as_text(value)} in {folder}",
+            rows=[row for row in rows if _hashable(known(row, name)) == value],
+        )
+        for value in values
+    ]
+    there = sorted({as_text(known(row, name)) for row in rows if known(row, name) is not None})
+    for side in sides:
+        if not side.rows:
+            raise UsageError(f"no row has {side.name}; there are: {', '.join(there) or 'none that tell it'}")
+    return sides[0], sides[1], name
+
+
+def _hashable(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _rows(folder: Path) -> list[TableRow]:
+    """The rows of a folder, repeats and rounds merged; without trials whose variant or model was edited since."""
+    found = reading(folder, warn).contents
+    return merge_repeats([row for row in found.rows if row.trial_id not in found.superseded])

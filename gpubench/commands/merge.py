@@ -1,0 +1,97 @@
+"""What `gpubench merge` does: the records of several folders in one, and its CSVs anew."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from gpubench.basics.errors import UnusableError, UsageError
+from gpubench.basics.words import many
+from gpubench.commands.opened import warn
+from gpubench.report.contents import contents, write_contents
+from gpubench.report.reading import no_results_folder
+from gpubench.results import kept_noise
+from gpubench.results.folder_lock import POLL_S, held
+from gpubench.results.home import newest_results
+from gpubench.results.merging import Merged, merge
+from gpubench.results.store import Results
+
+MOST_NAMED = 10
+
+
+def merged(folders: Sequence[Path], *, out: Path | None, wait: bool = False) -> int:
+    """`gpubench merge`. Without `out`: of one folder its CSVs anew."""
+    sources = list({path.resolve(): path for path in folders or [newest_results()]}.values())
+    if out is None:
+        if len(sources) > 1:
+            raise UsageError("say where the folders are merged into: --out FOLDER")
+        out = sources[0]
+    elif any(path.resolve() == out.resolve() for path in sources[1:]):
+        raise UsageError(
+            f"--out {out} is one of the folders, and not the first; name it first, or another folder with --out"
+        )
+    for path in sources:
+        if not path.is_dir() or not any((path / kind).is_dir() for kind in ("records", "plans")):
+            raise no_results_folder(path)
+        if path.resolve() != out.resolve():
+            _until_free(path, wait=wait)
+    target = Results(out)
+    target.create()
+    with target.locked(wait=wait, say=warn, owner="merge"):
+        done = merge([Results(path) for path in sources], target, warn)
+        _write_tables(target)
+        target.check()
+    for line in _told(sources, out, done):
+        print(line)
+    return 0
+
+
+def _until_free(folder: Path, *, wait: bool) -> None:
+    """Raises UnusableError while somebody writes into a folder; with `wait`, waits for that one's end."""
+    told = False
+    while (holder := held(folder)) is not None and holder.is_alive:
+        if not wait:
+            raise UnusableError(
+                f"a sweep writes into {folder} ({holder.who}); --wait waits for its end, or merge it later"
+            )
+        if not told:
+            told = True
+            warn(f"waiting until {holder.who} has ended, which writes into {folder}")
+        time.sleep(POLL_S)
+
+
+def _write_tables(target: Results) -> None:
+    records = target.records(warn)
+    if not records:
+        raise UnusableError(f"{target.folder} holds no record that can be read, so it gets no tables")
+    found = contents(target, records, noise=kept_noise.read(warn))
+    for problem in found.problems:
+        warn(problem)
+    write_contents(target, records, found)
+
+
+def _told(sources: Sequence[Path], out: Path, done: Merged) -> list[str]:
+    """What was done, the answer first."""
+    if len(sources) == 1 and sources[0].resolve() == out.resolve():
+        return [f"{out}: its tables are written anew from its records"]
+    total = sum(done.added.values())
+    lines = [f"{out}: {many(total, 'attempt')} added, tables written anew"]
+    for place, path in enumerate(sources):
+        if path.resolve() == out.resolve():
+            lines.append(f"  {path}: stays as it was")
+            continue
+        there = done.there[place]
+        also = f", {many(there, 'attempt')} there already" if there else ""
+        lines.append(f"  {path}: {many(done.added[place], 'attempt')} added{also}")
+    if done.moved:
+        lines.append(
+            f"{many(len(done.moved), 'attempt')} had a number that another attempt at the same trial has, and "
+            f"{'got a new one' if len(done.moved) == 1 else 'got new ones'}; of one machine the last counts:"
+        )
+        lines += [
+            f"  {attempt.path}: attempt {number} in {out}" for attempt, number in done.moved[:MOST_NAMED]
+        ]
+        more = len(done.moved) - MOST_NAMED
+        lines += [f"  and {more} more"] if more > 0 else []
+    return lines

@@ -1,0 +1,58 @@
+"""What `gpubench status` does: looks how far the sweeps of results folders are, and disturbs none."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from gpubench.basics.errors import ResumableError, UnusableError
+from gpubench.commands.opened import warn
+from gpubench.report import status as report
+from gpubench.report import terminal
+from gpubench.report.reading import no_results_folder
+from gpubench.results.home import newest_results
+from gpubench.results.status import State, Status, status_of
+from gpubench.results.store import Results
+
+RUNNING = 5
+CODES: dict[State, int] = {
+    "complete": 0,
+    "failed": 1,
+    "running": RUNNING,
+    "unfinished": ResumableError.exit_code,
+}
+"""Exit code by state. Of several folders that of the one which needs somebody the most: the last of these."""
+
+
+def status(folders: Sequence[Path], *, as_json: bool = False) -> int:
+    """`gpubench status`. A folder that can't be read is named, and the others are told; then it ends in 4."""
+    found: list[Status] = []
+    code = 0
+    for folder in dict.fromkeys(folders or [newest_results()]):
+        try:
+            found.append(_of(folder))
+        except UnusableError as error:
+            if len(folders) < 2:
+                raise
+            warn(str(error))
+            code = UnusableError.exit_code
+    console = Console(highlight=False)
+    width = console.width if console.is_terminal else None
+    for one in found:
+        made = (
+            json.dumps(report.as_json(one), ensure_ascii=False) + "\n" if as_json else report.text(one, width)
+        )
+        sys.stdout.write(terminal.encodable(made, console.encoding))
+    return code or max((CODES[one.state] for one in found), default=0, key=list(CODES.values()).index)
+
+
+def _of(folder: Path) -> Status:
+    if not folder.is_dir():
+        raise no_results_folder(folder)
+    if not any((folder / name).exists() for name in ("records", "plans", ".lock")):
+        raise UnusableError(f"{folder} holds no plan and no record of a sweep")
+    return status_of(Results(folder), warn)

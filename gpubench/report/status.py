@@ -1,0 +1,128 @@
+"""How far results folders are, in words and as JSON."""
+
+from __future__ import annotations
+
+import datetime
+import textwrap
+import time
+from typing import Any
+
+from gpubench.basics.words import WORDS, clean, many
+from gpubench.plan.estimate import words
+from gpubench.results.status import ORDER, Status
+
+MOST_NAMED = 5
+INDENT = "  "
+_STATES = {
+    "complete": "complete",
+    "failed": "finished, with failures",
+    "running": "running",
+    "unfinished": "not finished, and nobody runs it",
+}
+
+
+def text(of: Status, width: int | None = None) -> str:
+    """One folder, the answer in its first line. `width`: of the terminal, if there is one."""
+    first = _wrapped(clean(f"{of.folder}: {_STATES[of.state]}{_left(of)}"), width, "")
+    return "\n".join([first, *(_wrapped(clean(line), width, INDENT) for line in _details(of))]) + "\n"
+
+
+def _left(of: Status) -> str:
+    if not of.left:
+        return (
+            "; further rounds until they are sure enough, or time is up"
+            if of.is_open and of.state == "running"
+            else ""
+        )
+    left = f"; {of.left} of {many(of.all, 'measurement')} left"
+    if of.left_s is None:
+        return f"{left}, nobody knows how long they take"
+    return f"{left}, about {words(of.left_s)} by what the others took"
+
+
+def _details(of: Status) -> list[str]:
+    said = [f"trials and groups: {_counts(of)}"]
+    if len(of.rounds) > 1 or of.is_open:
+        parts = [
+            f"round {one.number}: {one.done} done"
+            + (f", {one.failed} failed" if one.failed else "")
+            + (f", {one.left} left" if one.left else "")
+            for one in of.rounds
+        ]
+        said.append("; ".join(parts))
+    said += _holder(of)
+    said += [f"now: {one.label} ({one.log})" for one in of.now]
+    said += [f"{one.status}: {one.label}: {one.reason}" for one in of.bad[:MOST_NAMED]]
+    more = len(of.bad) - MOST_NAMED
+    said += [f"and {more} more that ended badly"] if more > 0 else []
+    if of.last_start:
+        said.append(f"the last trial began at {of.last_start}")
+    if of.state == "unfinished":
+        said.append("the same gpubench sweep goes on with what is left")
+    elif of.state == "failed":
+        said.append("gpubench sweep … --retry failed,timeout runs those again")
+    return said
+
+
+def _counts(of: Status) -> str:
+    told = [f"{of.counts[name]} {WORDS.get(name, name)}" for name in ORDER if of.counts[name]]
+    return ", ".join(told) or "none yet"
+
+
+def _holder(of: Status) -> list[str]:
+    holder = of.holder
+    if holder is None:
+        return []
+    if holder.fate == "dead":
+        return [f"{holder.who} was writing into it and has died; the next sweep goes on in its place"]
+    heard = f"last heard of {words(holder.quiet_s)} ago"
+    if not holder.is_alive:
+        return [f"{holder.who} was writing into it and is probably dead: {heard}"]
+    if holder.fate == "unknown":
+        return [f"{holder.who} writes into it, {heard}"]
+    if holder.began_s is None:
+        return [f"{holder.who} writes into it"]
+    began = datetime.datetime.fromtimestamp(holder.began_s).strftime("%Y-%m-%d %H:%M:%S")
+    return [f"{holder.who} writes into it, since {began} ({words(max(0.0, time.time() - holder.began_s))})"]
+
+
+def as_json(of: Status) -> dict[str, Any]:
+    """One folder as an object of JSON."""
+    holder = of.holder
+    return {
+        "folder": str(of.folder),
+        "state": of.state,
+        "counts": {name: of.counts[name] for name in ORDER},
+        "rounds": [
+            {"round": one.number, "done": one.done, "failed": one.failed, "left": one.left}
+            for one in of.rounds
+        ],
+        "rounds_open": of.is_open,
+        "left": of.left,
+        "left_s": of.left_s,
+        "failed": [{"label": one.label, "status": one.status, "reason": one.reason} for one in of.bad],
+        "running": [{"trial_id": one.trial_id, "label": one.label, "log": str(one.log)} for one in of.now],
+        "holder": None
+        if holder is None
+        else {
+            "who": holder.who,
+            "fate": holder.fate,
+            "alive": holder.is_alive,
+            "quiet_s": holder.quiet_s,
+            "began_s": holder.began_s,
+        },
+        "last_start": of.last_start or None,
+    }
+
+
+def _wrapped(line: str, width: int | None, indent: str) -> str:
+    if width is None:
+        return f"{indent}{line}"
+    return textwrap.fill(
+        line,
+        width=max(20, width),
+        initial_indent=indent,
+        subsequent_indent=indent + INDENT,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

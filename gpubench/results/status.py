@@ -1,0 +1,291 @@
+"""How far the sweeps of a results folder are, from what lies in it alone. Takes no lock, writes nothing.
+
+It asks no machine either, so it can't know whether a sweep would measure something again because it has other CPUs now,
+nor how many rounds a certainty or a budget still wants.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from gpubench.plan.further import further
+from gpubench.plan.plan import Plan, Unit
+from gpubench.plan.skips import Room
+from gpubench.plan.state import Planned, out_of_memory, survey
+from gpubench.results.folder_lock import Holding, held
+from gpubench.results.plans import StoredPlan, stored_plans
+from gpubench.results.store import Results, newest, newest_of_rounds
+from gpubench.schema.cell import cell
+from gpubench.schema.record import Record, ending
+
+State = Literal["complete", "failed", "running", "unfinished"]
+"""`failed`: nothing is left, and something ended badly. `unfinished`: something is left, and nobody runs it."""
+ORDER = ("ok", "oom", "failed", "timeout", "skipped", "interrupted", "missing")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Round:
+    """One round of a folder's plans."""
+
+    number: int
+    done: int
+    failed: int
+    left: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bad:
+    """A unit that ended badly."""
+
+    label: str
+    status: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Now:
+    """A trial that runs now."""
+
+    trial_id: str
+    label: str
+    log: Path
+
+
+@dataclass(kw_only=True, slots=True)
+class Status:
+    """How far a folder is."""
+
+    folder: Path
+    counts: Counter[str] = field(default_factory=Counter)
+    """Endings of the first round, of trials and groups as a sweep counts them."""
+    rounds: list[Round] = field(default_factory=list)
+    is_open: bool = False
+    """Whether a certainty or a budget ends the rounds, so that nobody knows how many are left."""
+    bad: list[Bad] = field(default_factory=list)
+    holder: Holding | None = None
+    now: list[Now] = field(default_factory=list)
+    left_s: float | None = None
+    """Seconds that what is left should take, by what the others took; None: not known."""
+    last_start: str = ""
+    """When the last trial began, local time."""
+
+    @property
+    def left(self) -> int:
+        """Measurements that are left, of trials and groups, in all rounds."""
+        return sum(one.left for one in self.rounds)
+
+    @property
+    def all(self) -> int:
+        """Measurements in all rounds."""
+        return sum(one.left + one.done + one.failed for one in self.rounds)
+
+    @property
+    def state(self) -> State:
+        if self.holder is not None and self.holder.is_alive:
+            return "running"
+        if self.left:
+            return "unfinished"
+        return "failed" if self.bad else "complete"
+
+
+def status_of(results: Results, tell: Callable[[str], None]) -> Status:
+    """How far a folder is. `tell`: of records and plans that can't be read."""
+    holder = held(results.folder)
+    records = results.records(tell)
+    plans, problems = stored_plans(results, records)
+    for line in problems:
+        tell(line)
+    found = Status(
+        folder=results.folder,
+        holder=holder,
+        last_start=max((record.started_at for record in records), default=""),
+    )
+    rounds = {
+        number: {trial_id: record for (trial_id, _), record in sorted(here.items(), key=_began)}
+        for number, here in newest_of_rounds(records).items()
+    }
+    turns: dict[int, list[Planned]] = {}
+    labels: dict[str, str] = {}
+    for stored, units in _current(plans):
+        plan = stored.plan
+        asked = plan.experiment.rounds
+        found.is_open = found.is_open or asked.is_open
+        labels |= {unit.unit_id: _label(unit, plan) for unit in units}
+        surveyed = _surveyed(stored, records, rounds.get(1, {}))
+        first = [item for item in surveyed if item.unit.unit_id in {unit.unit_id for unit in units}]
+        turns.setdefault(1, []).extend(first)
+        to_come = [item for item in first if item.state == "run"]
+        last = max(rounds, default=1) if asked.is_open else _most(stored, rounds)
+        for number in range(2, last + 1):
+            later = further(units, number, rounds)
+            if asked.is_open:  # whether what lacks a turn in it would get one, only the sweep knows
+                later = [item for item in later if item.state != "run"]
+            else:
+                later += to_come
+            turns.setdefault(number, []).extend(later)
+    found.rounds = [_round(number, items) for number, items in sorted(turns.items())]
+    for item in turns.get(1, ()):
+        found.counts[_ended(item, rounds.get(1, {}))] += 1
+    found.bad = [
+        Bad(label=labels[item.unit.unit_id], status=item.ended, reason=item.why)
+        for items in turns.values()
+        for item in items
+        if item.state == "failed"
+    ]
+    _of_no_plan(found, records, turns)
+    found.left_s = _left_s(turns, rounds)
+    if holder is not None and holder.is_alive:
+        found.now = _running(results, turns, records, labels)
+    return found
+
+
+def _most(stored: StoredPlan, rounds: Mapping[int, object]) -> int:
+    """The rounds of a plan. One of a version that did not say so is of one that knew none, unless there are some."""
+    asked = stored.plan.experiment.rounds
+    if stored.rounds is not None or asked.number is not None or max(rounds, default=1) > 1:
+        return stored.rounds or asked.most
+    return 1
+
+
+def _began(item: tuple[object, Record]) -> str:
+    return item[1].started_at
+
+
+def _current(plans: Sequence[StoredPlan]) -> list[tuple[StoredPlan, list[Unit]]]:
+    """Each plan with the units that none that was stored later has, nor has under other ids (an edited model)."""
+    owner: dict[object, int] = {}
+    for place, stored in enumerate(plans):
+        name = stored.plan.experiment.name
+        for unit in stored.plan.units:
+            owner[name, unit.group, *(tuple(vars(job.trial).values()) for job in unit.jobs)] = place
+            owner[unit.unit_id] = place
+    found = []
+    for place, stored in enumerate(plans):
+        name = stored.plan.experiment.name
+        mine = [
+            unit
+            for unit in stored.plan.units
+            if owner[name, unit.group, *(tuple(vars(job.trial).values()) for job in unit.jobs)] == place
+            and owner[unit.unit_id] == place
+        ]
+        found.append((stored, mine))
+    return found
+
+
+def _surveyed(stored: StoredPlan, records: Sequence[Record], chosen: Mapping[str, Record]) -> list[Planned]:
+    room = stored.room
+    if room is not None:  # since the plan was stored, the folder may have been taken to a larger machine
+        most = max((int(one.environment.get("gpu_count") or 0) for one in records), default=0)
+        room = Room(max(room.gpus, most), room.cpus)
+    oom = out_of_memory(newest(records).values())
+    return survey(stored.plan, chosen, oom=oom, room=room, environment={})
+
+
+def _round(number: int, items: Iterable[Planned]) -> Round:
+    counts = Counter(item.state for item in items)
+    return Round(number=number, done=counts["done"], failed=counts["failed"], left=counts["run"])
+
+
+def _ended(item: Planned, first: Mapping[str, Record]) -> str:
+    """How a unit ended in the first round."""
+    if item.state == "skip":
+        return "skipped"
+    if item.state == "done":
+        return item.why
+    if item.state == "failed":
+        return item.ended
+    statuses = [first[job.trial_id].status for job in item.unit.jobs if job.trial_id in first]
+    return ending(statuses) if len(statuses) == len(item.unit.jobs) else "missing"
+
+
+def _of_no_plan(found: Status, records: Sequence[Record], turns: Mapping[int, Sequence[Planned]]) -> None:
+    """What is stored of trials that no plan lists, as in folders of earlier versions: nobody waits for more of them."""
+    known = {job.trial_id for items in turns.values() for item in items for job in item.unit.jobs}
+    if turns:
+        return
+    others: dict[str, list[Record]] = {}
+    for record in newest(records).values():
+        if record.trial_id not in known:
+            others.setdefault(record.group_id or record.trial_id, []).append(record)
+    for jobs in others.values():
+        status = ending([job.status for job in jobs])
+        found.counts[status] += 1
+        if status in ("failed", "timeout"):
+            worst = next(job for job in jobs if job.status == status)
+            found.bad.append(Bad(label=jobs[0].trial_id, status=status, reason=worst.reason))
+    done = found.counts["ok"] + found.counts["oom"]
+    found.rounds = [Round(number=1, done=done, failed=len(found.bad), left=found.counts["interrupted"])]
+
+
+def _left_s(
+    turns: Mapping[int, Sequence[Planned]], rounds: Mapping[int, Mapping[str, Record]]
+) -> float | None:
+    """What is left, by how long the same took in another further round, else by the mean of what has run."""
+    took = {
+        number: {trial_id: s for trial_id, one in here.items() if (s := _took(one)) is not None}
+        for number, here in rounds.items()
+    }
+    means = {
+        is_first: statistics.fmean(known)
+        for is_first in (True, False)
+        if (known := [s for number, here in took.items() if (number == 1) is is_first for s in here.values()])
+    }
+    total = 0.0
+    for number, items in turns.items():
+        for item in items:
+            if item.state != "run":
+                continue
+            own = item.unit.jobs[0].trial_id
+            again = [here[own] for other, here in took.items() if other > 1 and own in here]
+            mean = means.get(number == 1, means.get(True))
+            if mean is None:
+                return None
+            total += again[-1] if number > 1 and again else mean
+    return total
+
+
+def _took(record: Record) -> float | None:
+    if record.status != "ok" or record.span is None:
+        return None
+    return record.span.finished - record.span.launched
+
+
+def _running(
+    results: Results,
+    turns: Mapping[int, Sequence[Planned]],
+    records: Sequence[Record],
+    labels: Mapping[str, str],
+) -> list[Now]:
+    """Trials whose log is there and whose record is not yet, of the attempt begun last."""
+    stored = {(record.trial_id, record.attempt) for record in records}
+    found: list[tuple[float, Now]] = []
+    seen: set[str] = set()
+    for item in (item for items in turns.values() for item in items if item.state == "run"):
+        for job in item.unit.jobs:
+            number = results.next_attempt(job.trial_id) - 1
+            log = results.log(job.trial_id, number)
+            if job.trial_id in seen or number < 1 or (job.trial_id, number) in stored:
+                continue
+            seen.add(job.trial_id)
+            try:
+                touched = log.stat().st_mtime
+            except OSError:
+                continue
+            found.append((touched, Now(trial_id=job.trial_id, label=labels[item.unit.unit_id], log=log)))
+    return [now for _, now in sorted(found, key=lambda one: one[0])]
+
+
+def _label(unit: Unit, plan: Plan) -> str:
+    """A unit's name among its neighbours."""
+    if unit.group:
+        return unit.group
+    trial = unit.jobs[0].trial
+    fields = dict.fromkeys(name for axis in plan.experiment.varied for name in axis)
+    told = [f"{name}={cell(value)}" for name in fields if (value := getattr(trial, name, None)) is not None]
+    told += [f"repeat={trial.repeat}"] if plan.experiment.repeats > 1 else []
+    return " ".join(told) or f"{trial.model} {trial.batch_size}"

@@ -1,0 +1,158 @@
+"""`gpubench compare`, as users and their CI run it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import committed
+import pytest
+from swept import swept
+from warm_command import WarmCommand
+
+Compare = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def compare(warm_command: WarmCommand, home: Path) -> Compare:
+    """Runs `gpubench compare` with these arguments beside the folders a and b."""
+
+    def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+        given = ("compare", *map(str, arguments))
+        return warm_command.run(given, cwd=home, env={"PATH": "/usr/bin:/bin"}, timeout=60)
+
+    return run
+
+
+def measured_again(source: Path, target: Path, times: dict[int, list[float]], **environment: str) -> Path:
+    """A copy of a folder, where the processes of a batch size took these times, one a repeat."""
+    shutil.copytree(source, target)
+    for path in sorted((target / "records").glob("*/*.json")):
+        told = json.loads(path.read_text())
+        size, repeat = told["trial"]["batch_size"], told["trial"]["repeat"]
+        told["result"]["epoch_time_s"] = times[size][repeat]
+        told["environment"] |= environment
+        told["started_at"] = f"2026-01-01 00:00:0{1 if target.name == 'a' else 2}"
+        path.write_text(json.dumps(told))
+    return target
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two folders: of 16, 32 and 64, the first is 10 % slower in b, the second as fast, the third not to tell."""
+    home = tmp_path_factory.mktemp("folders")
+    swept(home / "x", "one", "16,32,64", repeats=3)
+    even = [1.0, 1.001, 0.999]
+    wide = [1.0, 1.5, 0.7]
+    measured_again(home / "x", home / "a", {16: even, 32: even, 64: wide})
+    slower = [one * 1.1 for one in even]
+    measured_again(home / "x", home / "b", {16: slower, 32: even[::-1], 64: wide[::-1]}, torch="99.0")
+    return home
+
+
+def answers(ended: subprocess.CompletedProcess[str]) -> dict[int, str]:
+    trials = json.loads(ended.stdout)["trials"]
+    return {one["b"]["fields"]["batch_size"]: one["time"]["answer"] for one in trials}
+
+
+def test_each_trial_is_faster_slower_the_same_or_open(compare: Compare) -> None:
+    assert answers(compare("a", "b", "--json")) == {16: "slower", 32: "same", 64: "open"}
+    assert answers(compare("b", "a", "--json")) == {16: "faster", 32: "same", 64: "open"}
+    assert set(answers(compare("a", "a", "--json")).values()) == {"same", "open"}
+    assert "3 trials rest on some of the same attempts on both sides" in compare("a", "a").stdout
+    ended = compare("a", "b")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "of the same attempts" not in ended.stdout
+    assert (
+        "Time per image: of 3 trials B is slower in 1, the same inside 2 % in 1, open in 1."
+        in ended.stdout.splitlines()
+    )
+    (line,) = [line for line in ended.stdout.splitlines() if line.startswith("Not alike")]
+    assert line.endswith(" against 99.0")
+    assert max(map(len, ended.stdout.split("Time per image\n")[1].split("\n\n")[0].splitlines())) <= 80
+
+
+def test_the_exit_code_tells_ci_of_a_regression(compare: Compare) -> None:
+    ended = compare("a", "b", "--threshold", "5%")
+    assert ended.returncode == 3
+    assert "Regression beyond 5 %: batch_size=16: time +10.0 (" in ended.stdout
+    assert compare("a", "b", "--threshold", "20%").returncode == 0
+    assert compare("b", "a", "--threshold", "5%").returncode == 0
+    # 64 is open, and that is told only where somebody asks for it.
+    assert compare("b", "a", "--threshold", "5%", "--strict").returncode == 3
+    assert compare("a", "b", "--figures", "memory").returncode == 0
+
+
+def test_a_trial_that_broke_is_a_regression_and_one_that_is_gone_only_where_that_is_asked(
+    compare: Compare, home: Path, tmp_path: Path
+) -> None:
+    b = shutil.copytree(home / "b", tmp_path / "b")
+    for path in (b / "records").glob("*/*.json"):
+        told = json.loads(path.read_text())
+        if told["trial"]["batch_size"] == 16:
+            path.write_text(json.dumps(told | {"status": "oom", "reason": "no room"}))
+    ended = compare("a", b, "--threshold", "5%")
+    assert ended.returncode == 3
+    assert "batch_size=16: out of memory in B" in ended.stdout
+    for path in (b / "records").glob("*/*.json"):
+        if json.loads(path.read_text())["trial"]["batch_size"] in (16, 64):
+            path.unlink()
+    shutil.rmtree(b / "plans")
+    assert compare("a", b, "--threshold", "5%").returncode == 0
+    ended = compare("a", b, "--threshold", "5%", "--strict")
+    assert ended.returncode == 3
+    assert "Only in A: 2 trials:" in ended.stdout
+
+
+def test_where_nothing_can_be_compared_a_check_does_not_pass(compare: Compare, tmp_path: Path) -> None:
+    swept(tmp_path / "a", "one", "16")
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    (record,) = (tmp_path / "b" / "records").glob("*/*.json")
+    record.write_text(json.dumps(json.loads(record.read_text()) | {"status": "interrupted"}))
+    ended = compare(tmp_path / "a", tmp_path / "b", "--threshold", "5%")
+    assert ended.returncode == 4
+    assert ended.stderr == "gpubench: nothing could be compared, so no regression could have been seen\n"
+    assert compare(tmp_path / "a", tmp_path / "b").returncode == 0
+
+
+def test_two_values_of_a_field_inside_one_folder(compare: Compare) -> None:
+    here = committed.folder("h200x4-2026")
+    ended = compare(here, "--field", "strategy=dp,ddp", "--json")
+    told = json.loads(ended.stdout)
+    assert {one["a"]["fields"]["strategy"] for one in told["trials"]} == {"dp"}
+    assert {one["b"]["fields"]["strategy"] for one in told["trials"]} == {"ddp"}
+    assert {one["time"]["rests_on"] for one in told["trials"]} == {"one process"}
+    assert {one["time"]["answer"] for one in told["trials"]} == {"open"}
+    for wrong, said in (
+        ("strategy=dp", "takes two values"),
+        ("strategy=dp,fsdp", "no row has strategy=fsdp"),
+        ("stategy=dp,ddp", "did you mean strategy?"),
+    ):
+        ended = compare(here, "--field", wrong)
+        assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1)
+        assert said in ended.stderr
+
+
+def test_2021_beside_today(compare: Compare) -> None:
+    """No trial is the same, and nothing firm is said: what is not alike is named, and how sure that is."""
+    ended = compare(committed.folder("titan-xp-2021"), committed.folder("h200x4-2026"))
+    assert ended.returncode == 0
+    assert "GPU 4 × Titan Xp against 4 × NVIDIA H200" in ended.stdout
+    assert "that they belong together is a guess." in ended.stdout
+    assert "Epoch time: open in all 11 trials" in ended.stdout
+    assert "resnet34             512  12.80 !  3.009 !  −76.5 %  open, unlike" in ended.stdout
+
+
+def test_forms_and_order(compare: Compare) -> None:
+    marked = compare("a", "b", "--markdown").stdout
+    assert marked.startswith("## a and b\n")
+    assert "| batch_size | A ms | B ms | change | B is |" in marked
+    trials = compare("a", "b", "--sort", "time").stdout.split("Time per image\n")[1].splitlines()
+    assert trials[3].split()[0] == "16"
+    assert compare("a", "b", "--sort", "nothing").returncode == 2
+    assert compare("a").returncode == 2
+    assert compare("a", "nowhere").returncode == 4
+    assert compare("a", "b", "--strict").returncode == 2

@@ -1,0 +1,82 @@
+"""Words that a real bash is offered for completion."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import gpubench
+from gpubench import completion
+
+Offered = Callable[..., list[str]]
+BASH = shutil.which("bash")
+
+
+@pytest.fixture
+def offered(tmp_path: Path) -> Offered:
+    """What bash offers for the last of these words of a command line, each of which is one for bash."""
+    command = tmp_path / "bin" / "gpubench"
+    command.parent.mkdir()
+    command.write_text(f"#!{sys.executable}\nfrom gpubench.__main__ import main\nmain()\n")
+    command.chmod(0o755)
+    root = Path(gpubench.__file__).parents[1]
+    path = {"PATH": f"{command.parent}:{os.environ['PATH']}", "PYTHONPATH": str(root), "HOME": str(tmp_path)}
+
+    asked = {**path, "_GPUBENCH_COMPLETE": "source_bash"}
+    source = subprocess.run(
+        [command], env=asked, text=True, capture_output=True, timeout=60, check=True
+    ).stdout
+
+    def run(*words: str) -> list[str]:
+        script = (
+            f'{source}\nCOMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); '
+            '_gpubench_completion gpubench; printf "%s\\n" "${COMPREPLY[@]}"'
+        )
+        ended = subprocess.run(
+            [str(BASH), "--norc", "-c", script, "bash", "gpubench", *words],
+            cwd=tmp_path,
+            env=path,
+            text=True,
+            capture_output=True,
+            timeout=60,
+            check=True,
+        )
+        assert ended.stderr == ""
+        return ended.stdout.split()
+
+    return run
+
+
+@pytest.mark.skipif(BASH is None, reason="there is no bash")
+def test_bash_completes_commands_options_and_values(offered: Offered, tmp_path: Path) -> None:
+    (tmp_path / "results" / "mine").mkdir(parents=True)
+    (tmp_path / "question.toml").touch()
+    assert offered("co") == ["compare"]
+    assert offered("sweep", "--batch-s") == ["--batch-size"]
+    assert offered("sweep", "--model", "resnet1") == ["resnet101", "resnet152", "resnet18"]
+    assert offered("sweep", "--strategy", "single,dd") == ["single,ddp"]
+    assert offered("sweep", "--set", "execution", "=", "") == ["eager", "compile", "graph"]
+    assert offered("sweep", "q") == ["question.toml"]
+    assert offered("table", "") == ["results/mine", "bin/"]
+
+
+def test_where_equals_signs_are_part_of_a_word_assignments_are_completed_whole() -> None:
+    """As zsh and fish hand words over."""
+    assert completion.assignment("memory_f") == ["memory_format=channels_last", "memory_format=contiguous"]
+    assert completion.assignment("memory_format=con") == ["memory_format=contiguous"]
+    assert completion.assignment("precision=fp32,b") == ["precision=fp32,bf16"]
+    assert completion.assignment("batch") == ["batch_size="]
+    assert completion.assignment("nothing=") == []
+
+
+def test_every_field_with_named_values_offers_them() -> None:
+    assert {"true", "false"} == set(completion.values_of("breakdown"))
+    assert set(completion.values_of("device")) == {"cuda", "cpu", "auto"}
+    assert completion.values_of("batch_size") == []
+    assert {"lenet", "resnet50"} <= set(completion.values_of("model"))

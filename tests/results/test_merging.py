@@ -1,0 +1,229 @@
+"""Several results folders become one."""
+
+import errno
+import hashlib
+import json
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from swept import swept
+
+from gpubench.basics.errors import UnusableError
+from gpubench.commands.merge import merged
+from gpubench.results import merging
+from gpubench.results.merging import merge
+from gpubench.results.store import Results
+
+
+def files(folder):
+    """What lies in a folder, but for what is made anew from it."""
+    return {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.suffix != ".md" and path.parent != folder
+    }
+
+
+def edited(folder, **values):
+    """Another measurement of what lies there: the same ids and numbers with other figures."""
+    for path in (folder / "records").glob("*/*.json"):
+        told = json.loads(path.read_text())
+        path.write_text(json.dumps(told | values))
+    return folder
+
+
+def tables(folder):
+    """The lines of each table; those of trials that began in one second may change places."""
+    return {path.name: sorted(path.read_text().splitlines()) for path in folder.glob("*.csv")}
+
+
+def records(folder):
+    return Results(folder).records()
+
+
+def test_folders_with_other_trials_stand_side_by_side_in_one(tmp_path, capsys):
+    a, b, c = tmp_path / "a", tmp_path / "b", tmp_path / "c"
+    swept(a, "one", "16,32")
+    swept(b, "two", "64")
+    before = files(a), files(b)
+    assert merged([a, b], out=c) == 0
+    assert (files(a), files(b)) == before
+    assert {record.trial.batch_size for record in records(c)} == {16, 32, 64}
+    both = {**before[0], **before[1]}
+    both |= {name: files(c)[name] for name in both if name.startswith("plans/")}  # numbered anew
+    assert {name: files(c).get(name) for name in both} == both
+    assert len((c / "trials.csv").read_text().splitlines()) == 4
+    assert capsys.readouterr().out.startswith(f"{c}: 3 attempts added")
+
+
+def test_equal_attempts_are_there_once_and_merging_again_adds_nothing(tmp_path, capsys):
+    a, b, c = tmp_path / "a", tmp_path / "b", tmp_path / "c"
+    swept(a, "one", "16,32")
+    shutil.copytree(a, b)
+    merged([a, b], out=c)
+    once = files(c)
+    assert len(records(c)) == len(records(a))
+    merged([c, a, b], out=c)
+    assert files(c) == once
+    assert "0 attempts added" in capsys.readouterr().out
+
+
+def test_conflicting_attempts_are_kept_apart_and_named(tmp_path, capsys):
+    a, b, c = tmp_path / "a", tmp_path / "b", tmp_path / "c"
+    swept(a, "one", "16")
+    shutil.copytree(a, b)
+    edited(b, started_at="2099-01-01 00:00:00", reason="another")
+    merged([a, b], out=c)
+    assert [(one.attempt, one.reason) for one in records(c)] == [(1, ""), (2, "another")]
+    out = capsys.readouterr().out
+    (source,) = (b / "records").glob("*/*.json")
+    assert f"  {source}: attempt 2 in {c}" in out.splitlines()
+    (trial_id,) = {one.trial_id for one in records(c)}
+    assert Results(c).log(trial_id, 2).exists()
+    assert Results(c).part("samples", trial_id, 2, "csv").exists()
+    merged([b, a], out=tmp_path / "d")
+    assert files(tmp_path / "d") == files(c)
+
+
+def test_what_lies_in_the_folder_that_is_merged_into_keeps_its_number(tmp_path):
+    a, b = tmp_path / "a", tmp_path / "b"
+    swept(a, "one", "16")
+    shutil.copytree(a, b)
+    edited(b, started_at="1999-01-01 00:00:00", reason="earlier")
+    merged([a, b], out=a)
+    assert {one.attempt: one.reason for one in records(a)} == {1: "", 2: "earlier"}
+
+
+def test_a_group_goes_on_to_name_the_attempts_that_it_was_compared_with(tmp_path):
+    def folder(name, started_at):
+        made = tmp_path / name
+        solo = {"trial_id": "taa1", "attempt": 1, "started_at": started_at}
+        together = {"solos": [{"trial_id": "taa1", "attempt": 1}]}
+        job = {"trial_id": "jaa1", "attempt": 1, "started_at": started_at, "together": together}
+        group = {"group_id": "gaa1", "attempt": 1, "jobs": [job]}
+        for told, own in ((solo, "taa1"), (group, "gaa1")):
+            path = Results(made).part("records", own, 1, "json")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(told))
+        return made
+
+    sources = [Results(folder("a", "2026-01-01")), Results(folder("b", "2026-01-02"))]
+    target = Results(tmp_path / "c")
+    merge(sources, target, print)
+    told = json.loads(target.part("records", "gaa1", 2, "json").read_text())
+    assert told["jobs"][0]["together"]["solos"] == [{"trial_id": "taa1", "attempt": 2}]
+    assert told["jobs"][0]["attempt"] == 2
+
+
+def test_one_folder_gets_its_tables_anew(tmp_path, capsys):
+    swept(tmp_path / "a", "one", "16,32").write_tables()
+    kept = tables(tmp_path / "a")
+    assert len(kept) == 3
+    for name in kept:
+        (tmp_path / "a" / name).unlink()
+    merged([tmp_path / "a"], out=None)
+    assert tables(tmp_path / "a") == kept
+    assert "tables are written anew" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("after", [0, 1, 3, 5])
+def test_an_interrupted_merge_is_completed_by_the_next(tmp_path, monkeypatch, after):
+    a, b, c, d = (tmp_path / name for name in "abcd")
+    swept(a, "one", "16,32")
+    shutil.copytree(a, b)
+    edited(b, started_at="2099-01-01 00:00:00", reason="another")
+    merged([a, b], out=d)
+    whole, left = merging.copy_whole, [after]
+
+    def stops(source, target):
+        if not left[0]:
+            raise KeyboardInterrupt
+        left[0] -= 1
+        whole(source, target)
+
+    monkeypatch.setattr(merging, "copy_whole", stops)
+    with pytest.raises(KeyboardInterrupt):
+        merged([a, b], out=c)
+    monkeypatch.undo()
+    for path in (c / "records").glob("*/*.json"):
+        json.loads(path.read_text())
+    merged([a, b], out=c)
+    assert files(c) == files(d)
+
+
+def test_a_full_disk_is_one_line_and_leaves_no_half_file(tmp_path, monkeypatch):
+    a, c = tmp_path / "a", tmp_path / "c"
+    swept(a, "one", "16")
+
+    def full(_, target):
+        Path(target).write_bytes(b"half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(shutil, "copyfile", full)
+    with pytest.raises(UnusableError, match="No space left on device") as told:
+        merged([a], out=c)
+    assert "\n" not in str(told.value)
+    assert not [path for path in c.rglob("*") if path.is_file()]
+
+
+def test_a_log_without_a_record_goes_along(tmp_path):
+    a, b = tmp_path / "a", tmp_path / "b"
+    swept(a, "one", "16")
+    (record,) = records(a)
+    Results(a).log(record.trial_id, 2).write_text("killed")
+    merged([a], out=b)
+    assert Results(b).log(record.trial_id, 2).read_text() == "killed"
+    once = files(b)
+    merged([a], out=b)
+    assert files(b) == once
+
+
+# ---- whatever lies in them ----
+
+CHAIN = st.lists(st.sampled_from("uvwxyz"), max_size=3, unique=True)
+"""What the attempts of one folder at one trial hold, in the order of their numbers."""
+FOLDER = st.dictionaries(st.sampled_from(["taa1", "tab1"]), CHAIN, max_size=2)
+FOLDERS = st.lists(FOLDER, min_size=1, max_size=3)
+
+
+def made_of(root, told):
+    folder = Results(root)
+    for own, chain in told.items():
+        for number, content in enumerate(chain, 1):
+            path = folder.part("records", own, number, "json")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps({"trial_id": own, "attempt": number, "started_at": content}))
+    return folder
+
+
+def held_by(folder):
+    """(trial, content, number) of each attempt; numbers are without a gap where those of the sources are."""
+    found = [json.loads(path.read_text()) for path in folder.record_files(print)]
+    return sorted((one["trial_id"], one["started_at"], one["attempt"]) for one in found)
+
+
+@settings(max_examples=25, deadline=None)
+@given(FOLDERS, st.randoms(use_true_random=False))
+def test_merging_keeps_all_adds_nothing_twice_and_does_not_ask_for_an_order(told, chance):
+    with tempfile.TemporaryDirectory() as scratch:
+        root = Path(scratch)
+        sources = [made_of(root / str(place), one) for place, one in enumerate(told)]
+        first, second = Results(root / "first"), Results(root / "second")
+        merge(sources, first, print)
+        once = held_by(first)
+        contents = {(own, content) for one in told for own, chain in one.items() for content in chain}
+        assert {(own, content) for own, content, _ in once} == contents
+        assert len(once) == len(contents)
+        for own in {name for name, *_ in once}:
+            numbers = sorted(number for name, _, number in once if name == own)
+            assert len(set(numbers)) == len(numbers)
+        other_way = list(sources)
+        chance.shuffle(other_way)
+        merge(other_way, second, print)
+        assert held_by(second) == once
+        merge([first, *other_way], first, print)
+        assert held_by(first) == once
