@@ -184,6 +184,7 @@ def build(
     if axis is not None and along:
         answers += told.along_axis(claimed, made, axis, fields, how)
     answers += told.speedups(claimed, made, fields, how)
+    answers += told.efficiencies(claimed, made)
     answers += told.alternatives(claimed, made, fields, how)
     accuracies = top1.comparisons(grown, axes, fields)
     answers += top1_told.sentences(accuracies, fields)
