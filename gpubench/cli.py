@@ -395,14 +395,26 @@ def export(
         str | None, typer.Option("--format", metavar="NAME", help="By default as FILE ends.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Where it is written; none: stdout for text.")
+        str | None, typer.Option("--out", metavar="FILE", help="Where it is written; none: stdout for text.")
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to",
+            metavar="TRACKER",
+            help="mlflow or tensorboard: a run for each trial; --out is then a folder, or an MLflow address.",
+        ),
     ] = None,
 ) -> None:
-    """Write results in the format of another program."""
+    """Write results in the format of another program, or hand them over to an experiment tracker."""
     from gpubench.commands import export as command
     from gpubench.export.formats import Asked
 
-    raise typer.Exit(command.export(results or (), form=form, out=out, asked=Asked()))
+    if to is not None:
+        if form is not None:
+            raise UsageError("--to hands runs over, and --format writes a file; give one of them")
+        raise typer.Exit(command.hand_over(results or (), to=to, place=out))
+    raise typer.Exit(command.export(results or (), form=form, out=Path(out) if out else None, asked=Asked()))
 
 
 @app.command(cls=usage.Reader, rich_help_panel="Read")

@@ -34,6 +34,8 @@ Series = tuple[tuple[str, Any], ...]
 Step = tuple[Row, Row]
 Ratio = Callable[[Row, Row], float | None]
 """The figure of a step's second row over that of its first."""
+ROUND_UNDER_WAY = 2
+"""Processes of a row that a second round has measured already, where it has not come to others yet."""
 KneeVerdict = Literal["stops", "never", "always", "hole", "time-only", "too-few", "open"]
 
 
@@ -134,8 +136,18 @@ def told(found: Sequence[Batches], made: Decided, how: Further) -> list[Knee]:
 
 def _ladder(ordered: Sequence[Row]) -> Ladder | None:
     timed, weighed, why = _figures(ordered)
-    used = timed if why else weighed
+    used = _without_stragglers(timed if why else weighed)
     return ladder(ordered, used, why) if len(used) > 1 else None
+
+
+def _without_stragglers(rows: Sequence[Row]) -> Sequence[Row]:
+    """The rows, without those that stayed at one process while others got three: no further round measures these.
+
+    One such row, which failed in the second round say, must not take their claims from all others. While a second
+    round is under way nobody is left behind yet.
+    """
+    several = [row for row in rows if processes(row) > 1]
+    return several if len(several) > 1 and max(map(processes, several)) > ROUND_UNDER_WAY else rows
 
 
 def _decided(key: Series, of: Ladder, found: Answer) -> Knee:
