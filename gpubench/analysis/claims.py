@@ -167,7 +167,9 @@ def opened(of: Claims, made: Decided) -> list[list[Row]]:
             found.append([other.baseline, other.row])
     for same in of.scaled:
         sure = [next(holds) for _ in same.ratios]
-        found += [[one.baseline, one.row] for one, shown in zip(same.steps, sure, strict=False) if not shown]
+        pairs: list[list[Row]] = [[one.baseline, one.row] for one in same.steps]
+        # Whether it is faster may be open, too, and then that is asked of these rows already.
+        found += [pair for pair, shown in zip(pairs, sure, strict=False) if not shown and pair not in found]
     for group in of.groups:
         if not next(holds):
             found.append([*group.rows, *map(alone_of, group.rows)])

@@ -171,7 +171,7 @@ def largest_that_fits(rows: Sequence[Row]) -> str:
     )
     return (
         f"About {_told(value, each)} images{over} fit into {room.words} (95 %: {_told(low, each)} to "
-        f"{_told(high, each, up=True)}), by {by}{end}."
+        f"{_told(high, each, up=high < most)}), by {by}{end}."
     )
 
 

@@ -208,6 +208,7 @@ def build(
                     *(knee.remark for knee in knees),
                     compared,
                     top1_told.remark(accuracies),
+                    top1_told.not_compared(claimed.alternatives, accuracies),
                     _by_some_rounds(grown, scaled),
                 )
                 if said
