@@ -34,9 +34,9 @@ def rows(*memory: float, first: int = 16, **more):
 
 
 EVEN = (1160.0, 1320.0, 1640.0, 2280.0)
-"""1,000 MiB, and 10 an image. Off the line by nothing, so by 20 MiB as far as one knows: 12,000 MiB are reached at 1,100;
-the middle is at 60, the squares about it sum up to 7,360, t is 4.3027, and so the ends are 60 + (104,000 ∓ 10,476) /
-98.99."""
+"""1,000 MiB, and 10 an image. Off the line by nothing, so by 20 MiB as far as one knows: 12,000 MiB are reached at
+1,100; the middle is at 60, the squares about it sum up to 7,360, t is 4.3027, and so the ends are
+60 + (104,000 ∓ 10,476) / 98.99."""
 
 
 def test_a_line_worked_by_hand():

@@ -126,16 +126,14 @@ def plan():
 
 
 def test_the_experiment_sets_each_network_on_two_gpus_beside_itself_on_one(plan):
-    trials = [unit.jobs[0].trial for unit in plan.units]
-    pairs: dict[tuple, set] = {}
-    for one in trials:
-        pairs.setdefault((one.model, one.width, one.input_size), set()).add(
-            (one.gpus, one.strategy, one.batch_size, one.train_images)
-        )
+    pairs: dict[tuple[object, ...], list] = {}
+    for unit in plan.units:
+        one = unit.jobs[0].trial
+        pairs.setdefault((one.model, one.width, one.input_size), []).append(one)
     assert len(pairs) == 13
-    for found in pairs.values():
-        assert {(gpus, strategy) for gpus, strategy, _, _ in found} == {(1, "single"), (2, "ddp")}
-        assert len({beside for _, _, *beside in map(tuple, found) for beside in beside}) == 2
+    for alone, two in pairs.values():
+        assert (alone.gpus, alone.strategy, two.gpus, two.strategy) == (1, "single", 2, "ddp")
+        assert (alone.batch_size, alone.train_images) == (two.batch_size, two.train_images)
 
 
 def test_the_experiment_runs_where_there_are_two_gpus(plan):
