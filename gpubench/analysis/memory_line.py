@@ -131,23 +131,47 @@ def room_of(row: Row) -> MemoryRoom | None:
     return None if cap is None else MemoryRoom(mib=cap, words=f"the cap of {number(cap)} MiB")
 
 
+def guesses(rows: Sequence[Row], each: int) -> list[float]:
+    """Batch sizes at which memory may end by the line through these rows, the best first; none where there is no line.
+
+    `each`: batch sizes are multiples of it.
+    """
+    known, room = _weighed(rows)
+    found = straight([(_batch(row), gpu_mem(row) or 0.0) for row in known]) if room else None
+    reached = found.reaches(room.mib) if found and room else None
+    return [math.floor(one / each) * each for one in reached] if reached and _is_narrow(reached) else []
+
+
+def _weighed(rows: Sequence[Row]) -> tuple[list[Row], MemoryRoom | None]:
+    """The rows with memory by the driver, and the room that they have; None where that is not one, or not known."""
+    known = [row for row in rows if row.batch_size and gpu_mem(row) is not None]
+    rooms = {room for row in known if (room := room_of(row)) is not None}
+    sources = {row.gpu_mem_source for row in known}
+    if len(known) < FEWEST_SIZES or len(rooms) != 1 or len(sources) > 1 or not sources & {*BY_DRIVER}:
+        return known, None
+    return known, rooms.pop()
+
+
+def _is_narrow(reached: tuple[float, float, float]) -> bool:
+    """Whether an interval tells anything."""
+    value, low, high = reached
+    return high <= WIDE * value and low * WIDE >= value
+
+
 def largest_that_fits(rows: Sequence[Row]) -> str:
     """How many images fit by the line through these rows' memory, in one sentence; empty where nobody can know.
 
     `rows`: of one series, of which each batch size has one. What ran and what ran out of memory bound the answer.
     """
-    known = [row for row in rows if row.batch_size and gpu_mem(row) is not None]
-    rooms = {room for row in known if (room := room_of(row)) is not None}
-    sources = {row.gpu_mem_source for row in known}
-    if len(known) < FEWEST_SIZES or len(rooms) != 1 or len(sources) > 1 or not sources & {*BY_DRIVER}:
+    known, room = _weighed(rows)
+    if room is None:
         return ""
-    (room,) = rooms
     ran = max(_batch(row) for row in rows if row.status == "ok")
     full = min((_batch(row) for row in rows if row.status == "oom" and _batch(row) > ran), default=None)
     tried = f"{ran:,} ran, {full:,} ran out of memory" if full else ""
     found = straight([(_batch(row), gpu_mem(row) or 0.0) for row in known])
     reached = found.reaches(room.mib) if found else None
-    if found is None or reached is None or reached[2] > WIDE * reached[0] or reached[1] * WIDE < reached[0]:
+    if found is None or reached is None or not _is_narrow(reached):
         return (
             f"How many images fit can't be told{f' more closely ({tried})' if tried else ''}: memory is no straight "
             "line over these sizes."
