@@ -191,7 +191,7 @@ def largest_that_fits(rows: Sequence[Row]) -> str:
     end = (
         f", which agrees with what was tried: {tried}"
         if tried
-        else f"; not tried: the largest that ran is {ran:,}"
+        else f"; not tried here, where the largest that ran is {ran:,}"
     )
     return (
         f"About {_told(value, each)} images{over} fit into {room.words} (95 %: {_told(low, each)} to "
