@@ -24,10 +24,9 @@ from gpubench.analysis.noise import half_width, processes, resting, together
 from gpubench.analysis.paying import Answer, Ladder, answer, ladder
 from gpubench.analysis.repeats import merge_repeats
 from gpubench.analysis.settle import NOT_KNOWN, Further
-from gpubench.analysis.varied import solo
+from gpubench.analysis.varied import as_asked, solo
 from gpubench.basics.rounding import half_up
 from gpubench.basics.words import listed
-from gpubench.schema.cell import cell
 from gpubench.schema.row import Row
 
 Series = tuple[tuple[str, Any], ...]
@@ -178,7 +177,7 @@ def _batch(row: Row) -> int:
 
 
 def _named(key: Series, sentence: str) -> str:
-    name = " ".join(f"{field}={cell(value)}" for field, value in key if value is not None)
+    name = " ".join(f"{field}={as_asked(value)}" for field, value in key if value is not None)
     return f"{name}: {sentence[0].lower()}{sentence[1:]}" if name else sentence
 
 

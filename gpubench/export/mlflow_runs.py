@@ -15,7 +15,7 @@ from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
 
 from gpubench.basics.errors import UnusableError
-from gpubench.export.runs import Run
+from gpubench.export.runs import TrackedRun
 from gpubench.export.trackers import HandedOver
 
 T = TypeVar("T")
@@ -31,7 +31,7 @@ FOLDER = "mlflow"
 """Where runs go if neither --out nor MLFLOW_TRACKING_URI says: a database and artifacts in it."""
 
 
-def take(runs: Iterable[Run], place: str | None) -> HandedOver:
+def take(runs: Iterable[TrackedRun], place: str | None) -> HandedOver:
     """Hands runs over to a tracking server or database (an address with `://`), or to a folder with a database of its
     own. A run that is there already is left as it is. Raises UnusableError.
     """
@@ -82,7 +82,7 @@ def _there(client: MlflowClient, experiment: str) -> set[str]:
             return keys
 
 
-def _write(client: MlflowClient, experiment: str, run: Run) -> None:
+def _write(client: MlflowClient, experiment: str, run: TrackedRun) -> None:
     began, ended = (round(1000 * seconds) for seconds in (run.began, run.ended))
     number = client.create_run(experiment, start_time=began, run_name=run.name).info.run_id
     metrics = itertools.chain(

@@ -39,7 +39,7 @@ class Point:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Run:
+class TrackedRun:
     """One attempt that counts."""
 
     key: str
@@ -59,7 +59,7 @@ class Run:
     log: Path | None
 
 
-def runs(readings: Sequence[Reading]) -> Iterator[Run]:
+def runs(readings: Sequence[Reading]) -> Iterator[TrackedRun]:
     """A run for each attempt that counts, each round by itself, in the order of trials.csv."""
     for reading in readings:
         varied = {table.name: table.varied for table in reading.tables}
@@ -67,7 +67,7 @@ def runs(readings: Sequence[Reading]) -> Iterator[Run]:
             yield _run(reading, record, varied.get(record.experiment, ()))
 
 
-def _run(reading: Reading, record: Record, varied: Sequence[str]) -> Run:
+def _run(reading: Reading, record: Record, varied: Sequence[str]) -> TrackedRun:
     row = row_of(record)
     began = _seconds(record.started_at)
     took = record.span.finished - record.span.launched if record.span else 0.0
@@ -90,7 +90,7 @@ def _run(reading: Reading, record: Record, varied: Sequence[str]) -> Run:
     }
     texts = {f"doubt {code}": text for code, text in record.doubts.items()}
     log = reading.results.log(record.trial_id, record.attempt)
-    return Run(
+    return TrackedRun(
         key=f"{record.trial_id}-{record.attempt}",
         experiment=record.experiment,
         name=" ".join(parts),

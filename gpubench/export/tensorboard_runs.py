@@ -15,7 +15,7 @@ from tensorboard.plugins.text.summary_v2 import text_pb
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 from gpubench.basics.errors import UnusableError
-from gpubench.export.runs import Run
+from gpubench.export.runs import TrackedRun
 from gpubench.export.trackers import HandedOver
 from gpubench.report.markdown import grid
 
@@ -27,7 +27,7 @@ LAST = 20_000
 """Characters of a log that are told: the last ones, where the error stands."""
 
 
-def take(runs: Iterable[Run], place: str | None) -> HandedOver:
+def take(runs: Iterable[TrackedRun], place: str | None) -> HandedOver:
     """Writes each run into a folder EXPERIMENT/RUN of its own; one that is there already is left as it is.
 
     Raises UnusableError where that can't be done.
@@ -50,7 +50,7 @@ def take(runs: Iterable[Run], place: str | None) -> HandedOver:
     return HandedOver(where=f"tensorboard --logdir {top}", new=new, known=known)
 
 
-def _write(folder: Path, run: Run) -> None:
+def _write(folder: Path, run: TrackedRun) -> None:
     writer = EventFileWriter(str(folder), filename_suffix=SUFFIX)
     values: Mapping[str, str | int | float | bool] = {**run.parameters}
     said = [(run.began, 0, one) for one in (hparams.hparams_pb(dict(values), run.key, run.began),)]
@@ -74,7 +74,7 @@ def _scalar(tag: str, value: float) -> Summary:
     return Summary(value=[Summary.Value(tag=tag, simple_value=value)])
 
 
-def _ended(run: Run) -> Summary:
+def _ended(run: TrackedRun) -> Summary:
     """When and how it ended, for the table of hyperparameters. The library's own function wants TensorFlow."""
     status = api_pb2.STATUS_SUCCESS if run.status == "ok" else api_pb2.STATUS_FAILURE
     end = plugin_data_pb2.SessionEndInfo(status=status, end_time_secs=run.ended)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from gpubench.basics.errors import UnusableError, unknown
 
 if TYPE_CHECKING:
-    from gpubench.export.runs import Run
+    from gpubench.export.runs import TrackedRun
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,10 +48,10 @@ class Tracker:
                     f"this needs {package}, which is not installed: pip install 'gpubench[{self.extra}]'"
                 )
 
-    def take(self, runs: Iterable[Run], place: str | None) -> HandedOver:
+    def take(self, runs: Iterable[TrackedRun], place: str | None) -> HandedOver:
         """Hands the runs over. Raises UnusableError where the place can't be written."""
         module, name = self.function.split(":")
-        function: Callable[[Iterable[Run], str | None], HandedOver] = getattr(
+        function: Callable[[Iterable[TrackedRun], str | None], HandedOver] = getattr(
             importlib.import_module(module), name
         )
         return function(runs, place)
