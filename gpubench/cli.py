@@ -263,6 +263,10 @@ def sweep(
     ahead: Annotated[
         bool, _how("--ahead", text="Make trials of further rounds ready side by side (GPUs).")
     ] = False,
+    find_max_batch: Annotated[
+        bool,
+        _how("--find-max-batch", text="Then try larger batches until GPU memory ends, a few steps each."),
+    ] = False,
     fresh: Annotated[bool, _how("--fresh", text="Run everything again; earlier records are kept.")] = False,
     wait: Annotated[
         bool, _how("--wait", text="Wait while another sweep writes into the results folder.")
@@ -317,6 +321,7 @@ def sweep(
                 yes=yes,
                 wait=wait,
                 ahead=ahead,
+                find_max_batch=find_max_batch,
                 out=out,
                 explain=("json" if json_ else "text") if explain else None,
                 mode="plan" if dry_run else "quiet" if quiet else "json" if json_ else "table",

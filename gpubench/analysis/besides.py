@@ -10,6 +10,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Sequence
 
+from gpubench.analysis.front import front
 from gpubench.analysis.growth import epoch_time, gpu_mem
 from gpubench.analysis.over_processes import steady
 from gpubench.basics.words import listed
@@ -55,7 +56,7 @@ def in_one_line(rows: Sequence[Row], *, over_processes: bool) -> str:
         return ""
     weighed = [row for row in timed if gpu_mem(row) is not None]
     told = _judged(timed, over_processes=over_processes)
-    return f"{'; '.join(filter(None, (_most(timed, told), _front(weighed, told))))}."
+    return f"{'; '.join(filter(None, (_most(timed, told), _fronts(timed, weighed, told))))}."
 
 
 def _judged(timed: Sequence[Row], *, over_processes: bool) -> Figure:
@@ -117,16 +118,34 @@ def _most(rows: Sequence[Row], time: Figure) -> str:
     return f"{enough} is the smallest of these sizes that reaches {MOST_OF_PCT:g} % of the best rate"
 
 
-def _front(rows: Sequence[Row], time: Figure) -> str:
-    """Which sizes no other beats in both memory and time."""
-    known = [(mib, s, row.batch_size) for row in rows if (mib := gpu_mem(row)) and (s := time(row))]
-    if len(known) < 2 or len({row.gpu_mem_source for row in rows}) > 1:
+def _fronts(timed: Sequence[Row], weighed: Sequence[Row], time: Figure) -> str:
+    """Which sizes no other beats in both memory and time, and which in both energy and time."""
+    by_memory = _front(weighed, gpu_mem, time) if len({row.gpu_mem_source for row in weighed}) == 1 else None
+    measured = all(joules(row) for row in timed) and len({row.energy_source for row in timed}) == 1
+    by_energy = _front(timed, joules, time) if measured else None
+    if by_memory is None and by_energy is None:
         return ""
-    front = [
-        str(batch)
-        for mib, s, batch in known
-        if not any(m <= mib and t <= s and (m, t) != (mib, s) for m, t, _ in known)
-    ]
-    if len(front) == len(known):
-        return "each size is on the Pareto front of time and memory: none is beaten in both"
-    return f"on the Pareto front of time and memory, beaten in both by no other: {listed(front)}"
+    first, kind = (by_memory, "memory") if by_memory is not None else (by_energy or [], "energy")
+    known = weighed if by_memory is not None else timed
+    if len(first) == len(known):
+        said = f"each size is on the Pareto front of time and {kind}: none is beaten in both"
+    else:
+        said = f"on the Pareto front of time and {kind}, beaten in both by no other: {listed(first)}"
+    if by_memory is None or by_energy is None:
+        return said
+    sizes = "each size" if len(by_energy) == len(timed) else listed(by_energy)
+    return f"{said}; on that of time and energy: {sizes}"
+
+
+def _front(rows: Sequence[Row], figure: Figure, time: Figure) -> list[str] | None:
+    """The sizes on the Pareto front of this figure and time; None of fewer than two."""
+    known = [(row, (cost, s)) for row in rows if (cost := figure(row)) and (s := time(row))]
+    if len(known) < 2:
+        return None
+    best = front([point for _, point in known])
+    return [str(row.batch_size) for (row, _), on_it in zip(known, best, strict=True) if on_it]
+
+
+def joules(row: Row) -> float | None:
+    """Energy an image in J; of an epoch where the row does not know its images."""
+    return row.energy_j / (row.images_per_epoch or 1) if row.energy_j and row.status == "ok" else None

@@ -3,7 +3,8 @@
 They are one family, chosen before any figure is seen: each batch size against the next (and, of a series, one more that
 leads straight over what does not pay), each row on several devices against its baseline, each value along another
 ordered axis against the one before, each value of a field whose values are alternatives (variants, strategies, …)
-against the one named first, each group's word.
+against the one named first, in time and of variants in CPU time, each row on ever more devices against a bound of
+efficiency, each group's word.
 """
 
 from __future__ import annotations
@@ -13,12 +14,15 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from gpubench.analysis import slowdown
+from gpubench.analysis import amdahl, efficiency, network_size, slowdown
 from gpubench.analysis.alternatives import Alternative
 from gpubench.analysis.certainty.decision import Decision
 from gpubench.analysis.certainty.interval import Interval
+from gpubench.analysis.cpu_use import CpuUse, cpu_use
 from gpubench.analysis.decided import Decided, between, change, decided
+from gpubench.analysis.efficiency import Scaled, scaled
 from gpubench.analysis.knee import Batches, Knee, told
+from gpubench.analysis.network_size import by_network
 from gpubench.analysis.over_processes import MARGIN_WORDS, time_ratio
 from gpubench.analysis.paying import opened as open_moves
 from gpubench.analysis.repeats import alone_of
@@ -32,6 +36,8 @@ from gpubench.schema.row import Row, TableRow, replace
 SPEED = {"slower": "faster", "faster": "slower", "same": f"the same {MARGIN_WORDS}", "open": "open"}
 """What the word of a decision on baseline / row, in times, says of the row."""
 STEP = {"slower": "slower", "faster": "faster", "same": f"the same {MARGIN_WORDS}", "open": "open"}
+CPU_USE = {"slower": "more", "faster": "less", "same": f"the same {MARGIN_WORDS}", "open": "open"}
+"""What the word of a decision on CPU times says of the row."""
 BORDERS = (slowdown.CONCURRENT, slowdown.PARALLEL)
 FEWEST = 3
 """Processes from which a claim may count as settled, so that its rows need not be measured again."""
@@ -54,6 +60,8 @@ class Claims:
     """Along an ordered axis that is not the batch size: rows with their time by that of the row before."""
     speedups: Sequence[tuple[Comparison, Interval]]
     alternatives: Sequence[Alternative]
+    cpu: Sequence[CpuUse]
+    scaled: Sequence[Scaled]
     groups: Sequence[GroupClaims]
 
     @property
@@ -72,6 +80,7 @@ class Claims:
         seen = [
             *(one.processes for one in self._ratios),
             *(leap.cost.processes if leap else () for leap in leaps),
+            *(ratio.processes for one in self.scaled for ratio in one.ratios),
             *(one.gain.processes for one in self.groups),
         ]
         return decided(self._ratios, self._beside, [_look(one, each) for one in seen])
@@ -88,12 +97,14 @@ class Claims:
             *(ratio for _, ratio in self.steps),
             *(ratio for _, ratio in self.speedups),
             *(one.ratio for one in self.alternatives),
+            *(one.ratio for one in self.cpu),
         ]
 
     @property
     def _beside(self) -> list[float]:
         return [
             *(one for of in self.batches for one in of.beside),
+            *(chance for one in self.scaled for chance in one.chances),
             *(slowdown.word_chance(one.gain) for one in self.groups),
         ]
 
@@ -130,6 +141,8 @@ def claims(
         steps=steps,
         speedups=[(one, ratio) for one in compared if (ratio := one.ratio) is not None],
         alternatives=side_by_side,
+        cpu=cpu_use(side_by_side),
+        scaled=scaled(compared),
         groups=of_groups,
     )
 
@@ -152,6 +165,11 @@ def opened(of: Claims, made: Decided) -> list[list[Row]]:
     for other in of.alternatives:
         if next(words).word == "open":
             found.append([other.baseline, other.row])
+    for same in of.scaled:
+        sure = [next(holds) for _ in same.ratios]
+        pairs: list[list[Row]] = [[one.baseline, one.row] for one in same.steps]
+        # Whether it is faster may be open, too, and then that is asked of these rows already.
+        found += [pair for pair, shown in zip(pairs, sure, strict=False) if not shown and pair not in found]
     for group in of.groups:
         if not next(holds):
             found.append([*group.rows, *map(alone_of, group.rows)])
@@ -207,13 +225,24 @@ def along_axis(of: Claims, made: Decided, axis: str, fields: Collection[str], ho
 
 
 def speedups(of: Claims, made: Decided, fields: Collection[str], how: Further) -> list[str]:
-    """What more devices bring: a sentence for each kind of scaling and baseline."""
-    end = len(made.ratios) - len(of.alternatives)
-    decisions = made.ratios[end - len(of.speedups) : end]
+    """What more devices bring: a sentence for each kind of scaling and baseline.
+
+    Where networks differ it is one for all of them: from what size on more devices pay.
+    """
+    first = sum(len(one.ratios) for one in of.batches) + len(of.steps)
+    decisions = made.ratios[first : first + len(of.speedups)]
+    told = [(one, ratio, decision) for (one, ratio), decision in zip(of.speedups, decisions, strict=True)]
+    by_size = by_network([(one, ratio, decision.word) for one, ratio, decision in told])
+    sized = {id(one) for same in by_size for one, *_ in same}
     found: dict[tuple[str, int], list[tuple[Comparison, Interval, Decision]]] = {}
-    for (one, ratio), decision in zip(of.speedups, decisions, strict=True):
-        found.setdefault((one.kind, id(one.baseline)), []).append((one, ratio, decision))
+    for one, ratio, decision in told:
+        if id(one) not in sized:
+            found.setdefault((one.kind, id(one.baseline)), []).append((one, ratio, decision))
     said = []
+    for networks in by_size:
+        opened = [ratio for _, ratio, word in networks if word == "open"]
+        whole = network_size.sentence(network_size.sizes(networks, fields), networks[0][0])
+        said.append(_closed(whole, opened, made, how))
     for (kind, _), same in found.items():
         baseline = same[0][0].baseline
         device = "rank" if baseline.device == "cpu" else "GPU"
@@ -230,9 +259,29 @@ def speedups(of: Claims, made: Decided, fields: Collection[str], how: Further) -
     return said
 
 
+def efficiencies(of: Claims, made: Decided) -> list[str]:
+    """From how many devices on efficiency lies under the bound, and what Amdahl's law makes of it."""
+    first = sum(len(one.beside) for one in of.batches)
+    holds = iter(made.beside[first:])
+    return [
+        " ".join(
+            filter(
+                None,
+                (
+                    efficiency.sentence(same, [next(holds) for _ in same.ratios]),
+                    amdahl.sentence(amdahl.shares(same.steps)),
+                ),
+            )
+        )
+        for same in of.scaled
+    ]
+
+
 def alternatives(of: Claims, made: Decided, fields: Collection[str], how: Further) -> list[str]:
     """Which of several ways to do the same work is faster: a sentence for each value beside the one named first."""
-    decisions = made.ratios[len(made.ratios) - len(of.alternatives) :]
+    end = len(made.ratios) - len(of.cpu)
+    decisions = made.ratios[end - len(of.alternatives) : end]
+    by_cpu = {id(use.of): (use.ratio, each) for use, each in zip(of.cpu, made.ratios[end:], strict=True)}
     found: dict[tuple[str, str, str], list[tuple[Alternative, Decision]]] = {}
     for one, decision in zip(of.alternatives, decisions, strict=True):
         names = (label(one.row, [one.field]), label(one.baseline, [one.field]))
@@ -240,13 +289,22 @@ def alternatives(of: Claims, made: Decided, fields: Collection[str], how: Furthe
     said = []
     for (field, name, first), same in found.items():
         apart = [other for other in fields if other != field and field not in FOLLOWS.get(other, ())]
-        parts = [
-            f"{f'at {place} ' if (place := label(one.row, apart)) else ''}it {change(one.ratio)}, {STEP[decision.word]}"
-            for one, decision in same
-        ]
+        parts, of_cpu = [], []
+        for one, decision in same:
+            at = f"at {place} " if (place := label(one.row, apart)) else ""
+            parts.append(f"{at}it {change(one.ratio)}, {STEP[decision.word]}")
+            if id(one) in by_cpu:
+                ratio, use = by_cpu[id(one)]
+                of_cpu.append(f"{at}it {change(ratio)}, {CPU_USE[use.word]}")
         opened = [one.ratio for one, decision in same if decision.word == "open"]
+        opened += [
+            by_cpu[id(one)][0] for one, _ in same if id(one) in by_cpu and by_cpu[id(one)][1].word == "open"
+        ]
+        also = f". CPU time per image: {'; '.join(of_cpu)}" if of_cpu else ""
         said.append(
-            _closed(f"Time per image with {name} against {first}: {'; '.join(parts)}", opened, made, how)
+            _closed(
+                f"Time per image with {name} against {first}: {'; '.join(parts)}{also}", opened, made, how
+            )
         )
     return said
 

@@ -19,6 +19,7 @@ from gpubench.analysis.decided import Decided, decided
 from gpubench.analysis.doubted import of_time
 from gpubench.analysis.growth import epoch_time, gpu_mem, memory_growth_pct, series, time_growth_pct
 from gpubench.analysis.holes import beyond, fitting, unknown
+from gpubench.analysis.memory_line import largest_that_fits
 from gpubench.analysis.noise import half_width, processes, resting, together
 from gpubench.analysis.paying import Answer, Ladder, answer, ladder
 from gpubench.analysis.repeats import merge_repeats
@@ -61,7 +62,8 @@ class Knee:
     besides: tuple[str, ...] = ()
     """Other answers: by the allocator's peak, by steady steps or by whole epochs."""
     remark: str = ""
-    """Which size nearly reaches the best rate; which are beaten by none in both time and memory."""
+    """Which size nearly reaches the best rate; which are beaten by none in both time and memory, or energy; how many
+    images fit."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -119,12 +121,13 @@ def told(found: Sequence[Batches], made: Decided, how: Further) -> list[Knee]:
             knee = _decided(of.series, of.ladder, answer(of.ladder, words, any(leap), family, how))
         said = besides(of.rows, over_processes=of.ladder is not None)
         line = in_one_line(of.rows, over_processes=of.ladder is not None)
+        fits = largest_that_fits(of.rows)
         knees.append(
             replace(
                 knee,
                 sentence=_named(of.series, knee.sentence),
                 besides=tuple(_named(of.series, one) for one in said),
-                remark=_named(of.series, line) if line else "",
+                remark=_named(of.series, f"{line} {fits}".strip()) if line or fits else "",
             )
         )
     return knees

@@ -80,6 +80,17 @@ def steady_ratio(over: Row, under: Row) -> Interval | None:
     return _ratio(*steady_times(over, under))
 
 
+def cpu_ratio(over: Row, under: Row) -> Interval | None:
+    """CPU time an image of one row's own processes by that of another's; None where one does not know its images."""
+    found = [
+        _over(figures(row, lambda run: run.cpu_s_per_epoch), row.images_per_epoch)
+        if row.images_per_epoch
+        else None
+        for row in (over, under)
+    ]
+    return _ratio(*found)
+
+
 def of_some_rounds(over: Row, under: Row) -> bool:
     """Whether two rows are compared by the rounds that both have, and one has others, too.
 

@@ -26,6 +26,7 @@ from gpubench.results import kept_noise
 from gpubench.results.allowance import again_lines
 from gpubench.results.home import results_folder
 from gpubench.results.store import Results
+from gpubench.sweep import max_batch
 from gpubench.sweep.announcing import (
     dropped_lines,
 )
@@ -55,12 +56,14 @@ def sweep(
     yes: bool = False,
     wait: bool = False,
     ahead: bool = False,
+    find_max_batch: bool = False,
     out: Path | None,
     explain: Literal["text", "json"] | None = None,
     mode: Mode,
 ) -> int:
     """`gpubench sweep`: returns the exit code. `yes`: images are made without asking first. `ahead`: trials of
-    further rounds are made ready side by side. `explain`: in mode `plan`, where fields have their values from."""
+    further rounds are made ready side by side. `find_max_batch`: batch sizes at the edge of memory are tried, too.
+    `explain`: in mode `plan`, where fields have their values from."""
     node = this_machine()
     experiment = read_experiment(path, options, has_gpu=bool(node.machine.gpus))
     sources = Disk(
@@ -74,6 +77,7 @@ def sweep(
     results = Results(results_folder(out, experiment))
     settings = Settings(retry=chosen_retry, fresh=fresh, ahead=ahead)
     work = Sweep(plan=plan, bench=Bench.of(plan, node, results, sources), settings=settings)
+    searched = max_batch.searches(work) if find_max_batch else []
     if mode != "plan":
         work.noise = kept_noise.read(warn)
     if results.folder.exists() and not results.folder.is_dir():
@@ -92,6 +96,8 @@ def sweep(
         vet(work, planned, view.say)
         runs = any(item.state == "run" for item in planned)
         print_plan(work, planned, other_load(node) if runs else "")
+        if searched:
+            print(max_batch.announcement(searched))
         return 0
     is_new = not results.folder.exists()
     planned = work.pending()
@@ -114,11 +120,18 @@ def sweep(
                     return RESUMABLE
                 store_plan(work)
                 store_left_out(sources, results)
-                if to_run:  # heard until everything has been told: at once means at once then, too
+                stop = Stop(())
+                if (
+                    to_run or searched
+                ):  # heard until everything has been told: at once means at once then, too
                     stop = endings.enter_context(stop_on_signals(at_once(work, view)))
+                if to_run:
                     summary = run(work, planned, view, stop, mode, allow_busy=allow_busy)
                 else:
                     summary = nothing_to_run(work, planned)
+                tried, found = Summary(), list[str]()
+                if searched and not summary.interrupted:
+                    tried = search(work, searched, console, stop, mode, found.append, allow_busy=allow_busy)
                 results.check()
         finally:
             if is_new:
@@ -126,6 +139,13 @@ def sweep(
                     results.folder.rmdir()
         with outliving_output():
             finish(work, planned, summary, view, mode)
+            for line in found:
+                view.say(line)
+            if tried.interrupted:
+                view.say(f"stopped; {goes_on(fresh=False)}")
+    summary.interrupted |= tried.interrupted
+    summary.failed += tried.failed
+    summary.timed_out += tried.timed_out
     if summary.interrupted:
         hear_no_more()
     if work.unwritten:
@@ -175,6 +195,33 @@ def run(
             return work.run(view, stop, lambda row: emit(row, mode))
     finally:
         node.close()
+
+
+def search(
+    work: Sweep,
+    searched: Sequence[max_batch.Search],
+    console: Console,
+    stop: Stop,
+    mode: Mode,
+    tell: Callable[[str], None],
+    *,
+    allow_busy: bool,
+) -> Summary:
+    """Looks for the largest batch of each configuration, one try after the other. `tell`: is given what was found."""
+
+    def each(tries: Sweep) -> Summary:
+        view = OutlivingView(live.view(console, quiet=mode == "quiet", tables=False))
+        return run(tries, tries.pending(), view, stop, mode, allow_busy=allow_busy)
+
+    whole = Summary()
+    for one in searched:
+        for summary in max_batch.find(work, one, each, tell, store_plan):
+            whole.failed += summary.failed
+            whole.timed_out += summary.timed_out
+            whole.interrupted |= summary.interrupted
+        if whole.interrupted:
+            break
+    return whole
 
 
 def at_once(work: Sweep, view: live.View) -> list[Callable[[], None]]:

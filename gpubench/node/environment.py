@@ -27,6 +27,8 @@ class Listed(Protocol):
     @property
     def memory_mib(self) -> int: ...
     @property
+    def reserved_mib(self) -> int | None: ...
+    @property
     def parent(self) -> str | None: ...
 
 
@@ -48,6 +50,8 @@ class Gpu:
     uuid: str
     name: str
     memory_mib: int
+    reserved_mib: int | None = None
+    """What the driver keeps of that for itself; None: it does not say."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -116,7 +120,13 @@ def visible_gpus(devices: Sequence[Listed], spec: str | None) -> tuple[Gpu, ...]
             return ()
         chosen.append(device_named)
     return tuple(
-        Gpu(index=index, uuid=device.uuid, name=device.name, memory_mib=device.memory_mib)
+        Gpu(
+            index=index,
+            uuid=device.uuid,
+            name=device.name,
+            memory_mib=device.memory_mib,
+            reserved_mib=device.reserved_mib,
+        )
         for index, device in enumerate(chosen)
     )
 
@@ -209,10 +219,12 @@ def machine_key(here: Machine, device: str) -> str:
 
 def environment_facts(here: Machine, environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
     """The columns of `columns.ENVIRONMENT` except `cuda` (torch knows) and `started_at`; more facts beside."""
+    known = [kept for gpu in here.gpus if (kept := gpu.reserved_mib) is not None]
     return {
         "host": here.host,
         "gpu_name": " + ".join(dict.fromkeys(gpu.name for gpu in here.gpus)) or None,
         "gpu_count": len(here.gpus),
+        "gpu_reserved_mib": max(known) if known and len(known) == len(here.gpus) else None,
         "driver": here.driver,
         "torch": _version("torch"),
         "cpu_name": here.cpu_name,

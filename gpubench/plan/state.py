@@ -43,15 +43,15 @@ def out_of_memory(records: Iterable[Record]) -> OutOfMemory:
         if record.group_id is not None:
             groups.setdefault((record.group_id, record.attempt), []).append(record)
         elif record.status == "oom" and record.group is None:
-            for chain, batch_size in _fits([record]):
+            for chain, batch_size in chains_of([record]):
                 found.add_trial(chain, batch_size)
     for jobs in groups.values():
-        if ending([job.status for job in jobs]) == "oom" and len(fits := _fits(jobs)) == len(jobs):
+        if ending([job.status for job in jobs]) == "oom" and len(fits := chains_of(jobs)) == len(jobs):
             found.groups.append(tuple(fits))
     return found
 
 
-def _fits(records: Iterable[Record]) -> list[tuple[tuple[Any, ...], int]]:
+def chains_of(records: Iterable[Record]) -> list[tuple[tuple[Any, ...], int]]:
     """Chain and batch size of each; of a version with other fields none, for no trial of today is in its chain."""
     found = []
     for record in records:

@@ -186,6 +186,7 @@ def build(
     if axis is not None and along:
         answers += told.along_axis(claimed, made, axis, fields, how)
     answers += told.speedups(claimed, made, fields, how)
+    answers += told.efficiencies(claimed, made)
     answers += told.alternatives(claimed, made, fields, how)
     accuracies = top1.comparisons(grown, axes, fields)
     answers += top1_told.sentences(accuracies, fields)
@@ -210,6 +211,7 @@ def build(
                     *(knee.remark for knee in knees),
                     compared,
                     top1_told.remark(accuracies),
+                    top1_told.not_compared(claimed.alternatives, accuracies),
                     _by_some_rounds(grown, scaled),
                 )
                 if said

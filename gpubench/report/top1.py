@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from gpubench.analysis.certainty.accuracy import MARGIN
+from gpubench.analysis.alternatives import Alternative
+from gpubench.analysis.certainty.accuracy import MARGIN, SEEDS
 from gpubench.analysis.certainty.power import MOST
 from gpubench.analysis.top1 import Top1Comparison, top1_of_seeds
 from gpubench.analysis.varied import label
@@ -42,6 +43,22 @@ def remark(compared: Sequence[Top1Comparison]) -> str:
     seeds = many(low, "seed") if low == high else f"{low} to {high} seeds"
     also = f" The tests are corrected for {len(compared)} comparisons." if len(compared) > 1 else ""
     return f"Top-1 is compared over {seeds} a row, with 95 % intervals of the difference.{also}"
+
+
+def not_compared(side_by_side: Sequence[Alternative], compared: Sequence[Top1Comparison]) -> str:
+    """That top-1 of variants whose times are compared rests on too few seeds; empty where that is not why."""
+    rows = [row for one in side_by_side if one.field == "variant" for row in (one.row, one.baseline)]
+    counts = {len(top1_of_seeds(row)) for row in rows}
+    if not rows or not min(counts) or min(counts) >= SEEDS or any(one.row.until_top1 for one in side_by_side):
+        return ""
+    told = {id(row) for one in compared for row in (one.row, one.against)}
+    if any(id(row) in told for row in rows):
+        return ""
+    seeds = many(min(counts), "seed")
+    return (
+        f"Top-1 of the variants is not compared: that takes {SEEDS} seeds (--repeats {SEEDS}), and some rows have "
+        f"{seeds}."
+    )
 
 
 def of_crossings(rows: Sequence[TableRow], fields: Sequence[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,8 @@ def row_of(record: Record) -> Row:
         log=Results(Path()).log(record.trial_id, record.attempt).as_posix() if measured else None,
         epoch_times_s=median_of(measured_s, record.result.epoch_time_source),
         steady_step_s=_steady_step(record),
+        gpu_total_mib=_gpu_total(record),
+        gpu_reserved_mib=_gpu_reserved(record),
         took_s=record.span.finished - record.span.launched if record.span else None,
         placement=_placement(record),
     )
@@ -83,6 +86,17 @@ def _images(record: Record) -> KnownImages:
         size=data.get("size"),
         skipped=data.get("skipped_images"),
     )
+
+
+def _gpu_total(record: Record) -> float | None:
+    """Of GPUs of several models the least: it is on none of them that a larger batch fits."""
+    told = re.findall(r", (\d+) MiB", record.machine_key) if record.resolved.get("device") != "cpu" else []
+    return min(map(float, told), default=None)
+
+
+def _gpu_reserved(record: Record) -> float | None:
+    kept = record.environment.get("gpu_reserved_mib")
+    return float(kept) if isinstance(kept, (int, float)) and kept >= 0 else None
 
 
 def _placement(record: Record) -> Placement | None:

@@ -111,6 +111,10 @@ class Row(
     """Seconds from the launch of its processes to their end; None where no record tells."""
     allowance: Hashable = None
     """What the machine gave the jobs of its attempt of what they left to it."""
+    gpu_total_mib: float | None = None
+    """Memory of the smallest GPU of the machine, as the driver counts it; None where the record does not tell."""
+    gpu_reserved_mib: float | None = None
+    """What the driver keeps of that for itself; None where the record does not tell."""
     placement: Placement | None = None
     """None where the record does not tell."""
     verdict: Verdict | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from whole_rows import row_with
+from whole_rows import changed, row_with
 
 from gpubench.report.table import Table, build
 from gpubench.schema.trial import make
@@ -157,3 +157,61 @@ def test_every_place_is_named_and_none_has_another_baseline():
         "Time per image with precision=fp16 against precision=fp32",
     ]
     assert all("at batch_size=16 it falls" in one and "32 it" not in one for one in found)
+
+
+def with_cpu(name: str, times: list[float], seconds: list[float], **fields):
+    """Processes with their CPU time an epoch."""
+    return [
+        changed(one, cpu_s_per_epoch=spent)
+        for one, spent in zip(processes(name, times, **fields), seconds, strict=True)
+    ]
+
+
+def test_variants_say_what_they_ask_of_the_cpu_beside_their_time():
+    rows = [
+        with_cpu("a", around(10), around(100), variant="crop-resize"),
+        with_cpu("b", around(9), around(30), variant="pre-resized"),
+        with_cpu("c", around(10.01), around(100.1), variant="cached"),
+        with_cpu("d", around(12), around(100, 0.3), variant="synthetic"),
+    ]
+    first, second, third = said(rows, "variant")
+    assert first == (
+        "Time per image with variant=pre-resized against variant=crop-resize: it falls 10 % (9.8 to 10.2 %), faster. "
+        "CPU time per image: it falls 70 % (69.9 to 70.1 %), less."
+    )
+    assert second.endswith("CPU time per image: it grows 0.1 % (−0.1 to +0.3 %), the same inside 2 %.")
+    assert ", open. Of so few processes only a difference of " in third
+    assert table([one for row in rows for one in [row]], "variant").claims.count == 6
+
+
+def test_cpu_time_is_told_of_variants_alone_and_where_each_process_has_it():
+    strategies = [
+        with_cpu(name, around(10), around(spent), strategy=name, gpus=2)
+        for name, spent in (("dp", 5), ("ddp", 9))
+    ]
+    assert "CPU time" not in " ".join(said(strategies, "strategy"))
+    lacking = with_cpu("b", around(9), [*around(30)[:4], None], variant="pre-resized")
+    rows = [with_cpu("a", around(10), around(100), variant="crop-resize"), lacking]
+    assert "CPU time" not in " ".join(said(rows, "variant"))
+
+
+def test_top1_of_variants_needs_three_seeds_and_says_so():
+    def rows(**more):
+        return [
+            [changed(one, **more) for one in processes(name, around(time), variant=name)]
+            for name, time in (("crop-resize", 10), ("cached", 8))
+        ]
+
+    def seeds(count: int):
+        return [
+            [changed(one, repeat=min(number, count - 1), round=1 + number, top1_pct=50.0 + number)
+             for number, one in enumerate(row)]
+            for row in rows()
+        ]  # fmt: skip
+
+    text = (
+        "Top-1 of the variants is not compared: that takes 3 seeds (--repeats 3), and some rows have 1 seed."
+    )
+    assert text in table(seeds(1), "variant").remarks
+    assert "not compared" not in " ".join(table(rows(top1_pct=50.0), "variant").remarks)
+    assert "not compared" not in " ".join(table(rows(), "variant").remarks)

@@ -3,13 +3,22 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gpubench.basics.errors import UnusableError
 from gpubench.node import environment
-from gpubench.node.environment import Gpu, Machine, cgroup_quota, machine, machine_key, visible_gpus
+from gpubench.node.environment import (
+    Gpu,
+    Machine,
+    cgroup_quota,
+    environment_facts,
+    machine,
+    machine_key,
+    visible_gpus,
+)
 from gpubench.node.watch.nvml import Device
 from gpubench.schema.columns import ENVIRONMENT
 
@@ -157,6 +166,14 @@ def test_the_real_affinity_is_what_counts() -> None:
 
 
 # ---------------------------------------------------------------- facts
+
+
+@pytest.mark.parametrize(("kept", "told"), [((615, 620), 620), ((615, None), None), ((), None)])
+def test_what_the_driver_keeps_of_a_gpu_stands_beside_a_result(
+    kept: tuple[int | None, ...], told: int | None
+) -> None:
+    found = [replace(gpu(k, f"GPU-{k}"), reserved_mib=mib) for k, mib in enumerate(kept)]
+    assert environment_facts(machine(Inventory(found), {}), {})["gpu_reserved_mib"] == told
 
 
 def test_machine_key_names_what_a_result_depends_on() -> None:

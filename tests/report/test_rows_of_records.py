@@ -54,3 +54,17 @@ def test_a_job_that_was_faster_than_alone_has_the_doubt_whatever_version_stored_
     ) is doubted
     told = record(result={"slowdown": slowdown}, group="g", doubts={"faster-together": "as stored"})
     assert row_of(told).doubt_texts == {"faster-together": ("as stored",)}
+
+
+@pytest.mark.parametrize(
+    ("key", "kept", "total", "reserved"),
+    [
+        ("NVIDIA H200, 143771 MiB", 615, 143_771, 615),
+        ("Titan Xp, 12196 MiB (nominal)", None, 12_196, None),
+        ("NVIDIA A, 40960 MiB + NVIDIA B, 24576 MiB", 300, 24_576, 300),
+        ("AMD EPYC 7763", None, None, None),
+    ],
+)
+def test_how_much_memory_a_gpu_has_is_read_from_where_it_was_measured(key, kept, total, reserved):
+    row = row_of(record(machine_key=key, environment={"gpu_reserved_mib": kept}))
+    assert (row.gpu_total_mib, row.gpu_reserved_mib) == (total, reserved)

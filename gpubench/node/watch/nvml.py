@@ -59,6 +59,8 @@ class Device:
     name: str
     memory_mib: int
     pci_bus_id: str
+    reserved_mib: int | None = None
+    """What the driver keeps of `memory_mib` for itself; None: it does not say."""
     parent: str | None = None
     """uuid of the GPU that a MIG slice is cut from."""
 
@@ -200,6 +202,7 @@ class PynvmlNvml:
             uuid=uuid,
             name=_text(_call("name", pynvml.nvmlDeviceGetName, handle)),
             memory_mib=_call("memory", pynvml.nvmlDeviceGetMemoryInfo, handle).total // MIB,
+            reserved_mib=_reserved(handle),
             pci_bus_id=parent.pci_bus_id if parent else bus,
             parent=parent.uuid if parent else None,
         )
@@ -242,6 +245,15 @@ def _call(what: str, function: Callable[..., T], *args: Any) -> T:
         return function(*args)
     except pynvml.NVMLError as error:
         raise _failed(what, error) from error
+
+
+def _reserved(handle: Any) -> int | None:
+    """What the driver keeps of a GPU's memory, in MiB; None: one before 510 does not tell it apart."""
+    try:
+        kept: int = pynvml.nvmlDeviceGetMemoryInfo(handle, version=pynvml.nvmlMemory_v2).reserved
+    except pynvml.NVMLError:
+        return None
+    return kept // MIB
 
 
 def _failed(what: str, error: pynvml.NVMLError) -> NvmlError:

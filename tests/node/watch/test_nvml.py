@@ -194,9 +194,12 @@ def test_an_old_driver_without_the_second_memory_call(library: pytest.MonkeyPatc
             raise pynvml.NVMLError(pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)
         return SimpleNamespace(total=16 * MIB, used=9 * MIB)
 
+    assert [gpu.reserved_mib for gpu in PynvmlNvml().devices] == [615, 615]
     library.setattr(pynvml, "nvmlDeviceGetMemoryInfo", v1_only)
-    memory = PynvmlNvml().ask(nvml_calls.MEMORY, "GPU-0")
+    nvml = PynvmlNvml()
+    memory = nvml.ask(nvml_calls.MEMORY, "GPU-0")
     assert (memory.used_mib, memory.reserved_mib) == (9, None)
+    assert [(gpu.memory_mib, gpu.reserved_mib) for gpu in nvml.devices] == [(16, None), (16, None)]
 
 
 def test_an_error_in_passing_is_not_answered_in_another_way(library: pytest.MonkeyPatch) -> None:

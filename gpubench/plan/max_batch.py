@@ -1,0 +1,62 @@
+"""Which batch size is tried next in search of the largest that fits. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+FINE = 64
+"""The edge is found to about this part of a batch size."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Edge:
+    """What is known of where memory ends."""
+
+    ran: int = 0
+    """The largest batch size that ran; 0: none."""
+    full: int | None = None
+    """The smallest above it that ran out of memory; None: none."""
+
+    def found(self, each: int) -> bool:
+        """Whether both lie so near to each other that nothing between them is tried."""
+        return self.full is not None and self.full - self.ran <= fineness(self.ran, each)
+
+
+def edge(ran: Sequence[int], full: Sequence[int]) -> Edge:
+    """The edge by the batch sizes that ran, and those that ran out of memory."""
+    largest = max(ran, default=0)
+    return Edge(ran=largest, full=min((size for size in full if size > largest), default=None))
+
+
+def fineness(size: int, each: int) -> int:
+    """By how much two sizes differ that are worth trying: a power of two times the devices' multiple."""
+    return each << max(0, math.floor(math.log2(max(size, 1) / (each * FINE))))
+
+
+def next_size(known: Edge, guesses: Sequence[float], each: int, most: int) -> int | None:
+    """The batch size to try next; None where the edge is found, or cannot be looked for any further.
+
+    `guesses`: where the edge may be, the best first. `each`: sizes are multiples of it. `most`: the largest there is.
+    """
+    if known.found(each) or (not known.ran and known.full is None):
+        return None
+    fine, most = fineness(known.ran, each), most // each * each
+    below = known.full if known.full is not None else most + each
+    for guess in guesses:
+        size = math.floor(min(guess, most) / fine) * fine
+        if known.ran + fine <= size < below:
+            return size
+    best = guesses[0] if guesses else None
+    if known.full is None:
+        if known.ran >= most:
+            return None
+        # Where the line was passed already, by twice as much again; without one, twice as many.
+        past = fine * max(1, math.ceil(2 * (known.ran - best) / fine)) if best is not None else known.ran
+        return min(known.ran + past, most)
+    half = known.ran + fine * max(1, (known.full - known.ran) // 2 // fine)
+    if best is None or best < known.full:
+        return half
+    short = known.full - max(fine, 2 * (best - known.full))
+    return max(half, math.floor(short / fine) * fine)

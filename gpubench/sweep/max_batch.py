@@ -1,0 +1,228 @@
+"""`gpubench sweep --find-max-batch`: tries batch sizes at the edge of GPU memory, after a sweep and from its rows.
+
+Each try is a trial of a few steps, stored like any other under an experiment of its own, `NAME-max-batch`. So what was
+tried once is not tried again, and a search that was stopped goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gpubench.analysis.memory_line import guesses
+from gpubench.basics.errors import UsageError
+from gpubench.plan.experiment import Axis, Experiment
+from gpubench.plan.max_batch import Edge, edge, next_size
+from gpubench.plan.plan import Job, Plan, expand
+from gpubench.plan.rounds import Rounds
+from gpubench.plan.shares import device_of
+from gpubench.plan.skips import chain_key
+from gpubench.plan.state import chains_of
+from gpubench.results.rows import row_of
+from gpubench.results.store import newest
+from gpubench.schema.cell import cell
+from gpubench.schema.record import Record
+from gpubench.sweep.survey import Settings
+from gpubench.sweep.sweep import Summary, Sweep
+
+STEPS = 3
+MOST_TRIES = 16
+"""Of one configuration in one go."""
+MOST_IMAGES = 1 << 20
+"""Of an epoch without images: the length of one of which a few steps are run costs nothing."""
+TRY = {
+    "steps": STEPS,
+    "epochs": 1,
+    "warmup_epochs": 0,
+    "breakdown": False,
+    "confirm_top1": False,
+    "repeat": 0,
+}
+BADLY = {"failed": "failed", "timeout": "timed out"}
+NOT_ASKED = ("batch_size", "until_top1")
+"""Fields of a trial that a try does not take over."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Search:
+    """One configuration of a plan whose largest batch is looked for."""
+
+    name: str
+    """`strategy=ddp`; empty where the plan has one configuration."""
+    job: Job
+    """Its trial with the largest batch size."""
+    experiment: Experiment
+    """Of the tries, without a batch size yet."""
+    each: int
+    """Batch sizes are multiples of it."""
+    most: int
+    """Images of an epoch, which no batch can be larger than."""
+
+
+def searches(work: Sweep) -> list[Search]:
+    """What is looked for: each configuration of the plan that trains alone on GPUs, whatever its batch sizes.
+
+    Raises UsageError where there is none.
+    """
+    plan, found = work.plan, dict[Any, Job]()
+    for unit in plan.units:
+        job = unit.jobs[0]
+        if unit.is_group or unit.baseline or device_of(job.trial, plan.device) != "cuda":
+            continue
+        key = chain_key(job.trial, job.variant.definition())
+        if key not in found or found[key].trial.batch_size < job.trial.batch_size:
+            found[key] = job
+    if not found:
+        raise UsageError(
+            "--find-max-batch fills GPU memory: no trial of this plan trains by itself on a GPU; leave the option out"
+        )
+    return [_search(work, job, number, len(found) > 1) for number, job in enumerate(found.values(), start=1)]
+
+
+def _search(work: Sweep, job: Job, number: int, several: bool) -> Search:
+    asked, t = work.plan.experiment, job.trial
+    fixed = {
+        name: value for name, value in vars(t).items() if value is not None and name not in NOT_ASKED
+    } | TRY
+    images = t.train_images or work.bench.facts(job).train_images
+    if job.variant.files == "none":
+        fixed["train_images"] = images = MOST_IMAGES
+    fields = [field for axis in asked.varied for field in axis if field != "batch_size" and field in fixed]
+    name = " ".join(f"{field}={cell(fixed[field])}" for field in fields) if several else ""
+    return Search(
+        name=name,
+        job=job,
+        experiment=Experiment(
+            name=f"{asked.name}-max-batch{f'-{number}' if several else ''}",
+            question=f"What is the largest batch that fits{f' with {name}' if name else ''}?",
+            fixed=fixed,
+            variants=asked.variants,
+            rounds=Rounds(number=1),
+            timeout_s=asked.timeout_s,
+            bad_images=asked.bad_images,
+        ),
+        each=t.devices * t.accumulate,
+        most=images,
+    )
+
+
+def known(work: Sweep, of: Search, tries: Plan | None) -> tuple[Edge, list[float]]:
+    """Where the edge is, as far as stored trials of this machine tell, and where the line through memory puts it."""
+    keys = {
+        chain_key(job.trial, job.variant.definition()) for job in (of.job, *(tries.jobs if tries else ()))
+    }
+    machine = work.bench.machine_key(of.job)
+    there = [
+        (batch, record)
+        for (_, key), record in newest(work.records).items()
+        if key == machine and record.group is None
+        for chain, batch in chains_of([record])
+        if chain in keys
+    ]
+    sizes = {
+        status: [batch for batch, record in there if record.status == status] for status in ("ok", "oom")
+    }
+    return edge(sizes["ok"], sizes["oom"]), guesses(_largest(there), of.each)
+
+
+def _largest(there: Sequence[tuple[int, Record]]) -> list[Any]:
+    """A row for each batch size that ran; the last one stored of each."""
+    return [
+        row_of(record)
+        for record in {batch: record for batch, record in there if record.status == "ok"}.values()
+    ]
+
+
+def plan_of(work: Sweep, of: Search, sizes: Sequence[int]) -> Plan:
+    """The tries of these batch sizes."""
+    axis = Axis(fields=("batch_size",), values=tuple((size,) for size in sorted(sizes)))
+    asked = replace(of.experiment, axes=(axis,))
+    return expand(
+        asked, device=work.plan.device, sources=work.bench.sources, cpus=work.bench.node.machine.cpu_count
+    )
+
+
+def find(
+    work: Sweep,
+    of: Search,
+    run: Callable[[Sweep], Summary],
+    say: Callable[[str], None],
+    keep: Callable[[Sweep], None],
+) -> Iterator[Summary]:
+    """Tries one size after the other until the edge is found, and says where it is. A summary for each try.
+
+    `run`: runs a sweep. `keep`: keeps the plan of what was tried.
+    """
+    tried: list[int] = []
+    last: Sweep | None = None
+    try:
+        for _ in range(MOST_TRIES):
+            found, about = known(work, of, last.plan if last else _any(work, of))
+            size = next_size(found, about, of.each, of.most)
+            if size is None:
+                break
+            tried = sorted({*tried, size})
+            last = Sweep(
+                plan=plan_of(work, of, tried),
+                bench=replace(work.bench, experiment=of.experiment.name),
+                settings=Settings(retry=work.settings.retry & BADLY.keys()),
+                noise=work.noise,
+            )
+            last.load(lambda _: None)
+            item = next(one for one in last.survey() if one.unit.jobs[0].trial.batch_size == size)
+            if item.state != "run":
+                before = f"{BADLY[item.ended]} before" if item.ended else f"is not tried ({item.why})"
+                again = f"; --retry {item.ended} tries it again" if item.ended else ""
+                say(f"{_begin(of)}a batch of {size:,} {before}, so the search ends there{again}")
+                return
+            summary = run(last)
+            yield summary
+            work.records = last.records
+            if summary.interrupted:
+                return
+            if summary.failed or summary.timed_out:
+                how = BADLY["failed" if summary.failed else "timeout"]
+                folder = work.bench.results.folder
+                say(
+                    f"{_begin(of)}a batch of {size:,} {how}, so the search ends there; gpubench table {folder} says why"
+                )
+                return
+        say(words(of, known(work, of, last.plan if last else _any(work, of))[0]))
+    finally:
+        if last is not None:
+            keep(last)
+
+
+def _any(work: Sweep, of: Search) -> Plan:
+    """Tries of some size: what all tries have in common."""
+    return plan_of(work, of, [of.job.trial.batch_size])
+
+
+def announcement(searched: Sequence[Search]) -> str:
+    """What a search will do."""
+    each = "" if len(searched) == 1 else f" for each of {len(searched)} configurations"
+    return (
+        f"then batch sizes are tried at the edge of GPU memory: at most {MOST_TRIES} trials of {STEPS} steps{each} "
+        "(--find-max-batch)"
+    )
+
+
+def words(of: Search, found: Edge) -> str:
+    """What the search came to."""
+    begin = _begin(of)
+    if not found.ran:
+        return f"{begin}no batch size has run"
+    ran = f"{begin}the largest batch that ran is {found.ran:,}"
+    if found.full is not None:
+        edge_found = (
+            "" if found.found(of.each) else f"; {MOST_TRIES} tries were not enough, the same command goes on"
+        )
+        return f"{ran}, the smallest that ran out of memory {found.full:,}{edge_found}"
+    if found.ran >= of.most // of.each * of.each:
+        return f"{ran}, which is as many images as an epoch has"
+    return f"{ran}; none ran out of memory yet, the same command goes on"
+
+
+def _begin(of: Search) -> str:
+    return f"{of.name}: " if of.name else ""

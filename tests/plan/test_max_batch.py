@@ -1,0 +1,90 @@
+"""The search for the largest batch that fits: which size is tried next, and that it ends at the edge."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpubench.plan.max_batch import Edge, edge, fineness, next_size
+
+
+@pytest.mark.parametrize(
+    ("ran", "full", "found"),
+    [
+        ([16, 64, 32], [128, 256], Edge(ran=64, full=128)),
+        ([16], [], Edge(ran=16)),
+        ([], [16], Edge(full=16)),
+        ([16, 256], [64], Edge(ran=256)),  # one that ran out below a size that ran tells nothing of the edge
+        ([], [], Edge()),
+    ],
+)
+def test_the_edge_lies_above_the_largest_that_ran(ran, full, found):
+    assert edge(ran, full) == found
+
+
+@pytest.mark.parametrize(
+    ("size", "each", "fine"),
+    [(0, 1, 1), (16, 1, 1), (128, 1, 2), (512, 1, 8), (512, 4, 8), (96, 6, 6), (2970, 1, 32)],
+)
+def test_how_finely_sizes_are_told_apart(size, each, fine):
+    assert fineness(size, each) == fine
+
+
+@pytest.mark.parametrize(
+    ("known", "guesses", "size"),
+    [
+        (Edge(ran=512), [2970, 2960, 2990], 2968),  # the line's best guess first, in steps of 8
+        (Edge(ran=512, full=2968), [2970, 2960, 2990], 2960),  # then the ends of its interval
+        (Edge(ran=512, full=2960), [2970, 2964, 2990], 2936),  # then as much again below the line
+        (Edge(ran=512, full=2500), [2970, 2964, 2990], 1560),
+        (Edge(ran=512, full=2960), [], 1736),  # without a line half way
+        (Edge(ran=2944), [2940, 2930, 2950], 2976),  # all guesses ran: as much again above the line
+        (Edge(ran=2944), [2844, 2830, 2860], 3168),
+        (Edge(ran=2944), [2970, 2940, 3010], 3008),
+        (Edge(ran=2944, full=2976), [2970], None),
+        (Edge(ran=512), [], 1024),  # and without a line twice as many
+        (Edge(full=512), [], 256),
+        (Edge(), [100], None),
+        (Edge(ran=8000), [9000], 8960),
+        (Edge(ran=8960), [20_000], 9984),
+        (Edge(ran=9984), [20_000], 10_000),
+        (Edge(ran=10_000), [20_000], None),
+    ],
+)
+def test_the_next_size(known, guesses, size):
+    assert next_size(known, guesses, 1, 10_000) == size
+
+
+def search(truth: int, begin: int, guesses: list[float], each: int, most: int) -> tuple[Edge, list[int]]:
+    """The search on a machine on which batches up to `truth` fit."""
+    ran, full = ([begin], []) if begin <= truth else ([], [begin])
+    tried = []
+    while (size := next_size(edge(ran, full), guesses, each, most)) is not None:
+        tried.append(size)
+        (ran if size <= truth else full).append(size)
+        assert len(tried) < 60
+    return edge(ran, full), tried
+
+
+@given(
+    st.integers(1, 8),
+    st.integers(1, 5000),
+    st.integers(1, 64),
+    st.lists(st.floats(1, 1e5), max_size=3),
+)
+def test_it_ends_at_the_edge_whatever_was_guessed(each, truth, begin, guesses):
+    most = 4096
+    found, tried = search(truth, begin * each, guesses, each, most)
+    assert all(size % each == 0 and 0 < size <= most for size in tried)
+    assert len(set(tried)) == len(tried)
+    assert found.ran <= truth
+    if found.full is not None:
+        assert found.full > truth
+        assert found.full - found.ran <= fineness(found.ran, each)
+    else:
+        assert found.ran + each > most
+
+
+def test_a_good_guess_needs_few_tries():
+    found, tried = search(2955, 512, [2970, 2940, 2990], 1, 100_000)
+    assert (found.ran, found.full) == (2936, 2968)
+    assert tried == [2968, 2936]

@@ -1,0 +1,211 @@
+"""`--find-max-batch`: sizes at the edge of memory are tried, kept, and not tried again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+import scripted
+from benches import Heard, node_of, run_with, sweep_of
+from scripted import Driver, Scripted
+
+from gpubench.basics.errors import UsageError
+from gpubench.commands import sweep as command
+from gpubench.node.node import Node
+from gpubench.plan.experiment import Options, parse, with_options
+from gpubench.plan.plan import expand
+from gpubench.plan.sources import Disk
+from gpubench.report.contents import contents
+from gpubench.report.live import QuietView
+from gpubench.schema.order import TrialOrder
+from gpubench.sweep.max_batch import find, searches
+from gpubench.sweep.stored_plan import store_plan
+from gpubench.sweep.sweep import Summary, Sweep
+
+ASKED = 'name = "one"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\n[run]\nrounds = 1\nepochs = 2\n'
+BASE_MIB, IMAGE_MIB = 1_000, 10
+
+
+class Card(Scripted):
+    """GPUs on which a trial takes 1,000 MiB and 10 an image of each, and runs out of memory beyond `room_mib`."""
+
+    def __init__(self, room_mib: int, fails: int | None = None) -> None:
+        super().__init__(self._script)
+        self.room_mib = room_mib
+        self.fails = fails
+
+    def _script(self, order: TrialOrder) -> scripted.Script:
+        if order.batch_size == self.fails:
+            return scripted.raises
+        return scripted.trains if self.needs(order) <= self.room_mib else scripted.runs_out_of_gpu_memory
+
+    @staticmethod
+    def needs(order: TrialOrder) -> int:
+        return BASE_MIB + IMAGE_MIB * order.batch_size // len(order.gpu_uuids)
+
+
+class Held(Mapping[int, float]):
+    """What the trial that was launched last holds, whichever process is asked for."""
+
+    def __init__(self, card: Card) -> None:
+        self._card = card
+
+    def __getitem__(self, pid: int) -> float:
+        return float(Card.needs(self._card.launched[-1]))
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+    def items(self):
+        return [(scripted.os.getpid(), self[0])] if self._card.launched else []
+
+
+def sweep(folder: Path, card: Card, there: int = 1, **fields: str) -> Sweep:
+    """A sweep that has ended."""
+    options = Options(fields={"batch_size": "16,32,64,128", **fields})
+    asked = with_options(parse(ASKED, "one"), options)
+    plan = expand(asked, device="cuda", sources=Disk())
+    work = sweep_of(plan, folder, scripted.computer(gpus=there), nvml=Driver(mib=Held(card)))
+    work.load()
+    store_plan(work)
+    run_with(card, work, QuietView())
+    return work
+
+
+def found(work: Sweep, card: Card, stop_after: int = 99) -> list[str]:
+    """What the search says."""
+    told: list[str] = []
+
+    def run(tries: Sweep) -> Summary:
+        return run_with(card, tries, Heard(), lambda: len(card.launched) >= stop_after and not card.left)
+
+    for one in searches(work):
+        for _ in find(work, one, run, told.append, store_plan):
+            pass
+    return told
+
+
+def tried(card: Card) -> list[int]:
+    """The batch sizes of the search, in the order in which they were tried."""
+    return [order.batch_size for order in card.launched if order.steps]
+
+
+def test_the_line_leads_to_the_edge_in_a_few_tries(tmp_path: Path) -> None:
+    """12,340 MiB are there: 1,134 images."""
+    card = Card(12_340)
+    work = sweep(tmp_path, card, gpu_mem_cap_mib="12340")
+    assert found(work, card) == [
+        "the largest batch that ran is 1,134, the smallest that ran out of memory 1,150"
+    ]
+    assert tried(card) == [1134, 1150]
+
+
+def test_without_a_line_sizes_are_doubled_and_halved(tmp_path: Path) -> None:
+    card = Card(12_340)
+    work = sweep(tmp_path, card, batch_size="16")
+    (said,) = found(work, card)
+    ran, full = (int(word.replace(",", "")) for word in (said.split()[6].strip(","), said.split()[-1]))
+    assert ran <= 1_134 < full
+    assert full - ran <= 16
+    assert tried(card)[:3] == [32, 64, 128]
+
+
+def test_what_was_tried_is_kept_under_an_experiment_of_its_own(tmp_path: Path) -> None:
+    card = Card(12_340)
+    work = sweep(tmp_path, card, gpu_mem_cap_mib="12340")
+    found(work, card)
+    results = work.bench.results
+    one, tries = contents(results, results.records()).tables
+    assert [row.batch_size for row in one.rows] == [16, 32, 64, 128]
+    assert tries.name == "one-max-batch"
+    assert sorted(tried(card)) == [row.batch_size for row in tries.rows]
+    assert {row.status for row in tries.rows} == {"ok", "oom"}
+    assert all(row.steps == 3 for row in tries.rows)
+
+
+def test_a_search_that_was_stopped_goes_on_and_one_that_has_ended_tries_nothing(tmp_path: Path) -> None:
+    card = Card(12_340)
+    work = sweep(tmp_path, card, batch_size="16")
+    found(work, card, stop_after=3)
+    before = tried(card)
+    assert len(before) == 2
+    again = Card(12_340)
+    work = sweep(tmp_path, again, batch_size="16")
+    said = found(work, again)
+    assert not set(tried(again)) & set(before)
+    last = Card(12_340)
+    assert found(sweep(tmp_path, last, batch_size="16"), last) == said
+    assert tried(last) == []
+
+
+def test_several_gpus_share_the_batch_and_each_configuration_has_its_own_edge(tmp_path: Path) -> None:
+    card = Card(3_000)
+    work = sweep(tmp_path, card, there=2, gpus="1,2")
+    assert found(work, card) == [
+        "gpus=1: the largest batch that ran is 200, the smallest that ran out of memory 202",
+        "gpus=2: the largest batch that ran is 400, the smallest that ran out of memory 404",
+    ]
+    assert all(order.batch_size % len(order.gpu_uuids) == 0 for order in card.launched)
+
+
+def test_a_try_that_fails_ends_the_search(tmp_path: Path) -> None:
+    card = Card(12_340, fails=32)
+    work = sweep(tmp_path, card, batch_size="16")
+    assert found(work, card) == [
+        f"a batch of 32 failed, so the search ends there; gpubench table {tmp_path} says why"
+    ]
+    assert tried(card) == [32]
+    again = Card(12_340)
+    work = sweep(tmp_path, again, batch_size="16")
+    assert found(work, again) == [
+        "a batch of 32 failed before, so the search ends there; --retry failed tries it again"
+    ]
+
+
+def test_on_a_cpu_it_is_refused_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as refused:
+        command.sweep(
+            None, Options(fields={"device": "cpu"}), order=None, retry=None, fresh=False, find_max_batch=True,
+            out=tmp_path / "x", mode="table",
+        )  # fmt: skip
+    assert str(refused.value) == (
+        "--find-max-batch fills GPU memory: no trial of this plan trains by itself on a GPU; leave the option out"
+    )
+    assert not (tmp_path / "x").exists()
+
+
+def test_the_command_searches_after_its_sweep_and_tells_what_it_found_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    card = Card(3_000)
+    node = node_of(scripted.computer(gpus=1), Driver(mib=Held(card)))
+    monkeypatch.setattr(command, "this_machine", lambda: node)
+    monkeypatch.setattr(Node, "start", lambda self: setattr(self, "launcher", card))
+    monkeypatch.setattr(Node, "wait_ready", lambda self, should_stop: True)  # noqa: ARG005
+    (tmp_path / "one.toml").write_text(ASKED)
+    options = Options(fields={"batch_size": "16,32,64,128", "gpu_mem_cap_mib": "3000"})
+
+    def asked(**more: object) -> int:
+        given = {"order": None, "retry": None, "fresh": False, "out": tmp_path / "x", "mode": "table"}
+        return command.sweep(tmp_path / "one.toml", options, **given | more)  # type: ignore[arg-type]
+
+    assert asked(find_max_batch=True, mode="plan") == 0
+    assert capsys.readouterr().out.endswith(
+        "then batch sizes are tried at the edge of GPU memory: at most 16 trials of 3 steps (--find-max-batch)\n"
+    )
+    assert asked() == 0
+    assert tried(card) == []
+    assert asked(find_max_batch=True) == 0
+    assert len(tried(card)) > 0
+    told = capsys.readouterr()
+    assert told.err.splitlines()[-1] == (
+        "the largest batch that ran is 200, the smallest that ran out of memory 202"
+    )
+    before = len(card.launched)
+    assert asked(find_max_batch=True) == 0
+    assert len(card.launched) == before
+    assert "the largest batch that ran is 200" in capsys.readouterr().err
