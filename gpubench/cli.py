@@ -14,8 +14,9 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from gpubench import __version__, usage
-from gpubench.basics.errors import GpubenchError, UnusableError, UsageError
+from gpubench.basics.errors import GpubenchError, UnusableError, UsageError, unknown
 from gpubench.basics.stopping import AT_ONCE
+from gpubench.export.formats import FORMATS, PLAINLY, SHEETS, Asked
 from gpubench.report.forms import FORMS, only_one
 from gpubench.schema.field import Option, in_order
 from gpubench.schema.trial_fields import ABOUT
@@ -116,7 +117,6 @@ def _with_form_options(command: Callable[..., None]) -> Callable[..., None]:
             annotation=Annotated[bool, typer.Option(f"--{name}", help=form.help)],
         )
         for name, form in FORMS.items()
-        if form.help
     ]
 
     @functools.wraps(command)
@@ -286,13 +286,29 @@ def _nothing_measured() -> Iterator[None]:
 @_with_form_options
 def table(
     results: Annotated[
-        Path | None, typer.Argument(metavar=usage.RESULTS, help="Results folder; none: the newest one.")
+        list[Path] | None,
+        typer.Argument(metavar=usage.RESULTS, help="Results folders; none: the newest one."),
     ] = None,
     columns: Annotated[
         str | None,
         typer.Option(
             "--columns", metavar="NAME,-NAME,…", help="Add columns of docs/columns.md; -NAME removes one."
         ),
+    ] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--where",
+            metavar="CONDITION",
+            help="Show rows such as 'batch_size>=64' or variant=cached,synthetic; again for one more condition.",
+        ),
+    ] = None,
+    sort: Annotated[
+        str | None,
+        typer.Option("--sort", metavar="NAME,-NAME,…", help="Show rows by columns; -NAME: largest first."),
+    ] = None,
+    by: Annotated[
+        str | None, typer.Option("--by", metavar="NAME", help="Show rows in parts, one for each value.")
     ] = None,
     train_images: Annotated[
         int | None,
@@ -304,11 +320,20 @@ def table(
     *,
     form: str | None,
 ) -> None:
-    """Print the tables of a results folder, with growth columns."""
+    """Print the tables of results folders, with growth columns."""
     from gpubench.commands import table as command
 
     raise typer.Exit(
-        command.table(results, form=form, sources=sources, columns=columns, train_images=train_images)
+        command.table(
+            results or (),
+            form=form,
+            sources=sources,
+            columns=columns,
+            train_images=train_images,
+            where=where or (),
+            sort=sort,
+            by=by,
+        )
     )
 
 
@@ -392,17 +417,33 @@ def export(
         typer.Argument(metavar=usage.RESULTS, help="Results folders; none: the newest one."),
     ] = None,
     form: Annotated[
-        str | None, typer.Option("--format", metavar="NAME", help="By default as FILE ends.")
+        str | None,
+        typer.Option("--format", metavar="NAME", help=f"{', '.join(FORMATS)}; by default as FILE ends."),
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Where it is written; none: stdout for text.")
     ] = None,
+    sheet: Annotated[
+        str,
+        typer.Option(
+            "--sheet", metavar="NAME", help=f"What a CSV holds: {', '.join(SHEETS)}.", show_default=False
+        ),
+    ] = PLAINLY.sheet,
+    excel: Annotated[
+        bool, typer.Option("--excel", help="CSV for Excel where it has commas and decimal dots.")
+    ] = False,
+    excel_eu: Annotated[
+        bool, typer.Option("--excel-eu", help="CSV for Excel where it has semicolons and decimal commas.")
+    ] = False,
 ) -> None:
     """Write results in the format of another program."""
     from gpubench.commands import export as command
-    from gpubench.export.formats import Asked
 
-    raise typer.Exit(command.export(results or (), form=form, out=out, asked=Asked()))
+    dialect = only_one(["excel"] * excel + ["excel-eu"] * excel_eu) or PLAINLY.dialect
+    if sheet not in SHEETS:
+        raise unknown("sheet", sheet, SHEETS)
+    asked = Asked(sheet=sheet, dialect=dialect)
+    raise typer.Exit(command.export(results or (), form=form, out=out, asked=asked))
 
 
 @app.command(cls=usage.Reader, rich_help_panel="Read")

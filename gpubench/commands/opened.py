@@ -7,10 +7,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpubench.basics.errors import UnusableError
 from gpubench.basics.words import clean
 from gpubench.report.choice import SHOW, Choice
-from gpubench.report.reading import Reading, reading, stored
+from gpubench.report.reading import Reading, reading_all, stored
 from gpubench.results.home import newest_results
 from gpubench.results.store import Results
 from gpubench.schema.record import Record
@@ -29,20 +28,12 @@ def readings(
     Of several, one that can't be read is named on stderr, and the others are read. Raises UnusableError where none is.
     `choice`: of columns. `train_images`: of how many an epoch is told.
     """
-    found = []
-    last: UnusableError | None = None
-    for folder in dict.fromkeys(folders or [newest_results()]):
-        try:
-            found.append(reading(folder, warn, choice=choice, train_images=train_images))
-        except UnusableError as error:
-            if last is not None:
-                warn(str(last))
-            last = error
-    if last is not None:
-        if not found:
-            raise last
-        warn(str(last))
-    return found
+    return reading_all(folders or [newest_results()], warn, choice=choice, train_images=train_images)
+
+
+def all_of(folders: Sequence[Path], found: Sequence[Reading]) -> bool:
+    """Whether all folders that were named could be read, of which these are the readings."""
+    return len(found) >= len({folder.resolve() for folder in folders})
 
 
 def warn(line: str) -> None:

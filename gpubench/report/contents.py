@@ -169,14 +169,18 @@ def _planned_row(job: Job, experiment: str, why: str | None) -> Row:
     )
 
 
+def trial_rows(found: Contents) -> list[Row]:
+    """The rows of trials.csv: all that were measured or skipped, each repeat by itself."""
+    return [row for row in with_spread(found.rows) if row.status != "missing"]
+
+
 def write_contents(results: Results, records: Sequence[Record], found: Contents) -> None:
     """Writes trials.csv, epochs.csv and the tables in each form that has a file, of contents that were found already.
 
     One that can't be written keeps no other from it; then UnusableError.
     """
-    rows = [row for row in with_spread(found.rows) if row.status != "missing"]
     texts = {
-        "trials.csv": trials_csv(rows),
+        "trials.csv": trials_csv(trial_rows(found)),
         "epochs.csv": epochs_csv(counting(records).values()),
         **{form.file: form.text(found.tables) for form in FORMS.values() if form.file},
     }

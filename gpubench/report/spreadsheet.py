@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from gpubench.analysis import scaling
+from gpubench.report.choice import SHOW
 from gpubench.report.table import FIGURES as SHOWN
 from gpubench.report.table import Table
-from gpubench.results.csv_text import csv_text
+from gpubench.results.csv_text import PLAIN, Dialect, csv_text
 from gpubench.schema.columns import DERIVED, MEASURED, OF_GROUPS, TRIAL
-from gpubench.schema.row import replace
+from gpubench.schema.row import TableRow, replace
 
 FIGURES = (
     "gpu_mem_mib", "gpu_mem_growth_pct", "cpu_util_pct", "epoch_time_s", "epoch_time_growth_pct", "top1_pct",
@@ -46,13 +47,27 @@ OF_CROSSINGS = ("top1_crossing_s", "top1_crossing", "top1_crossing_low_s", "top1
 PLACE = ("gpu_name", "cpu_name", "group", "job")
 
 
-def text(tables: Sequence[Table]) -> str:
-    """UTF-8 text with commas, dots and one header: experiment, what varies in any table, FIGURES, OF_GROUPS, ADDED,
-    OVER_PROCESSES, OF_CROSSINGS, GROUPS_OVER_PROCESSES.
+def text(tables: Sequence[Table], dialect: Dialect = PLAIN) -> str:
+    """One header, `names`, and a line a row. Where the tables are of several folders, the first column names these.
 
-    So it has every column that is printed. A field that varies in one table only is filled in for the others, too.
-    Cells are those of `csv_text.csv_cell`.
+    A field that varies in one table only is filled in for the others, too. Cells are those of `csv_text.csv_cell`.
     """
+    wanted = names(tables)
+    values = (row.values(wanted) for row in lines(tables))
+    folders = [table.folder for table in tables for _ in table.rows]
+    if len(set(folders)) < 2:
+        return csv_text(wanted, values, dialect=dialect)
+    named = ([folder, *row] for folder, row in zip(folders, values, strict=True))
+    return csv_text([RESULTS, *wanted], named, dialect=dialect)
+
+
+RESULTS = "results"
+"""The column that names the results folder."""
+
+
+def names(tables: Sequence[Table]) -> list[str]:
+    """The columns: experiment, what varies in any table, FIGURES, OF_GROUPS, ADDED, OVER_PROCESSES, OF_CROSSINGS,
+    GROUPS_OVER_PROCESSES, and what was asked for besides. So every one that is printed is among them."""
     shown = {column.name for table in tables for column in table.columns}
     varied = {field for table in tables for field in table.varied}
     names = ["experiment", *(name for name in PLACE if name in shown)]
@@ -61,7 +76,10 @@ def text(tables: Sequence[Table]) -> str:
     groups = any(row.group for table in tables for row in table.rows)
     names += OF_GROUPS if groups else ()
     names += [*ADDED, *OVER_PROCESSES, *OF_CROSSINGS, *(GROUPS_OVER_PROCESSES if groups else ())]
-    known = (
-        replace(row, experiment=table.name, status=row.endings) for table in tables for row in table.rows
-    )
-    return csv_text(names, (row.values(names) for row in known))
+    asked = tables[0].choice if tables else SHOW
+    return [name for name in dict.fromkeys([*names, *asked.added]) if name not in asked.removed]
+
+
+def lines(tables: Sequence[Table]) -> Iterator[TableRow]:
+    """The lines of all tables, each with the table's own name, and how its repeats ended."""
+    return (replace(row, experiment=table.name, status=row.endings) for table in tables for row in table.rows)

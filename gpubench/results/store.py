@@ -25,7 +25,7 @@ SAMPLE_DIGITS = 12
 """Significant digits of samples: running totals and times must stay fine enough to be cut again."""
 
 
-def write_whole(path: Path, data: str) -> None:
+def write_whole(path: Path, data: str | bytes) -> None:
     """Writes beside `path`, syncs and renames: a reader sees the old file or the new one, never half of one.
 
     Raises UnusableError where that can't be done, and leaves nothing behind.
@@ -33,8 +33,8 @@ def write_whole(path: Path, data: str) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("w", encoding="utf-8", newline="") as file:
-            file.write(data)
+        with temporary.open("wb") as file:
+            file.write(data.encode() if isinstance(data, str) else data)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -300,10 +300,11 @@ def trials_csv(rows: Iterable[Row]) -> str:
 
 def epochs_csv(records: Iterable[Record]) -> str:
     """The text of epochs.csv."""
-    return csv_text([column.name for column in EPOCH_COLUMNS], _epoch_rows(records))
+    return csv_text([column.name for column in EPOCH_COLUMNS], epoch_rows(records))
 
 
-def _epoch_rows(records: Iterable[Record]) -> Iterator[list[Any]]:
+def epoch_rows(records: Iterable[Record]) -> Iterator[list[Any]]:
+    """The values of epochs.csv, a line an epoch."""
     for record in records:
         for epoch in record.epochs:
             own = {"trial_id": record.trial_id, "attempt": record.attempt, "round": record.round}
