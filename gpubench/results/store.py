@@ -16,7 +16,7 @@ from gpubench.basics.collector import collector_paused
 from gpubench.basics.errors import UnusableError
 from gpubench.results.csv_text import csv_text
 from gpubench.results.folder_lock import FolderLock
-from gpubench.results.stored_record import MOST_ATTEMPTS, DamagedError, NewerError, bytes_of, read
+from gpubench.results.stored_record import MOST_ATTEMPTS, DamagedError, Known, NewerError, bytes_of, read
 from gpubench.schema.columns import COLUMNS, EPOCH_COLUMNS
 from gpubench.schema.record import FINAL, GroupRecord, Record, ending, given
 from gpubench.schema.row import Row
@@ -138,11 +138,11 @@ class Results:
 
         One that can't be used is left out, and `tell` gets one line for its file; by default that is a UnusableError.
         """
-        found, damaged = [], []
+        found, damaged, known = [], [], Known()
         with collector_paused():
             for path in self._record_files(tell):
                 try:
-                    found += read(path)
+                    found += read(path, known)
                 except DamagedError as error:
                     damaged.append((path, error))
         for path, damage in damaged:  # only now it is known what there is in their place
