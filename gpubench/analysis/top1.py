@@ -20,6 +20,7 @@ from gpubench.analysis.varied import (
     Axes,
     asked,
     determined,
+    differing,
     known,
     machine,
     solo,
@@ -120,8 +121,9 @@ def _along(rows: Sequence[TableRow], field: str, axes: Axes) -> list[tuple[Table
     )
     free = {field, *together(axes, field), *implied, *ALLOTTED}
     alike: dict[tuple[object, ...], list[TableRow]] = {}
+    apart = differing(rows, (name for name in CANDIDATES if name not in free))
     for row in rows:
-        place = (machine(row), *(known(row, name) for name in CANDIDATES if name not in free))
+        place = (machine(row), *(known(row, name) for name in apart))
         alike.setdefault(place, []).append(row)
     found = []
     for same in alike.values():

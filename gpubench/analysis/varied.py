@@ -45,18 +45,30 @@ def known(row: Row, field: str) -> Any:
 
 def values(rows: Collection[Row], field: str) -> list[Any]:
     """The different values of `field`, in order of first appearance."""
-    try:  # what differs is looked at, not each row: of 100,000 rows nearly all are alike
-        raw = dict.fromkeys([row.fields[field] for row in rows])
-        found = dict.fromkeys([BEFORE.get(field) if value is None else value for value in raw])
-    except (KeyError, TypeError):  # a column of another kind; lists, which can't be keys
-        found = dict.fromkeys(known(row, field) for row in rows)
+    found = _different(rows, field)
     if field in AUTO or field not in CANDIDATES:
         found.pop(None, None)
     return list(found)
 
 
+def differing(rows: Collection[Row], fields: Iterable[str]) -> list[str]:
+    """Those of the fields that are not the same in all rows; not known is a value of its own here."""
+    return [field for field in fields if len(_different(rows, field)) > 1]
+
+
+def _different(rows: Collection[Row], field: str) -> dict[Any, None]:
+    """What `known` says of `field`, each value once."""
+    try:  # what differs is looked at, not each row: of 100,000 rows nearly all are alike
+        raw = dict.fromkeys([row.fields[field] for row in rows])
+    except (KeyError, TypeError):  # a column of another kind; lists, which can't be keys
+        return dict.fromkeys(known(row, field) for row in rows)
+    return dict.fromkeys([BEFORE.get(field) if value is None else value for value in raw])
+
+
 def determined(rows: Sequence[Row], field: str, by: Sequence[str]) -> bool:
     """Whether rows that are equal in all of `by` never differ in `field`."""
+    if len(values(rows, field)) <= 1:
+        return True
     seen: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         seen.setdefault(tuple(known(row, name) for name in by), []).append(row)

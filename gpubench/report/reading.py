@@ -71,7 +71,10 @@ def reading_all(
     """
     found = []
     failed: list[UnusableError] = []
-    for folder in {folder.resolve(): folder for folder in folders}.values():
+    once: dict[Path, Path] = {}
+    for folder in folders:
+        once.setdefault(folder.resolve(), folder)
+    for folder in once.values():
         try:
             found.append(reading(folder, tell, choice=choice, train_images=train_images))
         except UnusableError as error:
