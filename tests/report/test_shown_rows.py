@@ -100,7 +100,7 @@ def test_each_row_of_a_group_is_still_under_its_name() -> None:
                 name = layout.section(shown, number) or name
                 under = "" if name == "alone" else name
                 assert names.setdefault(id(row), under) == under
-        assert len(set(names.values())) > 2
+        assert len(set(names.values())) > 1
         assert some.rows
 
 
