@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Sequence
 from typing import Any
 
-from gpubench.analysis.varied import CANDIDATES, first_gpus, known, left_to_machine, machine, values
+from gpubench.analysis.varied import (
+    CANDIDATES,
+    first_gpus,
+    known,
+    left_to_machine,
+    machine,
+    same_in_all,
+    values,
+)
 from gpubench.schema import catalog
 from gpubench.schema.row import Row
 from gpubench.schema.trial_fields import ABOUT, FIELDS, those
@@ -61,9 +69,10 @@ def workload(
 def telling(rows: Sequence[Row], free: Collection[str]) -> list[str]:
     """The trial fields, but for `free` ones, that differ between rows: those that follow others, too."""
     follows = bool({*COUNTS, "cpus"} & set(free))
+    same = same_in_all(rows) - {*TOLD_IN_WORDS}
     found = []
     for field in CANDIDATES:
-        if field in free:
+        if field in free or field in same:
             continue
         told = (
             {_told(row, field, follows) for row in rows} - {None}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Sequence
 
+from gpubench.analysis.front import front
 from gpubench.analysis.growth import epoch_time, gpu_mem
 from gpubench.analysis.over_processes import steady
 from gpubench.basics.words import listed
@@ -122,11 +123,8 @@ def _front(rows: Sequence[Row], time: Figure) -> str:
     known = [(mib, s, row.batch_size) for row in rows if (mib := gpu_mem(row)) and (s := time(row))]
     if len(known) < 2 or len({row.gpu_mem_source for row in rows}) > 1:
         return ""
-    front = [
-        str(batch)
-        for mib, s, batch in known
-        if not any(m <= mib and t <= s and (m, t) != (mib, s) for m, t, _ in known)
-    ]
-    if len(front) == len(known):
+    best = front([(mib, s) for mib, s, _ in known])
+    if all(best):
         return "each size is on the Pareto front of time and memory: none is beaten in both"
-    return f"on the Pareto front of time and memory, beaten in both by no other: {listed(front)}"
+    sizes = [str(batch) for (_, _, batch), is_on in zip(known, best, strict=True) if is_on]
+    return f"on the Pareto front of time and memory, beaten in both by no other: {listed(sizes)}"
