@@ -421,7 +421,15 @@ def export(
         typer.Option("--format", metavar="NAME", help=f"{', '.join(FORMATS)}; by default as FILE ends."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Where it is written; none: stdout for text.")
+        str | None, typer.Option("--out", metavar="FILE", help="Where it is written; none: stdout for text.")
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to",
+            metavar="TRACKER",
+            help="mlflow or tensorboard: a run for each trial; --out is then a folder, or an MLflow address.",
+        ),
     ] = None,
     sheet: Annotated[
         str,
@@ -436,14 +444,21 @@ def export(
         bool, typer.Option("--excel-eu", help="CSV for Excel where it has semicolons and decimal commas.")
     ] = False,
 ) -> None:
-    """Write results in the format of another program."""
+    """Write results in the format of another program, or hand them over to an experiment tracker."""
     from gpubench.commands import export as command
 
     dialect = only_one(["excel"] * excel + ["excel-eu"] * excel_eu) or PLAINLY.dialect
     if sheet not in SHEETS:
         raise unknown("sheet", sheet, SHEETS)
     asked = Asked(sheet=sheet, dialect=dialect)
-    raise typer.Exit(command.export(results or (), form=form, out=out, asked=asked))
+    if to is not None:
+        if form is not None or asked != PLAINLY:
+            given = (
+                "--format" if form is not None else "--sheet" if sheet != PLAINLY.sheet else f"--{dialect}"
+            )
+            raise UsageError(f"--to hands runs over, and {given} writes a file; give one of them")
+        raise typer.Exit(command.hand_over(results or (), to=to, place=out))
+    raise typer.Exit(command.export(results or (), form=form, out=Path(out) if out else None, asked=asked))
 
 
 @app.command(cls=usage.Reader, rich_help_panel="Read")

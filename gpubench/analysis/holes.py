@@ -1,11 +1,11 @@
-"""Batch sizes that were asked for and have no figures: why, in words."""
+"""Batch sizes that were asked for and can't be compared: why, in words."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
 
-from gpubench.analysis.growth import epoch_time
+from gpubench.analysis.growth import epoch_time, gpu_mem
 from gpubench.basics.words import listed
 from gpubench.schema.row import Row
 
@@ -20,11 +20,12 @@ ENDINGS: dict[str, tuple[str, str]] = {
 """What became of a batch size that did not end ok, of one and of several."""
 
 NO_TIME = ("has no epoch time", "have no epoch time")
+ONE_PROCESS = ("is of one process", "are of one process")
 NO_MEMORY = ("has no memory figure", "have no memory figure")
 
 
 def unknown(rows: Sequence[Row]) -> str:
-    """`32 failed, so it can't be compared`: of batch sizes without figures; empty for none."""
+    """`32 failed, so it can't be compared`: of batch sizes over which no step leads; empty for none."""
     if not rows:
         return ""
     found: dict[tuple[str, str], list[str]] = {}
@@ -49,5 +50,7 @@ def beyond(larger: Sequence[Row]) -> str:
 
 def _why(row: Row) -> tuple[str, str]:
     if row.status == "ok":
-        return NO_TIME if epoch_time(row) is None else NO_MEMORY
+        if epoch_time(row) is None:
+            return NO_TIME
+        return NO_MEMORY if gpu_mem(row) is None and row.device != "cpu" else ONE_PROCESS
     return ENDINGS[row.status]

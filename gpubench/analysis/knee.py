@@ -23,16 +23,17 @@ from gpubench.analysis.noise import half_width, processes, resting, together
 from gpubench.analysis.paying import Answer, Ladder, answer, ladder
 from gpubench.analysis.repeats import merge_repeats
 from gpubench.analysis.settle import NOT_KNOWN, Further
-from gpubench.analysis.varied import solo
+from gpubench.analysis.varied import as_asked, solo
 from gpubench.basics.rounding import half_up
 from gpubench.basics.words import listed
-from gpubench.schema.cell import cell
 from gpubench.schema.row import Row
 
 Series = tuple[tuple[str, Any], ...]
 Step = tuple[Row, Row]
 Ratio = Callable[[Row, Row], float | None]
 """The figure of a step's second row over that of its first."""
+ROUND_UNDER_WAY = 2
+"""Processes of a row that a second round has measured already, where it has not come to others yet."""
 KneeVerdict = Literal["stops", "never", "always", "hole", "time-only", "too-few", "open"]
 
 
@@ -131,8 +132,18 @@ def told(found: Sequence[Batches], made: Decided, how: Further) -> list[Knee]:
 
 def _ladder(ordered: Sequence[Row]) -> Ladder | None:
     timed, weighed, why = _figures(ordered)
-    used = timed if why else weighed
+    used = _without_stragglers(timed if why else weighed)
     return ladder(ordered, used, why) if len(used) > 1 else None
+
+
+def _without_stragglers(rows: Sequence[Row]) -> Sequence[Row]:
+    """The rows, without those that stayed at one process while others got three: no further round measures these.
+
+    One such row, which failed in the second round say, must not take their claims from all others. While a second
+    round is under way nobody is left behind yet.
+    """
+    several = [row for row in rows if processes(row) > 1]
+    return several if len(several) > 1 and max(map(processes, several)) > ROUND_UNDER_WAY else rows
 
 
 def _decided(key: Series, of: Ladder, found: Answer) -> Knee:
@@ -163,7 +174,7 @@ def _batch(row: Row) -> int:
 
 
 def _named(key: Series, sentence: str) -> str:
-    name = " ".join(f"{field}={cell(value)}" for field, value in key if value is not None)
+    name = " ".join(f"{field}={as_asked(value)}" for field, value in key if value is not None)
     return f"{name}: {sentence[0].lower()}{sentence[1:]}" if name else sentence
 
 

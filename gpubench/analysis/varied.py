@@ -178,4 +178,9 @@ def inferred(row: Row, field: str) -> bool:
 
 def label(row: Row, fields: Iterable[str]) -> str:
     """A row's name among its neighbours: `batch_size=64 strategy=ddp`. Unknown fields are left out."""
-    return " ".join(f"{f}={cell(row.value(f))}" for f in fields if row.value(f) is not None)
+    return " ".join(f"{f}={as_asked(row.value(f))}" for f in fields if row.value(f) is not None)
+
+
+def as_asked(value: object) -> str:
+    """A field's value in a sentence, as one would ask for it: a CSV has 1 and 0 for true and false."""
+    return str(value).lower() if isinstance(value, bool) else cell(value)

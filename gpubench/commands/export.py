@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpubench.basics.errors import UnusableError
+from gpubench.basics.words import many
 from gpubench.commands.opened import all_of, readings
 from gpubench.export.formats import Asked, format_of
+from gpubench.export.trackers import tracker_of
 from gpubench.results.store import write_whole
 
 STDOUT = Path("-")
@@ -43,3 +45,19 @@ def _write(out: Path, made: bytes) -> None:
         whole.write_bytes(made)
     except OSError as error:
         raise UnusableError(f"{out} can't be written: {error.strerror}") from None
+
+
+def hand_over(folders: Sequence[Path], *, to: str, place: str | None) -> int:
+    """`gpubench export --to`: each attempt that counts becomes a run of an experiment tracker.
+
+    `to`: a name of TRACKERS. `place`: a folder or an address; None: where the tracker puts runs by itself.
+    """
+    tracker = tracker_of(to)
+    tracker.check()
+    from gpubench.export.runs import runs  # reads samples by need, so not before anything is refused
+
+    found = readings(folders)
+    done = tracker.take(runs(found), place)
+    left = f", {many(done.known, 'run')} there already" if done.known else ""
+    print(f"{many(done.new, 'run')} written{left}; to look at them: {done.where}")
+    return 0 if all_of(folders, found) else UnusableError.exit_code

@@ -12,7 +12,15 @@ from gpubench.doctor.context import CheckContext, named
 from gpubench.doctor.finding import Finding
 from gpubench.node.environment import Gpu
 from gpubench.node.watch.nvml import History, Nvml
-from gpubench.node.watch.nvml_calls import CALLS, NO_POWER, NO_UTILISATION, POWER, UTILISATION, Call, Reading
+from gpubench.node.watch.nvml_calls import (
+    CALLS,
+    NO_POWER,
+    NO_UTILISATION,
+    POWER,
+    UTILISATION,
+    Call,
+    ToldReading,
+)
 from gpubench.schema.missing import Unmeasured
 
 GROUP = "readings of the GPUs"
@@ -27,7 +35,7 @@ Told = dict[str, "str | Unmeasured"]
 class TriedReading:
     """A reading, and how it is tried."""
 
-    reading: Reading[Any]
+    reading: ToldReading[Any]
     read: Callable[[Nvml, Sequence[str]], Told]
     suffix: Callable[[Nvml], str] = lambda _: ""
     """What stands behind the values, once for all GPUs."""
@@ -43,7 +51,7 @@ def _each(uuids: Sequence[str], read: Callable[[str], str]) -> Told:
     return found
 
 
-def _call(call: Call[Any], reading: Reading[Any]) -> TriedReading:
+def _call(call: Call[Any], reading: ToldReading[Any]) -> TriedReading:
     def read(nvml: Nvml, uuids: Sequence[str]) -> Told:
         return _each(uuids, lambda uuid: reading.shows(nvml.ask(call, uuid)))
 
@@ -54,7 +62,7 @@ def _call(call: Call[Any], reading: Reading[Any]) -> TriedReading:
     )
 
 
-def _counter(call: Call[float], reading: Reading[float]) -> TriedReading:
+def _counter(call: Call[float], reading: ToldReading[float]) -> TriedReading:
     """Two readings of all GPUs with one pause between them."""
 
     def read(nvml: Nvml, uuids: Sequence[str]) -> Told:
@@ -78,7 +86,7 @@ def _counter(call: Call[float], reading: Reading[float]) -> TriedReading:
     return TriedReading(reading=reading, read=read, suffix=lambda _: f" more within {COUNTER_PAUSE_S:g} s")
 
 
-def _buffer(kinds: Sequence[History], reading: Reading[Any]) -> TriedReading:
+def _buffer(kinds: Sequence[History], reading: ToldReading[Any]) -> TriedReading:
     def read_one(nvml: Nvml, uuid: str) -> str:
         counts = []
         for what in kinds:
@@ -96,7 +104,7 @@ def _buffer(kinds: Sequence[History], reading: Reading[Any]) -> TriedReading:
 _BUFFERS: dict[str, TriedReading] = {
     UTILISATION.name: _buffer(
         ("gpu_util_pct", "gpu_mem_util_pct"),
-        Reading(
+        ToldReading(
             name="utilisation buffer",
             shows=str,
             lost=NO_UTILISATION,
@@ -106,7 +114,7 @@ _BUFFERS: dict[str, TriedReading] = {
     ),
     POWER.name: _buffer(
         ("power_w",),
-        Reading(
+        ToldReading(
             name="power buffer",
             shows=str,
             lost=NO_POWER,
@@ -162,7 +170,7 @@ def readings(context: CheckContext) -> Iterable[Finding]:
 def _failed(
     context: CheckContext,
     gpus: Sequence[Gpu],
-    reading: Reading[Any],
+    reading: ToldReading[Any],
     reason: str,
     uuids: Sequence[str],
     works: dict[str, set[str]],

@@ -39,7 +39,7 @@ class Rounds:
     @property
     def is_open(self) -> bool:
         """Whether nobody knows beforehand how many they will be."""
-        return self.within_pct is not None or self.is_endless
+        return (self.within_pct is not None and self.number != 1) or self.is_endless
 
     @property
     def is_endless(self) -> bool:
@@ -81,10 +81,14 @@ def rounds_of(
 def overridden(
     asked: Rounds, number: int | None, within: str | None, budget: str | None, repeats: int
 ) -> Rounds:
-    """The rounds of an experiment file with what options say of them; what they don't say stays. Raises UsageError."""
+    """The rounds of an experiment file with what options say of them; what they don't say stays. Raises UsageError.
+
+    But a file's single round, which no certainty is of, goes where an option asks for certainty or gives a budget.
+    """
     given = rounds_of(number, within, budget, dashes="--")
+    kept = None if asked.number == 1 and (within, budget) != (None, None) else asked.number
     return Rounds(
-        number=asked.number if number is None else number,
+        number=kept if number is None else number,
         within_pct=asked.within_pct if within is None else given.within_pct,
         budget_s=asked.budget_s if budget is None else given.budget_s,
         repeats=repeats,

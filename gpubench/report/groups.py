@@ -12,9 +12,8 @@ from gpubench.analysis import sharing
 from gpubench.analysis.doubted import serious
 from gpubench.analysis.growth import percent
 from gpubench.analysis.sharing import stored_resources
-from gpubench.analysis.varied import Axes, asked, known, machine, solo, unit, varied
+from gpubench.analysis.varied import Axes, as_asked, asked, known, machine, solo, unit, varied
 from gpubench.basics.words import listed, number, signed
-from gpubench.schema.cell import cell
 from gpubench.schema.record import ALLOTTED
 from gpubench.schema.row import Row
 from gpubench.schema.verdict import Sure, Verdict
@@ -39,7 +38,7 @@ class MeasuredGroup:
         """`3 copies (batch_size=16)`."""
         values = {field: dict.fromkeys(known(row, field) for row in self.rows) for field in self.where}
         said = [
-            f"{field}={'/'.join(cell(value) for value in found)}"
+            f"{field}={'/'.join(as_asked(value) for value in found)}"
             for field, found in values.items()
             if None not in found
         ]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpubench.analysis.varied import CANDIDATES, Axes, known, machine, varied
+from gpubench.analysis.varied import CANDIDATES, Axes, as_asked, known, machine, varied
 from gpubench.basics.words import UNKNOWN, WORDS, clean, number
 from gpubench.plan.groups import BARE
 from gpubench.report.groups import MeasuredGroup
@@ -93,7 +93,7 @@ def _value(row: Row, field: str) -> Any:
 
 
 def _said(field: str, value: Any) -> str:
-    return f"{field}={'auto' if value is None and field in ALLOTTED else cell(value)}"
+    return f"{field}={'auto' if value is None and field in ALLOTTED else as_asked(value)}"
 
 
 def _matrices(pairs: Sequence[MeasuredGroup], own: Sequence[str], where: str) -> list[Matrix]:

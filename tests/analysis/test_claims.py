@@ -185,6 +185,35 @@ def test_a_size_without_figures_leaves_the_steps_beside_it_open():
     )
 
 
+@pytest.mark.parametrize(
+    ("single", "said"),
+    [
+        (
+            0,
+            "Every larger batch pays, up to 128: memory × time per image falls 45 % (45 to 46 %) from 32 to 64, and",
+        ),
+        (1, "A larger batch pays from 64 to 128; it is open from 16 to 64. 32 is of one process, so it"),
+        (2, "A larger batch pays from 16 to 32; it is open from 32 to 128. 64 is of one process, so it"),
+        (3, "Every larger batch pays, up to 64 (128 is of one process, so it"),
+    ],
+)
+def test_a_size_that_stayed_at_one_process_takes_no_claim_from_the_others(single: int, said: str):
+    every = [(1000, around(40)), (1100, around(20)), (1200, around(10)), (1300, around(5))]
+    memory, times = every[single]
+    every[single] = (memory, times[:1])
+    (knee,) = knees(sizes(*every))
+    assert knee.sentence.startswith(said)
+    assert f"{16 << single} is of one process, so it can't be compared" in knee.sentence
+    assert "each row is of 5 processes" in knee.sentence
+    assert knee.firm is (single == 3)
+
+
+def test_while_a_second_round_is_under_way_all_sizes_are_in_the_answer():
+    knee = knee_of((1000, [40.0, 41.0]), (1100, [20.0, 20.1]), (1700, [19.0]))
+    assert knee.sentence.startswith("A larger batch stops paying after 32: from 32 to 64 memory grows")
+    assert knee.sentence.endswith("; some rows are of one process only.")
+
+
 def test_rows_of_common_rounds_are_compared_round_by_round():
     """A machine that gets slower from round to round slows both alike."""
     drift = [1.0, 1.2, 1.4, 1.6]

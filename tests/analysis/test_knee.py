@@ -210,7 +210,7 @@ def test_a_larger_batch_that_pays_after_all_rests_on_its_processes_too():
     table = [
         changed(row, epoch_time_s=row.epoch_time_s * (1 + n / 1e5), repeat=n)
         for row in rows([100, 150, 160], [10, 9, 2])
-        for n in range(1 if row.batch_size == 64 else 3)
+        for n in range(1 if row.batch_size == 64 else 2)
     ]
     assert "straight to 64" in knees(table)[0].sentence
     assert knees(table)[0].sentence.endswith("; some rows are of one process only.")

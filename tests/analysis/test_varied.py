@@ -79,3 +79,10 @@ def test_loaders_are_a_column_where_only_some_trials_left_them_to_the_machine():
     one, two = {"gpus": 1, "workers": 8} | auto, {"gpus": 2, "workers": 16} | auto
     assert varied(rows(one, two)) == ("gpus",)
     assert varied(rows({"gpus": 1, "workers": 4} | four, two)) == ("gpus", "workers")
+
+
+def test_a_switch_is_told_as_one_would_ask_for_it():
+    assert label(row_with(cudnn_benchmark=True, batch_size=16), ("batch_size", "cudnn_benchmark")) == (
+        "batch_size=16 cudnn_benchmark=true"
+    )
+    assert label(row_with(cudnn_benchmark=False), ("cudnn_benchmark",)) == "cudnn_benchmark=false"

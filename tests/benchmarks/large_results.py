@@ -164,7 +164,8 @@ def main() -> None:
                 took, cpu, memory = measured(COMMANDS[name], folder)
                 each = 1000 * cpu / trials
                 print(
-                    f"{trials:>9,} trials  {name:<7} {took:7.1f} s  CPU {cpu:6.1f} s  {memory:7.0f} MB  CPU {each:.3f} s for 1,000",
+                    f"{trials:>9,} trials  {name:<7} {took:7.1f} s  CPU {cpu:6.1f} s  {memory:7.0f} MB  "
+                    f"CPU {each:.3f} s for 1,000",
                     flush=True,
                 )
                 if memory > MOST_MB or (trials >= 100_000 and took > TARGETS_S[name] * trials / 100_000):

@@ -87,6 +87,9 @@ def test_options_change_what_they_name_of_a_files_rounds() -> None:
     assert in_file(run, rounds=1).rounds == Rounds(number=1, within_pct=2.0, budget_s=600.0)
     assert in_file(run, budget="1m").rounds == Rounds(number=5, within_pct=2.0, budget_s=60.0)
     assert in_file("rounds = 5\n", within="1%").rounds == Rounds(number=5, within_pct=1.0)
+    assert in_file("rounds = 1\n", within="1%").rounds == Rounds(within_pct=1.0)
+    assert in_file("rounds = 1\n", budget="1m").rounds == Rounds(budget_s=60.0)
+    assert in_file("rounds = 1\n", within="1%", rounds=1).rounds == Rounds(number=1, within_pct=1.0)
     assert in_file("", rounds=3).rounds == Rounds(number=3)
     assert in_file("", within="1%").rounds.most == 100
     assert in_file("repeats = 2\n").rounds.most == 2

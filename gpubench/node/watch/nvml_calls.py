@@ -66,7 +66,7 @@ class DeviceMemory:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Reading(Generic[T]):
+class ToldReading(Generic[T]):
     """How `gpubench doctor` tells of a call, and what hangs on it."""
 
     name: str
@@ -99,7 +99,7 @@ class Call(Generic[T]):
     """Whether the next way may answer where this one fails only now."""
     keeps: bool = True
     """Whether an answer that is a moment old serves several watchers."""
-    reading: Reading[T] | None = None
+    reading: ToldReading[T] | None = None
     """None: `gpubench doctor` tells it in another way."""
 
 
@@ -168,7 +168,7 @@ UTILISATION: Call[Utilisation] = Call(
     said="utilisation",
     ways=(_utilisation,),
     idle=Utilisation(gpu_pct=0.0, memory_pct=0.0),
-    reading=Reading(
+    reading=ToldReading(
         name="utilisation",
         shows=lambda found: f"{found.gpu_pct:.0f} %, memory {found.memory_pct:.0f} %",
         lost=NO_UTILISATION,
@@ -181,7 +181,7 @@ MEMORY: Call[DeviceMemory] = Call(
     said="memory",
     ways=(_memory, _memory_before_510),
     idle=DeviceMemory(used_mib=0.0, reserved_mib=600.0),
-    reading=Reading(
+    reading=ToldReading(
         name="device memory",
         shows=_shown_memory,
         lost="where memory is not told by process either, gpu_mem_mib is what torch's allocator reserved",
@@ -193,7 +193,7 @@ PROCESSES: Call[Listed] = Call(
     said="compute processes",
     ways=(lambda handle: _listed(pynvml.nvmlDeviceGetComputeRunningProcesses(handle)),),
     idle=[],
-    reading=Reading(
+    reading=ToldReading(
         name="processes",
         shows=lambda found: f"{len(found)}",
         lost="gpu_mem_mib is what torch's allocator reserved, and strangers can't be seen",
@@ -208,7 +208,7 @@ DESKTOP: Call[Listed] = Call(
     ways=(lambda handle: _listed(pynvml.nvmlDeviceGetGraphicsRunningProcesses(handle)),),
     idle=[],
     keeps=False,
-    reading=Reading(
+    reading=ToldReading(
         name="desktops",
         shows=lambda found: f"{len(found)}",
         lost="a desktop on the GPU goes unnoticed",
@@ -221,7 +221,7 @@ POWER: Call[float] = Call(
     ways=(_instant_power, lambda handle: float(pynvml.nvmlDeviceGetPowerUsage(handle)) / 1000),
     idle=0.0,
     stands_in=True,
-    reading=Reading(
+    reading=ToldReading(
         name="power",
         shows=_shown_power,
         lost=f"{NO_POWER}, and idle_power_w",
@@ -235,7 +235,7 @@ ENERGY: Call[float] = Call(
     said="energy counter",
     ways=(lambda handle: float(pynvml.nvmlDeviceGetTotalEnergyConsumption(handle)) / 1000,),
     idle=0.0,
-    reading=Reading(
+    reading=ToldReading(
         name="energy counter",
         shows=lambda joules: f"{joules:.0f} J",
         counts=True,
@@ -250,7 +250,7 @@ SM_CLOCK: Call[float] = Call(
     said="SM clock",
     ways=(lambda handle: float(pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM)),),
     idle=1980.0,
-    reading=Reading(
+    reading=ToldReading(
         name="SM clock",
         shows=lambda mhz: f"{mhz:.0f} MHz",
         lost="sm_clock_mhz stays empty, and a slow clock goes unnoticed",
@@ -263,7 +263,7 @@ MAX_SM_CLOCK: Call[float] = Call(
     ways=(lambda handle: float(pynvml.nvmlDeviceGetMaxClockInfo(handle, pynvml.NVML_CLOCK_SM)),),
     idle=1980.0,
     keeps=False,
-    reading=Reading(
+    reading=ToldReading(
         name="highest SM clock",
         shows=lambda mhz: f"{mhz:.0f} MHz",
         lost="a clock far below it goes unnoticed",
@@ -276,7 +276,7 @@ THROTTLE: Call[int] = Call(
     said="throttle reasons",
     ways=(lambda handle: int(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)),),
     idle=0,
-    reading=Reading(
+    reading=ToldReading(
         name="throttle reasons",
         shows=_shown_throttling,
         lost="throttled_pct and throttle_reasons stay empty",
@@ -288,7 +288,7 @@ TEMPERATURE: Call[float] = Call(
     said="temperature",
     ways=(lambda handle: float(pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU)),),
     idle=40.0,
-    reading=Reading(
+    reading=ToldReading(
         name="temperature",
         shows=lambda celsius: f"{celsius:.0f} °C",
         lost="temperature_c stays empty",

@@ -1,0 +1,117 @@
+"""Runs in MLflow: parameters, metrics, series, tags and the log as an artifact."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from mlflow.entities import Metric, Param, RunTag
+from mlflow.exceptions import MlflowException
+from mlflow.tracking import MlflowClient
+
+from gpubench.basics.errors import UnusableError
+from gpubench.export.runs import TrackedRun
+from gpubench.export.trackers import HandedOver
+
+T = TypeVar("T")
+KEY = "gpubench.attempt"
+"""The tag by which a run is found again, so that it is handed over once."""
+ENDED = {"ok": "FINISHED", "oom": "FAILED", "failed": "FAILED", "timeout": "KILLED", "interrupted": "KILLED"}
+"""How MLflow calls an ending; the tag `gpubench.status` has ours."""
+MOST = {"metrics": 1000, "params": 100, "tags": 100}
+"""What MLflow takes in one call."""
+LONGEST = {"params": 6000, "tags": 5000}
+"""Characters of a value."""
+FOLDER = "mlflow"
+"""Where runs go if neither --out nor MLFLOW_TRACKING_URI says: a database and artifacts in it."""
+
+
+def take(runs: Iterable[TrackedRun], place: str | None) -> HandedOver:
+    """Hands runs over to a tracking server or database (an address with `://`), or to a folder with a database of its
+    own. A run that is there already is left as it is. Raises UnusableError.
+    """
+    logging.getLogger("mlflow").setLevel(logging.WARNING)  # it tells of each table that it makes
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    address = place or os.environ.get("MLFLOW_TRACKING_URI") or FOLDER
+    artifacts = None
+    try:
+        if "://" not in address:
+            folder = Path(address).resolve()
+            folder.mkdir(parents=True, exist_ok=True)
+            address, artifacts = f"sqlite:///{folder}/mlflow.db", (folder / "artifacts").as_uri()
+        client = MlflowClient(tracking_uri=address)
+        new = known = 0
+        for experiment, own in itertools.groupby(runs, key=lambda run: run.experiment):
+            number = _experiment(client, experiment, artifacts)
+            there = _there(client, number)
+            for run in own:
+                if run.key in there:
+                    known += 1
+                else:
+                    _write(client, number, run)
+                    new += 1
+    except (MlflowException, OSError) as error:
+        raise UnusableError(f"MLflow at {address}: {error}") from error
+    return HandedOver(where=f"mlflow ui --backend-store-uri {address}", new=new, known=known)
+
+
+def _experiment(client: MlflowClient, name: str, artifacts: str | None) -> str:
+    """The id of MLflow's experiment of this name, which is made where there is none."""
+    found = client.get_experiment_by_name(name)
+    if found is not None:
+        return str(found.experiment_id)
+    return str(client.create_experiment(name, artifact_location=artifacts))
+
+
+def _there(client: MlflowClient, experiment: str) -> set[str]:
+    """The keys of the runs that were handed over already, whole: one that was broken off has not ended."""
+    keys: set[str] = set()
+    token = None
+    while True:
+        page = client.search_runs(
+            [experiment], filter_string="attributes.status != 'RUNNING'", max_results=1000, page_token=token
+        )
+        keys.update(run.data.tags[KEY] for run in page if KEY in run.data.tags)
+        token = page.token
+        if not token:
+            return keys
+
+
+def _write(client: MlflowClient, experiment: str, run: TrackedRun) -> None:
+    began, ended = (round(1000 * seconds) for seconds in (run.began, run.ended))
+    number = client.create_run(experiment, start_time=began, run_name=run.name).info.run_id
+    metrics = itertools.chain(
+        (Metric(name, value, ended, 0) for name, value in run.figures.items()),
+        (
+            Metric(_key(name), point.value, round(1000 * point.at), point.step)
+            for name, points in run.series.items()
+            for point in points
+        ),
+    )
+    params = (Param(name, str(value)[: LONGEST["params"]]) for name, value in run.parameters.items())
+    tags = [RunTag(_key(f"gpubench.{name}"), value[: LONGEST["tags"]]) for name, value in run.tags.items()]
+    for measured in _batches(metrics, MOST["metrics"]):
+        client.log_batch(number, metrics=measured)
+    for fields in _batches(params, MOST["params"]):
+        client.log_batch(number, params=fields)
+    for told in _batches([*tags, RunTag(KEY, run.key)], MOST["tags"]):
+        client.log_batch(number, tags=told)
+    if run.log is not None:
+        client.log_artifact(number, str(run.log))
+    client.set_terminated(number, ENDED.get(run.status, "FAILED"), ended)
+
+
+def _key(name: str) -> str:
+    """A name with the signs alone that MLflow allows."""
+    return re.sub(r"[^\w./ -]", "_", name)
+
+
+def _batches(of: Iterable[T], most: int) -> Iterator[list[T]]:
+    every = iter(of)
+    while some := list(itertools.islice(every, most)):
+        yield some

@@ -1,0 +1,156 @@
+"""Attempts as experiment trackers know them: a run has parameters, figures, series over time, tags and a log."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpubench.analysis.varied import label
+from gpubench.report.reading import Reading
+from gpubench.results.rows import row_of
+from gpubench.results.store import counting
+from gpubench.schema.cell import cell
+from gpubench.schema.columns import ENVIRONMENT, EPOCH_COLUMNS, MEASURED, TRIAL
+from gpubench.schema.record import Record
+
+FIGURES = tuple(column.name for column in MEASURED)
+"""Columns that are figures of a run, where they are numbers."""
+OF_EPOCHS = tuple(
+    column.name
+    for column in EPOCH_COLUMNS
+    if column.name not in ("trial_id", "attempt", "round", "epoch", "warmup")
+)
+"""Columns that are a series over the epochs."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Point:
+    """One value of a series."""
+
+    at: float
+    """Seconds since 1970."""
+    step: int
+    """Its place in the series, of epochs their number."""
+    value: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrackedRun:
+    """One attempt that counts."""
+
+    key: str
+    """`TRIAL_ID-ATTEMPT`: by which it is found again."""
+    experiment: str
+    name: str
+    """What tells it from the others of its experiment."""
+    status: str
+    began: float
+    """Seconds since 1970."""
+    ended: float
+    parameters: Mapping[str, str | int | float | bool]
+    """Trial field -> its value; those left to the machine with what it settled, those of no meaning left out."""
+    figures: Mapping[str, float]
+    series: Mapping[str, Sequence[Point]]
+    tags: Mapping[str, str]
+    log: Path | None
+
+
+def runs(readings: Sequence[Reading]) -> Iterator[TrackedRun]:
+    """A run for each attempt that counts, each round by itself, in the order of trials.csv."""
+    for reading in readings:
+        varied = {table.name: table.varied for table in reading.tables}
+        for record in counting(reading.records).values():
+            yield _run(reading, record, varied.get(record.experiment, ()))
+
+
+def _run(reading: Reading, record: Record, varied: Sequence[str]) -> TrackedRun:
+    row = row_of(record)
+    began = _seconds(record.started_at)
+    took = record.span.finished - record.span.launched if record.span else 0.0
+    parts = [label(row, varied) or str(row.model), *([f"({row.group}, job {row.job})"] if row.job else [])]
+    parts += [f"round {record.round}"] if record.round > 1 else []
+    fields = {column.name: row.value(column.name) for column in TRIAL}
+    facts = {column.name: row.value(column.name) for column in ENVIRONMENT}
+    told = {
+        "trial_id": record.trial_id,
+        "config_id": record.config_id,
+        "attempt": record.attempt,
+        "round": record.round,
+        "status": record.status,
+        "reason": record.reason,
+        "group": record.group,
+        "job": record.job,
+        "doubts": row.doubts,
+        "results": reading.name,
+        **facts,
+    }
+    texts = {f"doubt {code}": text for code, text in record.doubts.items()}
+    log = reading.results.log(record.trial_id, record.attempt)
+    return TrackedRun(
+        key=f"{record.trial_id}-{record.attempt}",
+        experiment=record.experiment,
+        name=" ".join(parts),
+        status=record.status,
+        began=began,
+        ended=began + took,
+        parameters={
+            name: value if isinstance(value, str | int | float | bool) else cell(value)
+            for name, value in fields.items()
+            if value is not None
+        },
+        figures={name: value for name in FIGURES if (value := _number(row.value(name))) is not None},
+        series={**_epochs(record, began), **_samples(reading, record, began)},
+        tags={name: cell(value) for name, value in told.items() if value not in (None, "")} | texts,
+        log=log if log.is_file() else None,
+    )
+
+
+def _seconds(local: str) -> float:
+    """Seconds since 1970 of a time as records have it; 0 where it is none."""
+    try:
+        return datetime.datetime.strptime(local, "%Y-%m-%d %H:%M:%S").timestamp()
+    except (ValueError, OverflowError, OSError):
+        return 0.0
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return float(value)
+
+
+def _epochs(record: Record, began: float) -> dict[str, list[Point]]:
+    """Series over the epochs, the one that warms up included: as step 0, as a rule."""
+    ends = {window.epoch: window.t1 for window in record.windows}
+    found: dict[str, list[Point]] = {}
+    for epoch in record.epochs:
+        number = int(epoch["epoch"])
+        after = ends[number] - record.span.launched if record.span and number in ends else 0.0
+        for name in OF_EPOCHS:
+            if (value := _number(epoch.get(name))) is not None:
+                found.setdefault(f"epoch/{name}", []).append(
+                    Point(at=began + after, step=number, value=value)
+                )
+    return found
+
+
+def _samples(reading: Reading, record: Record, began: float) -> dict[str, list[Point]]:
+    """The readings behind the record; empty where its file is gone, or of another form."""
+    path = reading.results.part("samples", record.trial_id, record.attempt, "csv")
+    found: dict[str, list[Point]] = {}
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                device = row["device"]
+                name = f"{row['metric']}/{f'gpu{device}' if device.isdecimal() else device}"
+                points = found.setdefault(name, [])
+                value = float(row["value"])
+                if math.isfinite(value):
+                    points.append(Point(at=began + float(row["t_s"]), step=len(points), value=value))
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return found

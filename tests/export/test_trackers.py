@@ -1,0 +1,152 @@
+"""What `gpubench export --to` writes, read back by MLflow and TensorBoard themselves."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpubench.export.trackers import TRACKERS, Tracker
+
+PAIRS = Path(__file__).parents[2] / "results" / "h200-pairs-2026"
+ALONE = "t62ed0fad9045"
+"""mobilenet_v2 alone at 16."""
+BATCH, EPOCHS = 16, 3
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Path:
+    """A folder with the trials alone of another, one of which did not end well and says why in signs of all kinds."""
+    folder = tmp_path / "pairs"
+    for part in ("records", "samples", "logs"):
+        for path in PAIRS.glob(f"{part}/*/t*"):
+            target = folder / path.relative_to(PAIRS)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, target)
+    (bad,) = folder.glob("records/e2/*.json")
+    record = json.loads(bad.read_text())
+    told = {"status": "failed", "reason": "a | pipe, <b>a tag</b>\nand ../a path"}
+    bad.write_text(json.dumps(record | told | {"result": {}, "missing": {}, "epochs": [], "windows": []}))
+    return folder
+
+
+def export(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "gpubench", "export", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PATH": "/usr/bin", "PYTHONPATH": ":".join(sys.path), **environment},
+    )
+
+
+def sampled(folder: Path, metric: str) -> list[float]:
+    (path,) = folder.glob(f"samples/*/{ALONE}-1.csv")
+    with path.open() as file:
+        return [float(row["value"]) for row in csv.DictReader(file) if row["metric"] == metric]
+
+
+def test_mlflow_reads_parameters_figures_series_tags_and_the_log(stored: Path, tmp_path: Path):
+    from mlflow.tracking import MlflowClient
+
+    (stored / "logs" / ALONE[1:3] / f"{ALONE}-1.log").parent.mkdir(parents=True, exist_ok=True)
+    (stored / "logs" / ALONE[1:3] / f"{ALONE}-1.log").write_text("what it printed\n")
+    first = export(stored, "--to", "mlflow", "--out", tmp_path / "ml")
+    assert (first.returncode, first.stdout.split(";")[0]) == (0, "3 runs written"), first.stderr
+    client = MlflowClient(tracking_uri=f"sqlite:///{tmp_path}/ml/mlflow.db")
+    (experiment,) = (one for one in client.search_experiments() if one.name != "Default")
+    runs = {run.data.tags["gpubench.trial_id"]: run for run in client.search_runs([experiment.experiment_id])}
+    record = json.loads(next(stored.glob(f"records/*/{ALONE}-1.json")).read_text())
+    alone = runs[ALONE]
+    assert experiment.name == record["experiment"] == "batch-size"
+    assert alone.info.status == "FINISHED"
+    assert alone.data.params["batch_size"] == str(BATCH)
+    assert alone.data.metrics["epoch_time_s"] == pytest.approx(record["result"]["epoch_time_s"])
+    assert alone.data.tags["gpubench.gpu_name"] == record["environment"]["gpu_name"]
+    times = client.get_metric_history(alone.info.run_id, "epoch/epoch_time_s")
+    assert [(one.step, one.value) for one in times] == [
+        (epoch["epoch"], epoch["epoch_time_s"]) for epoch in record["epochs"]
+    ]
+    assert len(times) == EPOCHS
+    power = client.get_metric_history(alone.info.run_id, "power_w/gpu0")
+    assert [one.value for one in sorted(power, key=lambda one: one.step)] == sampled(stored, "power_w")
+    assert min(one.timestamp for one in power) >= alone.info.start_time
+    assert max(one.timestamp for one in power) <= alone.info.end_time
+    assert [one.path for one in client.list_artifacts(alone.info.run_id)] == [f"{ALONE}-1.log"]
+    (failed,) = (run for run in runs.values() if run.data.tags["gpubench.status"] == "failed")
+    assert failed.info.status == "FAILED"
+    assert failed.data.tags["gpubench.reason"].startswith("a | pipe")
+    assert "epoch_time_s" not in failed.data.metrics
+
+    again = export(stored, "--to", "mlflow", "--out", tmp_path / "ml")
+    assert again.stdout.split(";")[0] == "0 runs written, 3 runs there already"
+    assert len(client.search_runs([experiment.experiment_id])) == len(runs) == 3
+
+
+def test_tensorboard_reads_scalars_hyperparameters_and_words(stored: Path, tmp_path: Path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    from tensorboard.plugins.hparams import api_pb2, metadata
+
+    out = tmp_path / "board"
+    first = export(stored, "--to", "tensorboard", "--out", out)
+    assert (first.returncode, first.stdout.split(";")[0]) == (0, "3 runs written"), first.stderr
+    (folder,) = out.glob(f"batch-size/*{ALONE}-1")
+    assert folder.name == f"model=mobilenet_v2 batch_size=16 {ALONE}-1"
+    read = EventAccumulator(str(folder), size_guidance={"scalars": 0}).Reload()
+    record = json.loads(next(stored.glob(f"records/*/{ALONE}-1.json")).read_text())
+    (time,) = read.Scalars("figures/epoch_time_s")
+    assert time.value == pytest.approx(record["result"]["epoch_time_s"], rel=1e-6)
+    assert [one.value for one in read.Scalars("power_w/gpu0")] == pytest.approx(
+        sampled(stored, "power_w"), rel=1e-6
+    )
+    assert [one.step for one in read.Scalars("epoch/epoch_time_s")] == list(range(EPOCHS))
+    content = read.SummaryMetadata(metadata.SESSION_START_INFO_TAG).plugin_data.content
+    start = metadata.parse_session_start_info_plugin_data(content)
+    assert start.hparams["batch_size"].number_value == BATCH
+    assert start.hparams["model"].string_value == "mobilenet_v2"
+    (bad,) = (one for one in out.glob("batch-size/*") if "resnet50" in one.name)
+    failed = EventAccumulator(str(bad)).Reload()
+    content = failed.SummaryMetadata(metadata.SESSION_END_INFO_TAG).plugin_data.content
+    assert metadata.parse_session_end_info_plugin_data(content).status == api_pb2.STATUS_FAILURE
+    (facts,) = failed.Tensors("gpubench/facts")
+    assert b"a \\| pipe, \\<b>a tag\\</b> and ../a path" in facts.tensor_proto.string_val[0]
+
+    again = export(stored, "--to", "tensorboard", "--out", out)
+    assert again.stdout.split(";")[0] == "0 runs written, 3 runs there already"
+    assert len(list(out.glob("batch-size/*"))) == 3
+
+
+def test_a_run_that_was_broken_off_is_written_anew(stored: Path, tmp_path: Path):
+    out = tmp_path / "board"
+    assert export(stored, "--to", "tensorboard", "--out", out).returncode == 0
+    (folder,) = out.glob(f"batch-size/*{ALONE}-1")
+    folder.rename(folder.with_name(f".{folder.name}.half"))  # as a kill leaves it
+    again = export(stored, "--to", "tensorboard", "--out", out)
+    assert again.stdout.split(";")[0] == "1 run written, 2 runs there already"
+    assert folder.is_dir()
+    assert not list(out.glob("batch-size/.*"))
+
+
+@pytest.mark.parametrize("name", TRACKERS)
+def test_a_place_that_is_a_file_is_told_in_one_line(name: str, stored: Path, tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    done = export(stored, "--to", name, "--out", tmp_path / "file")
+    assert done.returncode == 4
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_names_are_checked_and_forms_refused(stored: Path):
+    assert "did you mean mlflow?" in export(stored, "--to", "mlfow").stderr
+    both = export(stored, "--to", "mlflow", "--format", "csv")
+    assert (both.returncode, "give one of them" in both.stderr) == (2, True)
+
+
+def test_a_package_that_is_missing_names_the_extra_that_brings_it():
+    tracker = Tracker(function="nowhere:take", packages=("no_such_package",), extra="mlflow")
+    with pytest.raises(Exception, match=r"needs no_such_package.*pip install 'gpubench\[mlflow\]'"):
+        tracker.check()
