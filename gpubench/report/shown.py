@@ -17,7 +17,7 @@ from gpubench.basics.errors import UsageError, unknown
 from gpubench.basics.quoted import shown
 from gpubench.basics.words import clean, number
 from gpubench.report.choice import hint
-from gpubench.report.table import COLUMN, Part, Table
+from gpubench.report.table import COLUMN, Table, TablePart
 from gpubench.schema.cell import cell
 from gpubench.schema.columns import Column
 from gpubench.schema.row import TableRow
@@ -75,7 +75,7 @@ class Showing:
         numbers = [n for n, row in enumerate(table.rows) if all(one.met(row) for one in self.where)]
         for name, downward in reversed(self.sort):  # Python's sort keeps the order of equals
             numbers = _sorted(numbers, [_value(row, name) for row in table.rows], downward)
-        parts: list[Part] = []
+        parts: list[TablePart] = []
         if self.by:
             of_rows = [_value(row, self.by) for row in table.rows]
             numbers, parts = _parted(numbers, of_rows, self.by)
@@ -218,7 +218,7 @@ def _key(value: Any) -> tuple[int, Any]:
     return (0, value) if isinstance(value, (int, float)) else (1, cell(value))
 
 
-def _parted(numbers: Sequence[int], of_rows: Sequence[Any], by: str) -> tuple[list[int], list[Part]]:
+def _parted(numbers: Sequence[int], of_rows: Sequence[Any], by: str) -> tuple[list[int], list[TablePart]]:
     """Rows by number, part after part in the order in which the whole table has their values first, and the parts."""
     order = dict.fromkeys(cell(value) for value in of_rows if value is not None) | {"": None}
     ordered: list[int] = []
@@ -226,7 +226,7 @@ def _parted(numbers: Sequence[int], of_rows: Sequence[Any], by: str) -> tuple[li
     for text in order:
         mine = [n for n in numbers if cell(of_rows[n]) == text]
         if mine:
-            parts.append(Part(label=clean(f"{by}={text or EMPTY}"), first=len(ordered)))
+            parts.append(TablePart(label=clean(f"{by}={text or EMPTY}"), first=len(ordered)))
             ordered += mine
     return ordered, parts
 

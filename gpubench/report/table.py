@@ -62,7 +62,7 @@ COLUMN: dict[str, Column] = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Part:
+class TablePart:
     """Rows of a table that stand together under a line of their own."""
 
     label: str
@@ -106,7 +106,7 @@ class Table:
     """Tables of pairs of jobs, each with each, between the rows and the answers."""
     choice: Choice = SHOW
     """What was asked of the columns."""
-    parts: tuple[Part, ...] = ()
+    parts: tuple[TablePart, ...] = ()
     """Into which the rows are parted, in their order; empty: they are not."""
     whole: int | None = None
     """How many rows there are, where it was chosen which are shown: all else is told of these."""
@@ -120,7 +120,7 @@ class Table:
 
     def parted(self) -> list[tuple[str, int, int]]:
         """Label, first row and the row behind the last one of each part; a table without parts is one without label."""
-        parts = self.parts or (Part(label="", first=0),)
+        parts = self.parts or (TablePart(label="", first=0),)
         ends = [*(part.first for part in parts[1:]), len(self.rows)]
         return [(part.label, part.first, end) for part, end in zip(parts, ends, strict=True)]
 

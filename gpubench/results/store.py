@@ -16,7 +16,7 @@ from gpubench.basics.collector import collector_paused
 from gpubench.basics.errors import UnusableError
 from gpubench.results.csv_text import csv_text
 from gpubench.results.folder_lock import FolderLock
-from gpubench.results.stored_record import MOST_ATTEMPTS, DamagedError, Known, NewerError, bytes_of, read
+from gpubench.results.stored_record import MOST_ATTEMPTS, DamagedError, KnownParts, NewerError, bytes_of, read
 from gpubench.schema.columns import COLUMNS, EPOCH_COLUMNS
 from gpubench.schema.record import FINAL, GroupRecord, Record, ending, given
 from gpubench.schema.row import Row
@@ -138,7 +138,7 @@ class Results:
 
         One that can't be used is left out, and `tell` gets one line for its file; by default that is a UnusableError.
         """
-        found, damaged, known = [], [], Known()
+        found, damaged, known = [], [], KnownParts()
         with collector_paused():
             for path in self._record_files(tell):
                 try:

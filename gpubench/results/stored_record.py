@@ -68,7 +68,7 @@ def bytes_of(path: Path) -> bytes:
     return read_regular(path)
 
 
-def read(path: Path, known: Known | None = None) -> list[Record]:
+def read(path: Path, known: KnownParts | None = None) -> list[Record]:
     """The attempt in a file of the records folder: one record, or one for each job of a group.
 
     Every value has its column's type and range, and the file has the attempt's name. Raises DamagedError. `known`: what
@@ -107,11 +107,13 @@ def _whole(text: bytes, shape: Any) -> tuple[str, int, list[Record]]:
 
 def _record(told: dict[str, Any]) -> Record:
     """The record of values that were checked already, which it keeps as they are: pydantic would copy each."""
-    values = dict(told)
-    values["trial"] = AskedFields(values["trial"])
-    values["result"] = ResultColumns(values.get("result") or {})
-    values["windows"] = [EpochWindow(**one) for one in values.get("windows") or ()]
-    values["span"] = Span(**span) if (span := values.get("span")) else None
+    values = told | {"trial": AskedFields(told["trial"])}
+    if "result" in told:
+        values["result"] = ResultColumns(told["result"])
+    if "windows" in told:
+        values["windows"] = [EpochWindow(**one) for one in told["windows"]]
+    if "span" in told:
+        values["span"] = Span(**told["span"]) if told["span"] else None
     return Record.model_construct(**values)
 
 
@@ -119,7 +121,7 @@ def _record(told: dict[str, Any]) -> Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownParts:
     """What was read of a folder's records, for those that are read after them.
 
     Most of a record is what others say in the same words: the machine, the variant, why columns are empty. It is parsed
@@ -151,7 +153,7 @@ _PART = re.compile(rb'\n "([a-z_]+)": ')
 _OPENS, _CLOSES = b"{", b"\n}\n"
 
 
-def _by_parts(text: bytes, known: Known) -> Record | None:
+def _by_parts(text: bytes, known: KnownParts) -> Record | None:
     """The record in a file that lies there as it was written; None for any other, which must be read whole."""
     opens, *pieces = _PART.split(text)
     if opens != _OPENS or not pieces or not pieces[-1].endswith(_CLOSES):
@@ -181,7 +183,7 @@ def _by_parts(text: bytes, known: Known) -> Record | None:
     return _record(told | shared)
 
 
-def _checked(name: str, value: Any, known: Known) -> Any:
+def _checked(name: str, value: Any, known: KnownParts) -> Any:
     """The value of a part, where it may stand there. Raises ValidationError."""
     _PART_READERS[name].validate_python({"part": value})
     if name != "provenance":
