@@ -1,3 +1,19 @@
 """gpubench: trains real networks over a grid of configurations and leaves a table that can be trusted."""
 
+from __future__ import annotations
+
+import typing
+
+if typing.TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpubench.frames.found import Found
+
 __version__ = "0.1.0"
+
+
+def load(*folders: str | Path) -> Found:
+    """Results folders (none: the newest one), read for a notebook: frames of pandas, tables and answers."""
+    from gpubench.frames import found
+
+    return found.load(*folders)

@@ -462,6 +462,39 @@ def export(
 
 
 @app.command(cls=usage.Reader, rich_help_panel="Read")
+def plot(
+    results: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar=usage.RESULTS, help="Results folders; none: the newest one."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FOLDER", help="Where they are written; none: RESULTS/plots."),
+    ] = None,
+    form: Annotated[str | None, typer.Option("--format", metavar="svg,png,pdf", help="Default: svg.")] = None,
+    only: Annotated[
+        str | None,
+        typer.Option(
+            "--only", metavar="NAME,…", help="These pictures of docs/plots.md; none: all there are."
+        ),
+    ] = None,
+    trial: Annotated[
+        str | None,
+        typer.Option("--trial", metavar="ID", help="What was sampled of this trial; the id's start will do."),
+    ] = None,
+    terminal: Annotated[
+        bool, typer.Option("--terminal", help="Draw the main picture here, as text.")
+    ] = False,
+) -> None:
+    """Draw pictures of results: growth, scaling, variants, slowdowns, energy, a trial's samples."""
+    from gpubench.commands import plot as command
+
+    raise typer.Exit(
+        command.plot(results or (), out=out, formats=form, only=only, trial_id=trial, in_terminal=terminal)
+    )
+
+
+@app.command(cls=usage.Reader, rich_help_panel="Read")
 def audit(
     results: Annotated[
         Path | None, typer.Argument(metavar=usage.RESULTS, help="Results folder; none: the newest one.")

@@ -73,7 +73,7 @@ def test_a_command_of_the_pages_works(
     for word in words:
         if word.startswith("results/"):
             committed.folder(word.removeprefix("results/"))
-    if words[0] in ("table", "audit") and not any(word.startswith("results/") for word in words):
+    if words[0] in ("table", "audit", "plot") and not any(word.startswith("results/") for word in words):
         words.append(str(committed.folder("titan-xp-2021")))
     done = warm_command.run(words, cwd=ROOT, env=environment, timeout=60)
     assert done.returncode == 0, done.stderr

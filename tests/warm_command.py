@@ -30,7 +30,8 @@ from typing import IO
 
 HEAVY = (
     "gpubench.cli", "gpubench.commands.sweep", "gpubench.commands.data", "gpubench.commands.audit",
-    "gpubench.commands.predict", "gpubench.commands.doctor", "rich.markdown", "tomli_w", "typer.rich_utils",
+    "gpubench.commands.predict", "gpubench.commands.doctor", "gpubench.commands.plot", "gpubench.plot.drawing",
+    "rich.markdown", "tomli_w", "typer.rich_utils",
 )  # fmt: skip
 """What commands import when they need it, with all that these import."""
 _STATELESS = {"GPUBENCH_STATE": "/dev/null/no-state"}

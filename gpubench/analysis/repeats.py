@@ -25,6 +25,7 @@ REPEATS = Column(
     "",
     "processes that ended ok: each repeat in each round; the row shows what they tell together",
     "n",
+    holds=int,
 )
 
 SPREAD = (

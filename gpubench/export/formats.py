@@ -56,7 +56,9 @@ class Format:
     is_text: bool = True
     """Whether a person may read it on a terminal: then it goes to stdout where no file is named."""
     sheets: bool = False
-    """Whether it holds one of SHEETS alone, and may be asked for another, in one of DIALECTS."""
+    """Whether it holds one of SHEETS alone, and may be asked for another."""
+    dialects: bool = False
+    """Whether it is written in one of DIALECTS."""
     package: str = ""
     """What it imports that the core install does not bring."""
     extra: str = ""
@@ -83,10 +85,35 @@ class Format:
 
 
 FORMATS: Mapping[str, Format] = {
-    "csv": Format(function="gpubench.export.csv_file:made", suffix=".csv", help="As CSV.", sheets=True),
+    "csv": Format(
+        function="gpubench.export.csv_file:made", suffix=".csv", help="As CSV.", sheets=True, dialects=True
+    ),
     "json": Format.of(FORMS["json"]),
     "md": Format.of(FORMS["markdown"]),
     "tex": Format.of(FORMS["latex"]),
+    "xlsx": Format(
+        function="gpubench.export.xlsx.file:made",
+        suffix=".xlsx",
+        help="an Excel workbook with every sheet, and charts",
+        is_text=False,
+        package="xlsxwriter",
+        extra="xlsx",
+    ),
+    "parquet": Format(
+        function="gpubench.export.parquet:made",
+        suffix=".parquet",
+        help="typed columns for pandas, polars, DuckDB",
+        is_text=False,
+        sheets=True,
+        package="pyarrow",
+        extra="parquet",
+    ),
+    "html": Format(
+        function="gpubench.export.page.page:made",
+        suffix=".html",
+        help="one web page with pictures, which needs no network",
+        is_text=False,
+    ),
 }
 """Name -> format, in the order of `--help`."""
 
@@ -97,9 +124,12 @@ def format_of(name: str | None, out: Path | None, asked: Asked = PLAINLY) -> For
     Raises UsageError, for an `asked` that the format does not know, too.
     """
     found = _named(name, out, asked)
-    if asked != PLAINLY and not found.sheets:
-        given = "--sheet" if asked.sheet != PLAINLY.sheet else f"--{asked.dialect}"
-        raise UsageError(f"{given} goes with --format csv alone")
+    if asked.sheet != PLAINLY.sheet and not found.sheets:
+        raise UsageError(
+            f"--sheet goes with --format {' or '.join(n for n, f in FORMATS.items() if f.sheets)} alone"
+        )
+    if asked.dialect != PLAINLY.dialect and not found.dialects:
+        raise UsageError(f"--{asked.dialect} goes with --format csv alone")
     return found
 
 

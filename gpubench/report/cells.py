@@ -26,7 +26,7 @@ def texts(column: Column, rows: Sequence[TableRow]) -> list[str]:
         return [f"{row.endings}{f' {DOUBTED}' if row.doubts else ''}" for row in rows]
     found = [row.value(name) for row in rows]
     ends = [end for row in rows for end in _ends(row, name)]
-    digits = _digits(column, found, ends)
+    digits = shown_digits(column, found, ends)
     texts = []
     for row, value in zip(rows, found, strict=True):
         if value is None and name == "full_together" and _nothing_full(row):
@@ -59,7 +59,7 @@ def _need_not_be(row: Row, name: str) -> bool:
     return (compares and row.status == "ok") or name in ("group", "job", *OF_GROUPS)
 
 
-def _digits(column: Column, found: Sequence[Any], beside: Sequence[float]) -> int | None:
+def shown_digits(column: Column, found: Sequence[Any], beside: Sequence[float]) -> int | None:
     """Digits after the point: the column's; of measured ones one more for each leading zero, none that all rows lack.
 
     `beside`: figures that stand in the same cells. What has no unit, a ratio, is worked out and lacks no digits.

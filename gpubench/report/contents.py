@@ -18,7 +18,7 @@ from gpubench.report.choice import SHOW, Choice
 from gpubench.report.forms import FORMS
 from gpubench.report.table import Table, tables
 from gpubench.results.other_epoch import with_train_images
-from gpubench.results.plans import stored_plans
+from gpubench.results.plans import StoredPlan, stored_plans
 from gpubench.results.rows import row_of
 from gpubench.results.store import Counts, Results, as_counting, counting, epochs_csv, newest, trials_csv
 from gpubench.schema.record import Record
@@ -35,8 +35,13 @@ class Contents:
     """Plans that could not be read, one line each."""
     superseded: set[str] = field(default_factory=set)
     """Trials whose variant, model or images were edited since: in `rows`, in no table."""
-    planned: set[str] = field(default_factory=set)
-    """Experiments of which a plan is stored."""
+    plans: list[StoredPlan] = field(default_factory=list)
+    """Those that can be read, oldest first."""
+
+    @property
+    def planned(self) -> set[str]:
+        """Experiments of which a plan is stored."""
+        return {stored.plan.experiment.name for stored in self.plans}
 
 
 def contents(
@@ -99,7 +104,7 @@ def contents(
     superseded = planned - {trial_id for ids in shown.values() for trial_id in ids}
     current = [row for row in rows if row.trial_id not in superseded]
     made = tables(current, axes=axes, questions=questions, members=shown, choice=choice)
-    return Contents(rows=rows, tables=made, problems=problems, superseded=superseded, planned=set(members))
+    return Contents(rows=rows, tables=made, problems=problems, superseded=superseded, plans=plans)
 
 
 def table_of(plan: Plan, records: Sequence[Record], skips: Mapping[str, str]) -> Table | None:

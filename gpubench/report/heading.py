@@ -35,7 +35,7 @@ def heading(rows: Sequence[Row], grown: Sequence[Row], fields: Collection[str]) 
     if _reads_nothing(rows):
         fixed.pop("data", None)
     configured = ", ".join(part for part in (_configuration(fixed, grown, fields), _pipeline(rows)) if part)
-    return [configured, _hardware(rows), _counts(rows), _no_top1(rows)]
+    return [configured, hardware(rows), _counts(rows), _no_top1(rows)]
 
 
 def _reads_nothing(rows: Sequence[Row]) -> bool:
@@ -88,7 +88,8 @@ def _value(value: Any) -> Any:
     return value if isinstance(value, int) and not isinstance(value, bool) else cell(value)
 
 
-def _hardware(rows: Sequence[Row]) -> str:
+def hardware(rows: Sequence[Row]) -> str:
+    """On what the rows were measured, and with which versions."""
     machines = dict.fromkeys(_machine(row) for row in rows)
     parts = [" and ".join(machine for machine in machines if machine)]
     for field in ("torch", "driver"):

@@ -26,6 +26,12 @@ class Matrix:
     headings: tuple[str, ...]
     """Over the columns, the first of which names the row's job."""
     cells: tuple[tuple[str, ...], ...]
+    where: str = ""
+    """What all of its pairs share, as the title ends: ` (variant=crop-resize)`."""
+    jobs: tuple[str, ...] = ()
+    """Of slowdowns: what the jobs are called."""
+    beside: tuple[tuple[float | str, ...], ...] = ()
+    """Of slowdowns: how many times as long as alone each job takes beside each, or how the pair ended."""
 
 
 Job = tuple[Any, ...]
@@ -122,6 +128,9 @@ def _matrices(pairs: Sequence[MeasuredGroup], own: Sequence[str], where: str) ->
             title=f"Two jobs together: how many times as long as alone, the row's job / the column's job{where}",
             headings=headings,
             cells=tuple(slowdowns),
+            where=where,
+            jobs=tuple(labels.values()),
+            beside=tuple(tuple(_beside(measured, down, across) for across in jobs) for down in jobs),
         ),
         Matrix(
             title="Their overlap gain: 1 is parallel, 0 merely concurrent, below 0 slower than one after the other"
@@ -130,6 +139,19 @@ def _matrices(pairs: Sequence[MeasuredGroup], own: Sequence[str], where: str) ->
             cells=tuple(gains),
         ),
     ]
+
+
+def _beside(measured: dict[tuple[Job, Job], MeasuredGroup], job: Job, other: Job) -> float | str:
+    """The slowdown of a job beside the other, or how their pair ended."""
+    if (job, other) in measured:
+        rows = measured[job, other].rows
+    elif (other, job) in measured:
+        rows = measured[other, job].rows[::-1]
+    else:
+        return "" if job == other else UNKNOWN
+    if (status := _ending(rows)) != "ok":
+        return WORDS.get(status, status)
+    return UNKNOWN if rows[0].slowdown is None else rows[0].slowdown
 
 
 def _both(measured: dict[tuple[Job, Job], MeasuredGroup], down: Job, across: Job) -> tuple[str, str]:

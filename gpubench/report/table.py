@@ -79,6 +79,8 @@ class Table:
     """The experiment's."""
     title: str
     """What stands over it: the name, or what was swept."""
+    question: str
+    """The experiment's; empty where it asks none in words."""
     heading: tuple[str, ...]
     """Lines above: question, configuration, hardware, counts."""
     columns: tuple[Column, ...]
@@ -217,6 +219,7 @@ def build(
     return Table(
         name=clean(name),
         title=clean(title(name, question, axes, jobs=bool(found))),
+        question=clean(question),
         heading=tuple(clean(line) for line in (question, *heading(rows, alike, fields)) if line),
         columns=columns,
         cells=tuple(zip(*(_texts(column, grown, found) for column in columns), strict=True)),

@@ -20,6 +20,8 @@ HUGE = 1e15
 
 # What columns hold. Stored records are checked against it (`stored_record.py`); any column may be empty besides.
 Text = str
+MOMENT = "a local time, as 2026-11-20 09:53:00, or its day alone"
+Moment = Annotated[str, MOMENT]
 Amount = Annotated[float, Field(ge=0, le=HUGE)]
 Above0 = Annotated[float, Field(ge=1e-9, le=HUGE)]
 """What others are divided by."""
@@ -313,7 +315,7 @@ class EnvironmentColumns:
     cpu_name: Text | None = column("", "CPU model")
     cpu_count: Devices | None = column("", "CPUs that could be used")
     gpubench: Text | None = column("", "gpubench version")
-    started_at: Text | None = column("", "local time")
+    started_at: Moment | None = column("", "local time")
     mps: Text | None = column(
         "", "on, off or perhaps: whether CUDA's Multi-Process Service shares the GPUs out"
     )
@@ -465,6 +467,20 @@ class EpochColumns:
     )
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SampleColumns:
+    """One reading of a trial's time series: a line of its file in `samples/`, and when it was taken."""
+
+    t_s: float = column("s", "since the trial was launched", default=0.0)
+    device: Text = column("", "GPU number, host or rank0", default="")
+    metric: Text = column("", "what was read, its unit in the name", default="")
+    value: float = column("", "the reading, in the unit of its metric", default=0.0)
+    epoch: Count | None = column("", "the epoch in which it was taken; empty between them")
+    measured: bool | None = column(
+        "", "whether it was taken in an epoch that counts, not in one that warms up"
+    )
+
+
 IDENTITY = of_class(IdentityColumns)
 # The trial's own fields, in the order in which a reader asks for them. `trial_fields.py` defines them.
 FIELD_COLUMNS: tuple[str, ...] = in_order(
@@ -486,6 +502,7 @@ IMAGES = of_class(ImageColumns)
 ROUNDS = (*of_class(RoundColumns), *of_class(LaterColumns))
 DERIVED = of_class(DerivedColumns)
 EPOCH_COLUMNS = of_class(EpochColumns)
+SAMPLE_COLUMNS = of_class(SampleColumns)
 
 LATER: tuple[Column, ...] = tuple(c for c in TRIAL if c.name in FIELDS[FIELDS.index("repeat") + 1 :])
 """Those of TRIAL that came when trials.csv had all the others: they stand at its end, and no other column moves."""

@@ -10,7 +10,7 @@ from gpubench.basics.errors import GpubenchError
 from gpubench.basics.words import many
 from gpubench.datasets import built, locate
 from gpubench.datasets.locate import MakingStep
-from gpubench.plan.estimate import words
+from gpubench.plan.estimate import asked_words, words
 from gpubench.plan.plan import Plan
 from gpubench.plan.rounds import Rounds
 from gpubench.plan.state import Planned
@@ -51,7 +51,7 @@ def in_rounds(rounds: Rounds) -> str:
     if rounds.within_pct is not None:
         limits.append(f"until each time is known within {rounds.within_pct:g} %")
     if rounds.budget_s is not None:
-        limits.append(f"for {words(rounds.budget_s)}")
+        limits.append(f"for {asked_words(rounds.budget_s)}")
     if rounds.until_answered:
         limits[-1] += ","
         limits.append("until every question of the table is answered")

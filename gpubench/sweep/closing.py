@@ -10,7 +10,7 @@ from typing import Literal
 from rich.console import Console
 
 from gpubench.basics.words import many
-from gpubench.plan.estimate import words
+from gpubench.plan.estimate import asked_words, words
 from gpubench.plan.rounds import MOST
 from gpubench.plan.state import Planned
 from gpubench.report import live, terminal
@@ -99,10 +99,11 @@ def rounds_line(work: Sweep, summary: Summary) -> str | None:
         more = f", and {unsure}" if unsure else ""
         if summary.longest_s:
             return (
-                f"the budget of {words(rounds.budget_s)} is too short for one more process, which takes about "
+                f"the budget of {asked_words(rounds.budget_s)} is too short for one more process, which takes about "
                 f"{words(summary.longest_s)}{more}; a longer --budget goes on with further rounds"
             )
-        return f"the budget of {words(rounds.budget_s)} is used up{more}; {plain} goes on with further rounds"
+        budget = asked_words(rounds.budget_s)
+        return f"the budget of {budget} has no room for another process{more}; {plain} goes on with further rounds"
     if rounds.most == MOST:
         return f"{unsure}, after {MOST} rounds, which is as many as there may be"
     return f"{unsure}, after {many(rounds.most, 'round')}; --rounds {min(MOST, 2 * rounds.most)} goes on"

@@ -83,7 +83,7 @@ def test_a_pipe_is_written_into_and_not_replaced(run: Export, folder: Path, tmp_
         (["--out", "x.foo"], 2, "--format: '.foo' is the ending of none; say which one: csv, "),
         ([], 2, "--format: say which one: csv, "),
         (["--format", "csv", "--sheet", "epoch"], 2, "unknown sheet 'epoch': did you mean epochs?"),
-        (["--format", "md", "--sheet", "epochs"], 2, "--sheet goes with --format csv alone"),
+        (["--format", "md", "--sheet", "epochs"], 2, "--sheet goes with --format csv or parquet alone"),
         (["--out", "x.tex", "--excel-eu"], 2, "--excel-eu goes with --format csv alone"),
         (["--excel", "--excel-eu"], 2, "--excel and --excel-eu are two forms of the same"),
         (["--out", "none/x.csv"], 4, "none/x.csv can't be written: there is no folder none"),

@@ -15,6 +15,7 @@ from gpubench.plan.estimate import (
     LOADER_IMAGES_PER_CPU_S,
     START_S,
     Forecast,
+    asked_words,
     estimate,
     estimates,
     words,
@@ -161,3 +162,11 @@ def test_what_is_left_goes_at_the_pace_of_what_has_run() -> None:
     forecast.took(2, 20.0)
     assert (forecast.of(3), forecast.after(3)) == (5.0, 0.0)
     assert Forecast([0.0, 0.0]).after(0) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(90, "90 s"), (0.5, "0.5 s"), (100, "100 s"), (600, "10 min"), (5400, "90 min"), (7200, "2 h")],
+)
+def test_a_time_that_was_asked_for_is_told_exactly(seconds: float, said: str):
+    assert asked_words(seconds) == said

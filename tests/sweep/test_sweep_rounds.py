@@ -334,7 +334,10 @@ def test_a_budget_ends_further_rounds_and_never_the_first(
     assert (summary.ran, summary.out_of_budget, summary.interrupted) == (2, True, False)
     assert desk.measured() == [*whole(16, 1), *whole(32, 1)]
     (line,) = desk.closing(capsys, dataclasses.replace(summary, longest_s=0.0), budget="0.001s")
-    assert line == "the budget of 0.001 s is used up; the same command goes on with further rounds"
+    assert (
+        line
+        == "the budget of 0.001 s has no room for another process; the same command goes on with further rounds"
+    )
     assert desk.sweep(rounds=2, budget="10m").ran == 2, "what is left is measured when there is time"
 
 
@@ -355,7 +358,7 @@ def test_what_is_left_out_for_the_budget_is_left_to_do(
     desk.sweep(rounds=1)
     summary = dataclasses.replace(desk.sweep(budget="0.001s"), longest_s=0.0)
     assert desk.closing(capsys, summary, budget="0.001s") == [
-        "the budget of 0.001 s is used up; the same command goes on with further rounds"
+        "the budget of 0.001 s has no room for another process; the same command goes on with further rounds"
     ]
 
 

@@ -1,0 +1,141 @@
+"""What `gpubench plot` does: pictures of results folders, as files or in the terminal."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from gpubench.basics.errors import UnusableError, UsageError, unknown
+from gpubench.commands.opened import readings, warn
+from gpubench.plot import files, terminal, trial
+from gpubench.plot.description import Picture
+from gpubench.plot.draw import need_matplotlib, why_none
+from gpubench.plot.pictures import PICTURES, described
+from gpubench.plot.subject import subjects
+from gpubench.report.reading import Reading
+from gpubench.results.store import newest
+
+FORMATS = ("svg", "png", "pdf")
+FOLDER = "plots"
+"""In a results folder."""
+OFF_TERMINAL = 100
+"""Columns where nobody knows how wide the output is."""
+
+Found = list[tuple[Reading, Picture]]
+
+
+def plot(
+    folders: Sequence[Path],
+    *,
+    out: Path | None,
+    formats: str | None,
+    only: str | None,
+    trial_id: str | None,
+    in_terminal: bool,
+) -> int:
+    """`gpubench plot`. `formats`, `only`: names with commas between them."""
+    kinds = _names("picture", only, PICTURES)
+    wanted = _names("format", formats, FORMATS) or ["svg"]
+    if in_terminal and (out is not None or formats is not None):
+        raise UsageError("--terminal draws into the terminal: give no --out or --format with it")
+    if trial_id is not None and kinds not in ([], ["trial"]):
+        raise UsageError("--trial draws that trial's samples alone: give no other picture with --only")
+    if not in_terminal:
+        need_matplotlib()
+    found = readings(folders)
+    pictures = _of_trial(found, trial_id) if trial_id is not None else _all(found, kinds)
+    if not pictures:
+        raise UnusableError(why_none(kinds))
+    for kind in kinds:
+        if kind not in {picture.name for _, picture in pictures}:
+            warn(f"no picture {kind}: it needs {PICTURES[kind].needs}")
+    if in_terminal:
+        return _show(pictures[0][1])
+    return _write(pictures, out, wanted)
+
+
+def _names(what: str, text: str | None, valid: Collection[str]) -> list[str]:
+    names = [] if text is None else [part.strip() for part in text.split(",")]
+    for name in names:
+        if name not in valid:
+            raise unknown(what, name, valid)
+    return list(dict.fromkeys(names))
+
+
+def _all(found: Sequence[Reading], kinds: Sequence[str]) -> Found:
+    return [
+        (one, picture) for one in found for subject in subjects(one) for picture in described(subject, kinds)
+    ]
+
+
+def _of_trial(found: Sequence[Reading], start: str) -> Found:
+    """The picture of the one trial whose id begins so. Raises UsageError where there is none, or several."""
+    ids = sorted(
+        {record.trial_id for one in found for record in one.records if record.trial_id.startswith(start)}
+    )
+    if not start or not ids:
+        raise UsageError(
+            f"--trial: no trial's id begins with {start!r}; the column trial_id of trials.csv has them"
+        )
+    if len(ids) > 1:
+        raise UsageError(
+            f"--trial: {len(ids)} trials' ids begin with {start!r}: {', '.join(ids[:5])}; give more of it"
+        )
+    made: Found = []
+    for one in found:
+        mine = [record for record in newest(one.records).values() if record.trial_id == ids[0]]
+        for subject in subjects(one):
+            if not mine or ids[0] not in {row.trial_id for row in subject.table.trials}:
+                continue
+            if picture := trial.of_record(subject, mine[0], ids[0]):
+                made.append((one, picture))
+    if not made:
+        raise UnusableError(
+            f"--trial: nothing was sampled of {ids[0]}, or its samples are not in the results folder"
+        )
+    return made[:1]
+
+
+def _show(picture: Picture) -> int:
+    encoding = sys.stdout.encoding or "ascii"
+    columns = shutil.get_terminal_size((OFF_TERMINAL, 24)).columns
+    sys.stdout.write(
+        terminal.encodable(terminal.text(picture, columns, terminal.signs_for(encoding)), encoding)
+    )
+    return 0
+
+
+def _write(pictures: Found, out: Path | None, formats: Sequence[str]) -> int:
+    """Writes them all, and prints their paths. One that can't be written keeps no other from it; then UnusableError."""
+    from gpubench.plot.drawing import drawn, written
+
+    several = len({id(one) for one, _ in pictures}) > 1
+    failed: list[str] = []
+    for folder, mine in _by_folder(pictures, out):
+        before = [(one.name if out is not None and several else "", picture) for one, picture in mine]
+        for name, picture in files.named(before):
+            figure = drawn(picture)
+            for form in formats:
+                path = folder / f"{name}.{form}"
+                try:
+                    files.write(path, written(figure, form))
+                except UnusableError as error:
+                    failed.append(str(error))
+                    continue
+                print(path)
+    if failed:
+        more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
+        raise UnusableError(f"{failed[0]}{more}")
+    return 0
+
+
+def _by_folder(pictures: Found, out: Path | None) -> list[tuple[Path, Found]]:
+    """Where which pictures go: all into one folder, else those of each results folder into its own."""
+    if out is not None:
+        return [(out, pictures)]
+    found: dict[Path, Found] = {}
+    for one, picture in pictures:
+        found.setdefault(one.results.folder / FOLDER, []).append((one, picture))
+    return list(found.items())

@@ -1,0 +1,1 @@
+"""One self-contained web page of results folders: answers, pictures, tables, doubts, environment, how to repeat it."""

@@ -1,0 +1,132 @@
+"""The page: everything that it needs stands in it, so that it opens without a network, from a mail or a disk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from string import Template
+
+import gpubench
+import gpubench.export.page
+from gpubench.basics.words import clean, listed, many
+from gpubench.export.formats import Asked
+from gpubench.export.page.grid import lines
+from gpubench.export.page.markup import Markup, element, inline, joined, text
+from gpubench.export.page.section import Fitted, figures, section, short_answer
+from gpubench.export.page.section import asked as question_of
+from gpubench.report.reading import Reading
+from gpubench.report.table import Table
+
+ROOM = 1_300_000
+PICTURE_ROOM = 600_000
+"""Bytes that the rows of all tables and all pictures may take: with the charting library, which takes 0.5 MB, and all
+that is said, a page stays below 3 MB."""
+WIDE = 9
+"""From so many columns on a page is printed across."""
+LIBRARIES = ("d3-7.9.2.min.js", "plot-0.6.17.umd.min.js")
+LICENCES = (("D3 7.9.2", "d3-LICENSE.txt"), ("Observable Plot 0.6.17", "plot-LICENSE.txt"))
+
+
+def made(readings: Sequence[Reading], asked: Asked) -> bytes:  # noqa: ARG001 - there is one page
+    """UTF-8."""
+    found = [(reading, table) for reading in readings for table in reading.tables]
+    alone = len(found) == 1
+    sections = [
+        section(reading, table, fitted, number, alone=alone)
+        for number, ((reading, table), fitted) in enumerate(
+            zip(found, _fitted([table for _, table in found], alone=alone), strict=True), 1
+        )
+    ]
+    title = question_of(found[0][1]) if alone else _title(readings, len(found))
+    page = Template(_asset("page.html")).substitute(
+        title=text(title),
+        wide="@page { size: landscape }" if any(len(table.columns) >= WIDE for _, table in found) else "",
+        style=inline(_asset("page.css")),
+        head=Markup("") if alone else joined(element("h1", title), _contents(readings)),
+        sections=joined(sections),
+        version=text(gpubench.__version__),
+        licences=_licences(),
+        libraries=joined([element("script", inline(_vendored(name))) for name in LIBRARIES]),
+        script=inline(_asset("page.js")),
+    )
+    return page.encode(errors="replace")
+
+
+def _fitted(tables: Sequence[Table], *, alone: bool) -> list[Fitted]:
+    """What there is room for of each table."""
+    found = []
+    left = PICTURE_ROOM
+    for number, (table, shown) in enumerate(zip(tables, _rows(tables), strict=True), 1):
+        drawn = figures(table, number, alone=alone)
+        kept = []
+        for one in drawn:
+            if (size := len(one.encode(errors="replace"))) <= left:
+                kept.append(one)
+                left -= size
+        found.append(Fitted(lines=shown, figures=kept, left_out=len(drawn) - len(kept)))
+    return found
+
+
+def _rows(tables: Sequence[Table]) -> list[list[Markup]]:
+    """The lines of each table. What small ones leave of the room, larger ones get."""
+    found: dict[int, list[Markup]] = {}
+    left = ROOM
+    by_size = sorted(range(len(tables)), key=lambda at: len(tables[at].rows))
+    for done, at in enumerate(by_size):
+        found[at], taken = lines(tables[at], left // (len(tables) - done))
+        left -= taken
+    return [found[at] for at in range(len(tables))]
+
+
+def _title(readings: Sequence[Reading], count: int) -> str:
+    return f"{many(count, 'experiment')} of {listed([clean(reading.name) for reading in readings])}"
+
+
+def _contents(readings: Sequence[Reading]) -> Markup:
+    """The list of what is on the page, with each answer in short."""
+    number = 0
+    folders = []
+    for reading in readings:
+        entries = []
+        for table in reading.tables:
+            number += 1
+            answer = short_answer(table)
+            entries.append(
+                element(
+                    "li",
+                    element("a", question_of(table), href=f"#e{number}"),
+                    element("span", answer, class_="short") if answer else "",
+                )
+            )
+        if len(readings) > 1:
+            folders.append(
+                element("li", element("span", clean(reading.name), class_="folder"), element("ol", entries))
+            )
+        else:
+            folders += entries
+    return element("nav", element("ol", folders), aria_label="Contents")
+
+
+def _licences() -> Markup:
+    """Those of the libraries that stand in the page, as they ask for."""
+    return joined(
+        [
+            element(
+                "details",
+                element("summary", f"Licence of {name}"),
+                element("pre", _vendored(file), tabindex="0"),
+            )
+            for name, file in LICENCES
+        ]
+    )
+
+
+@cache
+def _asset(name: str) -> str:
+    return files(gpubench.export.page).joinpath("assets", name).read_text(encoding="utf-8")
+
+
+@cache
+def _vendored(name: str) -> str:
+    return files(gpubench.export.page).joinpath("vendor", name).read_text(encoding="utf-8")

@@ -1,0 +1,246 @@
+"""One experiment on the page: question, answer, pictures, table, doubts, environment, how to repeat it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gpubench.basics.words import UNKNOWN, clean, many, stem
+from gpubench.export.page import pictures
+from gpubench.export.page.grid import grid, matrix
+from gpubench.export.page.markup import Markup, data, element, joined, sentence
+from gpubench.export.page.pictures import PagePicture
+from gpubench.export.page.repeat import repeat
+from gpubench.report.reading import Reading
+from gpubench.report.table import Table
+from gpubench.schema.cell import cell
+from gpubench.schema.row import Row
+
+NO_ANSWER = "No sentence sums these rows up; the table below holds their figures."
+
+LONGEST_STATEMENT = 160
+"""Characters of a sentence that is read at one look."""
+MOST_SAID = 200
+"""Sentences of one kind."""
+
+FACTS: tuple[tuple[str, str], ...] = (
+    ("CUDA", "cuda"), ("gpubench", "gpubench"), ("Host", "host"),
+)  # fmt: skip
+
+
+def asked(table: Table) -> str:
+    """What stands over an experiment: its question in words, else its title."""
+    in_words = table.title[:1].upper() + table.title[1:] if " " in table.title else table.title
+    return table.question or in_words
+
+
+def short_answer(table: Table) -> str:
+    """The first statement of the first answer; empty where there is none."""
+    return stem(table.answers[0])[0] if table.answers else ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fitted:
+    """What the page has room for of a table that may be large."""
+
+    lines: Sequence[Markup]
+    figures: Sequence[Markup]
+    left_out: int
+    """Pictures."""
+
+
+def figures(table: Table, number: int, *, alone: bool) -> list[Markup]:
+    """The table's pictures. `number`, `alone`: as of `section`."""
+    heading = "h3" if alone else "h4"
+    return [_figure(one, f"{number}-{at}", heading) for at, one in enumerate(pictures.pictures(table), 1)]
+
+
+def section(reading: Reading, table: Table, fitted: Fitted, number: int, *, alone: bool) -> Markup:
+    """One experiment. `alone`: nothing else is on the page, so its question is the page's heading."""
+    level = 1 if alone else 2
+    beneath = f"h{level + 1}"
+    title = [table.title] if table.question else []
+    parts = [
+        element("p", " · ".join([*title, clean(reading.name)]), class_="over"),
+        element(f"h{level}", asked(table)),
+        _answers(table),
+    ]
+    if fitted.figures:
+        parts += [
+            element(beneath, "Pictures", class_="unseen"),
+            element("div", fitted.figures, class_="pictures"),
+        ]
+    if len(table.rows) > pictures.MOST_ROWS:
+        parts.append(element("p", f"Of more than {pictures.MOST_ROWS:,} rows no pictures are drawn."))
+    if fitted.left_out:
+        parts.append(element("p", f"For want of room left out: {many(fitted.left_out, 'picture')}."))
+    parts += [element(beneath, "Figures"), grid(table, fitted.lines, number)]
+    parts += [matrix(one) for one in table.matrices]
+    if table.remarks:
+        parts.append(_listed(table.remarks, "remarks"))
+    parts.append(_columns(table))
+    if unknown := _unknown(table):
+        parts.append(
+            element("details", element("summary", "Why figures are missing"), _listed(unknown, "remarks"))
+        )
+    parts += [element(beneath, "Doubts"), _doubts(reading, table)]
+    parts += [element(beneath, "What ran, and on what"), _environment(table)]
+    parts += [element(beneath, "How to repeat it"), repeat(reading, table)]
+    return element("section", parts, id=f"e{number}")
+
+
+def _answers(table: Table) -> Markup:
+    if not table.answers:
+        return element("p", NO_ANSWER, class_="no-answer")
+    said = []
+    for answer in table.answers[:MOST_SAID]:
+        first, rest = _statement(answer)
+        beside = element("span", sentence(rest)) if rest else ""
+        said.append(element("li", element("strong", sentence(first)), beside))
+    return element("ul", said, *_more(table.answers), class_="answers")
+
+
+def _statement(answer: str) -> tuple[str, str]:
+    """An answer's first sentence, and the rest. Of a long sentence its first statement, for a reader's first look."""
+    first, rest = stem(answer)
+    whole, left = first, rest
+    while left.startswith(";"):
+        more, left = stem(left[1:])
+        whole += f";{more}"
+    if len(whole) <= LONGEST_STATEMENT:
+        return whole, left.strip()
+    return (f"{first};", rest[1:].strip()) if rest.startswith(";") else (first, rest.strip())
+
+
+def _listed(sentences: Sequence[str], kind: str) -> Markup:
+    return element(
+        "ul",
+        [element("li", sentence(said)) for said in sentences[:MOST_SAID]],
+        *_more(sentences),
+        class_=kind,
+    )
+
+
+def _more(sentences: Sequence[str]) -> list[Markup]:
+    left = len(sentences) - MOST_SAID
+    return (
+        [element("li", f"{left:,} more sentences of this kind; gpubench table prints them.")]
+        if left > 0
+        else []
+    )
+
+
+def _figure(picture: PagePicture, name: str, heading: str) -> Markup:
+    """A picture: drawn by the page's script. Its caption says what it shows, and the table holds the figures."""
+    return element(
+        "figure",
+        element(heading, picture.title, id=f"p{name}"),
+        element(
+            "div",
+            element("p", "This picture needs JavaScript; the table holds its figures."),
+            class_="plot",
+            role="group",
+            tabindex="0",
+            aria_labelledby=f"p{name}",
+            aria_describedby=f"c{name}",
+        ),
+        element("output", class_="told unseen", aria_live="polite"),
+        element("figcaption", picture.caption, id=f"c{name}"),
+        data(described(picture)),
+        class_=picture.kind,
+    )
+
+
+def described(picture: PagePicture) -> dict[str, object]:
+    """A picture for the page's script: plain values. What a point lacks is left out."""
+    return {
+        "kind": picture.kind,
+        "x": picture.x,
+        "y": picture.y,
+        "logX": picture.log_x,
+        "logY": picture.log_y,
+        "ideal": list(picture.ideal),
+        "reference": picture.reference,
+        "series": list(picture.series),
+        "points": [
+            {
+                "s": name,
+                "x": point.x,
+                "y": point.y,
+                "tip": point.tip,
+                **({"lo": point.low, "hi": point.high} if point.low is not None else {}),
+                **({"oom": True} if point.oom else {}),
+                **({"p": point.predicted} if point.predicted is not None else {}),
+                **({"name": point.name} if point.name else {}),
+                **({"figure": point.figure} if picture.kind == "bars" else {}),
+            }
+            for name, points in picture.series.items()
+            for point in points
+        ],
+    }
+
+
+def _columns(table: Table) -> Markup:
+    """What each column is, for whoever was sent the page."""
+    said = [
+        joined(
+            element("dt", heading),
+            element("dd", column.meaning + (f" ({column.unit})" if column.unit else "")),
+        )
+        for heading, column in zip(table.headings, table.columns, strict=True)
+        if column.meaning
+    ]
+    return element(
+        "details", element("summary", "What the columns mean"), element("dl", said, class_="columns")
+    )
+
+
+def _unknown(table: Table) -> list[str]:
+    """Why cells have no figure, each reason once, with how many rows it is of."""
+    found: dict[tuple[str, str], int] = {}
+    for row, cells in zip(table.rows, table.cells, strict=True):
+        for column, heading, shown in zip(table.columns, table.headings, cells, strict=True):
+            if shown == UNKNOWN and (why := row.missing.get(column.name)):
+                found[(heading, clean(why))] = found.get((heading, clean(why)), 0) + 1
+    by_reason: dict[tuple[str, int], list[str]] = {}
+    for (heading, why), count in found.items():
+        by_reason.setdefault((why, count), []).append(heading)
+    total = len(table.rows)
+    return [
+        f"{', '.join(headings)}: {why} ({count:,} of {total:,} rows)"
+        for (why, count), headings in by_reason.items()
+    ]
+
+
+def _doubts(reading: Reading, table: Table) -> Markup:
+    said = [*table.doubts, *(clean(problem) for problem in reading.contents.problems)]
+    if not said:
+        return element("p", "None of these rows has a doubt.")
+    return _listed([_with_code(one) for one in said], "doubts")
+
+
+def _with_code(doubt: str) -> Markup:
+    """A doubt with its code, by which docs tell of it, in bold."""
+    code, colon, rest = doubt.partition(": ")
+    if not code.startswith("Doubt ") or not colon:
+        return sentence(doubt)
+    return joined(element("strong", code.removeprefix("Doubt ")), colon, sentence(rest))
+
+
+def _environment(table: Table) -> Markup:
+    """The heading of the table, and what is known of the machine and its software."""
+    heading = table.heading[1:] if table.question else table.heading
+    facts = [(name, _values(table.trials, field)) for name, field in FACTS]
+    began = sorted(row.started_at for row in table.trials if row.started_at)
+    if began:
+        facts.append(("Measured", began[0] if began[0] == began[-1] else f"{began[0]} to {began[-1]}"))
+    said = [joined(element("dt", name), element("dd", known)) for name, known in facts if known]
+    return joined(
+        [element("p", line) for line in heading],
+        element("dl", said, class_="facts") if said else "",
+    )
+
+
+def _values(rows: Sequence[Row], field: str) -> str:
+    found = dict.fromkeys(cell(row.value(field)) for row in rows if row.value(field) is not None)
+    return clean(", ".join(found))

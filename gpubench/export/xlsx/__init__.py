@@ -1,0 +1,1 @@
+"""Excel workbooks: the answers with their charts, and a sheet for each kind of lines."""

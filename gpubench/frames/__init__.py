@@ -1,0 +1,1 @@
+"""Results folders as frames of pandas, for notebooks: what `gpubench.load` gives."""

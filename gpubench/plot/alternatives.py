@@ -1,0 +1,85 @@
+"""Ways to do the same work side by side: epoch time, CPU use and top-1. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpubench.analysis.alternatives import FIELDS
+from gpubench.analysis.varied import FOLLOWS, label, values
+from gpubench.basics.words import clean, listed
+from gpubench.plot.description import Panel, Picture, PlottedAxis, PlottedSeries
+from gpubench.plot.shared import PERCENT, caption, known, point, rows_of, title_of, y_axis
+from gpubench.plot.subject import Subject
+from gpubench.report.table import Table
+from gpubench.schema.row import TableRow
+
+COLUMNS = ("epoch_time_s", "cpu_util_pct", "top1_pct")
+
+
+def pictures(subject: Subject) -> Sequence[Picture]:
+    """One picture for each field whose values are ways to do the same work: a panel for each column that is known."""
+    table = subject.table
+    alone = [row for row in rows_of(table) if row.status != "skipped"]
+    found = []
+    for field in FIELDS:
+        if field not in table.varied or len(values(alone, field)) < 2:
+            continue
+        others = [
+            name
+            for name in table.varied
+            if name != field and field not in FOLLOWS.get(name, ()) and name != "lr"
+        ]
+        places: dict[str, list[TableRow]] = {}
+        for row in alone:
+            places.setdefault(clean(label(row, others)), []).append(row)
+        compared = {
+            name: rows
+            for name, rows in places.items()
+            if len({known(row, field) for row in rows if row.status == "ok"}) > 1
+        }
+        if compared:
+            found.append(_picture(table, field, compared))
+    return found
+
+
+def _picture(table: Table, field: str, places: dict[str, list[TableRow]]) -> Picture:
+    rows = [row for members in places.values() for row in members]
+    ways = list(dict.fromkeys(known(row, field) for row in rows))
+    shown = [column for column in COLUMNS if any(row.value(column) is not None for row in rows)]
+    panels = []
+    for column in shown:
+        series = tuple(
+            PlottedSeries(
+                name=way,
+                look=look,
+                points=tuple(
+                    point(row, float(place), column, table.varied)
+                    for place, members in enumerate(places.values())
+                    for row in members
+                    if known(row, field) == way
+                ),
+            )
+            for look, way in enumerate(ways)
+        )
+        axis = y_axis(title_of(column), series, logarithm=False)
+        if column == "cpu_util_pct":
+            axis = PlottedAxis(title=axis.title, top=PERCENT[-1], ticks=PERCENT)
+        panels.append(
+            Panel(
+                kind="bars",
+                x=PlottedAxis(title="", from_zero=False),
+                y=axis,
+                series=series,
+                places=tuple(places),
+            )
+        )
+    words = [title_of(column).partition(" (")[0] for column in shown]
+    return Picture(
+        name="alternatives",
+        part=field,
+        experiment=table.name,
+        title=f"{table.title}: {field.replace('_', ' ')} by {listed(words)}",
+        panels=tuple(panels),
+        legend=field.replace("_", " "),
+        caption=caption(table, f"{listed(words)[:1].upper()}{listed(words)[1:]}, side by side.", rows),
+    )

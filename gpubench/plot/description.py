@@ -1,0 +1,138 @@
+"""What a picture shows, before anybody draws it: frozen, without matplotlib, so that a web page may draw the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["lines", "bars", "stacked", "cells"]
+"""`lines`: points over an axis of numbers, joined or not. `bars`: one beside the other for each place. `stacked`: one
+on the other. `cells`: a matrix."""
+Steps = Literal["linear", "log2", "log10"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlottedAxis:
+    """One axis of numbers; of bars, that of their lengths."""
+
+    title: str
+    """With the unit: `epoch time (s)`."""
+    steps: Steps = "linear"
+    from_zero: bool = True
+    """Whether it begins at 0; never where its steps are of a logarithm."""
+    ticks: tuple[float, ...] = ()
+    """Where it has labels; empty: where whoever draws it likes."""
+    top: float | None = None
+    """Where it ends at least."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlottedPoint:
+    """A figure of one row."""
+
+    name: str
+    """Which row: `batch_size=64 strategy=ddp`."""
+    x: float
+    """Of bars, the number of its place."""
+    y: float | None
+    """None: no figure. A line has a gap there, for it is never joined over it."""
+    low: float | None = None
+    """Lower end of the 95 % interval of y, over processes; None: there is none."""
+    high: float | None = None
+    x_low: float | None = None
+    """Likewise of x."""
+    x_high: float | None = None
+    status: str = "ok"
+    """How the row ended. One that ran out of memory is marked where its curve ends."""
+    doubtful: bool = False
+    """Whether the row has doubts, which the table marks with `!`."""
+    label: str = ""
+    """What stands beside it; empty for nothing."""
+    best: bool = False
+    """Whether it is on the Pareto front: no other point is better both ways."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlottedSeries:
+    """Points that belong together, with one entry in the legend."""
+
+    name: str
+    points: tuple[PlottedPoint, ...]
+    look: int = 0
+    """The number of its colour, marker, line and hatch."""
+    role: Literal["measured", "ideal", "target", "predicted"] = "measured"
+    """`ideal` and `target`: a line to compare with, without marks. `predicted`: a mark beside a bar."""
+    joined: bool = True
+    """Whether a line runs through its points."""
+    marked: bool = True
+    """Whether its points have markers: not where there are hundreds of them."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shade:
+    """A part of the x axis that is shaded."""
+
+    low: float
+    high: float
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cell:
+    """One cell of a matrix."""
+
+    row: int
+    column: int
+    value: float | None
+    text: str
+    """What stands in it: the value, or how it ended."""
+    doubtful: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Panel:
+    """One pair of axes."""
+
+    kind: Kind
+    x: PlottedAxis
+    y: PlottedAxis
+    """Of bars, `y` is the axis along which they lie; `x` has no scale, its places are `places`."""
+    series: tuple[PlottedSeries, ...] = ()
+    places: tuple[str, ...] = ()
+    """Of bars: what each place is called. Of a matrix: what its rows and columns are called."""
+    spans: tuple[Shade, ...] = ()
+    cells: tuple[Cell, ...] = ()
+    line_at: float | None = None
+    """A figure that all are compared with: a slowdown of 1, say."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Picture:
+    """A whole picture."""
+
+    name: str
+    """That of its kind, a key of PICTURES."""
+    part: str = ""
+    """Which one, where a table gives several of its kind."""
+    experiment: str
+    title: str
+    panels: tuple[Panel, ...]
+    """All of one kind. Lines stand below each other and share the x axis; bars stand beside each other and share their
+    places."""
+    legend: str = ""
+    """What the series differ in, as a title of the legend; empty: their names say it."""
+    caption: tuple[str, ...]
+    """Sentences below: what is drawn, what bars and marks mean, on which hardware, with which versions."""
+
+    @property
+    def all_doubtful(self) -> bool:
+        """Whether each figure's row has doubts: then the caption says so, and marks would tell nothing."""
+        shown = [
+            p for panel in self.panels for one in panel.series for p in one.points if one.role == "measured"
+        ]
+        return all(p.doubtful for p in shown if p.y is not None)
+
+    @property
+    def file_name(self) -> str:
+        """`EXPERIMENT-PICTURE`, without an ending, and not yet a safe name."""
+        return "-".join(part for part in (self.experiment, self.name, self.part) if part)

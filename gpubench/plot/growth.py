@@ -1,0 +1,80 @@
+"""Epoch time and memory over the batch size, or whatever else grows along the ordered axis. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from gpubench.basics.words import listed
+from gpubench.plot.description import Panel, Picture, PlottedSeries
+from gpubench.plot.shared import (
+    along,
+    caption,
+    fields_without,
+    known,
+    names_of,
+    point,
+    rows_of,
+    title_of,
+    x_axis,
+    y_axis,
+)
+from gpubench.plot.subject import Subject
+from gpubench.schema.row import TableRow
+
+FEWEST = 2
+"""Points of one series from which a growth can be seen."""
+
+
+def pictures(subject: Subject) -> Sequence[Picture]:
+    """Two panels that share the x axis: the epoch time, and below it the memory where it is known."""
+    table = subject.table
+    found = along(table)
+    if found is None:
+        return ()
+    axis, by_name = found
+    if axis == "gpus" or not any(
+        sum(row.status == "ok" and row.epoch_time_s is not None for row in rows) >= FEWEST
+        for rows in by_name.values()
+    ):
+        return ()
+    legend, names = names_of(by_name)
+    panels = []
+    memory = next(
+        (one for one in ("gpu_mem_mib", "host_mem_mib") if any(r.value(one) for r in rows_of(table))), None
+    )
+    x = x_axis(axis, (float(row.value(axis)) for rows in by_name.values() for row in rows))
+    for column in ("epoch_time_s", *([memory] if memory else [])):
+        series = tuple(
+            PlottedSeries(
+                name=name,
+                look=look,
+                points=tuple(point(row, float(row.value(axis)), column, table.varied) for row in rows),
+            )
+            for look, (name, rows) in enumerate(zip(names, by_name.values(), strict=True))
+        )
+        panels.append(Panel(kind="lines", x=x, y=y_axis(title_of(column), series), series=series))
+    what = "Epoch time and memory" if memory else "Epoch time"
+    by = title_of(axis).partition(" (")[0]
+    return (
+        Picture(
+            name="growth",
+            experiment=table.name,
+            title=f"{table.title}: {what.lower()} over {by}",
+            panels=tuple(panels),
+            legend=legend if fields_without(table, axis) else "",
+            caption=caption(
+                table,
+                f"{what} over {by}{_moved(table.varied, axis, by_name.values())}.",
+                [row for rows in by_name.values() for row in rows],
+            ),
+        ),
+    )
+
+
+def _moved(fields: Sequence[str], axis: str, series: Iterable[Sequence[TableRow]]) -> str:
+    """Which other fields change along a curve."""
+    every = list(series)
+    moved = [
+        f for f in fields if f != axis and any(len({known(row, f) for row in rows}) > 1 for rows in every)
+    ]
+    return f", along which {listed(moved)} {'move' if len(moved) > 1 else 'moves'}" if moved else ""

@@ -1,0 +1,90 @@
+"""Top-1 over the time that training took, epoch by epoch: time to accuracy. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpubench.analysis.varied import label
+from gpubench.basics.words import clean
+from gpubench.plot.description import Panel, Picture, PlottedAxis, PlottedPoint, PlottedSeries
+from gpubench.plot.shared import caption
+from gpubench.plot.subject import Subject
+from gpubench.schema.record import Record
+from gpubench.schema.row import TableRow, replace
+
+FEWEST = 2
+"""Evaluations of a trial from which a curve can be drawn."""
+
+
+def pictures(subject: Subject) -> Sequence[Picture]:
+    """One panel with a curve for each trial that was evaluated after several epochs."""
+    table = subject.table
+    by_trial = {record.trial_id: record for record in subject.records if record.round == 1}
+    rows: list[TableRow] = []
+    series: list[PlottedSeries] = []
+    for look, row in enumerate(row for row in table.rows if not row.group):
+        runs = row.runs or (row,)
+        curves = [_curve(by_trial[run.trial_id], row) for run in runs if run.trial_id in by_trial]
+        first = next((curve for curve in curves if curve), None)
+        if first:
+            rows.append(row)
+            name = clean(label(row, table.varied)) or table.name
+            series.append(PlottedSeries(name=name, look=look, points=first))
+    if not series:
+        return ()
+    end = max(p.x for one in series for p in one.points)
+    targets = dict.fromkeys(row.until_top1 for row in rows if row.until_top1)
+    aims = tuple(
+        PlottedSeries(
+            name=f"asked for: {target:g} %",
+            role="target",
+            points=tuple(PlottedPoint(name="asked for", x=x, y=target) for x in (0.0, end)),
+        )
+        for target in targets
+    )
+    early = [f"{clean(label(row, table.varied))} ({row.status})" for row in rows if row.status != "ok"]
+    cut = f" Ended before its time: {', '.join(early)}." if early else ""
+    several = any(row.repeats > 1 for row in rows)
+    most = max(p.y or 0 for one in (*series, *aims) for p in one.points)
+    return (
+        Picture(
+            name="learning",
+            experiment=table.name,
+            title=f"{table.title}: top-1 over training time",
+            panels=(
+                Panel(
+                    kind="lines",
+                    x=PlottedAxis(title="training (s)", top=end),
+                    y=PlottedAxis(title="top-1 (%)", top=most),
+                    series=(*series, *aims),
+                ),
+            ),
+            caption=caption(
+                table,
+                "Top-1 on the validation split after each epoch, over the time of training: first epoch included, "
+                f"evaluation not.{cut}{' Of repeats the first is drawn.' if several else ''}",
+                [replace(row, status="ok") for row in rows],  # its figures are drawn, however it ended
+                intervals=False,
+            ),
+        ),
+    )
+
+
+def _curve(record: Record, row: TableRow) -> tuple[PlottedPoint, ...]:
+    """A point after each epoch of an attempt; a gap where an epoch was not evaluated."""
+    trained, points = 0.0, []
+    for epoch in record.epochs:
+        seconds = epoch.get("epoch_time_s")
+        if not isinstance(seconds, (int, float)):
+            break
+        trained += seconds
+        top1 = epoch.get("top1_pct")
+        points.append(
+            PlottedPoint(
+                name=f"epoch {epoch.get('epoch')}",
+                x=trained,
+                y=float(top1) if isinstance(top1, (int, float)) else None,
+                doubtful=bool(row.doubts),
+            )
+        )
+    return tuple(points) if sum(p.y is not None for p in points) >= FEWEST else ()

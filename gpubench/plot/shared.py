@@ -1,0 +1,270 @@
+"""What descriptions have in common: names, points of rows, and the sentences of captions. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from gpubench.analysis.growth import moves_with, ordered_axis, series
+from gpubench.analysis.varied import label
+from gpubench.basics.words import UNKNOWN, clean, listed, many
+from gpubench.plan.groups import BARE
+from gpubench.plot.description import PlottedAxis, PlottedPoint, PlottedSeries
+from gpubench.report.cells import DOUBTED
+from gpubench.report.heading import hardware
+from gpubench.report.table import COLUMN, Table
+from gpubench.schema.cell import cell
+from gpubench.schema.row import Row, TableRow
+from gpubench.schema.trial_fields import ABOUT
+
+LOG_FROM = 10.0
+"""From this ratio of the largest to the smallest figure an axis from 0 would hide how the small ones differ."""
+PERCENT = (0.0, 50.0, 100.0)
+"""Labels of an axis of shares."""
+DOUBLING_FROM = 7.0
+"""From this ratio a field's values are taken for ones that double: 16, 32, …"""
+WIDEST = 2.0
+"""An interval may stretch its axis to so many times the largest figure; where it goes on, the caption says so."""
+
+TITLES: Mapping[str, str] = {
+    "batch_size": "global batch size (images)",
+    "epoch_time_s": "epoch time (s)",
+    "gpu_mem_mib": "GPU memory (MiB)",
+    "host_mem_mib": "host memory (MiB)",
+    "images_per_s": "throughput (images/s)",
+    "cpu_util_pct": "CPU use (%)",
+    "gpu_util_pct": "GPU use (%)",
+    "top1_pct": "top-1 (%)",
+    "energy_j": "energy of an epoch (J)",
+    "gpus": "GPUs",
+    "speedup": "speedup",
+    "slowdown": "slowdown: epoch time together / alone",
+    "time_to_top1_s": "training until top-1 (s)",
+    "top1_crossing_s": "training until top-1 was crossed (s)",
+    "energy_to_top1_j": "energy until top-1 (J)",
+}
+"""Columns and fields -> what stands along their axes."""
+
+
+def title_of(name: str) -> str:
+    """What stands along an axis of this column or field, with its unit."""
+    if name in TITLES:
+        return TITLES[name]
+    about = ABOUT.get(name)
+    words, unit = (about.heading, about.unit) if about else (COLUMN[name].heading, COLUMN[name].unit)
+    words = words or name.replace("_", " ")
+    return f"{words} ({unit})" if unit and not words.endswith(f" {unit}") else words
+
+
+def point(row: TableRow, x: float, column: str, fields: Sequence[str], **more: Any) -> PlottedPoint:
+    """The row's figure at `x`, with its interval where it has one. `fields`: by which the row is named."""
+    value = row.value(column) if row.status == "ok" else None
+    low, high = interval_of(row, column) if value is not None else (None, None)
+    return PlottedPoint(
+        name=clean(label(row, fields)),
+        x=x,
+        y=None if value is None else float(value),
+        low=low,
+        high=high,
+        status=row.status,
+        doubtful=bool(row.doubts),
+        **more,
+    )
+
+
+def interval_of(row: TableRow, column: str) -> tuple[float | None, float | None]:
+    """Both ends of the 95 % interval over processes that the table has for a column; None for no such interval."""
+    time = row.epoch_time_low_s, row.epoch_time_high_s
+    joules = row.images_per_joule_low, row.images_per_joule_high
+    images = row.images_per_epoch
+    ends: tuple[float | None, float | None]
+    if column == "images_per_s":
+        ends = _over(images, time)
+    elif column == "energy_j":
+        ends = _over(images, joules)
+    else:
+        stem, _, unit = column.rpartition("_") if column.endswith(("_s", "_pct")) else (column, "", "")
+        names = [f"{stem}_{end}{f'_{unit}' if unit else ''}" for end in ("low", "high")]
+        if not all(name in COLUMN for name in names):
+            return None, None
+        low, high = (row.value(name) for name in names)
+        ends = low, high
+    if ends[0] is None or ends[1] is None or not all(math.isfinite(end) for end in ends if end is not None):
+        return None, None
+    return ends
+
+
+def _over(images: int | None, ends: tuple[float | None, float | None]) -> tuple[float | None, float | None]:
+    """The ends of so many images over a figure, from those of the figure."""
+    if not images or not ends[0] or not ends[1]:
+        return None, None
+    return images / ends[1], images / ends[0]
+
+
+def along(table: Table) -> tuple[str, Mapping[tuple[tuple[str, Any], ...], list[TableRow]]] | None:
+    """The table's ordered axis and its series of rows of trials alone, each in order; None where there is no axis.
+
+    None, too, where the rows are there only because jobs are compared with them.
+    """
+    axis = ordered_axis(table.axes, table.trials)
+    if axis is None:
+        return None
+    alone = [row for row in table.rows if not row.group]
+    if not any(row.before is not None for row in alone) and all(row.status == "ok" for row in alone):
+        return None
+    tied = moves_with(axis, table.axes, table.trials)
+    found = {
+        name: sorted(rows, key=lambda row: float(row.value(axis)))
+        for name, rows in series([row for row in alone if row.value(axis) is not None], axis, tied).items()
+    }
+    return axis, found
+
+
+def names_of(keys: Iterable[tuple[tuple[str, Any], ...]]) -> tuple[str, list[str]]:
+    """What series differ in, where that is one field, and a name for each."""
+    keys = list(keys)
+    fields = {field for key in keys for field, _ in key}
+    if len(fields) == 1:
+        (field,) = fields
+        return _heading(field), [clean(cell(key[0][1]) or UNKNOWN) if key else UNKNOWN for key in keys]
+    return "", [clean(" ".join(f"{field}={cell(value)}" for field, value in key)) for key in keys]
+
+
+def _heading(field: str) -> str:
+    return (ABOUT[field].heading if field in ABOUT else "") or field.replace("_", " ")
+
+
+def x_axis(field: str, values: Iterable[float]) -> PlottedAxis:
+    """The axis of a field: by doublings where its values are far apart, with a label at each."""
+    found = sorted(set(values))
+    doubles = (
+        bool(found) and found[0] > 0 and (field == "batch_size" or found[-1] / found[0] >= DOUBLING_FROM)
+    )
+    return PlottedAxis(
+        title=title_of(field),
+        steps="log2" if doubles else "linear",
+        from_zero=False,
+        ticks=tuple(found),
+    )
+
+
+def y_axis(title: str, series: Iterable[PlottedSeries], *, logarithm: bool = True) -> PlottedAxis:
+    """An axis for these figures: from 0, or by a logarithm, which its title says, where that hides the small ones."""
+    points = [p for one in series for p in one.points if p.y is not None]
+    values = [p.y for p in points if p.y is not None]
+    positive = [value for value in values if value > 0]
+    most = max(values, default=1.0)
+    reached = max([most, *(min(p.high, WIDEST * most) for p in points if p.high is not None)])
+    if logarithm and positive and len(positive) == len(values) and most / min(positive) >= LOG_FROM:
+        return PlottedAxis(title=f"{title[:-1]}, log)" if title.endswith(")") else f"{title} (log)",
+                    steps="log10", from_zero=False, top=reached)  # fmt: skip
+    return PlottedAxis(title=title, top=reached)
+
+
+def caption(table: Table, drawn: str, rows: Sequence[TableRow], *, intervals: bool = True) -> tuple[str, ...]:
+    """The paragraphs below a picture: what it shows and what its marks mean; the configuration; the hardware.
+
+    `intervals`: whether it has figures that may have one.
+    """
+    said = [drawn, _bars(rows) if intervals else "", _ended(rows, table.varied), _doubts(rows)]
+    return (" ".join(one for one in said if one), *(_sentence(line) for line in _where(table) if line))
+
+
+def _where(table: Table) -> list[str]:
+    """What was the same for all rows, and on what hardware they were measured: two lines of the table's heading."""
+    machine = clean(hardware(table.trials))
+    before = table.heading[: table.heading.index(machine)] if machine in table.heading else ()
+    configured = [line for line in before[-1:] if not line.endswith("?")]
+    return [*configured, machine]
+
+
+def _sentence(text: str) -> str:
+    return f"{text}." if text and not text.endswith(".") else text
+
+
+def _bars(rows: Sequence[TableRow]) -> str:
+    """What the bars through points are, or why there are none."""
+    ended = [row for row in rows if row.status == "ok"]
+    counts = Counter(
+        row.repeats for row in ended if row.epoch_time_low_s is not None and row.epoch_time_high_s is not None
+    )
+    if any(row.source != "measured" for row in ended) and not counts:
+        return "No intervals: nobody knows of how many processes the figures are."
+    if not counts:
+        few = max((row.repeats for row in ended), default=1)
+        return "One process each: no interval." if few < 2 else f"{few} processes each: no interval is known."
+    sizes = sorted(counts)
+    of = str(sizes[0]) if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
+    rest = sum(counts.values()) < len(ended)
+    wide = any(
+        (row.epoch_time_high_s or 0) > WIDEST * (row.epoch_time_s or 0)
+        for row in ended
+        if row.epoch_time_high_s
+    )
+    return (
+        f"Bars: 95 % intervals over {of} processes"
+        f"{'; points without a bar are of one process' if rest else ''}"
+        f"{'; those that leave the picture go on' if wide else ''}."
+    )
+
+
+def _ended(rows: Sequence[TableRow], fields: Sequence[str]) -> str:
+    """Which rows have no figures, and why."""
+    by_status: dict[str, list[str]] = {}
+    for row in rows:
+        if row.status != "ok":
+            by_status.setdefault(row.status, []).append(label(row, fields))
+    parts = []
+    for status, names in by_status.items():
+        words = {"missing": "not measured yet", "oom": "oom: out of memory"}.get(status, status)
+        told = listed(names) if len(names) < 3 else many(len(names), "row")
+        parts.append(f"{told} ({words})")
+    return f"No figures: {'; '.join(parts)}." if parts else ""
+
+
+def _doubts(rows: Sequence[TableRow]) -> str:
+    """What `!` means, with the doubts' codes."""
+    marked = [row for row in rows if row.doubts and row.status == "ok"]
+    codes = dict.fromkeys(code for row in marked for code in (row.doubts or "").split("+"))
+    if not codes:
+        return ""
+    every = len(marked) == sum(row.status == "ok" for row in rows)
+    who = (
+        f"{DOUBTED}: doubts"
+        if not every
+        else "All rows have doubts"
+        if len(marked) > 1
+        else "The row has doubts"
+    )
+    return f"{who} ({', '.join(codes)}); gpubench table says them."
+
+
+def marked_whole(series: PlottedSeries) -> bool:
+    """Whether each figure of a series has doubts: then its name is marked, and not every point."""
+    measured = [p for p in series.points if p.y is not None]
+    return len(measured) > 1 and all(p.doubtful for p in measured)
+
+
+def rows_of(table: Table) -> list[TableRow]:
+    """The rows of trials alone."""
+    return [row for row in table.rows if not row.group]
+
+
+def fields_without(table: Table, *fields: str) -> list[str]:
+    """The fields in which rows differ, but for these."""
+    return [field for field in table.varied if field not in fields]
+
+
+def short(row: Row, fields: Sequence[str]) -> str:
+    """A row by these fields: `crop-resize 32 gpus=2`."""
+    parts = [
+        known(row, f) if f in BARE else f"{f}={known(row, f)}" for f in fields if row.value(f) is not None
+    ]
+    return " ".join(parts)
+
+
+def known(row: Row, field: str) -> str:
+    """The value of a field as text."""
+    return clean(cell(row.value(field))) or UNKNOWN

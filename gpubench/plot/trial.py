@@ -1,0 +1,200 @@
+"""One trial's samples over its life: GPU use, CPU use, memory and power, the measured epochs shaded."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpubench.analysis.varied import label
+from gpubench.basics.words import clean
+from gpubench.plot import style
+from gpubench.plot.description import Panel, Picture, PlottedAxis, PlottedPoint, PlottedSeries, Shade
+from gpubench.plot.shared import PERCENT, caption
+from gpubench.plot.subject import Subject
+from gpubench.report.table import Table
+from gpubench.schema.record import Record
+
+FULL = PERCENT[-1]
+MOST_POINTS = 400
+"""Of one series: more can't be told apart at a column's width, and make files large."""
+CPU = "cpu_busy_s"
+STEPS = "step_time_ms"
+GAP = 5.0
+"""Samples that lie so many times further apart than they mostly do have a gap between them."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Metric:
+    """What one panel shows of the samples."""
+
+    title: str
+    names: tuple[str, ...]
+    """Of the samples, the best first: the first that is there is drawn."""
+    share: bool = False
+    """Whether it is a share of what there is."""
+
+
+METRICS = (
+    Metric(title="GPU use (%)", names=("gpu_util_pct", "gpu_util_buffer_pct"), share=True),
+    Metric(title="CPU use (%)", names=(CPU,), share=True),
+    Metric(title="GPU memory (MiB)", names=("gpu_process_mem_mib", "gpu_device_mem_mib")),
+    Metric(title="power (W)", names=("power_w", "power_buffer_w")),
+)
+
+Samples = Mapping[tuple[str, str], Sequence[tuple[float, float]]]
+"""Device and metric -> time and value, in order."""
+
+
+def pictures(subject: Subject) -> Sequence[Picture]:
+    """That of the first trial that ended ok and has samples."""
+    ended = [one for one in subject.records if one.status == "ok" and one.round == 1]
+    for record in sorted(ended, key=lambda one: _place(subject.table, one)):
+        if found := of_record(subject, record):
+            return (found,)
+    return ()
+
+
+def of_record(subject: Subject, record: Record, part: str = "") -> Picture | None:
+    """That of this attempt; None where it has no samples. `part`: as its file is told from others."""
+    if subject.results is None:
+        return None
+    samples = read(subject.results.part("samples", record.trial_id, record.attempt, "csv"))
+    return described(subject.table, record, samples, part)
+
+
+def _place(table: Table, record: Record) -> int:
+    ids = [row.trial_id for row in table.trials]
+    return ids.index(record.trial_id) if record.trial_id in ids else len(ids)
+
+
+def read(path: Path) -> Samples:
+    """A samples file; lines that can't be read are left out, and without a file there are none."""
+    found: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    try:
+        with path.open(encoding="utf-8", errors="replace", newline="") as file:
+            for line in csv.reader(file):
+                try:
+                    time, device, metric, value = line
+                    found.setdefault((device, metric), []).append((float(time), float(value)))
+                except ValueError:
+                    continue
+    except (OSError, csv.Error):
+        return {}
+    return {key: sorted(values) for key, values in found.items()}
+
+
+def described(table: Table, record: Record, samples: Samples, part: str = "") -> Picture | None:
+    """The picture of a record's samples; None where nothing of it was sampled. Pure."""
+    cpus = record.resolved.get("cpus") or record.environment.get("cpu_count")
+    spans = measured(record, samples)
+    panels = []
+    for metric in METRICS:
+        name = next((name for name in metric.names if any(name == known for _, known in samples)), None)
+        if name is None:
+            continue
+        lines = {device: values for (device, known), values in samples.items() if known == name}
+        if name == CPU:
+            lines = {"": _use(next(iter(lines.values())), cpus)}
+        series = tuple(
+            PlottedSeries(
+                name=f"GPU {device}" if device else "",
+                look=look if device else style.BLACK,
+                points=_points(values),
+                marked=False,
+            )
+            for look, (device, values) in enumerate(sorted(lines.items()))
+            if len(values) > 1
+        )
+        if series:
+            most = max(p.y or 0 for one in series for p in one.points)
+            panels.append((metric, series, FULL if metric.share else most))
+    if not panels:
+        return None
+    end = max(p.x for _, series, _ in panels for one in series for p in one.points)
+    row = next((row for row in table.trials if row.trial_id == record.trial_id), None)
+    rows = [
+        row for row in table.rows if record.trial_id in {row.trial_id, *(run.trial_id for run in row.runs)}
+    ]
+    name = clean(label(row, table.varied)) if row else record.trial_id
+    shaded = " Shaded: the measured epochs." if spans else ""
+    return Picture(
+        name="trial",
+        part=part,
+        experiment=table.name,
+        title=f"{table.title}: {name or record.trial_id}",
+        panels=tuple(
+            Panel(
+                kind="lines",
+                x=PlottedAxis(title="since its launch (s)", top=end),
+                y=PlottedAxis(title=metric.title, top=top, ticks=PERCENT if metric.share else ()),
+                series=series,
+                spans=spans,
+            )
+            for metric, series, top in panels
+        ),
+        caption=caption(
+            table, f"Trial {record.trial_id}, what was sampled of it.{shaded}", rows, intervals=False
+        ),
+    )
+
+
+def measured(record: Record, samples: Samples) -> tuple[Shade, ...]:
+    """When its measured epochs were, in the samples' time; those that warmed up are left out."""
+    launched = record.span.launched if record.span else _launched(record, samples)
+    if launched is None:
+        return ()
+    warm = {epoch.get("epoch") for epoch in record.epochs if epoch.get("warmup")}
+    return tuple(
+        Shade(low=window.t0 - launched, high=window.t1 - launched, name=f"epoch {window.epoch}")
+        for window in record.windows
+        if window.epoch not in warm
+    )
+
+
+def _launched(record: Record, samples: Samples) -> float | None:
+    """On the clock of the windows; of a version that did not keep it, by the end of the last step, which has both."""
+    steps = [time for (_, metric), values in samples.items() if metric == STEPS for time, _ in values]
+    if not steps or not record.windows:
+        return None
+    return max(window.t1 for window in record.windows) - max(steps)
+
+
+def _use(busy: Sequence[tuple[float, float]], cpus: object) -> list[tuple[float, float]]:
+    """Per cent of so many CPUs between every two readings of their busy seconds, told at the later one.
+
+    Readings out of turn may lie too near to each other for the kernel's ticks of 10 ms: these are taken together.
+    """
+    if not isinstance(cpus, (int, float)) or not cpus:
+        return []
+    found = []
+    before = busy[0] if busy else None
+    for time, total in busy[1:]:
+        if before is not None and time - before[0] >= 0.5:
+            found.append((time, min(FULL, FULL * (total - before[1]) / (time - before[0]) / float(cpus))))
+            before = time, total
+    return found
+
+
+def _points(values: Sequence[tuple[float, float]]) -> tuple[PlottedPoint, ...]:
+    """At most MOST_POINTS: means of as many parts, and a gap wherever samples are missing."""
+    size = max(1, -(-len(values) // MOST_POINTS))
+    parts = [values[place : place + size] for place in range(0, len(values), size)]
+    means = [(_mean(t for t, _ in part), _mean(v for _, v in part)) for part in parts]
+    apart = sorted(b[0] - a[0] for a, b in itertools.pairwise(means))
+    usual = apart[len(apart) // 2] if apart else 0.0
+    points: list[PlottedPoint] = []
+    for place, (time, value) in enumerate(means):
+        if place and usual and time - means[place - 1][0] > GAP * usual:
+            points.append(
+                PlottedPoint(name="gap", x=(time + means[place - 1][0]) / 2, y=None, status="missing")
+            )
+        points.append(PlottedPoint(name=f"{time:.1f} s", x=time, y=value))
+    return tuple(points)
+
+
+def _mean(values: Iterable[float]) -> float:
+    found = list(values)
+    return sum(found) / len(found)

@@ -1,0 +1,223 @@
+"""The web page of results: what stands in it. What it does in a browser: test_html_page_in_browser.py."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import re
+from pathlib import Path
+from typing import Any
+
+import committed
+import pages
+import pytest
+from pages import cells, html, in_rounds, of_folders, parsed, pictures, read, row, said, table_of
+from swept import swept
+from warm_command import WarmCommand
+
+from gpubench.export.page import page
+from gpubench.plan import experiment as experiments
+from gpubench.report.reading import reading
+
+LARGEST = 3_000_000
+VENDORED = {
+    "d3-7.9.2.min.js": "912111098ea99503a6f4967361d2bbdc9dbf58cf9c678c8e27e5b02d1a07f0c1",
+    "plot-0.6.17.umd.min.js": "4358086467740777dd788d6b27a95cebdbaefdd50c730a3060117073bd7134cb",
+}
+"""SHA-256 of what the npm registry gave out under these versions."""
+
+
+@pytest.mark.parametrize("folder", committed.folders(), ids=lambda folder: folder.name)
+def test_a_committed_folder_as_a_page(folder: Path) -> None:
+    """Valid HTML below 3 MB that loads nothing, in which every figure, answer and doubt stands."""
+    tables = reading(folder, lambda _: None).tables
+    text = of_folders(folder)
+    assert len(text.encode()) < LARGEST
+    tree = parsed(text)
+    everything = said(tree.find("body"))
+    for table, shown in zip(tables, cells(tree), strict=True):
+        groups = (
+            [column.name for column in table.columns].index("group")
+            if "group" in [c.name for c in table.columns]
+            else None
+        )
+        for line, wanted in zip(shown, table.cells, strict=True):
+            for at, (cell, figure) in enumerate(zip(line, wanted, strict=True)):
+                if at != groups or figure:  # else it says again what its group is called
+                    assert cell == figure
+        for sentence in (*table.remarks, *table.doubts, table.question, *table.heading):
+            assert sentence.removeprefix("Doubt ") in everything
+        for answer in table.answers:
+            assert re.sub(r"\W", "", answer) in re.sub(r"\W", "", everything)
+    ids = [element.get("id") for element in tree.iter() if element.get("id")]
+    assert len(ids) == len(set(ids))
+    loads_nothing(tree)
+
+
+def loads_nothing(tree: Any) -> None:
+    for element in tree.iter():
+        for name, value in element.attrib.items():
+            assert name not in ("src", "srcset", "action", "data", "poster"), (element.tag, name)
+            if name == "href":
+                assert value.startswith("#")
+            assert not re.match("(https?:)?//", value)
+        assert element.tag not in ("link", "img", "iframe", "object", "base")
+    for style in tree.iter("style"):
+        assert not re.search(r"url\(|@import", style.text)
+
+
+HOSTILE = "</script><script>alert(1)</script><!-- ]]> \"'><img src=x onerror=alert(2)> &amp; \ud800 \x00 é"
+
+
+def test_what_users_write_is_shown_and_never_run(tmp_path: Path) -> None:
+    rows = [
+        row(16, model=HOSTILE, epoch_time_s=2.0, gpu_mem_mib=900.0, reason=HOSTILE, group=None),
+        row(32, model=HOSTILE, epoch_time_s=1.0, gpu_mem_mib=950.0, host=HOSTILE),
+        row(64, "failed", model=HOSTILE, reason=HOSTILE, missing={"epoch_time_s": HOSTILE}),
+    ]
+    rows += [row(16, model=f"{HOSTILE}2", epoch_time_s=3.0, trial_id="other", config_id="other")]
+    plain = parsed(html(read(table_of(in_rounds()))))
+    text = html(read(table_of(rows, HOSTILE, HOSTILE), folder=tmp_path / "a<b>&'\" \udcff"))
+    tree = parsed(text)
+    run = [[one for one in found.iter("script") if one.get("type") is None] for found in (plain, tree)]
+    assert [one.text for one in run[0]] == [one.text for one in run[1]]
+    assert not list(tree.iter("img"))
+    assert pictures(tree)  # each is valid JSON
+    assert any(HOSTILE[:60] in one["points"][0]["tip"] for one in pictures(tree))
+    assert HOSTILE[:60] in said(tree.find("head/title"))
+    assert HOSTILE[:60] in said(tree.find(".//h1"))
+    assert "a<b>&'\"" in said(tree.find("body"))
+
+
+def test_points_are_the_rows_figures_and_gaps_stay_gaps() -> None:
+    table = table_of(in_rounds())
+    tree = parsed(html(read(table)))
+    time = next(one for one in pictures(tree) if one["y"] == "Epoch time (s)")
+    points = {point["x"]: point for point in time["points"]}
+    for line in table.rows:
+        point = points[line.batch_size]
+        assert (point["y"], point.get("lo"), point.get("hi")) == (
+            line.epoch_time_s, line.epoch_time_low_s, line.epoch_time_high_s)  # fmt: skip
+    assert points[16]["lo"] < 4.0 < points[16]["y"] < 4.4 < points[16]["hi"]
+    assert {x for x, point in points.items() if point["y"] is None} == {128, 256, 512}
+    assert {x for x, point in points.items() if point.get("oom")} == {128}
+    caption = next(said(one) for one in tree.iter("figcaption") if "Epoch time over" in said(one))
+    assert "95 % intervals over processes" in caption
+    assert "A cross marks where memory ran out (batch size 128)" in caption
+    assert "out of memory" in points[128]["tip"]
+    shown = dict(zip([line.batch_size for line in table.rows], table.cells, strict=True))
+    at = table.headings.index("epoch time s")
+    assert shown[32][at] in points[32]["tip"]  # as the table writes it
+
+
+def test_devices_are_set_against_the_ideal() -> None:
+    tree = parsed(of_folders(committed.folder("h200x4-scaling-2026")))
+    found = next(one for one in pictures(tree) if one["ideal"])
+    rates = {point["x"]: point["y"] for point in found["points"]}
+    assert set(rates) == {1, 2, 4}
+    assert found["ideal"] == [[1, rates[1]], [4, pytest.approx(4 * rates[1])]]
+    assert not found["logX"]  # else the straight line between them would promise more in the middle
+    assert not found["logY"]
+
+
+def test_a_machine_that_has_measured_nothing_yet() -> None:
+    tree = parsed(
+        html(
+            read(table_of([row(16, "missing"), row(32, "interrupted"), row(64, "failed", reason="it fell")]))
+        )
+    )
+    assert pictures(tree) == []
+    assert "failed: it fell" in said(tree.find("body"))
+    assert [line[-1] for line in cells(tree)[0]] == ["missing", "interrupted", "failed"]
+
+
+def test_cells_are_sorted_by_their_figures() -> None:
+    table = table_of(in_rounds())
+    tree = parsed(html(read(table)))
+    lines = next(one for one in tree.iter("table") if one.get("class") == "rows").findall("tbody/tr")
+    at = table.headings.index("epoch time s")
+    known = [line[at].get("data-v") for line in lines]
+    assert [float(one) if one else None for one in known] == [
+        pytest.approx(one.epoch_time_s) if one.epoch_time_s else None for one in table.rows
+    ]
+
+
+def test_a_hundred_thousand_rows_and_a_small_table() -> None:
+    """A page stays below 3 MB: it has the first rows of a large table, says so, and all rows of a small one."""
+    small = table_of(in_rounds())
+    times = 100_000 // len(small.rows) + 1
+    large = dataclasses.replace(
+        small, rows=small.rows * times, cells=small.cells * times, name="large", title="large"
+    )
+    text = html(read(large, small))
+    assert len(text.encode()) < LARGEST
+    of_large, of_small = (body.count("<tr") for body in re.findall("<tbody>.*?</tbody>", text))
+    assert of_small == len(small.rows)
+    assert 1_000 < of_large < len(large.rows)
+    assert f"the first {of_large:,} of {len(large.rows):,} rows; gpubench export --format csv writes" in text
+
+
+def test_thousands_of_points_leave_room_for_the_page() -> None:
+    """Pictures that a page has no room for are left out, and it says so."""
+    rows = [
+        row(batch, epoch_time_s=1.0 + 1 / batch, gpu_mem_mib=500.0 + batch, energy_j=9.0)
+        for batch in range(1, 1200)
+    ]
+    large = table_of(rows)
+    text = html(read(large, large, large, table_of(in_rounds())))
+    assert len(text.encode()) < LARGEST
+    assert "For want of room left out: " in text
+    assert "<figure" in text
+
+
+def test_the_plan_on_the_page_is_the_plan_that_was_swept(tmp_path: Path) -> None:
+    job = swept(tmp_path, "sizes", "16,32")
+    tree = parsed(of_folders(tmp_path))
+    plan = next(said(one) for one in tree.iter("pre") if said(one).startswith("name = "))
+    assert experiments.parse(plan, "the page") == job.plan.experiment
+    command = next(said(one) for one in tree.iter("pre") if said(one).startswith("gpubench sweep"))
+    assert command == "gpubench sweep sizes.toml --out results/sizes"
+
+
+def test_a_page_of_several_folders_begins_with_its_contents(
+    warm_command: WarmCommand, tmp_path: Path
+) -> None:
+    folders = [str(committed.folder(name)) for name in ("h200x4-2026", "titan-xp-2021")]
+    out = tmp_path / "both.html"
+    arguments = ("export", *folders, "--out", str(out))
+    ended = warm_command.run(arguments, cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}, timeout=60)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, f"{out}\n", "")
+    tree = parsed(out.read_text("utf-8"))
+    links = list(tree.find(".//nav").iter("a"))
+    assert len(links) == len(list(tree.iter("section"))) == len(cells(tree)) > 9
+    for link, section in zip(links, tree.iter("section"), strict=True):
+        assert link.get("href") == f"#{section.get('id')}"
+        assert said(link) == said(section.find(".//h2"))
+    assert {"h200x4-2026", "titan-xp-2021"} <= {said(one) for one in tree.find(".//nav").iter("span")}
+
+
+def test_one_folder_is_written_beside_the_user_under_its_name(
+    warm_command: WarmCommand, tmp_path: Path
+) -> None:
+    arguments = ("export", str(committed.folder("h200-pairs-2026")), "--format", "html")
+    ended = warm_command.run(arguments, cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}, timeout=60)
+    assert (ended.returncode, ended.stdout) == (0, "h200-pairs-2026.html\n")
+    assert (tmp_path / "h200-pairs-2026.html").read_text("utf-8").startswith("<!doctype html>")
+
+
+def test_a_plan_that_cannot_be_read_is_among_the_doubts() -> None:
+    one = read(table_of(in_rounds()))
+    one.contents.problems.append("plan p.toml is left out: it is not TOML")
+    assert "plan p.toml is left out" in said(parsed(html(one)).find("body"))
+
+
+@pytest.mark.parametrize(("name", "digest"), VENDORED.items())
+def test_the_charting_libraries_are_as_they_were_published(name: str, digest: str) -> None:
+    """And their licences stand in the page, as they ask for."""
+    library = Path(page.__file__).parent / "vendor" / name
+    assert hashlib.sha256(library.read_bytes()).hexdigest() == digest
+    assert f"{name} sha256 {digest}" in (library.parent / "README.md").read_text("utf-8")
+    text = pages.html(read(table_of(in_rounds())))
+    assert text.count("Permission to use, copy, modify") >= 2
+    assert "Mike Bostock" in text
+    assert "Observable, Inc." in text

@@ -1,0 +1,277 @@
+"""The web page of results in a real browser: sorted, filtered, pointed at, printed, read by a screen reader's rules.
+
+They need Chromium (`apt-get install chromium`), and two of them axe-core (`npm pack axe-core`, whose axe.min.js
+GPUBENCH_AXE names). Without these they are skipped, unless GPUBENCH_BROWSER=required, as in CI.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import committed
+import pytest
+from pages import html, in_rounds, of_folders, read, row, table_of
+
+pytestmark = pytest.mark.browser
+REQUIRED = os.environ.get("GPUBENCH_BROWSER") == "required"
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+WIDTHS = (360, 1400)
+STORED = ("h200x4-2026", "h200-pairs-2026", "titan-xp-2021")
+ROUNDS = "rounds"
+
+
+def missing(what: str) -> None:
+    """Skips the test, or fails where it must run."""
+    if REQUIRED:
+        pytest.fail(f"{what}, and GPUBENCH_BROWSER=required")
+    pytest.skip(what)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A running Chromium."""
+    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    if found is None:
+        missing("no Chromium is installed")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        missing("playwright is not installed")
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(
+            executable_path=found, args=["--no-sandbox", "--disable-dev-shm-usage"]
+        )
+        yield running
+        running.close()
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Pages on disk, by name."""
+    folder = tmp_path_factory.mktemp("pages")
+    texts = {name: of_folders(committed.folder(name)) for name in STORED}
+    texts[ROUNDS] = html(read(table_of(in_rounds())))
+    for name, text in texts.items():
+        (folder / f"{name}.html").write_text(text, encoding="utf-8")
+    return {name: folder / f"{name}.html" for name in texts}
+
+
+class Opened:
+    """A page in a context of its own, with all that it complained of or asked a network for."""
+
+    def __init__(self, browser: Any, file: Path, **options: Any):
+        width = options.pop("width", 1400)
+        self.context = browser.new_context(viewport={"width": width, "height": 900}, **options)
+        self.page = self.context.new_page()
+        self.complaints: list[str] = []
+        self.asked: list[str] = []
+        self.page.on("console", lambda told: self.complaints.append(f"{told.type}: {told.text}"))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.goto(file.as_uri())
+
+    def __enter__(self) -> Any:
+        return self.page
+
+    def __exit__(self, *_: object) -> None:
+        self.context.close()
+
+
+def shown_rows(page: Any) -> list[str]:
+    """The row headers of the first table, of rows that are shown."""
+    return page.locator("table.rows").first.locator("tbody tr:visible th").all_inner_texts()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", [*STORED, ROUNDS])
+def test_it_fits_and_complains_of_nothing(
+    browser: Any, files: dict[str, Path], name: str, width: int
+) -> None:
+    opened = Opened(browser, files[name], width=width)
+    with opened as page:
+        page.locator(".plot svg").first.wait_for()
+        assert page.locator(".plot > svg").count() == page.locator("figure").count() > 0
+        across = "document.documentElement.scrollWidth"
+        assert page.evaluate(across) <= width
+        assert page.evaluate("document.querySelector('figure svg').getBoundingClientRect().width") <= width
+    assert opened.complaints == []
+    assert opened.asked == [files[name].as_uri()]
+
+
+def test_a_header_sorts_by_figures_and_rows_without_one_stay_last(
+    browser: Any, files: dict[str, Path]
+) -> None:
+    with Opened(browser, files[ROUNDS]) as page:
+        given = shown_rows(page)
+        assert given == ["16", "32", "64", "128", "256", "512"]
+        head = page.locator("thead th", has_text="epoch time")
+        button = head.get_by_role("button")
+        button.click()
+        assert head.get_attribute("aria-sort") == "ascending"
+        assert shown_rows(page) == ["64", "32", "16", "128", "256", "512"]
+        button.press("Enter")  # by the keyboard
+        assert head.get_attribute("aria-sort") == "descending"
+        assert shown_rows(page) == ["16", "32", "64", "128", "256", "512"]
+        sizes = page.locator("thead th", has_text="batch size").get_by_role("button")
+        sizes.click()
+        sizes.click()
+        assert shown_rows(page) == [
+            "512",
+            "256",
+            "128",
+            "64",
+            "32",
+            "16",
+        ]  # not as text, where 64 is above 512
+        assert head.get_attribute("aria-sort") is None
+        sizes.click()
+        assert shown_rows(page) == given
+
+
+def test_the_filter_leaves_rows_with_all_words_and_says_how_many(
+    browser: Any, files: dict[str, Path]
+) -> None:
+    with Opened(browser, files["h200x4-2026"]) as page:
+        count = page.locator("output[aria-live]").and_(page.locator(".filter output")).first
+        assert count.inner_text() == "16 rows"
+        page.get_by_label("Show rows with").first.fill("DDP oom")
+        assert count.inner_text() == "1 of 16 rows"
+        assert shown_rows(page) == ["2048"]
+        page.emulate_media(media="print")  # on paper stand all rows, and no controls
+        assert len(shown_rows(page)) == 16
+        assert page.locator(".filter:visible, #theme:visible").count() == 0
+        page.emulate_media(media="screen")
+        page.get_by_label("Show rows with").first.fill("")
+        assert (count.inner_text(), len(shown_rows(page))) == ("16 rows", 16)
+
+
+def test_the_pointer_tells_the_value(browser: Any, files: dict[str, Path]) -> None:
+    with Opened(browser, files[ROUNDS]) as page:
+        row = page.locator("table.rows tbody tr", has=page.locator("th", has_text="32"))
+        written = row.locator("td", has_text="±").inner_text()
+        plot = page.locator(".plot").first
+        point = plot.locator("g[aria-label=dot] > *").nth(1)
+        point.hover(force=True)
+        tip = plot.locator(".tip")
+        assert f"epoch time {written} s" in tip.inner_text()
+        told = page.locator("figure").first.locator(".told")
+        assert told.text_content().startswith(f"batch size 32, epoch time {written} s (95 %: ")
+
+
+def test_arrow_keys_go_from_point_to_point(browser: Any, files: dict[str, Path]) -> None:
+    with Opened(browser, files[ROUNDS]) as page:
+        plot, told = page.locator(".plot").first, page.locator("figure").first.locator(".told")
+        plot.focus()
+        heard = []
+        for _ in range(4):
+            page.keyboard.press("ArrowRight")
+            heard.append(told.text_content().split(",")[0])
+        assert heard == ["batch size 16", "batch size 32", "batch size 64", "batch size 128"]
+        assert told.text_content() == "batch size 128, out of memory"
+        page.keyboard.press("ArrowLeft")
+        assert told.text_content().startswith("batch size 64")
+        page.keyboard.press("Escape")
+        assert told.text_content() == ""
+    with Opened(browser, files["h200-pairs-2026"]) as page:  # of bars, too
+        assert page.locator(".tip:visible").count() == 0
+        page.locator(".bars .plot").first.focus()
+        page.keyboard.press("ArrowDown")
+        assert "slowdown 1.20" in page.locator(".bars .told").first.text_content()
+
+
+def test_the_head_of_a_long_table_stays_in_sight(browser: Any, tmp_path: Path) -> None:
+    file = tmp_path / "long.html"
+    file.write_text(html(read(table_of([row(batch, epoch_time_s=2.0) for batch in range(1, 80)]))), "utf-8")
+    with Opened(browser, file) as page:
+        box = page.locator(".box").first
+        box.scroll_into_view_if_needed()
+        box.evaluate("box => box.scrollTop = box.scrollHeight")
+        head, last = (
+            page.locator(place).bounding_box() for place in ("thead th >> nth=0", "tbody tr >> nth=-1")
+        )
+        outside = box.bounding_box()
+        assert 0 <= head["y"] - outside["y"] < 5
+        assert head["y"] + head["height"] < last["y"] <= outside["y"] + outside["height"]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_what_is_told_of_a_point_stays_on_the_page(browser: Any, files: dict[str, Path], width: int) -> None:
+    with Opened(browser, files["h200-pairs-2026"], width=width) as page:
+        for at in range(page.locator(".plot").count()):
+            page.locator(".plot").nth(at).focus()
+            for _ in range(3):
+                page.keyboard.press("ArrowRight")
+                box = page.locator(".tip:visible").bounding_box()
+                assert box["x"] >= 0
+                assert box["x"] + box["width"] <= width
+
+
+def test_everything_is_reached_by_the_keyboard(browser: Any, files: dict[str, Path]) -> None:
+    with Opened(browser, files[ROUNDS]) as page:
+        reached = set()
+        for _ in range(60):
+            page.keyboard.press("Tab")
+            reached.add(
+                page.evaluate(
+                    "(document.activeElement.className || document.activeElement.id || document.activeElement.tagName)"
+                )
+            )
+        assert {"skip", "theme", "plot", "filter-1", "box", "BUTTON", "SUMMARY"} <= reached
+
+
+def test_light_and_dark(browser: Any, files: dict[str, Path]) -> None:
+    paper = "getComputedStyle(document.documentElement).backgroundColor"
+    white = "rgb(255, 255, 255)"
+    with Opened(browser, files[ROUNDS], color_scheme="light") as page:
+        assert page.evaluate(paper) == white
+        page.get_by_role("button", name="Dark").click()
+        assert page.evaluate(paper) != white
+        page.get_by_role("button", name="Light").click()
+        assert page.evaluate(paper) == white
+    with Opened(browser, files[ROUNDS], color_scheme="dark") as page:
+        assert page.evaluate(paper) != white
+        page.emulate_media(media="print", color_scheme="dark")
+        assert page.evaluate(paper) == white
+        page.emulate_media(media="screen", color_scheme="dark")
+        page.get_by_role("button", name="Light").click()
+        assert page.evaluate(paper) == white
+
+
+def test_it_prints(browser: Any, files: dict[str, Path]) -> None:
+    opened = Opened(browser, files["h200x4-2026"])
+    with opened as page:
+        printed = page.pdf(prefer_css_page_size=True)
+        assert printed.startswith(b"%PDF")
+        assert 2 <= printed.count(b"/Type /Page\n") <= 16
+    assert opened.complaints == []
+
+
+def test_without_javascript_all_figures_are_there(browser: Any, files: dict[str, Path]) -> None:
+    with Opened(browser, files[ROUNDS], java_script_enabled=False) as page:
+        assert shown_rows(page) == ["16", "32", "64", "128", "256", "512"]
+        assert page.get_by_text("This picture needs JavaScript").first.is_visible()
+        assert page.locator(".filter:visible, #theme:visible").count() == 0
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1400, "light")])
+def test_an_accessibility_checker_finds_nothing_serious(
+    browser: Any, files: dict[str, Path], width: int, scheme: str
+) -> None:
+    axe = Path(os.environ.get("GPUBENCH_AXE", ""))
+    if not axe.is_file():
+        missing("GPUBENCH_AXE does not name axe.min.js of axe-core")
+    for name in ("h200-pairs-2026", ROUNDS):
+        with Opened(browser, files[name], width=width, color_scheme=scheme) as page:
+            page.add_script_tag(content=axe.read_text("utf-8"))
+            found = page.evaluate("axe.run()")
+            bad = [
+                (one["id"], one["impact"], one["nodes"][0]["html"][:200])
+                for one in found["violations"]
+                if one["impact"] in ("serious", "critical")
+            ]
+            assert bad == []
+            assert found["passes"]

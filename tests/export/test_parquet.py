@@ -1,0 +1,49 @@
+"""Parquet, read back by pandas and by what knows nothing of pandas."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+
+import committed
+import pandas as pd
+import pytest
+from pyarrow import parquet
+
+import gpubench
+from gpubench.basics.errors import UnusableError
+from gpubench.export.formats import FORMATS, SHEETS, Asked
+from gpubench.report.reading import Reading, reading
+from gpubench.report.sheets import SHEETS as MADE
+
+
+@pytest.fixture(scope="module")
+def copies() -> Reading:
+    return reading(committed.folder("h200-copies-2026"), lambda line: pytest.fail(line))
+
+
+@pytest.mark.parametrize("name", SHEETS)
+def test_a_sheet_comes_back_as_the_frame_that_it_was(copies: Reading, name: str) -> None:
+    made = FORMATS["parquet"].made([copies], Asked(sheet=name))
+    found = gpubench.load(copies.results.folder)
+    wanted = {"table": found.table(), "trials": found.trials, "epochs": found.epochs}[name]
+    pd.testing.assert_frame_equal(pd.read_parquet(io.BytesIO(made)), wanted, check_dtype=True)
+
+
+@pytest.mark.parametrize("name", SHEETS)
+def test_units_and_meanings_stand_in_the_schema(copies: Reading, name: str) -> None:
+    schema = parquet.read_schema(io.BytesIO(FORMATS["parquet"].made([copies], Asked(sheet=name))))
+    columns = MADE[name]([copies]).columns
+    assert schema.names == [column.name for column in columns]
+    for field, column in zip(schema, columns, strict=True):
+        told = {key.decode(): value.decode() for key, value in field.metadata.items()}
+        assert {"unit": column.unit, "meaning": column.meaning}.items() <= told.items()
+
+
+@pytest.mark.parametrize("name", ["xlsx", "parquet"])
+def test_a_format_whose_package_is_missing_says_which_extra_brings_it(
+    name: str, copies: Reading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(UnusableError, match=rf"^[^\n]*pip install 'gpubench\[{name}\]'$"):
+        FORMATS[name].made([copies], Asked())

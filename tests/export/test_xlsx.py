@@ -1,0 +1,395 @@
+"""Excel workbooks, read back: every number is that of the records, text is text, charts show what the table says."""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import committed
+import openpyxl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from openpyxl.worksheet.worksheet import Worksheet
+from swept import swept
+from warm_command import WarmCommand
+from whole_readings import reading_of, values_of
+from whole_rows import row_with
+
+from gpubench.export.formats import FORMATS, Asked
+from gpubench.export.xlsx import charts, grid
+from gpubench.export.xlsx.charts import native_charts
+from gpubench.export.xlsx.names import SheetNames
+from gpubench.report import sheets
+from gpubench.report.reading import Reading, reading
+from gpubench.report.sheets import Sheet
+from gpubench.schema.columns import COLUMNS, Column
+from gpubench.schema.kinds import as_text, kind, moment
+
+FIXED = ("trials", "epochs", "environment", "doubts")
+
+
+def written(*readings: Reading) -> bytes:
+    return FORMATS["xlsx"].made(readings, Asked())
+
+
+def book_of(*readings: Reading) -> openpyxl.Workbook:
+    return openpyxl.load_workbook(io.BytesIO(written(*readings)))
+
+
+def of_folder(name: str) -> Reading:
+    return reading(committed.folder(name), lambda line: pytest.fail(line))
+
+
+def lines(sheet: Worksheet) -> list[list[Any]]:
+    """All that stands under the header."""
+    return [[cell.value for cell in row] for row in sheet.iter_rows(min_row=2)]
+
+
+def plain(column: Column, value: Any) -> Any:
+    """What a spreadsheet is to hold of a value."""
+    if kind(column) == "moment" and (found := moment(value)):
+        return found
+    return as_text(value) if isinstance(value, (list, tuple)) else value
+
+
+def assert_holds(book: openpyxl.Workbook, sheet: Sheet) -> None:
+    """Each value of the sheet stands in the worksheet of its name, to the last digit."""
+    here = book[sheet.name]
+    assert [cell.value for cell in here[1]] == [
+        f"{column.name} ({column.unit})" if column.unit else column.name for column in sheet.columns
+    ]
+    wanted = list(sheet.lines())
+    found = lines(here)
+    assert len(found) == len(wanted)
+    for row, values in zip(found, wanted, strict=True):
+        for cell, value, column in zip(row, values, sheet.columns, strict=True):
+            assert cell == plain(column, value), column.name
+
+
+@pytest.mark.parametrize("name", ["titan-xp-2021", "h200-copies-2026"])
+def test_every_value_is_that_of_the_records(name: str) -> None:
+    one = of_folder(name)
+    book = book_of(one)
+    for what in FIXED:
+        assert_holds(book, sheets.SHEETS[what]([one]))
+    trials = book["trials"]
+    names = [column.name for column in COLUMNS]
+    (began,) = (trials.cell(2, names.index("started_at") + 1),)
+    assert began.is_date
+    assert isinstance(began.value, datetime)
+    for row, cells in zip(one.contents.rows, trials.iter_rows(min_row=2), strict=True):
+        assert cells[names.index("epoch_time_s")].value == row.epoch_time_s
+        assert cells[names.index("gpu_mem_mib")].value == row.gpu_mem_mib
+
+
+def test_a_table_has_a_sheet_of_its_own_without_empty_columns() -> None:
+    one = of_folder("titan-xp-2021")
+    book = book_of(one)
+    assert book.sheetnames[0] == "answers"
+    assert len(one.tables) > 1
+    for table, name in zip(one.tables, book.sheetnames[1:], strict=False):
+        assert table.name.startswith(name.removesuffix(" 2"))  # cut where Excel takes no more
+        here = book[name]
+        names = [str(cell.value).partition(" (")[0] for cell in here[1]]
+        assert "experiment" not in names
+        assert names[: len(table.varied)] == list(table.varied) or "job" in names
+        if "epoch_time_s" not in names:
+            assert not any(row.epoch_time_s for row in table.rows)
+            continue
+        times = [row[names.index("epoch_time_s")] for row in lines(here)]
+        assert times == [row.epoch_time_s for row in table.rows]
+        assert [row[names.index("status")] for row in lines(here)] == [row.endings for row in table.rows]
+        for column in zip(*lines(here), strict=True):
+            assert any(value is not None for value in column)
+
+
+def test_the_only_table_stands_in_the_sheet_table() -> None:
+    book = book_of(reading_of(with_intervals()))
+    assert book.sheetnames == ["answers", "table", *FIXED, "chart data", "columns"]
+
+
+def test_headers_stay_in_view_and_filter() -> None:
+    one = of_folder("h200-copies-2026")
+    book = book_of(one)
+    for name in (one.tables[0].name, *FIXED):
+        here = book[name]
+        assert here.freeze_panes is not None
+        assert here.freeze_panes[-1] == "2"
+        assert here.auto_filter.ref == here.dimensions
+        assert all(here.column_dimensions[letter].width >= 7 for letter in "ABC")
+
+
+def test_numbers_are_shown_with_the_digits_of_their_columns() -> None:
+    book = book_of(of_folder("h200-copies-2026"))
+    formats = {cell.value: below.number_format for cell, below in zip(*book["trials"]["1:2"], strict=True)}
+    assert formats["epoch_time_s (s)"] == "#,##0.00"
+    assert formats["gpu_mem_mib (MiB)"] == "#,##0"
+    assert formats["started_at"] == "yyyy-mm-dd hh:mm:ss"
+    cells = {cell.value: below for cell, below in zip(*book["trials"]["1:3"][:2], strict=True)}
+    assert cells["batch_size (images)"].number_format == "0"
+    assert cells["breakdown"].data_type == "b"
+
+
+def test_answers_and_doubts_stand_first_in_words() -> None:
+    one = of_folder("titan-xp-2021")
+    book = book_of(one)
+    said = [str(cell.value) for cell in book["answers"]["A"] if cell.value is not None]
+    for table in one.tables:
+        for sentence in (table.title, *table.heading, *table.notes):
+            assert sentence in said
+    assert said.index(one.tables[0].answers[0]) < said.index(one.tables[0].doubts[0])
+
+
+def test_text_that_would_run_as_a_formula_is_text() -> None:
+    bad = ["=1+1", "=cmd|' /C calc'!A0", "@SUM(1)", "+1", "-1", "{=1}", "https://example.com", "<r>x</r>"]
+    rows = [
+        row_with(
+            trial_id=f"t{n}", experiment="=HYPERLINK(1)", status="ok", batch_size=n, model=text, reason=text,
+            host=text, epoch_time_s=1.0 + n, doubts="spread", doubt_texts={"spread": text},
+        )
+        for n, text in enumerate(bad, start=1)
+    ]  # fmt: skip
+    made = written(reading_of(rows))
+    with zipfile.ZipFile(io.BytesIO(made)) as whole:
+        for name in whole.namelist():
+            text = whole.read(name).decode()
+            assert "<f>" not in text.replace("<c:f>", "")
+            assert "<hyperlink " not in text
+    book = openpyxl.load_workbook(io.BytesIO(made))
+    reasons = [column.name for column in COLUMNS].index("reason")
+    assert [row[reasons] for row in lines(book["trials"])] == bad
+    assert all(cell.data_type != "f" for here in book for row in here.iter_rows() for cell in row)
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.lists(st.fixed_dictionaries({c.name: values_of(c) for c in COLUMNS}), max_size=3))
+def test_a_sheet_holds_what_rows_hold_whatever_is_missing(told: list[dict[str, Any]]) -> None:
+    one = reading_of([])
+    one.contents.rows.extend(
+        row_with(**{**values, "trial_id": f"t{n}", "status": "ok", "doubts": None})
+        for n, values in enumerate(told)
+    )
+    assert_holds(book_of(one), sheets.trials([one]))
+
+
+def test_odd_characters_and_long_texts_are_kept_as_far_as_excel_can() -> None:
+    odd = ["a\x00b", "line\r\nline", " spaces ", "_x0041_", "\ud800", "🙂", "x" * 40_000]
+    rows = [
+        row_with(trial_id=f"t{n}", status="failed", reason=text, batch_size=n) for n, text in enumerate(odd)
+    ]
+    book = book_of(reading_of(rows))
+    reasons = [column.name for column in COLUMNS].index("reason")
+    found = [row[reasons] for row in lines(book["trials"])]
+    assert found[2] == odd[2]
+    assert found[5] == odd[5]
+    assert found[6] == "x" * 32_767
+    assert found[4] == "\\ud800"
+
+
+def test_names_with_odd_characters_spoil_no_part_of_the_file() -> None:
+    odd = "a\x01b\ud800=<&>\n"
+    for batches in ((16,), (16, 32)):
+        rows = [
+            row_with(
+                trial_id=f"t{n}-{batch}", experiment=odd, status="ok", model=odd, variant=f"{odd}{n}",
+                epoch_time_s=1.0 + n, batch_size=batch,
+            )
+            for n in range(3)
+            for batch in batches
+        ]  # fmt: skip
+        made = written(reading_of(rows, folder="odd\x01\udcff"))
+        assert len(chart_xml(made)) == 1
+        with zipfile.ZipFile(io.BytesIO(made)) as whole:
+            for name in whole.namelist():
+                ElementTree.fromstring(whole.read(name))  # raises where it is no XML
+        assert openpyxl.load_workbook(io.BytesIO(made)).sheetnames[0] == "answers"
+
+
+def test_what_is_too_long_for_one_sheet_goes_on_in_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grid, "MOST_ROWS", 4)
+    one = of_folder("h200-copies-2026")
+    book = book_of(one)
+    names = [name for name in book.sheetnames if re.fullmatch(r"trials( \d+)?", name)]
+    assert names == ["trials", "trials 2", "trials 3", "trials 4", "trials 5"]
+    assert [row[0] for name in names for row in lines(book[name])] == [
+        row.trial_id for row in one.contents.rows
+    ]
+    said = [str(cell.value) for cell in book["answers"]["A"]]
+    assert any(line.startswith("The sheet trials has more lines than Excel takes") for line in said)
+
+
+def test_names_of_sheets_are_short_and_unlike() -> None:
+    names = SheetNames(("table",))
+    long = "a name that is far longer than a sheet's may be"
+    found = [
+        names.of(name) for name in (long, long, long.upper(), "TABLE", "a/b:c*[d]?\\", "'x'", "", "\ud800")
+    ]
+    found += [names.of("🙂" * 20), names.of("History")]
+    assert len({name.lower() for name in found}) == len(found)
+    for name in found:
+        assert 0 < len(name.encode("utf-16-le")) // 2 <= 31
+        assert not set(name) & set("[]:*?/\\")
+        assert name.strip("'") == name
+    assert found[3] == "TABLE 2"
+
+
+def test_several_folders_stand_in_one_workbook() -> None:
+    first, second = of_folder("h200-copies-2026"), of_folder("h200x4-2026")
+    book = book_of(first, second)
+    column = [row[0] for row in lines(book["trials"])]
+    assert set(column) == {first.name, second.name}
+    assert book["trials"]["A1"].value == "results"
+    assert len(book.sheetnames) == len(FIXED) + 3 + len(first.tables) + len(second.tables)
+    twice = book_of(first, first)
+    assert len(set(twice.sheetnames)) == len(twice.sheetnames)
+
+
+def with_intervals(**more: Any) -> list[Any]:
+    """Rows over batch sizes, the last of which ran out of memory."""
+    rows = [
+        row_with(
+            trial_id=f"t{batch}", experiment="x", status="ok", model="lenet", batch_size=batch,
+            epoch_time_s=time, gpu_mem_mib=50.0 * batch, images_per_epoch=640, **more,
+        )
+        for batch, time in ((16, 4.0), (32, 3.0), (64, 2.5))
+    ]  # fmt: skip
+    return [
+        *rows,
+        row_with(trial_id="t128", experiment="x", status="oom", model="lenet", batch_size=128, **more),
+    ]
+
+
+def test_charts_show_time_and_memory_over_the_axis_with_a_gap_where_memory_ran_out() -> None:
+    one = reading_of(with_intervals())
+    book = book_of(one)
+    drawn = book["answers"]._charts
+    assert len(drawn) == 2
+    data = lines(book["chart data"])
+    time = [row for row in data if row[0].endswith("Epoch time over batch size")]
+    assert [row[2:4] for row in time] == [[16, 4.0], [32, 3.0], [64, 2.5], [128, None]]
+    memory = [row for row in data if row[0].endswith("GPU memory over batch size")]
+    assert [row[3] for row in memory] == [800.0, 1600.0, 3200.0, None]
+    for chart in drawn:
+        (line,) = chart.series
+        assert re.fullmatch(r"'chart data'!\$C\$\d+:\$C\$\d+", line.xVal.numRef.f)
+    for xml in chart_xml(written(one)):
+        assert "dispBlanksAs" not in xml  # Excel's own way is a gap
+        assert xml.count('<c:pt idx="3">') == 1, "the last one has a place on the axis, and no figure"
+    titles = [re.findall(r"<a:t>(.*?)</a:t>", xml) for xml in chart_xml(written(one))]
+    assert ["Epoch time over batch size", "batch size (images)", "epoch time (s)"] in titles
+    assert ["GPU memory over batch size", "batch size (images)", "GPU memory (MiB)"] in titles
+
+
+def chart_xml(made: bytes) -> list[str]:
+    with zipfile.ZipFile(io.BytesIO(made)) as whole:
+        return [whole.read(name).decode() for name in whole.namelist() if name.startswith("xl/charts/chart")]
+
+
+def test_error_bars_reach_from_end_to_end_of_the_interval() -> None:
+    folder = "h200x4-2026"
+    one = of_folder(folder)
+    (table, *_) = one.tables
+    (time, *_) = native_charts(table)
+    assert not any(point.low for _, points in time.lines for point in points)  # of one process: no interval
+    assert "errBars" not in "".join(chart_xml(written(one)))
+
+    rows = [
+        row_with(
+            trial_id=f"t{batch}", config_id=f"c{batch}", experiment="x", status="ok", model="lenet", batch_size=batch,
+            epoch_time_s=batch / 8 + 0.1 * number, round=1 + number, images_per_epoch=640, steady_step_s=0.1,
+            epoch_time_source="measured", gpu_mem_mib=100.0,
+        )
+        for batch in (16, 32)
+        for number in range(3)
+    ]  # fmt: skip
+    several = reading_of(rows)
+    (merged,) = several.tables
+    intervals = [(row.epoch_time_low_s, row.epoch_time_high_s) for row in merged.rows]
+    assert all(low is not None and high is not None for low, high in intervals)
+    book = book_of(several)
+    for (low, high), row, line in zip(intervals, merged.rows, lines(book["chart data"]), strict=False):
+        assert line[3] == row.epoch_time_s
+        assert line[3] - line[4] == pytest.approx(low)
+        assert line[3] + line[5] == pytest.approx(high)
+    (xml,) = [xml for xml in chart_xml(written(several)) if "errBars" in xml]
+    assert xml.count("<c:errBars>") == 1
+    assert "'chart data'!$F$2:$F$3" in xml
+
+
+@given(st.floats(1e-6, 1e9), st.floats(1, 50))
+def test_the_axis_reaches_the_ends_of_intervals_unless_these_dwarf_the_figures(
+    y: float, times: float
+) -> None:
+    point = charts.ChartPoint(x=1, y=y, low=y / 2, high=y * times)
+    shown = charts.NativeChart(
+        title="", x_title="", y_title="", is_numeric=True, lines=(("", (point,)),), left_out=0
+    )
+    axis = charts.y_axis_reach(shown)
+    if times > 1:
+        assert axis["max"] >= min(y * times, charts.MOST_ABOVE * y)
+        assert axis["max"] / axis["major_unit"] == pytest.approx(round(axis["max"] / axis["major_unit"]))
+        assert axis["max"] / axis["major_unit"] <= charts.MOST_STEPS + 1
+    else:
+        assert axis == {}
+
+
+def test_what_is_no_number_is_drawn_as_bars() -> None:
+    rows = [
+        row_with(
+            trial_id=name,
+            experiment="x",
+            status="ok",
+            model="lenet",
+            batch_size=16,
+            variant=name,
+            epoch_time_s=1.0,
+        )
+        for name in ("cached", "synthetic")
+    ]
+    (drawn,) = native_charts(reading_of(rows).tables[0])
+    assert not drawn.is_numeric
+    assert [point.x for point in drawn.lines[0][1]] == ["cached", "synthetic"]
+    assert '<c:barDir val="col"/>' in chart_xml(written(reading_of(rows)))[0]
+
+
+def test_more_lines_than_can_be_told_apart_are_left_out_and_that_is_said() -> None:
+    rows = [
+        row_with(
+            trial_id=f"{n}-{b}", experiment="x", status="ok", model=f"m{n}", batch_size=b, epoch_time_s=1.0
+        )
+        for n in range(charts.MOST_LINES + 2)
+        for b in (16, 32)
+    ]
+    one = reading_of(rows)
+    said = [str(cell.value) for cell in book_of(one)["answers"]["A"]]
+    assert "The charts leave out 2 more lines, for which there is no room." in said
+
+
+def test_nothing_to_compare_draws_nothing() -> None:
+    one = reading_of([row_with(trial_id="t", experiment="x", status="failed", batch_size=16)])
+    book = book_of(one)
+    assert book["answers"]._charts == []
+    assert lines(book["chart data"]) == []
+
+
+def test_the_same_folder_makes_the_same_file() -> None:
+    one = of_folder("h200-copies-2026")
+    assert written(one) == written(one)
+
+
+def test_the_command_writes_the_file_that_is_named(tmp_path: Path, warm_command: WarmCommand) -> None:
+    folder = swept(tmp_path / "part", "part", "16,32", stop_after=1).bench.results.folder
+    for name in ("x.xlsx", "x.parquet"):
+        ended = warm_command.run(
+            ("export", str(folder), "--out", name), cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}, timeout=60
+        )
+        assert (ended.returncode, ended.stdout, ended.stderr) == (0, f"{name}\n", "")
+    book = openpyxl.load_workbook(tmp_path / "x.xlsx")
+    assert [row[0] for row in lines(book["table"])] == [16, 32]
+    assert len(lines(book["trials"])) == 1

@@ -1,0 +1,364 @@
+"""What pictures show, from rows by hand: every figure, gap, interval and mark, before anybody draws it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from whole_records import FULL
+from whole_rows import row_with
+
+from gpubench.plot import trial
+from gpubench.plot.description import Cell, Panel, Picture, PlottedAxis, PlottedPoint, PlottedSeries, Shade
+from gpubench.plot.pictures import PICTURES, described
+from gpubench.plot.subject import Subject
+from gpubench.report.table import Table, build
+from gpubench.schema.record import EpochWindow, Span
+from gpubench.schema.row import Row
+
+FIXED = {
+    "model": "mobilenet_v2", "params_m": 3.5, "input_size": 224, "variant": "crop-resize", "gpus": 1, "device": "cuda",
+    "strategy": "single", "precision": "bf16", "gpu_name": "NVIDIA H200", "gpu_count": 4, "cpu_name": "Xeon",
+    "cpu_count": 64, "torch": "2.11.0", "experiment": "sizes", "images_per_epoch": 1000, "epochs_measured": 1,
+}  # fmt: skip
+NUMBERS = itertools.count()
+
+
+def row(status: str = "ok", **values: Any) -> Row:
+    number = next(NUMBERS)
+    told = FIXED | {"trial_id": f"t{number}", "config_id": f"c{number}", "status": status} | values
+    if told.get("epoch_time_s"):
+        told.setdefault("images_per_s", told["images_per_epoch"] / told["epoch_time_s"])
+    return row_with(**told)
+
+
+def of(rows: Sequence[Row], name: str, **options: Any) -> Picture:
+    """The only picture of this kind."""
+    (found,) = PICTURES[name].pictures(Subject(table=table(rows, **options)))
+    return found
+
+
+def table(rows: Sequence[Row], **options: Any) -> Table:
+    return build("sizes", rows, **options)
+
+
+SIZES = (
+    {"batch_size": 16, "epoch_time_s": 8.0, "gpu_mem_mib": 1000},
+    {"batch_size": 32, "epoch_time_s": 5.0, "gpu_mem_mib": 1500, "doubts": "stranger+spread"},
+    {"batch_size": 64, "epoch_time_s": 4.0, "gpu_mem_mib": 2500},
+)
+
+
+def sizes() -> list[Row]:
+    return [row(**values) for values in SIZES] + [row("oom", batch_size=128), row("skipped", batch_size=256)]
+
+
+def test_growth_is_told_to_the_last_field() -> None:
+    found = of(sizes(), "growth")
+    x = PlottedAxis(
+        title="global batch size (images)",
+        steps="log2",
+        from_zero=False,
+        ticks=(16.0, 32.0, 64.0, 128.0, 256.0),
+    )
+
+    def points(*figures: float) -> tuple[PlottedPoint, ...]:
+        ended = [
+            PlottedPoint(
+                name=f"batch_size={v['batch_size']}",
+                x=float(str(v["batch_size"])),
+                y=y,
+                doubtful="doubts" in v,
+            )
+            for v, y in zip(SIZES, figures, strict=True)
+        ]
+        return (
+            *ended,
+            PlottedPoint(name="batch_size=128", x=128.0, y=None, status="oom"),
+            PlottedPoint(name="batch_size=256", x=256.0, y=None, status="skipped"),
+        )
+
+    assert found == Picture(
+        name="growth",
+        experiment="sizes",
+        title="sizes: epoch time and memory over global batch size",
+        panels=(
+            Panel(
+                kind="lines",
+                x=x,
+                y=PlottedAxis(title="epoch time (s)", top=8.0),
+                series=(PlottedSeries(name="", points=points(8.0, 5.0, 4.0)),),
+            ),
+            Panel(
+                kind="lines",
+                x=x,
+                y=PlottedAxis(title="GPU memory (MiB)", top=2500.0),
+                series=(PlottedSeries(name="", points=points(1000.0, 1500.0, 2500.0)),),
+            ),
+        ),
+        caption=(
+            "Epoch time and memory over global batch size. One process each: no interval. No figures: "
+            "batch_size=128 (oom: out of memory); batch_size=256 (skipped). !: doubts (spread, stranger); gpubench "
+            "table says them.",
+            "mobilenet_v2, 3.5 M parameters, 224 px, crop-resize, 1 GPU, single, bf16.",
+            "4 × NVIDIA H200, Xeon (64 CPUs); torch 2.11.0.",
+        ),
+    )
+
+
+def test_small_figures_beside_large_ones_get_a_logarithm_and_the_title_says_so() -> None:
+    rows = [row(batch_size=16, epoch_time_s=30.0), row(batch_size=32, epoch_time_s=2.0)]
+    (panel,) = of(rows, "growth").panels
+    assert (panel.y.steps, panel.y.from_zero, panel.y.title) == ("log10", False, "epoch time (s, log)")
+
+
+def test_each_series_has_a_line_and_the_legend_says_in_what_they_differ() -> None:
+    rows = [
+        row(strategy=strategy, batch_size=batch, gpus=2, epoch_time_s=batch / 10)
+        for strategy in ("ddp", "dp")
+        for batch in (16, 32)
+    ]
+    found = of(rows, "growth")
+    assert found.legend == "strategy"
+    assert [one.name for one in found.panels[0].series] == ["ddp", "dp"]
+    assert len({one.look for one in found.panels[0].series}) == 2
+
+
+def test_a_row_that_is_missing_leaves_a_gap() -> None:
+    rows = [row(batch_size=b, epoch_time_s=4.0) for b in (16, 32, 128, 256)] + [row("missing", batch_size=64)]
+    (panel,) = of(rows, "growth").panels
+    assert [p.y for p in panel.series[0].points] == [4.0, 4.0, None, 4.0, 4.0]
+    assert "batch_size=64 (not measured yet)" in of(rows, "growth").caption[0]
+
+
+def test_rows_of_several_processes_have_their_interval_and_the_caption_their_number() -> None:
+    rows = [
+        row(batch_size=batch, config_id=f"r{batch}", epoch_time_s=time * wobble, round=number)
+        for batch, time in ((16, 8.0), (32, 5.0))
+        for number, wobble in enumerate((0.99, 1.0, 1.01), 1)
+    ]
+    found = of(rows, "growth")
+    for p in found.panels[0].series[0].points:
+        assert p.y is not None
+        assert p.low is not None
+        assert p.high is not None
+        assert p.low < p.y < p.high
+    assert "Bars: 95 % intervals over 3 processes." in found.caption[0]
+
+
+def test_a_log_s_rows_say_that_nobody_knows_their_processes() -> None:
+    rows = [row(batch_size=b, epoch_time_s=4.0, source="published log") for b in (16, 32)]
+    assert "No intervals: nobody knows" in of(rows, "growth").caption[0]
+
+
+def test_scaling_has_an_ideal_line_through_its_baseline() -> None:
+    rows = [
+        row(batch_size=64, gpus=1, epoch_time_s=8.0),
+        row(batch_size=128, gpus=2, strategy="ddp", epoch_time_s=5.0),
+        row(batch_size=256, gpus=4, strategy="ddp", epoch_time_s=2.5),
+    ]
+    found = of(rows, "scaling", axes=[("batch_size", "gpus", "strategy")])
+    measured, ideal = found.panels[0].series
+    assert [(p.x, p.y) for p in measured.points] == [(1, 125.0), (2, 200.0), (4, 400.0)]
+    assert measured.name == "weak, ddp, 64 a GPU, against single on 1 GPU"
+    assert (ideal.role, [(p.x, p.y) for p in ideal.points]) == ("ideal", [(1, 125.0), (4, 500.0)])
+    assert found.panels[0].y.title == "throughput (images/s)"
+
+
+def test_variants_stand_side_by_side_with_what_is_known_of_them() -> None:
+    rows = [
+        row(batch_size=batch, variant=variant, epoch_time_s=time, cpu_util_pct=cpu, top1_pct=50.0)
+        for batch in (16, 32)
+        for variant, time, cpu in (("crop-resize", 8.0, 90.0), ("pre-resized", 6.0, 40.0))
+    ]
+    found = of(rows, "alternatives")
+    assert (found.file_name, found.legend) == ("sizes-alternatives-variant", "variant")
+    assert [panel.y.title for panel in found.panels] == ["epoch time (s)", "CPU use (%)", "top-1 (%)"]
+    assert found.panels[0].places == ("batch_size=16", "batch_size=32")
+    assert [(one.name, [p.y for p in one.points]) for one in found.panels[1].series] == [
+        ("crop-resize", [90.0, 90.0]),
+        ("pre-resized", [40.0, 40.0]),
+    ]
+
+
+def pair(one: int, other: int, slowdowns: tuple[float, float] | None) -> list[Row]:
+    name = f"{one} & {other}"
+    return [
+        row(
+            "ok" if slowdowns else "oom", batch_size=batch, group=name, group_id=f"g{name}", job=f"{place} of 2",
+            slowdown=slowdowns[place - 1] if slowdowns else None, predicted_slowdown=1.5,
+            epoch_time_s=4.0 if slowdowns else None,
+        )
+        for place, batch in ((1, one), (2, other))
+    ]  # fmt: skip
+
+
+PAIRS = (((16, 32), (1.25, 1.5)), ((16, 64), (1.75, 2.0)), ((32, 64), None))
+
+
+def pairs() -> list[Row]:
+    return [one for jobs, slowdowns in PAIRS for one in pair(*jobs, slowdowns)]
+
+
+def test_slowdowns_stand_job_by_job_beside_what_was_predicted() -> None:
+    (panel,) = of(pairs(), "slowdowns").panels
+    measured, predicted = panel.series
+    assert [p.y for p in measured.points] == [1.25, 1.5, 1.75, 2.0, None, None]
+    assert [p.status for p in measured.points][-2:] == ["oom", "oom"]
+    assert {p.y for p in predicted.points} == {1.5}
+    assert panel.places[:2] == ("16 & 32\n1 of 2: 16", "2 of 2: 32")
+    assert panel.line_at == 1.0
+
+
+def test_the_matrix_of_pairs_says_who_slows_whom() -> None:
+    (panel,) = of(pairs(), "pairs").panels
+    assert panel.places == ("16", "32", "64")
+    told = {(cell.row, cell.column): cell for cell in panel.cells}
+    assert told[0, 1] == Cell(row=0, column=1, value=1.25, text="1.25")
+    assert told[1, 0].value == 1.5
+    assert told[2, 0].value == 2.0
+    assert (told[1, 2].value, told[1, 2].text) == (None, "out of memory")
+    assert told[1, 1].text == ""
+
+
+def test_the_front_is_what_no_other_row_beats_in_time_and_energy() -> None:
+    figures = ((16, 8.0, 100.0), (32, 5.0, 120.0), (64, 6.0, 150.0), (128, 4.0, 130.0))
+    rows = [row(batch_size=b, epoch_time_s=t, energy_j=j) for b, t, j in figures]
+    measured, front = of(rows, "energy").panels[0].series
+    assert [(p.label, p.best) for p in measured.points] == [
+        ("16", True), ("32", True), ("64", False), ("128", True)
+    ]  # fmt: skip
+    assert [(p.x, p.y) for p in front.points] == [(4.0, 130.0), (5.0, 120.0), (8.0, 100.0)]
+    assert not measured.joined
+
+
+def test_networks_of_their_own_share_no_front() -> None:
+    rows = [row(model=model, epoch_time_s=4.0, energy_j=100.0) for model in ("resnet34", "lenet")]
+    assert PICTURES["energy"].pictures(Subject(table=table(rows))) == ()
+
+
+def test_time_and_energy_to_a_top1() -> None:
+    rows = [
+        row(batch_size=16, epoch_time_s=4.0, until_top1=60.0, time_to_top1_s=40.0, energy_to_top1_j=900.0),
+        row(batch_size=32, epoch_time_s=3.0, until_top1=60.0, time_to_top1_s=30.0, energy_to_top1_j=800.0),
+        row(batch_size=64, epoch_time_s=2.0, until_top1=60.0),
+    ]
+    found = of(rows, "to-top1")
+    assert [[p.y for p in panel.series[0].points] for panel in found.panels] == [
+        [40.0, 30.0, None], [900.0, 800.0, None]
+    ]  # fmt: skip
+    assert "Never reached: batch_size=64." in found.caption[0]
+
+
+def test_parts_of_a_step_are_stacked_and_those_too_small_to_see_are_named() -> None:
+    rows = [
+        row(batch_size=b, epoch_time_s=4.0, breakdown=True, copy_ms=0.01, forward_ms=10.0, backward_ms=20.0)
+        for b in (16, 32)
+    ]
+    found = of(rows, "breakdown")
+    assert [(one.name, [p.y for p in one.points]) for one in found.panels[0].series] == [
+        ("forward", [10.0, 10.0]), ("backward", [20.0, 20.0])
+    ]  # fmt: skip
+    assert "left out: copy." in found.caption[0]
+    assert found.panels[0].y.top == 30.0
+
+
+def test_top1_over_training_time_epoch_by_epoch() -> None:
+    epochs = [
+        {"epoch": n, "epoch_time_s": 10.0, "top1_pct": top1} for n, top1 in enumerate((20.0, None, 61.0))
+    ]
+    record = FULL.model_copy(update={"trial_id": "t-learning", "epochs": epochs})
+    rows = [row(batch_size=16, trial_id="t-learning", epoch_time_s=10.0, until_top1=60.0)]
+    (found,) = PICTURES["learning"].pictures(Subject(table=table(rows), records=(record,)))
+    curve, target = found.panels[0].series
+    assert [(p.x, p.y) for p in curve.points] == [(10.0, 20.0), (20.0, None), (30.0, 61.0)]
+    assert (target.role, {p.y for p in target.points}) == ("target", {60.0})
+
+
+def test_a_training_that_was_stopped_has_its_curve_and_the_caption_says_so() -> None:
+    epochs = [{"epoch": n, "epoch_time_s": 10.0, "top1_pct": 20.0 + n} for n in range(3)]
+    records = [FULL.model_copy(update={"trial_id": f"t-{n}", "epochs": epochs}) for n in (16, 32)]
+    rows = [
+        row(batch_size=16, trial_id="t-16", epoch_time_s=10.0, until_top1=60.0, doubts="spread"),
+        row("interrupted", batch_size=32, trial_id="t-32", until_top1=60.0),
+    ]
+    (found,) = PICTURES["learning"].pictures(Subject(table=table(rows), records=records))
+    assert [one.name for one in found.panels[0].series[:2]] == ["batch_size=16", "batch_size=32"]
+    assert "Ended before its time: batch_size=32 (interrupted)." in found.caption[0]
+    assert "No figures" not in found.caption[0]
+    assert "!: doubts (spread)" in found.caption[0]
+    assert not found.all_doubtful
+
+
+def test_a_trial_s_samples_with_its_measured_epochs_shaded() -> None:
+    record = FULL.model_copy(
+        update={
+            "trial_id": "t-samples",
+            "resolved": {"cpus": 2},
+            "epochs": [{"epoch": 0, "warmup": True}, {"epoch": 1, "warmup": False}],
+            "windows": [
+                EpochWindow(epoch=0, t0=101.0, t1=103.0),
+                EpochWindow(epoch=1, t0=103.0, t1=106.0),
+            ],
+            "span": Span(launched=100.0, finished=107.0),
+        }
+    )
+    samples = {
+        ("0", "gpu_util_pct"): [(0.0, 0.0), (1.0, 50.0), (2.0, 100.0)],
+        ("host", "cpu_busy_s"): [(0.0, 10.0), (1.0, 11.0), (2.0, 13.0)],
+    }
+    rows = [row(batch_size=16, trial_id="t-samples", epoch_time_s=3.0)]
+    found = trial.described(table(rows), record, samples)
+    assert found is not None
+    gpu, cpu = found.panels
+    assert gpu.spans == (Shade(low=3.0, high=6.0, name="epoch 1"),)
+    assert [(p.x, p.y) for p in gpu.series[0].points] == [(0.0, 0.0), (1.0, 50.0), (2.0, 100.0)]
+    assert [(p.x, p.y) for p in cpu.series[0].points] == [(1.0, 50.0), (2.0, 100.0)]
+    assert cpu.y.ticks == (0.0, 50.0, 100.0)
+
+
+def test_where_samples_are_missing_the_line_has_a_gap() -> None:
+    values = [(n / 10, 50.0) for n in range(20)] + [(10 + n / 10, 60.0) for n in range(20)]
+    rows = [row(batch_size=16, trial_id="t-gap", epoch_time_s=3.0)]
+    record = FULL.model_copy(update={"trial_id": "t-gap", "windows": [], "epochs": []})
+    found = trial.described(table(rows), record, {("0", "gpu_util_pct"): values})
+    assert found is not None
+    points = found.panels[0].series[0].points
+    assert [round(p.x, 2) for p in points if p.y is None] == [5.95]
+
+
+@pytest.mark.parametrize("status", ["oom", "failed", "missing", "skipped", "interrupted"])
+def test_nothing_is_drawn_of_a_table_without_figures(status: str) -> None:
+    rows = [
+        row(status, batch_size=batch, variant=v) for batch in (16, 32) for v in ("crop-resize", "pre-resized")
+    ]
+    assert described(Subject(table=table(rows))) == []
+
+
+def test_nor_of_a_single_row() -> None:
+    assert described(Subject(table=table([row(batch_size=16, epoch_time_s=4.0, gpu_mem_mib=100)]))) == []
+
+
+def test_more_lines_than_can_be_read_are_left_out_and_the_caption_says_so() -> None:
+    rows = [
+        row(batch_size=b, seed=seed, lr=seed / 100, epoch_time_s=4.0)
+        for seed in range(1, 31)
+        for b in (16, 32)
+    ]
+    (found,) = described(Subject(table=table(rows)), ["growth"])
+    assert len(found.panels[0].series) == 20
+    assert found.caption[0].startswith("Only the first 20 of 30 series are drawn. ")
+
+
+def test_more_bars_than_can_be_read_are_left_out_and_the_caption_says_so() -> None:
+    rows = [
+        row(batch_size=b, variant=variant, epoch_time_s=4.0)
+        for b in range(16, 116)
+        for variant in ("crop-resize", "pre-resized")
+    ]
+    (found,) = described(Subject(table=table(rows)), ["alternatives"])
+    assert len(found.panels[0].places) == 60
+    assert all(p.x < 60 for one in found.panels[0].series for p in one.points)
+    assert found.caption[0].startswith("Only the first 60 of 100 places are drawn. ")

@@ -1,0 +1,215 @@
+"""`gpubench plot`, as users run it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import committed
+import pytest
+from warm_command import WarmCommand
+
+from gpubench.basics.errors import UnusableError
+from gpubench.plot import files
+from gpubench.plot.draw import draw
+from gpubench.plot.pictures import PICTURES
+from gpubench.report.reading import reading
+
+Plot = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def plot(warm_command: WarmCommand, tmp_path: Path) -> Plot:
+    """Runs `gpubench plot` with these arguments."""
+
+    def run(*arguments: object, **env: str) -> subprocess.CompletedProcess[str]:
+        told = {"PATH": "/usr/bin:/bin", "HOME": os.environ.get("HOME", "/"), **env}
+        return warm_command.run(("plot", *map(str, arguments)), cwd=tmp_path, env=told, timeout=120)
+
+    return run
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """A copy of a results folder, without the pictures of its page."""
+    made = tmp_path / "h200-pairs-2026"
+    shutil.copytree(committed.folder("h200-pairs-2026"), made)
+    shutil.rmtree(made / "plots", ignore_errors=True)
+    return made
+
+
+def test_all_pictures_lie_in_the_results_folder_and_their_paths_are_printed(
+    plot: Plot, results: Path
+) -> None:
+    ended = plot(results)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    names = ["slowdowns", "pairs", "energy", "trial"]
+    assert ended.stdout.splitlines() == [str(results / "plots" / f"batch-size-{name}.svg") for name in names]
+    for line in ended.stdout.splitlines():
+        assert Path(line).read_text("utf-8").startswith("<?xml")
+
+
+def test_formats_and_pictures_that_were_asked_for(plot: Plot, results: Path, tmp_path: Path) -> None:
+    ended = plot(results, "--out", tmp_path / "out", "--format", "png,pdf", "--only", "pairs")
+    assert ended.returncode == 0
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "batch-size-pairs.png",
+        "batch-size-pairs.pdf",
+    }
+
+
+def test_of_several_folders_nothing_overwrites_anything(plot: Plot, results: Path, tmp_path: Path) -> None:
+    twin = tmp_path / "deep" / results.name
+    shutil.copytree(results, twin)
+    ended = plot(results, twin, "--out", tmp_path / "out", "--only", "pairs")
+    assert ended.returncode == 0
+    written = [Path(line).name for line in ended.stdout.splitlines()]
+    assert written == ["h200-pairs-2026-batch-size-pairs.svg", "h200-pairs-2026-batch-size-pairs-2.svg"]
+
+
+def test_a_file_of_somebody_else_stays_and_the_others_are_written(
+    plot: Plot, results: Path, tmp_path: Path
+) -> None:
+    theirs = tmp_path / "out" / "batch-size-slowdowns.svg"
+    theirs.parent.mkdir()
+    theirs.write_text("<svg>mine</svg>")
+    ended = plot(results, "--out", tmp_path / "out", "--only", "slowdowns,pairs")
+    assert ended.returncode == 4
+    assert theirs.read_text() == "<svg>mine</svg>"
+    assert (
+        ended.stderr
+        == f"gpubench: {theirs} is there, and no picture of gpubench; name another folder with --out\n"
+    )
+    assert [Path(line).name for line in ended.stdout.splitlines()] == ["batch-size-pairs.svg"]
+
+
+def test_a_picture_of_ours_is_written_over(plot: Plot, results: Path) -> None:
+    asked = (results, "--only", "pairs", "--format", "svg,png,pdf")
+    assert plot(*asked).returncode == plot(*asked).returncode == 0
+
+
+def test_a_folder_that_can_t_be_written_says_so(plot: Plot, results: Path) -> None:
+    (results / "plots").write_text("a file")
+    ended = plot(results)
+    assert ended.returncode == 4
+    assert "can't be written" in ended.stderr
+    assert "--out" in ended.stderr
+    assert ended.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
+def test_a_read_only_folder_says_so(plot: Plot, results: Path) -> None:
+    results.chmod(0o555)
+    ended = plot(results)
+    results.chmod(0o755)
+    assert ended.returncode == 4
+    assert "--out" in ended.stderr
+
+
+def test_a_trial_by_the_beginning_of_its_id(plot: Plot, results: Path, tmp_path: Path) -> None:
+    name = next(path.name for path in sorted((results / "samples").glob("*/*.csv"))).rpartition("-")[0]
+    ended = plot(results, "--trial", name[:6], "--out", tmp_path / "out")
+    assert ended.returncode == 0, ended.stderr
+    assert Path(ended.stdout.strip()).name == f"batch-size-trial-{name}.svg"
+    several = plot(results, "--trial", "t")
+    assert (several.returncode, several.stdout) == (2, "")
+    assert "give more of it" in several.stderr
+    none = plot(results, "--trial", "zzz")
+    assert none.returncode == 2
+    assert "no trial's id begins with 'zzz'" in none.stderr
+
+
+def test_what_can_t_be_drawn_is_named_with_what_it_needs(plot: Plot, results: Path) -> None:
+    ended = plot(results, "--only", "breakdown")
+    assert (ended.returncode, ended.stdout) == (4, "")
+    assert "breakdown needs steps that were timed in parts, as from --breakdown" in ended.stderr
+    assert ended.stderr.count("\n") == 1
+    also = plot(results, "--only", "breakdown,pairs")
+    assert also.returncode == 0
+    assert also.stderr.startswith("gpubench: no picture breakdown: it needs")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("--only", "groth"), "unknown picture 'groth': did you mean growth?"),
+        (("--format", "gif"), "unknown format 'gif'"),
+        (("--terminal", "--format", "svg"), "--terminal draws into the terminal"),
+        (("--trial", "t1", "--only", "growth"), "--trial draws that trial's samples alone"),
+    ],
+)
+def test_wrong_options_are_told(plot: Plot, results: Path, given: tuple[str, ...], said: str) -> None:
+    ended = plot(results, *given)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert said in ended.stderr
+
+
+def test_in_the_terminal_as_wide_as_it_is(plot: Plot, results: Path) -> None:
+    ended = plot(results, "--terminal", COLUMNS="72")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert max(map(len, ended.stdout.splitlines())) <= 72
+    assert "slowdowns of jobs that ran together" in ended.stdout
+    assert "\x1b" not in ended.stdout
+    assert not (results / "plots").exists()
+
+
+def test_a_sweep_that_is_broken_still_has_its_pictures(plot: Plot, results: Path) -> None:
+    damaged = min((results / "records").glob("*/*.json"))
+    damaged.write_text("{")
+    for path in (results / "samples").glob("*/*.csv"):
+        path.write_text("t_s,device,metric,value\nx,y\n1,0,gpu_util_pct\n")
+    ended = plot(results)
+    assert ended.returncode == 0
+    assert damaged.name in ended.stderr
+    assert "trial" not in ended.stdout
+
+
+def test_a_figure_for_notebooks(results: Path) -> None:
+    read = reading(results, lambda _: None)
+    figure = draw(read, "pairs")
+    assert figure.get_gid() == "batch-size-pairs"
+    assert figure._repr_png_().startswith(b"\x89PNG")
+    assert draw(read.tables[0]).get_gid() == "batch-size-slowdowns"
+    with pytest.raises(UnusableError, match="breakdown needs"):
+        draw(read, "breakdown")
+
+
+def test_where_matplotlib_is_missing_one_line_says_what_brings_it(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(UnusableError, match=r"pip install 'gpubench\[plot\]'"):
+        draw(reading(results, lambda _: None))
+
+
+def test_descriptions_and_the_terminal_need_no_matplotlib() -> None:
+    told = (
+        "import sys, gpubench.commands.plot; print([n for n in ('matplotlib', 'pandas') if n in sys.modules])"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", told], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert ended.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "safe"),
+    [
+        ("../../etc/passwd", "etc_passwd"), ("a b/c", "a_b_c"), ("...", "picture"), ("x" * 500, "x" * 120),
+        ("mobilenet_v2-4gpu", "mobilenet_v2-4gpu"), ("größe", "gr_e"), ("", "picture"),
+    ],
+)  # fmt: skip
+def test_names_of_files_are_safe(name: str, safe: str) -> None:
+    assert files.safe(name) == safe
+
+
+def test_the_docs_name_every_picture() -> None:
+    page = (committed.ROOT / "docs" / "plots.md").read_text("utf-8")
+    assert [
+        line.split("`")[1] for line in page.splitlines() if line.startswith("| `") and "--only" not in line
+    ] == list(PICTURES)
