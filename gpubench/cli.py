@@ -14,8 +14,9 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from gpubench import __version__, completion, usage
-from gpubench.basics.errors import GpubenchError, UnusableError, UsageError
+from gpubench.basics.errors import GpubenchError, UnusableError, UsageError, unknown
 from gpubench.basics.stopping import AT_ONCE
+from gpubench.export.formats import FORMATS, PLAINLY, SHEETS, Asked
 from gpubench.report.forms import FORMS, only_one
 from gpubench.schema.field import Option, in_order
 from gpubench.schema.trial_fields import ABOUT
@@ -136,7 +137,6 @@ def _with_form_options(command: Callable[..., None]) -> Callable[..., None]:
             annotation=Annotated[bool, typer.Option(f"--{name}", help=form.help)],
         )
         for name, form in FORMS.items()
-        if form.help
     ]
 
     @functools.wraps(command)
@@ -343,11 +343,11 @@ def _nothing_measured() -> Iterator[None]:
 @_with_form_options
 def table(
     results: Annotated[
-        Path | None,
+        list[Path] | None,
         typer.Argument(
             autocompletion=completion.results,
             metavar=usage.RESULTS,
-            help="Results folder; none: the newest one.",
+            help="Results folders; none: the newest one.",
         ),
     ] = None,
     columns: Annotated[
@@ -355,6 +355,21 @@ def table(
         typer.Option(
             "--columns", metavar="NAME,-NAME,…", help="Add columns of docs/columns.md; -NAME removes one."
         ),
+    ] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--where",
+            metavar="CONDITION",
+            help="Show rows such as 'batch_size>=64' or variant=cached,synthetic; again for one more condition.",
+        ),
+    ] = None,
+    sort: Annotated[
+        str | None,
+        typer.Option("--sort", metavar="NAME,-NAME,…", help="Show rows by columns; -NAME: largest first."),
+    ] = None,
+    by: Annotated[
+        str | None, typer.Option("--by", metavar="NAME", help="Show rows in parts, one for each value.")
     ] = None,
     train_images: Annotated[
         int | None,
@@ -366,11 +381,20 @@ def table(
     *,
     form: str | None,
 ) -> None:
-    """Print the tables of a results folder, with growth columns."""
+    """Print the tables of results folders, with growth columns."""
     from gpubench.commands import table as command
 
     raise typer.Exit(
-        command.table(results, form=form, sources=sources, columns=columns, train_images=train_images)
+        command.table(
+            results or (),
+            form=form,
+            sources=sources,
+            columns=columns,
+            train_images=train_images,
+            where=where or (),
+            sort=sort,
+            by=by,
+        )
     )
 
 
@@ -506,7 +530,8 @@ def export(
         ),
     ] = None,
     form: Annotated[
-        str | None, typer.Option("--format", metavar="NAME", help="By default as FILE ends.")
+        str | None,
+        typer.Option("--format", metavar="NAME", help=f"{', '.join(FORMATS)}; by default as FILE ends."),
     ] = None,
     out: Annotated[
         str | None, typer.Option("--out", metavar="FILE", help="Where it is written; none: stdout for text.")
@@ -519,16 +544,34 @@ def export(
             help="mlflow or tensorboard: a run for each trial; --out is then a folder, or an MLflow address.",
         ),
     ] = None,
+    sheet: Annotated[
+        str,
+        typer.Option(
+            "--sheet", metavar="NAME", help=f"What a CSV holds: {', '.join(SHEETS)}.", show_default=False
+        ),
+    ] = PLAINLY.sheet,
+    excel: Annotated[
+        bool, typer.Option("--excel", help="CSV for Excel where it has commas and decimal dots.")
+    ] = False,
+    excel_eu: Annotated[
+        bool, typer.Option("--excel-eu", help="CSV for Excel where it has semicolons and decimal commas.")
+    ] = False,
 ) -> None:
     """Write results in the format of another program, or hand them over to an experiment tracker."""
     from gpubench.commands import export as command
-    from gpubench.export.formats import Asked
 
+    dialect = only_one(["excel"] * excel + ["excel-eu"] * excel_eu) or PLAINLY.dialect
+    if sheet not in SHEETS:
+        raise unknown("sheet", sheet, SHEETS)
+    asked = Asked(sheet=sheet, dialect=dialect)
     if to is not None:
-        if form is not None:
-            raise UsageError("--to hands runs over, and --format writes a file; give one of them")
+        if form is not None or asked != PLAINLY:
+            given = (
+                "--format" if form is not None else "--sheet" if sheet != PLAINLY.sheet else f"--{dialect}"
+            )
+            raise UsageError(f"--to hands runs over, and {given} writes a file; give one of them")
         raise typer.Exit(command.hand_over(results or (), to=to, place=out))
-    raise typer.Exit(command.export(results or (), form=form, out=Path(out) if out else None, asked=Asked()))
+    raise typer.Exit(command.export(results or (), form=form, out=Path(out) if out else None, asked=asked))
 
 
 @app.command(cls=usage.Reader, rich_help_panel="Read")

@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Sequence
 from typing import Any
 
-from gpubench.analysis.varied import AUTO, CANDIDATES, first_gpus, known, left_to_machine, machine
+from gpubench.analysis.varied import (
+    CANDIDATES,
+    first_gpus,
+    known,
+    left_to_machine,
+    machine,
+    same_in_all,
+    values,
+)
 from gpubench.schema import catalog
 from gpubench.schema.row import Row
 from gpubench.schema.trial_fields import ABOUT, FIELDS, those
@@ -61,12 +69,18 @@ def workload(
 def telling(rows: Sequence[Row], free: Collection[str]) -> list[str]:
     """The trial fields, but for `free` ones, that differ between rows: those that follow others, too."""
     follows = bool({*COUNTS, "cpus"} & set(free))
+    same = same_in_all(rows) - {*TOLD_IN_WORDS}
     found = []
     for field in CANDIDATES:
-        if field not in free:
-            values = {_told(row, field, follows) for row in rows}
-            if len(values - {None} if field in AUTO else values) > 1:
-                found.append(field)
+        if field in free or field in same:
+            continue
+        told = (
+            {_told(row, field, follows) for row in rows} - {None}
+            if field in TOLD_IN_WORDS
+            else values(rows, field)
+        )
+        if len(told) > 1:
+            found.append(field)
     return found
 
 
@@ -103,6 +117,10 @@ def fair_step(before: Row, after: Row) -> bool:
 def _per_device(row: Row) -> float | None:
     batch = row.batch_size
     return batch / devices(row) if batch else None
+
+
+TOLD_IN_WORDS = ("gpu_ids", "workers")
+"""Fields of which `_told` has words besides their values. Both may be left to the machine."""
 
 
 def _told(row: Row, field: str, follows: bool) -> Any:

@@ -8,7 +8,7 @@ from gpubench.schema.row import Row
 
 def codes(row: Row) -> list[str]:
     """The codes of a row's doubts."""
-    return [code for code in (row.doubts or "").split("+") if code]
+    return [code for code in row.doubts.split("+") if code] if row.doubts else []
 
 
 def serious(row: Row) -> list[str]:

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 
 
 def front(points: Sequence[tuple[float, float]]) -> list[bool]:
-    """Of each point whether it is on the front: no other is at most as large in both, and smaller in one."""
-    return [not any(_beats(other, one) for other in points) for one in points]
+    """Of each point whether it is on the front: no other is at most as large in both, and smaller in one.
 
-
-def _beats(other: tuple[float, float], one: tuple[float, float]) -> bool:
-    return other[0] <= one[0] and other[1] <= one[1] and other != one
+    Each point is looked at once, along the first figure: a table may have series of a thousand rows.
+    """
+    best: dict[float, float] = {}
+    for first, second in points:
+        best[first] = min(second, best.get(first, inf))
+    before = inf
+    on_front = set()
+    for first, second in sorted(best.items()):
+        if second < before:
+            on_front.add((first, second))
+            before = second
+    return [point in on_front for point in points]

@@ -20,6 +20,7 @@ from gpubench.analysis.varied import (
     asked,
     determined,
     machine,
+    same_in_all,
     solo,
     values,
     varied,
@@ -48,11 +49,8 @@ def moves_with(axis: str, axes: Axes, rows: Sequence[Row]) -> tuple[str, ...]:
     and that it determines (the strategy that a GPU count implies, say). Without known axes: none."""
     rows = solo(rows)
     zipped = {field for group in axes if axis in group for field in group}
-    implied = {
-        f
-        for f in IMPLIED
-        if axes and f not in asked(axes) and len(values(rows, f)) > 1 and determined(rows, f, (axis,))
-    }
+    told = IMPLIED - same_in_all(rows) - {*asked(axes)} if axes else frozenset()
+    implied = {f for f in told if len(values(rows, f)) > 1 and determined(rows, f, (axis,))}
     return tuple(sorted(movable(axis, zipped | implied)))
 
 

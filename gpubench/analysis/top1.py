@@ -20,8 +20,10 @@ from gpubench.analysis.varied import (
     Axes,
     asked,
     determined,
+    differing,
     known,
     machine,
+    same_in_all,
     solo,
     together,
     values,
@@ -115,13 +117,17 @@ def _along(rows: Sequence[TableRow], field: str, axes: Axes) -> list[tuple[Table
     """Pairs of rows that differ in `field`, and in what moves with it, alone."""
     if field in (*ANOTHER_TASK, *ALLOTTED):
         return []
-    implied = (
-        [f for f in CANDIDATES if f not in asked(axes) and determined(rows, f, (field,))] if axes else []
-    )
+    fixed = same_in_all(rows)
+    implied = [
+        f
+        for f in CANDIDATES
+        if axes and f not in asked(axes) and (f in fixed or determined(rows, f, (field,)))
+    ]
     free = {field, *together(axes, field), *implied, *ALLOTTED}
     alike: dict[tuple[object, ...], list[TableRow]] = {}
+    apart = differing(rows, (name for name in CANDIDATES if name not in free and name not in fixed))
     for row in rows:
-        place = (machine(row), *(known(row, name) for name in CANDIDATES if name not in free))
+        place = (machine(row), *(known(row, name) for name in apart))
         alike.setdefault(place, []).append(row)
     found = []
     for same in alike.values():

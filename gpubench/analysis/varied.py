@@ -6,7 +6,7 @@ importing pandas would take longer than all of the work.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from gpubench.schema.cell import cell
@@ -43,16 +43,49 @@ def known(row: Row, field: str) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def values(rows: Iterable[Row], field: str) -> list[Any]:
+def values(rows: Collection[Row], field: str) -> list[Any]:
     """The different values of `field`, in order of first appearance."""
-    found = dict.fromkeys(known(row, field) for row in rows)
+    found = _different(rows, field)
     if field in AUTO or field not in CANDIDATES:
         found.pop(None, None)
     return list(found)
 
 
+def differing(rows: Collection[Row], fields: Iterable[str]) -> list[str]:
+    """Those of the fields that are not the same in all rows; not known is a value of its own here."""
+    return [field for field in fields if len(_different(rows, field)) > 1]
+
+
+def same_in_all(rows: Collection[Row]) -> frozenset[str]:
+    """The trial fields that have one value in all rows, or are known of none: they tell no rows apart.
+
+    In one pass over all fields, where a look at each by itself takes thirty times as long: of 100,000 rows most fields
+    are alike.
+    """
+    orders = {tuple(row.fields) for row in rows}
+    if len(orders) != 1:
+        return frozenset()
+    columns = zip(*(row.fields.values() for row in rows), strict=True)
+    return frozenset(
+        name
+        for name, column in zip(orders.pop(), columns, strict=True)
+        if column.count(column[0]) == len(column)
+    )
+
+
+def _different(rows: Collection[Row], field: str) -> dict[Any, None]:
+    """What `known` says of `field`, each value once."""
+    try:  # what differs is looked at, not each row: of 100,000 rows nearly all are alike
+        raw = dict.fromkeys([row.fields[field] for row in rows])
+    except (KeyError, TypeError):  # a column of another kind; lists, which can't be keys
+        return dict.fromkeys(known(row, field) for row in rows)
+    return dict.fromkeys([BEFORE.get(field) if value is None else value for value in raw])
+
+
 def determined(rows: Sequence[Row], field: str, by: Sequence[str]) -> bool:
     """Whether rows that are equal in all of `by` never differ in `field`."""
+    if len(values(rows, field)) <= 1:
+        return True
     seen: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         seen.setdefault(tuple(known(row, name) for name in by), []).append(row)
@@ -74,11 +107,12 @@ def varied(rows: Sequence[Row], axes: Axes = ()) -> tuple[str, ...]:
 
     A field that was asked for as an axis always counts; one that merely follows another (FOLLOWS) does not.
     """
-    wanted = asked(axes)
+    wanted, same = asked(axes), same_in_all(rows)
     return tuple(
         field
         for field in CANDIDATES
-        if len(values(rows, field)) > 1
+        if field not in same
+        and len(values(rows, field)) > 1
         and (field in wanted or field not in FOLLOWS or not _follows(rows, field))
     )
 

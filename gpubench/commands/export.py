@@ -8,27 +8,43 @@ from pathlib import Path
 
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.words import many
-from gpubench.commands.opened import readings
+from gpubench.commands.opened import all_of, readings
 from gpubench.export.formats import Asked, format_of
 from gpubench.export.trackers import tracker_of
+from gpubench.results.store import write_whole
+
+STDOUT = Path("-")
 
 
 def export(folders: Sequence[Path], *, form: str | None, out: Path | None, asked: Asked) -> int:
-    """`gpubench export`. `form`: a name of FORMATS; None: as `out` ends. `out`: a file; None: stdout for text,
-    else a file in the working directory that is called as the first folder is."""
-    chosen = format_of(form, out)
+    """`gpubench export`. `form`: a name of FORMATS; None: as `out` ends. `out`: a file, or `-` for stdout; None: stdout
+    for text, else a file in the working directory that is called as the first folder is."""
+    chosen = format_of(form, out if out != STDOUT else None, asked)
     found = readings(folders)
     made = chosen.made(found, asked)
-    if out is None and chosen.is_text:
+    code = 0 if all_of(folders, found) else UnusableError.exit_code
+    if out == STDOUT or (out is None and chosen.is_text):
         sys.stdout.buffer.write(made)
-        return 0
-    out = out or Path(f"{found[0].name}{chosen.suffix}")
-    try:
-        out.write_bytes(made)
-    except OSError as error:
-        raise UnusableError(f"can't write {out}: {error.strerror}") from error
+        return code
+    _write(out := out or Path(f"{found[0].results.folder.resolve().name}{chosen.suffix}"), made)
     print(out)
-    return 0
+    return code
+
+
+def _write(out: Path, made: bytes) -> None:
+    """The file is there whole, or as it was. Raises UnusableError."""
+    whole = out.resolve()  # a link stays one
+    if whole.is_dir():
+        raise UnusableError(f"{out} can't be written: it is a folder; name a file in it with --out")
+    if not whole.parent.is_dir():
+        raise UnusableError(f"{out} can't be written: there is no folder {out.parent}")
+    if whole.is_file() or not whole.exists():
+        write_whole(whole, made)
+        return
+    try:  # a pipe or a device, in whose place no file may be put
+        whole.write_bytes(made)
+    except OSError as error:
+        raise UnusableError(f"{out} can't be written: {error.strerror}") from None
 
 
 def hand_over(folders: Sequence[Path], *, to: str, place: str | None) -> int:
@@ -40,7 +56,8 @@ def hand_over(folders: Sequence[Path], *, to: str, place: str | None) -> int:
     tracker.check()
     from gpubench.export.runs import runs  # reads samples by need, so not before anything is refused
 
-    done = tracker.take(runs(readings(folders)), place)
+    found = readings(folders)
+    done = tracker.take(runs(found), place)
     left = f", {many(done.known, 'run')} there already" if done.known else ""
     print(f"{many(done.new, 'run')} written{left}; to look at them: {done.where}")
-    return 0
+    return 0 if all_of(folders, found) else UnusableError.exit_code

@@ -31,6 +31,11 @@ def readings(
     return reading_all(folders or [newest_results()], warn, choice=choice, train_images=train_images)
 
 
+def all_of(folders: Sequence[Path], found: Sequence[Reading]) -> bool:
+    """Whether all folders that were named could be read, of which these are the readings."""
+    return len(found) >= len({folder.resolve() for folder in folders})
+
+
 def warn(line: str) -> None:
     """Says on stderr what is wrong, in one line, while the command goes on."""
     with contextlib.suppress(OSError):  # nobody may be there to read it

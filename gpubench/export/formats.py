@@ -1,6 +1,7 @@
 """The formats in which `gpubench export` hands results over. Imports nothing heavy.
 
-A new format is an entry here, and a file with a function that makes the bytes of a file from results folders.
+A new format is an entry here, and a file with a function that makes the bytes of a file from results folders. What is a
+form of the tables alone (`report/forms.py`) is an entry without a function.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpubench.basics.errors import UnusableError, UsageError, unknown
+from gpubench.basics.quoted import shown
+from gpubench.report.forms import FORMS, Form
 
 if TYPE_CHECKING:
     from gpubench.report.reading import Reading
@@ -28,15 +31,13 @@ class Asked:
     """Which of DIALECTS a CSV is written in."""
 
 
+PLAINLY = Asked()
+"""Nothing besides."""
+
 SHEETS: Mapping[str, str] = {
     "table": "the lines of the tables, repeats and rounds merged",
     "trials": "one line a trial, every column",
     "epochs": "one line an epoch",
-}
-DIALECTS: Mapping[str, str] = {
-    "plain": "commas and dots",
-    "excel": "as Excel opens it by a double click where it has commas and dots",
-    "excel-eu": "semicolons and decimal commas, as Excel opens it in most of Europe",
 }
 
 
@@ -44,23 +45,36 @@ DIALECTS: Mapping[str, str] = {
 class Format:
     """One format. Its function is named `module:function`, for every `--help` reads these entries."""
 
-    function: str
-    """Makes the bytes of one file, of all that was read and of what was asked."""
     suffix: str
-    """How its files end."""
+    """How its files end. No two formats share one."""
     help: str
     """What it is, in a few words."""
+    function: str = ""
+    """Makes the bytes of one file, of all that was read and of what was asked. Empty: `form` does."""
+    form: Form | None = None
+    """The form of the tables whose text it is."""
     is_text: bool = True
     """Whether a person may read it on a terminal: then it goes to stdout where no file is named."""
     sheets: bool = False
     """Whether it holds one of SHEETS alone, and may be asked for another."""
+    dialects: bool = False
+    """Whether it is written in one of DIALECTS."""
     package: str = ""
     """What it imports that the core install does not bring."""
     extra: str = ""
     """The optional extra of gpubench that brings it."""
 
+    @classmethod
+    def of(cls, form: Form) -> Format:
+        """What `gpubench table` prints in this form."""
+        return cls(form=form, suffix=form.suffix, help=form.help)
+
     def made(self, readings: Sequence[Reading], asked: Asked) -> bytes:
         """The bytes of the file. Raises UnusableError where a package is missing."""
+        if self.form is not None:
+            return self.form.text([table for one in readings for table in one.tables]).encode(
+                errors="replace"
+            )
         if self.package and importlib.util.find_spec(self.package) is None:
             raise UnusableError(
                 f"this format needs {self.package}, which is not installed: pip install 'gpubench[{self.extra}]'"
@@ -72,9 +86,11 @@ class Format:
 
 FORMATS: Mapping[str, Format] = {
     "csv": Format(
-        function="gpubench.export.csv_file:made", suffix=".csv", help="commas between values", sheets=True
+        function="gpubench.export.csv_file:made", suffix=".csv", help="As CSV.", sheets=True, dialects=True
     ),
-    "md": Format(function="gpubench.export.markdown:made", suffix=".md", help="Markdown"),
+    "json": Format.of(FORMS["json"]),
+    "md": Format.of(FORMS["markdown"]),
+    "tex": Format.of(FORMS["latex"]),
     "xlsx": Format(
         function="gpubench.export.xlsx.file:made",
         suffix=".xlsx",
@@ -102,13 +118,29 @@ FORMATS: Mapping[str, Format] = {
 """Name -> format, in the order of `--help`."""
 
 
-def format_of(name: str | None, out: Path | None) -> Format:
-    """The format that was asked for by its name, else by how the file ends. Raises UsageError."""
+def format_of(name: str | None, out: Path | None, asked: Asked = PLAINLY) -> Format:
+    """The format that was asked for by its name, else by how the file ends, else by what only one of them knows.
+
+    Raises UsageError, for an `asked` that the format does not know, too.
+    """
+    found = _named(name, out, asked)
+    if asked.sheet != PLAINLY.sheet and not found.sheets:
+        raise UsageError(
+            f"--sheet goes with --format {' or '.join(n for n, f in FORMATS.items() if f.sheets)} alone"
+        )
+    if asked.dialect != PLAINLY.dialect and not found.dialects:
+        raise UsageError(f"--{asked.dialect} goes with --format csv alone")
+    return found
+
+
+def _named(name: str | None, out: Path | None, asked: Asked) -> Format:
     if name is not None:
         if name not in FORMATS:
             raise unknown("format", name, FORMATS)
         return FORMATS[name]
-    found = [one for one in FORMATS.values() if out is not None and one.suffix == out.suffix.lower()]
-    if not found:
-        raise UsageError(f"--format: say which one: {', '.join(FORMATS)}")
-    return found[0]
+    suffix = out.suffix.lower() if out is not None else ""
+    for one in FORMATS.values():
+        if one.suffix == suffix or (not suffix and one.sheets and asked != PLAINLY):
+            return one
+    why = f"{shown(suffix)} is the ending of none; " if suffix else ""
+    raise UsageError(f"--format: {why}say which one: {', '.join(FORMATS)}")

@@ -44,7 +44,7 @@ def parse(text: str, valid: Mapping[str, Column]) -> Choice:
         if not name:
             raise UsageError(f"--columns: {text!r} holds no column between two commas; see docs/columns.md")
         if name not in valid:
-            raise unknown("column", name, valid, _hint(name, valid))
+            raise unknown("column", name, valid, hint(name, valid))
         if word.startswith("-"):
             removed.add(name)
         else:
@@ -59,7 +59,7 @@ MANY = 6
 """Names that a hint may list; more are no hint."""
 
 
-def _hint(word: str, valid: Mapping[str, Column]) -> str:
+def hint(word: str, valid: Mapping[str, Column]) -> str:
     """What may have been meant: the heading that it is, a name that is nearly it, a name or heading that holds it."""
     asked = _plain(word)
     headings = {name: _plain(column.heading) for name, column in valid.items()}

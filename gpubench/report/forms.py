@@ -22,12 +22,21 @@ class Form:
 
     tables: str
     """The function that makes one text of all tables."""
+    suffix: str
+    """How files in this form end."""
+    help: str
+    """What `--help` says of it, where it is an option of `gpubench table` and where it is a format of an export."""
     sources: str = ""
     """The function that tells in this form where the figures come from. Empty: they are not told in it."""
-    help: str = ""
-    """What `--help` says of the option of `gpubench table` that is called as the form is. Empty: it has none."""
-    file: str = ""
-    """The file of each results folder that holds the tables in this form. Empty: none does."""
+    is_kept: bool = False
+    """Whether each results folder holds its tables in this form, in a file `table` with this ending."""
+    is_data: bool = False
+    """Whether programs read it: then it is UTF-8 everywhere, whatever signs the terminal knows."""
+
+    @property
+    def file(self) -> str:
+        """The file of each results folder that holds the tables in this form; empty where none does."""
+        return f"table{self.suffix}" if self.is_kept else ""
 
     def text(self, tables: Sequence[Table]) -> str:
         """All tables in this form."""
@@ -39,15 +48,27 @@ class Form:
 
 
 FORMS: Mapping[str, Form] = {
-    "csv": Form(tables="gpubench.report.spreadsheet:text", file="table.csv"),
+    "csv": Form(
+        tables="gpubench.report.spreadsheet:text", suffix=".csv", help="As CSV.", is_kept=True, is_data=True
+    ),
+    "json": Form(
+        tables="gpubench.report.json_form:text",
+        suffix=".json",
+        help="As JSON, with typed values.",
+        is_data=True,
+    ),
     "markdown": Form(
         tables="gpubench.report.markdown:text",
         sources="gpubench.report.sources:as_markdown",
+        suffix=".md",
         help="As Markdown.",
-        file="table.md",
+        is_kept=True,
+    ),
+    "latex": Form(
+        tables="gpubench.report.latex:text", suffix=".tex", help="As LaTeX, with booktabs.", is_data=True
     ),
 }
-"""Name -> form, in the order of the options and of the files."""
+"""Name -> form, in the order of the options and of the files. Each is an option of `gpubench table`."""
 
 
 def only_one(names: Sequence[str]) -> str | None:

@@ -74,7 +74,7 @@ def blocks(table: Table, widths: Sequence[int], screen: int) -> list[list[int]]:
     """Columns by number, in as many blocks as the screen needs; each begins with those that tell rows apart.
 
     `widths`: of each column, `screen`: of the terminal, in characters. A growth column stays with what it is of.
-    Names of groups are in none: they stand above their rows (`section`).
+    Names of groups are in none: they stand above their rows (`above`).
     """
     names = [column.name for column in table.columns]
     keys = _keys(table)
@@ -113,8 +113,14 @@ def split(
     return made
 
 
+def above(table: Table, row: int) -> list[str]:
+    """Lines that stand above a row: that of the part that begins there, and that of the group."""
+    part = next((part.label for part in table.parts if part.first == row), "")
+    return [*([""] if part and row else []), *(line for line in (part, section(table, row)) if line)]
+
+
 def section(table: Table, row: int) -> str:
-    """What stands above a row: the name of the group that begins there; else empty."""
+    """The name of the group that begins at a row; else empty."""
     names = [column.name for column in table.columns]
     return table.cells[row][names.index(SECTION)] if SECTION in names else ""
 

@@ -15,7 +15,10 @@ def text(tables: Sequence[Table]) -> str:
 
 def _one(table: Table) -> str:
     marks = ["---:" if on_the_right else ":---" for on_the_right in table.right]
-    blocks = [f"## {table.title}", "  \n".join(table.heading), grid([table.headings, marks, *table.cells])]
+    blocks = [f"## {table.title}", "  \n".join(table.heading)]
+    for label, first, end in table.parted():
+        blocks += [f"**{escape(label)}**"] if label else []
+        blocks.append(grid([table.headings, marks, *table.cells[first:end]]))
     for matrix in table.matrices:
         marks = [":---", *["---:"] * (len(matrix.headings) - 1)]
         blocks += [f"{escape(matrix.title)}:", grid([matrix.headings, marks, *matrix.cells])]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpubench.basics.errors import UnusableError
+from gpubench.basics.words import clean
 from gpubench.report.choice import SHOW, Choice
 from gpubench.report.contents import Contents, contents
 from gpubench.report.table import Table
@@ -24,11 +26,8 @@ class Reading:
     records: Sequence[Record]
     """All that can be read, each attempt."""
     contents: Contents
-
-    @property
-    def name(self) -> str:
-        """The folder's."""
-        return self.results.folder.resolve().name
+    name: str
+    """The folder's; of several that are read together, its path where another has this name, too."""
 
     @property
     def tables(self) -> Sequence[Table]:
@@ -53,7 +52,9 @@ def reading(
     found = contents(results, records, choice=choice, noise=noise, train_images=train_images)
     for problem in found.problems:
         tell(problem)
-    return Reading(results=results, records=records, contents=found)
+    name = clean(results.folder.resolve().name)
+    found.tables = [replace(table, folder=name) for table in found.tables]
+    return Reading(results=results, records=records, contents=found, name=name)
 
 
 def reading_all(
@@ -70,7 +71,10 @@ def reading_all(
     """
     found = []
     failed: list[UnusableError] = []
-    for folder in dict.fromkeys(folders):
+    once: dict[Path, Path] = {}
+    for folder in folders:
+        once.setdefault(folder.resolve(), folder)
+    for folder in once.values():
         try:
             found.append(reading(folder, tell, choice=choice, train_images=train_images))
         except UnusableError as error:
@@ -80,6 +84,19 @@ def reading_all(
         tell(str(one))
     if last is not None:
         raise last
+    return told_apart(found)
+
+
+def told_apart(readings: Sequence[Reading]) -> list[Reading]:
+    """Several folders' readings, each under a name of its own, which stands in the titles of its tables, too."""
+    if len(readings) < 2:
+        return list(readings)
+    counts = Counter(one.name for one in readings)
+    found = []
+    for one in readings:
+        name = one.name if counts[one.name] == 1 else clean(str(one.results.folder))
+        tables = [replace(table, folder=name, title=f"{name}: {table.title}") for table in one.tables]
+        found.append(replace(one, name=name, contents=replace(one.contents, tables=tables)))
     return found
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gpubench.analysis import scaling
+from gpubench.report.choice import SHOW
 from gpubench.report.table import FIGURES as SHOWN
 from gpubench.report.table import Table
-from gpubench.results.csv_text import csv_text
+from gpubench.results.csv_text import PLAIN, Dialect, csv_text
 from gpubench.schema.columns import DERIVED, MEASURED, OF_GROUPS, TRIAL
 from gpubench.schema.row import TableRow, replace
 
@@ -46,18 +47,27 @@ OF_CROSSINGS = ("top1_crossing_s", "top1_crossing", "top1_crossing_low_s", "top1
 PLACE = ("gpu_name", "cpu_name", "group", "job")
 
 
-def text(tables: Sequence[Table]) -> str:
-    """UTF-8 text with commas, dots and one header: `names`.
+def text(tables: Sequence[Table], dialect: Dialect = PLAIN) -> str:
+    """One header, `names`, and a line a row. Where the tables are of several folders, the first column names these.
 
     A field that varies in one table only is filled in for the others, too. Cells are those of `csv_text.csv_cell`.
     """
     wanted = names(tables)
-    return csv_text(wanted, (row.values(wanted) for row in lines(tables)))
+    values = (row.values(wanted) for row in lines(tables))
+    folders = [table.folder for table in tables for _ in table.rows]
+    if len(set(folders)) < 2:
+        return csv_text(wanted, values, dialect=dialect)
+    named = ([folder, *row] for folder, row in zip(folders, values, strict=True))
+    return csv_text([RESULTS, *wanted], named, dialect=dialect)
+
+
+RESULTS = "results"
+"""The column that names the results folder."""
 
 
 def names(tables: Sequence[Table]) -> list[str]:
     """The columns: experiment, what varies in any table, FIGURES, OF_GROUPS, ADDED, OVER_PROCESSES, OF_CROSSINGS,
-    GROUPS_OVER_PROCESSES. So every one that is printed is among them."""
+    GROUPS_OVER_PROCESSES, and what was asked for besides. So every one that is printed is among them."""
     shown = {column.name for table in tables for column in table.columns}
     varied = {field for table in tables for field in table.varied}
     names = ["experiment", *(name for name in PLACE if name in shown)]
@@ -65,7 +75,9 @@ def names(tables: Sequence[Table]) -> list[str]:
     names += [*(["repeats"] if "repeats" in shown else []), *FIGURES]
     groups = any(row.group for table in tables for row in table.rows)
     names += OF_GROUPS if groups else ()
-    return [*names, *ADDED, *OVER_PROCESSES, *OF_CROSSINGS, *(GROUPS_OVER_PROCESSES if groups else ())]
+    names += [*ADDED, *OVER_PROCESSES, *OF_CROSSINGS, *(GROUPS_OVER_PROCESSES if groups else ())]
+    asked = tables[0].choice if tables else SHOW
+    return [name for name in dict.fromkeys([*names, *asked.added]) if name not in asked.removed]
 
 
 def lines(tables: Sequence[Table]) -> Iterator[TableRow]:

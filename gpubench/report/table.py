@@ -62,6 +62,16 @@ COLUMN: dict[str, Column] = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class TablePart:
+    """Rows of a table that stand together under a line of their own."""
+
+    label: str
+    """`strategy=ddp`."""
+    first: int
+    """The number of its first row among those that are shown, from 0; it ends where the next one begins."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Table:
     """One experiment's table. All cells are final text; `columns` and `rows` are what they were made from."""
 
@@ -96,11 +106,25 @@ class Table:
     """What the answers claim over processes."""
     matrices: tuple[Matrix, ...] = ()
     """Tables of pairs of jobs, each with each, between the rows and the answers."""
+    choice: Choice = SHOW
+    """What was asked of the columns."""
+    parts: tuple[TablePart, ...] = ()
+    """Into which the rows are parted, in their order; empty: they are not."""
+    whole: int | None = None
+    """How many rows there are, where it was chosen which are shown: all else is told of these."""
+    folder: str = ""
+    """What its results folder is called; empty where the table was not read from one."""
 
     @property
     def notes(self) -> tuple[str, ...]:
         """All sentences below the table, in reading order."""
         return (*self.answers, *self.remarks, *self.doubts)
+
+    def parted(self) -> list[tuple[str, int, int]]:
+        """Label, first row and the row behind the last one of each part; a table without parts is one without label."""
+        parts = self.parts or (TablePart(label="", first=0),)
+        ends = [*(part.first for part in parts[1:]), len(self.rows)]
+        return [(part.label, part.first, end) for part, end in zip(parts, ends, strict=True)]
 
     @property
     def headings(self) -> tuple[str, ...]:
@@ -224,6 +248,7 @@ def build(
         matrices=tuple(matrices(found, axes)),
         trials=tuple(rows),
         axes=axes,
+        choice=choice,
     )
 
 

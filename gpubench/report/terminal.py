@@ -36,8 +36,7 @@ def text(table: Table) -> str:
     rule = ["-" * width for width in widths]
     grid = [_joined(cells, block) for cells in (*heading, rule)]
     for number, cells in enumerate(body):
-        above = layout.section(table, number)
-        grid += [above] if above else []
+        grid += layout.above(table, number)
         grid.append(_joined(cells, block))
     notes = [line for part in _parts(table) for line in ("", *part)]
     matrices = [line for matrix in table.matrices for line in ("", matrix.title, *_grid(matrix))]
@@ -113,7 +112,7 @@ def _styled(table: Table, console: Console) -> None:
             put(Text(layout.GAP.join(cells[n] for n in block), "bold"), grid=True)
         put(Text(layout.GAP.join("─" * widths[n] for n in block), "dim"), grid=True)
         for number, (cells, row) in enumerate(zip(body, table.rows, strict=True)):
-            if above := layout.section(table, number):
+            for above in layout.above(table, number):
                 put(Text(above, "bold"))
             line = Text()
             for n in block:

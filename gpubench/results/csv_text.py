@@ -6,27 +6,70 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from gpubench.schema.cell import cell
 
 _THREE_DECIMALS = re.compile(r"\.\d{3}(?!\d)")
+_FORMULA = re.compile(r"(?:^\s+|[;,\t]\s*)(?=[=+@-])")
+"""Where a spreadsheet may see a formula begin besides at a text's own begin, of which `cell` takes care: behind blanks,
+and behind what one of another country takes for the end of a cell."""
 
 
-def csv_cell(value: Any, digits: int = 6) -> str:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Dialect:
+    """How a CSV is written for a program."""
+
+    help: str
+    delimiter: str = ","
+    decimal: str = "."
+    line_end: str = "\n"
+    marked: bool = False
+    """Whether it begins with the mark by which Excel knows UTF-8 (U+FEFF). No line `sep=;` stands there instead: Excel
+    then takes the file for one in the country's old encoding, and every other program reads it as data."""
+
+
+PLAIN = Dialect(help="commas and dots")
+DIALECTS = {
+    "plain": PLAIN,
+    "excel": Dialect(
+        help="as Excel opens it by a double click where it has commas and dots", line_end="\r\n", marked=True
+    ),
+    "excel-eu": Dialect(
+        help="semicolons and decimal commas, as Excel opens it in most of Europe",
+        delimiter=";", decimal=",", line_end="\r\n", marked=True,
+    ),
+}  # fmt: skip
+"""Name -> dialect."""
+
+
+def csv_cell(value: Any, digits: int = 6, decimal: str = ".") -> str:
     """A value as a cell of a CSV: no figure has exactly three decimals, 18.457 is written 18.4570.
 
     A spreadsheet that takes commas reads 18.457 as eighteen thousand. Whoever reads dots gets the same value.
+    A number stays one, negative or not; text that a spreadsheet would run stays text.
     """
     text = cell(value, digits)
-    return text if isinstance(value, str) else _THREE_DECIMALS.sub(r"\g<0>0", text)
+    if isinstance(value, str):
+        return text if text[:1] == "'" != value[:1] else _FORMULA.sub(r"\g<0>'", text)
+    if isinstance(value, int) or not text:
+        return text
+    fixed = _THREE_DECIMALS.sub(r"\g<0>0", text)
+    return fixed if decimal == "." else fixed.replace(".", decimal)
 
 
-def csv_text(header: Sequence[str], rows: Iterable[Iterable[Any]], digits: int = 6) -> str:
-    """A CSV with this header and these values, as `csv_cell` writes them; lines end in one newline."""
+def csv_text(
+    header: Sequence[str], rows: Iterable[Iterable[Any]], digits: int = 6, dialect: Dialect = PLAIN
+) -> str:
+    """A CSV with this header and these values, as `csv_cell` writes them."""
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    if dialect.marked:
+        out.write("\ufeff")
+    writer = csv.writer(out, delimiter=dialect.delimiter, lineterminator=dialect.line_end)
     writer.writerow(header)
     # The csv module leaves a lone carriage return unquoted, and readers end the row there.
-    writer.writerows([csv_cell(value, digits).replace("\r", " ") for value in values] for values in rows)
+    writer.writerows(
+        [csv_cell(value, digits, dialect.decimal).replace("\r", " ") for value in values] for values in rows
+    )
     return out.getvalue()

@@ -16,7 +16,7 @@ from gpubench.basics.collector import collector_paused
 from gpubench.basics.errors import UnusableError
 from gpubench.results.csv_text import csv_text
 from gpubench.results.folder_lock import FolderLock
-from gpubench.results.stored_record import MOST_ATTEMPTS, DamagedError, NewerError, bytes_of, read
+from gpubench.results.stored_record import MOST_ATTEMPTS, DamagedError, KnownParts, NewerError, bytes_of, read
 from gpubench.schema.columns import COLUMNS, EPOCH_COLUMNS
 from gpubench.schema.record import FINAL, GroupRecord, Record, ending, given
 from gpubench.schema.row import Row
@@ -25,7 +25,7 @@ SAMPLE_DIGITS = 12
 """Significant digits of samples: running totals and times must stay fine enough to be cut again."""
 
 
-def write_whole(path: Path, data: str) -> None:
+def write_whole(path: Path, data: str | bytes) -> None:
     """Writes beside `path`, syncs and renames: a reader sees the old file or the new one, never half of one.
 
     Raises UnusableError where that can't be done, and leaves nothing behind.
@@ -33,8 +33,8 @@ def write_whole(path: Path, data: str) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("w", encoding="utf-8", newline="") as file:
-            file.write(data)
+        with temporary.open("wb") as file:
+            file.write(data.encode() if isinstance(data, str) else data)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -140,11 +140,11 @@ class Results:
 
         One that can't be used is left out, and `tell` gets one line for its file; by default that is a UnusableError.
         """
-        found, damaged = [], []
+        found, damaged, known = [], [], KnownParts()
         with collector_paused():
             for path in self.record_files(tell):
                 try:
-                    found += read(path)
+                    found += read(path, known)
                 except DamagedError as error:
                     damaged.append((path, error))
         for path, damage in damaged:  # only now it is known what there is in their place

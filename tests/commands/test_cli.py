@@ -140,10 +140,10 @@ WRONG: list[tuple[Sequence[str], int, str]] = [
     (["sweep", "--batch_size", "8"], 2, "(Possible options: --batch-size)"),
     (["sweep", "--batch-size"], 2, "'--batch-size' requires an argument; see "),
     (
-        ["table", "empty", "my results", "--markdown"],
+        ["audit", "empty", "my results", "--markdown"],
         2,
-        "table reads one results folder at a time; "
-        "type python -m gpubench table empty --markdown, then python -m gpubench table 'my results' --markdown",
+        "audit reads one results folder at a time; "
+        "type python -m gpubench audit empty --markdown, then python -m gpubench audit 'my results' --markdown",
     ),
     (["audit", "r1", "r2", "r3"], 2, "gpubench audit r1, then python -m gpubench audit r2, then python"),
     (["sweep", "--device", "cuda"], 2, "it runs with --device cpu in place of --gpus or --gpu-ids"),

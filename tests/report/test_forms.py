@@ -12,7 +12,7 @@ from gpubench.basics.errors import UsageError
 from gpubench.commands.table import table
 from gpubench.report.forms import FORMS, only_one
 
-PRINTED = [name for name, form in FORMS.items() if form.help]
+PRINTED = list(FORMS)
 STORED = [name for name, form in FORMS.items() if form.file]
 
 
@@ -53,7 +53,7 @@ def test_a_form_with_an_option_is_printed(name: str, folder: Path, warm_command:
 
 def test_a_form_without_sources_says_so() -> None:
     with pytest.raises(UsageError, match=r"^--csv is a form of the tables, and --sources prints none"):
-        table(None, form="csv", sources=True)
+        table(form="csv", sources=True)
 
 
 def test_of_two_forms_one_is_wanted() -> None:

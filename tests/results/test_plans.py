@@ -240,8 +240,8 @@ def answers(folder: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
     """What every command that reads a folder prints."""
     said = []
     for read in (
-        lambda: table(folder, form="markdown"),
-        lambda: table(folder, sources=True),
+        lambda: table([folder], form="markdown"),
+        lambda: table([folder], sources=True),
         lambda: audit_command.audit(folder),
         lambda: predict_command.predict([folder], Options()),
     ):

@@ -1,0 +1,124 @@
+"""CSVs opened by LibreOffice in an English and in a German locale.
+
+Each figure is the number that it was, or where the locale has another decimal sign, at least no other number.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import committed
+import pytest
+from fixed_folder import fixed
+
+from gpubench.export.csv_file import made
+from gpubench.export.formats import Asked
+from gpubench.report.reading import reading_all
+from gpubench.results.csv_text import DIALECTS
+
+SOFFICE = shutil.which("soffice")
+LOCALES = {"en-US": ("en_US.UTF-8", 1033), "de-DE": ("de_DE.UTF-8", 1031)}
+PROFILE = """<?xml version="1.0" encoding="UTF-8"?>
+<oor:items xmlns:oor="http://openoffice.org/2001/registry" xmlns:xs="http://www.w3.org/2001/XMLSchema"
+ xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance">
+<item oor:path="/org.openoffice.Setup/L10N"><prop oor:name="ooSetupSystemLocale" oor:op="fuse"><value>{locale}</value>
+</prop></item></oor:items>
+"""
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(SOFFICE is None, reason="LibreOffice (soffice) is not installed here"),
+]
+
+
+def never(line: str) -> None:
+    raise AssertionError(line)
+
+
+def opened(text: bytes, scratch: Path, locale: str, separators: str, *, detect: bool) -> list[list[Any]]:
+    """The cells that LibreOffice makes of a CSV: numbers, text and dates."""
+    openpyxl = pytest.importorskip("openpyxl")
+    profile = scratch / "profile" / "user"
+    profile.mkdir(parents=True, exist_ok=True)
+    (profile / "registrymodifications.xcu").write_text(PROFILE.format(locale=locale))
+    source = scratch / "x.csv"
+    source.write_bytes(text)
+    # As its dialog asks: separators, quotes, UTF-8, first line, language, quoted text, special numbers (dates).
+    infilter = f"CSV:{separators},34,76,1,,{LOCALES[locale][1]},false,{str(detect).lower()}"
+    subprocess.run(
+        [str(SOFFICE), f"-env:UserInstallation=file://{profile.parent}", "--headless", f"--infilter={infilter}",
+         "--convert-to", "xlsx", "--outdir", str(scratch), str(source)],
+        env={**os.environ, "LC_ALL": LOCALES[locale][0]}, check=True, capture_output=True, timeout=120,
+    )  # fmt: skip
+    sheet = openpyxl.load_workbook(scratch / "x.xlsx").active
+    return [list(row) for row in sheet.iter_rows(values_only=True)]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    own = fixed(tmp_path_factory.mktemp("office") / "fixed")
+    return [own, committed.folder("titan-xp-2021"), committed.folder("h200-copies-2026")]
+
+
+def true_values(folders: list[Path]) -> list[list[Any]]:
+    """What the plain CSV says, number by number."""
+    import csv
+    import io
+
+    text = made(reading_all(folders, never), Asked()).decode()
+    return [[_number(cell) for cell in line] for line in csv.reader(io.StringIO(text))]
+
+
+def _number(cell: str) -> Any:
+    try:
+        return float(cell)
+    except ValueError:
+        return cell or None
+
+
+CASES = [
+    ("plain", "en-US", "44/59/9", False),
+    ("excel", "en-US", "44/59/9", False),
+    ("excel-eu", "de-DE", "59", False),
+    ("excel-eu", "de-DE", "59", True),
+    ("excel", "en-US", "44", True),
+]
+
+
+@pytest.mark.parametrize(("dialect", "locale", "separators", "detect"), CASES)
+def test_every_figure_is_the_number_that_it_was(
+    folders: list[Path], tmp_path: Path, dialect: str, locale: str, separators: str, detect: bool
+) -> None:
+    text = made(reading_all(folders, never), Asked(dialect=dialect))
+    found = opened(text, tmp_path, locale, separators, detect=detect)
+    wanted = true_values(folders)
+    assert len(found) == len(wanted)
+    for line, true in zip(found, wanted, strict=True):
+        for cell, value in zip(line, true, strict=True):
+            if isinstance(value, float):
+                assert isinstance(cell, (int, float)), (cell, value)
+                assert float(cell) == value
+            else:
+                assert cell == value
+
+
+@pytest.mark.parametrize("detect", [False, True])
+@pytest.mark.parametrize("dialect", ["plain", "excel"])
+def test_where_the_comma_is_decimal_a_figure_with_a_dot_is_no_other_number(
+    folders: list[Path], tmp_path: Path, dialect: str, detect: bool
+) -> None:
+    """It stays text, which nobody takes for a number: it is never eighteen thousand in place of eighteen."""
+    text = made(reading_all(folders, never), Asked(dialect=dialect))
+    found = opened(text, tmp_path, "de-DE", "44", detect=detect)
+    for line, true in zip(found, true_values(folders), strict=True):
+        for cell, value in zip(line, true, strict=True):
+            if isinstance(value, float):
+                assert isinstance(cell, str) or cell == value, (cell, value)
+
+
+def test_all_dialects_are_opened() -> None:
+    assert {dialect for dialect, *_ in CASES} == set(DIALECTS)

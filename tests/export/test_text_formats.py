@@ -1,0 +1,216 @@
+"""`gpubench export` in the formats that are text, as users run it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from fixed_folder import ODD, fixed
+from swept import swept
+from warm_command import WarmCommand
+
+from gpubench.export.formats import FORMATS
+from gpubench.report.forms import FORMS
+from gpubench.report.latex import escape
+from gpubench.results.csv_text import DIALECTS, csv_text
+
+Export = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return fixed(tmp_path_factory.mktemp("export") / "fixed")
+
+
+@pytest.fixture
+def run(warm_command: WarmCommand, tmp_path: Path) -> Export:
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return warm_command.run(arguments, cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}, timeout=60)
+
+    return run
+
+
+def test_no_two_formats_end_alike() -> None:
+    endings = [one.suffix for one in FORMATS.values()]
+    assert len(set(endings)) == len(endings)
+    assert all(one.startswith(".") and one == one.lower() for one in endings)
+
+
+@pytest.mark.parametrize(
+    ("form", "name"), [("csv", "csv"), ("json", "json"), ("markdown", "md"), ("latex", "tex")]
+)
+def test_a_form_and_the_format_of_its_name_are_one_text(
+    run: Export, folder: Path, form: str, name: str
+) -> None:
+    table = run("table", str(folder), f"--{form}")
+    export = run("export", str(folder), "--format", name)
+    assert (table.returncode, table.stderr) == (export.returncode, export.stderr) == (0, "")
+    assert table.stdout == export.stdout
+    written = run("export", str(folder), "--out", f"x{FORMS[form].suffix}")
+    assert written.stdout == f"x{FORMS[form].suffix}\n"
+
+
+def test_a_file_is_written_whole_by_its_ending(run: Export, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "x.csv").symlink_to(tmp_path / "linked" / "real.csv")
+    assert run("export", str(folder), "--out", "x.csv").returncode == 0
+    assert (tmp_path / "x.csv").is_symlink()
+    assert (tmp_path / "linked" / "real.csv").read_text() == run(
+        "export", str(folder), "--format", "csv"
+    ).stdout
+    assert run("export", str(folder), "--out", "-", "--format", "md").stdout.startswith("## ")
+
+
+def test_a_pipe_is_written_into_and_not_replaced(run: Export, folder: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    reader = subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE, text=True)
+    assert run("export", str(folder), "--out", str(pipe)).returncode == 0
+    assert reader.communicate(timeout=30)[0].startswith("experiment,")
+    assert pipe.is_fifo()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "why"),
+    [
+        (["--format", "cvs"], 2, "unknown format 'cvs': did you mean csv?"),
+        (["--out", "x.foo"], 2, "--format: '.foo' is the ending of none; say which one: csv, "),
+        ([], 2, "--format: say which one: csv, "),
+        (["--format", "csv", "--sheet", "epoch"], 2, "unknown sheet 'epoch': did you mean epochs?"),
+        (["--format", "md", "--sheet", "epochs"], 2, "--sheet goes with --format csv or parquet alone"),
+        (["--out", "x.tex", "--excel-eu"], 2, "--excel-eu goes with --format csv alone"),
+        (["--excel", "--excel-eu"], 2, "--excel and --excel-eu are two forms of the same"),
+        (["--out", "none/x.csv"], 4, "none/x.csv can't be written: there is no folder none"),
+        (["--format", "csv", "--out", "."], 4, ". can't be written: it is a folder; name a file in it"),
+    ],
+)
+def test_what_can_not_be_had_is_one_line_and_nothing_is_written(
+    run: Export, folder: Path, tmp_path: Path, arguments: list[str], code: int, why: str
+) -> None:
+    ended = run("export", str(folder), *arguments)
+    assert (ended.returncode, ended.stdout) == (code, "")
+    assert ended.stderr.startswith(f"gpubench: {why}")
+    assert ended.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_of_several_folders_one_that_is_none_is_named_and_the_others_are_shown(
+    run: Export, folder: Path
+) -> None:
+    for command in (("table",), ("export", "--format", "md")):
+        ended = run(command[0], "nowhere", str(folder), *command[1:])
+        assert ended.returncode == 4
+        assert ended.stderr.startswith("gpubench: nowhere is not a results folder")
+        assert "crop-resize" in ended.stdout
+
+
+@pytest.mark.parametrize(("sheet", "lines"), [("table", 7), ("trials", 9), ("epochs", 18)])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_sheets_in_each_dialect_hold_the_same_figures(
+    run: Export, folder: Path, tmp_path: Path, sheet: str, lines: int, dialect: str
+) -> None:
+    option = [] if dialect == "plain" else [f"--{dialect}"]
+    assert run("export", str(folder), "--sheet", sheet, *option, "--out", "x.csv").returncode == 0
+    raw = (tmp_path / "x.csv").read_bytes()
+    mark, end = (b"", b"\n") if dialect == "plain" else (b"\xef\xbb\xbf", b"\r\n")
+    delimiter = ";" if dialect == "excel-eu" else ","
+    assert raw.startswith(mark)
+    assert raw.count(b"\r\n") == (len(raw.splitlines()) if end == b"\r\n" else 0)
+    found = list(csv.DictReader(io.StringIO(raw.decode("utf-8-sig"), newline=""), delimiter=delimiter))
+    assert len(found) == lines
+    times = [line["epoch_time_s"].replace(",", ".") for line in found if line["epoch_time_s"]]
+    assert 18.457 in map(float, times)
+    assert all(len(time.partition(".")[2]) != 3 for time in times)
+    if sheet != "epochs":
+        assert {line["variant"] for line in found} == {"crop-resize", "'" + ODD}
+
+
+def test_trials_and_epochs_are_what_a_sweep_leaves(run: Export, tmp_path: Path) -> None:
+    swept(tmp_path / "left", "one", "16,32")
+    for sheet in ("trials", "epochs", "table"):
+        exported = run("export", "left", "--format", "csv", "--sheet", sheet).stdout
+        left = (tmp_path / "left" / f"{sheet}.csv").read_text()
+        # Trials that began in one second have no order.
+        assert sorted(exported.splitlines()) == sorted(left.splitlines())
+
+
+@pytest.mark.parametrize("dialect", DIALECTS.values())
+@pytest.mark.parametrize(
+    ("value", "cell"),
+    [
+        ("=1+1", "'=1+1"), ("+1", "'+1"), ("-1", "'-1"), ("@x", "'@x"), ("\t=1", "'\t=1"), (" =1+1", " '=1+1"),
+        ("a;=1+1", "a;'=1+1"), ("a,@x", "a,'@x"), ("a\t-1", "a\t'-1"), (-5, "-5"), ("a - b", "a - b"), (None, ""),
+        (True, "1"), ([0, 1], "0+1"),
+    ],
+)  # fmt: skip
+def test_text_is_never_run_and_numbers_stay_numbers(dialect: object, value: object, cell: str) -> None:
+    text = csv_text(["a"], [[value]], dialect=dialect)  # type: ignore[arg-type]
+    delimiter = dialect.delimiter  # type: ignore[attr-defined]
+    (_, (found,)) = (
+        csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), delimiter=delimiter)
+        if value is not None
+        else ([], [""])
+    )
+    assert found == cell
+
+
+@pytest.mark.parametrize(
+    ("dialect", "cell"), [("plain", "-18.4570"), ("excel", "-18.4570"), ("excel-eu", "-18,4570")]
+)
+def test_a_figure_has_the_decimal_sign_of_its_dialect(dialect: str, cell: str) -> None:
+    assert csv_text(["a"], [[-18.457]], dialect=DIALECTS[dialect]).splitlines()[1] == cell
+
+
+def test_json_is_valid_typed_and_says_why_figures_are_empty(run: Export, folder: Path) -> None:
+    def constant(name: str) -> float:
+        raise AssertionError(f"{name} is no JSON")
+
+    (table,) = json.loads(run("table", str(folder), "--json").stdout, parse_constant=constant)["tables"]
+    assert (table["results"], table["name"]) == ("fixed", "fixed")
+    assert {"name", "unit", "meaning", "heading"} == set(table["columns"][0])
+    first = next(row for row in table["rows"] if row["values"]["batch_size"] == 32)
+    assert first["values"]["epoch_time_s"] == 2.5
+    assert first["values"]["top1_pct"] is None
+    assert first["missing"]["top1_pct"] == "no validation split"
+    assert first["doubts"]["throttled"] == ["the GPU's clocks were lowered for 12 % of the time; cool it"]
+    assert {row["values"]["variant"] for row in table["rows"]} == {"crop-resize", ODD}
+    assert table["answers"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            "a_b & 5 % of $x #1 {y} ~z ^n",
+            r"a\_b \& 5 \% of \$x \#1 \{y\} \textasciitilde{}z \textasciicircum{}n",
+        ),
+        ("C:\\new", r"C:\textbackslash{}new"),
+        ("−3 ± 1 × 2–4 < 5 | †", r"$-$3 $\pm$ 1 $\times$ 2--4 $<$ 5 $|$ \dag{}"),
+        ("--epochs 3", "-{}-epochs 3"),
+        ("---", "-{}-{}-"),
+        ("[x] *", "{[}x{]} {*}"),
+        ("two\nlines", "two lines"),
+    ],
+)
+def test_latex_sets_text_as_it_stands(words: str, told: str) -> None:
+    assert escape(words) == told
+
+
+def test_latex_has_as_many_cells_in_every_row_as_columns(run: Export, folder: Path) -> None:
+    text = run("table", str(folder), "--latex").stdout
+    depth = 0
+    for number, sign in enumerate(text):
+        depth += {"{": 1, "}": -1}.get(sign, 0) if text[number - 1] != "\\" else 0
+        assert depth >= 0
+    assert depth == 0
+    rows = [line for line in text.splitlines() if line.endswith(r" \\")]
+    columns = text.partition(r"\begin{tabular}{@{}")[2].partition("@{}}")[0]
+    assert {line.replace(r"\&", "").count("&") for line in rows} == {len(columns) - 1}
+    for rule in (r"\toprule", r"\midrule", r"\bottomrule", r"\caption{fixed}"):
+        assert rule in text
