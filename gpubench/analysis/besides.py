@@ -111,11 +111,16 @@ def _words(best: int, rows: Sequence[Row]) -> str:
 
 
 def _most(rows: Sequence[Row], time: Figure) -> str:
-    """Which size nearly reaches the best rate."""
+    """Which size nearly reaches the best rate; and by which times, where whole epochs say another."""
+    enough, shown = _enough(rows, time), _enough(rows, per_image_s)
+    said = f"{enough} is the smallest of these sizes that reaches {MOST_OF_PCT:g} % of the best rate"
+    return said if enough == shown else f"{said} of steady steps (of whole epochs: {shown})"
+
+
+def _enough(rows: Sequence[Row], time: Figure) -> int | None:
     known = [(row.batch_size, seconds) for row in rows if (seconds := time(row))]
     best = min(seconds for _, seconds in known)
-    enough = next(batch for batch, seconds in known if best / seconds >= MOST_OF_PCT / 100)
-    return f"{enough} is the smallest of these sizes that reaches {MOST_OF_PCT:g} % of the best rate"
+    return next(batch for batch, seconds in known if best / seconds >= MOST_OF_PCT / 100)
 
 
 def _fronts(timed: Sequence[Row], weighed: Sequence[Row], time: Figure) -> str:

@@ -125,7 +125,7 @@ class KnownParts:
     """What was read of a folder's records, for those that are read after them.
 
     Most of a record is what others say in the same words: the machine, the variant, why columns are empty. It is parsed
-    and checked once and kept once: of 10,000 records that takes a third off the time and two thirds off the memory.
+    and checked once and kept once: of 10,000 records that takes a fifth off the memory (309 against 380 MB).
     """
 
     parts: dict[tuple[bytes, bytes], Any] = field(default_factory=dict)

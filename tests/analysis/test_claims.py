@@ -281,6 +281,16 @@ def test_most_of_the_rate_and_the_pareto_front_stand_in_one_line():
     )
 
 
+def test_a_size_that_reaches_most_of_the_rate_of_steady_steps_alone_says_so():
+    rows = [
+        process(batch, epoch * (1 + number / 1e4), number, steady_step_s=step * batch * (1 + number / 1e4))
+        for batch, epoch, step in ((16, 10, 0.00100), (32, 9, 0.00099))
+        for number in range(3)
+    ]
+    said = "16 is the smallest of these sizes that reaches 95 % of the best rate of steady steps (of whole epochs: 32)"
+    assert build("one", rows, axes=AXES).remarks[0].startswith(said)
+
+
 def scaling_table(*rows: tuple[int, list[float]], batch: int = 64) -> Table:
     made = [
         process(batch, time, number, gpus=gpus, config_id=f"g{gpus}", strategy="ddp" if gpus > 1 else "single",
