@@ -114,7 +114,10 @@ def _write(pictures: Found, out: Path | None, formats: Sequence[str]) -> int:
     several = len({id(one) for one, _ in pictures}) > 1
     failed: list[str] = []
     for folder, mine in _by_folder(pictures, out):
-        before = [(one.name if out is not None and several else "", picture) for one, picture in mine]
+        before = [
+            (one.results.folder.resolve().name if out is not None and several else "", picture)
+            for one, picture in mine
+        ]
         for name, picture in files.named(before):
             figure = drawn(picture)
             for form in formats:

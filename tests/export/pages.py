@@ -55,7 +55,9 @@ def table_of(rows: Sequence[Row], name: str = "sizes", question: str = "Which si
 
 def read(*tables: Table, folder: Path = Path("a folder")) -> Reading:
     """A folder with these tables."""
-    return Reading(results=Results(folder), records=[], contents=Contents(tables=list(tables)))
+    return Reading(
+        results=Results(folder), records=[], contents=Contents(tables=list(tables)), name=folder.name
+    )
 
 
 def html(*readings: Reading) -> str:
