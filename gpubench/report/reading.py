@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpubench.basics.errors import UnusableError
-from gpubench.basics.words import clean
+from gpubench.basics.words import clean, listed
 from gpubench.report.choice import SHOW, Choice
 from gpubench.report.contents import Contents, contents
 from gpubench.report.table import Table
 from gpubench.results import kept_noise
-from gpubench.results.home import results_home
+from gpubench.results.home import results_home, results_in
 from gpubench.results.store import Results
 from gpubench.schema.record import Record
 
@@ -113,6 +113,9 @@ def stored(folder: Path, tell: Callable[[str], None]) -> tuple[Results, list[Rec
     for line in told:
         tell(line)
     if not records:
+        if inside := results_in(results.folder):
+            names = listed([one.name for one in inside])
+            raise UnusableError(f"{results.folder} holds results folders, and is none; name one of them: {names}")
         raise UnusableError(f"{results.folder} holds no record{' that can be read' if told else 's'}")
     return results, records
 

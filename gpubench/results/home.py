@@ -24,10 +24,15 @@ def results_home() -> Path:
 def all_results() -> list[Path]:
     """Every results folder in the place where sweeps put theirs. Raises UnusableError where there is none."""
     home = results_home()
-    found = {p.parent for pattern in ("*/trials.csv", "*/records") for p in home.glob(pattern)}
+    found = results_in(home)
     if not found:
         raise UnusableError(f"no results in {home}; run gpubench sweep, or name a folder")
-    return sorted(found)
+    return found
+
+
+def results_in(place: Path) -> list[Path]:
+    """Every results folder that lies straight in this one."""
+    return sorted({p.parent for pattern in ("*/trials.csv", "*/records") for p in place.glob(pattern)})
 
 
 def newest_results() -> Path:

@@ -231,6 +231,7 @@ WRONG: list[tuple[Sequence[str], int, str]] = [
         "gone is not a results folder; name one that gpubench sweep has written, such as results/NAME",
     ),
     (["table", "empty"], 4, "empty holds no records"),
+    (["table", "home"], 4, "home holds results folders, and is none; name one of them: one and two"),
     (["table"], 4, "no results in results"),
     (["predict", "--copies", "2"], 4, "no results in results"),
     (["predict", "empty"], 4, "empty holds no records"),
@@ -248,6 +249,8 @@ def test_wrong_input_is_one_line_and_nothing_written(
     place: Place, arguments: Sequence[str], code: int, words: str
 ) -> None:
     (place.home / "empty").mkdir()
+    for name in ("one", "two"):
+        (place.home / "home" / name / "records").mkdir(parents=True)
     (place.home / "prose.toml").write_text("Once upon a time")
     (place.home / "key.toml").write_text('name = "x"\n[fixd]\nlr = 1.0\n')
     (place.home / "wrong.toml").write_text('name = "x"\n[fixed]\nbatch_size = 0\n')
