@@ -93,4 +93,6 @@ def sentence(of: Scaled, shown: Sequence[bool]) -> str:
 def _word(one: Comparison, holds: bool) -> str:
     if not holds:
         return "open"
-    return "under" if one.efficiency_pct < BOUND_PCT else "above"
+    # By the figure whose side was tested: of some rounds it may be another than the column shows.
+    seen = one.efficiency_pct if one.efficiency is None else one.efficiency.value
+    return "under" if seen < BOUND_PCT else "above"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpubench.basics.errors import UnusableError
-from gpubench.basics.words import many
+from gpubench.basics.words import clean, many
 from gpubench.commands.opened import all_of, readings
 from gpubench.export.formats import Asked, format_of
 from gpubench.export.trackers import tracker_of
@@ -26,8 +26,12 @@ def export(folders: Sequence[Path], *, form: str | None, out: Path | None, asked
     if out == STDOUT or (out is None and chosen.is_text):
         sys.stdout.buffer.write(made)
         return code
-    _write(out := out or Path(f"{found[0].results.folder.resolve().name}{chosen.suffix}"), made)
-    print(out)
+    if out is None:
+        out = Path(f"{found[0].results.folder.resolve().name}{chosen.suffix}")
+        if out.exists():
+            raise UnusableError(f"{clean(str(out))} is there already; name a file with --out")
+    _write(out, made)
+    print(clean(str(out)))
     return code
 
 

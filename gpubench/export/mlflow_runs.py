@@ -6,9 +6,11 @@ import itertools
 import logging
 import os
 import re
+import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import urlsplit, urlunsplit
 
 from mlflow.entities import Metric, Param, RunTag
 from mlflow.exceptions import MlflowException
@@ -57,7 +59,15 @@ def take(runs: Iterable[TrackedRun], place: str | None) -> HandedOver:
                     new += 1
     except (MlflowException, OSError) as error:
         raise UnusableError(f"MLflow at {address}: {error}") from error
-    return HandedOver(where=f"mlflow ui --backend-store-uri {address}", new=new, known=known)
+    return HandedOver(where=_where(address), new=new, known=known)
+
+
+def _where(address: str) -> str:
+    """A server is looked at in a browser, without whoever's password; a database by MLflow's own command."""
+    parts = urlsplit(address)
+    if parts.scheme in ("http", "https"):
+        return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+    return f"mlflow ui --backend-store-uri {shlex.quote(address)}"
 
 
 def _experiment(client: MlflowClient, name: str, artifacts: str | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import datetime
+import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -43,7 +44,7 @@ class TrackedRun:
     """One attempt that counts."""
 
     key: str
-    """`TRIAL_ID-ATTEMPT`: by which it is found again."""
+    """`TRIAL_ID-ATTEMPT-…`: by which it is found again. Other machines may have measured the same trial."""
     experiment: str
     name: str
     """What tells it from the others of its experiment."""
@@ -91,7 +92,7 @@ def _run(reading: Reading, record: Record, varied: Sequence[str]) -> TrackedRun:
     texts = {f"doubt {code}": text for code, text in record.doubts.items()}
     log = reading.results.log(record.trial_id, record.attempt)
     return TrackedRun(
-        key=f"{record.trial_id}-{record.attempt}",
+        key=_key(record),
         experiment=record.experiment,
         name=" ".join(parts),
         status=record.status,
@@ -107,6 +108,12 @@ def _run(reading: Reading, record: Record, varied: Sequence[str]) -> TrackedRun:
         tags={name: cell(value) for name, value in told.items() if value not in (None, "")} | texts,
         log=log if log.is_file() else None,
     )
+
+
+def _key(record: Record) -> str:
+    """The trial, the attempt, and of which machine and time it is: no other folder has another attempt so called."""
+    of = (record.machine_key, str(record.environment.get("host")), record.started_at)
+    return f"{record.trial_id}-{record.attempt}-{hashlib.sha256(repr(of).encode()).hexdigest()[:8]}"
 
 
 def _seconds(local: str) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -47,7 +48,7 @@ def take(runs: Iterable[TrackedRun], place: str | None) -> HandedOver:
             new += 1
     except OSError as error:
         raise UnusableError(f"can't write {top}: {error.strerror or error}") from error
-    return HandedOver(where=f"tensorboard --logdir {top}", new=new, known=known)
+    return HandedOver(where=f"tensorboard --logdir {shlex.quote(str(top))}", new=new, known=known)
 
 
 def _write(folder: Path, run: TrackedRun) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from gpubench.basics.errors import UnusableError
 from gpubench.plot.description import Picture
+from gpubench.results.store import write_whole
 
 LONGEST = 120
 """Letters of a file's name, without its ending."""
@@ -45,12 +46,14 @@ def write(path: Path, made: bytes) -> None:
             raise UnusableError(
                 f"{path} is there, and no picture of gpubench; name another folder with --out"
             )
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(made)
     except OSError as error:
         raise UnusableError(
             f"{path} can't be written: {error.strerror}; name another folder with --out"
         ) from error
+    try:
+        write_whole(path, made)
+    except UnusableError as error:
+        raise UnusableError(f"{error}; name another folder with --out") from None
 
 
 def _ours(path: Path) -> bool:

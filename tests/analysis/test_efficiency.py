@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -13,6 +14,8 @@ from whole_rows import row_with
 
 from gpubench.analysis.amdahl import share_of
 from gpubench.analysis.claims import opened
+from gpubench.analysis.efficiency import Scaled, sentence
+from gpubench.analysis.scaling import Comparison
 from gpubench.report.table import Table, build
 
 
@@ -147,3 +150,21 @@ def test_a_law_that_does_not_fit_gives_no_share():
 def test_where_the_points_do_not_allow_it_no_law_is_fitted(found):
     assert said(found)
     assert "Amdahl" not in " ".join(found.answers)
+
+
+def test_the_side_that_is_told_is_the_one_that_was_tested():
+    """The figure shown is of all rounds; where two rows share only some of them, these were tested."""
+
+    @dataclass(frozen=True, kw_only=True)
+    class Shown(Comparison):
+        @property
+        def efficiency_pct(self) -> float:
+            return 80.3
+
+    found = by_efficiency(0.79, 0.79)
+    (of,) = found.claims.scaled
+    steps = [
+        Shown(kind=one.kind, row=one.row, baseline=one.baseline, speedup=one.speedup) for one in of.steps
+    ]
+    assert max(Scaled(steps=steps).chances) < 0.01
+    assert sentence(Scaled(steps=steps), [True, True]).endswith("falls under 80 % from 2 GPUs on.")

@@ -214,3 +214,11 @@ def test_latex_has_as_many_cells_in_every_row_as_columns(run: Export, folder: Pa
     assert {line.replace(r"\&", "").count("&") for line in rows} == {len(columns) - 1}
     for rule in (r"\toprule", r"\midrule", r"\bottomrule", r"\caption{fixed}"):
         assert rule in text
+
+
+def test_a_file_that_nobody_named_is_not_written_over(run: Export, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "fixed.html").write_text("somebody's own")
+    done = run("export", str(folder), "--format", "html")
+    assert (done.returncode, (tmp_path / "fixed.html").read_text()) == (4, "somebody's own")
+    assert done.stderr == "gpubench: fixed.html is there already; name a file with --out\n"
+    assert run("export", str(folder), "--format", "html", "--out", "fixed.html").returncode == 0

@@ -95,8 +95,8 @@ def test_tensorboard_reads_scalars_hyperparameters_and_words(stored: Path, tmp_p
     out = tmp_path / "board"
     first = export(stored, "--to", "tensorboard", "--out", out)
     assert (first.returncode, first.stdout.split(";")[0]) == (0, "3 runs written"), first.stderr
-    (folder,) = out.glob(f"batch-size/*{ALONE}-1")
-    assert folder.name == f"model=mobilenet_v2 batch_size=16 {ALONE}-1"
+    (folder,) = out.glob(f"batch-size/*{ALONE}-1-*")
+    assert folder.name.startswith(f"model=mobilenet_v2 batch_size=16 {ALONE}-1-")
     read = EventAccumulator(str(folder), size_guidance={"scalars": 0}).Reload()
     record = json.loads(next(stored.glob(f"records/*/{ALONE}-1.json")).read_text())
     (time,) = read.Scalars("figures/epoch_time_s")
@@ -121,10 +121,23 @@ def test_tensorboard_reads_scalars_hyperparameters_and_words(stored: Path, tmp_p
     assert len(list(out.glob("batch-size/*"))) == 3
 
 
+def test_the_same_trial_of_another_machine_is_another_run(stored: Path, tmp_path: Path):
+    other = tmp_path / "other"
+    shutil.copytree(stored, other)
+    for path in other.glob("records/*/*.json"):
+        record = json.loads(path.read_text())
+        record["environment"]["host"] = "another"
+        path.write_text(json.dumps(record))
+    done = export(stored, other, "--to", "tensorboard", "--out", tmp_path / "a board")
+    assert (
+        done.stdout.strip() == f"6 runs written; to look at them: tensorboard --logdir '{tmp_path}/a board'"
+    )
+
+
 def test_a_run_that_was_broken_off_is_written_anew(stored: Path, tmp_path: Path):
     out = tmp_path / "board"
     assert export(stored, "--to", "tensorboard", "--out", out).returncode == 0
-    (folder,) = out.glob(f"batch-size/*{ALONE}-1")
+    (folder,) = out.glob(f"batch-size/*{ALONE}-1-*")
     folder.rename(folder.with_name(f".{folder.name}.half"))  # as a kill leaves it
     again = export(stored, "--to", "tensorboard", "--out", out)
     assert again.stdout.split(";")[0] == "1 run written, 2 runs there already"
