@@ -76,13 +76,26 @@ class SideBySide:
     """0.05: more than 5 % more is a regression."""
 
     @property
+    def guessed(self) -> bool:
+        """Whether its pairs are a guess: then no regression is looked for."""
+        return bool(self.matching.set_aside)
+
+    @property
+    def checked(self) -> bool:
+        """Whether any figure was held against the threshold, or a trial that broke was."""
+        figures = {name for one in self.beside for name in one.figures}
+        return not self.guessed and bool(figures & COSTS or self.broken)
+
+    @property
     def regressions(self) -> list[tuple[Beside, Figure]]:
         """What takes shown to be more than the threshold more."""
         return [(one, name) for one in self.beside for name, found in one.figures.items() if found.beyond]
 
     @property
     def broken(self) -> list[Pair]:
-        """Trials that ended ok in A, and badly in B."""
+        """Trials that ended ok in A, and badly in B; none where that both are one trial is a guess."""
+        if self.guessed:
+            return []
         return [(a, b) for a, b in self.not_ok if a.status == "ok" and b.status in BAD]
 
     @property
@@ -91,15 +104,22 @@ class SideBySide:
         gone = [a for a, b in self.not_ok if a.status == "ok" and b.status not in BAD]
         gone += [row for row in self.matching.only_a if row.status == "ok"]
         gone += [row for one in self.matching.several for row in one.a]
-        return bool(gone) or any(
-            not found.within and not found.beyond
-            for one in self.beside
-            for name, found in one.figures.items()
-            if name in COSTS
+        return (
+            not self.checked
+            or bool(gone)
+            or any(
+                not found.within and not found.beyond
+                for one in self.beside
+                for name, found in one.figures.items()
+                if name in COSTS
+            )
         )
 
 
 BAD = ("oom", "failed", "timeout")
+MEMORY_SPREAD = 0.003
+"""By how much, at most, memory of processes of one configuration was seen to differ: on one GPU, by `MEMORY_SOURCE`."""
+MEMORY_SOURCE = "nvml-process"
 COSTS: frozenset[Figure] = frozenset({"time", "memory", "energy"})
 """Figures of which more is worse, so that a threshold is for them. Top-1 is in points, where less is worse."""
 
@@ -127,22 +147,23 @@ def compared(
     """What may be said of each pair. `of`: the figures that are compared, chosen before they are seen.
 
     `by_rounds`: both sides are of one folder, so that rows that share rounds are compared round by round. Rounds of
-    two folders have nothing in common but their numbers.
+    two folders have nothing in common but their numbers. Pairs that are a guess are not held against the threshold.
     """
+    limit = None if matching.set_aside else threshold
     good = [pair for pair in matching.pairs if all(row.status == "ok" for row in pair)]
     found: list[dict[Figure, FigureBeside | _Claim]] = []
     for a, b in good:
         each = {name: _OF[name](a, b, by_rounds) for name in FIGURES if name in of}
         found.append({name: one for name, one in each.items() if one is not None})
     claims = [one for mine in found for one in mine.values() if isinstance(one, _Claim)]
-    decided = {id(claim): made for claim, made in zip(claims, _decided(claims, threshold), strict=True)}
+    decided = {id(claim): made for claim, made in zip(claims, _decided(claims, limit), strict=True)}
     return SideBySide(
         beside=[
             Beside(
                 a=a,
                 b=b,
                 figures={
-                    name: decided[id(one)] if isinstance(one, _Claim) else _against(one, threshold)
+                    name: decided[id(one)] if isinstance(one, _Claim) else _against(one, limit)
                     for name, one in mine.items()
                 },
             )
@@ -359,11 +380,11 @@ def _told(end: float, claim: _Claim) -> float:
 
 
 def _against(one: FigureBeside, threshold: float | None) -> FigureBeside:
-    """A figure that is taken for exact beside the threshold."""
+    """Memory beside the threshold: between that and what equal processes differ by, nothing is shown."""
     if threshold is None or one.basis != "exact":
         return one
-    is_beyond = one.b > one.a * (1 + threshold)
-    return replace(one, beyond=is_beyond, within=not is_beyond)
+    more = round(one.b / one.a - 1, 9)  # 1003 MiB are 0.3 % more than 1000, not a last digit above it
+    return replace(one, beyond=more > max(threshold, MEMORY_SPREAD), within=more <= threshold)
 
 
 def counted(found: Iterable[FigureBeside]) -> dict[Word, int]:

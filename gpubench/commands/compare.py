@@ -10,7 +10,7 @@ from typing import Literal
 
 from rich.console import Console
 
-from gpubench.analysis.comparing import FIGURES, Figure, SideBySide, compared
+from gpubench.analysis.comparing import COSTS, FIGURES, Figure, SideBySide, compared
 from gpubench.analysis.matching import matched
 from gpubench.analysis.repeats import merge_repeats
 from gpubench.analysis.varied import CANDIDATES, known
@@ -47,6 +47,10 @@ def compare(
     limit = None if threshold is None else percent(threshold, "--threshold") / 100
     if strict and limit is None:
         raise UsageError("--strict is about --threshold: give that, too, such as --threshold 5%")
+    if limit is not None and COSTS.isdisjoint(of):
+        raise UsageError(
+            "--threshold is for time, memory and energy: name one of them in --figures, or leave --threshold out"
+        )
     if sort is not None and sort not in (*FIGURES, *CANDIDATES):
         raise unknown("figure or field to sort by", sort, (*FIGURES, *CANDIDATES))
     a, b, name = _sides(folders, field)
@@ -69,7 +73,9 @@ def _exit_code(found: SideBySide, *, strict: bool) -> int:
         return 0
     if found.regressions or found.broken:
         return REGRESSION
-    if not any(one.figures for one in found.beside):
+    if found.guessed:
+        raise UnusableError(f"no trial of A is one of B: {report.GUESSED}")
+    if not found.checked:
         raise UnusableError("nothing could be compared, so no regression could have been seen")
     return REGRESSION if strict and found.undecided else 0
 

@@ -11,6 +11,8 @@ from typing import Any
 from gpubench.analysis.certainty import accuracy
 from gpubench.analysis.comparing import (
     FIGURES,
+    MEMORY_SOURCE,
+    MEMORY_SPREAD,
     Basis,
     Beside,
     Figure,
@@ -230,8 +232,15 @@ _IN_SENTENCE: Mapping[Figure, str] = {
 }
 
 
+GUESSED = "these pairs are a guess, so they can't fail a check"
+
+
 def _judged(of: SideBySide) -> str:
     limit = f"{100 * (of.threshold or 0):g} %"
+    if of.guessed:
+        return f"Nothing was checked for a regression beyond {limit}: {GUESSED}."
+    if not of.checked:
+        return f"Nothing was checked for a regression beyond {limit}: no time, memory or energy could be compared."
     bad = [
         f"{_name(one, of)}: {_IN_SENTENCE[name]} {_change(one.figures[name], name)}"
         for one, name in of.regressions
@@ -271,7 +280,10 @@ def _rests(of: SideBySide) -> list[str]:
     said += _would_settle(of)
     if any(found.basis == "exact" for _, found in every):
         said.append(
-            "Memory is taken for exact: processes of one configuration differed by 0.3 % at most where it was measured."
+            f"Memory is taken for exact: processes of one configuration differed by {100 * MEMORY_SPREAD:g} % at most "
+            "where it was measured, on one GPU, by the driver's figure of the trial's own processes "
+            f"({MEMORY_SOURCE})."
+            + (" No more than that is no regression." if of.threshold is not None else "")
         )
     for why in dict.fromkeys(found.why for _, found in every if found.why):
         names = dict.fromkeys(_TOLD[name].title for name, found in every if found.why == why)
@@ -368,7 +380,7 @@ def as_json(a: Side, b: Side, of: SideBySide, *, field: str = "") -> dict[str, A
         "unlike": [
             {"name": name, "a": first, "b": second} for name, first, second in unlike_of(a, b, of, field)
         ],
-        "guessed": bool(matching.set_aside),
+        "guessed": of.guessed,
         "claims": of.family,
         "margin": MARGIN,
         "top1_margin_points": accuracy.MARGIN,

@@ -206,6 +206,37 @@ def test_a_regression_is_shown_only_where_the_interval_lies_beyond_the_threshold
     assert only(a, b, threshold=0.2).within
 
 
+def test_memory_that_differs_as_equal_processes_do_is_no_regression():
+    figures = [
+        only(line(memory=1000), line(memory=m), "memory", threshold=0.0005) for m in (1000, 1003, 1004)
+    ]
+    assert [one.beyond for one in figures] == [False, False, True]
+    assert [one.within for one in figures] == [True, False, False]
+    above = [only(line(memory=1000), line(memory=m), "memory", threshold=0.05).beyond for m in (1050, 1051)]
+    assert above == [False, True]
+
+
+def test_pairs_that_are_a_guess_are_not_held_against_a_threshold():
+    a = [line((1.0, 1.01, 0.99), memory=100), line(batch_size=32)]
+    more = [
+        line((2.0, 2.01, 1.99), memory=200, precision="bf16"),
+        line(batch_size=32, status="oom", epoch_time_s=None, precision="bf16"),
+    ]
+    found = compared(matched(a, more), threshold=0.05)
+    assert found.guessed
+    assert {name: one.word for name, one in found.beside[0].figures.items()} == {
+        "time": "more",
+        "memory": "more",
+    }
+    assert not found.regressions
+    assert not found.broken
+    assert found.undecided
+    same = [changed(row, precision="fp32", asked=first.asked) for first, row in zip(a, more, strict=True)]
+    sure = compared(matched(a, same), threshold=0.05)
+    assert {name for _, name in sure.regressions} == {"time", "memory"}
+    assert len(sure.broken) == 1
+
+
 def test_what_ended_ok_and_does_so_no_more_is_broken_and_what_is_gone_is_undecided():
     ended = line(status="oom", epoch_time_s=None)
     found = compared(matched([line()], [ended]), threshold=0.05)

@@ -115,7 +115,58 @@ def test_where_nothing_can_be_compared_a_check_does_not_pass(compare: Compare, t
     ended = compare(tmp_path / "a", tmp_path / "b", "--threshold", "5%")
     assert ended.returncode == 4
     assert ended.stderr == "gpubench: nothing could be compared, so no regression could have been seen\n"
+    assert "Nothing was checked for a regression beyond 5 %" in ended.stdout
+    assert "No regression" not in ended.stdout
+    assert json.loads(
+        compare(tmp_path / "a", tmp_path / "b", "--threshold", "5%", "--json", "--strict").stdout
+    )["undecided"]
     assert compare(tmp_path / "a", tmp_path / "b").returncode == 0
+
+
+def test_a_threshold_needs_a_figure_that_it_is_for(compare: Compare) -> None:
+    ended = compare("a", "b", "--figures", "top1", "--threshold", "5%", "--strict")
+    assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1)
+    assert "--threshold is for time, memory and energy" in ended.stderr
+    assert compare("a", "b", "--figures", "top1").returncode == 0
+    assert compare("a", "b", "--figures", "top1,time", "--threshold", "5%").returncode == 3
+    # These were measured without a GPU: no memory is there to compare.
+    ended = compare("a", "b", "--figures", "top1,memory", "--threshold", "5%")
+    assert ended.returncode == 4
+    assert "Nothing was checked for a regression beyond 5 %" in ended.stdout
+
+
+def test_pairs_that_are_a_guess_fail_no_check(compare: Compare, tmp_path: Path) -> None:
+    times = {16: [3.0, 3.001, 2.999], 32: [3.0] * 3, 64: [3.0] * 3}
+    swept(tmp_path / "x", "one", "16,32,64", repeats=3, optimizer="adam")
+    b = measured_again(tmp_path / "x", tmp_path / "b", times)
+    ended = compare("a", b, "--threshold", "5%")
+    assert ended.returncode == 4
+    assert ended.stderr.endswith(": these pairs are a guess, so they can't fail a check\n")
+    assert ended.stderr.count("\n") == 1
+    assert (
+        "Nothing was checked for a regression beyond 5 %: these pairs are a guess, so they can't fail a check."
+        in ended.stdout.splitlines()
+    )
+    assert "slower" in ended.stdout
+    assert "slower, regression" not in ended.stdout
+    assert compare("a", b).returncode == 0
+
+
+def test_memory_says_what_it_is_taken_for(compare: Compare, home: Path, tmp_path: Path) -> None:
+    folders = [shutil.copytree(home / "b", tmp_path / name) for name in ("a", "b")]
+    for folder, mib in zip(folders, (10_000, 10_010), strict=True):
+        for path in (folder / "records").glob("*/*.json"):
+            told = json.loads(path.read_text())
+            told["result"] |= {"gpu_mem_mib": mib, "gpu_mem_source": "nvml-process"}
+            path.write_text(json.dumps(told))
+    ended = compare(*folders, "--figures", "memory", "--threshold", "0.05%")
+    assert ended.returncode == 0
+    assert "No regression beyond 0.05 % is shown, and not everywhere is one excluded." in ended.stdout
+    assert (
+        "differed by 0.3 % at most where it was measured, on one GPU, by the driver's figure" in ended.stdout
+    )
+    assert "(nvml-process). No more than that is no regression." in ended.stdout
+    assert compare(*folders, "--figures", "memory", "--threshold", "0.1%", "--strict").returncode == 0
 
 
 def test_two_values_of_a_field_inside_one_folder(compare: Compare) -> None:
