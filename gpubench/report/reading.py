@@ -115,7 +115,9 @@ def stored(folder: Path, tell: Callable[[str], None]) -> tuple[Results, list[Rec
     if not records:
         if inside := results_in(results.folder):
             names = listed([one.name for one in inside])
-            raise UnusableError(f"{results.folder} holds results folders, and is none; name one of them: {names}")
+            raise UnusableError(
+                f"{results.folder} holds results folders, and is none; name one of them: {names}"
+            )
         raise UnusableError(f"{results.folder} holds no record{' that can be read' if told else 's'}")
     return results, records
 
