@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpubench.basics.errors import UnusableError, UsageError
-from gpubench.basics.words import many
+from gpubench.basics.words import clean, many
 from gpubench.commands.opened import warn
 from gpubench.report.contents import contents, write_contents
 from gpubench.report.reading import no_results_folder
@@ -15,7 +15,8 @@ from gpubench.results import kept_noise
 from gpubench.results.folder_lock import POLL_S, held
 from gpubench.results.home import newest_results
 from gpubench.results.merging import Merged, merge
-from gpubench.results.store import Results
+from gpubench.results.store import Results, counting, run_of
+from gpubench.schema.record import Record
 
 MOST_NAMED = 10
 
@@ -39,11 +40,16 @@ def merged(folders: Sequence[Path], *, out: Path | None, wait: bool = False) -> 
     target = Results(out)
     target.create()
     with target.locked(wait=wait, say=warn, owner="merge"):
+        before = {
+            one
+            for path in {one.resolve(): one for one in (out, *sources)}.values()
+            for one in _further(Results(path).records(lambda _: None))
+        }
         done = merge([Results(path) for path in sources], target, warn)
-        _write_tables(target)
+        lost = len(before - _further(_write_tables(target)))
         target.check()
-    for line in _told(sources, out, done):
-        print(line)
+    for line in _told(sources, out, done, lost):
+        print(clean(line))
     return 0
 
 
@@ -61,7 +67,18 @@ def _until_free(folder: Path, *, wait: bool) -> None:
         time.sleep(POLL_S)
 
 
-def _write_tables(target: Results) -> None:
+def _further(records: Sequence[Record]) -> set[tuple[int, str, str, str, str]]:
+    """The attempts of further rounds that count, without their numbers."""
+    found = set()
+    for record in counting(records).values():
+        if record.round > 1:
+            unit_id, _, started_at, host, machine = run_of(record)
+            found.add((record.round, unit_id, started_at, host, machine))
+    return found
+
+
+def _write_tables(target: Results) -> list[Record]:
+    """Returns the records that the tables are of."""
     records = target.records(warn)
     if not records:
         raise UnusableError(f"{target.folder} holds no record that can be read, so it gets no tables")
@@ -69,9 +86,10 @@ def _write_tables(target: Results) -> None:
     for problem in found.problems:
         warn(problem)
     write_contents(target, records, found)
+    return records
 
 
-def _told(sources: Sequence[Path], out: Path, done: Merged) -> list[str]:
+def _told(sources: Sequence[Path], out: Path, done: Merged, lost: int) -> list[str]:
     """What was done, the answer first."""
     if len(sources) == 1 and sources[0].resolve() == out.resolve():
         return [f"{out}: its tables are written anew from its records"]
@@ -94,4 +112,18 @@ def _told(sources: Sequence[Path], out: Path, done: Merged) -> list[str]:
         ]
         more = len(done.moved) - MOST_NAMED
         lines += [f"  and {more} more"] if more > 0 else []
+    if done.left_out:
+        lines.append(
+            f"{many(len(done.left_out), 'attempt')} left out: older than what {out} has of the same trial and machine, "
+            "in whose place they would count; merge into a new folder to keep them, too:"
+        )
+        lines += [f"  {attempt.path}" for attempt in done.left_out[:MOST_NAMED]]
+        more = len(done.left_out) - MOST_NAMED
+        lines += [f"  and {more} more"] if more > 0 else []
+    if lost:
+        lines.append(
+            f"{many(lost, 'attempt')} of further rounds counted in the folders and no longer "
+            f"{'counts' if lost == 1 else 'count'} in {out}, since their trials were measured again in another "
+            "folder: to have them count, merge into a new folder without that one"
+        )
     return lines

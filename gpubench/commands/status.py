@@ -24,6 +24,7 @@ CODES: dict[State, int] = {
     "failed": 1,
     "running": RUNNING,
     "unfinished": ResumableError.exit_code,
+    "unknown": UnusableError.exit_code,
 }
 """Exit code by state. Of several folders that of the one which needs somebody the most: the last of these."""
 

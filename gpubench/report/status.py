@@ -18,6 +18,7 @@ _STATES = {
     "failed": "finished, with failures",
     "running": "running",
     "unfinished": "not finished, and nobody runs it",
+    "unknown": "a plan can't be read, so it is not known whether all is done",
 }
 
 
@@ -59,8 +60,10 @@ def _details(of: Status) -> list[str]:
         said.append(f"the last trial began at {of.last_start}")
     if of.state == "unfinished":
         said.append("the same gpubench sweep goes on with what is left")
-    elif of.state == "failed":
+    elif of.bad and of.state in ("failed", "unknown"):
         said.append("gpubench sweep … --retry failed,timeout runs those again")
+    if of.state == "unknown":
+        said.append("the sweep of the plan that can't be read stores it anew and does what is left")
     return said
 
 
@@ -100,6 +103,7 @@ def as_json(of: Status) -> dict[str, Any]:
         "rounds_open": of.is_open,
         "left": of.left,
         "left_s": of.left_s,
+        "unread_plans": of.unread_plans,
         "failed": [{"label": one.label, "status": one.status, "reason": one.reason} for one in of.bad],
         "running": [{"trial_id": one.trial_id, "label": one.label, "log": str(one.log)} for one in of.now],
         "holder": None

@@ -1,9 +1,11 @@
 """Several results folders as one: which attempt of which folder gets which number, and the files that follow.
 
 An attempt is told by all that its record holds but for numbers of attempts, so that one that lies in several folders
-is there once, and merging again adds nothing. Where two folders number different attempts at one unit alike, those of
-the folder that began later get new numbers behind all others, in their own order: further rounds belong to the first
-round of their own folder, and so stay behind it.
+is there once, and merging again adds nothing. Where two folders number different attempts at one unit alike, the later
+ones get new numbers behind all others. Further rounds belong to the first round of their own folder, and so stay behind
+it: a first round goes with its further ones, and is as late as the last of them. What lies in the target keeps its
+numbers; an attempt that is older than one of the target on the same machine, and would count in its place for its
+number alone, is left out.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import os
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,7 @@ from gpubench.basics.errors import UnusableError
 from gpubench.results.plans import Stamp, stamp_in
 from gpubench.results.store import Numbered, Results, numbered, write_whole
 from gpubench.results.stored_record import bytes_of
+from gpubench.schema.record import FINAL
 
 Identity = tuple[str, int]
 """A digest of what an attempt holds, and which it is of those in its folder that hold the same."""
@@ -47,6 +50,11 @@ class FoundAttempt:
     """Its record; None where it can't be read: then it is copied as it is."""
     identity: Identity
     started_at: str
+    machines: tuple[str, ...] = ()
+    """The machine of each job: attempts on other machines never count in place of one another."""
+    round: int = 1
+    is_final: bool = False
+    """Whether it counts whatever else is tried after it."""
 
     @property
     def trials(self) -> list[str]:
@@ -65,6 +73,8 @@ class Merged:
     added: Counter[int] = field(default_factory=Counter)
     moved: list[tuple[FoundAttempt, int]] = field(default_factory=list)
     """Attempts whose number another one had, and the number that they got."""
+    left_out: list[FoundAttempt] = field(default_factory=list)
+    """Attempts that are older than what the target has, and would count in its place."""
 
 
 def merge(sources: Sequence[Results], target: Results, tell: Callable[[str], None]) -> Merged:
@@ -82,9 +92,9 @@ def merge(sources: Sequence[Results], target: Results, tell: Callable[[str], Non
         for unit_id, chain in mine.items():
             by_unit.setdefault(unit_id, []).append(sorted(chain, key=lambda one: one.number))
     merged = Merged()
-    numbers: dict[tuple[int, str, int], int] = {}
+    numbers: dict[tuple[int, str, int], int | None] = {}
     for unit_id, chains in by_unit.items():
-        for chain, own in _placed(chains):
+        for chain, own in _placed(chains, lambda attempt, number: _is_free(folders, attempt, number)):
             for attempt, number in zip(chain, own, strict=True):
                 for name in {unit_id, *attempt.trials}:
                     numbers[attempt.source, name, attempt.number] = number
@@ -92,10 +102,13 @@ def merge(sources: Sequence[Results], target: Results, tell: Callable[[str], Non
         there = {one.identity for chain in by_unit[unit_id] for one in chain if one.source == 0}
         for attempt in sorted(
             (one for chain in by_unit[unit_id] for one in chain if one.source),
-            key=lambda one: numbers[one.source, unit_id, one.number],
+            key=lambda one: numbers[one.source, unit_id, one.number] or 0,
         ):
             target.beat()
             number = numbers[attempt.source, unit_id, attempt.number]
+            if number is None:
+                merged.left_out.append(attempt)
+                continue
             _copy_beside(folders[attempt.source], target, attempt, number)
             if attempt.identity in there:
                 merged.there[attempt.source] += 1
@@ -108,12 +121,13 @@ def merge(sources: Sequence[Results], target: Results, tell: Callable[[str], Non
     for place, folder in enumerate(folders[1:], 1):
         _copy_traces(folder, target, {(name, number) for at, name, number in numbers if at == place})
         _copy_left_out(folder, target)
-    _merge_plans(folders, target)
+    _merge_plans(folders, target, tell)
     first = len(folders) - len(sources)  # who asks counts from the first of the sources
     return Merged(
         there=Counter({place - first: count for place, count in merged.there.items()}),
         added=Counter({place - first: count for place, count in merged.added.items()}),
         moved=merged.moved,
+        left_out=merged.left_out,
     )
 
 
@@ -146,6 +160,9 @@ def _attempts(place: int, folder: Results, tell: Callable[[str], None]) -> list[
                 told=told,
                 identity=(digest, seen[key]),
                 started_at=_started(told),
+                machines=tuple(sorted(str(job.get("machine_key") or "") for job in _jobs(told))),
+                round=next((n for job in _jobs(told) if isinstance(n := job.get("round"), int)), 1),
+                is_final=bool(_jobs(told)) and all(str(job.get("status")) in FINAL for job in _jobs(told)),
             )
         )
     return found
@@ -191,45 +208,122 @@ def _with(
     return made
 
 
+def _jobs(told: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]:
+    return [] if told is None else told.get("jobs", [told])
+
+
 def _started(told: Mapping[str, Any] | None) -> str:
-    if told is None:
-        return ""
-    found = [str(job.get("started_at") or "") for job in told.get("jobs", [told])]
+    found = [str(job.get("started_at") or "") for job in _jobs(told)]
     return min(found, default="")
 
 
-def _placed(chains: Sequence[list[FoundAttempt]]) -> list[tuple[list[FoundAttempt], list[int]]]:
-    """The number of each attempt at one unit, chain by chain: one for each folder, in its order.
+def _placed(
+    chains: Sequence[list[FoundAttempt]], is_free: Callable[[FoundAttempt, int], bool]
+) -> list[tuple[list[FoundAttempt], list[int | None]]]:
+    """The number of each attempt at one unit, chain by chain: one for each folder, in its order. None: left out.
 
-    Whichever order the folders are given in, the numbers are the same, but that the target's stay.
+    Whichever order the folders are given in, the numbers are the same, but that the target's stay. `is_free`: whether
+    no files of another attempt, which left no record, lie under a number.
     """
     order = sorted(
         chains,
         key=lambda chain: (chain[0].source != 0, chain[0].started_at, [one.identity for one in chain]),
     )
-    known: dict[Identity, int] = {}
-    taken: set[int] = set()
-    waiting = []
-    for chain in order:
-        new = [one for one in chain if one.identity not in known]
-        if any(one.number in taken for one in new):
-            waiting.append(chain)
+    leaders = _leaders(order)
+    late = _lateness(order, leaders)
+    first = {
+        one.identity: (late[one.identity], -rank, -one.number, one)
+        for rank, chain in reversed(list(enumerate(order)))
+        for one in chain
+    }
+    in_order = sorted(first, key=lambda own: (first[own][0], -first[own][1], -first[own][2]))
+    place = {own: index for index, own in enumerate(in_order)}
+    known: dict[Identity, int | None] = {
+        one.identity: one.number for chain in chains for one in chain if one.source == 0
+    }
+    taken = {number for number in known.values() if number is not None}
+    for own in in_order:
+        if own in known:
             continue
-        known.update((one.identity, one.number) for one in new)
-        taken |= {one.number for one in new}
-    for chain in waiting:
-        for one in chain:
-            if one.identity not in known:
-                known[one.identity] = max(taken) + 1
-                taken.add(known[one.identity])
+        one = first[own][3]
+        rivals = [
+            (place[other], number)
+            for other, number in known.items()
+            if number is not None and _may_displace(one, first[other][3], leaders)
+        ]
+        low = max((number for index, number in rivals if index < place[own]), default=0)
+        high = min((number for index, number in rivals if index > place[own]), default=None)
+        behind = max(taken, default=0) + 1
+        if high is None:
+            wanted = [one.number, *range(behind, behind + MOST_TRACES)]
+        else:
+            wanted = [one.number, *range(low + 1, high)]
+        known[own] = next(
+            (
+                number
+                for number in wanted
+                if low < number
+                and (high is None or number < high)
+                and number not in taken
+                and is_free(one, number)
+            ),
+            None,
+        )
+        if (number := known[own]) is not None:
+            taken.add(number)
     return [(chain, [known[one.identity] for one in chain]) for chain in chains]
+
+
+MOST_TRACES = 100_000
+"""More attempts in a row that left no record no folder holds."""
+
+
+def _leaders(chains: Iterable[Sequence[FoundAttempt]]) -> dict[Identity, Identity]:
+    """The attempt of the first round to which each attempt belongs; its own for one of the first round."""
+    found: dict[Identity, Identity] = {}
+    for chain in chains:
+        last: dict[tuple[str, ...], Identity] = {}
+        for one in chain:
+            if one.round == 1:
+                if one.is_final:
+                    last[one.machines] = one.identity
+                found.setdefault(one.identity, one.identity)
+            else:
+                found.setdefault(one.identity, last.setdefault(one.machines, one.identity))
+    return found
+
+
+def _lateness(
+    chains: Sequence[Sequence[FoundAttempt]], leaders: Mapping[Identity, Identity]
+) -> dict[Identity, str]:
+    """How late each attempt is: as the last final one of its first round, and never earlier than those before it."""
+    last: dict[Identity, str] = {}
+    for one in (one for chain in chains for one in chain):
+        if one.is_final or leaders[one.identity] == one.identity:
+            leader = leaders[one.identity]
+            last[leader] = max(last.get(leader, ""), one.started_at)
+    found: dict[Identity, str] = {}
+    for chain in chains:
+        until = ""  # clocks may be set back; numbers only go up
+        for one in chain:
+            until = max(until, last.get(leaders[one.identity], one.started_at))
+            found[one.identity] = max(found.get(one.identity, ""), until)
+    return found
+
+
+def _may_displace(one: FoundAttempt, other: FoundAttempt, leaders: Mapping[Identity, Identity]) -> bool:
+    """Whether one of the two doesn't count any more, or counts, for their order alone."""
+    if not (one.is_final and other.is_final) or one.machines != other.machines:
+        return False
+    is_own = leaders[one.identity] == leaders[other.identity]
+    return not is_own or 1 in (one.round, other.round) or one.round == other.round
 
 
 # ---- files ----
 
 
 def _write_record(
-    target: Results, attempt: FoundAttempt, number: int, numbers: Mapping[tuple[int, str, int], int]
+    target: Results, attempt: FoundAttempt, number: int, numbers: Mapping[tuple[int, str, int], int | None]
 ) -> None:
     """The record under its number, byte by byte as it was where no number in it changes."""
     path = target.part("records", attempt.unit_id, number, "json")
@@ -246,6 +340,24 @@ def _write_record(
             write_whole(path, json.dumps(made, indent=1, ensure_ascii=False) + "\n")
             return
     copy_whole(attempt.path, path)
+
+
+def _is_free(folders: Sequence[Results], attempt: FoundAttempt, number: int) -> bool:
+    """Whether what lies beside the records under a number is the attempt's own, as an interrupted merge left it."""
+    target, source = folders[0], folders[attempt.source]
+    pairs = [
+        (source.part(kind, own, attempt.number, ending), target.part(kind, own, number, ending))
+        for own in {attempt.unit_id, *attempt.trials}
+        for kind, ending in BESIDE.items()
+    ]
+    try:
+        return all(
+            mine.is_file() and filecmp.cmp(mine, other, shallow=False)
+            for mine, other in pairs
+            if other.exists()
+        )
+    except OSError:
+        return False
 
 
 def _copy_beside(source: Results, target: Results, attempt: FoundAttempt, number: int) -> None:
@@ -295,11 +407,16 @@ def _copy_left_out(source: Results, target: Results) -> None:
 _NUMBER = re.compile(r"(?m)(?<=^number = )\d+$")
 
 
-def _merge_plans(folders: Sequence[Results], target: Results) -> None:
+def _merge_plans(folders: Sequence[Results], target: Results, tell: Callable[[str], None]) -> None:
     """Each plan once, as it was stored last, numbered in the order in which they were stored."""
     found: dict[str, tuple[Stamp, Path]] = {}
     for folder in folders:
         for path in folder.plans():
+            there = target.folder / "plans" / path.name
+            if not path.is_file() or (there.exists() and not there.is_file()):
+                what = path if not path.is_file() else there
+                tell(f"{path} is left out: {what} is no file; rename it, and merge again")
+                continue
             stamp = stamp_in(path)
             if path.name not in found or _later(stamp, found[path.name][0]):
                 found[path.name] = stamp, path

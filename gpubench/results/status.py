@@ -6,6 +6,7 @@ nor how many rounds a certainty or a budget still wants.
 
 from __future__ import annotations
 
+import json
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,8 +24,9 @@ from gpubench.results.store import Results, newest, newest_of_rounds
 from gpubench.schema.cell import cell
 from gpubench.schema.record import Record, ending
 
-State = Literal["complete", "failed", "running", "unfinished"]
-"""`failed`: nothing is left, and something ended badly. `unfinished`: something is left, and nobody runs it."""
+State = Literal["complete", "failed", "running", "unfinished", "unknown"]
+"""`failed`: nothing is left, and something ended badly. `unfinished`: something is left, and nobody runs it.
+`unknown`: nothing that is known is left, but a plan can't be read."""
 ORDER = ("ok", "oom", "failed", "timeout", "skipped", "interrupted", "missing")
 
 
@@ -67,6 +69,8 @@ class Status:
     is_open: bool = False
     """Whether a certainty or a budget ends the rounds, so that nobody knows how many are left."""
     bad: list[Bad] = field(default_factory=list)
+    unread_plans: int = 0
+    """Plans that can't be read: what they ask for is not known."""
     holder: Holding | None = None
     now: list[Now] = field(default_factory=list)
     left_s: float | None = None
@@ -90,6 +94,8 @@ class Status:
             return "running"
         if self.left:
             return "unfinished"
+        if self.unread_plans:
+            return "unknown"
         return "failed" if self.bad else "complete"
 
 
@@ -103,6 +109,7 @@ def status_of(results: Results, tell: Callable[[str], None]) -> Status:
     found = Status(
         folder=results.folder,
         holder=holder,
+        unread_plans=len(problems),
         last_start=max((record.started_at for record in records), default=""),
     )
     rounds = {
@@ -137,7 +144,7 @@ def status_of(results: Results, tell: Callable[[str], None]) -> Status:
         for item in items
         if item.state == "failed"
     ]
-    _of_no_plan(found, records, turns)
+    _of_no_plan(found, records, plans)
     found.left_s = _left_s(turns, rounds)
     if holder is not None and holder.is_alive:
         found.now = _running(results, turns, records, labels)
@@ -203,23 +210,46 @@ def _ended(item: Planned, first: Mapping[str, Record]) -> str:
     return ending(statuses) if len(statuses) == len(item.unit.jobs) else "missing"
 
 
-def _of_no_plan(found: Status, records: Sequence[Record], turns: Mapping[int, Sequence[Planned]]) -> None:
-    """What is stored of trials that no plan lists, as in folders of earlier versions: nobody waits for more of them."""
-    known = {job.trial_id for items in turns.values() for item in items for job in item.unit.jobs}
-    if turns:
-        return
+def _of_no_plan(found: Status, records: Sequence[Record], plans: Sequence[StoredPlan]) -> None:
+    """What is stored of trials that no plan lists, as in folders of earlier versions and where a plan can't be read.
+
+    What a plan lists under another id (an edited model) was measured anew, and is left out. Nobody waits for more of
+    the others, but of one that was interrupted where its plan is missing or can't be read.
+    """
+    jobs = [
+        (one.plan.experiment.name, unit, job) for one in plans for unit in one.plan.units for job in unit.jobs
+    ]
+    known = {job.trial_id for _, _, job in jobs}
+    asked = {_asked(name, unit.group, vars(job.trial)) for name, unit, job in jobs}
     others: dict[str, list[Record]] = {}
     for record in newest(records).values():
-        if record.trial_id not in known:
+        is_planned = record.trial_id in known
+        if not is_planned and _asked(record.experiment, record.group, vars(record.trial)) not in asked:
             others.setdefault(record.group_id or record.trial_id, []).append(record)
-    for jobs in others.values():
-        status = ending([job.status for job in jobs])
-        found.counts[status] += 1
+    if not others:
+        return
+    counts: Counter[str] = Counter()
+    for attempts in others.values():
+        status = ending([one.status for one in attempts])
+        counts[status] += 1
         if status in ("failed", "timeout"):
-            worst = next(job for job in jobs if job.status == status)
-            found.bad.append(Bad(label=jobs[0].trial_id, status=status, reason=worst.reason))
-    done = found.counts["ok"] + found.counts["oom"]
-    found.rounds = [Round(number=1, done=done, failed=len(found.bad), left=found.counts["interrupted"])]
+            worst = next(one for one in attempts if one.status == status)
+            found.bad.append(Bad(label=attempts[0].trial_id, status=status, reason=worst.reason))
+    found.counts += counts
+    first = found.rounds[0] if found.rounds else Round(number=1, done=0, failed=0, left=0)
+    goes_on = not plans or found.unread_plans
+    made = Round(
+        number=1,
+        done=first.done + counts["ok"] + counts["oom"],
+        failed=first.failed + counts["failed"] + counts["timeout"],
+        left=first.left + (counts["interrupted"] if goes_on else 0),
+    )
+    found.rounds = [made, *found.rounds[1:]]
+
+
+def _asked(experiment: str, group: str | None, trial: Mapping[str, object]) -> str:
+    """What tells a trial of an experiment whatever its id, as text."""
+    return json.dumps([experiment, group, trial], sort_keys=True, default=str)
 
 
 def _left_s(

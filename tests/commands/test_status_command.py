@@ -144,3 +144,26 @@ def test_a_damaged_record_is_named_and_counts_as_missing(status: Status, tmp_pat
     assert ended.returncode == 75
     assert "1 ok, 1 missing" in ended.stdout
     assert "is left out" in ended.stderr
+
+
+def test_what_failed_counts_where_its_plan_cannot_be_read(status: Status, tmp_path: Path) -> None:
+    swept(tmp_path / "a", "one", "16")
+    (plan,) = (tmp_path / "a" / "plans").glob("*.toml")
+    swept(tmp_path / "a", "two", "32")
+    (record,) = (
+        path
+        for path in (tmp_path / "a" / "records").glob("*/*.json")
+        if json.loads(path.read_text())["experiment"] == "one"
+    )
+    record.write_text(json.dumps(json.loads(record.read_text()) | {"status": "failed", "reason": "it broke"}))
+    text = plan.read_text()
+    plan.write_text("[")
+    ended = status("a")
+    assert ended.returncode == 4
+    assert ended.stdout.startswith("a: a plan can't be read, so it is not known whether all is done\n")
+    assert "  trials and groups: 1 ok, 1 failed\n" in ended.stdout
+    assert ": it broke\n" in ended.stdout
+    plan.unlink()
+    assert status("a").returncode == 1
+    plan.write_text(text)
+    assert status("a").returncode == 1

@@ -16,7 +16,7 @@ from gpubench.basics.errors import UnusableError
 from gpubench.commands.merge import merged
 from gpubench.results import merging
 from gpubench.results.merging import merge
-from gpubench.results.store import Results
+from gpubench.results.store import Results, counting
 
 
 def files(folder):
@@ -89,13 +89,95 @@ def test_conflicting_attempts_are_kept_apart_and_named(tmp_path, capsys):
     assert files(tmp_path / "d") == files(c)
 
 
-def test_what_lies_in_the_folder_that_is_merged_into_keeps_its_number(tmp_path):
+def test_an_older_attempt_never_counts_in_place_of_what_the_target_has(tmp_path, capsys):
     a, b = tmp_path / "a", tmp_path / "b"
     swept(a, "one", "16")
     shutil.copytree(a, b)
     edited(b, started_at="1999-01-01 00:00:00", reason="earlier")
+    before = files(a)
     merged([a, b], out=a)
-    assert {one.attempt: one.reason for one in records(a)} == {1: "", 2: "earlier"}
+    assert {one.attempt: one.reason for one in records(a)} == {1: ""}
+    assert {name: files(a)[name] for name in before if name.startswith(("logs", "samples"))}.items() <= (
+        before.items()
+    )
+    assert len(files(a)) == len(before)
+    (source,) = (b / "records").glob("*/*.json")
+    assert f"  {source}" in capsys.readouterr().out.splitlines()
+
+
+def in_rounds(folder, days):
+    """Gives the only trial of a folder an attempt a day, each in a further round."""
+    (first,) = (folder / "records").glob("*/*.json")
+    told = json.loads(first.read_text())
+    for number, day in enumerate(days, 1):
+        values = {"attempt": number, "round": number, "started_at": f"2020-01-{day:02} 00:00:00"}
+        path = first.with_name(first.name.replace("-1.json", f"-{number}.json"))
+        path.write_text(json.dumps(told | values))
+
+
+def shown_rounds(folder):
+    return sorted((one.round, one.started_at[8:10]) for one in counting(records(folder)).values())
+
+
+@pytest.mark.parametrize("other", [1, 11])
+def test_an_older_first_round_takes_no_further_rounds_away(tmp_path, capsys, other):
+    a, b, c = tmp_path / "a", tmp_path / "b", tmp_path / "c"
+    swept(a, "one", "16")
+    shutil.copytree(a, b)
+    in_rounds(a, [10, 12, 13])
+    in_rounds(b, [other])
+    merged([a, b], out=c)
+    assert shown_rounds(c) == [(1, "10"), (2, "12"), (3, "13")]
+    merged([a, b], out=a)
+    assert shown_rounds(a) == [(1, "10"), (2, "12"), (3, "13")]
+    assert "no longer" not in capsys.readouterr().out
+
+
+def test_further_rounds_that_no_longer_count_are_told(tmp_path, capsys):
+    a, b, c = tmp_path / "a", tmp_path / "b", tmp_path / "c"
+    swept(a, "one", "16")
+    shutil.copytree(a, b)
+    in_rounds(a, [10, 12, 13])
+    in_rounds(b, [20])
+    merged([b, a], out=c)
+    assert shown_rounds(c) == [(1, "20")]
+    assert (
+        "2 attempts of further rounds counted in the folders and no longer count" in capsys.readouterr().out
+    )
+
+
+def test_a_log_of_a_killed_try_keeps_its_number(tmp_path):
+    a, b = tmp_path / "a", tmp_path / "b"
+    swept(a, "one", "16")
+    (record,) = records(a)
+    shutil.copytree(a, b)
+    Results(a).log(record.trial_id, 2).write_text("killed")
+    second = Results(b).part("records", record.trial_id, 2, "json")
+    told = json.loads(Results(b).part("records", record.trial_id, 1, "json").read_text())
+    second.write_text(json.dumps(told | {"attempt": 2, "started_at": "2099-01-01 00:00:00"}))
+    Results(b).log(record.trial_id, 2).write_text("second")
+    merged([a, b], out=a)
+    assert [one.attempt for one in records(a)] == [1, 3]
+    assert Results(a).log(record.trial_id, 2).read_text() == "killed"
+    assert Results(a).log(record.trial_id, 3).read_text() == "second"
+
+
+def test_a_folder_named_like_a_plan_is_left_out_and_named(tmp_path, capsys):
+    a, b = tmp_path / "a", tmp_path / "b"
+    swept(a, "one", "16")
+    (a / "plans" / "y.toml").mkdir()
+    assert merged([a], out=b) == 0
+    assert (b / "trials.csv").exists()
+    assert f"{a / 'plans' / 'y.toml'} is left out" in capsys.readouterr().err
+
+
+def test_names_of_folders_reach_the_terminal_without_control_characters(tmp_path, capsys):
+    a = tmp_path / "a\x1b[31m\nb"
+    swept(a, "one", "16")
+    merged([a], out=tmp_path / "c\x1b[31m")
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert len(out.splitlines()) == 2
 
 
 def test_a_group_goes_on_to_name_the_attempts_that_it_was_compared_with(tmp_path):
