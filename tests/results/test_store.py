@@ -7,6 +7,7 @@ import dataclasses
 import io
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -486,7 +487,12 @@ def test_any_text_stays_in_its_cell(texts: list[str]) -> None:
     rows = list(csv.reader(io.StringIO(out, newline="")))
     assert len(rows) == 2
     for cell, text in zip(rows[1], texts, strict=True):
-        assert cell in (said := text.replace("\r", " "), "'" + said)
+        assert _without_marks(cell) == _without_marks(text.replace("\r", " "))
+
+
+def _without_marks(text: str) -> str:
+    """Without the apostrophes that keep a spreadsheet from running what follows them, here or behind a `;`."""
+    return re.sub(r"'+(?=[=+@\-\t ])", "", text)
 
 
 def test_records_can_not_be_changed() -> None:
