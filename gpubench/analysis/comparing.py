@@ -217,7 +217,11 @@ def _memory(a: TableRow, b: TableRow, by_rounds: bool) -> FigureBeside | None:  
     return FigureBeside(a=mine, b=others, change=change, word=word, basis="exact")
 
 
-def _energy(a: TableRow, b: TableRow, by_rounds: bool) -> FigureBeside | _Claim | None:  # noqa: ARG001
+def _energy(
+    a: TableRow,
+    b: TableRow,
+    by_rounds: bool,  # noqa: ARG001 - of the first round alone
+) -> FigureBeside | _Claim | None:
     found = []
     for row in (a, b):
         images, joules = row.images_per_epoch, row.energy_j
@@ -233,7 +237,11 @@ def _energy(a: TableRow, b: TableRow, by_rounds: bool) -> FigureBeside | _Claim 
     return _claim(first, second, a=mine, b=others)
 
 
-def _top1(a: TableRow, b: TableRow, by_rounds: bool) -> FigureBeside | _Claim | None:  # noqa: ARG001
+def _top1(
+    a: TableRow,
+    b: TableRow,
+    by_rounds: bool,  # noqa: ARG001 - of the first round alone
+) -> FigureBeside | _Claim | None:
     mine, others = a.top1_pct, b.top1_pct
     if mine is None or others is None or a.until_top1 or b.until_top1:
         return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gpubench.analysis.alternatives import SETTLED
@@ -161,8 +161,9 @@ def _only(
     return {name: value for name, value in told.items() if len(seen.get(name, ())) == 1}
 
 
-def _single(values: object) -> Hashable:
-    found = list(dict.fromkeys(values))  # type: ignore[call-overload]
+def _single(values: Iterable[Hashable]) -> Hashable:
+    """The one value that they all are; None where they differ, or there is none."""
+    found = list(dict.fromkeys(values))
     return found[0] if len(found) == 1 else None
 
 

@@ -30,6 +30,7 @@ from gpubench.basics.rounding import half_up
 from gpubench.basics.words import MINUS, WORDS, clean, listed, many
 from gpubench.report import layout
 from gpubench.report.markdown import escape, grid
+from gpubench.results.store import finite
 from gpubench.schema.cell import cell
 from gpubench.schema.row import Row, TableRow
 
@@ -595,17 +596,13 @@ def _json_figure(name: Figure, found: FigureBeside) -> dict[str, Any]:
     return {
         "a": found.a,
         "b": found.b,
-        f"change_{unit}": _finite(found.change),
-        f"low_{unit}": _finite(found.low),
-        f"high_{unit}": _finite(found.high),
+        f"change_{unit}": finite(found.change),
+        f"low_{unit}": finite(found.low),
+        f"high_{unit}": finite(found.high),
         "answer": _TOLD[name].words[found.word],
         "rests_on": found.basis,
         "regression": found.beyond,
     }
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
 
 
 def _wrapped(line: str, width: int | None) -> str:
