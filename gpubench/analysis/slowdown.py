@@ -22,7 +22,7 @@ CONCURRENT = 0.1
 WORDS = ("merely concurrent", "partly parallel", "parallel")
 """The verdicts, from the least overlap to the most."""
 IMPOSSIBLE = 0.8
-"""A job that takes less than this of its time alone was slowed down there by something: its neighbours don't help it."""
+"""A job that takes less than this of its time alone was slowed down alone: neighbours don't help."""
 
 
 def slowdown(together_s: float | None, alone_s: float | None) -> float | None:
