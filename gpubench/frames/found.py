@@ -22,7 +22,7 @@ from gpubench.results.home import newest_results
 from gpubench.results.store import counting
 
 if TYPE_CHECKING:
-    from gpubench.plot.drawing import Drawing
+    from gpubench.plot.paper.figure import Drawing
 
 
 class Found:

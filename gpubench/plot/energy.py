@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from gpubench.analysis.varied import label
-from gpubench.basics.words import clean
 from gpubench.plot.description import Panel, Picture, PlottedAxis, PlottedPoint, PlottedSeries
 from gpubench.plot.shared import (
     along,
     caption,
     interval_of,
     known,
+    name_of,
     names_of,
+    point,
     rows_of,
     short,
     title_of,
+    told,
     y_axis,
 )
 from gpubench.plot.subject import Subject
@@ -59,7 +61,7 @@ def pictures(subject: Subject) -> Sequence[Picture]:
             name=name or "measured",
             look=look,
             joined=False,
-            points=tuple(_point(row, own, table.varied, best=id(row) in front) for row in members),
+            points=tuple(_point(subject, row, own, best=id(row) in front) for row in members),
         )
         for look, (name, members) in enumerate(zip(names, groups, strict=True))
         if members
@@ -69,7 +71,7 @@ def pictures(subject: Subject) -> Sequence[Picture]:
         if id(row) in front:
             fronts.setdefault(works[id(row)], []).append(row)
     for members in fronts.values():
-        best = [_point(row, own, table.varied, best=False) for row in members]
+        best = [_point(subject, row, own, best=False) for row in members]
         if len(best) > 1:
             points = tuple(PlottedPoint(name=p.name, x=p.x, y=p.y) for p in sorted(best, key=lambda p: p.x))
             series.append(PlottedSeries(name="Pareto front", role="ideal", points=points))
@@ -78,7 +80,8 @@ def pictures(subject: Subject) -> Sequence[Picture]:
         Picture(
             name="energy",
             experiment=table.name,
-            title=f"{table.title}: energy against epoch time",
+            of=table.title,
+            shows="energy against epoch time",
             panels=(
                 Panel(
                     kind="lines",
@@ -91,7 +94,7 @@ def pictures(subject: Subject) -> Sequence[Picture]:
             caption=caption(
                 table,
                 "Energy and time of an epoch. Filled: on the Pareto front, beaten in both by no other point."
-                + (f" Numbers: {title_of(own).partition(' (')[0]}." if own else ""),
+                + (f" Numbers: {name_of(own)}." if own else ""),
                 rows,
             ),
         ),
@@ -106,18 +109,13 @@ def _beats(other: TableRow, row: TableRow) -> bool:
     )
 
 
-def _point(row: TableRow, own: str, fields: Sequence[str], *, best: bool) -> PlottedPoint:
-    low, high = interval_of(row, "energy_j")
+def _point(subject: Subject, row: TableRow, own: str, *, best: bool) -> PlottedPoint:
     x_low, x_high = interval_of(row, "epoch_time_s")
-    return PlottedPoint(
-        name=clean(label(row, fields)),
-        x=float(row.epoch_time_s or 0),
-        y=row.energy_j,
-        low=low,
-        high=high,
-        x_low=x_low,
-        x_high=x_high,
-        doubtful=bool(row.doubts),
+    made = point(
+        subject, row, float(row.epoch_time_s or 0), "energy_j", best=best, x_low=x_low, x_high=x_high
+    )
+    return replace(
+        made,
         label=known(row, own) if own else "",
-        best=best,
+        told=told(subject, row, "energy_j", "epoch_time_s"),
     )

@@ -64,38 +64,52 @@ def test_growth_is_told_to_the_last_field() -> None:
         ticks=(16.0, 32.0, 64.0, 128.0, 256.0),
     )
 
-    def points(*figures: float) -> tuple[PlottedPoint, ...]:
+    def points(measure: str, unit: str, *figures: float) -> tuple[PlottedPoint, ...]:
         ended = [
             PlottedPoint(
                 name=f"batch_size={v['batch_size']}",
                 x=float(str(v["batch_size"])),
                 y=y,
                 doubtful="doubts" in v,
+                told=(
+                    f"batch size {v['batch_size']}",
+                    f"{measure} {y:,.0f} {unit}",
+                    *(["doubts: spread, stranger"] if "doubts" in v else []),
+                ),
             )
             for v, y in zip(SIZES, figures, strict=True)
         ]
         return (
             *ended,
-            PlottedPoint(name="batch_size=128", x=128.0, y=None, status="oom"),
-            PlottedPoint(name="batch_size=256", x=256.0, y=None, status="skipped"),
+            PlottedPoint(
+                name="batch_size=128",
+                x=128.0,
+                y=None,
+                status="oom",
+                told=("batch size 128", "out of memory"),
+            ),
+            PlottedPoint(
+                name="batch_size=256", x=256.0, y=None, status="skipped", told=("batch size 256", "skipped")
+            ),
         )
 
     assert found == Picture(
         name="growth",
         experiment="sizes",
-        title="sizes: epoch time and memory over global batch size",
+        of="sizes",
+        shows="epoch time and memory over global batch size",
         panels=(
             Panel(
                 kind="lines",
                 x=x,
                 y=PlottedAxis(title="epoch time (s)", top=8.0),
-                series=(PlottedSeries(name="", points=points(8.0, 5.0, 4.0)),),
+                series=(PlottedSeries(name="", points=points("epoch time", "s", 8.0, 5.0, 4.0)),),
             ),
             Panel(
                 kind="lines",
                 x=x,
                 y=PlottedAxis(title="GPU memory (MiB)", top=2500.0),
-                series=(PlottedSeries(name="", points=points(1000.0, 1500.0, 2500.0)),),
+                series=(PlottedSeries(name="", points=points("GPU memory", "MiB", 1000.0, 1500.0, 2500.0)),),
             ),
         ),
         caption=(
