@@ -38,6 +38,11 @@ class PlottedAxis:
         """What its figures are of, without the unit: `epoch time`."""
         return self.title.partition(" (")[0]
 
+    @property
+    def unit(self) -> str:
+        """Of its figures: `s`; empty where they have none."""
+        return self.title.partition(" (")[2].removesuffix(")").removesuffix("log").removesuffix(", ")
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlottedPoint:
@@ -61,6 +66,8 @@ class PlottedPoint:
     """Whether the row has doubts, which the table marks with `!`."""
     label: str = ""
     """What stands beside it; empty for nothing."""
+    written: str = ""
+    """y as the table writes it; empty where it doesn't."""
     best: bool = False
     """Whether it is on the Pareto front: no other point is better both ways."""
     told: tuple[str, ...] = ()

@@ -115,4 +115,4 @@ def _point(subject: Subject, row: TableRow, one: Comparison, column: str) -> Plo
         return made
     # The table tells the row's speed-up over another baseline, and the interval is of that one.
     said = (*told(subject, row), f"speedup {figure(one.speedup)}")
-    return replace(made, y=one.speedup, low=None, high=None, told=said)
+    return replace(made, y=one.speedup, low=None, high=None, written="", told=said)

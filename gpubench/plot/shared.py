@@ -78,6 +78,7 @@ def point(subject: Subject, row: TableRow, x: float, column: str, **more: Any) -
         high=high,
         status=row.status,
         doubtful=bool(row.doubts),
+        written="" if value is None else subject.written.get(id(row), {}).get(column, ""),
         told=told(subject, row, column),
         **more,
     )

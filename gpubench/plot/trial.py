@@ -130,7 +130,7 @@ def described(table: Table, record: Record, samples: Samples, part: str = "") ->
         part=part,
         experiment=table.name,
         of=table.title,
-        shows=name or record.trial_id,
+        shows=f"one trial over its life, {name or record.trial_id}",
         panels=tuple(
             Panel(
                 kind="lines",

@@ -11,7 +11,7 @@ from typing import Any
 import committed
 import pages
 import pytest
-from pages import cells, html, in_rounds, of_folders, parsed, pictures, read, row, said, table_of
+from pages import cells, html, in_rounds, of_folders, panel, parsed, pictures, read, row, said, table_of
 from swept import swept
 from warm_command import WarmCommand
 
@@ -80,10 +80,12 @@ def test_what_users_write_is_shown_and_never_run(tmp_path: Path) -> None:
     text = html(read(table_of(rows, HOSTILE, HOSTILE), folder=tmp_path / "a<b>&'\" \udcff"))
     tree = parsed(text)
     run = [[one for one in found.iter("script") if one.get("type") is None] for found in (plain, tree)]
+    assert len(run[0]) == 4
     assert [one.text for one in run[0]] == [one.text for one in run[1]]
     assert not list(tree.iter("img"))
     assert pictures(tree)  # each is valid JSON
-    assert any(HOSTILE[:60] in one["points"][0]["tip"] for one in pictures(tree))
+    told = panel(tree, "epoch time")["series"][0]["points"][0]["told"]
+    assert HOSTILE[:60] in told
     assert HOSTILE[:60] in said(tree.find("head/title"))
     assert HOSTILE[:60] in said(tree.find(".//h1"))
     assert "a<b>&'\"" in said(tree.find("body"))
@@ -92,32 +94,35 @@ def test_what_users_write_is_shown_and_never_run(tmp_path: Path) -> None:
 def test_points_are_the_rows_figures_and_gaps_stay_gaps() -> None:
     table = table_of(in_rounds())
     tree = parsed(html(read(table)))
-    time = next(one for one in pictures(tree) if one["y"] == "Epoch time (s)")
-    points = {point["x"]: point for point in time["points"]}
+    (series,) = panel(tree, "epoch time")["series"]
+    points = {point["x"]: point for point in series["points"]}
     for line in table.rows:
         point = points[line.batch_size]
         assert (point["y"], point.get("lo"), point.get("hi")) == (
             line.epoch_time_s, line.epoch_time_low_s, line.epoch_time_high_s)  # fmt: skip
     assert points[16]["lo"] < 4.0 < points[16]["y"] < 4.4 < points[16]["hi"]
     assert {x for x, point in points.items() if point["y"] is None} == {128, 256, 512}
-    assert {x for x, point in points.items() if point.get("oom")} == {128}
-    caption = next(said(one) for one in tree.iter("figcaption") if "Epoch time over" in said(one))
-    assert "95 % intervals over processes" in caption
-    assert "A cross marks where memory ran out (batch size 128)" in caption
-    assert "out of memory" in points[128]["tip"]
+    assert {x: point["ended"] for x, point in points.items() if point.get("ended")} == {128: "oom"}
+    caption = next(said(one) for one in tree.iter("figcaption") if "Epoch time and memory" in said(one))
+    assert "95 % intervals over 3 processes" in caption
+    assert "oom: out of memory" in caption
+    assert "out of memory" in points[128]["told"]
     shown = dict(zip([line.batch_size for line in table.rows], table.cells, strict=True))
     at = table.headings.index("epoch time s")
-    assert shown[32][at] in points[32]["tip"]  # as the table writes it
+    assert shown[32][at] in points[32]["told"]  # as the table writes it
 
 
 def test_devices_are_set_against_the_ideal() -> None:
     tree = parsed(of_folders(committed.folder("h200x4-scaling-2026")))
-    found = next(one for one in pictures(tree) if one["ideal"])
-    rates = {point["x"]: point["y"] for point in found["points"]}
+    found = panel(tree, "throughput")
+    measured = [one for one in found["series"] if one["role"] == "measured"]
+    (ideal,) = (one for one in found["series"] if one["role"] == "ideal")
+    rates = {point["x"]: point["y"] for one in measured for point in one["points"]}
     assert set(rates) == {1, 2, 4}
-    assert found["ideal"] == [[1, rates[1]], [4, pytest.approx(4 * rates[1])]]
-    assert not found["logX"]  # else the straight line between them would promise more in the middle
-    assert not found["logY"]
+    ends = [(point["x"], point["y"]) for point in ideal["points"]]
+    assert ends == [(1, rates[1]), (4, pytest.approx(4 * rates[1]))]
+    assert found["x"]["steps"] == "linear"  # else the straight line would promise more in the middle
+    assert found["y"]["steps"] == "linear"
 
 
 def test_a_machine_that_has_measured_nothing_yet() -> None:

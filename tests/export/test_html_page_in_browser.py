@@ -94,7 +94,7 @@ def test_it_fits_and_complains_of_nothing(
     opened = Opened(browser, files[name], width=width)
     with opened as page:
         page.locator(".plot svg").first.wait_for()
-        assert page.locator(".plot > svg").count() == page.locator("figure").count() > 0
+        assert page.locator(".plot > svg").count() == page.locator(".plot").count() > 0
         across = "document.documentElement.scrollWidth"
         assert page.evaluate(across) <= width
         assert page.evaluate("document.querySelector('figure svg').getBoundingClientRect().width") <= width
@@ -178,9 +178,9 @@ def test_arrow_keys_go_from_point_to_point(browser: Any, files: dict[str, Path])
         assert told.text_content() == ""
     with Opened(browser, files["h200-pairs-2026"]) as page:  # of bars, too
         assert page.locator(".tip:visible").count() == 0
-        page.locator(".bars .plot").first.focus()
+        page.locator(".slowdowns .plot").first.focus()
         page.keyboard.press("ArrowDown")
-        assert "slowdown 1.20" in page.locator(".bars .told").first.text_content()
+        assert "slowdown 1.20" in page.locator(".slowdowns .told").first.text_content()
 
 
 def test_the_head_of_a_long_table_stays_in_sight(browser: Any, tmp_path: Path) -> None:
