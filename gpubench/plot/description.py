@@ -178,8 +178,11 @@ class Picture:
                     found.setdefault(one.name, one)
         return tuple(found.values()) if len(found) > 1 else ()
 
-    def marks_points(self, series: PlottedSeries) -> bool:
-        """Whether each of its points with doubts is marked: not where the caption or the legend says it of all."""
+    def marks_points(self, panel: Panel, series: PlottedSeries) -> bool:
+        """Whether each of its points with doubts is marked: in the first panel, unless the caption or the legend says
+        it of all."""
+        if panel is not self.panels[0]:
+            return False
         return not self.all_doubtful and not self.wholly_doubtful(series.name)
 
     def wholly_doubtful(self, name: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from warm_command import WarmCommand
 
 from gpubench.export.page import page
 from gpubench.plan import experiment as experiments
+from gpubench.plot.pictures import described
+from gpubench.plot.subject import subjects
 from gpubench.report.reading import reading
 
 LARGEST = 3_000_000
@@ -214,6 +217,67 @@ def test_a_plan_that_cannot_be_read_is_among_the_doubts() -> None:
     one = read(table_of(in_rounds()))
     one.contents.problems.append("plan p.toml is left out: it is not TOML")
     assert "plan p.toml is left out" in said(parsed(html(one)).find("body"))
+
+
+def test_a_record_that_cannot_be_read_is_among_the_doubts(tmp_path: Path) -> None:
+    folder = shutil.copytree(committed.folder("h200-pairs-2026"), tmp_path / "damaged")
+    damaged = min((folder / "records").glob("*/*.json"))
+    damaged.write_text("{")
+    (doubts,) = (one for one in parsed(of_folders(folder)).iter("ul") if one.get("class") == "doubts")
+    assert f"{damaged.name} is left out" in said(doubts)
+
+
+def figures_of(tree: Any) -> list[str]:
+    """Which kinds of pictures stand on a page."""
+    return [str(one.get("class")).split()[0] for one in tree.iter("figure")]
+
+
+@pytest.mark.parametrize("folder", committed.folders(), ids=lambda folder: folder.name)
+def test_whatever_gpubench_plot_draws_stands_on_the_page(folder: Path) -> None:
+    """With the same figures: a picture is described once, for paper, terminal and page."""
+    found = [
+        picture for subject in subjects(reading(folder, lambda _: None)) for picture in described(subject)
+    ]
+    tree = parsed(of_folders(folder))
+    assert sorted(figures_of(tree)) == sorted(picture.name for picture in found)
+    on_page = sorted(
+        point["y"]
+        for one in pictures(tree)
+        for panel in one["panels"]
+        for series in panel["series"]
+        for point in series.get("points", ())
+        if point["y"] is not None
+    )
+    assert on_page == sorted(
+        p.y
+        for picture in found
+        for panel in picture.panels
+        for series in panel.series
+        for p in series.points
+        if p.y is not None and series.marked
+    )
+
+
+def test_a_trial_s_samples_have_their_measured_epochs_shaded_and_their_thinning_told() -> None:
+    tree = parsed(of_folders(committed.folder("h200-copies-2026")))
+    trial = next(one for one in tree.iter("figure") if str(one.get("class")).startswith("trial "))
+    found = next(one for one in pictures(tree) if one["panels"][0]["y"]["title"] == "GPU use (%)")
+    titles = [panel["y"]["title"] for panel in found["panels"]]
+    assert titles == ["GPU use (%)", "CPU use (%)", "GPU memory (MiB)", "power (W)"]
+    for one in found["panels"]:
+        assert one["spans"]
+        for series in one["series"]:
+            assert len(series["xs"]) == len(series["ys"]) <= 401
+    told = said(trial.find("figcaption"))
+    assert "Shaded: the measured epochs. Drawn: means of up to 2 readings in a row." in told
+
+
+def test_parts_of_a_step_are_stacked() -> None:
+    tree = parsed(of_folders(committed.folder("h200x4-scaling-2026")))
+    found = panel(tree, "time of a step")
+    assert found["kind"] == "stacked"
+    assert [one["name"] for one in found["series"]] == ["forward", "backward"]
+    assert len(found["places"]) == 3
 
 
 @pytest.mark.parametrize(("name", "digest"), VENDORED.items())

@@ -71,6 +71,7 @@ def test_growth_is_told_to_the_last_field() -> None:
                 x=float(str(v["batch_size"])),
                 y=y,
                 doubtful="doubts" in v,
+                written=f"{y:,.0f}",
                 told=(
                     f"batch size {v['batch_size']}",
                     f"{measure} {y:,.0f} {unit}",
@@ -264,6 +265,44 @@ def test_time_and_energy_to_a_top1() -> None:
         [40.0, 30.0, None], [900.0, 800.0, None]
     ]  # fmt: skip
     assert "Never reached: batch_size=64." in found.caption[0]
+
+
+def test_of_several_seeds_the_crossings_have_their_intervals() -> None:
+    figures = {16: (40.0, 44.0, 38.0), 32: (30.0, 31.0, 29.0), 64: (25.0, 26.0, None)}
+    rows = [
+        row(
+            batch_size=batch, config_id=f"seeds{batch}", repeat=number, seed=number, epoch_time_s=4.0, until_top1=60.0,
+            time_to_top1_s=crossed and crossed + 3, top1_crossing_s=crossed,
+            top1_crossing="confirmed" if batch == 16 else "unconfirmed", energy_to_top1_j=900.0,
+        )
+        for batch, crossings in figures.items()
+        for number, crossed in enumerate(crossings, 1)
+    ]  # fmt: skip
+    found = of(rows, "to-top1")
+    assert found.panels[0].y.title == "training until top-1 was crossed (s)"
+    first, second, third = found.panels[0].series[0].points
+    for p, crossings in ((first, figures[16]), (second, figures[32])):
+        assert p.y is not None
+        assert p.low is not None
+        assert p.high is not None
+        assert p.low < min(filter(None, crossings)) < p.y < max(filter(None, crossings)) < p.high
+    assert third.y is None  # those seeds that did are the quick ones
+    assert "with 95 % intervals over 3 seeds; 1 of 2 not confirmed" in found.caption[0]
+    assert any("95 %" in line or "(" in line for line in first.told)
+
+
+def test_rows_without_an_order_stand_side_by_side() -> None:
+    rows = [
+        row(model=model, epoch_time_s=time, gpu_mem_mib=1000, cpu_util_pct=50.0)
+        for model, time in (("resnet34", 4.0), ("lenet", 2.0))
+    ]
+    found = of([*rows, row("oom", model="vgg16")], "rows")
+    assert [panel.y.title for panel in found.panels] == ["epoch time (s)", "GPU memory (MiB)", "CPU use (%)"]
+    assert found.panels[0].places == ("model=resnet34", "model=lenet", "model=vgg16")
+    assert [(p.y, p.status) for p in found.panels[0].series[0].points] == [
+        (4.0, "ok"), (2.0, "ok"), (None, "oom")
+    ]  # fmt: skip
+    assert PICTURES["rows"].pictures(Subject(table=table(sizes()))) == (), "these have an order"
 
 
 def test_parts_of_a_step_are_stacked_and_those_too_small_to_see_are_named() -> None:

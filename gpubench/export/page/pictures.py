@@ -67,7 +67,11 @@ def _panel(picture: Picture, panel: Panel) -> Plain:
         found |= {"x": _axis(panel.x), "y": _axis(panel.y), "cells": _cells(panel)}
     else:
         found |= {"y": _axis(panel.y, limits.along_bars(panel))}
-    found |= {"series": [_series(one) | _points(picture, one) for one in panel.series]}
+    found |= {
+        "series": [
+            _series(one) | _points(one, marked=picture.marks_points(panel, one)) for one in panel.series
+        ]
+    }
     return found | _kept(
         places=panel.places,
         spans=[[span.low, span.high] for span in panel.spans],
@@ -87,12 +91,11 @@ def _series(one: PlottedSeries) -> Plain:
     )
 
 
-def _points(picture: Picture, one: PlottedSeries) -> Plain:
+def _points(one: PlottedSeries, *, marked: bool) -> Plain:
     """A series' points. Of a time series, which has hundreds, figures alone: the script says of them what there is."""
     if not one.marked:
         return {"xs": [_short(p.x) for p in one.points], "ys": [_short(p.y) for p in one.points]}
-    marks = picture.marks_points(one)
-    return {"points": [_point(p, marked=marks) for p in one.points]}
+    return {"points": [_point(p, marked=marked) for p in one.points]}
 
 
 def _point(p: PlottedPoint, *, marked: bool) -> Plain:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gpubench.plot import limits
-from gpubench.plot.description import ENDINGS, Panel, Picture, PlottedSeries
+from gpubench.plot.description import ENDINGS, Panel, Picture
 from gpubench.plot.paper import axes
 from gpubench.plot.paper.ink import Ink
 from gpubench.plot.paper.looks import PREDICTED, fill_of
@@ -26,8 +26,7 @@ LABELS = 1.15
 
 
 def draw(figure: Figure, picture: Picture, ink: Ink) -> float:
-    """Draws the panels beside each other, and says how many inches they take from top to bottom. Points are marked in
-    the first panel only."""
+    """Draws the panels beside each other, and says how many inches they take from top to bottom."""
     first, count = picture.panels[0], len(picture.panels)
     found = figure.subplots(1, count, sharey=True, squeeze=False)[0]
     room = LABELS + (0.25 if count == 1 else 0)
@@ -36,32 +35,22 @@ def draw(figure: Figure, picture: Picture, ink: Ink) -> float:
     side = 1 if first.kind == "stacked" else sum(one.role == "measured" for one in first.series)
     steps = [max(side * BAR + 0.07, len(lines) * inches(size) + 0.03) for lines in names]
     centres = [sum(steps[:place]) + step / 2 for place, step in enumerate(steps)]
-    for place, (ax, panel) in enumerate(zip(found, picture.panels, strict=True)):
+    for ax, panel in zip(found, picture.panels, strict=True):
         axes.scale_bars(ax, panel)
-        _bars(ax, panel, centres, side, marked=_nothing if place else picture.marks_points)
+        _bars(ax, picture, panel, centres, side)
         axes.title_x(ax, panel.y, ink, (WIDTH - room) / count)
         ax.set_yticks(centres, ["\n".join(lines) for lines in names], fontsize=size, linespacing=1.0)
         ax.set_ylim(sum(steps), 0)
     return sum(steps) + 0.55
 
 
-def _nothing(_: PlottedSeries) -> bool:
-    return False
-
-
-def _bars(
-    ax: Axes,
-    panel: Panel,
-    centres: Sequence[float],
-    side: int,
-    marked: Callable[[PlottedSeries], bool],
-) -> None:
+def _bars(ax: Axes, picture: Picture, panel: Panel, centres: Sequence[float], side: int) -> None:
     """`centres`: how many inches below the top each place lies; `side`: bars of a place."""
     stacked = panel.kind == "stacked"
     ends = [0.0] * len(centres)
     most = limits.longest(panel)
     for one in panel.series:
-        doubts = marked(one)
+        doubts = picture.marks_points(panel, one)
         for p in one.points:
             place = int(p.x)
             if one.role == "predicted":
@@ -81,7 +70,8 @@ def _bars(
             if p.doubtful and doubts and not stacked:
                 _beside(ax, end + most * 0.015, at, DOUBTED)
     if stacked:
-        for place in {int(p.x) for one in panel.series if marked(one) for p in one.points if p.doubtful}:
+        doubted = (one for one in panel.series if picture.marks_points(panel, one))
+        for place in {int(p.x) for one in doubted for p in one.points if p.doubtful}:
             _beside(ax, ends[place] + most * 0.015, centres[place], DOUBTED)
     if panel.line_at is not None:
         ax.axvline(panel.line_at, color="black", linewidth=0.8, linestyle=(0, (4, 2)), zorder=1.5)

@@ -23,22 +23,17 @@ ALONE = 0.55
 
 
 def draw(figure: Figure, picture: Picture, ink: Ink) -> float:
-    """Draws the panels below each other, and says how many inches they take from top to bottom. Points are marked in
-    the first panel only."""
+    """Draws the panels below each other, and says how many inches they take from top to bottom."""
     count = len(picture.panels)
     found = figure.subplots(count, 1, sharex=True, squeeze=False)[:, 0]
     one = FLAT if count > 2 else HIGH + (ALONE if count == 1 else 0)
     for place, (ax, panel) in enumerate(zip(found, picture.panels, strict=True)):
         ax.set_ylabel("\n".join(ink.wrapped(panel.y.title, SIZE, one - 0.05)))
         _lines(ax, panel, bottom=place == count - 1, ink=ink)
-        marks.words(ax, panel, ink, marked=_nothing if place else picture.marks_points, high=HIGH)
+        marks.words(ax, picture, panel, ink, HIGH)
         marks.endings(ax, panel)
     figure.align_ylabels(list(found))
     return count * one + 0.35
-
-
-def _nothing(_: PlottedSeries) -> bool:
-    return False
 
 
 def _lines(ax: Axes, panel: Panel, ink: Ink, *, bottom: bool) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from matplotlib.transforms import ScaledTranslation, blended_transform_factory
 
-from gpubench.plot.description import ENDINGS, Panel, PlottedPoint, PlottedSeries
+from gpubench.plot.description import ENDINGS, Panel, Picture, PlottedPoint, PlottedSeries
 from gpubench.plot.paper.ink import Ink
 from gpubench.plot.paper.looks import colour_of
 from gpubench.plot.paper.sheet import FINE, WIDTH
@@ -31,8 +31,8 @@ PLACES = (
 """Where words may stand from their point, in points, the first choice first."""
 
 
-def words(ax: Axes, panel: Panel, ink: Ink, *, marked: Callable[[PlottedSeries], bool], high: float) -> None:
-    """Labels beside points, and `!` where their rows have doubts and each of the series is `marked`.
+def words(ax: Axes, picture: Picture, panel: Panel, ink: Ink, high: float) -> None:
+    """Labels beside points, and `!` where their rows have doubts.
 
     `high`: about how many inches high the panel is.
     """
@@ -43,7 +43,7 @@ def words(ax: Axes, panel: Panel, ink: Ink, *, marked: Callable[[PlottedSeries],
     crowded = len(shown) > CROWDED and not any(p.label for p in shown)
     over = blended_transform_factory(ax.transData, ax.transAxes)
     for place, one in enumerate(measured):
-        doubts = marked(one)
+        doubts = picture.marks_points(panel, one)
         for p in one.points:
             mark = DOUBTED if p.doubtful and doubts else ""
             said = " ".join(part for part in (p.label, mark) if part)

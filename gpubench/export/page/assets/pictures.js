@@ -185,11 +185,17 @@
     return { svg, targets, reach: 60 };
   }
 
+  const CROWDED = 16; // points from which doubts stand at the edge, for there is no room beside each
   // Labels and doubts stand beside their points where they cover no other point or word; else nowhere, but in the tip.
   function beside(svg, panel, width, height, shift) {
     const [across, down] = pixels(svg);
     const all = panel.series.filter((one) => measured(one) && one.points).flatMap((one) =>
-      one.points.filter((p) => p.y !== null).map((p) => ({ p, x: across(p.x) + shift.get(one), y: down(p.y) })));
+      one.points.filter((p) => p.y !== null).map((p) => ({ one, p, x: across(p.x) + shift.get(one), y: down(p.y) })));
+    if (all.length > CROWDED && !all.some(({ p }) => p.label)) {
+      for (const { one, p, x } of all)
+        if (p.doubtful) written(svg, "!", x, svg.scale("y").range[0] - 5, { "text-anchor": "middle", fill: colour(one) });
+      return;
+    }
     const taken = all.map(({ x, y }) => [x, y, 5, 5]);
     const free = (x, y, half, high) =>
       x - half >= 0 && x + half <= width && y - high >= 0 && y + high <= height - 24 &&
