@@ -69,6 +69,13 @@ def _crossed(rows: Sequence[TableRow]) -> str:
     return f" {'; '.join(said)}."
 
 
+SEVERAL = 2
+"""Seeds of a row, of which some may reach a top-1 and others not."""
+
+
 def _never(rows: Sequence[TableRow], fields: Sequence[str]) -> str:
-    late = [clean(label(row, fields)) for row in rows if row.status == "ok" and row.time_to_top1_s is None]
-    return f" Never reached: {listed(late)}." if late else ""
+    late = [row for row in rows if row.status == "ok" and row.time_to_top1_s is None]
+    never = [clean(label(row, fields)) for row in late if row.repeats < SEVERAL]
+    not_all = [clean(label(row, fields)) for row in late if row.repeats >= SEVERAL]
+    said = f" Never reached: {listed(never)}." if never else ""
+    return f"{said} Not reached by every seed: {listed(not_all)}." if not_all else said

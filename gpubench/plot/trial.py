@@ -22,6 +22,8 @@ MOST_POINTS = 400
 """Of one series: more can't be told apart at a column's width, and make files large."""
 CPU = "cpu_busy_s"
 STEPS = "step_time_ms"
+LARGEST = 1e15
+"""No reading is as large; what is no number is not smaller, either."""
 GAP = 5.0
 """Samples that lie so many times further apart than they mostly do have a gap between them."""
 
@@ -77,10 +79,12 @@ def read(path: Path) -> Samples:
         with path.open(encoding="utf-8", errors="replace", newline="") as file:
             for line in csv.reader(file):
                 try:
-                    time, device, metric, value = line
-                    found.setdefault((device, metric), []).append((float(time), float(value)))
+                    when, device, metric, what = line
+                    time, value = float(when), float(what)
                 except ValueError:
                     continue
+                if abs(time) < LARGEST and abs(value) < LARGEST:
+                    found.setdefault((device, metric), []).append((time, value))
     except (OSError, csv.Error):
         return {}
     return {key: sorted(values) for key, values in found.items()}

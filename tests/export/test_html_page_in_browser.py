@@ -312,6 +312,12 @@ def test_it_prints(browser: Any, files: dict[str, Path]) -> None:
     assert opened.complaints == []
 
 
+def test_an_option_in_an_answer_stays_in_its_line(browser: Any, files: dict[str, Path]) -> None:
+    with Opened(browser, files[ROUNDS]) as page:
+        option = page.locator(".answers .option").first
+        assert option.evaluate("one => getComputedStyle(one).display") == "inline"
+
+
 def test_without_javascript_all_figures_are_there(browser: Any, files: dict[str, Path]) -> None:
     with Opened(browser, files[ROUNDS], java_script_enabled=False) as page:
         assert shown_rows(page) == ["16", "32", "64", "128", "256", "512"]

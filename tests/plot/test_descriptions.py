@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -288,6 +289,7 @@ def test_of_several_seeds_the_crossings_have_their_intervals() -> None:
         assert p.low < min(filter(None, crossings)) < p.y < max(filter(None, crossings)) < p.high
     assert third.y is None  # those seeds that did are the quick ones
     assert "with 95 % intervals over 3 seeds; 1 of 2 not confirmed" in found.caption[0]
+    assert "Not reached by every seed: batch_size=64." in found.caption[0]
     assert any("95 %" in line or "(" in line for line in first.told)
 
 
@@ -370,6 +372,20 @@ def test_a_trial_s_samples_with_its_measured_epochs_shaded() -> None:
     assert [(p.x, p.y) for p in gpu.series[0].points] == [(0.0, 0.0), (1.0, 50.0), (2.0, 100.0)]
     assert [(p.x, p.y) for p in cpu.series[0].points] == [(1.0, 50.0), (2.0, 100.0)]
     assert cpu.y.ticks == (0.0, 50.0, 100.0)
+
+
+def test_readings_that_are_no_numbers_are_left_out(tmp_path: Path) -> None:
+    """They would take the picture from the whole trial, and the trial from the web page."""
+    path = tmp_path / "samples.csv"
+    lines = [
+        "t_s,device,metric,value",
+        "0,0,power_w,100",
+        "1,0,power_w,nan",
+        "inf,0,power_w,1",
+        "2,0,power_w,120",
+    ]
+    path.write_text("\n".join([*lines, "3,0,power_w,-inf", "4,0,power_w,1e308", "5,0,power_w,110"]))
+    assert trial.read(path) == {("0", "power_w"): [(0.0, 100.0), (2.0, 120.0), (5.0, 110.0)]}
 
 
 def test_where_samples_are_missing_the_line_has_a_gap() -> None:
