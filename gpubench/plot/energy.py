@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from gpubench.plot.description import Panel, Picture, PlottedAxis, PlottedPoint, PlottedSeries
 from gpubench.plot.shared import (
@@ -46,35 +47,32 @@ def pictures(subject: Subject) -> Sequence[Picture]:
     else:
         axis, by_name = found
         legend, names = names_of(by_name)
-        groups = [[row for row in members if row in rows] for members in by_name.values()]
+        there = {id(row) for row in rows}
+        groups = [[row for row in members if id(row) in there] for members in by_name.values()]
         own = axis
     works = {id(row): tuple(known(row, field) for field in WORK) for row in rows}
     if len(set(works.values())) == len(rows):
         return ()  # each does other work: nobody chooses between them
-    front = {
-        id(row)
-        for row in rows
-        if not any(_beats(other, row) for other in rows if works[id(other)] == works[id(row)])
-    }
+    by_work: dict[tuple[str, ...], list[TableRow]] = {}
+    for row in rows:
+        by_work.setdefault(works[id(row)], []).append(row)
+    fronts = [_front(members) for members in by_work.values()]
+    best = {id(row) for members in fronts for row in members}
     series = [
         PlottedSeries(
             name=name or "measured",
             look=look,
             joined=False,
-            points=tuple(_point(subject, row, own, best=id(row) in front) for row in members),
+            points=tuple(_point(subject, row, own, best=id(row) in best) for row in members),
         )
         for look, (name, members) in enumerate(zip(names, groups, strict=True))
         if members
     ]
-    fronts: dict[Any, list[TableRow]] = {}
-    for row in rows:
-        if id(row) in front:
-            fronts.setdefault(works[id(row)], []).append(row)
-    for members in fronts.values():
-        best = [_point(subject, row, own, best=False) for row in members]
-        if len(best) > 1:
-            points = tuple(PlottedPoint(name=p.name, x=p.x, y=p.y) for p in sorted(best, key=lambda p: p.x))
-            series.append(PlottedSeries(name="Pareto front", role="ideal", points=points))
+    for members in fronts:
+        if len(members) > 1:
+            points = (_point(subject, row, own, best=False) for row in members)
+            bare = tuple(PlottedPoint(name=p.name, x=p.x, y=p.y) for p in points)
+            series.append(PlottedSeries(name="Pareto front", role="ideal", points=bare))
     x = max(p.x for one in series for p in one.points)
     return (
         Picture(
@@ -101,12 +99,19 @@ def pictures(subject: Subject) -> Sequence[Picture]:
     )
 
 
-def _beats(other: TableRow, row: TableRow) -> bool:
-    """Whether `other` is as good in both, and better in one."""
-    mine, theirs = (row.energy_j, row.epoch_time_s), (other.energy_j, other.epoch_time_s)
-    return mine != theirs and all(
-        t is not None and m is not None and t <= m for t, m in zip(theirs, mine, strict=True)
-    )
+def _front(rows: Sequence[TableRow]) -> list[TableRow]:
+    """Those that no other beats: by being as good in both, and better in one. The quickest first."""
+
+    def figures(row: TableRow) -> tuple[float, float]:
+        return row.epoch_time_s or math.inf, row.energy_j or math.inf
+
+    found: list[TableRow] = []
+    least = math.inf
+    for (_, energy), same in itertools.groupby(sorted(rows, key=figures), key=figures):
+        if energy < least:
+            found += same
+            least = energy
+    return found
 
 
 def _point(subject: Subject, row: TableRow, own: str, *, best: bool) -> PlottedPoint:

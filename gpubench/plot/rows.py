@@ -11,14 +11,15 @@ from gpubench.plot.shared import caption, name_of, places, rows_of
 from gpubench.plot.subject import Subject
 
 COLUMNS = ("epoch_time_s", "gpu_mem_mib", "cpu_util_pct", "top1_pct")
-FEWEST = 2
+FEWEST, MOST = 2, 60
+"""Rows: of more nobody could read the bars."""
 
 
 def pictures(subject: Subject) -> Sequence[Picture]:
     """A panel for each column that two rows have; none where another picture sets these rows side by side."""
     table = subject.table
     rows = [row for row in rows_of(table) if row.status not in ("missing", "skipped")]
-    if any(row.group for row in table.rows) or len(rows) < FEWEST:
+    if any(row.group for row in table.rows) or not FEWEST <= len(rows) <= MOST:
         return ()
     if any(kind.pictures(subject) for kind in (growth, scaling, alternatives)):
         return ()
