@@ -82,5 +82,5 @@ def _point(subject: Subject, row: TableRow, place: int, part: str) -> PlottedPoi
         x=float(place),
         y=share,
         doubtful=bool(row.doubts),
-        told=(*told(subject, row), *([f"{PARTS[part]} {figure(share)} ms"] if share is not None else [])),
+        told=told(subject, row, also=[f"{PARTS[part]} {figure(share)} ms"] if share is not None else []),
     )

@@ -114,5 +114,5 @@ def _point(subject: Subject, row: TableRow, one: Comparison, column: str) -> Plo
     if column != "speedup" or one.speedup == row.speedup:
         return made
     # The table tells the row's speed-up over another baseline, and the interval is of that one.
-    said = (*told(subject, row), f"speedup {figure(one.speedup)}")
+    said = told(subject, row, also=[f"speedup {figure(one.speedup)}"])
     return replace(made, y=one.speedup, low=None, high=None, written="", told=said)

@@ -84,8 +84,9 @@ def point(subject: Subject, row: TableRow, x: float, column: str, **more: Any) -
     )
 
 
-def told(subject: Subject, row: TableRow, *columns: str) -> tuple[str, ...]:
-    """What the row is, these figures of it as the table writes them, and what is wrong with it: a line each."""
+def told(subject: Subject, row: TableRow, *columns: str, also: Sequence[str] = ()) -> tuple[str, ...]:
+    """What the row is, these figures of it as the table writes them, what is `also` said of it, and what is wrong with
+    it: a line each."""
     said = [f"job {row.job} of {subject.groups[id(row)]}"] if id(row) in subject.groups else []
     said += [
         f"{heading(field)} {known(row, field)}"
@@ -96,6 +97,7 @@ def told(subject: Subject, row: TableRow, *columns: str) -> tuple[str, ...]:
         said += [_figure(subject, row, one) for one in columns if row.value(one) is not None]
     else:
         said.append(WORDS.get(row.status, row.status))
+    said += also
     if row.doubts:
         said.append(f"doubts: {row.doubts.replace('+', ', ')}")
     return tuple(clean(one) for one in said)

@@ -81,7 +81,7 @@
 
   const closed = [];
   addEventListener("beforeprint", () => {
-    for (const one of document.querySelectorAll("main details:not([open])")) closed.push(one), (one.open = true);
+    for (const one of document.querySelectorAll("main details:not([open], .figures)")) closed.push(one), (one.open = true);
   });
   addEventListener("afterprint", () => closed.splice(0).forEach((one) => (one.open = false)));
 })();

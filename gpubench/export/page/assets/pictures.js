@@ -374,16 +374,17 @@
   }
 
   // ---- The figures of a picture, for who does not see it --------------------------------------------------------
-  function figures(panel, targets) {
+  function figures(panel, legend, targets) {
     const line = (name, ...texts) => made("tr", {}, ...texts.map((text, at) => made(name, name === "th" ? { scope: "col" } : at ? { class: "n" } : {}, text)));
     const table = (caption, head, rows) => made("table", {}, made("caption", {}, caption), made("thead", {}, line("th", ...head)), made("tbody", {}, ...rows.map((row) => line("td", ...row))));
     if (panel.kind === "cells")
       return table(panel.y.title, ["job", panel.x.title, "slowdown"], targets.map(({ cell }) => [panel.places[cell.row], panel.places[cell.column], cell.text]));
+    const titled = (axis) => (axis.unit ? `${axis.measure} (${axis.unit})` : axis.measure);
     const several = panel.series.filter(measured).length > 1;
     const place = (p) => (panel.kind === "lines" ? shown(p.x) : panel.places[p.x].split("\n").join(": "));
     const ends = (p) => (p.lo === undefined ? "" : `${shown(p.lo)} to ${shown(p.hi)}`);
     const intervals = targets.some(({ point }) => point.lo !== undefined);
-    const head = [...(several ? ["series"] : []), panel.kind === "lines" ? panel.x.title : "row", panel.y.title, ...(intervals ? ["95 % interval"] : [])];
+    const head = [...(several ? [legend || "series"] : []), panel.kind === "lines" ? titled(panel.x) : "row", titled(panel.y), ...(intervals ? ["95 % interval"] : [])];
     const rows = targets.map(({ series, point }) => [...(several ? [series.name] : []), place(point), point.y === null ? point.ended : point.written || shown(point.y), ...(intervals ? [ends(point)] : [])]);
     return table(panel.y.title, head, rows);
   }
@@ -399,8 +400,8 @@
     more.addEventListener("toggle", () => {
       if (!more.open || more.children.length > 1) return;
       const name = box.querySelector("h3, h4").textContent;
-      const tables = picture.panels.map((panel, at) => figures(panel, found[at]()));
-      more.append(...tables.map((table) => made("div", { class: "box", role: "region", tabindex: 0, "aria-label": `${name}: ${table.caption.textContent}` }, table)));
+      const tables = picture.panels.map((panel, at) => figures(panel, picture.legend, found[at]()));
+      more.append(made("div", { class: "tables" }, ...tables.map((table) => made("div", { class: "box", role: "region", tabindex: 0, "aria-label": `${name}: ${table.caption.textContent}` }, table))));
     });
     box.append(more);
   }
