@@ -14,7 +14,7 @@ BESIDE_BARS = 1.16
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class AxisEnds:
     """Both ends of an axis."""
 
     low: float
@@ -25,42 +25,42 @@ class Limits:
         return (value - self.low) / (self.high - self.low)
 
 
-def across(panel: Panel) -> Limits:
+def across(panel: Panel) -> AxisEnds:
     """Of the x axis of lines."""
     axis = panel.x
     xs = [p.x for p in _points(panel)]
     low, high = min(xs), max(xs)
     if axis.steps == "log2":
-        return Limits(low / 2**0.3, high * 2**0.3)
+        return AxisEnds(low / 2**0.3, high * 2**0.3)
     if axis.from_zero:
-        return Limits(0.0, max(axis.top or 0, high) * 1.06 or 1.0)
+        return AxisEnds(0.0, max(axis.top or 0, high) * 1.06 or 1.0)
     edge = (high - low) * 0.06 or 1.0
-    return Limits(low - edge, high + edge)
+    return AxisEnds(low - edge, high + edge)
 
 
-def upward(panel: Panel) -> Limits:
+def upward(panel: Panel) -> AxisEnds:
     """Of the y axis of lines, with room at the top where endings of rows are marked."""
     values = [p.y for p in _points(panel) if p.y is not None]
     most = max([panel.y.top or 0.0, *values], default=1.0) or 1.0
     ends = any(p.y is None and p.status in ENDINGS for p in _points(panel))
     if panel.y.steps != "log10":
-        return Limits(0.0, most * (1.3 if ends else 1.08))
+        return AxisEnds(0.0, most * (1.3 if ends else 1.08))
     least = min(v for v in values if v > 0)
     lows = [p.low for p in _points(panel) if p.low is not None and p.low > 0]
     least = min([least, *(max(low, least / WIDEST) for low in lows)])
     span = most / least
-    return Limits(least / span**0.08, most * span ** (0.3 if ends else 0.08))
+    return AxisEnds(least / span**0.08, most * span ** (0.3 if ends else 0.08))
 
 
-def along_bars(panel: Panel) -> Limits:
+def along_bars(panel: Panel) -> AxisEnds:
     """Of the axis along which bars lie."""
-    return Limits(0.0, longest(panel) * BESIDE_BARS)
+    return AxisEnds(0.0, longest(panel) * BESIDE_BARS)
 
 
-def of_cells(panel: Panel) -> Limits:
+def of_cells(panel: Panel) -> AxisEnds:
     """Of the shades of a matrix."""
     known = [cell.value for cell in panel.cells if cell.value is not None]
-    return Limits(min([1.0, *known]), max([2.0, *known]))
+    return AxisEnds(min([1.0, *known]), max([2.0, *known]))
 
 
 def longest(panel: Panel) -> float:

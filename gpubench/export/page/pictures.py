@@ -7,7 +7,7 @@ from typing import Any
 
 from gpubench.plot import limits, style
 from gpubench.plot.description import ENDINGS, Panel, Picture, PlottedAxis, PlottedPoint, PlottedSeries
-from gpubench.plot.limits import Limits
+from gpubench.plot.limits import AxisEnds
 from gpubench.plot.pictures import described as descriptions
 from gpubench.plot.subject import Subject
 
@@ -79,7 +79,7 @@ def _panel(picture: Picture, panel: Panel) -> Plain:
     )
 
 
-def _axis(axis: PlottedAxis, ends: Limits | None = None) -> Plain:
+def _axis(axis: PlottedAxis, ends: AxisEnds | None = None) -> Plain:
     found = {"title": axis.title, "measure": axis.measure, "unit": axis.unit, "steps": axis.steps}
     return found | _kept(ticks=axis.ticks, domain=[ends.low, ends.high] if ends else None)
 
