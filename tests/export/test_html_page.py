@@ -179,12 +179,13 @@ def test_thousands_of_points_leave_room_for_the_page() -> None:
 
 
 def test_the_plan_on_the_page_is_the_plan_that_was_swept(tmp_path: Path) -> None:
-    job = swept(tmp_path, "sizes", "16,32")
+    job = swept(tmp_path, "sizes", "16,32", data="procedural:640")
     tree = parsed(of_folders(tmp_path))
     plan = next(said(one) for one in tree.iter("pre") if said(one).startswith("name = "))
     assert experiments.parse(plan, "the page") == job.plan.experiment
     command = next(said(one) for one in tree.iter("pre") if said(one).startswith("gpubench sweep"))
     assert command == "gpubench sweep sizes.toml --out results/sizes"
+    assert "It also needs" not in said(tree.find("body")), "gpubench makes procedural images itself"
 
 
 def test_a_page_of_several_folders_begins_with_its_contents(
