@@ -11,7 +11,8 @@ from pathlib import Path
 
 from gpubench.basics.errors import GpubenchError, UnusableError
 from gpubench.plot import files
-from gpubench.plot.drawing import drawn, written
+from gpubench.plot.paper.figure import drawn
+from gpubench.plot.paper.file import written
 from gpubench.plot.pictures import described
 from gpubench.plot.subject import subjects
 from gpubench.report.reading import reading
