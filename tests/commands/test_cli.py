@@ -23,7 +23,7 @@ import pytest
 from warm_command import Started, WarmCommand
 
 import gpubench
-from gpubench.cli import main
+from gpubench.cli.main import main
 from gpubench.schema.columns import COLUMNS
 
 SMALL = (
@@ -575,8 +575,8 @@ def test_help_names_the_commands(place: Place) -> None:
 
 def test_help_imports_nothing_heavy() -> None:
     code = (
-        "import sys; from gpubench import cli\n"
-        "try: cli.app(['sweep', '--help'], standalone_mode=False)\n"
+        "import sys; from gpubench.cli.app import app\n"
+        "try: app(['sweep', '--help'], standalone_mode=False)\n"
         "finally: print({'torch', 'pandas', 'numpy', 'psutil'} & set(sys.modules))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -585,8 +585,8 @@ def test_help_imports_nothing_heavy() -> None:
 
 def test_the_list_of_commands_needs_no_checker_of_values() -> None:
     code = (
-        "import sys; from gpubench import cli\n"
-        "try: cli.app(['--help'], standalone_mode=False)\n"
+        "import sys; from gpubench.cli.app import app\n"
+        "try: app(['--help'], standalone_mode=False)\n"
         "finally: print({'pydantic', 'pydantic_core'} & set(sys.modules))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
