@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 
 from gpubench.basics.errors import UsageError, unknown
-from gpubench.cli.options import Folders
+from gpubench.cli.options import ResultsFolders
 from gpubench.export.formats import FORMATS, PLAINLY, SHEETS, Asked
 from gpubench.report.forms import only_one
 
 
 def merge(
-    results: Folders = None,
+    results: ResultsFolders = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", metavar="FOLDER", help="Where; of one folder: none writes its tables anew."),
@@ -28,7 +28,7 @@ def merge(
 
 
 def export(
-    results: Folders = None,
+    results: ResultsFolders = None,
     form: Annotated[
         str | None,
         typer.Option("--format", metavar="NAME", help=f"{', '.join(FORMATS)}; by default as FILE ends."),

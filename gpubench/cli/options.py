@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
 from gpubench import completion, usage
-from gpubench.report.forms import only_one
+from gpubench.report.forms import AnswerForm, only_one
 
 
 def field(
@@ -53,12 +53,12 @@ def folders(text: str) -> Any:
     return typer.Argument(autocompletion=completion.results, metavar=usage.RESULTS, help=text)
 
 
-Folders = Annotated[list[Path] | None, folders("Results folders; none: the newest one.")]
+ResultsFolders = Annotated[list[Path] | None, folders("Results folders; none: the newest one.")]
 Markdown = Annotated[bool, typer.Option("--markdown", help="As Markdown.")]
 JsonObject = Annotated[bool, typer.Option("--json", help="As one JSON object.")]
 
 
-def form_of(*, json: bool, markdown: bool) -> Literal["text", "markdown", "json"]:
+def form_of(*, json: bool, markdown: bool) -> AnswerForm:
     """Which of the forms of an answer is asked for. Raises UsageError for two at once."""
     only_one(["json"] * json + ["markdown"] * markdown)
     return "json" if json else "markdown" if markdown else "text"

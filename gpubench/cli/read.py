@@ -9,14 +9,14 @@ import typer
 
 from gpubench import completion
 from gpubench.cli.fields import given_fields
-from gpubench.cli.options import Folders, JsonObject, Markdown, count, folders, form_of
+from gpubench.cli.options import JsonObject, Markdown, ResultsFolders, count, folders, form_of
 from gpubench.cli.parameters import with_form_options
 from gpubench.report.forms import only_one
 
 
 @with_form_options
 def table(
-    results: Folders = None,
+    results: ResultsFolders = None,
     columns: Annotated[
         str | None,
         typer.Option(
@@ -113,7 +113,7 @@ def predict(
 
 
 def status(
-    results: Folders = None,
+    results: ResultsFolders = None,
     json_: Annotated[bool, typer.Option("--json", help="A JSON line for each folder.")] = False,
 ) -> None:
     """Say what is done, running, failed or left, and for how long; disturbs no sweep.
@@ -129,7 +129,7 @@ def status(
 
 
 def plot(
-    results: Folders = None,
+    results: ResultsFolders = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", metavar="FOLDER", help="Where they are written; none: RESULTS/plots."),

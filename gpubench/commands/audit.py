@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Literal
 
 from rich.console import Console
 
 from gpubench.analysis.audit.facts import AuditedFolder, Damaged, Shown, StoredAttempt
 from gpubench.analysis.audit.rules import audit as look
+from gpubench.basics.encodable import encodable
 from gpubench.commands.opened import opened, warn
 from gpubench.plan.groups import MOST_JOBS
 from gpubench.report import audit as report
-from gpubench.report import terminal
 from gpubench.report.contents import contents
+from gpubench.report.forms import AnswerForm
 from gpubench.results.store import Numbered, Results, numbered
 from gpubench.schema.record import Record
 from gpubench.schema.trial import job_ids
 
-Form = Literal["text", "markdown", "json"]
 
-
-def audit(folder: Path | None, *, form: Form = "text") -> int:
+def audit(folder: Path | None, *, form: AnswerForm = "text") -> int:
     """`gpubench audit`: 0 whatever the rules find. Raises UnusableError for a folder that can't be read."""
     results, records = opened(folder)
     facts, problems = facts_of(results, records)
@@ -37,7 +35,7 @@ def audit(folder: Path | None, *, form: Form = "text") -> int:
         made = report.as_markdown(name, found)
     else:
         made = report.text(name, found, console.width if console.is_terminal else None)
-    sys.stdout.write(terminal.encodable(made, console.encoding))
+    sys.stdout.write(encodable(made, console.encoding))
     return 0
 
 

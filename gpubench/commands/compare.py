@@ -6,27 +6,26 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
 
 from rich.console import Console
 
-from gpubench.analysis.comparing import COSTS, FIGURES, Figure, SideBySide, compared
+from gpubench.analysis.comparing import COSTS, FIGURES, FigureName, SideBySide, compared
 from gpubench.analysis.matching import matched
 from gpubench.analysis.repeats import merge_repeats
 from gpubench.analysis.varied import CANDIDATES, known
+from gpubench.basics.encodable import encodable
 from gpubench.basics.errors import UnusableError, UsageError, unknown
 from gpubench.commands.opened import warn
 from gpubench.plan.values import as_text, parse, percent
 from gpubench.report import comparison as report
-from gpubench.report import terminal
 from gpubench.report.comparison import Side
+from gpubench.report.forms import AnswerForm
 from gpubench.report.reading import reading
 from gpubench.results.home import newest_results
 from gpubench.schema.row import TableRow
 
 REGRESSION = 3
 """The exit code where one is shown."""
-Form = Literal["text", "markdown", "json"]
 
 
 def compare(
@@ -37,7 +36,7 @@ def compare(
     threshold: str | None = None,
     strict: bool = False,
     sort: str | None = None,
-    form: Form = "text",
+    form: AnswerForm = "text",
 ) -> int:
     """`gpubench compare`: 0, or REGRESSION where one beyond the threshold is shown.
 
@@ -64,7 +63,7 @@ def compare(
     else:
         width = console.width if console.is_terminal else None
         made = report.text(a, b, found, field=name, sort=sort or "", width=width)
-    sys.stdout.write(terminal.encodable(made, console.encoding))
+    sys.stdout.write(encodable(made, console.encoding))
     return _exit_code(found, strict=strict)
 
 
@@ -80,7 +79,7 @@ def _exit_code(found: SideBySide, *, strict: bool) -> int:
     return REGRESSION if strict and found.undecided else 0
 
 
-def _figures(text: str | None) -> tuple[Figure, ...]:
+def _figures(text: str | None) -> tuple[FigureName, ...]:
     if text is None:
         return FIGURES
     names = [name.strip() for name in text.split(",")]

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from gpubench.analysis.stored_groups import with_verdicts
 from gpubench.analysis.track_record import TrackRecord, track_record
+from gpubench.basics.encodable import encodable
 from gpubench.basics.errors import UsageError
 from gpubench.basics.words import listed, many
 from gpubench.commands.opened import opened, warn
@@ -24,7 +25,6 @@ from gpubench.record import together
 from gpubench.report import prediction as report
 from gpubench.report.groups import gathered
 from gpubench.report.reading import no_results_folder
-from gpubench.report.terminal import encodable
 from gpubench.results.home import all_results, results_home
 from gpubench.results.rows import row_of
 from gpubench.results.store import Results

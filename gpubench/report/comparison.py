@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,8 +14,8 @@ from gpubench.analysis.comparing import (
     MEMORY_SPREAD,
     Basis,
     Beside,
-    Figure,
     FigureBeside,
+    FigureName,
     SideBySide,
     Word,
     counted,
@@ -26,11 +25,12 @@ from gpubench.analysis.over_processes import MARGIN
 from gpubench.analysis.settle import further
 from gpubench.analysis.settle import sentence as settling
 from gpubench.analysis.varied import FOLLOWS, label, values, varied
+from gpubench.basics.finite import finite
+from gpubench.basics.folding import folded
 from gpubench.basics.rounding import half_up
-from gpubench.basics.words import MINUS, WORDS, clean, listed, many
+from gpubench.basics.words import WORDS, clean, listed, many, signed
 from gpubench.report import layout
 from gpubench.report.markdown import escape, grid
-from gpubench.results.store import finite
 from gpubench.schema.cell import cell
 from gpubench.schema.row import Row, TableRow
 
@@ -58,7 +58,7 @@ class _Told:
     scale: float = 1.0
 
 
-_TOLD: Mapping[Figure, _Told] = {
+_TOLD: Mapping[FigureName, _Told] = {
     "time": _Told(
         title="Time per image",
         unit="ms",
@@ -183,16 +183,16 @@ def answers(of: SideBySide) -> list[str]:
     return [clean(one) for one in said]
 
 
-def _title(name: Figure, pairs: Sequence[Beside]) -> str:
+def _title(name: FigureName, pairs: Sequence[Beside]) -> str:
     return "Epoch time" if _per_epoch(name, pairs) else _TOLD[name].title
 
 
-def _per_epoch(name: Figure, pairs: Sequence[Beside]) -> bool:
+def _per_epoch(name: FigureName, pairs: Sequence[Beside]) -> bool:
     """Whether epochs are told of, for in some row nobody knows how many images they have."""
     return name == "time" and any("time" in one.figures and _is_epoch(one) for one in pairs)
 
 
-def _counted(name: Figure, found: Sequence[FigureBeside], title: str) -> str:
+def _counted(name: FigureName, found: Sequence[FigureBeside], title: str) -> str:
     told, counts = _TOLD[name], counted(found)
     margin = f"inside {100 * MARGIN:g} %" if name != "top1" else f"inside {accuracy.MARGIN:g} point"
     why = [
@@ -204,7 +204,7 @@ def _counted(name: Figure, found: Sequence[FigureBeside], title: str) -> str:
     changes = [one.change for one in found]
     if counts["open"] == len(found):
         unit = "points" if name == "top1" else "%"
-        ends = list(dict.fromkeys(_signed(end) for end in (min(changes), max(changes))))
+        ends = list(dict.fromkeys(_size(end) for end in (min(changes), max(changes))))
         all_of = f"all {len(found)} trials" if len(found) > 1 else "the only trial"
         seen = f"the change is {' to '.join(ends)} {unit} by the figures as they stand"
         return f"{title}: open in {all_of}; {seen}{rests}."
@@ -225,7 +225,7 @@ _NO_TEST: Mapping[Basis, str] = {
 }
 
 
-_IN_SENTENCE: Mapping[Figure, str] = {
+_IN_SENTENCE: Mapping[FigureName, str] = {
     "time": "time",
     "memory": "GPU memory",
     "energy": "energy",
@@ -341,7 +341,7 @@ def text(
     """As plain text. `width`: of the terminal, where there is one: sentences wrap there."""
     lines = [*heading(a, b, of, field), "", *answers(of)]
     screen = width or 80
-    blocks = ["\n".join(_wrapped(line, width) for line in lines)]
+    blocks = ["\n".join(_folded(lines, width))]
     for name, headings, cells, right in _grids(of, sort):
         head, body = layout.padded(headings, cells, right)
         widths = [len(one) for one in head[0]]
@@ -353,7 +353,7 @@ def text(
             grid_lines += [layout.GAP.join(row[n] for n in block).rstrip() for row in (*head, rule, *body)]
         blocks.append("\n".join(grid_lines))
     if below := notes(of):
-        blocks.append("\n".join(_wrapped(line, width) for line in below))
+        blocks.append("\n".join(_folded(below, width)))
     return "\n\n".join(blocks) + "\n"
 
 
@@ -471,20 +471,18 @@ def _word(found: FigureBeside, told: _Told) -> str:
     return f"{word}, regression" if found.beyond else word
 
 
-def _change(found: FigureBeside, name: Figure) -> str:
+def _change(found: FigureBeside, name: FigureName) -> str:
     unit = "points" if name == "top1" else "%"
-    said = _signed(found.change)
+    said = _size(found.change)
     if found.low is None or found.high is None:
         return f"{said} {unit}"
-    return f"{said} ({_signed(found.low)} to {_signed(found.high)}) {unit}"
+    return f"{said} ({_size(found.low)} to {_size(found.high)}) {unit}"
 
 
-def _signed(value: float) -> str:
+def _size(value: float) -> str:
     if value > 10_000:
         return ">+10,000"
-    digits = 1 if abs(value) < 99.95 else 0
-    shown = half_up(value, digits)
-    return f"{'+' if shown > 0 else MINUS if shown < 0 else ''}{abs(shown):,}"
+    return signed(value, 1 if abs(value) < 99.95 else 0)
 
 
 def _number(value: float, digits: int) -> str:
@@ -591,7 +589,7 @@ def _json_pair(one: Beside) -> dict[str, Any]:
     }
 
 
-def _json_figure(name: Figure, found: FigureBeside) -> dict[str, Any]:
+def _json_figure(name: FigureName, found: FigureBeside) -> dict[str, Any]:
     unit = "points" if name == "top1" else "pct"
     return {
         "a": found.a,
@@ -605,15 +603,9 @@ def _json_figure(name: Figure, found: FigureBeside) -> dict[str, Any]:
     }
 
 
-def _wrapped(line: str, width: int | None) -> str:
-    if width is None or not line:
-        return line
-    inside = INDENT if line.startswith(INDENT) else ""
-    return textwrap.fill(
-        line.strip(),
-        width=max(20, width),
-        initial_indent=inside,
-        subsequent_indent=inside + INDENT,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+def _folded(lines: Sequence[str], width: int | None) -> list[str]:
+    """Lines of a terminal; those of a list stay indented."""
+    found = []
+    for line in lines:
+        found += folded(line.strip(), width, indent=INDENT if line.startswith(INDENT) else "")
+    return found

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from gpubench.analysis.sharing import verdict_words
 from gpubench.basics import words
+from gpubench.basics.encodable import encodable
 from gpubench.basics.rounding import half_up
 from gpubench.basics.words import LOGGED, WORDS, clean, listed
 from gpubench.plan.outlook import place
@@ -20,7 +21,7 @@ from gpubench.plan.rounds import ONE, Rounds
 from gpubench.report.area import Area
 from gpubench.report.standing import standing
 from gpubench.report.table import Table
-from gpubench.report.terminal import encodable, wrapped
+from gpubench.report.terminal import wrapped
 from gpubench.schema.row import Row
 from gpubench.schema.verdict import Verdict
 
