@@ -17,8 +17,10 @@ from gpubench.basics.encodable import encodable
 from gpubench.basics.errors import UnusableError, UsageError, unknown
 from gpubench.commands.opened import warn
 from gpubench.plan.values import as_text, parse, percent
-from gpubench.report import comparison as report
-from gpubench.report.comparison import Side
+from gpubench.report.comparison.answers import GUESSED
+from gpubench.report.comparison.forms import as_markdown, in_lines
+from gpubench.report.comparison.json_form import as_json
+from gpubench.report.comparison.side import Side
 from gpubench.report.forms import AnswerForm
 from gpubench.report.reading import reading
 from gpubench.results.home import newest_results
@@ -57,12 +59,12 @@ def compare(
     found = compared(matched(a.rows, b.rows, free=free), of=of, threshold=limit, by_rounds=bool(name))
     console = Console(highlight=False)
     if form == "json":
-        made = json.dumps(report.as_json(a, b, found, field=name), ensure_ascii=False, default=str) + "\n"
+        made = json.dumps(as_json(a, b, found, field=name), ensure_ascii=False, default=str) + "\n"
     elif form == "markdown":
-        made = report.as_markdown(a, b, found, field=name, sort=sort or "")
+        made = as_markdown(a, b, found, field=name, sort=sort or "")
     else:
         width = console.width if console.is_terminal else None
-        made = report.text(a, b, found, field=name, sort=sort or "", width=width)
+        made = in_lines(a, b, found, field=name, sort=sort or "", width=width)
     sys.stdout.write(encodable(made, console.encoding))
     return _exit_code(found, strict=strict)
 
@@ -73,7 +75,7 @@ def _exit_code(found: SideBySide, *, strict: bool) -> int:
     if found.regressions or found.broken:
         return REGRESSION
     if found.guessed:
-        raise UnusableError(f"no trial of A is one of B: {report.GUESSED}")
+        raise UnusableError(f"no trial of A is one of B: {GUESSED}")
     if not found.checked:
         raise UnusableError("nothing could be compared, so no regression could have been seen")
     return REGRESSION if strict and found.undecided else 0
