@@ -12,6 +12,7 @@ from gpubench.analysis.audit.rules import audit as look
 from gpubench.basics.encodable import encodable
 from gpubench.commands.opened import opened, warn
 from gpubench.plan.groups import MOST_JOBS
+from gpubench.plan.max_batch import are_tries
 from gpubench.report import audit as report
 from gpubench.report.contents import contents
 from gpubench.report.forms import AnswerForm
@@ -42,8 +43,12 @@ def audit(folder: Path | None, *, form: AnswerForm = "text") -> int:
 def facts_of(results: Results, records: list[Record]) -> tuple[AuditedFolder, list[str]]:
     """What the rules need to know of a folder, and which of its plans could not be read."""
     found = contents(results, records)
+    searched = {table.name for table in found.tables if are_tries(table.name, table.trials)}
+    tried = {row.trial_id for table in found.tables if table.name in searched for row in table.trials}
     return AuditedFolder(
-        tables=tuple(Shown(name=t.name, rows=t.trials, axes=t.axes) for t in found.tables),
+        tables=tuple(
+            Shown(name=t.name, rows=t.trials, axes=t.axes) for t in found.tables if t.name not in searched
+        ),
         attempts=tuple(
             StoredAttempt(trial_id=r.trial_id, number=r.attempt, status=r.status, source=r.source)
             for r in records
@@ -54,6 +59,7 @@ def facts_of(results: Results, records: list[Record]) -> tuple[AuditedFolder, li
         ),
         traces=frozenset(traces(results.folder)),
         planned=frozenset(found.planned),
+        tries=sum(record.trial_id in tried for record in records),
         hidden=len(found.superseded & {record.trial_id for record in records}),
     ), found.problems
 
