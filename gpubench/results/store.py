@@ -361,7 +361,7 @@ def counting(records: Iterable[Record]) -> dict[Counts, Record]:
     An attempt under another allowance is one at another configuration. It takes no row away, so that whichever
     allowance the next sweep has, the folder shows all that the sweep shows.
     """
-    return _by_what_counts(_last_of_each(records, _allowance).values())
+    return _by_what_counts(_last_of_each(records, allowance_of).values())
 
 
 def as_counting(records: Iterable[Record]) -> dict[Counts, Record]:
@@ -373,12 +373,13 @@ def _by_what_counts(attempts: Iterable[Sequence[Record]]) -> dict[Counts, Record
     return {
         (job.trial_id, job.machine_key, job.round, allowance): job
         for jobs in attempts
-        for allowance in [_allowance(jobs)]
+        for allowance in [allowance_of(jobs)]
         for job in jobs
     }
 
 
-def _allowance(jobs: Sequence[Record]) -> Allowance:
+def allowance_of(jobs: Sequence[Record]) -> Allowance:
+    """Under which allowance an attempt was made; `jobs`: of a group all of them."""
     return frozenset((job.job, tuple(given(job).values())) for job in jobs)
 
 
