@@ -150,7 +150,7 @@ def sweep(
     """Train over a grid and print the table."""
     with _nothing_measured():
         from gpubench.commands import sweep as command
-        from gpubench.plan.experiment import Options
+        from gpubench.plan.options import Options
         from gpubench.plan.values import assignments
 
         named, typed = given_fields(fields, set_ or ())

@@ -105,7 +105,7 @@ def predict(
     Also says how good such answers have been so far on this machine; without any jobs, only that.
     """
     from gpubench.commands import predict as command
-    from gpubench.plan.experiment import Options
+    from gpubench.plan.options import Options
 
     fields, typed = given_fields({} if copies is None else {"copies": copies}, set_ or ())
     options = Options(fields=fields, typed=typed, jobs=tuple(job or ()), pairs=pairs, bad_images=bad_images)

@@ -18,7 +18,7 @@ from gpubench.commands.opened import opened, warn
 from gpubench.node import environment
 from gpubench.node.environment import Machine
 from gpubench.node.watch.nvml import open_nvml
-from gpubench.plan.experiment import Options, job_option
+from gpubench.plan.options import Options, job_option
 from gpubench.predict.answers import NO_JOBS, Answers, Home
 from gpubench.predict.stored import Counts, StoredRows, stored_of
 from gpubench.record import together

@@ -16,7 +16,7 @@ from gpubench.basics.errors import UsageError
 from gpubench.basics.quoted import shown
 from gpubench.basics.regular_file import read_regular
 from gpubench.datasets.facts import DataFacts
-from gpubench.plan import experiment as experiments
+from gpubench.plan import experiment_file
 from gpubench.plan.plan import Plan, expand
 from gpubench.plan.rounds import MOST
 from gpubench.plan.skips import Room
@@ -196,7 +196,7 @@ def _read(path: Path) -> StoredPlan:
     text = _text(path)
     resolved = _resolved(text)
     facts = _facts(resolved)
-    experiment = experiments.parse(text, "its experiment")
+    experiment = experiment_file.parse(text, "its experiment")
     sources = StoredSources(facts.data, facts.models)
     return StoredPlan(
         name=path.name,

@@ -20,7 +20,7 @@ from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.commands import predict as predict_command
 from gpubench.node.environment import Machine
 from gpubench.plan.command_line import read_experiment
-from gpubench.plan.experiment import Options
+from gpubench.plan.options import Options
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
 from gpubench.results.store import Results

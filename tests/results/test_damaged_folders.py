@@ -26,7 +26,7 @@ from gpubench.cli.main import main
 from gpubench.node import environment
 from gpubench.node.launch.client import ForkServer
 from gpubench.plan.command_line import make_plan
-from gpubench.plan.experiment import load
+from gpubench.plan.experiment_file import load
 from gpubench.plan.sources import Disk
 from gpubench.results.plans import last_use
 from gpubench.results.store import Results

@@ -16,7 +16,8 @@ from gpubench.basics.errors import UsageError
 from gpubench.commands import sweep as command
 from gpubench.commands.audit import facts_of
 from gpubench.node.node import Node
-from gpubench.plan.experiment import Options, parse, with_options
+from gpubench.plan.experiment_file import parse
+from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
 from gpubench.report.contents import contents

@@ -23,7 +23,8 @@ from gpubench.commands import sweep as command
 from gpubench.commands.audit import audit
 from gpubench.node.watch.nvml import Nvml
 from gpubench.plan.command_line import make_plan
-from gpubench.plan.experiment import Options, parse, with_options
+from gpubench.plan.experiment_file import parse
+from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import Unit
 from gpubench.plan.sources import Disk
 from gpubench.record import recording

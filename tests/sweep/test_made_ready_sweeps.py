@@ -16,7 +16,8 @@ from scripted import Driver, Line, Script, Scripted, ScriptedTrial
 
 from gpubench.node.launch.client import never
 from gpubench.plan.command_line import make_plan
-from gpubench.plan.experiment import Options, parse, with_options
+from gpubench.plan.experiment_file import parse
+from gpubench.plan.options import Options, with_options
 from gpubench.plan.sources import Disk
 from gpubench.report.live import LiveProgress
 from gpubench.schema.order import TrialOrder

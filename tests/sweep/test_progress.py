@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from fakes import Given
 
-from gpubench.plan.experiment import Options, parse, with_options
+from gpubench.plan.experiment_file import parse
+from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import Unit, expand
 from gpubench.report import live as live_view
 from gpubench.schema.attempt import JobProgress, Live
