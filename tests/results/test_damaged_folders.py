@@ -24,7 +24,7 @@ from scripted import Scripted
 from gpubench.basics.errors import UnusableError
 from gpubench.cli.main import main
 from gpubench.node import environment
-from gpubench.node.launch.client import ForkServer
+from gpubench.node.launch.fork_server import ForkServer
 from gpubench.plan.command_line import make_plan
 from gpubench.plan.experiment_file import load
 from gpubench.plan.sources import Disk

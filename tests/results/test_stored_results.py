@@ -18,7 +18,7 @@ from benches import run_with, sweep_of
 
 from gpubench.analysis.slowdown import WORDS, sharing_word
 from gpubench.node.environment import machine
-from gpubench.node.launch.client import ForkServer
+from gpubench.node.launch.fork_server import ForkServer
 from gpubench.plan.experiment_file import parse
 from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import expand

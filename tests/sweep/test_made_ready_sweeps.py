@@ -14,7 +14,7 @@ import scripted
 from benches import Heard, run_with, sweep_of
 from scripted import Driver, Line, Script, Scripted, ScriptedTrial
 
-from gpubench.node.launch.client import never
+from gpubench.node.launch.launcher import never
 from gpubench.plan.command_line import make_plan
 from gpubench.plan.experiment_file import parse
 from gpubench.plan.options import Options, with_options

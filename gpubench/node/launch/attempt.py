@@ -13,8 +13,8 @@ from functools import partial
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.stacks import told
 from gpubench.node.launch import shared_memory
-from gpubench.node.launch.client import Launcher, Running, StoppedError, events
 from gpubench.node.launch.incoming import garbled
+from gpubench.node.launch.launcher import Launcher, Running, StoppedError, events
 from gpubench.node.launch.trial_log import TrialLog
 from gpubench.node.watch import host
 from gpubench.node.watch.memory_kills import MemoryKills, memory_kills

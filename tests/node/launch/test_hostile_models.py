@@ -14,7 +14,7 @@ import pytest
 from family import nobody_left
 
 from gpubench.node.launch import attempt
-from gpubench.node.launch.client import ForkServer
+from gpubench.node.launch.fork_server import ForkServer
 
 HOSTILE = "tests/train/hostile_models.py:"
 TOLD = "rank 0 told gpubench what none of its ranks tells: "

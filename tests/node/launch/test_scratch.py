@@ -19,7 +19,7 @@ from gpubench.basics.errors import UnusableError
 from gpubench.commands.sweep import nothing_to_run
 from gpubench.node import environment
 from gpubench.node.launch import scratch
-from gpubench.node.launch.client import ForkServer
+from gpubench.node.launch.fork_server import ForkServer
 from gpubench.plan.experiment_file import parse
 from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import expand
