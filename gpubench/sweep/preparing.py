@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from gpubench.basics.errors import UsageError
 from gpubench.datasets import locate
 from gpubench.plan.state import Planned
-from gpubench.report.live import LiveProgress, View
+from gpubench.report.live import View
+from gpubench.report.live_progress import LiveProgress
 from gpubench.sweep.folders import Wanted
 from gpubench.sweep.sweep import Sweep
 

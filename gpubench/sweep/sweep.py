@@ -17,7 +17,8 @@ from gpubench.plan.skips import OutOfMemory, skip_reason
 from gpubench.plan.state import Planned, lacks_its_answer
 from gpubench.record.together import GroupPrediction, predict_group
 from gpubench.report.contents import contents, rows_among, table_of, write_contents
-from gpubench.report.live import LiveProgress, View
+from gpubench.report.live import View
+from gpubench.report.live_progress import LiveProgress
 from gpubench.report.standing import round_line
 from gpubench.report.table import Table
 from gpubench.schema.attempt import JobProgress

@@ -19,7 +19,7 @@ from gpubench.plan.command_line import make_plan
 from gpubench.plan.experiment_file import parse
 from gpubench.plan.options import Options, with_options
 from gpubench.plan.sources import Disk
-from gpubench.report.live import LiveProgress
+from gpubench.report.live_progress import LiveProgress
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.record import Record
 from gpubench.sweep.survey import Settings

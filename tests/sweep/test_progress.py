@@ -11,7 +11,7 @@ from fakes import Given
 from gpubench.plan.experiment_file import parse
 from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import Unit, expand
-from gpubench.report import live as live_view
+from gpubench.report import live_progress as live_view
 from gpubench.schema.attempt import JobProgress, Live
 from gpubench.sweep.progress import progress_of
 
