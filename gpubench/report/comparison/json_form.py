@@ -12,6 +12,7 @@ from gpubench.report.comparison.figure_words import TOLD
 from gpubench.report.comparison.side import Side, environment
 from gpubench.report.comparison.unlike import unlike_of
 from gpubench.schema.row import TableRow
+from gpubench.schema.trial_fields import FIELDS
 
 
 def as_json(a: Side, b: Side, of: SideBySide, *, field: str = "") -> dict[str, Any]:
@@ -46,7 +47,7 @@ def as_json(a: Side, b: Side, of: SideBySide, *, field: str = "") -> dict[str, A
 
 
 def _json_row(row: TableRow) -> dict[str, Any]:
-    fields = {name: value for name, value in row.fields.items() if value is not None}
+    fields = {name: value for name in FIELDS if (value := row.fields.get(name)) is not None}
     return {
         "trial_id": row.trial_id,
         "group": row.group,
