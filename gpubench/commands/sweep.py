@@ -15,7 +15,7 @@ from gpubench.basics.words import many
 from gpubench.commands.opened import warn
 from gpubench.node.node import this_machine
 from gpubench.plan.command_line import make_plan, read_experiment
-from gpubench.plan.experiment import Options
+from gpubench.plan.options import Options
 from gpubench.plan.origins import given
 from gpubench.plan.shards import Shard, part, words
 from gpubench.plan.sources import Disk

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpubench.plan import experiment as experiments
+from gpubench.plan import experiment_file
 from gpubench.plan.plan import Plan, plan_id
 from gpubench.results.plans import is_newest, next_stamp
 from gpubench.sweep.sweep import Sweep
@@ -33,5 +33,5 @@ def store_plan(work: Sweep, whole: Plan | None = None) -> None:
         "rounds": plan.experiment.rounds.most,
         **bench.sources.stored(),
     }
-    toml = experiments.to_toml(plan.experiment, facts)
+    toml = experiment_file.to_toml(plan.experiment, facts)
     bench.results.save_plan(name, own_id, toml)

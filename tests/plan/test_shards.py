@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench.basics.errors import UsageError
-from gpubench.plan.experiment import parse
+from gpubench.plan.experiment_file import parse
 from gpubench.plan.plan import Plan, expand
 from gpubench.plan.shards import Shard, bundled, dealt, part
 from gpubench.plan.skips import chain_key
