@@ -14,10 +14,10 @@ from gpubench.basics.stopping import Stop, hear_no_more, say_at_once, stop_on_si
 from gpubench.basics.words import many
 from gpubench.commands.opened import warn
 from gpubench.node.node import this_machine
+from gpubench.plan import shards
 from gpubench.plan.command_line import make_plan, read_experiment
 from gpubench.plan.options import Options
 from gpubench.plan.origins import given
-from gpubench.plan.shards import Shard, part, words
 from gpubench.plan.sources import Disk
 from gpubench.plan.state import Planned
 from gpubench.report import live
@@ -73,8 +73,8 @@ def sweep(
         experiment.bad_images, lambda root: bar(f"trying all images of {root}", quiet=mode == "quiet")
     )
     whole = make_plan(experiment, node.machine, sources, order)
-    own = None if shard is None else Shard.parse(shard)
-    plan = whole if own is None else part(whole, own, sources)
+    own = None if shard is None else shards.Shard.parse(shard)
+    plan = whole if own is None else shards.part(whole, own, sources)
     chosen_retry = frozenset(retry.split(",")) if retry else frozenset()
     for name in chosen_retry:
         if name not in RETRY:
@@ -90,7 +90,9 @@ def sweep(
     console = Console(stderr=True, highlight=False)
     view = OutlivingView(live.view(console, quiet=mode == "quiet", tables=mode == "table"))
     if own is not None:
-        view.say(words(whole, plan, own))
+        view.say(shards.words(whole, plan, own))
+        if not plan.units:
+            return 0
     for line in left_out_lines(sources, results if mode != "plan" else None):
         view.say(line)
     if explain is not None:

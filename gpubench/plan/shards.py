@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from gpubench.basics.errors import UsageError
 from gpubench.basics.quoted import shown
+from gpubench.basics.words import many
 from gpubench.plan.estimate import CPU_IMAGES_PER_CPU_S, GPU_IMAGES_PER_S, START_S
 from gpubench.plan.plan import Job, Plan, Sources, Unit
 from gpubench.plan.shares import device_of
@@ -126,13 +127,10 @@ def _images(job: Job, sources: Sources) -> int:
 
 
 def words(plan: Plan, mine: Plan, shard: Shard) -> str:
-    """What a shard is: `shard 2/8: 3 of 24 trials`."""
-    return f"shard {shard}: {len(mine.units)} of {len(plan.units)} trials and groups of the plan"
-
-
-def empty(shard: Shard, bundles: Sequence[object]) -> str:
-    """Why a shard has nothing to do."""
+    """What a shard is: `shard 2/8: 3 of the plan's 24 trials and groups`. Where it is empty, why."""
+    if mine.units:
+        return f"shard {shard}: {len(mine.units)} of the plan's {len(plan.units)} trials and groups"
     return (
-        f"shard {shard} has nothing to do: the plan falls into {len(bundles)} parts, for what must be compared on one "
-        "machine stays together"
+        f"shard {shard} has nothing to do: the plan falls into {many(len(bundled(plan)), 'part')}, for what is "
+        "compared on one machine, or may run out of memory like a smaller batch, stays together"
     )
