@@ -1,8 +1,8 @@
 """A plan dealt out among machines that share no folder: which of its units belong to shard i of N. Pure.
 
 The deal rests on the plan alone, on no clock, no records and no machine, so that every task of an array works out the
-same one, and a task that is submitted again gets its own part again. Which trials alone a group is compared with depends
-on how many CPUs a machine has, so the deal goes by what was asked for.
+same one, and a task that is submitted again gets its own part again. Which trials alone a group is compared with
+depends on how many CPUs a machine has, so the deal goes by what was asked for.
 """
 
 from __future__ import annotations
