@@ -290,9 +290,36 @@ def test_the_allocators_answer_is_told_where_it_is_another():
 def test_most_of_the_rate_and_the_pareto_front_stand_in_one_line():
     table = build("one", sizes((1000, [20]), (1100, [10]), (1700, [9.8]), (1800, [11])), axes=AXES)
     assert table.remarks[0] == (
-        "32 is the smallest of these sizes that reaches 95 % of the best rate; on the Pareto front of time and memory, "
-        "beaten in both by no other: 16, 32 and 64."
+        "32 is the smallest of these sizes that reaches 95 % of the best rate; by these figures on the Pareto front of "
+        "time and memory, beaten in both by no other: 16, 32 and 64; each row is of one process only."
     )
+
+
+def test_shares_of_the_best_rate_have_intervals_and_are_open_where_these_hold_the_border():
+    clear = build("one", sizes((1000, around(20)), (1100, around(10)), (1700, around(9.8))), axes=AXES)
+    assert clear.remarks[0].startswith(
+        "32 is the smallest of these sizes that reaches 95 % of the best rate: 98 % of it (97.8 to 98.2 %) and 16 "
+        "reaches 49 % of it (48.9 to 49.1 %); by these figures "
+    )
+    noisy = build(
+        "one", sizes((1000, around(20)), (1100, around(10, 0.02)), (1700, around(9.8, 0.02))), axes=AXES
+    )
+    assert noisy.remarks[0].startswith(
+        "Open, by these figures 32 is the smallest of these sizes that reaches 95 % "
+    )
+    best = build("one", sizes((1000, around(20)), (1100, around(10))), axes=AXES)
+    assert "best rate: 16 reaches 50 % of it (49.9 to 50.1 %); " in best.remarks[0]
+
+
+@pytest.mark.parametrize(("fill", "differs"), [(0.0, False), (2.0, True)])
+def test_where_whole_epochs_grow_otherwise_than_steady_steps_it_says_why(fill, differs):
+    rows = [
+        process(batch, time + fill, number, 1000, steady_step_s=1e-4 * time * batch)
+        for batch, center in ((16, 10), (32, 8))
+        for number, time in enumerate(around(center))
+    ]
+    why = ". The growth in the table is of whole epochs, with the wait for their first batch, so it differs from these"
+    assert (why in knees(rows)[0].sentence) == differs
 
 
 def test_a_size_that_reaches_most_of_the_rate_of_steady_steps_alone_says_so():
