@@ -22,7 +22,8 @@ STYLES = {"ok": "green", "oom": "bold yellow", "skipped": "dim", "missing": "dim
 INDENT = "  "
 """What the lines of a sentence after its first begin with."""
 
-_WORD = re.compile(r"\s*\S+\s*")
+_WORD = re.compile(r"\s*\S+(?: %[^\w\s]*(?=\s|$))?\s*")
+"""A word with the spaces around it; a number with its per cent is one."""
 
 PLAIN = {"−": "-", "–": "-", "×": "x", "±": "~", "─": "-", "━": "=", "·": "-", "…": ".", "°": " ", "†": "*"}
 """Stand-ins of the same width, so that columns stay aligned."""
