@@ -184,6 +184,7 @@ def build(
         [] if baselines else alternatives(grown, fields if not found or not axes else asked(axes)),
         [[jobs[id(row)] for row in group.rows] for group in found],
         along=along,
+        bound_pct=choice.bound_pct,
     )
     made, how = claimed.made, further(grown)
     judged = told.rejudged(claimed, made)

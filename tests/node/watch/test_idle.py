@@ -100,7 +100,8 @@ def test_work_of_a_process_that_is_gone_is_waited_for() -> None:
     # The driver clears the memory of a process that has ended, which counts as use of the GPU.
     times = [(WALL_AHEAD + 0.2 * k, 60.0 if k < 5 else 0.0) for k in range(1, 30)]
     nvml = Moving(
-        buffers={(UUID, "gpu_util_pct"): times}, polled=lambda t: 60.0 if t < 1.0 else 20.0 if t < 2.0 else 0.0
+        buffers={(UUID, "gpu_util_pct"): times},
+        polled=lambda t: 60.0 if t < 1.0 else 20.0 if t < 2.0 else 0.0,
     )
     assert look(nvml).util_pct == 0.0
     assert 1.3 < nvml.now < LIMIT_S
