@@ -109,7 +109,8 @@ def _show(picture: Picture) -> int:
 
 def _write(pictures: Found, out: Path | None, formats: Sequence[str]) -> int:
     """Writes them all, and prints their paths. One that can't be written keeps no other from it; then UnusableError."""
-    from gpubench.plot.drawing import drawn, written
+    from gpubench.plot.paper.figure import drawn
+    from gpubench.plot.paper.file import written
 
     several = len({id(one) for one, _ in pictures}) > 1
     failed: list[str] = []

@@ -26,6 +26,8 @@ class Reading:
     records: Sequence[Record]
     """All that can be read, each attempt."""
     contents: Contents
+    unreadable: Sequence[str] = ()
+    """What is wrong with the records that can't be read, a line each."""
     name: str
     """The folder's; of several that are read together, its path where another has this name, too."""
 
@@ -47,14 +49,20 @@ def reading(
     `tell` is given one line for each record or plan that can't be read. `choice`: of columns. `train_images`: of how
     many an epoch is told.
     """
-    results, records = stored(folder, tell)
+    unreadable: list[str] = []
+
+    def tell_of_record(line: str) -> None:
+        unreadable.append(line)
+        tell(line)
+
+    results, records = stored(folder, tell_of_record)
     noise = kept_noise.read(tell)
     found = contents(results, records, choice=choice, noise=noise, train_images=train_images)
     for problem in found.problems:
         tell(problem)
     name = clean(results.folder.resolve().name)
     found.tables = [replace(table, folder=name) for table in found.tables]
-    return Reading(results=results, records=records, contents=found, name=name)
+    return Reading(results=results, records=records, contents=found, unreadable=unreadable, name=name)
 
 
 def reading_all(

@@ -85,4 +85,4 @@ def _own_files(plan: Experiment) -> list[str]:
         for field, value in named
         if field == "data" and value and value not in catalog.NAMED_DATA
     ]
-    return models + [one for one in images if one != "procedural"]
+    return models + [one for one in images if one.partition(":")[0] != catalog.PROCEDURAL]

@@ -38,9 +38,9 @@ def look_around(
     Nothing of ours runs on them now, but something that ended moments ago may have: clocks and power take seconds to
     come down, and the driver clears the memory of a process that is gone, which counts as work of nobody (139 GB on an
     H200: 13 % of the second after it). So the look goes on while power falls or the GPU is busy, up to `limit_s`, and
-    both figures are means over its last `seconds`: a minimum would take noise for idleness. Power that falls to the end is none, with
-    that reason. A driver that holds power on a plateau for longer than a look can't be seen through: the figure
-    is what the GPU drew before the sweep, and at most that much too high.
+    both figures are means over its last `seconds`: a minimum would take noise for idleness. Power that falls to the
+    end is none, with that reason. A driver that holds power on a plateau for longer than a look can't be seen through:
+    the figure is what the GPU drew before the sweep, and at most that much too high.
     """
     began, began_wall = clock(), wall()
     count = max(2, round(seconds / PERIOD_S))
