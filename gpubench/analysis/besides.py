@@ -20,7 +20,7 @@ from gpubench.basics.rounding import half_up
 from gpubench.basics.words import listed
 from gpubench.schema.row import Row
 
-Figure = Callable[[Row], float | None]
+FigureOf = Callable[[Row], float | None]
 MOST_OF_PCT = 95.0
 """Per cent of the best rate that count as most of it."""
 
@@ -64,7 +64,7 @@ def in_one_line(rows: Sequence[Row], *, over_processes: bool) -> str:
     return f"{'; '.join(filter(None, (most, _fronts(timed, weighed, told))))}{resting(timed)}."
 
 
-def _judged(timed: Sequence[Row], *, over_processes: bool) -> Figure:
+def _judged(timed: Sequence[Row], *, over_processes: bool) -> FigureOf:
     """The time by which the answer is found."""
     return steady_s if over_processes and all(steady_s(row) for row in timed) else per_image_s
 
@@ -90,7 +90,7 @@ def allocated(row: Row) -> float | None:
     return row.gpu_mem_allocated_mib or None if row.status == "ok" else None
 
 
-def _answer(rows: Sequence[Row], memory: Figure, time: Figure, *, straight: bool) -> int | None:
+def _answer(rows: Sequence[Row], memory: FigureOf, time: FigureOf, *, straight: bool) -> int | None:
     """The batch size that these figures answer with; None where one is missing.
 
     `straight`: the cheapest of all; else the last before the first that does not pay.
@@ -115,7 +115,7 @@ def _words(best: int, rows: Sequence[Row]) -> str:
     )
 
 
-def _most(rows: Sequence[Row], time: Figure, *, over_processes: bool) -> str:
+def _most(rows: Sequence[Row], time: FigureOf, *, over_processes: bool) -> str:
     """Which size nearly reaches the best rate, with its share of it and that of the next smaller one; open where an
     interval of these holds the border; and by which times, where whole epochs say another.
     """
@@ -151,7 +151,7 @@ def _ends(share: Interval) -> str:
     return whole if near != far else between(100 * share.low, 100 * share.high, 1)
 
 
-def _enough(rows: Sequence[Row], time: Figure) -> tuple[Row, Row, Row | None]:
+def _enough(rows: Sequence[Row], time: FigureOf) -> tuple[Row, Row, Row | None]:
     """The smallest size that reaches most of the best rate; that with the best; the next smaller than the first."""
     known = [(row, seconds) for row in rows if (seconds := time(row))]
     best, least = min(known, key=lambda one: one[1])
@@ -159,7 +159,7 @@ def _enough(rows: Sequence[Row], time: Figure) -> tuple[Row, Row, Row | None]:
     return known[place][0], best, known[place - 1][0] if place else None
 
 
-def _fronts(timed: Sequence[Row], weighed: Sequence[Row], time: Figure) -> str:
+def _fronts(timed: Sequence[Row], weighed: Sequence[Row], time: FigureOf) -> str:
     """Which sizes no other beats in both memory and time, and which in both energy and time."""
     by_memory = _front(weighed, gpu_mem, time) if len({row.gpu_mem_source for row in weighed}) == 1 else None
     measured = all(joules(row) for row in timed) and len({row.energy_source for row in timed}) == 1
@@ -178,7 +178,7 @@ def _fronts(timed: Sequence[Row], weighed: Sequence[Row], time: Figure) -> str:
     return f"{said}; on that of time and energy: {sizes}"
 
 
-def _front(rows: Sequence[Row], figure: Figure, time: Figure) -> list[str] | None:
+def _front(rows: Sequence[Row], figure: FigureOf, time: FigureOf) -> list[str] | None:
     """The sizes on the Pareto front of this figure and time; None of fewer than two."""
     known = [(row, (cost, s)) for row in rows if (cost := figure(row)) and (s := time(row))]
     if len(known) < 2:

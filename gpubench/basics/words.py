@@ -46,10 +46,9 @@ def number(value: float, digits: int = 0) -> str:
     return f"{half_up(value, digits):,}".replace("-", MINUS)
 
 
-def signed(value: float) -> str:
-    """A change in whole units: `+22`, `−43`, `0`."""
-    whole = half_up(value)
-    return f"{'+' if whole > 0 else ''}{number(value)}"
+def signed(value: float, digits: int = 0) -> str:
+    """A change: `+22`, `−43`, `0`; with digits `+0.3`."""
+    return f"{'+' if half_up(value, digits) > 0 else ''}{number(value, digits)}"
 
 
 def many(count: int, what: str) -> str:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from gpubench.basics.encodable import encodable
 from gpubench.basics.errors import UnusableError, UsageError, unknown
 from gpubench.commands.opened import readings, warn
 from gpubench.plot import files, terminal, trial
@@ -101,9 +102,7 @@ def _of_trial(found: Sequence[Reading], start: str) -> Found:
 def _show(picture: Picture) -> int:
     encoding = sys.stdout.encoding or "ascii"
     columns = shutil.get_terminal_size((OFF_TERMINAL, 24)).columns
-    sys.stdout.write(
-        terminal.encodable(terminal.text(picture, columns, terminal.signs_for(encoding)), encoding)
-    )
+    sys.stdout.write(encodable(terminal.text(picture, columns, terminal.signs_for(encoding)), encoding))
     return 0
 
 

@@ -54,19 +54,6 @@ def signs_for(encoding: str | None) -> Signs:
     return BLOCKS
 
 
-PLAIN = str.maketrans({"×": "x", "−": "-", "–": "-", "±": "+-", "\u00a0": " "})
-"""What stands for signs that an encoding lacks."""
-
-
-def encodable(text: str, encoding: str) -> str:
-    """The text with other signs for those that the encoding lacks."""
-    try:
-        text.encode(encoding)
-    except UnicodeEncodeError:
-        return text.translate(PLAIN).encode(encoding, "replace").decode(encoding)
-    return text
-
-
 def _every(signs: Signs) -> list[str]:
     """All that is drawn with."""
     return [

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from gpubench.plan.experiment import Experiment, Options, job_option
+from gpubench.plan.experiment import Experiment
+from gpubench.plan.options import Options, job_option
 from gpubench.plan.values import as_text
 from gpubench.schema import trial
 from gpubench.schema.catalog import VARIANTS

@@ -70,6 +70,7 @@ def test_bash_completes_commands_options_and_values(offered: Offered, tmp_path: 
     assert offered("sweep", "--set", "execution", "=", "") == ["eager", "compile", "graph"]
     assert offered("sweep", "q") == ["question.toml"]
     assert offered("table", "") == ["results/mine", "bin/"]
+    assert offered("plot", "") == ["results/mine", "bin/"]
 
 
 @pytest.mark.skipif(FISH is None, reason="there is no fish")

@@ -17,7 +17,7 @@ from swept import swept
 from warm_command import WarmCommand
 
 from gpubench.export.page import page
-from gpubench.plan import experiment as experiments
+from gpubench.plan import experiment_file
 from gpubench.plot.pictures import described
 from gpubench.plot.subject import subjects
 from gpubench.report.reading import reading
@@ -182,7 +182,7 @@ def test_the_plan_on_the_page_is_the_plan_that_was_swept(tmp_path: Path) -> None
     job = swept(tmp_path, "sizes", "16,32", data="procedural:640")
     tree = parsed(of_folders(tmp_path))
     plan = next(said(one) for one in tree.iter("pre") if said(one).startswith("name = "))
-    assert experiments.parse(plan, "the page") == job.plan.experiment
+    assert experiment_file.parse(plan, "the page") == job.plan.experiment
     command = next(said(one) for one in tree.iter("pre") if said(one).startswith("gpubench sweep"))
     assert command == "gpubench sweep sizes.toml --out results/sizes"
     assert "It also needs" not in said(tree.find("body")), "gpubench makes procedural images itself"

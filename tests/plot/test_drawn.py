@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import pytest
 from PIL import Image
 
+from gpubench.basics.encodable import encodable
 from gpubench.plot import terminal
 from gpubench.plot.description import Panel, Picture, PlottedAxis, PlottedPoint, PlottedSeries
 from gpubench.plot.paper.figure import drawn
@@ -207,5 +208,5 @@ def test_the_terminal_s_picture_is_plain_text_of_its_width() -> None:
 def test_without_blocks_it_is_ascii() -> None:
     picture = lines(PlottedSeries(name="", points=points(8, 4)), caption=("4 × H200, ± 3 − 2.",))
     signs = terminal.signs_for("ascii")
-    assert terminal.encodable(terminal.text(picture, 80, signs), "ascii").isascii()
+    assert encodable(terminal.text(picture, 80, signs), "ascii").isascii()
     assert terminal.signs_for("utf-8") is terminal.BLOCKS

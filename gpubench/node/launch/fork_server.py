@@ -1,24 +1,18 @@
-"""The parent's side: starts the fork server, launches trials, ends them. The one launcher seam.
-
-`Launcher` and `Running` are what the runner needs; tests may put their own in their place.
-"""
+"""The parent's side of the fork server: starts it, has it fork the leaders of trials, hears of their ends."""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
 import os
-import select
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 
 import gpubench
-from gpubench.basics import stacks
 from gpubench.basics.checked import MismatchError
 from gpubench.basics.errors import UnusableError
 from gpubench.node.launch.channel import Channel, TooLargeError, pair
@@ -33,82 +27,19 @@ from gpubench.node.launch.control import (
     read_news,
 )
 from gpubench.node.launch.conversation import Conversation
-from gpubench.node.launch.descendants import descendants, kill, kill_group, process
-from gpubench.node.launch.incoming import UnreadableError
-from gpubench.schema.events import Answer, Event, Garbled, LeaderExit, ServerExit
+from gpubench.node.launch.forked_trial import ForkedTrial
+from gpubench.node.launch.launcher import StoppedError, never
+from gpubench.schema.events import LeaderExit, ServerExit
 from gpubench.schema.order import TrialOrder
 
 START_LIMIT_S = 300.0
 """A cold network file system can take minutes to import torch."""
 LAUNCH_LIMIT_S = 30.0
 """How long the server may take to fork a leader, which takes it 10 ms: longer, and it is stopped or wedged."""
-END_LIMIT_S = 10.0
-"""How long killed processes may take to go: the driver gives a GPU's memory back meanwhile."""
 TELL_LIMIT_S = 5.0
 """How long the server may take to tell of a leader's end, which takes it a millisecond."""
-MOST_EVENTS = 1000
-"""Messages that are read at once at most: who never stops telling keeps nobody from looking at the clock."""
 LOOK_S = 0.25
 """How often somebody who waits for the server is asked whether to go on waiting."""
-
-
-class StoppedError(Exception):
-    """The sweep was stopped while a trial was being started."""
-
-
-def never() -> bool:
-    """Nobody stops it."""
-    return False
-
-
-class Running(Protocol):
-    """One trial under way."""
-
-    pid: int
-    """The leader's process id: root of the trial's process tree."""
-
-    def events(self, timeout: float) -> list[Event]:
-        """What its processes said, waiting up to `timeout` seconds for the first."""
-        ...
-
-    @property
-    def open_files(self) -> Sequence[int]:
-        """What becomes readable when there is something in `events`; none where nobody can say more."""
-        ...
-
-    def reply(self, rank: int, answer: Answer) -> None:
-        """Answers a rank that waits."""
-        ...
-
-    @property
-    def ended(self) -> bool:
-        """Whether the leader has ended."""
-        ...
-
-    def stacks(self) -> list[stacks.Stack]:
-        """Where its processes are at this moment, in code; none where nobody can say. May take a second."""
-        ...
-
-    def end(self) -> None:
-        """Kills what is left of the trial's processes and reaps them. Safe to call twice."""
-        ...
-
-
-class Launcher(Protocol):
-    """Starts trials."""
-
-    def launch(self, order: TrialOrder, should_stop: Callable[[], bool] = never) -> Running:
-        """Starts one trial. `should_stop` is asked while it waits, several times a second.
-
-        Raises UnusableError where none can start, StoppedError where it was stopped.
-        """
-        ...
-
-    def wait_ready(self, should_stop: Callable[[], bool] = never) -> None:
-        """Waits until trials can start. Raises UnusableError where none can, StoppedError where it was stopped."""
-        ...
-
-    def close(self) -> None: ...
 
 
 def child_environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -125,20 +56,6 @@ def child_environment(environ: Mapping[str, str]) -> dict[str, str]:
     home = str(Path(gpubench.__file__).parents[1])
     made["PYTHONPATH"] = os.pathsep.join([home, *filter(None, [environ.get("PYTHONPATH")])])
     return made
-
-
-def events(trials: Sequence[Running], timeout: float) -> list[list[Event]]:
-    """What the processes of each trial said, waiting up to `timeout` seconds for the first word of any."""
-    if len(trials) == 1:
-        return [trials[0].events(timeout)]
-    files = [file for trial in trials for file in trial.open_files]
-    if files:
-        looked = select.poll()
-        for file in files:
-            looked.register(file, select.POLLIN)
-        looked.poll(1e3 * max(timeout, 0))
-        timeout = 0
-    return [trial.events(timeout / len(trials)) for trial in trials]
 
 
 class ForkServer:
@@ -352,117 +269,6 @@ class ForkServer:
             self._process.stderr.close()
 
 
-class ForkedTrial:
-    """A `Running` trial of the fork server."""
-
-    def __init__(
-        self,
-        server: ForkServer,
-        number: int,
-        pid: int,
-        channels: list[Channel],
-        conversation: Conversation,
-        scratch: Path,
-    ) -> None:
-        self.pid = pid
-        self._conversation = conversation
-        self._scratch = scratch
-        self._is_end_told = False
-        self._is_garbled = False
-        self._leader = process(pid)
-        self._server = server
-        self._number = number
-        self._channels = channels
-        self._open = list(channels)
-        self._over = False
-
-    @property
-    def open_files(self) -> Sequence[int]:
-        return [channel.fileno() for channel in self._open]
-
-    def events(self, timeout: float) -> list[Event]:
-        found: list[Event] = []
-        # Asked first: what was said before the end is then read below.
-        over = self.ended
-        if not self._open:
-            time.sleep(min(max(timeout, 0), 0.005))
-        heard = 0
-        while self._open and heard < MOST_EVENTS:
-            readable = _readable(self._open, 0 if found else max(timeout, 0))
-            if not readable:
-                break
-            heard += len(readable)
-            for channel in readable:
-                found += self._heard(channel)
-        if over and not self._is_end_told:
-            self._is_end_told = True
-            found.append(self._server.ending(self.pid, self._number))
-        return found
-
-    def _heard(self, channel: Channel) -> list[Event]:
-        """The event that waits in a channel, if it is one. After the first that is none no more are taken."""
-        rank = self._channels.index(channel)
-        try:
-            data = channel.receive_bytes()
-        except ConnectionError:
-            self._open.remove(channel)  # every process of the trial has closed its end
-            return []
-        if self._is_garbled:
-            return []
-        try:
-            return [self._conversation.take(rank, data)]
-        except UnreadableError as error:
-            self._is_garbled = True
-            return [Garbled(rank, str(error))]
-
-    def _discard(self, timeout: float) -> None:
-        """Reads what waits in the channels, up to `timeout` seconds for the first, and forgets it."""
-        if not self._open:
-            time.sleep(timeout)
-        for channel in _readable(self._open, timeout):
-            try:
-                channel.receive_bytes()
-            except ConnectionError:
-                self._open.remove(channel)
-
-    def reply(self, rank: int, answer: Answer) -> None:
-        with contextlib.suppress(OSError):  # a rank that died in the meantime needs no answer
-            self._channels[rank].send(answer, wait=False)  # nor one that asks and does not listen
-
-    @property
-    def ended(self) -> bool:
-        return self._over or self._server.has_exited(self.pid, self._number)
-
-    def stacks(self) -> list[stacks.Stack]:
-        return stacks.ask(self._scratch, descendants(self._leader))
-
-    def end(self) -> None:
-        if self._over:
-            return
-        self._over = True
-        # The leader reaps what is killed below it and then ends by itself; its unreaped id keeps the group ours.
-        deadline = time.monotonic() + END_LIMIT_S
-        while not self._server.has_exited(self.pid, self._number) and time.monotonic() < deadline:
-            kill(descendants(self._leader))
-            self._discard(0.005)  # so that the leader is not held up by a channel that a rank has filled
-        if not self._server.has_exited(self.pid, self._number) and not descendants(self._leader):
-            # The leader was stopped, or the server does not tell of its end: killing the leader tells which.
-            kill_group(self._leader)
-            self._server.await_exit(self.pid)
-        if self._server.lost(self._number):
-            # The kernel kills whoever lived by the server. Ids may be anybody's by now, so we only wait: the
-            # channels close with the last process that holds them.
-            while self._open and time.monotonic() < deadline:
-                self._discard(0.05)
-        else:
-            strays = descendants(self._leader)
-            kill_group(self._leader)
-            kill(strays)
-            self._server.reap(self.pid)
-        for channel in self._channels:
-            channel.close()
-
-
 def _pairs(count: int) -> list[tuple[socket.socket, socket.socket]]:
     """So many pairs of ends. Raises UnusableError where the process may not open as many files."""
     made: list[tuple[socket.socket, socket.socket]] = []
@@ -476,12 +282,3 @@ def _pairs(count: int) -> list[tuple[socket.socket, socket.socket]]:
             "(ulimit -n says how many files may be open)"
         ) from None
     return made
-
-
-def _readable(channels: Sequence[Channel], timeout: float) -> list[Channel]:
-    """Those of the channels that something can be read from, waiting so many seconds for the first."""
-    by_file = {channel.fileno(): channel for channel in channels}
-    looked = select.poll()  # select() knows no descriptor from 1024 on
-    for file in by_file:
-        looked.register(file, select.POLLIN)
-    return [by_file[file] for file, _ in looked.poll(1e3 * timeout)]

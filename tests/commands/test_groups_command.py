@@ -6,13 +6,12 @@ import json
 import os
 import signal
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
-from test_cli import HELD, Place, all_gone, until
-from warm_command import Started, WarmCommand
+from place import HELD, Place, all_gone, until
+from warm_command import Started
 
 from gpubench.results.store import Results, newest
 from gpubench.schema.record import Record
@@ -21,11 +20,6 @@ BASE = (
     "--device", "cpu", "--variant", "synthetic", "--set", "input_size=28", "--set", "num_classes=4",
     "--set", "memory_format=contiguous", "--cpus", "1",
 )  # fmt: skip
-
-
-@pytest.fixture
-def place(tmp_path: Path, warm_command: WarmCommand) -> Place:
-    return Place(tmp_path, warm_command)
 
 
 def chosen(place: Place) -> list[Record]:

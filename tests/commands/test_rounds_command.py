@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import signal
 from collections import Counter
-from pathlib import Path
 
 import pandas as pd
 import psutil
 import pytest
-from test_cli import LIMIT_S, Place, all_gone, until
-from warm_command import WarmCommand
+from place import LIMIT_S, Place, all_gone, until
 
 from gpubench.results.store import Results
 from gpubench.schema.record import Record
@@ -21,11 +19,6 @@ ON_CPU = (
     "--epochs", "2", "--out", "out",
 )  # fmt: skip
 SWEEP = ("sweep", "--model", "lenet", *ON_CPU)
-
-
-@pytest.fixture
-def place(tmp_path: Path, warm_command: WarmCommand) -> Place:
-    return Place(tmp_path, warm_command)
 
 
 def records(place: Place) -> list[Record]:
