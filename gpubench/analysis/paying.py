@@ -160,7 +160,9 @@ def answer(of: Ladder, words: Sequence[str], leap_holds: bool, family: int, how:
             for number, move in enumerate(opens)
         ]
         may = "each of these" if len(opens) > 1 else "that"
-        parts.append(f"{listed(found)[0].upper()}{listed(found)[1:]}; {may} may be chance")
+        parts.append(
+            f"{listed(found)[0].upper()}{listed(found)[1:]}; {may} may be chance{_judged_together(opens, family)}"
+        )
     if holes:
         parts.append(unknown(holes))
     if settle := settling([move.cost for move in still], family, how):
@@ -174,6 +176,14 @@ def answer(of: Ladder, words: Sequence[str], leap_holds: bool, family: int, how:
     more = f" Whether a larger batch pays can't be said: {of.by_time}." if of.by_time else ""
     return Answer(
         best=best if firm else None, refused=refused, firm=firm, sentence=". ".join(parts) + end + more
+    )
+
+
+def _judged_together(opens: Sequence[Move], family: int) -> str:
+    """Why a step may be chance whose interval leaves out no change."""
+    clear = any(move.cost.low > 1 or move.cost.high < 1 for move in opens)
+    return (
+        f", for this table makes {family} claims, which are judged together" if clear and family > 1 else ""
     )
 
 
