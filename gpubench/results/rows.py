@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import statistics
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from gpubench.analysis.slowdown import faster_together
 from gpubench.results.store import Results
+from gpubench.results.stored_lines import measured_times
 from gpubench.schema.columns import COLUMNS
 from gpubench.schema.epoch_times import FEWEST_TIMES, NO_SPREAD, median_of
 from gpubench.schema.group_facts import GroupFacts
@@ -33,7 +35,7 @@ def row_of(record: Record) -> Row:
         doubts.pop("spread", None)
     if measured and (faster := faster_together(values.get("slowdown"))):
         doubts.setdefault("faster-together", faster)
-    measured_s = [e["epoch_time_s"] for e in record.epochs if not e["warmup"]]
+    times = measured_times(record.epochs)
     values.update(
         trial_id=record.trial_id,
         config_id=record.config_id,
@@ -60,8 +62,8 @@ def row_of(record: Record) -> Row:
         images=_images(record),
         variant_definition=record.variant_definition,
         log=Results(Path()).log(record.trial_id, record.attempt).as_posix() if measured else None,
-        epoch_times_s=median_of(measured_s, record.result.epoch_time_source),
-        steady_step_s=_steady_step(record),
+        epoch_times_s=median_of(times.epochs_s, record.result.epoch_time_source),
+        steady_step_s=_steady_step(times.steady_steps_s),
         gpu_total_mib=_gpu_total(record),
         gpu_reserved_mib=_gpu_reserved(record),
         took_s=record.span.finished - record.span.launched if record.span else None,
@@ -69,9 +71,8 @@ def row_of(record: Record) -> Row:
     )
 
 
-def _steady_step(record: Record) -> float | None:
-    """The time of a steady step, where each measured epoch tells one."""
-    known = [e.get("steady_step_s") for e in record.epochs if not e["warmup"] and e.get("steady_steps")]
+def _steady_step(known: Sequence[float | None]) -> float | None:
+    """The time of a steady step, the median over the epochs that tell one."""
     times = [float(one) for one in known if one]
     return statistics.median(times) if times else None
 
