@@ -290,7 +290,7 @@ def _bytes(path: Path) -> bytes:
 def _listed(folder: str, tell: Tell) -> list[str]:
     """The names in a folder, sorted; nothing where it is no folder. `tell`: of one that can't be read."""
     try:
-        return sorted(os.listdir(folder))
+        return sorted(os.listdir(folder))  # noqa: PTH208 - names are asked for
     except NotADirectoryError:
         return []
     except OSError as error:

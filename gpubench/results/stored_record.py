@@ -26,8 +26,8 @@ from typing_extensions import TypedDict
 from gpubench.basics.quoted import clean
 from gpubench.basics.regular_file import read_regular
 from gpubench.datasets.facts import DataFacts
-from gpubench.schema.columns import BY_NAME, EPOCH_COLUMNS, HUGE, Amount, Count, Signed
 from gpubench.results.stored_lines import StoredEpochs, StoredWindows, measured_times
+from gpubench.schema.columns import BY_NAME, EPOCH_COLUMNS, HUGE, Amount, Count, Signed
 from gpubench.schema.record import (
     RECORD_SCHEMA,
     AskedFields,

@@ -177,7 +177,9 @@ def _absent() -> dict[str, Any]:
     defaults = {
         name: info.get_default(call_default_factory=True) for name, info in Record.model_fields.items()
     }
-    return {name: None if Record.model_fields[name].is_required() else told for name, told in defaults.items()}
+    return {
+        name: None if Record.model_fields[name].is_required() else told for name, told in defaults.items()
+    }
 
 
 @functools.cache
