@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,7 +29,9 @@ def readings(
     Of several, one that can't be read is named on stderr, and the others are read. Raises UnusableError where none is.
     `choice`: of columns. `train_images`: of how many an epoch is told.
     """
-    return reading_all(folders or [newest_results()], warn, choice=choice, train_images=train_images)
+    found = reading_all(folders or [newest_results()], warn, choice=choice, train_images=train_images)
+    gc.freeze()  # it stays until the command ends: to look for garbage in it would take as long as to read it
+    return found
 
 
 def all_of(folders: Sequence[Path], found: Sequence[Reading]) -> bool:

@@ -125,7 +125,7 @@ def table_of(plan: Plan, records: Sequence[Record], skips: Mapping[str, str]) ->
 
 def _measured_rows(chosen: Mapping[Counts, Record]) -> list[Row]:
     """A row for each of these records, in their order, with the verdicts that follow from rows of trials alone."""
-    measured = [replace(row_of(record), allowance=key[-1]) for key, record in chosen.items()]
+    measured = [row_of(record, key[-1]) for key, record in chosen.items()]
     return with_verdicts(measured, solo(measured))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from gpubench.basics.collector import collector_paused
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.words import clean, listed
 from gpubench.report.choice import SHOW, Choice
@@ -49,7 +50,8 @@ def reading(
     """
     results, records = stored(folder, tell)
     noise = kept_noise.read(tell)
-    found = contents(results, records, choice=choice, noise=noise, train_images=train_images)
+    with collector_paused():
+        found = contents(results, records, choice=choice, noise=noise, train_images=train_images)
     for problem in found.problems:
         tell(problem)
     name = clean(results.folder.resolve().name)

@@ -9,13 +9,24 @@ from typing import Any
 from gpubench.analysis import claims as told
 from gpubench.analysis import energy, scaling, top1
 from gpubench.analysis.alternatives import alternatives
-from gpubench.analysis.growth import growth, moves_with, ordered_axis
+from gpubench.analysis.growth import moves_with, of_merged, ordered_axis
 from gpubench.analysis.knee import batches
 from gpubench.analysis.over_processes import of_some_rounds
 from gpubench.analysis.processes import with_processes
-from gpubench.analysis.repeats import REPEATS
+from gpubench.analysis.repeats import REPEATS, merge_repeats
 from gpubench.analysis.settle import further
-from gpubench.analysis.varied import Axes, asked, determined, known, machine, solo, together, values, varied
+from gpubench.analysis.varied import (
+    Axes,
+    asked,
+    determined,
+    known,
+    machine,
+    remembering,
+    solo,
+    together,
+    values,
+    varied,
+)
 from gpubench.basics.words import clean
 from gpubench.report import groups
 from gpubench.report import top1 as top1_told
@@ -28,7 +39,7 @@ from gpubench.report.notes import remarks
 from gpubench.report.pairs import Matrix, matrices
 from gpubench.schema.cell import cell
 from gpubench.schema.columns import BY_NAME, DERIVED, Column
-from gpubench.schema.row import Row, TableRow, replace
+from gpubench.schema.row import Row, TableRow, column_of, replace
 
 BREAKDOWN: tuple[str, ...] = (
     "copy_ms", "forward_ms", "backward_ms", "comm_ms", "comm_hidden_ms", "optimizer_ms", "comm_pct",
@@ -161,10 +172,16 @@ def build(
     name: str, rows: Sequence[Row], *, axes: Axes = (), question: str = "", choice: Choice = SHOW
 ) -> Table:
     """The Table of one experiment. `rows` must not be empty."""
+    with remembering():
+        return _build(name, rows, axes, question, choice)
+
+
+def _build(name: str, rows: Sequence[Row], axes: Axes, question: str, choice: Choice) -> Table:
     baselines = "copies" not in asked(axes) and _only_baselines(rows)
     axis = None if baselines else ordered_axis(axes, rows)
     tied = moves_with(axis, axes, rows) if axis else ()
-    grown = growth(rows, axis, tied)
+    merged = merge_repeats(rows)
+    grown = of_merged(merged, axis, tied)
     found = groups.gathered(grown, axes)
     jobs = {id(row): row for row in grown}
     grown = [*solo(grown), *(jobs[id(row)] for group in found for row in group.rows)]
@@ -178,7 +195,7 @@ def build(
     )
     along = axis is not None and axis not in ("batch_size", *scaling.DEVICES) and not found
     claimed = told.claims(
-        batches(rows, tied) if "batch_size" in fields and of_batches else [],
+        batches(merged, tied) if "batch_size" in fields and of_batches else [],
         grown,
         scaled if of_devices else [],
         [] if baselines else alternatives(grown, fields if not found or not axes else asked(axes)),
@@ -199,11 +216,7 @@ def build(
     ]
     names = [*_place(grown), *(field for field in fields if not _needless(field, fields, grown))]
     names += ["repeats"] if any(row.repeats > 1 for row in grown) else []
-    names += [
-        figure
-        for figure in FIGURES
-        if _shown(figure, grown) and (of_devices or figure not in scaling.COLUMNS)
-    ]
+    names += [figure for figure in _figures(grown) if of_devices or figure not in scaling.COLUMNS]
     columns = tuple(COLUMN[column] for column in choice.of([*names, "status"]))
     knees = told.knees(claimed, made, how)
     answers = [sentence for knee in knees for sentence in (knee.sentence, *knee.besides)]
@@ -298,21 +311,23 @@ def _texts(column: Column, rows: Sequence[TableRow], found: Sequence[MeasuredGro
 
 
 def _numeric(column: Column, rows: Sequence[Row]) -> bool:
-    found = (row.value(column.name) for row in rows)
-    return all(value is None or isinstance(value, (int, float)) for value in found)
+    return all(value is None or isinstance(value, (int, float)) for value in column_of(rows, column.name))
 
 
-def _shown(figure: str, rows: Sequence[Row]) -> bool:
-    if figure in (*BREAKDOWN, *ASIDE):
-        parts = any(row.breakdown for row in rows)
-        if parts != (figure in BREAKDOWN):
-            return False
-    if figure in TO_TOP1:
-        asked_for = [row for row in rows if row.until_top1 and row.status == "ok"]
-        if figure == "time_to_top1_s" and asked_for:
-            return True  # empty where no row got there, and that is the answer
-        rows = asked_for
-    return any(row.value(figure) is not None for row in rows)
+def _figures(rows: Sequence[Row]) -> list[str]:
+    """Those of FIGURES that are shown."""
+    parts = any(column_of(rows, "breakdown"))
+    to_top1 = [row for row in rows if row.until_top1 and row.status == "ok"]
+    found = []
+    for figure in FIGURES:
+        if figure in (*BREAKDOWN, *ASIDE) and parts != (figure in BREAKDOWN):
+            continue
+        # Empty where no row got there, and that is the answer.
+        told = figure == "time_to_top1_s" and to_top1
+        some = to_top1 if figure in TO_TOP1 else rows
+        if told or any(value is not None for value in column_of(some, figure)):
+            found.append(figure)
+    return found
 
 
 def _planned(rows: Sequence[Row], ids: Sequence[str]) -> list[Row]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 import statistics
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from gpubench.analysis.slowdown import faster_together
-from gpubench.results.store import Results
+from gpubench.results.store import log_name
 from gpubench.results.stored_lines import measured_times
 from gpubench.schema.columns import COLUMNS
 from gpubench.schema.epoch_times import FEWEST_TIMES, NO_SPREAD, median_of
@@ -18,7 +17,7 @@ from gpubench.schema.record import Record
 from gpubench.schema.row import KnownImages, Placement, Row
 
 
-def row_of(record: Record) -> Row:
+def row_of(record: Record, allowance: Hashable = None) -> Row:
     """The record's row. Of a field that was left to the machine it has what that settled.
 
     What earlier versions stored reads as this one would have it: fewer than FEWEST_TIMES epochs have no spread, nor the
@@ -61,7 +60,8 @@ def row_of(record: Record) -> Row:
         asked=vars(record.trial),
         images=_images(record),
         variant_definition=record.variant_definition,
-        log=Results(Path()).log(record.trial_id, record.attempt).as_posix() if measured else None,
+        log=log_name(record.trial_id, record.attempt) if measured else None,
+        allowance=allowance,
         epoch_times_s=median_of(times.epochs_s, record.result.epoch_time_source),
         steady_step_s=_steady_step(times.steady_steps_s),
         gpu_total_mib=_gpu_total(record),

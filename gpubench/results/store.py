@@ -80,10 +80,10 @@ class Results:
 
     def part(self, kind: str, unit_id: str, attempt: int, ending: str) -> Path:
         """`records/xx/ID-ATTEMPT.json` and its like. xx: the two characters after the id's letter."""
-        return self.folder / kind / unit_id[1:3] / f"{unit_id}-{attempt}.{ending}"
+        return self.folder / part_name(kind, unit_id, attempt, ending)
 
     def log(self, unit_id: str, attempt: int) -> Path:
-        return self.part("logs", unit_id, attempt, "log")
+        return self.folder / log_name(unit_id, attempt)
 
     # ---- opening ----
 
@@ -231,6 +231,16 @@ class Results:
     def write_table(self, name: str, text: str) -> None:
         """Writes one of the folder's tables."""
         write_whole(self.folder / name, text)
+
+
+def part_name(kind: str, unit_id: str, attempt: int, ending: str) -> str:
+    """Where one lies in a results folder."""
+    return f"{kind}/{unit_id[1:3]}/{unit_id}-{attempt}.{ending}"
+
+
+def log_name(unit_id: str, attempt: int) -> str:
+    """Where a log lies in a results folder."""
+    return part_name("logs", unit_id, attempt, "log")
 
 
 Numbered = tuple[str, int]
