@@ -22,14 +22,25 @@ def opened(folder: Path | None) -> tuple[Results, list[Record]]:
 
 
 def readings(
-    folders: Sequence[Path], *, choice: Choice = SHOW, train_images: int | None = None
+    folders: Sequence[Path],
+    *,
+    choice: Choice = SHOW,
+    train_images: int | None = None,
+    keep_records: bool = True,
 ) -> list[Reading]:
     """Results folders (none: the newest one) with all that can be read of them, in the order in which they are named.
 
     Of several, one that can't be read is named on stderr, and the others are read. Raises UnusableError where none is.
-    `choice`: of columns. `train_images`: of how many an epoch is told.
+    `choice`: of columns. `train_images`: of how many an epoch is told. `keep_records`: whether anybody asks for more
+    than tables and rows.
     """
-    found = reading_all(folders or [newest_results()], warn, choice=choice, train_images=train_images)
+    found = reading_all(
+        folders or [newest_results()],
+        warn,
+        choice=choice,
+        train_images=train_images,
+        keep_records=keep_records,
+    )
     gc.freeze()  # it stays until the command ends: to look for garbage in it would take as long as to read it
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +26,7 @@ class Reading:
 
     results: Results
     records: Sequence[Record]
-    """All that can be read, each attempt."""
+    """All that can be read, each attempt; none where nobody will ask for them."""
     contents: Contents
     name: str
     """The folder's; of several that are read together, its path where another has this name, too."""
@@ -42,11 +43,12 @@ def reading(
     *,
     choice: Choice = SHOW,
     train_images: int | None = None,
+    keep_records: bool = True,
 ) -> Reading:
     """A results folder with all that can be read of it. Raises UnusableError where that is nothing.
 
     `tell` is given one line for each record or plan that can't be read. `choice`: of columns. `train_images`: of how
-    many an epoch is told.
+    many an epoch is told. `keep_records`: whether anybody asks for more than tables and rows.
     """
     results, records = stored(folder, tell)
     noise = kept_noise.read(tell)
@@ -55,8 +57,12 @@ def reading(
     for problem in found.problems:
         tell(problem)
     name = clean(results.folder.resolve().name)
-    found.tables = [replace(table, folder=name) for table in found.tables]
-    return Reading(results=results, records=records, contents=found, name=name)
+    return Reading(
+        results=results,
+        records=records if keep_records else (),
+        contents=found.named(lambda table: replace(table, folder=name)),
+        name=name,
+    )
 
 
 def reading_all(
@@ -65,6 +71,7 @@ def reading_all(
     *,
     choice: Choice = SHOW,
     train_images: int | None = None,
+    keep_records: bool = True,
 ) -> list[Reading]:
     """These folders, each once, in the order in which they are named.
 
@@ -78,7 +85,9 @@ def reading_all(
         once.setdefault(folder.resolve(), folder)
     for folder in once.values():
         try:
-            found.append(reading(folder, tell, choice=choice, train_images=train_images))
+            found.append(
+                reading(folder, tell, choice=choice, train_images=train_images, keep_records=keep_records)
+            )
         except UnusableError as error:
             failed.append(error)
     last = None if found else failed.pop()
@@ -97,9 +106,12 @@ def told_apart(readings: Sequence[Reading]) -> list[Reading]:
     found = []
     for one in readings:
         name = one.name if counts[one.name] == 1 else clean(str(one.results.folder))
-        tables = [replace(table, folder=name, title=f"{name}: {table.title}") for table in one.tables]
-        found.append(replace(one, name=name, contents=replace(one.contents, tables=tables)))
+        found.append(replace(one, name=name, contents=one.contents.named(functools.partial(_titled, name))))
     return found
+
+
+def _titled(name: str, table: Table) -> Table:
+    return replace(table, folder=name, title=f"{name}: {table.title}")
 
 
 def stored(folder: Path, tell: Callable[[str], None]) -> tuple[Results, list[Record]]:
