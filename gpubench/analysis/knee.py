@@ -267,7 +267,8 @@ def _refused(
 
 def _later(before: Row, larger: Sequence[Row]) -> list[Row]:
     """The first of the larger batches that pays after all, straight from `before`; none or one."""
-    return [row for row in larger if _pays(before, row)][:1]
+    first = next((row for row in larger if _pays(before, row)), None)
+    return [] if first is None else [first]
 
 
 def _straight(before: Row, later: Sequence[Row], joint: str) -> str:

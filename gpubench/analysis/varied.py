@@ -13,7 +13,7 @@ from typing import Any
 
 from gpubench.schema.cell import cell
 from gpubench.schema.columns import FIELD_COLUMNS
-from gpubench.schema.row import AnyRow, Row
+from gpubench.schema.row import FIELDS, AnyRow, Row, column_of
 from gpubench.schema.trial_fields import ABOUT, DEFAULTS, those
 
 Axes = Sequence[Sequence[str]]
@@ -104,8 +104,10 @@ def _same_in_all(of_rows: Collection[Mapping[str, Any]]) -> frozenset[str]:
 def _different(rows: Collection[Row], field: str) -> dict[Any, None]:
     """What `known` says of `field`, each value once."""
     try:  # what differs is looked at, not each row: of 100,000 rows nearly all are alike
-        raw = dict.fromkeys([row.fields[field] for row in rows])
-    except (KeyError, TypeError):  # a column of another kind; lists, which can't be keys
+        raw = dict.fromkeys(
+            [row.fields[field] for row in rows] if field in FIELDS else column_of(rows, field)
+        )
+    except (KeyError, TypeError):  # a row without this field; lists, which can't be keys
         return dict.fromkeys(known(row, field) for row in rows)
     return dict.fromkeys([BEFORE.get(field) if value is None else value for value in raw])
 

@@ -49,7 +49,7 @@ def number(value: float, digits: int = 0) -> str:
 def signed(value: float) -> str:
     """A change in whole units: `+22`, `−43`, `0`."""
     whole = half_up(value)
-    return f"{'+' if whole > 0 else ''}{number(value)}"
+    return f"{'+' if whole > 0 else ''}{whole:,}".replace("-", MINUS)
 
 
 def many(count: int, what: str) -> str:

@@ -91,7 +91,8 @@ def contents(
     members: dict[str, dict[tuple[Any, ...], list[str]]] = {}
     planned: set[str] = set()
     plans, problems = stored_plans(results, records)
-    oom = out_of_memory(newest(records).values())
+    ran_out = any(record.status == "oom" for record in records)
+    oom = out_of_memory(newest(records).values() if ran_out else ())
     most_gpus = max((int(r.environment.get("gpu_count") or 0) for r in chosen.values()), default=0)
     for stored in plans:
         plan, room = stored.plan, stored.room

@@ -117,7 +117,7 @@ def sentences(
     `alone`: the table's rows, repeats merged; `trials`: what they were merged from. `unsettled`: by the id of a group,
     what it would take to decide an open one.
     """
-    doubts = _doubts_alone(alone, trials)
+    doubts = _doubts_alone(alone, trials) if groups else {}
     told = [(group.label, _told(group.rows, doubts, unsettled)) for group in groups]
     return [f"{label}: {' '.join(f'{said}.' for said in found)}" for label, found in told if found]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any
 
 from gpubench.analysis import claims as told
@@ -204,7 +205,8 @@ def _build(name: str, rows: Sequence[Row], axes: Axes, question: str, choice: Ch
     )
     made, how = claimed.made, further(grown)
     judged = told.rejudged(claimed, made)
-    grown = [judged.get(id(row), row) for row in grown]
+    if judged:
+        grown = [judged.get(id(row), row) for row in grown]
     found = [group.of(judged.get(id(row), row) for row in group.rows) for group in found]
     grown = [
         replace(
@@ -311,7 +313,8 @@ def _texts(column: Column, rows: Sequence[TableRow], found: Sequence[MeasuredGro
 
 
 def _numeric(column: Column, rows: Sequence[Row]) -> bool:
-    return all(value is None or isinstance(value, (int, float)) for value in column_of(rows, column.name))
+    kinds = set(map(type, column_of(rows, column.name)))  # looked at, not each value: few columns have two
+    return all(issubclass(kind, (int, float, NoneType)) for kind in kinds)
 
 
 def _figures(rows: Sequence[Row]) -> list[str]:

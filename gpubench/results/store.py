@@ -396,10 +396,12 @@ def as_counting(records: Iterable[Record]) -> dict[Counts, Record]:
 
 
 def _by_what_counts(attempts: Iterable[Sequence[Record]]) -> dict[Counts, Record]:
+    once: dict[Allowance, Allowance] = {}  # kept once: of 100,000 attempts few had another one
     return {
         (job.trial_id, job.machine_key, job.round, allowance): job
         for jobs in attempts
-        for allowance in [_allowance(jobs)]
+        for own in [_allowance(jobs)]
+        for allowance in [once.setdefault(own, own)]
         for job in jobs
     }
 

@@ -26,7 +26,7 @@ from typing_extensions import TypedDict
 from gpubench.basics.quoted import clean
 from gpubench.basics.regular_file import read_regular
 from gpubench.datasets.facts import DataFacts
-from gpubench.results.stored_lines import StoredEpochs, StoredWindows, measured_times
+from gpubench.results.stored_lines import Shapes, StoredWindows, stored_epochs
 from gpubench.schema.columns import BY_NAME, EPOCH_COLUMNS, HUGE, Amount, Count, Signed
 from gpubench.schema.record import (
     RECORD_SCHEMA,
@@ -134,6 +134,8 @@ class KnownParts:
     """Name and text of a part -> its value, which was checked. Nobody changes it."""
     sources: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     """Likewise where sampled figures come from, of which counts of samples differ: by their values."""
+    shapes: Shapes = field(default_factory=dict)
+    """What lists of epochs are alike in."""
 
 
 SHARED = frozenset(
@@ -193,7 +195,7 @@ def _by_parts(text: bytes, known: KnownParts) -> Record | None:
     except (ValueError, TypeError):  # an error of pydantic's is a ValueError
         return None
     if "epochs" in apart:
-        apart["epochs"] = StoredEpochs(apart["epochs"], measured_times(epochs))
+        apart["epochs"] = stored_epochs(apart["epochs"], epochs, known.shapes)
     return _record(told | apart)
 
 
