@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import gc
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from gpubench.basics.words import clean
 from gpubench.report.choice import SHOW, Choice
-from gpubench.report.reading import Reading, reading_all, stored
+from gpubench.report.reading import EVERYTHING, Kept, Reading, reading_all, stored
 from gpubench.results.home import newest_results
 from gpubench.results.store import Results
 from gpubench.schema.record import Record
@@ -26,20 +26,20 @@ def readings(
     *,
     choice: Choice = SHOW,
     train_images: int | None = None,
-    keep_records: bool = True,
+    keep: Collection[Kept] = EVERYTHING,
 ) -> list[Reading]:
     """Results folders (none: the newest one) with all that can be read of them, in the order in which they are named.
 
     Of several, one that can't be read is named on stderr, and the others are read. Raises UnusableError where none is.
-    `choice`: of columns. `train_images`: of how many an epoch is told. `keep_records`: whether anybody asks for more
-    than tables and rows.
+    `choice`: of columns. `train_images`: of how many an epoch is told. `keep`: what is looked at besides rows and
+    tables.
     """
     found = reading_all(
         folders or [newest_results()],
         warn,
         choice=choice,
         train_images=train_images,
-        keep_records=keep_records,
+        keep=keep,
     )
     gc.freeze()  # it stays until the command ends: to look for garbage in it would take as long as to read it
     return found

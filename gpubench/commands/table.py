@@ -44,7 +44,7 @@ def table(
     if sources and form and not FORMS[form].sources:
         raise UsageError(f"--{form} is a form of the tables, and --sources prints none; give one of them")
     choice = choices.parse(columns, COLUMN) if columns is not None else choices.SHOW
-    found = readings(folders, choice=choice, train_images=train_images, keep_records=False)
+    found = readings(folders, choice=choice, train_images=train_images, keep=())
     code = 0 if all_of(folders, found) else UnusableError.exit_code
     tables = [table for one in found for table in one.tables]
     if shown:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from gpubench.basics.collector import collector_paused
 from gpubench.basics.errors import UnusableError
@@ -18,6 +19,9 @@ from gpubench.results import kept_noise
 from gpubench.results.home import results_home, results_in
 from gpubench.results.store import Results
 from gpubench.schema.record import Record
+
+Kept = Literal["records", "plans"]
+EVERYTHING: tuple[Kept, ...] = ("records", "plans")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,12 +47,13 @@ def reading(
     *,
     choice: Choice = SHOW,
     train_images: int | None = None,
-    keep_records: bool = True,
+    keep: Collection[Kept] = EVERYTHING,
 ) -> Reading:
     """A results folder with all that can be read of it. Raises UnusableError where that is nothing.
 
     `tell` is given one line for each record or plan that can't be read. `choice`: of columns. `train_images`: of how
-    many an epoch is told. `keep_records`: whether anybody asks for more than tables and rows.
+    many an epoch is told. `keep`: what is looked at besides rows and tables; all else is dropped once these are known,
+    for of 100,000 records it takes most of the memory.
     """
     results, records = stored(folder, tell)
     noise = kept_noise.read(tell)
@@ -57,9 +62,13 @@ def reading(
     for problem in found.problems:
         tell(problem)
     name = clean(results.folder.resolve().name)
+    if "records" not in keep:
+        records = []
+    if "plans" not in keep:
+        found.plans = []
     return Reading(
         results=results,
-        records=records if keep_records else (),
+        records=records,
         contents=found.named(lambda table: replace(table, folder=name)),
         name=name,
     )
@@ -71,7 +80,7 @@ def reading_all(
     *,
     choice: Choice = SHOW,
     train_images: int | None = None,
-    keep_records: bool = True,
+    keep: Collection[Kept] = EVERYTHING,
 ) -> list[Reading]:
     """These folders, each once, in the order in which they are named.
 
@@ -85,9 +94,7 @@ def reading_all(
         once.setdefault(folder.resolve(), folder)
     for folder in once.values():
         try:
-            found.append(
-                reading(folder, tell, choice=choice, train_images=train_images, keep_records=keep_records)
-            )
+            found.append(reading(folder, tell, choice=choice, train_images=train_images, keep=keep))
         except UnusableError as error:
             failed.append(error)
     last = None if found else failed.pop()

@@ -203,19 +203,15 @@ def _build(name: str, rows: Sequence[Row], axes: Axes, question: str, choice: Ch
         [[jobs[id(row)] for row in group.rows] for group in found],
         along=along,
     )
+    del jobs  # the lines as they were before all else is put into them
     made, how = claimed.made, further(grown)
     judged = told.rejudged(claimed, made)
     if judged:
         grown = [judged.get(id(row), row) for row in grown]
     found = [group.of(judged.get(id(row), row) for row in group.rows) for group in found]
-    grown = [
-        replace(
-            top1.with_crossing(with_processes(row)),
-            images_per_joule=energy.images_per_joule(row),
-            edp_js=energy.edp_js(row),
-        )
-        for row in grown
-    ]
+    lines = heading(rows, alike, fields)
+    del alike
+    grown = _finished(grown)
     names = [*_place(grown), *(field for field in fields if not _needless(field, fields, grown))]
     names += ["repeats"] if any(row.repeats > 1 for row in grown) else []
     names += [figure for figure in _figures(grown) if of_devices or figure not in scaling.COLUMNS]
@@ -236,7 +232,7 @@ def _build(name: str, rows: Sequence[Row], axes: Axes, question: str, choice: Ch
         name=clean(name),
         title=clean(title(name, question, axes, jobs=bool(found))),
         question=clean(question),
-        heading=tuple(clean(line) for line in (question, *heading(rows, alike, fields)) if line),
+        heading=tuple(clean(line) for line in (question, *lines) if line),
         columns=columns,
         cells=tuple(zip(*(_texts(column, grown, found) for column in columns), strict=True)),
         right=tuple(_numeric(column, grown) for column in columns),
@@ -265,6 +261,23 @@ def _build(name: str, rows: Sequence[Row], axes: Axes, question: str, choice: Ch
         axes=axes,
         choice=choice,
     )
+
+
+def _finished(rows: list[TableRow]) -> list[TableRow]:
+    """The rows with what follows from their figures alone. `rows` is emptied meanwhile: of large tables it would take a
+    tenth of the memory to have all of them twice."""
+    found = []
+    rows.reverse()
+    while rows:
+        row = rows.pop()
+        found.append(
+            replace(
+                top1.with_crossing(with_processes(row)),
+                images_per_joule=energy.images_per_joule(row),
+                edp_js=energy.edp_js(row),
+            )
+        )
+    return found
 
 
 def _only_baselines(rows: Sequence[Row]) -> bool:

@@ -109,9 +109,9 @@ def _whole(text: bytes, shape: Any) -> tuple[str, int, list[Record]]:
 
 def _record(told: dict[str, Any]) -> Record:
     """The record of values that were checked already."""
-    values = told | {"trial": AskedFields(told["trial"])}
+    values = told | {"trial": AskedFields.keeping(told["trial"])}
     if "result" in told:
-        values["result"] = ResultColumns(told["result"])
+        values["result"] = ResultColumns.keeping(told["result"])
     if told.get("span") is not None:
         values["span"] = Span(**told["span"]) if told["span"] else None
     if isinstance(told.get("windows"), list):

@@ -41,6 +41,13 @@ class _ByName:
     def __init__(self, values: Mapping[str, Any] = MappingProxyType({})) -> None:
         vars(self).update(values)
 
+    @classmethod
+    def keeping(cls, values: dict[str, Any]) -> Self:
+        """These values themselves, which nobody else has."""
+        made = cls.__new__(cls)
+        made.__dict__ = values
+        return made
+
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and vars(self) == vars(other)
 
