@@ -98,7 +98,7 @@ FORMATS: Mapping[str, Format] = {
         help="As CSV.",
         sheets=True,
         dialects=True,
-        looks_at=("records",),
+        looks_at=("epochs",),
     ),
     "json": Format.of(FORMS["json"]),
     "md": Format.of(FORMS["markdown"]),
@@ -110,7 +110,7 @@ FORMATS: Mapping[str, Format] = {
         is_text=False,
         package="xlsxwriter",
         extra="xlsx",
-        looks_at=("records",),
+        looks_at=("epochs",),
     ),
     "parquet": Format(
         function="gpubench.export.parquet:made",
@@ -120,7 +120,7 @@ FORMATS: Mapping[str, Format] = {
         sheets=True,
         package="pyarrow",
         extra="parquet",
-        looks_at=("records",),
+        looks_at=("epochs",),
     ),
     "html": Format(
         function="gpubench.export.page.page:made",

@@ -51,8 +51,9 @@ def gathered(rows: Sequence[Row], axes: Axes = ()) -> list[MeasuredGroup]:
     for members in _together(rows):
         by_name.setdefault(members[0].group or "", []).append(sorted(members, key=_place))
     return [
-        MeasuredGroup(name=name, where=_where(same, axes), rows=tuple(members))
+        MeasuredGroup(name=name, where=where, rows=tuple(members))
         for name, same in by_name.items()
+        for where in [_where(same, axes)]
         for members in same
     ]
 

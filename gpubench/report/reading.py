@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -18,9 +18,10 @@ from gpubench.report.table import Table
 from gpubench.results import kept_noise
 from gpubench.results.home import results_home, results_in
 from gpubench.results.store import Results
-from gpubench.schema.record import Record
+from gpubench.schema.record import Record, with_epochs_alone
 
-Kept = Literal["records", "plans"]
+Kept = Literal["records", "epochs", "plans"]
+"""`epochs`: records with their epochs, and with what tells which of them count; nothing else of them."""
 EVERYTHING: tuple[Kept, ...] = ("records", "plans")
 
 
@@ -63,7 +64,7 @@ def reading(
         tell(problem)
     name = clean(results.folder.resolve().name)
     if "records" not in keep:
-        records = []
+        records = [with_epochs_alone(record) for record in _drained(records)] if "epochs" in keep else []
     if "plans" not in keep:
         found.plans = []
     return Reading(
@@ -72,6 +73,13 @@ def reading(
         contents=found.named(lambda table: replace(table, folder=name)),
         name=name,
     )
+
+
+def _drained(records: list[Record]) -> Iterator[Record]:
+    """The records in their order. The list is emptied meanwhile, so that each is gone once another stands for it."""
+    records.reverse()
+    while records:
+        yield records.pop()
 
 
 def reading_all(
