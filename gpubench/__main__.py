@@ -10,7 +10,7 @@ from typing import NoReturn
 def main() -> NoReturn:
     """The command line. What it imports takes a moment, in which Ctrl-C ends it as it does later."""
     try:
-        from gpubench.cli import main as command
+        from gpubench.cli.main import main as command
     except KeyboardInterrupt:
         from gpubench.basics.stopping import AT_ONCE
 

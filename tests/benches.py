@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gpubench.node.environment import Machine
-from gpubench.node.launch.client import Launcher
+from gpubench.node.launch.launcher import Launcher
 from gpubench.node.node import Node
 from gpubench.node.watch.nvml import NoNvml, Nvml
 from gpubench.plan.outlook import place

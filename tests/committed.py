@@ -14,8 +14,10 @@ HOME = ROOT / "results"
 NAMES = (
     "h200-checks-2026",
     "h200-copies-2026",
+    "h200-copies-rounds-2026",
     "h200-cpus-2026",
     "h200-pairs-2026",
+    "h200-pairs-rounds-2026",
     "h200-until-top1-2026",
     "h200x4-2026",
     "h200x4-groups-2026",

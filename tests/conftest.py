@@ -18,8 +18,10 @@ from warm_command import WarmCommand
 from gpubench.datasets import folder
 from gpubench.datasets.facts import DataFacts
 from gpubench.node import environment
-from gpubench.node.launch.attempt import Task, attempt
-from gpubench.node.launch.client import ForkServer, Launcher
+from gpubench.node.launch.attempt import attempt
+from gpubench.node.launch.fork_server import ForkServer
+from gpubench.node.launch.launcher import Launcher
+from gpubench.node.launch.running_job import Task
 from gpubench.node.watch.nvml import open_nvml
 from gpubench.node.watch.watcher import Watcher
 from gpubench.plan import resolve as resolving

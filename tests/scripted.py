@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 
 from gpubench.basics.stacks import Stack
 from gpubench.node.environment import Gpu, Machine
-from gpubench.node.launch.client import never
+from gpubench.node.launch.launcher import never
 from gpubench.node.watch.memory_kills import memory_kills
 from gpubench.node.watch.nvml import NoNvml
 from gpubench.node.watch.nvml_calls import PROCESSES, Call

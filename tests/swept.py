@@ -8,7 +8,8 @@ import scripted
 from benches import run_with, sweep_of
 from scripted import Scripted
 
-from gpubench.plan.experiment import Options, parse, with_options
+from gpubench.plan.experiment_file import parse
+from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
 from gpubench.report.live import QuietView

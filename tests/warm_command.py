@@ -29,8 +29,8 @@ from pathlib import Path
 from typing import IO
 
 HEAVY = (
-    "gpubench.cli", "gpubench.commands.sweep", "gpubench.commands.data", "gpubench.commands.audit",
-    "gpubench.commands.predict", "gpubench.commands.doctor", "gpubench.commands.plot", "gpubench.plot.drawing",
+    "gpubench.cli.main", "gpubench.commands.sweep", "gpubench.commands.data", "gpubench.commands.audit",
+    "gpubench.commands.predict", "gpubench.commands.doctor", "gpubench.commands.plot", "gpubench.plot.paper.figure",
     "gpubench.commands.compare", "gpubench.commands.merge", "gpubench.commands.status", "scipy.special",
     "rich.markdown", "tomli_w", "typer.rich_utils",
 )  # fmt: skip

@@ -16,7 +16,7 @@ from gpubench.analysis.over_processes import steady
 from gpubench.basics.words import listed
 from gpubench.schema.row import Row
 
-Figure = Callable[[Row], float | None]
+FigureOf = Callable[[Row], float | None]
 MOST_OF_PCT = 95.0
 """Per cent of the best rate that count as most of it."""
 
@@ -59,7 +59,7 @@ def in_one_line(rows: Sequence[Row], *, over_processes: bool) -> str:
     return f"{'; '.join(filter(None, (_most(timed, told), _fronts(timed, weighed, told))))}."
 
 
-def _judged(timed: Sequence[Row], *, over_processes: bool) -> Figure:
+def _judged(timed: Sequence[Row], *, over_processes: bool) -> FigureOf:
     """The time by which the answer is found."""
     return steady_s if over_processes and all(steady_s(row) for row in timed) else per_image_s
 
@@ -85,7 +85,7 @@ def allocated(row: Row) -> float | None:
     return row.gpu_mem_allocated_mib or None if row.status == "ok" else None
 
 
-def _answer(rows: Sequence[Row], memory: Figure, time: Figure, *, straight: bool) -> int | None:
+def _answer(rows: Sequence[Row], memory: FigureOf, time: FigureOf, *, straight: bool) -> int | None:
     """The batch size that these figures answer with; None where one is missing.
 
     `straight`: the cheapest of all; else the last before the first that does not pay.
@@ -110,20 +110,20 @@ def _words(best: int, rows: Sequence[Row]) -> str:
     )
 
 
-def _most(rows: Sequence[Row], time: Figure) -> str:
+def _most(rows: Sequence[Row], time: FigureOf) -> str:
     """Which size nearly reaches the best rate; and by which times, where whole epochs say another."""
     enough, shown = _enough(rows, time), _enough(rows, per_image_s)
     said = f"{enough} is the smallest of these sizes that reaches {MOST_OF_PCT:g} % of the best rate"
     return said if enough == shown else f"{said} of steady steps (of whole epochs: {shown})"
 
 
-def _enough(rows: Sequence[Row], time: Figure) -> int | None:
+def _enough(rows: Sequence[Row], time: FigureOf) -> int | None:
     known = [(row.batch_size, seconds) for row in rows if (seconds := time(row))]
     best = min(seconds for _, seconds in known)
     return next(batch for batch, seconds in known if best / seconds >= MOST_OF_PCT / 100)
 
 
-def _fronts(timed: Sequence[Row], weighed: Sequence[Row], time: Figure) -> str:
+def _fronts(timed: Sequence[Row], weighed: Sequence[Row], time: FigureOf) -> str:
     """Which sizes no other beats in both memory and time, and which in both energy and time."""
     by_memory = _front(weighed, gpu_mem, time) if len({row.gpu_mem_source for row in weighed}) == 1 else None
     measured = all(joules(row) for row in timed) and len({row.energy_source for row in timed}) == 1
@@ -142,7 +142,7 @@ def _fronts(timed: Sequence[Row], weighed: Sequence[Row], time: Figure) -> str:
     return f"{said}; on that of time and energy: {sizes}"
 
 
-def _front(rows: Sequence[Row], figure: Figure, time: Figure) -> list[str] | None:
+def _front(rows: Sequence[Row], figure: FigureOf, time: FigureOf) -> list[str] | None:
     """The sizes on the Pareto front of this figure and time; None of fewer than two."""
     known = [(row, (cost, s)) for row in rows if (cost := figure(row)) and (s := time(row))]
     if len(known) < 2:

@@ -22,8 +22,8 @@ from gpubench.analysis.noise import process_interval
 from gpubench.analysis.over_processes import MARGIN, Sample, epochs, per_image, time_ratio
 from gpubench.schema.row import Row, TableRow
 
-Figure = Literal["time", "memory", "energy", "top1"]
-FIGURES: tuple[Figure, ...] = ("time", "memory", "energy", "top1")
+FigureName = Literal["time", "memory", "energy", "top1"]
+FIGURES: tuple[FigureName, ...] = ("time", "memory", "energy", "top1")
 Word = Literal["less", "more", "same", "open"]
 """Of B against A. Less time is faster."""
 Basis = Literal["processes", "rounds", "noise", "exact", "one process", "too few seeds", "unlike"]
@@ -59,7 +59,7 @@ class Beside:
 
     a: TableRow
     b: TableRow
-    figures: Mapping[Figure, FigureBeside]
+    figures: Mapping[FigureName, FigureBeside]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,7 +87,7 @@ class SideBySide:
         return not self.guessed and bool(figures & COSTS or self.broken)
 
     @property
-    def regressions(self) -> list[tuple[Beside, Figure]]:
+    def regressions(self) -> list[tuple[Beside, FigureName]]:
         """What takes shown to be more than the threshold more."""
         return [(one, name) for one in self.beside for name, found in one.figures.items() if found.beyond]
 
@@ -120,7 +120,7 @@ BAD = ("oom", "failed", "timeout")
 MEMORY_SPREAD = 0.003
 """By how much, at most, memory of processes of one configuration was seen to differ: on one GPU, by `MEMORY_SOURCE`."""
 MEMORY_SOURCE = "nvml-process"
-COSTS: frozenset[Figure] = frozenset({"time", "memory", "energy"})
+COSTS: frozenset[FigureName] = frozenset({"time", "memory", "energy"})
 """Figures of which more is worse, so that a threshold is for them. Top-1 is in points, where less is worse."""
 
 
@@ -140,7 +140,7 @@ class _Claim:
 def compared(
     matching: Matching,
     *,
-    of: Collection[Figure] = FIGURES,
+    of: Collection[FigureName] = FIGURES,
     threshold: float | None = None,
     by_rounds: bool = False,
 ) -> SideBySide:
@@ -151,7 +151,7 @@ def compared(
     """
     limit = None if matching.set_aside else threshold
     good = [pair for pair in matching.pairs if all(row.status == "ok" for row in pair)]
-    found: list[dict[Figure, FigureBeside | _Claim]] = []
+    found: list[dict[FigureName, FigureBeside | _Claim]] = []
     for a, b in good:
         each = {name: _OF[name](a, b, by_rounds) for name in FIGURES if name in of}
         found.append({name: one for name, one in each.items() if one is not None})
@@ -263,7 +263,7 @@ def _top1(
     )
 
 
-_OF: Mapping[Figure, Callable[[TableRow, TableRow, bool], FigureBeside | _Claim | None]] = {
+_OF: Mapping[FigureName, Callable[[TableRow, TableRow, bool], FigureBeside | _Claim | None]] = {
     "time": _time,
     "memory": _memory,
     "energy": _energy,

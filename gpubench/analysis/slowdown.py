@@ -22,7 +22,7 @@ CONCURRENT = 0.1
 WORDS = ("merely concurrent", "partly parallel", "parallel")
 """The verdicts, from the least overlap to the most."""
 IMPOSSIBLE = 0.8
-"""A job that takes less than this of its time alone was not sped up by its neighbours."""
+"""A job that takes less than this of its time alone was slowed down alone: neighbours don't help."""
 
 
 def slowdown(together_s: float | None, alone_s: float | None) -> float | None:
@@ -164,7 +164,8 @@ def faster_together(slowdown: float | None) -> str | None:
         return None
     return (
         f"it took {slowdown:.2f} times as long as alone, which sharing can't do: its epoch time differs from process "
-        "to process by as much, or something disturbed the trial alone; measure more processes of both (--rounds 5)"
+        "to process by as much, or something slowed the trial alone down (other work, low clocks, CPUs at rest); "
+        "measure more processes of both (--rounds 5)"
     )
 
 
@@ -179,8 +180,8 @@ def _sped_up(alone: Sequence[Row | None], together: Sequence[Row]) -> str | None
         if slowed < IMPOSSIBLE:
             job = together[index].job or f"{index + 1} of {len(together)}"
             return (
-                f"job {job} took {slowed:.2f} times as long as alone, "
-                "which sharing can't do: what it took alone is wrong; measure it again (--fresh) on a quiet machine"
+                f"job {job} took {slowed:.2f} times as long as alone, which sharing can't do: something slowed it down "
+                "alone (other work, low clocks, CPUs at rest); measure both again (--rounds 5)"
             )
     return None
 

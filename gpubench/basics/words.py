@@ -46,10 +46,10 @@ def number(value: float, digits: int = 0) -> str:
     return f"{half_up(value, digits):,}".replace("-", MINUS)
 
 
-def signed(value: float) -> str:
-    """A change in whole units: `+22`, `−43`, `0`."""
-    whole = half_up(value)
-    return f"{'+' if whole > 0 else ''}{whole:,}".replace("-", MINUS)
+def signed(value: float, digits: int = 0) -> str:
+    """A change: `+22`, `−43`, `0`; with digits `+0.3`."""
+    rounded = half_up(value, digits)
+    return f"{'+' if rounded > 0 else ''}{rounded:,}".replace("-", MINUS)
 
 
 def many(count: int, what: str) -> str:

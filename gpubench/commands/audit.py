@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Literal
 
 from rich.console import Console
 
 from gpubench.analysis.audit.facts import AuditedFolder, Damaged, Shown, StoredAttempt
 from gpubench.analysis.audit.rules import audit as look
+from gpubench.basics.encodable import encodable
 from gpubench.commands.opened import opened, warn
 from gpubench.plan.groups import MOST_JOBS
+from gpubench.plan.max_batch import are_tries
 from gpubench.report import audit as report
-from gpubench.report import terminal
 from gpubench.report.contents import contents
+from gpubench.report.forms import AnswerForm
 from gpubench.results.store import Numbered, Results, numbered
 from gpubench.schema.record import Record
 from gpubench.schema.trial import job_ids
 
-Form = Literal["text", "markdown", "json"]
 
-
-def audit(folder: Path | None, *, form: Form = "text") -> int:
+def audit(folder: Path | None, *, form: AnswerForm = "text") -> int:
     """`gpubench audit`: 0 whatever the rules find. Raises UnusableError for a folder that can't be read."""
     results, records = opened(folder)
     facts, problems = facts_of(results, records)
@@ -37,15 +36,19 @@ def audit(folder: Path | None, *, form: Form = "text") -> int:
         made = report.as_markdown(name, found)
     else:
         made = report.text(name, found, console.width if console.is_terminal else None)
-    sys.stdout.write(terminal.encodable(made, console.encoding))
+    sys.stdout.write(encodable(made, console.encoding))
     return 0
 
 
 def facts_of(results: Results, records: list[Record]) -> tuple[AuditedFolder, list[str]]:
     """What the rules need to know of a folder, and which of its plans could not be read."""
     found = contents(results, records)
+    searched = {table.name for table in found.tables if are_tries(table.name, table.trials)}
+    tried = {row.trial_id for table in found.tables if table.name in searched for row in table.trials}
     return AuditedFolder(
-        tables=tuple(Shown(name=t.name, rows=t.trials, axes=t.axes) for t in found.tables),
+        tables=tuple(
+            Shown(name=t.name, rows=t.trials, axes=t.axes) for t in found.tables if t.name not in searched
+        ),
         attempts=tuple(
             StoredAttempt(trial_id=r.trial_id, number=r.attempt, status=r.status, source=r.source)
             for r in records
@@ -56,6 +59,7 @@ def facts_of(results: Results, records: list[Record]) -> tuple[AuditedFolder, li
         ),
         traces=frozenset(traces(results.folder)),
         planned=frozenset(found.planned),
+        tries=sum(record.trial_id in tried for record in records),
         hidden=len(found.superseded & {record.trial_id for record in records}),
     ), found.problems
 

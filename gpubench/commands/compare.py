@@ -6,27 +6,28 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
 
 from rich.console import Console
 
-from gpubench.analysis.comparing import COSTS, FIGURES, Figure, SideBySide, compared
+from gpubench.analysis.comparing import COSTS, FIGURES, FigureName, SideBySide, compared
 from gpubench.analysis.matching import matched
 from gpubench.analysis.repeats import merge_repeats
 from gpubench.analysis.varied import CANDIDATES, known
+from gpubench.basics.encodable import encodable
 from gpubench.basics.errors import UnusableError, UsageError, unknown
 from gpubench.commands.opened import warn
 from gpubench.plan.values import as_text, parse, percent
-from gpubench.report import comparison as report
-from gpubench.report import terminal
-from gpubench.report.comparison import Side
+from gpubench.report.comparison.answers import GUESSED
+from gpubench.report.comparison.forms import as_markdown, in_lines
+from gpubench.report.comparison.json_form import as_json
+from gpubench.report.comparison.side import Side
+from gpubench.report.forms import AnswerForm
 from gpubench.report.reading import reading
 from gpubench.results.home import newest_results
 from gpubench.schema.row import TableRow
 
 REGRESSION = 3
 """The exit code where one is shown."""
-Form = Literal["text", "markdown", "json"]
 
 
 def compare(
@@ -37,7 +38,7 @@ def compare(
     threshold: str | None = None,
     strict: bool = False,
     sort: str | None = None,
-    form: Form = "text",
+    form: AnswerForm = "text",
 ) -> int:
     """`gpubench compare`: 0, or REGRESSION where one beyond the threshold is shown.
 
@@ -58,13 +59,13 @@ def compare(
     found = compared(matched(a.rows, b.rows, free=free), of=of, threshold=limit, by_rounds=bool(name))
     console = Console(highlight=False)
     if form == "json":
-        made = json.dumps(report.as_json(a, b, found, field=name), ensure_ascii=False, default=str) + "\n"
+        made = json.dumps(as_json(a, b, found, field=name), ensure_ascii=False, default=str) + "\n"
     elif form == "markdown":
-        made = report.as_markdown(a, b, found, field=name, sort=sort or "")
+        made = as_markdown(a, b, found, field=name, sort=sort or "")
     else:
         width = console.width if console.is_terminal else None
-        made = report.text(a, b, found, field=name, sort=sort or "", width=width)
-    sys.stdout.write(terminal.encodable(made, console.encoding))
+        made = in_lines(a, b, found, field=name, sort=sort or "", width=width)
+    sys.stdout.write(encodable(made, console.encoding))
     return _exit_code(found, strict=strict)
 
 
@@ -74,13 +75,13 @@ def _exit_code(found: SideBySide, *, strict: bool) -> int:
     if found.regressions or found.broken:
         return REGRESSION
     if found.guessed:
-        raise UnusableError(f"no trial of A is one of B: {report.GUESSED}")
+        raise UnusableError(f"no trial of A is one of B: {GUESSED}")
     if not found.checked:
         raise UnusableError("nothing could be compared, so no regression could have been seen")
     return REGRESSION if strict and found.undecided else 0
 
 
-def _figures(text: str | None) -> tuple[Figure, ...]:
+def _figures(text: str | None) -> tuple[FigureName, ...]:
     if text is None:
         return FIGURES
     names = [name.strip() for name in text.split(",")]

@@ -22,7 +22,8 @@ from gpubench.node import environment
 from gpubench.node.node import this_machine
 from gpubench.node.watch.nvml import open_nvml
 from gpubench.plan.command_line import make_plan, read_experiment
-from gpubench.plan.experiment import Experiment, Options
+from gpubench.plan.experiment import Experiment
+from gpubench.plan.options import Options
 from gpubench.plan.sources import Disk
 from gpubench.report import live
 from gpubench.report.lost_terminal import OutlivingView

@@ -14,8 +14,8 @@ from gpubench.report.reading import no_results_folder
 from gpubench.results import kept_noise
 from gpubench.results.folder_lock import POLL_S, held
 from gpubench.results.home import newest_results
-from gpubench.results.merging import Merged, merge
-from gpubench.results.store import Results, counting, run_of
+from gpubench.results.merging.merge import Merged, further_rounds, merge
+from gpubench.results.store import Results
 from gpubench.schema.record import Record
 
 MOST_NAMED = 10
@@ -40,13 +40,8 @@ def merged(folders: Sequence[Path], *, out: Path | None, wait: bool = False) -> 
     target = Results(out)
     target.create()
     with target.locked(wait=wait, say=warn, owner="merge"):
-        before = {
-            one
-            for path in {one.resolve(): one for one in (out, *sources)}.values()
-            for one in _further(Results(path).records(lambda _: None))
-        }
         done = merge([Results(path) for path in sources], target, warn)
-        lost = len(before - _further(_write_tables(target)))
+        lost = len(done.further - further_rounds(_write_tables(target)))
         target.check()
     for line in _told(sources, out, done, lost):
         print(clean(line))
@@ -65,16 +60,6 @@ def _until_free(folder: Path, *, wait: bool) -> None:
             told = True
             warn(f"waiting until {holder.who} has ended, which writes into {folder}")
         time.sleep(POLL_S)
-
-
-def _further(records: Sequence[Record]) -> set[tuple[int, str, str, str, str]]:
-    """The attempts of further rounds that count, without their numbers."""
-    found = set()
-    for record in counting(records).values():
-        if record.round > 1:
-            unit_id, _, started_at, host, machine = run_of(record)
-            found.add((record.round, unit_id, started_at, host, machine))
-    return found
 
 
 def _write_tables(target: Results) -> list[Record]:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from gpubench.basics.encodable import encodable
 from gpubench.basics.errors import UnusableError, UsageError, unknown
 from gpubench.commands.opened import readings, warn
 from gpubench.plot import files, terminal, trial
@@ -101,15 +102,14 @@ def _of_trial(found: Sequence[Reading], start: str) -> Found:
 def _show(picture: Picture) -> int:
     encoding = sys.stdout.encoding or "ascii"
     columns = shutil.get_terminal_size((OFF_TERMINAL, 24)).columns
-    sys.stdout.write(
-        terminal.encodable(terminal.text(picture, columns, terminal.signs_for(encoding)), encoding)
-    )
+    sys.stdout.write(encodable(terminal.text(picture, columns, terminal.signs_for(encoding)), encoding))
     return 0
 
 
 def _write(pictures: Found, out: Path | None, formats: Sequence[str]) -> int:
     """Writes them all, and prints their paths. One that can't be written keeps no other from it; then UnusableError."""
-    from gpubench.plot.drawing import drawn, written
+    from gpubench.plot.paper.figure import drawn
+    from gpubench.plot.paper.file import written
 
     several = len({id(one) for one, _ in pictures}) > 1
     failed: list[str] = []

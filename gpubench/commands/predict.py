@@ -11,20 +11,20 @@ from rich.console import Console
 
 from gpubench.analysis.stored_groups import with_verdicts
 from gpubench.analysis.track_record import TrackRecord, track_record
+from gpubench.basics.encodable import encodable
 from gpubench.basics.errors import UsageError
 from gpubench.basics.words import listed, many
 from gpubench.commands.opened import opened, warn
 from gpubench.node import environment
 from gpubench.node.environment import Machine
 from gpubench.node.watch.nvml import open_nvml
-from gpubench.plan.experiment import Options, job_option
+from gpubench.plan.options import Options, job_option
 from gpubench.predict.answers import NO_JOBS, Answers, Home
 from gpubench.predict.stored import Counts, StoredRows, stored_of
 from gpubench.record import together
 from gpubench.report import prediction as report
 from gpubench.report.groups import gathered
 from gpubench.report.reading import no_results_folder
-from gpubench.report.terminal import encodable
 from gpubench.results.home import all_results, results_home
 from gpubench.results.rows import row_of
 from gpubench.results.store import Results

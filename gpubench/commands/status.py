@@ -9,13 +9,13 @@ from pathlib import Path
 
 from rich.console import Console
 
+from gpubench.basics.encodable import encodable
 from gpubench.basics.errors import ResumableError, UnusableError
 from gpubench.commands.opened import warn
 from gpubench.report import status as report
-from gpubench.report import terminal
 from gpubench.report.reading import no_results_folder
 from gpubench.results.home import newest_results
-from gpubench.results.status import State, Status, status_of
+from gpubench.results.status import FolderStatus, State, status_of
 from gpubench.results.store import Results
 
 RUNNING = 5
@@ -31,7 +31,7 @@ CODES: dict[State, int] = {
 
 def status(folders: Sequence[Path], *, as_json: bool = False) -> int:
     """`gpubench status`. A folder that can't be read is named, and the others are told; then it ends in 4."""
-    found: list[Status] = []
+    found: list[FolderStatus] = []
     code = 0
     for folder in dict.fromkeys(folders or [newest_results()]):
         try:
@@ -47,11 +47,11 @@ def status(folders: Sequence[Path], *, as_json: bool = False) -> int:
         made = (
             json.dumps(report.as_json(one), ensure_ascii=False) + "\n" if as_json else report.text(one, width)
         )
-        sys.stdout.write(terminal.encodable(made, console.encoding))
+        sys.stdout.write(encodable(made, console.encoding))
     return code or max((CODES[one.state] for one in found), default=0, key=list(CODES.values()).index)
 
 
-def _of(folder: Path) -> Status:
+def _of(folder: Path) -> FolderStatus:
     if not folder.is_dir():
         raise no_results_folder(folder)
     if not any((folder / name).exists() for name in ("records", "plans", ".lock")):

@@ -14,8 +14,9 @@ from gpubench.basics.stopping import Stop, hear_no_more, say_at_once, stop_on_si
 from gpubench.basics.words import many
 from gpubench.commands.opened import warn
 from gpubench.node.node import this_machine
+from gpubench.plan import shards
 from gpubench.plan.command_line import make_plan, read_experiment
-from gpubench.plan.experiment import Options
+from gpubench.plan.options import Options
 from gpubench.plan.origins import given
 from gpubench.plan.sources import Disk
 from gpubench.plan.state import Planned
@@ -57,19 +58,23 @@ def sweep(
     wait: bool = False,
     ahead: bool = False,
     find_max_batch: bool = False,
+    shard: str | None = None,
     out: Path | None,
     explain: Literal["text", "json"] | None = None,
     mode: Mode,
 ) -> int:
     """`gpubench sweep`: returns the exit code. `yes`: images are made without asking first. `ahead`: trials of
     further rounds are made ready side by side. `find_max_batch`: batch sizes at the edge of memory are tried, too.
+    `shard`: `2/8`, the part of the plan that is run here.
     `explain`: in mode `plan`, where fields have their values from."""
     node = this_machine()
     experiment = read_experiment(path, options, has_gpu=bool(node.machine.gpus))
     sources = Disk(
         experiment.bad_images, lambda root: bar(f"trying all images of {root}", quiet=mode == "quiet")
     )
-    plan = make_plan(experiment, node.machine, sources, order)
+    whole = make_plan(experiment, node.machine, sources, order)
+    own = None if shard is None else shards.Shard.parse(shard)
+    plan = whole if own is None else shards.part(whole, own, sources)
     chosen_retry = frozenset(retry.split(",")) if retry else frozenset()
     for name in chosen_retry:
         if name not in RETRY:
@@ -84,6 +89,10 @@ def sweep(
         results.create()  # says what is wrong
     console = Console(stderr=True, highlight=False)
     view = OutlivingView(live.view(console, quiet=mode == "quiet", tables=mode == "table"))
+    if own is not None:
+        view.say(shards.words(whole, plan, own))
+        if not plan.units:
+            return 0
     for line in left_out_lines(sources, results if mode != "plan" else None):
         view.say(line)
     if explain is not None:
@@ -118,7 +127,7 @@ def sweep(
                 if to_run and not announced(work, planned, view, yes=yes):
                     view.say("nothing was made, nothing was run")
                     return RESUMABLE
-                store_plan(work)
+                store_plan(work, whole)
                 store_left_out(sources, results)
                 stop = Stop(())
                 if (

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from gpubench.basics.encodable import encodable
 from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.commands.opened import all_of, readings, warn
 from gpubench.report import choice as choices
@@ -63,5 +64,5 @@ def table(
                 warn(f"{one.title}: {one.heading[-1]}")
         sys.stdout.buffer.write(told.encode(errors="replace"))
     else:
-        sys.stdout.write(terminal.encodable(told, console.encoding))
+        sys.stdout.write(encodable(told, console.encoding))
     return code

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from gpubench.basics.encodable import encodable
+from gpubench.basics.folding import folded
 from gpubench.basics.words import clean
 from gpubench.doctor.finding import Finding
-from gpubench.report.terminal import encodable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,22 +42,19 @@ def _tell(finding: Finding, console: Console) -> None:
     from rich.text import Text
 
     width = max(NARROWEST, console.width - len(INDENT)) if console.is_terminal else None
-    body = _wrapped(finding.found, width)
+    body = _lines(finding.found, width)
     if finding.remedy:
-        body += _wrapped(f"remedy: {finding.remedy}", width)
+        body += _lines(f"remedy: {finding.remedy}", width)
     style = STYLES[finding.verdict]
     head = Text.assemble("  ", (finding.verdict.ljust(VERDICT), style), finding.name.ljust(NAME), body[0])
-    remedy_from = len(_wrapped(finding.found, width))
+    remedy_from = len(_lines(finding.found, width))
     _line(console, head)
     for number, line in enumerate(body[1:], start=1):
         _line(console, Text.assemble(INDENT, (line, "cyan" if number >= remedy_from else "")))
 
 
-def _wrapped(words: str, width: int | None) -> list[str]:
-    words = clean(words)
-    if width is None:
-        return [words]
-    return textwrap.wrap(words, width, break_long_words=False, break_on_hyphens=False) or [""]
+def _lines(words: str, width: int | None) -> list[str]:
+    return folded(clean(words), width, hang="")
 
 
 def _put(console: Console, words: str, style: str, *, gap: bool) -> None:

@@ -11,7 +11,7 @@ from gpubench.analysis.machine_noise import Limit, MachineKnown, MachineNoise, M
 from gpubench.analysis.repeats import merge_repeats
 from gpubench.basics.words import WORDS, many
 from gpubench.node.environment import Machine, environment_facts
-from gpubench.plan import experiment as experiments
+from gpubench.plan import experiment_file
 from gpubench.plan.experiment import Experiment
 from gpubench.report.contents import contents
 from gpubench.results.kept_noise import FEWEST_PROCESSES, LARGEST_SD
@@ -31,7 +31,7 @@ VERSIONS = ("gpubench", "torch", "torchvision", "driver", "python", "kernel")
 def noise_experiment(*, has_gpu: bool) -> Experiment:
     """The configurations that are measured, each in several processes."""
     name = "noise-gpu.toml" if has_gpu else "noise-cpu.toml"
-    return experiments.parse(resources.files("gpubench.builtin").joinpath(name).read_text("utf-8"), name)
+    return experiment_file.parse(resources.files("gpubench.builtin").joinpath(name).read_text("utf-8"), name)
 
 
 def measured_noise(results: Results, records: Sequence[Record], rounds: int) -> list[MeasuredNoise]:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from gpubench.doctor.context import Told
-from gpubench.node.launch.client import child_environment
+from gpubench.node.launch.fork_server import child_environment
 
 IMPORT_LIMIT_S = 300.0
 """A cold network file system can take minutes to import torch."""

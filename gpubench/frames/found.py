@@ -22,7 +22,7 @@ from gpubench.results.home import newest_results
 from gpubench.results.store import counting
 
 if TYPE_CHECKING:
-    from gpubench.plot.drawing import Drawing
+    from gpubench.plot.paper.figure import Drawing
 
 
 class Found:
@@ -120,4 +120,9 @@ def load(*folders: str | Path) -> Found:
     Raises UnusableError where nothing can be read.
     """
     paths = [Path(folder) for folder in folders] or [newest_results()]
-    return Found(reading_all(paths, lambda line: warnings.warn(line, stacklevel=4)))
+    told: list[str] = []
+    try:
+        return Found(reading_all(paths, told.append))
+    finally:
+        for line in told:  # as of the line that called `gpubench.load`, so that each run of it says so again
+            warnings.warn(line, stacklevel=3)

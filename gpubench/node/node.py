@@ -21,8 +21,11 @@ from gpubench.basics.errors import UnusableError
 from gpubench.node import environment
 from gpubench.node.environment import Machine
 from gpubench.node.launch import scratch, trying
-from gpubench.node.launch.attempt import Task, Waiting, attempt, make_ready
-from gpubench.node.launch.client import ForkServer, Launcher, StoppedError
+from gpubench.node.launch.ahead import Waiting, make_ready
+from gpubench.node.launch.attempt import attempt
+from gpubench.node.launch.fork_server import ForkServer
+from gpubench.node.launch.launcher import Launcher, StoppedError
+from gpubench.node.launch.running_job import Task
 from gpubench.node.watch import host_load, idle, losses
 from gpubench.node.watch.nvml import Nvml, open_nvml
 from gpubench.node.watch.shared_nvml import SharedNvml

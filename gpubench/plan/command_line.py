@@ -8,8 +8,9 @@ from pathlib import Path
 
 from gpubench.basics.errors import unknown
 from gpubench.node import environment
-from gpubench.plan import experiment as experiments
-from gpubench.plan.experiment import Experiment, Options
+from gpubench.plan import experiment_file
+from gpubench.plan.experiment import Experiment
+from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import Plan, expand
 from gpubench.plan.sources import Disk
 
@@ -19,15 +20,17 @@ ORDERS = ("given", "random")
 def read_experiment(path: Path | None, options: Options, *, has_gpu: bool) -> Experiment:
     """The file's experiment, or the built-in one that suits the machine, with the options in place of its fields."""
     if path is not None:
-        base = experiments.load(path)
+        base = experiment_file.load(path)
     else:
         asks_for_gpus = options.fields.get("device") == "cuda" or {"gpus", "gpu_ids"} & set(options.fields)
         on_cpu = options.fields.get("device") == "cpu" or not (has_gpu or asks_for_gpus)
         name = "cpu.toml" if on_cpu else "gpu.toml"
-        base = experiments.parse(resources.files("gpubench.builtin").joinpath(name).read_text("utf-8"), name)
+        base = experiment_file.parse(
+            resources.files("gpubench.builtin").joinpath(name).read_text("utf-8"), name
+        )
         if "data" in options.fields:  # other images have a size of their own
             base = replace(base, fixed={k: v for k, v in base.fixed.items() if k != "input_size"})
-    asked = experiments.with_options(base, options)
+    asked = with_options(base, options)
     # Other axes ask another question than the built-in one, and so do jobs that run together. Its name stays: with it
     # the results folder, where rows of trials alone may be that jobs can be compared with.
     same = path is not None or (asked.varied, asked.groups) == (base.varied, base.groups)

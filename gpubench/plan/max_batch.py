@@ -1,13 +1,41 @@
-"""Which batch size is tried next in search of the largest that fits. Pure."""
+"""The search for the largest batch that fits: what a try is, and which batch size is tried next. Pure."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from gpubench.schema.row import Row
+
+STEPS = 3
+TRY = {
+    "steps": STEPS,
+    "epochs": 1,
+    "warmup_epochs": 0,
+    "breakdown": False,
+    "confirm_top1": False,
+    "repeat": 0,
+}
+"""Fields of a try; all others are those of the configuration."""
+_NAME = "-max-batch"
+_OF_TRIES = re.compile(rf"{_NAME}(-\d+)?\Z")
 FINE = 64
 """The edge is found to about this part of a batch size."""
+
+
+def experiment_of(name: str, number: int | None) -> str:
+    """The experiment of the tries after one. `number`: of the configuration, where there are several."""
+    return f"{name}{_NAME}{'' if number is None else f'-{number}'}"
+
+
+def are_tries(experiment: str, rows: Iterable[Row]) -> bool:
+    """Whether an experiment's rows are tries: figures of three first steps, which tell of memory alone."""
+    asked = ("steps", "epochs", "warmup_epochs")
+    return bool(_OF_TRIES.search(experiment)) and all(
+        row.value(field) == TRY[field] for row in rows for field in asked
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,1 +1,1 @@
-"""Pictures of tables: described first, purely, then drawn. One file a picture; matplotlib is in `drawing.py` alone."""
+"""Pictures of tables: described first, purely, then drawn. One file a picture; matplotlib is in `paper/` alone."""

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from gpubench.analysis.alternatives import FIELDS
 from gpubench.analysis.varied import FOLLOWS, label, values
 from gpubench.basics.words import clean, listed
-from gpubench.plot.description import Panel, Picture, PlottedAxis, PlottedSeries
-from gpubench.plot.shared import PERCENT, caption, known, point, rows_of, title_of, y_axis
+from gpubench.plot.description import Picture, PlottedSeries
+from gpubench.plot.shared import bars, caption, known, name_of, point, rows_of
 from gpubench.plot.subject import Subject
-from gpubench.report.table import Table
 from gpubench.schema.row import TableRow
 
 COLUMNS = ("epoch_time_s", "cpu_util_pct", "top1_pct")
@@ -38,11 +37,12 @@ def pictures(subject: Subject) -> Sequence[Picture]:
             if len({known(row, field) for row in rows if row.status == "ok"}) > 1
         }
         if compared:
-            found.append(_picture(table, field, compared))
+            found.append(_picture(subject, field, compared))
     return found
 
 
-def _picture(table: Table, field: str, places: dict[str, list[TableRow]]) -> Picture:
+def _picture(subject: Subject, field: str, places: dict[str, list[TableRow]]) -> Picture:
+    table = subject.table
     rows = [row for members in places.values() for row in members]
     ways = list(dict.fromkeys(known(row, field) for row in rows))
     shown = [column for column in COLUMNS if any(row.value(column) is not None for row in rows)]
@@ -53,7 +53,7 @@ def _picture(table: Table, field: str, places: dict[str, list[TableRow]]) -> Pic
                 name=way,
                 look=look,
                 points=tuple(
-                    point(row, float(place), column, table.varied)
+                    point(subject, row, float(place), column)
                     for place, members in enumerate(places.values())
                     for row in members
                     if known(row, field) == way
@@ -61,24 +61,14 @@ def _picture(table: Table, field: str, places: dict[str, list[TableRow]]) -> Pic
             )
             for look, way in enumerate(ways)
         )
-        axis = y_axis(title_of(column), series, logarithm=False)
-        if column == "cpu_util_pct":
-            axis = PlottedAxis(title=axis.title, top=PERCENT[-1], ticks=PERCENT)
-        panels.append(
-            Panel(
-                kind="bars",
-                x=PlottedAxis(title="", from_zero=False),
-                y=axis,
-                series=series,
-                places=tuple(places),
-            )
-        )
-    words = [title_of(column).partition(" (")[0] for column in shown]
+        panels.append(bars(column, series, tuple(places)))
+    words = [name_of(column) for column in shown]
     return Picture(
         name="alternatives",
         part=field,
         experiment=table.name,
-        title=f"{table.title}: {field.replace('_', ' ')} by {listed(words)}",
+        of=table.title,
+        shows=f"{field.replace('_', ' ')} by {listed(words)}",
         panels=tuple(panels),
         legend=field.replace("_", " "),
         caption=caption(table, f"{listed(words)[:1].upper()}{listed(words)[1:]}, side by side.", rows),

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from gpubench.analysis.varied import label
 from gpubench.basics.words import clean, listed
 from gpubench.plot.description import Panel, Picture, PlottedAxis, PlottedPoint, PlottedSeries
-from gpubench.plot.shared import caption, rows_of
+from gpubench.plot.shared import caption, figure, rows_of, told
 from gpubench.plot.subject import Subject
+from gpubench.schema.row import TableRow
 
 PARTS = {
     "copy_ms": "copy",
@@ -41,15 +42,7 @@ def pictures(subject: Subject) -> Sequence[Picture]:
         PlottedSeries(
             name=PARTS[part],
             look=list(PARTS).index(part),
-            points=tuple(
-                PlottedPoint(
-                    name=clean(label(row, table.varied)),
-                    x=float(place),
-                    y=max(0.0, row.value(part)) if row.value(part) is not None else None,
-                    doubtful=bool(row.doubts),
-                )
-                for place, row in enumerate(rows)
-            ),
+            points=tuple(_point(subject, row, place, part) for place, row in enumerate(rows)),
         )
         for part in shown
     )
@@ -60,7 +53,8 @@ def pictures(subject: Subject) -> Sequence[Picture]:
         Picture(
             name="breakdown",
             experiment=table.name,
-            title=f"{table.title}: parts of a step",
+            of=table.title,
+            shows="parts of a step",
             panels=(
                 Panel(
                     kind="stacked",
@@ -77,4 +71,16 @@ def pictures(subject: Subject) -> Sequence[Picture]:
                 intervals=False,
             ),
         ),
+    )
+
+
+def _point(subject: Subject, row: TableRow, place: int, part: str) -> PlottedPoint:
+    value = row.value(part)
+    share = max(0.0, value) if value is not None else None
+    return PlottedPoint(
+        name=clean(label(row, subject.table.varied)),
+        x=float(place),
+        y=share,
+        doubtful=bool(row.doubts),
+        told=told(subject, row, also=[f"{PARTS[part]} {figure(share)} ms"] if share is not None else []),
     )

@@ -1,7 +1,8 @@
-"""What a picture shows, before anybody draws it: frozen, without matplotlib, so that a web page may draw the same."""
+"""What a picture shows, before anybody draws it: on paper, in a terminal, on a web page. Frozen, without matplotlib."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,6 +10,13 @@ Kind = Literal["lines", "bars", "stacked", "cells"]
 """`lines`: points over an axis of numbers, joined or not. `bars`: one beside the other for each place. `stacked`: one
 on the other. `cells`: a matrix."""
 Steps = Literal["linear", "log2", "log10"]
+ENDINGS: Mapping[str, str] = {
+    "oom": "oom",
+    "failed": "failed",
+    "timeout": "timeout",
+    "interrupted": "stopped",
+}
+"""Endings of rows without figures that are marked in a picture, and with which words."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,6 +32,16 @@ class PlottedAxis:
     """Where it has labels; empty: where whoever draws it likes."""
     top: float | None = None
     """Where it ends at least."""
+
+    @property
+    def measure(self) -> str:
+        """What its figures are of, without the unit: `epoch time`."""
+        return self.title.partition(" (")[0]
+
+    @property
+    def unit(self) -> str:
+        """Of its figures: `s`; empty where they have none."""
+        return self.title.partition(" (")[2].removesuffix(")").removesuffix("log").removesuffix(", ")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,8 +66,12 @@ class PlottedPoint:
     """Whether the row has doubts, which the table marks with `!`."""
     label: str = ""
     """What stands beside it; empty for nothing."""
+    written: str = ""
+    """y as the table writes it; empty where it doesn't."""
     best: bool = False
     """Whether it is on the Pareto front: no other point is better both ways."""
+    told: tuple[str, ...] = ()
+    """What is told of it where somebody points at it, a line a fact; empty: nobody can."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,6 +88,12 @@ class PlottedSeries:
     """Whether a line runs through its points."""
     marked: bool = True
     """Whether its points have markers: not where there are hundreds of them."""
+
+    @property
+    def wholly_doubtful(self) -> bool:
+        """Whether each of several figures has doubts."""
+        measured = [p for p in self.points if p.y is not None]
+        return len(measured) > 1 and all(p.doubtful for p in measured)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,7 +114,6 @@ class Cell:
     value: float | None
     text: str
     """What stands in it: the value, or how it ended."""
-    doubtful: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,14 +142,23 @@ class Picture:
     part: str = ""
     """Which one, where a table gives several of its kind."""
     experiment: str
-    title: str
+    of: str
+    """What stands over the table that it is of."""
+    shows: str
+    """In a few words, as they go on after that: `epoch time over global batch size`."""
     panels: tuple[Panel, ...]
     """All of one kind. Lines stand below each other and share the x axis; bars stand beside each other and share their
     places."""
     legend: str = ""
     """What the series differ in, as a title of the legend; empty: their names say it."""
     caption: tuple[str, ...]
-    """Sentences below: what is drawn, what bars and marks mean, on which hardware, with which versions."""
+    """Paragraphs below: what is drawn and what its marks mean; the configuration; on which hardware, with which
+    versions. A page that tells the last two elsewhere shows the first one."""
+
+    @property
+    def title(self) -> str:
+        """What stands over it by itself."""
+        return f"{self.of}: {self.shows}"
 
     @property
     def all_doubtful(self) -> bool:
@@ -131,6 +167,31 @@ class Picture:
             p for panel in self.panels for one in panel.series for p in one.points if one.role == "measured"
         ]
         return all(p.doubtful for p in shown if p.y is not None)
+
+    @property
+    def entries(self) -> tuple[PlottedSeries, ...]:
+        """The entries of the legend, each name once; none where there is only one to be told."""
+        found: dict[str, PlottedSeries] = {}
+        for panel in self.panels:
+            for one in panel.series:
+                if one.name:
+                    found.setdefault(one.name, one)
+        return tuple(found.values()) if len(found) > 1 else ()
+
+    def marks_points(self, panel: Panel, series: PlottedSeries) -> bool:
+        """Whether each of its points with doubts is marked: in the first panel, unless the caption or the legend says
+        it of all."""
+        if panel is not self.panels[0]:
+            return False
+        return not self.all_doubtful and not self.wholly_doubtful(series.name)
+
+    def wholly_doubtful(self, name: str) -> bool:
+        """Whether the legend marks a series as doubtful, and not each of its points: all have doubts, in all panels."""
+        if not self.entries or self.all_doubtful or self.panels[0].kind == "stacked":
+            return False
+        series = [one for panel in self.panels for one in panel.series if one.name == name]
+        told = [one for one in series if one.role == "measured" and any(p.y is not None for p in one.points)]
+        return bool(told) and all(one.wholly_doubtful for one in told)
 
     @property
     def file_name(self) -> str:

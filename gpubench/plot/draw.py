@@ -13,7 +13,7 @@ from gpubench.report.reading import Reading
 from gpubench.report.table import Table
 
 if TYPE_CHECKING:
-    from gpubench.plot.drawing import Drawing
+    from gpubench.plot.paper.figure import Drawing
 
 PACKAGE, EXTRA = "matplotlib", "plot"
 
@@ -28,7 +28,7 @@ def draw(what: Sequence[Reading] | Reading | Table, name: str | None = None) -> 
     if name is not None and name not in PICTURES:
         raise unknown("picture", name, PICTURES)
     need_matplotlib()
-    from gpubench.plot.drawing import drawn
+    from gpubench.plot.paper.figure import drawn
 
     if isinstance(what, Table):
         of = [Subject(table=what)]

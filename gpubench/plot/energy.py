@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
 
-from gpubench.analysis.varied import label
-from gpubench.basics.words import clean
 from gpubench.plot.description import Panel, Picture, PlottedAxis, PlottedPoint, PlottedSeries
 from gpubench.plot.shared import (
     along,
     caption,
     interval_of,
     known,
+    name_of,
     names_of,
+    point,
     rows_of,
     short,
     title_of,
+    told,
     y_axis,
 )
 from gpubench.plot.subject import Subject
@@ -44,41 +47,39 @@ def pictures(subject: Subject) -> Sequence[Picture]:
     else:
         axis, by_name = found
         legend, names = names_of(by_name)
-        groups = [[row for row in members if row in rows] for members in by_name.values()]
+        there = {id(row) for row in rows}
+        groups = [[row for row in members if id(row) in there] for members in by_name.values()]
         own = axis
     works = {id(row): tuple(known(row, field) for field in WORK) for row in rows}
     if len(set(works.values())) == len(rows):
         return ()  # each does other work: nobody chooses between them
-    front = {
-        id(row)
-        for row in rows
-        if not any(_beats(other, row) for other in rows if works[id(other)] == works[id(row)])
-    }
+    by_work: dict[tuple[str, ...], list[TableRow]] = {}
+    for row in rows:
+        by_work.setdefault(works[id(row)], []).append(row)
+    fronts = [_front(members) for members in by_work.values()]
+    best = {id(row) for members in fronts for row in members}
     series = [
         PlottedSeries(
             name=name or "measured",
             look=look,
             joined=False,
-            points=tuple(_point(row, own, table.varied, best=id(row) in front) for row in members),
+            points=tuple(_point(subject, row, own, best=id(row) in best) for row in members),
         )
         for look, (name, members) in enumerate(zip(names, groups, strict=True))
         if members
     ]
-    fronts: dict[Any, list[TableRow]] = {}
-    for row in rows:
-        if id(row) in front:
-            fronts.setdefault(works[id(row)], []).append(row)
-    for members in fronts.values():
-        best = [_point(row, own, table.varied, best=False) for row in members]
-        if len(best) > 1:
-            points = tuple(PlottedPoint(name=p.name, x=p.x, y=p.y) for p in sorted(best, key=lambda p: p.x))
-            series.append(PlottedSeries(name="Pareto front", role="ideal", points=points))
+    for members in fronts:
+        if len(members) > 1:
+            points = (_point(subject, row, own, best=False) for row in members)
+            bare = tuple(PlottedPoint(name=p.name, x=p.x, y=p.y) for p in points)
+            series.append(PlottedSeries(name="Pareto front", role="ideal", points=bare))
     x = max(p.x for one in series for p in one.points)
     return (
         Picture(
             name="energy",
             experiment=table.name,
-            title=f"{table.title}: energy against epoch time",
+            of=table.title,
+            shows="energy against epoch time",
             panels=(
                 Panel(
                     kind="lines",
@@ -91,33 +92,35 @@ def pictures(subject: Subject) -> Sequence[Picture]:
             caption=caption(
                 table,
                 "Energy and time of an epoch. Filled: on the Pareto front, beaten in both by no other point."
-                + (f" Numbers: {title_of(own).partition(' (')[0]}." if own else ""),
+                + (f" Numbers: {name_of(own)}." if own else ""),
                 rows,
             ),
         ),
     )
 
 
-def _beats(other: TableRow, row: TableRow) -> bool:
-    """Whether `other` is as good in both, and better in one."""
-    mine, theirs = (row.energy_j, row.epoch_time_s), (other.energy_j, other.epoch_time_s)
-    return mine != theirs and all(
-        t is not None and m is not None and t <= m for t, m in zip(theirs, mine, strict=True)
-    )
+def _front(rows: Sequence[TableRow]) -> list[TableRow]:
+    """Those that no other beats: by being as good in both, and better in one. The quickest first."""
+
+    def figures(row: TableRow) -> tuple[float, float]:
+        return row.epoch_time_s or math.inf, row.energy_j or math.inf
+
+    found: list[TableRow] = []
+    least = math.inf
+    for (_, energy), same in itertools.groupby(sorted(rows, key=figures), key=figures):
+        if energy < least:
+            found += same
+            least = energy
+    return found
 
 
-def _point(row: TableRow, own: str, fields: Sequence[str], *, best: bool) -> PlottedPoint:
-    low, high = interval_of(row, "energy_j")
+def _point(subject: Subject, row: TableRow, own: str, *, best: bool) -> PlottedPoint:
     x_low, x_high = interval_of(row, "epoch_time_s")
-    return PlottedPoint(
-        name=clean(label(row, fields)),
-        x=float(row.epoch_time_s or 0),
-        y=row.energy_j,
-        low=low,
-        high=high,
-        x_low=x_low,
-        x_high=x_high,
-        doubtful=bool(row.doubts),
+    made = point(
+        subject, row, float(row.epoch_time_s or 0), "energy_j", best=best, x_low=x_low, x_high=x_high
+    )
+    return replace(
+        made,
         label=known(row, own) if own else "",
-        best=best,
+        told=told(subject, row, "energy_j", "epoch_time_s"),
     )

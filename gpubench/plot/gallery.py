@@ -11,15 +11,18 @@ from pathlib import Path
 
 from gpubench.basics.errors import GpubenchError, UnusableError
 from gpubench.plot import files
-from gpubench.plot.drawing import drawn, written
+from gpubench.plot.paper.figure import drawn
+from gpubench.plot.paper.file import written
 from gpubench.plot.pictures import described
 from gpubench.plot.subject import subjects
 from gpubench.report.reading import reading
 
 PICTURES: Mapping[str, tuple[str, ...]] = {
     "h200-copies-2026": ("mobilenet_v2-copies-slowdowns",),
+    "h200-copies-rounds-2026": ("mobilenet_v2-copies-slowdowns",),
     "h200-cpus-2026": ("batch-size-alternatives-variant",),
     "h200-pairs-2026": ("batch-size-pairs",),
+    "h200-pairs-rounds-2026": ("batch-size-pairs",),
     "h200-until-top1-2026": ("mobilenet_v2-until-top1-learning",),
     "h200x4-2026": ("resnet34-4gpu-growth", "mobilenet_v2-4gpu-growth"),
     "h200x4-groups-2026": ("mobilenet_v2-together-slowdowns",),

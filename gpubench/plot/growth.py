@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from gpubench.basics.words import listed
-from gpubench.plot.description import Panel, Picture, PlottedSeries
+from gpubench.plot.description import Picture
 from gpubench.plot.shared import (
     along,
     caption,
     fields_without,
     known,
+    name_of,
     names_of,
-    point,
+    over,
     rows_of,
-    title_of,
-    x_axis,
-    y_axis,
 )
 from gpubench.plot.subject import Subject
 from gpubench.schema.row import TableRow
@@ -38,29 +36,19 @@ def pictures(subject: Subject) -> Sequence[Picture]:
     ):
         return ()
     legend, names = names_of(by_name)
-    panels = []
     memory = next(
         (one for one in ("gpu_mem_mib", "host_mem_mib") if any(r.value(one) for r in rows_of(table))), None
     )
-    x = x_axis(axis, (float(row.value(axis)) for rows in by_name.values() for row in rows))
-    for column in ("epoch_time_s", *([memory] if memory else [])):
-        series = tuple(
-            PlottedSeries(
-                name=name,
-                look=look,
-                points=tuple(point(row, float(row.value(axis)), column, table.varied) for row in rows),
-            )
-            for look, (name, rows) in enumerate(zip(names, by_name.values(), strict=True))
-        )
-        panels.append(Panel(kind="lines", x=x, y=y_axis(title_of(column), series), series=series))
+    columns = ["epoch_time_s", *([memory] if memory else [])]
     what = "Epoch time and memory" if memory else "Epoch time"
-    by = title_of(axis).partition(" (")[0]
+    by = name_of(axis)
     return (
         Picture(
             name="growth",
             experiment=table.name,
-            title=f"{table.title}: {what.lower()} over {by}",
-            panels=tuple(panels),
+            of=table.title,
+            shows=f"{what.lower()} over {by}",
+            panels=over(subject, axis, names, by_name.values(), columns),
             legend=legend if fields_without(table, axis) else "",
             caption=caption(
                 table,

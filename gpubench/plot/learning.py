@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from gpubench.analysis.varied import label
 from gpubench.basics.words import clean
 from gpubench.plot.description import Panel, Picture, PlottedAxis, PlottedPoint, PlottedSeries
-from gpubench.plot.shared import caption
+from gpubench.plot.shared import caption, figure
 from gpubench.plot.subject import Subject
+from gpubench.report.table import Table
 from gpubench.schema.record import Record
 from gpubench.schema.row import TableRow, replace
 
@@ -24,12 +25,13 @@ def pictures(subject: Subject) -> Sequence[Picture]:
     series: list[PlottedSeries] = []
     for look, row in enumerate(row for row in table.rows if not row.group):
         runs = row.runs or (row,)
-        curves = [_curve(by_trial[run.trial_id], row) for run in runs if run.trial_id in by_trial]
+        curves = [
+            _curve(by_trial[run.trial_id], row, _name(table, row)) for run in runs if run.trial_id in by_trial
+        ]
         first = next((curve for curve in curves if curve), None)
         if first:
             rows.append(row)
-            name = clean(label(row, table.varied)) or table.name
-            series.append(PlottedSeries(name=name, look=look, points=first))
+            series.append(PlottedSeries(name=_name(table, row), look=look, points=first))
     if not series:
         return ()
     end = max(p.x for one in series for p in one.points)
@@ -50,7 +52,8 @@ def pictures(subject: Subject) -> Sequence[Picture]:
         Picture(
             name="learning",
             experiment=table.name,
-            title=f"{table.title}: top-1 over training time",
+            of=table.title,
+            shows="top-1 over training time",
             panels=(
                 Panel(
                     kind="lines",
@@ -70,7 +73,11 @@ def pictures(subject: Subject) -> Sequence[Picture]:
     )
 
 
-def _curve(record: Record, row: TableRow) -> tuple[PlottedPoint, ...]:
+def _name(table: Table, row: TableRow) -> str:
+    return clean(label(row, table.varied)) or table.name
+
+
+def _curve(record: Record, row: TableRow, name: str) -> tuple[PlottedPoint, ...]:
     """A point after each epoch of an attempt; a gap where an epoch was not evaluated."""
     trained, points = 0.0, []
     for epoch in record.epochs:
@@ -79,12 +86,14 @@ def _curve(record: Record, row: TableRow) -> tuple[PlottedPoint, ...]:
             break
         trained += seconds
         top1 = epoch.get("top1_pct")
+        at = f"epoch {epoch.get('epoch')}"
         points.append(
             PlottedPoint(
-                name=f"epoch {epoch.get('epoch')}",
+                name=at,
                 x=trained,
                 y=float(top1) if isinstance(top1, (int, float)) else None,
                 doubtful=bool(row.doubts),
+                told=(name, at, f"top-1 {top1} %", f"after {figure(trained)} s of training"),
             )
         )
     return tuple(points) if sum(p.y is not None for p in points) >= FEWEST else ()

@@ -20,7 +20,8 @@ def pictures(subject: Subject) -> Sequence[Picture]:
             name="pairs",
             part=str(place + 1) if len(found) > 1 else "",
             experiment=table.name,
-            title=f"{table.title}: slowdown of two jobs together{matrix.where}",
+            of=table.title,
+            shows=f"slowdown of two jobs together{matrix.where}",
             panels=(
                 Panel(
                     kind="cells",

@@ -12,6 +12,7 @@ from gpubench.plot import (
     growth,
     learning,
     pairs,
+    rows,
     scaling,
     slowdowns,
     to_top1,
@@ -48,6 +49,11 @@ PICTURES: Mapping[str, Kind] = {
         pictures=alternatives.pictures,
         shows="variants, strategies, … side by side: epoch time, CPU use, top-1",
         needs="two ways to do the same work, as from --variant crop-resize,pre-resized",
+    ),
+    "rows": Kind(
+        pictures=rows.pictures,
+        shows="rows side by side where nothing is ordered: epoch time, memory, CPU use, top-1",
+        needs="two rows or more that differ in words, as from --model resnet18,mobilenet_v2",
     ),
     "slowdowns": Kind(
         pictures=slowdowns.pictures,

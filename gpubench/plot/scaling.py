@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from gpubench.analysis.alike import DEVICES, devices
@@ -10,7 +11,7 @@ from gpubench.analysis.scaling import Comparison, comparisons, named
 from gpubench.analysis.varied import label, together
 from gpubench.basics.words import clean
 from gpubench.plot.description import Panel, Picture, PlottedAxis, PlottedPoint, PlottedSeries
-from gpubench.plot.shared import caption, fields_without, point, rows_of, title_of, y_axis
+from gpubench.plot.shared import caption, fields_without, figure, point, rows_of, title_of, told, y_axis
 from gpubench.plot.subject import Subject
 from gpubench.schema.row import TableRow
 
@@ -33,9 +34,7 @@ def pictures(subject: Subject) -> Sequence[Picture]:
     most = max(devices(one.row) for one in found)
     for one in _lines(found):
         first = one[0].baseline
-        points = tuple(
-            _point(rows[id(each.row)], each, column, table.varied) for each in sorted(one, key=_count)
-        )
+        points = tuple(_point(subject, rows[id(each.row)], each, column) for each in sorted(one, key=_count))
         lines.append(PlottedSeries(name=_name(one, device, others), look=len(lines), points=points))
         start = next((p.y for p in points if p.x == devices(first)), None)
         if start:
@@ -58,7 +57,8 @@ def pictures(subject: Subject) -> Sequence[Picture]:
         Picture(
             name="scaling",
             experiment=table.name,
-            title=f"{table.title}: {'throughput' if column == 'images_per_s' else column} over {device}s",
+            of=table.title,
+            shows=f"{'throughput' if column == 'images_per_s' else column} over {device}s",
             panels=(
                 Panel(kind="lines", x=x, y=y_axis(title_of(column), series, logarithm=False), series=series),
             ),
@@ -109,10 +109,10 @@ def _name(line: Sequence[Comparison], device: str, fields: Sequence[str]) -> str
     return clean(", ".join([last.kind, *others, *more, share, f"against {named(last.baseline, device)}"]))
 
 
-def _point(row: TableRow, one: Comparison, column: str, fields: Sequence[str]) -> PlottedPoint:
-    if column == "images_per_s":
-        return point(row, float(devices(row)), column, fields)
-    made = point(row, float(devices(row)), "speedup", fields)
-    return PlottedPoint(
-        name=made.name, x=made.x, y=one.speedup, low=made.low, high=made.high, doubtful=made.doubtful
-    )
+def _point(subject: Subject, row: TableRow, one: Comparison, column: str) -> PlottedPoint:
+    made = point(subject, row, float(devices(row)), column)
+    if column != "speedup" or one.speedup == row.speedup:
+        return made
+    # The table tells the row's speed-up over another baseline, and the interval is of that one.
+    said = told(subject, row, also=[f"speedup {figure(one.speedup)}"])
+    return replace(made, y=one.speedup, low=None, high=None, written="", told=said)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from gpubench.analysis.growth import moves_with, ordered_axis, series
 from gpubench.analysis.varied import label
-from gpubench.basics.words import UNKNOWN, clean, listed, many
+from gpubench.basics.words import UNKNOWN, WORDS, clean, listed, many, number
 from gpubench.plan.groups import BARE
-from gpubench.plot.description import PlottedAxis, PlottedPoint, PlottedSeries
+from gpubench.plot.description import Panel, PlottedAxis, PlottedPoint, PlottedSeries
+from gpubench.plot.limits import WIDEST
+from gpubench.plot.subject import Subject
 from gpubench.report.cells import DOUBTED
 from gpubench.report.heading import hardware
 from gpubench.report.table import COLUMN, Table
@@ -25,8 +28,8 @@ PERCENT = (0.0, 50.0, 100.0)
 """Labels of an axis of shares."""
 DOUBLING_FROM = 7.0
 """From this ratio a field's values are taken for ones that double: 16, 32, …"""
-WIDEST = 2.0
-"""An interval may stretch its axis to so many times the largest figure; where it goes on, the caption says so."""
+FOUR_DIGITS = 1000.0
+"""From here on a whole number has them."""
 
 TITLES: Mapping[str, str] = {
     "batch_size": "global batch size (images)",
@@ -48,6 +51,11 @@ TITLES: Mapping[str, str] = {
 """Columns and fields -> what stands along their axes."""
 
 
+def name_of(name: str) -> str:
+    """What a column or field is called in a sentence: `epoch time`."""
+    return title_of(name).partition(" (")[0].partition(":")[0]
+
+
 def title_of(name: str) -> str:
     """What stands along an axis of this column or field, with its unit."""
     if name in TITLES:
@@ -58,20 +66,58 @@ def title_of(name: str) -> str:
     return f"{words} ({unit})" if unit and not words.endswith(f" {unit}") else words
 
 
-def point(row: TableRow, x: float, column: str, fields: Sequence[str], **more: Any) -> PlottedPoint:
-    """The row's figure at `x`, with its interval where it has one. `fields`: by which the row is named."""
+def point(subject: Subject, row: TableRow, x: float, column: str, **more: Any) -> PlottedPoint:
+    """The row's figure at `x`, with its interval where it has one."""
     value = row.value(column) if row.status == "ok" else None
     low, high = interval_of(row, column) if value is not None else (None, None)
     return PlottedPoint(
-        name=clean(label(row, fields)),
+        name=clean(label(row, subject.table.varied)),
         x=x,
         y=None if value is None else float(value),
         low=low,
         high=high,
         status=row.status,
         doubtful=bool(row.doubts),
+        written="" if value is None else subject.written.get(id(row), {}).get(column, ""),
+        told=told(subject, row, column),
         **more,
     )
+
+
+def told(subject: Subject, row: TableRow, *columns: str, also: Sequence[str] = ()) -> tuple[str, ...]:
+    """What the row is, these figures of it as the table writes them, what is `also` said of it, and what is wrong with
+    it: a line each."""
+    said = [f"job {row.job} of {subject.groups[id(row)]}"] if id(row) in subject.groups else []
+    said += [
+        f"{heading(field)} {known(row, field)}"
+        for field in subject.table.varied
+        if row.value(field) is not None
+    ]
+    if row.status == "ok":
+        said += [_figure(subject, row, one) for one in columns if row.value(one) is not None]
+    else:
+        said.append(WORDS.get(row.status, row.status))
+    said += also
+    if row.doubts:
+        said.append(f"doubts: {row.doubts.replace('+', ', ')}")
+    return tuple(clean(one) for one in said)
+
+
+def _figure(subject: Subject, row: TableRow, column: str) -> str:
+    """`epoch time 2.06 s (95 %: 1.98 to 2.14)`."""
+    written = subject.written.get(id(row), {}).get(column) or figure(float(row.value(column)))
+    said = f"{name_of(column)} {written} {COLUMN[column].unit}".rstrip()
+    low, high = interval_of(row, column)
+    if low is None or high is None or "(" in written:
+        return said
+    return f"{said} (95 %: {figure(low)} to {figure(high)})"
+
+
+def figure(value: float) -> str:
+    """Four digits of a figure that no table has written."""
+    if abs(value) >= FOUR_DIGITS:
+        return number(value, 0)
+    return f"{value:.4g}"
 
 
 def interval_of(row: TableRow, column: str) -> tuple[float | None, float | None]:
@@ -128,12 +174,67 @@ def names_of(keys: Iterable[tuple[tuple[str, Any], ...]]) -> tuple[str, list[str
     fields = {field for key in keys for field, _ in key}
     if len(fields) == 1:
         (field,) = fields
-        return _heading(field), [clean(cell(key[0][1]) or UNKNOWN) if key else UNKNOWN for key in keys]
+        return heading(field), [clean(cell(key[0][1]) or UNKNOWN) if key else UNKNOWN for key in keys]
     return "", [clean(" ".join(f"{field}={cell(value)}" for field, value in key)) for key in keys]
 
 
-def _heading(field: str) -> str:
+def heading(field: str) -> str:
+    """What a field is called beside its values: `batch size`."""
     return (ABOUT[field].heading if field in ABOUT else "") or field.replace("_", " ")
+
+
+def over(
+    subject: Subject,
+    axis: str,
+    names: Sequence[str],
+    lines: Iterable[Sequence[TableRow]],
+    columns: Sequence[str],
+) -> tuple[Panel, ...]:
+    """A panel for each column, below each other, with a line for each of these series of rows over the axis."""
+    every = [list(rows) for rows in lines]
+    x = x_axis(axis, (float(row.value(axis)) for rows in every for row in rows))
+    panels = []
+    for column in columns:
+        series = tuple(
+            PlottedSeries(
+                name=name,
+                look=look,
+                points=tuple(point(subject, row, float(row.value(axis)), column) for row in rows),
+            )
+            for look, (name, rows) in enumerate(zip(names, every, strict=True))
+        )
+        panels.append(Panel(kind="lines", x=x, y=y_axis(title_of(column), series), series=series))
+    return tuple(panels)
+
+
+def places(subject: Subject, rows: Sequence[TableRow], columns: Sequence[str]) -> tuple[Panel, ...]:
+    """A panel for each column, beside each other, with a bar for each row."""
+    names = [clean(label(row, subject.table.varied)) or f"row {at}" for at, row in enumerate(rows, 1)]
+    if len(set(names)) < len(names):
+        names = [f"{name} ({at})" for at, name in enumerate(names, 1)]
+    panels = []
+    for column in columns:
+        points = tuple(point(subject, row, float(at), column) for at, row in enumerate(rows))
+        series = (PlottedSeries(name="measured", points=points),)
+        panels.append(bars(column, series, names))
+    return tuple(panels)
+
+
+def bars(
+    column: str, series: Sequence[PlottedSeries], names: Sequence[str], line_at: float | None = None
+) -> Panel:
+    """A panel of bars, one or several for each of the places that have these names."""
+    axis = y_axis(title_of(column), series, logarithm=False)
+    if column == "cpu_util_pct":
+        axis = replace(axis, top=PERCENT[-1], ticks=PERCENT)
+    return Panel(
+        kind="bars",
+        x=PlottedAxis(title="", from_zero=False),
+        y=axis,
+        series=tuple(series),
+        places=tuple(names),
+        line_at=line_at,
+    )
 
 
 def x_axis(field: str, values: Iterable[float]) -> PlottedAxis:
@@ -239,12 +340,6 @@ def _doubts(rows: Sequence[TableRow]) -> str:
         else "The row has doubts"
     )
     return f"{who} ({', '.join(codes)}); gpubench table says them."
-
-
-def marked_whole(series: PlottedSeries) -> bool:
-    """Whether each figure of a series has doubts: then its name is marked, and not every point."""
-    measured = [p for p in series.points if p.y is not None]
-    return len(measured) > 1 and all(p.doubtful for p in measured)
 
 
 def rows_of(table: Table) -> list[TableRow]:

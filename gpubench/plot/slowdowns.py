@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from gpubench.basics.words import clean
-from gpubench.plot.description import Panel, Picture, PlottedAxis, PlottedPoint, PlottedSeries
-from gpubench.plot.shared import caption, point, short, title_of, y_axis
+from gpubench.plot.description import Picture, PlottedPoint, PlottedSeries
+from gpubench.plot.shared import bars, caption, point, short, told
 from gpubench.plot.subject import Subject
 from gpubench.report.groups import gathered
+from gpubench.schema.row import TableRow
 
 ALONE = 1.0
 
@@ -31,7 +33,7 @@ def pictures(subject: Subject) -> Sequence[Picture]:
             job = ": ".join(part for part in (clean(row.job or ""), short(row, mine)) if part)
             place = float(len(places))
             places.append(job if one is not group.rows[0] else f"{clean(group.label)}\n{job}")
-            measured.append(point(row, place, "slowdown", table.varied))
+            measured.append(_point(subject, row, place))
             if row.predicted_slowdown is not None:
                 predicted.append(PlottedPoint(name=measured[-1].name, x=place, y=row.predicted_slowdown))
     series = [PlottedSeries(name="measured", points=tuple(measured))]
@@ -43,17 +45,14 @@ def pictures(subject: Subject) -> Sequence[Picture]:
         Picture(
             name="slowdowns",
             experiment=table.name,
-            title=f"{table.title}: slowdowns of jobs that ran together",
-            panels=(
-                Panel(
-                    kind="bars",
-                    x=PlottedAxis(title="", from_zero=False),
-                    y=y_axis(title_of("slowdown"), series, logarithm=False),
-                    series=tuple(series),
-                    places=tuple(places),
-                    line_at=ALONE,
-                ),
-            ),
+            of=table.title,
+            shows="slowdowns of jobs that ran together",
+            panels=(bars("slowdown", series, places, line_at=ALONE),),
             caption=caption(table, "Epoch time together over epoch time alone; 1: as fast as alone.", jobs),
         ),
     )
+
+
+def _point(subject: Subject, row: TableRow, place: float) -> PlottedPoint:
+    said = told(subject, row, "slowdown", "predicted_slowdown", "epoch_time_s")
+    return replace(point(subject, row, place, "slowdown"), told=said)

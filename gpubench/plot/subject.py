@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
+from gpubench.report.groups import names_of_groups
 from gpubench.report.reading import Reading
 from gpubench.report.table import Table
 from gpubench.results.store import Results, counting
 from gpubench.schema.record import Record
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Subject:
     """One experiment's table with its records."""
 
@@ -20,6 +22,20 @@ class Subject:
     """Where its samples lie; None: nobody knows, and what needs records is not drawn."""
     records: Sequence[Record] = ()
     """The attempts that count of the table's trials."""
+
+    @cached_property
+    def written(self) -> Mapping[int, Mapping[str, str]]:
+        """The id of each row -> column -> its cell, as the table writes it."""
+        names = [column.name for column in self.table.columns]
+        return {
+            id(row): dict(zip(names, cells, strict=True))
+            for row, cells in zip(self.table.rows, self.table.cells, strict=True)
+        }
+
+    @cached_property
+    def groups(self) -> Mapping[int, str]:
+        """The id of each row of a group -> what its group is called."""
+        return names_of_groups(self.table.rows, self.table.axes)
 
 
 def subjects(reading: Reading) -> list[Subject]:

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpubench.basics.words import number
-from gpubench.plot.description import Panel, Picture, PlottedAxis, PlottedPoint, PlottedSeries
+from gpubench.plot import style
+from gpubench.plot.description import ENDINGS, Panel, Picture, PlottedAxis, PlottedPoint, PlottedSeries
 
 HEIGHT = 12
 """Lines of one panel."""
@@ -16,7 +17,6 @@ NARROWEST, WIDEST = 40, 160
 """Columns: in fewer nothing can be told apart, and more don't make it clearer."""
 NAMES = 0.4
 """The share of the width that names of bars may take."""
-ENDINGS = {"oom": "oom", "failed": "failed", "timeout": "timeout", "interrupted": "stopped"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,11 +34,15 @@ class Signs:
 
 
 BLOCKS = Signs(
-    markers="●■▲◆▼✚✖◀▶★", line="·", bars="█░▓▒", ideal="-", ended="×", rule="─", edge="│", corner="└"
-)
+    markers="".join(one.sign for one in style.SHAPES),
+    bars="".join(one.sign for one in style.HATCHES),
+    line="·", ideal="-", ended="×", rule="─", edge="│", corner="└",
+)  # fmt: skip
 ASCII = Signs(
-    markers="ox+*#%@&sd", line=".", bars="#=+:", ideal="-", ended="X", rule="-", edge="|", corner="+"
-)
+    markers="".join(one.ascii for one in style.SHAPES),
+    bars="".join(one.ascii for one in style.HATCHES),
+    line=".", ideal="-", ended="X", rule="-", edge="|", corner="+",
+)  # fmt: skip
 
 
 def signs_for(encoding: str | None) -> Signs:
@@ -48,19 +52,6 @@ def signs_for(encoding: str | None) -> Signs:
     except (LookupError, UnicodeEncodeError):
         return ASCII
     return BLOCKS
-
-
-PLAIN = str.maketrans({"×": "x", "−": "-", "–": "-", "±": "+-", "\u00a0": " "})
-"""What stands for signs that an encoding lacks."""
-
-
-def encodable(text: str, encoding: str) -> str:
-    """The text with other signs for those that the encoding lacks."""
-    try:
-        text.encode(encoding)
-    except UnicodeEncodeError:
-        return text.translate(PLAIN).encode(encoding, "replace").decode(encoding)
-    return text
 
 
 def _every(signs: Signs) -> list[str]:
@@ -93,23 +84,21 @@ def text(picture: Picture, width: int, signs: Signs = BLOCKS) -> str:
 
 def _legend(picture: Picture, width: int, signs: Signs) -> list[str]:
     kind = picture.panels[0].kind
-    found: dict[str, str] = {}
-    for panel in picture.panels:
-        for one in panel.series:
-            if one.name:
-                found.setdefault(one.name, _bar_sign(one, signs) if kind != "lines" else _sign(one, signs))
-    if len(found) < 2:
+    found = {
+        one.name: _sign(one, signs) if kind == "lines" else _bar_sign(one, signs) for one in picture.entries
+    }
+    if not found:
         return []
     title = f"{picture.legend}: " if picture.legend else ""
     return textwrap.wrap(title + "   ".join(f"{sign} {name}" for name, sign in found.items()), width)
 
 
 def _sign(one: PlottedSeries, signs: Signs) -> str:
-    return signs.ideal if one.role != "measured" else signs.markers[one.look % len(signs.markers)]
+    return signs.ideal if one.role != "measured" else style.of(signs.markers, one.look)
 
 
 def _bar_sign(one: PlottedSeries, signs: Signs) -> str:
-    return signs.ended if one.role == "predicted" else signs.bars[one.look % len(signs.bars)]
+    return signs.ended if one.role == "predicted" else style.of(signs.bars, one.look)
 
 
 # ---- lines ----

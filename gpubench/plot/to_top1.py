@@ -5,70 +5,77 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpubench.analysis.varied import label
-from gpubench.basics.words import clean
-from gpubench.plot.description import Panel, Picture, PlottedAxis, PlottedSeries
-from gpubench.plot.shared import along, caption, names_of, point, rows_of, title_of, x_axis, y_axis
+from gpubench.basics.words import clean, listed, many
+from gpubench.plot.description import Picture
+from gpubench.plot.shared import along, caption, names_of, over, places, rows_of
 from gpubench.plot.subject import Subject
 from gpubench.schema.row import TableRow
+from gpubench.schema.top1_crossing import CONFIRMED
 
-COLUMNS = ("time_to_top1_s", "energy_to_top1_j")
+TIME, CROSSING, ENERGY = "time_to_top1_s", "top1_crossing_s", "energy_to_top1_j"
 
 
 def pictures(subject: Subject) -> Sequence[Picture]:
-    """Over the ordered axis, a panel each for time and energy; without an axis, bars."""
+    """Over the ordered axis, a panel each for time and energy; without an axis, bars.
+
+    Where rows have several seeds, the time is that of the crossing between two evaluations, for which there are
+    intervals over them.
+    """
     table = subject.table
     asked = [row for row in rows_of(table) if row.until_top1]
-    shown = [column for column in COLUMNS if any(row.value(column) is not None for row in asked)]
+    time = CROSSING if any(row.top1_crossing_low_s is not None for row in asked) else TIME
+    shown = [column for column in (time, ENERGY) if any(row.value(column) is not None for row in asked)]
     if not shown:
         return ()
-    targets = dict.fromkeys(f"{row.until_top1:g}\u00a0%" for row in asked if row.until_top1)
+    targets = " or ".join(dict.fromkeys(f"{row.until_top1:g}\u00a0%" for row in asked if row.until_top1))
     found = along(table)
     if found is None:
-        panels, legend = _bars(asked, shown, table.varied), ""
+        panels, legend = places(subject, asked, shown), ""
     else:
         axis, by_name = found
         legend, names = names_of(by_name)
-        x = x_axis(axis, (float(row.value(axis)) for row in asked))
-        panels = []
-        for column in shown:
-            series = tuple(
-                PlottedSeries(
-                    name=name,
-                    look=look,
-                    points=tuple(point(row, float(row.value(axis)), column, table.varied) for row in rows),
-                )
-                for look, (name, rows) in enumerate(zip(names, by_name.values(), strict=True))
-            )
-            panels.append(Panel(kind="lines", x=x, y=y_axis(title_of(column), series), series=series))
-    late = [
-        clean(label(row, table.varied)) for row in asked if row.status == "ok" and row.time_to_top1_s is None
-    ]
-    never = f" Never reached: {', '.join(late)}." if late else ""
+        panels = over(subject, axis, names, by_name.values(), shown)
+    said = f"Training until {targets} top-1: first epoch included, evaluation not."
     return (
         Picture(
             name="to-top1",
             experiment=table.name,
-            title=f"{table.title}: training until top-1 of {' or '.join(targets)}",
-            panels=tuple(panels),
+            of=table.title,
+            shows=f"training until top-1 of {targets}",
+            panels=panels,
             legend=legend,
             caption=caption(
-                table,
-                f"Training until {' or '.join(targets)} top-1: first epoch included, evaluation not.{never}",
-                asked,
-                intervals=False,
+                table, f"{said}{_crossed(asked) if time == CROSSING else ''}{_never(asked, table.varied)}",
+                asked, intervals=False,
             ),
         ),
-    )
+    )  # fmt: skip
 
 
-def _bars(rows: Sequence[TableRow], shown: Sequence[str], fields: Sequence[str]) -> list[Panel]:
-    places = tuple(clean(label(row, fields)) for row in rows)
-    panels = []
-    for column in shown:
-        points = tuple(point(row, float(place), column, fields) for place, row in enumerate(rows))
-        series = (PlottedSeries(name="measured", points=points),)
-        axis = y_axis(title_of(column), series, logarithm=False)
-        panels.append(
-            Panel(kind="bars", x=PlottedAxis(title="", from_zero=False), y=axis, series=series, places=places)
-        )
-    return panels
+def _crossed(rows: Sequence[TableRow]) -> str:
+    """What the times of several seeds are, and which of them no further evaluation has confirmed."""
+    known = [row for row in rows if row.top1_crossing_s is not None]
+    counts = sorted({row.repeats for row in known if row.top1_crossing_low_s is not None})
+    seeds = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    single = any(row.top1_crossing_low_s is None for row in known)
+    unsure = sum(row.top1_crossing != CONFIRMED for row in known)
+    fell = sum(row.top1_crossing_s is None and row.time_to_top1_s is not None for row in rows)
+    said = [
+        f"Times: the crossing on a straight line between two evaluations, with 95 % intervals over {seeds} seeds",
+        *(["points without a bar are of one seed"] if single else []),
+        *([f"{unsure} of {len(known)} not confirmed by a further evaluation"] if unsure else []),
+        *([f"no time for {many(fell, 'row')} of which not every seed stayed there"] if fell else []),
+    ]
+    return f" {'; '.join(said)}."
+
+
+SEVERAL = 2
+"""Seeds of a row, of which some may reach a top-1 and others not."""
+
+
+def _never(rows: Sequence[TableRow], fields: Sequence[str]) -> str:
+    late = [row for row in rows if row.status == "ok" and row.time_to_top1_s is None]
+    never = [clean(label(row, fields)) for row in late if row.repeats < SEVERAL]
+    not_all = [clean(label(row, fields)) for row in late if row.repeats >= SEVERAL]
+    said = f" Never reached: {listed(never)}." if never else ""
+    return f"{said} Not reached by every seed: {listed(not_all)}." if not_all else said

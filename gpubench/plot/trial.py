@@ -22,6 +22,8 @@ MOST_POINTS = 400
 """Of one series: more can't be told apart at a column's width, and make files large."""
 CPU = "cpu_busy_s"
 STEPS = "step_time_ms"
+LARGEST = 1e15
+"""No reading is as large; what is no number is not smaller, either."""
 GAP = 5.0
 """Samples that lie so many times further apart than they mostly do have a gap between them."""
 
@@ -77,10 +79,12 @@ def read(path: Path) -> Samples:
         with path.open(encoding="utf-8", errors="replace", newline="") as file:
             for line in csv.reader(file):
                 try:
-                    time, device, metric, value = line
-                    found.setdefault((device, metric), []).append((float(time), float(value)))
+                    when, device, metric, what = line
+                    time, value = float(when), float(what)
                 except ValueError:
                     continue
+                if abs(time) < LARGEST and abs(value) < LARGEST:
+                    found.setdefault((device, metric), []).append((time, value))
     except (OSError, csv.Error):
         return {}
     return {key: sorted(values) for key, values in found.items()}
@@ -91,6 +95,7 @@ def described(table: Table, record: Record, samples: Samples, part: str = "") ->
     cpus = record.resolved.get("cpus") or record.environment.get("cpu_count")
     spans = measured(record, samples)
     panels = []
+    most_of = 1
     for metric in METRICS:
         name = next((name for name in metric.names if any(name == known for _, known in samples)), None)
         if name is None:
@@ -98,11 +103,14 @@ def described(table: Table, record: Record, samples: Samples, part: str = "") ->
         lines = {device: values for (device, known), values in samples.items() if known == name}
         if name == CPU:
             lines = {"": _use(next(iter(lines.values())), cpus)}
+        longest = max(len(values) for values in lines.values())
+        size = max(1, -(-longest // MOST_POINTS))
+        most_of = max(most_of, size)
         series = tuple(
             PlottedSeries(
                 name=f"GPU {device}" if device else "",
                 look=look if device else style.BLACK,
-                points=_points(values),
+                points=thinned(values, size),
                 marked=False,
             )
             for look, (device, values) in enumerate(sorted(lines.items()))
@@ -120,11 +128,13 @@ def described(table: Table, record: Record, samples: Samples, part: str = "") ->
     ]
     name = clean(label(row, table.varied)) if row else record.trial_id
     shaded = " Shaded: the measured epochs." if spans else ""
+    means = f" Drawn: means of up to {most_of:,} readings in a row." if most_of > 1 else ""
     return Picture(
         name="trial",
         part=part,
         experiment=table.name,
-        title=f"{table.title}: {name or record.trial_id}",
+        of=table.title,
+        shows=f"one trial over its life, {name or record.trial_id}",
         panels=tuple(
             Panel(
                 kind="lines",
@@ -136,7 +146,7 @@ def described(table: Table, record: Record, samples: Samples, part: str = "") ->
             for metric, series, top in panels
         ),
         caption=caption(
-            table, f"Trial {record.trial_id}, what was sampled of it.{shaded}", rows, intervals=False
+            table, f"Trial {record.trial_id}, what was sampled of it.{shaded}{means}", rows, intervals=False
         ),
     )
 
@@ -178,9 +188,8 @@ def _use(busy: Sequence[tuple[float, float]], cpus: object) -> list[tuple[float,
     return found
 
 
-def _points(values: Sequence[tuple[float, float]]) -> tuple[PlottedPoint, ...]:
-    """At most MOST_POINTS: means of as many parts, and a gap wherever samples are missing."""
-    size = max(1, -(-len(values) // MOST_POINTS))
+def thinned(values: Sequence[tuple[float, float]], size: int) -> tuple[PlottedPoint, ...]:
+    """Means of every `size` readings, and a gap wherever readings are missing."""
     parts = [values[place : place + size] for place in range(0, len(values), size)]
     means = [(_mean(t for t, _ in part), _mean(v for _, v in part)) for part in parts]
     apart = sorted(b[0] - a[0] for a, b in itertools.pairwise(means))

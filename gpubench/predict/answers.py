@@ -14,7 +14,8 @@ from gpubench.basics.words import listed, machine_name, many
 from gpubench.datasets.pool import Progress
 from gpubench.node.environment import Machine
 from gpubench.plan.command_line import read_experiment
-from gpubench.plan.experiment import Experiment, Options
+from gpubench.plan.experiment import Experiment
+from gpubench.plan.options import Options
 from gpubench.plan.plan import Job, Unit, expand
 from gpubench.plan.resolve import Resolved, resolve_unit
 from gpubench.plan.skips import Room, skip_reason

@@ -8,12 +8,15 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from gpubench.basics.errors import UsageError
 
 if TYPE_CHECKING:
     from gpubench.report.table import Table
+
+AnswerForm = Literal["text", "markdown", "json"]
+"""How a command tells an answer that is no table."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -13,7 +13,7 @@ from gpubench.analysis.doubted import serious
 from gpubench.analysis.growth import percent
 from gpubench.analysis.sharing import stored_resources
 from gpubench.analysis.varied import Axes, as_asked, asked, known, machine, solo, unit, varied
-from gpubench.basics.words import listed, number, signed
+from gpubench.basics.words import clean, listed, number, signed
 from gpubench.schema.record import ALLOTTED
 from gpubench.schema.row import Row
 from gpubench.schema.verdict import Sure, Verdict
@@ -56,6 +56,11 @@ def gathered(rows: Sequence[Row], axes: Axes = ()) -> list[MeasuredGroup]:
         for where in [_where(same, axes)]
         for members in same
     ]
+
+
+def names_of_groups(rows: Sequence[Row], axes: Axes) -> dict[int, str]:
+    """The id of each row of a group -> what its group is called, which a table says in the first row of each alone."""
+    return {id(row): clean(group.label) for group in gathered(rows, axes) for row in group.rows}
 
 
 def _together(rows: Sequence[Row]) -> list[list[Row]]:

@@ -9,9 +9,9 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from gpubench.basics.finite import finite
 from gpubench.report import spreadsheet
 from gpubench.report.table import COLUMN, Table
-from gpubench.results.store import finite
 from gpubench.schema.row import TableRow
 
 

@@ -8,69 +8,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, Self
 
-from gpubench.analysis.sharing import verdict_words
-from gpubench.basics import words
-from gpubench.basics.rounding import half_up
-from gpubench.basics.words import LOGGED, WORDS, clean, listed
+from gpubench.basics.encodable import encodable
+from gpubench.basics.words import clean
 from gpubench.plan.outlook import place
 from gpubench.plan.rounds import ONE, Rounds
 from gpubench.report.area import Area
+from gpubench.report.ending_lines import finished_line, first_cause, group_line, log_of
+from gpubench.report.live_progress import LiveProgress, frame, rounds_bar, top1_so_far
 from gpubench.report.standing import standing
 from gpubench.report.table import Table
-from gpubench.report.terminal import encodable, wrapped
+from gpubench.report.terminal import wrapped
 from gpubench.schema.row import Row
-from gpubench.schema.verdict import Verdict
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-BAR = 40
-"""Cells of a bar, at most; SHORTEST_BAR at least, or none is drawn; each of several has more than SHORTEST_PART."""
-SHORTEST_BAR = 8
-SHORTEST_PART = 3
 MAKING_PART = 20.0
 """Times as long as the last table took to make, no other is made: a sweep of a thousand trials goes on meanwhile."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LiveProgress:
-    """What is going on now. None: not known (yet)."""
-
-    done: int
-    """Trials finished, skipped or reused so far; the running one is number `done + 1`."""
-    total: int
-    trial_label: str
-    epoch: int | None = None
-    """From 1, warm-up included."""
-    epochs: int | None = None
-    step: int | None = None
-    """Steps finished in this epoch."""
-    steps: int | None = None
-    evaluated: int = 0
-    """Epochs that were evaluated, where training goes on until an accuracy is reached."""
-    top1_pct: float | None = None
-    """What the last of these evaluations gave."""
-    top1_target: float | None = None
-    """The accuracy asked for, in per cent."""
-    gpu_mem_mib: float | None = None
-    gpu_util_pct: float | None = None
-    cpu_util_pct: float | None = None
-    elapsed_s: float = 0.0
-    """Since the sweep began."""
-    left_s: float | None = None
-    """Until it ends, estimated."""
-    until: str = ""
-    """What ends it, where that is not its last round: "to ± 2 %"."""
-    at_least: bool = False
-    """Whether nobody knows yet how much more than `left_s` it may be."""
-    at_most: bool = False
-    """Whether it may end earlier, when no question of the table is open any more."""
-    note: str = ""
-    """What else there is to say: "warm-up", "evaluating", "waiting for the other jobs"."""
 
 
 class View(Protocol):
@@ -175,7 +133,7 @@ class PlainView(QuietView):
         self._told = now
         trial = f"[{progress.done + 1}/{progress.total}] {progress.trial_label}"
         epoch = f"epoch {progress.evaluated}" + (f"/{progress.epochs}" if progress.epochs else "")
-        self.say(f"{trial}  {epoch}  {_top1(progress.top1_pct, progress.top1_target)}")
+        self.say(f"{trial}  {epoch}  {top1_so_far(progress.top1_pct, progress.top1_target)}")
 
     def finished(self, number: int, total: int, label: str, row: Row) -> None:
         self._tell(finished_line(number, total, label, row), row)
@@ -296,150 +254,3 @@ class LiveView(QuietView):
 
     def close(self) -> None:
         self.area.close()
-
-
-def finished_line(number: int, total: int, label: str, row: Row) -> str:
-    """`[3/12] batch_size=64 strategy=ddp  ok  epoch 3.21 s  2,435 MiB`, or how it ended and why."""
-    status = str(row.status)
-    parts = [f"[{number}/{total}] {label}", WORDS.get(status, status)]
-    if status == "ok":
-        parts += [f"epoch {half_up(row.epoch_time_s, 2)} s"] if row.epoch_time_s is not None else []
-        parts += [f"{half_up(row.gpu_mem_mib):,} MiB"] if row.gpu_mem_mib is not None else []
-        if row.until_top1 is not None and row.top1_pct is not None:
-            parts.append(_top1(row.top1_pct, row.until_top1))
-    elif status != "oom" and row.reason:
-        parts.append(row.reason.strip().splitlines()[0])
-    return clean("  ".join(parts))
-
-
-def group_line(number: int, total: int, label: str, rows: Sequence[Row]) -> str:
-    """`[4/6] 3 copies  ok  2.61 s, 2.60 s, 2.62 s (2.01, 2.00 and 2.02 times alone): partly parallel, overlap gain …`.
-
-    Of a group that ended otherwise: how, which job was the first cause, and why.
-    """
-    cause = first_cause(rows)
-    status = str(cause.status)
-    parts = [f"[{number}/{total}] {label}", WORDS.get(status, status)]
-    if status == "ok":
-        parts.append(_times(rows))
-    else:
-        reason = [line.strip() for line in (cause.reason or "").strip().splitlines()[:1]]
-        job = [f"job {cause.job}"] if status != "skipped" and cause.job else []
-        parts.append(": ".join([*job, *reason]))
-    return clean("  ".join(part for part in parts if part))
-
-
-def log_of(row: Row) -> str:
-    """The file with the output of processes that failed; empty for what ended otherwise."""
-    return clean(row.log) if row.status in LOGGED and row.log else ""
-
-
-def first_cause(rows: Sequence[Row]) -> Row:
-    """The first job that ended badly by itself: others are skipped because of it. The first job where all are ok."""
-    bad = [row for row in rows if row.status != "ok"]
-    return next((row for row in bad if row.status != "skipped"), (bad or rows)[0])
-
-
-def _times(rows: Sequence[Row]) -> str:
-    times = [row.epoch_time_s for row in rows if row.epoch_time_s is not None]
-    slowdowns = [row.slowdown for row in rows if row.slowdown is not None]
-    gain = rows[0].overlap_gain
-    said = ", ".join(f"{half_up(time, 2)} s" for time in times)
-    if len(slowdowns) == len(rows):
-        said += f" ({listed([words.number(value, 2) for value in slowdowns])} times alone)"
-    if gain is not None:
-        found: Verdict = rows[0].verdict or Verdict()
-        verdict = verdict_words(found, gain) if found.words else "no verdict"
-        said += f": {verdict}, overlap gain {words.number(gain, 2)}, from one process each"
-    return said
-
-
-def frame(progress: LiveProgress, width: int, encoding: str = "utf-8") -> Text:
-    """What is told of the trial under way: three lines, each at most `width` cells wide."""
-    from rich.text import Text
-
-    head = f"[{progress.done + 1}/{progress.total}] {clean(progress.trial_label)}"
-    lines = [Text(_fit(head, width), "bold"), _bar(progress, width), Text(_vitals(progress, width), "dim")]
-    for line in lines:
-        line.plain = encodable(line.plain, encoding)
-    return Text("\n", no_wrap=True, overflow="ellipsis").join(lines)
-
-
-def _bar(progress: LiveProgress, width: int) -> Text:
-    from rich.text import Text
-
-    before, after = _epochs(progress), _steps(progress)
-    room = min(40, width - len(before) - len(after))
-    if not progress.steps or progress.step is None or room < 8:
-        return Text(_fit(f"{before.rstrip()}{after}", width))
-    full = min(room, room * progress.step // progress.steps)
-    return Text.assemble(before, ("━" * full, "green"), ("─" * (room - full), "dim"), after)
-
-
-def _epochs(progress: LiveProgress) -> str:
-    if progress.epoch is None:
-        return "  "
-    of = f"/{progress.epochs}" if progress.epochs else ""
-    return f"  epoch {progress.epoch}{of}  "
-
-
-def _steps(progress: LiveProgress) -> str:
-    parts = [f"step {progress.step}/{progress.steps}"] if progress.steps and progress.step is not None else []
-    if progress.top1_pct is not None:
-        parts.append(_top1(progress.top1_pct, progress.top1_target))
-    parts += [clean(progress.note)] if progress.note else []
-    return "".join(f"  {part}" for part in parts)
-
-
-def _top1(top1_pct: float, target: float | None) -> str:
-    of = f" of {target:g}" if target is not None else ""
-    return f"top-1 {half_up(top1_pct, 1)}{of} %"
-
-
-def _vitals(progress: LiveProgress, width: int) -> str:
-    parts = [
-        f"GPU {progress.gpu_mem_mib:,.0f} MiB" if progress.gpu_mem_mib is not None else "",
-        f"GPU {progress.gpu_util_pct:.0f} %" if progress.gpu_util_pct is not None else "",
-        f"CPU {progress.cpu_util_pct:.0f} %" if progress.cpu_util_pct is not None else "",
-        _left(progress),
-        f"{clock(progress.elapsed_s)} elapsed",
-    ]
-    return _fit("  " + "  ".join(part for part in parts if part), width)
-
-
-def _left(progress: LiveProgress) -> str:
-    if progress.left_s is None:
-        return ""
-    about = "at least " if progress.at_least else "at most " if progress.at_most else "~"
-    return f"{about}{clock(progress.left_s)} left{f' {progress.until}' if progress.until else ''}"
-
-
-def rounds_bar(number: int, rounds: Rounds, done: int, total: int, width: int) -> Text:
-    """`round 2 of 5  ━━━━━━ ━━──── ────── ────── ──────  2 of 6 done`, at most `width` cells wide.
-
-    A bar for each round; one bar, of this round, where nobody knows how many they will be, or they are too many.
-    """
-    from rich.text import Text
-
-    before, after = f"{place(number, rounds)}  ", f"  {done} of {total} done"
-    room = min(BAR, width - len(before) - len(after))
-    if room < SHORTEST_BAR or not total:
-        return Text(_fit(f"{before.rstrip()}{after}", width))
-    count = rounds.most if room // rounds.most > SHORTEST_PART else 1
-    each = (room + 1) // count - 1
-    full = [each if one < number else 0 for one in range(1, count + 1)]
-    full[number - 1 if count > 1 else 0] = each * done // total
-    parts = [part for one in full for part in (("━" * one, "green"), ("─" * (each - one), "dim"), " ")]
-    return Text.assemble(before, *parts[:-1], after)
-
-
-def _fit(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
-
-
-def clock(seconds: float) -> str:
-    """`0:07`, `4:30`, `1:04:30`."""
-    whole = max(0, round(seconds))
-    hours, rest = divmod(whole, 3600)
-    minutes, seconds = divmod(rest, 60)
-    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

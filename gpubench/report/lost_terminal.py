@@ -9,7 +9,8 @@ from typing import Self
 
 from gpubench.basics.quiet_pipe import send_nowhere
 from gpubench.plan.rounds import Rounds
-from gpubench.report.live import LiveProgress, QuietView, View
+from gpubench.report.live import QuietView, View
+from gpubench.report.live_progress import LiveProgress
 from gpubench.report.table import Table
 from gpubench.schema.row import Row
 

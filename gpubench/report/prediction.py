@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,10 +10,10 @@ from gpubench.analysis.sharing import headline, verdict_words
 from gpubench.analysis.slowdown import expected
 from gpubench.analysis.track_record import PredictedJob, TrackRecord
 from gpubench.basics import words
+from gpubench.basics.folding import folded
 from gpubench.basics.words import UNKNOWN, clean, listed, many, number, signed
 from gpubench.report import layout, markdown
 from gpubench.report.groups import origin as rests_on
-from gpubench.report.terminal import INDENT
 from gpubench.schema.row import Row
 from gpubench.schema.verdict import UNSURE, Sure, Verdict
 
@@ -184,17 +183,8 @@ def _heading(group: str, as_markdown: bool) -> str:
 def line(sentence: str, as_markdown: bool = False, width: int | None = None) -> str:
     """One sentence; ends in a newline."""
     said = clean(sentence)
-    return f"{markdown.escape(said) if as_markdown else _wrapped(said, width)}\n"
-
-
-def _wrapped(sentence: str, width: int | None) -> str:
-    """Broken at spaces alone, so that no path is: those that are wider stay whole."""
-    if width is None:
-        return sentence
-    lines = textwrap.wrap(
-        sentence, width, subsequent_indent=INDENT, break_on_hyphens=False, break_long_words=False
-    )
-    return "\n".join(lines)
+    lines = [markdown.escape(said)] if as_markdown else folded(said, width)
+    return "\n".join(lines) + "\n"
 
 
 def _verdict(prediction: Prediction, found: Verdict) -> str:
@@ -338,6 +328,6 @@ def _page(
     else:
         heading, body = layout.padded(headings, rows, right)
         rule = ["-" * len(cell) for cell in heading[0]]
-        text = "\n".join(_wrapped(sentence, width) for sentence in sentences)
+        text = "\n".join(line for sentence in sentences for line in folded(sentence, width))
         table = "\n".join(layout.GAP.join(cells).rstrip() for cells in (*heading, rule, *body))
     return "\n\n".join((text, table) if answer_first else (table, text)) + "\n"

@@ -33,6 +33,8 @@ class Reading:
     records: Sequence[Record]
     """All that can be read, each attempt; none where nobody will ask for them."""
     contents: Contents
+    unreadable: Sequence[str] = ()
+    """What is wrong with the records that can't be read, a line each."""
     name: str
     """The folder's; of several that are read together, its path where another has this name, too."""
 
@@ -56,7 +58,13 @@ def reading(
     many an epoch is told. `keep`: what is looked at besides rows and tables; all else is dropped once these are known,
     for of 100,000 records it takes most of the memory.
     """
-    results, records = stored(folder, tell)
+    unreadable: list[str] = []
+
+    def tell_of_record(line: str) -> None:
+        unreadable.append(line)
+        tell(line)
+
+    results, records = stored(folder, tell_of_record)
     noise = kept_noise.read(tell)
     with collector_paused():
         found = contents(results, records, choice=choice, noise=noise, train_images=train_images)
@@ -71,6 +79,7 @@ def reading(
         results=results,
         records=records,
         contents=found.named(lambda table: replace(table, folder=name)),
+        unreadable=unreadable,
         name=name,
     )
 

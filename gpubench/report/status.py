@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import datetime
-import textwrap
 import time
 from typing import Any
 
+from gpubench.basics.folding import folded
 from gpubench.basics.words import WORDS, clean, many
 from gpubench.plan.estimate import words
-from gpubench.results.status import ORDER, Status
+from gpubench.results.status import ORDER, FolderStatus
 
 MOST_NAMED = 5
 INDENT = "  "
@@ -22,13 +22,15 @@ _STATES = {
 }
 
 
-def text(of: Status, width: int | None = None) -> str:
+def text(of: FolderStatus, width: int | None = None) -> str:
     """One folder, the answer in its first line. `width`: of the terminal, if there is one."""
-    first = _wrapped(clean(f"{of.folder}: {_STATES[of.state]}{_left(of)}"), width, "")
-    return "\n".join([first, *(_wrapped(clean(line), width, INDENT) for line in _details(of))]) + "\n"
+    lines = folded(clean(f"{of.folder}: {_STATES[of.state]}{_left(of)}"), width)
+    for detail in _details(of):
+        lines += folded(clean(detail), width, indent=INDENT)
+    return "\n".join(lines) + "\n"
 
 
-def _left(of: Status) -> str:
+def _left(of: FolderStatus) -> str:
     if not of.left:
         return (
             "; further rounds until they are sure enough, or time is up"
@@ -41,7 +43,7 @@ def _left(of: Status) -> str:
     return f"{left}, about {words(of.left_s)} by what the others took"
 
 
-def _details(of: Status) -> list[str]:
+def _details(of: FolderStatus) -> list[str]:
     said = [f"trials and groups: {_counts(of)}"]
     if len(of.rounds) > 1 or of.is_open:
         parts = [
@@ -67,12 +69,12 @@ def _details(of: Status) -> list[str]:
     return said
 
 
-def _counts(of: Status) -> str:
+def _counts(of: FolderStatus) -> str:
     told = [f"{of.counts[name]} {WORDS.get(name, name)}" for name in ORDER if of.counts[name]]
     return ", ".join(told) or "none yet"
 
 
-def _holder(of: Status) -> list[str]:
+def _holder(of: FolderStatus) -> list[str]:
     holder = of.holder
     if holder is None:
         return []
@@ -89,7 +91,7 @@ def _holder(of: Status) -> list[str]:
     return [f"{holder.who} writes into it, since {began} ({words(max(0.0, time.time() - holder.began_s))})"]
 
 
-def as_json(of: Status) -> dict[str, Any]:
+def as_json(of: FolderStatus) -> dict[str, Any]:
     """One folder as an object of JSON."""
     holder = of.holder
     return {
@@ -117,16 +119,3 @@ def as_json(of: Status) -> dict[str, Any]:
         },
         "last_start": of.last_start or None,
     }
-
-
-def _wrapped(line: str, width: int | None, indent: str) -> str:
-    if width is None:
-        return f"{indent}{line}"
-    return textwrap.fill(
-        line,
-        width=max(20, width),
-        initial_indent=indent,
-        subsequent_indent=indent + INDENT,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from gpubench.basics.encodable import encodable
+from gpubench.basics.folding import HANG
 from gpubench.basics.words import stem
 from gpubench.report import layout
 from gpubench.report.pairs import Matrix
@@ -19,13 +21,7 @@ if TYPE_CHECKING:
 STYLES = {"ok": "green", "oom": "bold yellow", "skipped": "dim", "missing": "dim"}
 """The colours of the status column; everything else is an accident, and red."""
 
-INDENT = "  "
-"""What the lines of a sentence after its first begin with."""
-
 _WORD = re.compile(r"\s*\S+\s*")
-
-PLAIN = {"−": "-", "–": "-", "×": "x", "±": "~", "─": "-", "━": "=", "·": "-", "…": ".", "°": " ", "†": "*"}
-"""Stand-ins of the same width, so that columns stay aligned."""
 
 
 def text(table: Table) -> str:
@@ -76,17 +72,6 @@ def show(tables: Sequence[Table], console: Console) -> None:
             _styled(table, console)
         else:
             console.file.write(encodable(text(table), console.encoding))
-
-
-def encodable(words: str, encoding: str) -> str:
-    """`words` with signs that `encoding` lacks replaced by plain ones: a C locale must not end a sweep."""
-    try:
-        words.encode(encoding)
-    except UnicodeEncodeError:
-        for sign, plain in PLAIN.items():
-            words = words.replace(sign, plain)
-        return words.encode(encoding, errors="replace").decode(encoding)
-    return words
 
 
 def _styled(table: Table, console: Console) -> None:
@@ -146,7 +131,7 @@ def _hanging(words: Text, console: Console) -> list[Text]:
         return [first]
     return [
         first,
-        *(Text(INDENT).append_text(line) for line in wrapped(rest, max(1, console.width - len(INDENT)))),
+        *(Text(HANG).append_text(line) for line in wrapped(rest, max(1, console.width - len(HANG)))),
     ]
 
 

@@ -9,8 +9,7 @@ from gpubench.analysis.certainty.accuracy import MARGIN, SEEDS
 from gpubench.analysis.certainty.power import MOST
 from gpubench.analysis.top1 import Top1Comparison, top1_of_seeds
 from gpubench.analysis.varied import label
-from gpubench.basics.rounding import half_up
-from gpubench.basics.words import many, number
+from gpubench.basics.words import many, number, signed
 from gpubench.report.notes import which
 from gpubench.schema.row import Row, TableRow
 from gpubench.schema.top1_crossing import CONFIRMED
@@ -118,10 +117,6 @@ def _open(one: Top1Comparison, row: str, against: str) -> str:
 def _points(one: Top1Comparison) -> str:
     """`−0.1 points, −0.5 to +0.3`."""
     center, low, high = (
-        _signed(value) for value in (one.decision.difference, one.decision.low, one.decision.high)
+        signed(value, 1) for value in (one.decision.difference, one.decision.low, one.decision.high)
     )
     return f"{center} points, {low} to {high}"
-
-
-def _signed(value: float) -> str:
-    return f"{'+' if half_up(value, 1) > 0 else ''}{number(value, 1)}"

@@ -16,7 +16,7 @@ from gpubench.basics.errors import UsageError
 from gpubench.basics.quoted import shown
 from gpubench.basics.regular_file import read_regular
 from gpubench.datasets.facts import DataFacts
-from gpubench.plan import experiment as experiments
+from gpubench.plan import experiment_file
 from gpubench.plan.plan import Plan, expand
 from gpubench.plan.rounds import MOST
 from gpubench.plan.skips import Room
@@ -120,11 +120,11 @@ def last_use(results: Results) -> str:
     return max([results.last_start(), *(stamp.local() for stamp in _stamps(results).values())])
 
 
-def stamp_in(path: Path) -> Stamp:
-    """The stamp of a plan's file; none where it can't be read."""
+def stamp_in(content: bytes) -> Stamp:
+    """The stamp in a plan's file; none where it is damaged."""
     try:
-        return stamp_of(_resolved(_text(path)))
-    except (OSError, ValueError, TypeError):
+        return stamp_of(_resolved(_decoded(content)))
+    except (ValueError, TypeError):
         return Stamp()
 
 
@@ -141,8 +141,13 @@ def _stamps(results: Results) -> dict[Path, Stamp]:
 
 def _text(path: Path) -> str:
     """Raises OSError, and ValueError for what is no text."""
+    return _decoded(read_regular(path))
+
+
+def _decoded(content: bytes) -> str:
+    """Raises ValueError for what is no text."""
     try:
-        return read_regular(path).decode("utf-8")
+        return content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(f"it is no text in UTF-8 from byte {error.start + 1} on") from None
 
@@ -191,7 +196,7 @@ def _read(path: Path) -> StoredPlan:
     text = _text(path)
     resolved = _resolved(text)
     facts = _facts(resolved)
-    experiment = experiments.parse(text, "its experiment")
+    experiment = experiment_file.parse(text, "its experiment")
     sources = StoredSources(facts.data, facts.models)
     return StoredPlan(
         name=path.name,

@@ -59,7 +59,7 @@ class Now:
 
 
 @dataclass(kw_only=True, slots=True)
-class Status:
+class FolderStatus:
     """How far a folder is."""
 
     folder: Path
@@ -99,14 +99,14 @@ class Status:
         return "failed" if self.bad else "complete"
 
 
-def status_of(results: Results, tell: Callable[[str], None]) -> Status:
+def status_of(results: Results, tell: Callable[[str], None]) -> FolderStatus:
     """How far a folder is. `tell`: of records and plans that can't be read."""
     holder = held(results.folder)
     records = results.records(tell)
     plans, problems = stored_plans(results, records)
     for line in problems:
         tell(line)
-    found = Status(
+    found = FolderStatus(
         folder=results.folder,
         holder=holder,
         unread_plans=len(problems),
@@ -210,7 +210,7 @@ def _ended(item: Planned, first: Mapping[str, Record]) -> str:
     return ending(statuses) if len(statuses) == len(item.unit.jobs) else "missing"
 
 
-def _of_no_plan(found: Status, records: Sequence[Record], plans: Sequence[StoredPlan]) -> None:
+def _of_no_plan(found: FolderStatus, records: Sequence[Record], plans: Sequence[StoredPlan]) -> None:
     """What is stored of trials that no plan lists, as in folders of earlier versions and where a plan can't be read.
 
     What a plan lists under another id (an edited model) was measured anew, and is left out. Nobody waits for more of

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from gpubench.basics import litter
 from gpubench.basics.collector import collector_paused
 from gpubench.basics.errors import UnusableError
+from gpubench.basics.finite import finite
 from gpubench.results.csv_text import csv_text
 from gpubench.results.folder_lock import FolderLock
 from gpubench.results.stored_record import MOST_ATTEMPTS, DamagedError, KnownParts, NewerError, bytes_of, read
@@ -47,17 +47,6 @@ def write_whole(path: Path, data: str | bytes) -> None:
             else "it would hold the name of a file or folder that is no UTF-8; rename that one"
         )
         raise UnusableError(f"{path} can't be written: {why}") from None
-
-
-def finite(value: Any) -> Any:
-    """The value with null for every number that JSON can't say: the loss of a training that diverged, say."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {name: finite(part) for name, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [finite(part) for part in value]
-    return value
 
 
 Tell = Callable[[str], None]
@@ -387,7 +376,7 @@ def counting(records: Iterable[Record]) -> dict[Counts, Record]:
     An attempt under another allowance is one at another configuration. It takes no row away, so that whichever
     allowance the next sweep has, the folder shows all that the sweep shows.
     """
-    return _by_what_counts(_last_of_each(records, _allowance).values())
+    return _by_what_counts(_last_of_each(records, allowance_of).values())
 
 
 def as_counting(records: Iterable[Record]) -> dict[Counts, Record]:
@@ -400,13 +389,14 @@ def _by_what_counts(attempts: Iterable[Sequence[Record]]) -> dict[Counts, Record
     return {
         (job.trial_id, job.machine_key, job.round, allowance): job
         for jobs in attempts
-        for own in [_allowance(jobs)]
+        for own in [allowance_of(jobs)]
         for allowance in [once.setdefault(own, own)]
         for job in jobs
     }
 
 
-def _allowance(jobs: Sequence[Record]) -> Allowance:
+def allowance_of(jobs: Sequence[Record]) -> Allowance:
+    """Under which allowance an attempt was made; `jobs`: of a group all of them."""
     return frozenset((job.job, tuple(given(job).values())) for job in jobs)
 
 

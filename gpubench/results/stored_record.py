@@ -79,14 +79,18 @@ def read(path: Path | str, known: KnownParts | None = None) -> list[Record]:
         text = bytes_of(path)
     except OSError as error:
         raise DamagedError(f"can't be read ({error.strerror})") from None
-    own_name = os.path.basename(path)  # noqa: PTH119 - a Path takes longer than all of this
-    is_group = own_name.startswith("g")
+    return parsed(os.path.basename(path), text, known)  # noqa: PTH119 - a Path takes longer than all of this
+
+
+def parsed(name: str, text: bytes, known: KnownParts | None = None) -> list[Record]:
+    """The attempt in the text of a file of that name, likewise."""
+    is_group = name.startswith("g")
     if known is not None and not is_group and (record := _by_parts(text, known)) is not None:
         unit_id, number, jobs = record.trial_id, record.attempt, [record]
     else:
         unit_id, number, jobs = _whole(text, _GROUP if is_group else _RECORD)
-    if own_name != (name := f"{unit_id}-{number}.json"):
-        raise DamagedError(f"says that it is {clean(name[:100])}")
+    if name != (own := f"{unit_id}-{number}.json"):
+        raise DamagedError(f"says that it is {clean(own[:100])}")
     return jobs
 
 

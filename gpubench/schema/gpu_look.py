@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 PERIOD_S = 0.1
 """How often each GPU is read."""
 
+IN_USE_PCT = 10.0
+"""Mean utilisation from which a GPU is busy. A desktop that shows a still picture stays below."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Process:
@@ -27,7 +30,7 @@ class Look:
     power_w: float | None
     """Mean of the look's last part, in which power did not fall any more."""
     util_pct: float | None
-    """Mean share of the time in which a kernel ran."""
+    """Mean share of the time in which a kernel ran, in the look's last part, too."""
     compute: tuple[Process, ...] | None
     desktop: tuple[Process, ...] | None
     readings: tuple[int, int] = (0, 0)

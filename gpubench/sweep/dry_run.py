@@ -11,6 +11,7 @@ from gpubench.plan.estimate import words
 from gpubench.plan.origins import explained
 from gpubench.plan.rounds import Rounds
 from gpubench.plan.state import Planned
+from gpubench.plan.unit_label import unit_label
 from gpubench.report import origins
 from gpubench.sweep.announcing import (
     beside,
@@ -46,7 +47,7 @@ def print_plan(work: Sweep, planned: Sequence[Planned], load: str = "") -> None:
             before = "timed out" if item.ended == "timeout" else "failed"
             fate = "skipped: " if item.state == "skip" else f"{before} before (--retry {item.ended}): "
             fate += item.why
-        lines.append(f"{item.unit.unit_id}  {work.label(item.unit):<40}  {fate}")
+        lines.append(f"{item.unit.unit_id}  {unit_label(work.plan, item.unit):<40}  {fate}")
     advice = remedy(planned, work.bench.node.machine)
     lines += [f"what needs more than this machine has is skipped: {advice}"] if advice else []
     lines += dropped_lines(work.plan)

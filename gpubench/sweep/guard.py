@@ -6,10 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from gpubench.basics.errors import UnusableError
-from gpubench.schema.gpu_look import Look, Process
-
-BUSY_PCT = 10.0
-"""Mean utilisation from which a GPU is busy. A desktop that shows a still picture stays below."""
+from gpubench.schema.gpu_look import IN_USE_PCT, Look, Process
 
 NAMED = 3
 """Processes that one line names."""
@@ -51,7 +48,7 @@ def rule(looks: Mapping[str, Look], numbers: Mapping[str, int]) -> Ruling:
     not_idle: dict[str, str] = {}
     for uuid, look in looks.items():
         gpu = f"GPU {numbers[uuid]}"
-        if look.util_pct is not None and look.util_pct >= BUSY_PCT:
+        if look.util_pct is not None and look.util_pct >= IN_USE_PCT:
             not_idle[uuid] = f"{gpu} was {look.util_pct:.0f} % busy before the sweep"
         elif look.power_w is None:
             not_idle[uuid] = f"{gpu}: {look.missing.get('power_w', 'power was not sampled')}"
@@ -84,7 +81,7 @@ def rule(looks: Mapping[str, Look], numbers: Mapping[str, int]) -> Ruling:
 
 def _stranger(look: Look) -> str | None:
     """Who keeps the GPU busy, in words; None: nobody, or a desktop alone."""
-    if look.util_pct is None or look.util_pct < BUSY_PCT:
+    if look.util_pct is None or look.util_pct < IN_USE_PCT:
         return None
     if look.compute:
         return described(look.compute)

@@ -13,7 +13,7 @@ from typing import Any
 from gpubench.analysis.memory_line import guesses
 from gpubench.basics.errors import UsageError
 from gpubench.plan.experiment import Axis, Experiment
-from gpubench.plan.max_batch import Edge, edge, next_size
+from gpubench.plan.max_batch import STEPS, TRY, Edge, edge, experiment_of, next_size
 from gpubench.plan.plan import Job, Plan, expand
 from gpubench.plan.rounds import Rounds
 from gpubench.plan.shares import device_of
@@ -26,19 +26,10 @@ from gpubench.schema.record import Record
 from gpubench.sweep.survey import Settings
 from gpubench.sweep.sweep import Summary, Sweep
 
-STEPS = 3
 MOST_TRIES = 16
 """Of one configuration in one go."""
 MOST_IMAGES = 1 << 20
 """Of an epoch without images: the length of one of which a few steps are run costs nothing."""
-TRY = {
-    "steps": STEPS,
-    "epochs": 1,
-    "warmup_epochs": 0,
-    "breakdown": False,
-    "confirm_top1": False,
-    "repeat": 0,
-}
 BADLY = {"failed": "failed", "timeout": "timed out"}
 NOT_ASKED = ("batch_size", "until_top1")
 """Fields of a trial that a try does not take over."""
@@ -94,7 +85,7 @@ def _search(work: Sweep, job: Job, number: int, several: bool) -> Search:
         name=name,
         job=job,
         experiment=Experiment(
-            name=f"{asked.name}-max-batch{f'-{number}' if several else ''}",
+            name=experiment_of(asked.name, number if several else None),
             question=f"What is the largest batch that fits{f' with {name}' if name else ''}?",
             fixed=fixed,
             variants=asked.variants,

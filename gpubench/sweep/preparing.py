@@ -8,7 +8,9 @@ from collections.abc import Callable, Sequence
 from gpubench.basics.errors import UsageError
 from gpubench.datasets import locate
 from gpubench.plan.state import Planned
-from gpubench.report.live import LiveProgress, View
+from gpubench.plan.unit_label import unit_label
+from gpubench.report.live import View
+from gpubench.report.live_progress import LiveProgress
 from gpubench.sweep.folders import Wanted
 from gpubench.sweep.sweep import Sweep
 
@@ -82,7 +84,7 @@ def await_start(
                 LiveProgress(
                     done=number,
                     total=len(planned),
-                    trial_label=sweep.label(planned[number].unit),
+                    trial_label=unit_label(sweep.plan, planned[number].unit),
                     elapsed_s=now - began,
                     note="starting torch: the first time this takes up to half a minute",
                 )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from gpubench.plan.outlook import Outlook
 from gpubench.plan.plan import Job, Unit
 from gpubench.plan.rounds import ONE
-from gpubench.report.live import LiveProgress
+from gpubench.report.live_progress import LiveProgress
 from gpubench.schema.attempt import JobProgress
 
 NOTHING_AHEAD = Outlook(rounds=ONE, number=1)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from gpubench.plan import experiment as experiments
-from gpubench.plan.plan import plan_id
+from gpubench.plan import experiment_file
+from gpubench.plan.plan import Plan, plan_id
 from gpubench.results.plans import is_newest, next_stamp
 from gpubench.sweep.sweep import Sweep
 
 
-def store_plan(work: Sweep) -> None:
+def store_plan(work: Sweep, whole: Plan | None = None) -> None:
     """Keeps the plan as resolved, with the facts that its trials' ids rest on.
+
+    `whole`: the plan of which the sweep runs a part, where it does.
 
     One that is asked again after another of its experiment (an edit was taken back) is stored anew: the last one
     says which trials of an edited model, variant or images stand in the tables.
     """
-    plan, bench = work.plan, work.bench
+    plan, bench = whole or work.plan, work.bench
     name, own_id = plan.experiment.name, plan_id(plan.units)
     if is_newest(bench.results, name, own_id):
         return
@@ -31,5 +33,5 @@ def store_plan(work: Sweep) -> None:
         "rounds": plan.experiment.rounds.most,
         **bench.sources.stored(),
     }
-    toml = experiments.to_toml(plan.experiment, facts)
+    toml = experiment_file.to_toml(plan.experiment, facts)
     bench.results.save_plan(name, own_id, toml)

@@ -5,19 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from gpubench.analysis.machine_noise import MachineNoise
 from gpubench.basics.errors import UnusableError
 from gpubench.plan.estimate import Forecast
 from gpubench.plan.further import Turn
 from gpubench.plan.outlook import Left, Outlook
-from gpubench.plan.plan import Plan, Unit
+from gpubench.plan.plan import Unit
 from gpubench.plan.skips import OutOfMemory, skip_reason
 from gpubench.plan.state import Planned, lacks_its_answer
+from gpubench.plan.unit_label import unit_label
 from gpubench.record.together import GroupPrediction, predict_group
 from gpubench.report.contents import contents, rows_among, table_of, write_contents
-from gpubench.report.live import LiveProgress, View
+from gpubench.report.live import View
+from gpubench.report.live_progress import LiveProgress
 from gpubench.report.standing import round_line
 from gpubench.report.table import Table
 from gpubench.schema.attempt import JobProgress
@@ -183,7 +184,7 @@ class Sweep(Survey):
             elif state == "skip":
                 summary.skipped += 1
                 self.skips |= {job.trial_id: why for job in unit.jobs}
-                view.say(f"[{number}/{len(planned)}] {self.label(unit)}  skipped: {why}")
+                view.say(f"[{number}/{len(planned)}] {unit_label(self.plan, unit)}  skipped: {why}")
             elif state == "failed":
                 summary.add(item.ended)
             elif should_stop():
@@ -247,7 +248,7 @@ class Sweep(Survey):
                 LiveProgress(
                     done=place,
                     total=len(planned),
-                    trial_label=self.label(planned[place].unit),
+                    trial_label=unit_label(self.plan, planned[place].unit),
                     elapsed_s=now - began,
                     left_s=left.seconds,
                     until=left.until,
@@ -329,7 +330,7 @@ class Sweep(Survey):
     ) -> str:
         """Runs one unit, tells of it before and after; returns how it ended."""
         unit = planned[number - 1].unit
-        label = self.label(unit)
+        label = unit_label(self.plan, unit)
         group_prediction = self.predict(unit)
         if unit.is_group:
             said = prediction_line(group_prediction, self._alone(group_prediction))
@@ -388,27 +389,6 @@ class Sweep(Survey):
 
     # ---- helpers ----
 
-    def label(self, unit: Unit) -> str:
-        """The unit by its group and the varied fields, or by the usual ones where nothing varies."""
-        fields = [name for axis in self.plan.experiment.varied for name in axis]
-        if not fields and not unit.is_group:
-            fields = ["model", "batch_size"]
-        values = vars(unit.jobs[0].trial)
-        named = [f for f in fields if f in values]
-        if "batch_per_gpu" in fields:
-            named.append("batch_size")
-        if unit.is_group:  # what its jobs differ in is told by its name
-            named = [name for name in named if name != "copies"]
-        elif self.plan.experiment.groups:
-            named = list(dict.fromkeys([*_differing(self.plan), *named]))
-        if values["gpu_ids"] is not None:
-            named = [name for name in named if name != "gpus"]
-        parts = [f"{name}={_of_all(name, unit)}" for name in named if values[name] is not None]
-        repeats = self.plan.experiment.repeats
-        if repeats > 1:  # in words: it is no field that anybody asked for
-            parts.append(f"repeat {values['repeat'] + 1} of {repeats}")
-        return " ".join(filter(None, [unit.group, *parts]))
-
     def _look(
         self,
         view: View,
@@ -430,7 +410,7 @@ class Sweep(Survey):
                     unit,
                     progress,
                     steps=turn.each(unit),
-                    label=self.label(unit),
+                    label=unit_label(self.plan, unit),
                     done=number - 1,
                     total=len(planned),
                     spent_s=now - unit_began,
@@ -443,25 +423,3 @@ class Sweep(Survey):
             )
 
         return look
-
-
-def _of_all(name: str, unit: Unit) -> str:
-    """A field's value; several where one job settles what is an axis for the others."""
-    return "/".join(dict.fromkeys(short(vars(job.trial)[name]) for job in unit.jobs))
-
-
-def short(value: Any) -> str:
-    """A field's value in a label."""
-    if isinstance(value, (list, tuple)):
-        return "+".join(str(v) for v in value)
-    return "auto" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _differing(plan: Plan) -> list[str]:
-    """The fields in which the jobs of a plan's groups were asked to differ."""
-    asked: dict[str, set[Any]] = {}
-    for group in plan.experiment.groups:
-        for job in group.jobs:
-            for name, value in job.items():
-                asked.setdefault(name, set()).add(value)
-    return [name for name in asked if name in vars(plan.jobs[0].trial)]

@@ -24,6 +24,7 @@ from torch import nn
 from gpubench.basics import stacks
 from gpubench.basics.checked import reader
 from gpubench.basics.errors import UsageError
+from gpubench.basics.finite import finite
 from gpubench.schema import catalog
 from gpubench.schema.events import (
     AllocatorMemory,
@@ -469,8 +470,3 @@ def drift_pct(seconds: list[float]) -> float | None:
         return None
     first, last = seconds[: len(seconds) // 5], seconds[-(len(seconds) // 2) :]
     return 100 * (statistics.median(first) / statistics.median(last) - 1)
-
-
-def finite(value: float) -> float | None:
-    """None for a figure that is no number."""
-    return value if math.isfinite(value) else None

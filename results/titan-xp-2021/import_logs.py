@@ -17,7 +17,8 @@ from typing import Any
 
 from gpubench.analysis.prediction import Prediction, demand, predict
 from gpubench.analysis.slowdown import group_verdict, overlap_gain, slowdown
-from gpubench.plan.experiment import Axis, Experiment, to_toml
+from gpubench.plan.experiment import Axis, Experiment
+from gpubench.plan.experiment_file import to_toml
 from gpubench.schema import catalog, trial
 from gpubench.schema.record import FIRST_ROUND, Record
 from gpubench.schema.row import Row

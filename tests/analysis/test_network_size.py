@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from whole_rows import row_with
 
-from gpubench.plan.experiment import load
+from gpubench.plan.experiment_file import load
 from gpubench.plan.plan import expand
 from gpubench.plan.skips import OutOfMemory, Room, skip_reason
 from gpubench.plan.sources import Disk

@@ -195,8 +195,8 @@ def test_no_verdict_where_a_job_was_sped_up_by_its_neighbours():
         ).why_not
 
     told = (
-        "took 0.79 times as long as alone, which sharing can't do: what it took alone is wrong; measure it "
-        "again (--fresh) on a quiet machine"
+        "took 0.79 times as long as alone, which sharing can't do: something slowed it down alone "
+        "(other work, low clocks, CPUs at rest); measure both again (--rounds 5)"
     )
     assert why(10.0, 7.9) == f"job 2 of 2 {told}"
     assert why(10.0, 7.9, job="64@1") == f"job 64@1 {told}"

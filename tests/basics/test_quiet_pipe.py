@@ -17,7 +17,7 @@ import typer
 from gpubench import usage
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.quiet_pipe import OutlivingStream, quiet_pipes
-from gpubench.cli import app
+from gpubench.cli.app import app
 
 
 @contextlib.contextmanager

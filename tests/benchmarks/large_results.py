@@ -27,8 +27,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from gpubench.plan import experiment as experiments
-from gpubench.plan.experiment import Options, parse, with_options
+from gpubench.plan import experiment_file
+from gpubench.plan.experiment_file import parse
+from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import Plan, expand, plan_id
 from gpubench.plan.sources import Disk
 from gpubench.results.store import Results
@@ -67,7 +68,7 @@ def write(folder: Path, plan: Plan) -> None:
     }  # fmt: skip
     sources = Disk()
     sources.data("procedural")
-    toml = experiments.to_toml(plan.experiment, facts | sources.stored())
+    toml = experiment_file.to_toml(plan.experiment, facts | sources.stored())
     results.save_plan("large", plan_id(plan.units), toml)
     real = _real()
     made = set()

@@ -40,7 +40,8 @@ from gpubench.node.node import Node, this_machine
 from gpubench.node.watch.nvml_calls import PROCESSES
 from gpubench.plan import resolve as resolving
 from gpubench.plan.command_line import make_plan
-from gpubench.plan.experiment import Options, parse, with_options
+from gpubench.plan.experiment_file import parse
+from gpubench.plan.options import Options, with_options
 from gpubench.plan.sources import Disk
 from gpubench.schema.attempt import Attempt
 from gpubench.schema.events import End, Steps

@@ -10,7 +10,7 @@ from typing import Literal
 
 from sweeps import TIMEOUT_S, Role, SweepKind
 
-from gpubench.node.launch.client import START_LIMIT_S
+from gpubench.node.launch.fork_server import START_LIMIT_S
 
 Place = Literal["results", "tmp", "images"]
 """Where the folders lie that a sweep writes into: --out, TMPDIR, GPUBENCH_DATA."""

@@ -211,5 +211,5 @@ def test_what_is_known_is_known_by_its_words() -> None:
 def test_the_attacks_are_made_from_the_repository() -> None:
     import room
 
-    assert (room.REPOSITORY / "gpubench" / "cli.py").exists()
+    assert (room.REPOSITORY / "gpubench" / "__main__.py").exists()
     assert Path(__file__).is_relative_to(room.REPOSITORY)

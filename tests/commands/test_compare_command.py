@@ -13,6 +13,8 @@ import pytest
 from swept import swept
 from warm_command import WarmCommand
 
+from gpubench.schema.trial_fields import FIELDS
+
 Compare = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -207,3 +209,9 @@ def test_forms_and_order(compare: Compare) -> None:
     assert compare("a").returncode == 2
     assert compare("a", "nowhere").returncode == 4
     assert compare("a", "b", "--strict").returncode == 2
+
+
+def test_json_has_its_fields_in_the_same_order_each_time(compare: Compare) -> None:
+    (one, *_) = json.loads(compare("a", "b", "--json").stdout)["trials"]
+    own = list(one["a"]["fields"])
+    assert own == [name for name in FIELDS if name in own]

@@ -64,6 +64,7 @@ def test_bash_completes_commands_options_and_values(offered: Offered, tmp_path: 
     assert offered("sweep", "--set", "execution", "=", "") == ["eager", "compile", "graph"]
     assert offered("sweep", "q") == ["question.toml"]
     assert offered("table", "") == ["results/mine", "bin/"]
+    assert offered("plot", "") == ["results/mine", "bin/"]
 
 
 def test_where_equals_signs_are_part_of_a_word_assignments_are_completed_whole() -> None:

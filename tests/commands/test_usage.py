@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from gpubench.basics.errors import UsageError
-from gpubench.cli import app
+from gpubench.cli.app import app
 from gpubench.usage import refuse_spaces
 
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]

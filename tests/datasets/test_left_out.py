@@ -14,8 +14,8 @@ from benches import run_with, sweep_of
 
 from gpubench.datasets import bad_images
 from gpubench.node.environment import machine
-from gpubench.node.launch.client import ForkServer
-from gpubench.plan.experiment import parse
+from gpubench.node.launch.fork_server import ForkServer
+from gpubench.plan.experiment_file import parse
 from gpubench.plan.plan import Plan, expand
 from gpubench.plan.sources import Disk
 from gpubench.report.live import QuietView

@@ -12,7 +12,8 @@ from warm_command import WarmCommand
 from gpubench.basics.errors import UnusableError
 from gpubench.commands import doctor
 from gpubench.doctor import noise as noises
-from gpubench.plan.experiment import Experiment, parse
+from gpubench.plan.experiment import Experiment
+from gpubench.plan.experiment_file import parse
 from gpubench.results import kept_noise
 
 TINY = """

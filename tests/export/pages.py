@@ -94,4 +94,11 @@ def cells(tree: Any) -> list[list[list[str]]]:
 
 def pictures(tree: Any) -> list[dict[str, Any]]:
     """What the page's script is given to draw."""
-    return [json.loads(one.text) for one in tree.iter("script") if one.get("type") == "application/json"]
+    return [json.loads(one.find("script").text) for one in tree.iter("figure")]
+
+
+def panel(tree: Any, title: str) -> dict[str, Any]:
+    """The first panel whose y axis has this title."""
+    return next(
+        panel for one in pictures(tree) for panel in one["panels"] if panel["y"]["title"].startswith(title)
+    )

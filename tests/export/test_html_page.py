@@ -5,18 +5,21 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
 import committed
 import pages
 import pytest
-from pages import cells, html, in_rounds, of_folders, parsed, pictures, read, row, said, table_of
+from pages import cells, html, in_rounds, of_folders, panel, parsed, pictures, read, row, said, table_of
 from swept import swept
 from warm_command import WarmCommand
 
 from gpubench.export.page import page
-from gpubench.plan import experiment as experiments
+from gpubench.plan import experiment_file
+from gpubench.plot.pictures import described
+from gpubench.plot.subject import subjects
 from gpubench.report.reading import reading
 
 LARGEST = 3_000_000
@@ -80,10 +83,12 @@ def test_what_users_write_is_shown_and_never_run(tmp_path: Path) -> None:
     text = html(read(table_of(rows, HOSTILE, HOSTILE), folder=tmp_path / "a<b>&'\" \udcff"))
     tree = parsed(text)
     run = [[one for one in found.iter("script") if one.get("type") is None] for found in (plain, tree)]
+    assert len(run[0]) == 4
     assert [one.text for one in run[0]] == [one.text for one in run[1]]
     assert not list(tree.iter("img"))
     assert pictures(tree)  # each is valid JSON
-    assert any(HOSTILE[:60] in one["points"][0]["tip"] for one in pictures(tree))
+    told = panel(tree, "epoch time")["series"][0]["points"][0]["told"]
+    assert HOSTILE[:60] in told
     assert HOSTILE[:60] in said(tree.find("head/title"))
     assert HOSTILE[:60] in said(tree.find(".//h1"))
     assert "a<b>&'\"" in said(tree.find("body"))
@@ -92,32 +97,35 @@ def test_what_users_write_is_shown_and_never_run(tmp_path: Path) -> None:
 def test_points_are_the_rows_figures_and_gaps_stay_gaps() -> None:
     table = table_of(in_rounds())
     tree = parsed(html(read(table)))
-    time = next(one for one in pictures(tree) if one["y"] == "Epoch time (s)")
-    points = {point["x"]: point for point in time["points"]}
+    (series,) = panel(tree, "epoch time")["series"]
+    points = {point["x"]: point for point in series["points"]}
     for line in table.rows:
         point = points[line.batch_size]
         assert (point["y"], point.get("lo"), point.get("hi")) == (
             line.epoch_time_s, line.epoch_time_low_s, line.epoch_time_high_s)  # fmt: skip
     assert points[16]["lo"] < 4.0 < points[16]["y"] < 4.4 < points[16]["hi"]
     assert {x for x, point in points.items() if point["y"] is None} == {128, 256, 512}
-    assert {x for x, point in points.items() if point.get("oom")} == {128}
-    caption = next(said(one) for one in tree.iter("figcaption") if "Epoch time over" in said(one))
-    assert "95 % intervals over processes" in caption
-    assert "A cross marks where memory ran out (batch size 128)" in caption
-    assert "out of memory" in points[128]["tip"]
+    assert {x: point["ended"] for x, point in points.items() if point.get("ended")} == {128: "oom"}
+    caption = next(said(one) for one in tree.iter("figcaption") if "Epoch time and memory" in said(one))
+    assert "95 % intervals over 3 processes" in caption
+    assert "oom: out of memory" in caption
+    assert "out of memory" in points[128]["told"]
     shown = dict(zip([line.batch_size for line in table.rows], table.cells, strict=True))
     at = table.headings.index("epoch time s")
-    assert shown[32][at] in points[32]["tip"]  # as the table writes it
+    assert shown[32][at] in points[32]["told"]  # as the table writes it
 
 
 def test_devices_are_set_against_the_ideal() -> None:
     tree = parsed(of_folders(committed.folder("h200x4-scaling-2026")))
-    found = next(one for one in pictures(tree) if one["ideal"])
-    rates = {point["x"]: point["y"] for point in found["points"]}
+    found = panel(tree, "throughput")
+    measured = [one for one in found["series"] if one["role"] == "measured"]
+    (ideal,) = (one for one in found["series"] if one["role"] == "ideal")
+    rates = {point["x"]: point["y"] for one in measured for point in one["points"]}
     assert set(rates) == {1, 2, 4}
-    assert found["ideal"] == [[1, rates[1]], [4, pytest.approx(4 * rates[1])]]
-    assert not found["logX"]  # else the straight line between them would promise more in the middle
-    assert not found["logY"]
+    ends = [(point["x"], point["y"]) for point in ideal["points"]]
+    assert ends == [(1, rates[1]), (4, pytest.approx(4 * rates[1]))]
+    assert found["x"]["steps"] == "linear"  # else the straight line would promise more in the middle
+    assert found["y"]["steps"] == "linear"
 
 
 def test_a_machine_that_has_measured_nothing_yet() -> None:
@@ -171,12 +179,13 @@ def test_thousands_of_points_leave_room_for_the_page() -> None:
 
 
 def test_the_plan_on_the_page_is_the_plan_that_was_swept(tmp_path: Path) -> None:
-    job = swept(tmp_path, "sizes", "16,32")
+    job = swept(tmp_path, "sizes", "16,32", data="procedural:640")
     tree = parsed(of_folders(tmp_path))
     plan = next(said(one) for one in tree.iter("pre") if said(one).startswith("name = "))
-    assert experiments.parse(plan, "the page") == job.plan.experiment
+    assert experiment_file.parse(plan, "the page") == job.plan.experiment
     command = next(said(one) for one in tree.iter("pre") if said(one).startswith("gpubench sweep"))
     assert command == "gpubench sweep sizes.toml --out results/sizes"
+    assert "It also needs" not in said(tree.find("body")), "gpubench makes procedural images itself"
 
 
 def test_a_page_of_several_folders_begins_with_its_contents(
@@ -209,6 +218,67 @@ def test_a_plan_that_cannot_be_read_is_among_the_doubts() -> None:
     one = read(table_of(in_rounds()))
     one.contents.problems.append("plan p.toml is left out: it is not TOML")
     assert "plan p.toml is left out" in said(parsed(html(one)).find("body"))
+
+
+def test_a_record_that_cannot_be_read_is_among_the_doubts(tmp_path: Path) -> None:
+    folder = shutil.copytree(committed.folder("h200-pairs-2026"), tmp_path / "damaged")
+    damaged = min((folder / "records").glob("*/*.json"))
+    damaged.write_text("{")
+    (doubts,) = (one for one in parsed(of_folders(folder)).iter("ul") if one.get("class") == "doubts")
+    assert f"{damaged.name} is left out" in said(doubts)
+
+
+def figures_of(tree: Any) -> list[str]:
+    """Which kinds of pictures stand on a page."""
+    return [str(one.get("class")).split()[0] for one in tree.iter("figure")]
+
+
+@pytest.mark.parametrize("folder", committed.folders(), ids=lambda folder: folder.name)
+def test_whatever_gpubench_plot_draws_stands_on_the_page(folder: Path) -> None:
+    """With the same figures: a picture is described once, for paper, terminal and page."""
+    found = [
+        picture for subject in subjects(reading(folder, lambda _: None)) for picture in described(subject)
+    ]
+    tree = parsed(of_folders(folder))
+    assert sorted(figures_of(tree)) == sorted(picture.name for picture in found)
+    on_page = sorted(
+        point["y"]
+        for one in pictures(tree)
+        for panel in one["panels"]
+        for series in panel["series"]
+        for point in series.get("points", ())
+        if point["y"] is not None
+    )
+    assert on_page == sorted(
+        p.y
+        for picture in found
+        for panel in picture.panels
+        for series in panel.series
+        for p in series.points
+        if p.y is not None and series.marked
+    )
+
+
+def test_a_trial_s_samples_have_their_measured_epochs_shaded_and_their_thinning_told() -> None:
+    tree = parsed(of_folders(committed.folder("h200-copies-2026")))
+    trial = next(one for one in tree.iter("figure") if str(one.get("class")).startswith("trial "))
+    found = next(one for one in pictures(tree) if one["panels"][0]["y"]["title"] == "GPU use (%)")
+    titles = [panel["y"]["title"] for panel in found["panels"]]
+    assert titles == ["GPU use (%)", "CPU use (%)", "GPU memory (MiB)", "power (W)"]
+    for one in found["panels"]:
+        assert one["spans"]
+        for series in one["series"]:
+            assert len(series["xs"]) == len(series["ys"]) <= 401
+    told = said(trial.find("figcaption"))
+    assert "Shaded: the measured epochs. Drawn: means of up to 2 readings in a row." in told
+
+
+def test_parts_of_a_step_are_stacked() -> None:
+    tree = parsed(of_folders(committed.folder("h200x4-scaling-2026")))
+    found = panel(tree, "time of a step")
+    assert found["kind"] == "stacked"
+    assert [one["name"] for one in found["series"]] == ["forward", "backward"]
+    assert len(found["places"]) == 3
 
 
 @pytest.mark.parametrize(("name", "digest"), VENDORED.items())

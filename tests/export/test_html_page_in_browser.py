@@ -6,7 +6,9 @@ GPUBENCH_AXE names). Without these they are skipped, unless GPUBENCH_BROWSER=req
 
 from __future__ import annotations
 
+import itertools
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +22,7 @@ pytestmark = pytest.mark.browser
 REQUIRED = os.environ.get("GPUBENCH_BROWSER") == "required"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 WIDTHS = (360, 1400)
-STORED = ("h200x4-2026", "h200-pairs-2026", "titan-xp-2021")
+STORED = ("h200x4-2026", "h200-pairs-2026", "titan-xp-2021", "h200x4-scaling-2026")
 ROUNDS = "rounds"
 
 
@@ -94,7 +96,7 @@ def test_it_fits_and_complains_of_nothing(
     opened = Opened(browser, files[name], width=width)
     with opened as page:
         page.locator(".plot svg").first.wait_for()
-        assert page.locator(".plot > svg").count() == page.locator("figure").count() > 0
+        assert page.locator(".plot > svg").count() == page.locator(".plot").count() > 0
         across = "document.documentElement.scrollWidth"
         assert page.evaluate(across) <= width
         assert page.evaluate("document.querySelector('figure svg').getBoundingClientRect().width") <= width
@@ -178,9 +180,69 @@ def test_arrow_keys_go_from_point_to_point(browser: Any, files: dict[str, Path])
         assert told.text_content() == ""
     with Opened(browser, files["h200-pairs-2026"]) as page:  # of bars, too
         assert page.locator(".tip:visible").count() == 0
-        page.locator(".bars .plot").first.focus()
+        page.locator(".slowdowns .plot").first.focus()
         page.keyboard.press("ArrowDown")
-        assert "slowdown 1.20" in page.locator(".bars .told").first.text_content()
+        assert "slowdown 1.20" in page.locator(".slowdowns .told").first.text_content()
+
+
+def test_a_trial_s_life_is_pointed_at_and_shaded(browser: Any, files: dict[str, Path]) -> None:
+    with Opened(browser, files["h200x4-scaling-2026"]) as page:
+        trial = page.locator("figure.trial")
+        assert trial.locator(".plot > svg").count() == 4
+        assert trial.locator("g[aria-label=rect]").count() == 4  # what was measured
+        power, told = trial.locator(".plot").nth(3), trial.locator(".told")
+        power.focus()
+        for key in ("ArrowRight", "PageDown", "End", "Home"):
+            page.keyboard.press(key)
+            assert re.fullmatch(r"GPU 0, power \d+(\.\d+)? W, [\d.]+ s since its launch", told.text_content())
+        page.keyboard.press("Escape")
+        assert told.text_content() == ""
+
+
+def test_a_matrix_and_the_parts_of_a_step_are_pointed_at(browser: Any, files: dict[str, Path]) -> None:
+    with Opened(browser, files["h200-pairs-2026"]) as page:
+        page.locator("figure.pairs .plot").focus()
+        page.keyboard.press("ArrowRight")
+        said = "slowdown of this job: mobilenet_v2 16, beside this job: resnet50 64, 1.20"
+        assert page.locator("figure.pairs .told").text_content() == said
+    with Opened(browser, files["h200x4-scaling-2026"]) as page:
+        page.locator("figure.breakdown .plot").focus()
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowRight")
+        told = page.locator("figure.breakdown .told").text_content()
+        assert "strategy single" in told
+        assert "backward 15.58 ms" in told
+
+
+@pytest.mark.parametrize("name", ["h200-pairs-2026", "h200x4-scaling-2026"])
+def test_the_figures_of_each_picture_stand_in_a_table(
+    browser: Any, files: dict[str, Path], name: str
+) -> None:
+    """For who does not see it. Whatever the arrow keys reach is in it."""
+    with Opened(browser, files[name]) as page:
+        for at in range(page.locator("figure").count()):
+            figure = page.locator("figure").nth(at)
+            figure.locator("summary").click()
+            for place in range(figure.locator(".plot").count()):
+                title = figure.locator(".plot").nth(place).get_attribute("aria-label")
+                table = figure.locator(".figures table").nth(place)
+                assert title.endswith(table.locator("caption").inner_text())
+                assert table.locator("tbody tr").count() >= 2
+                assert all(head.strip() for head in table.locator("thead th").all_inner_texts())
+
+
+def test_no_words_in_a_picture_lie_upon_others(browser: Any, files: dict[str, Path]) -> None:
+    boxes = """figures => figures.map(figure =>
+        [...figure.querySelectorAll('.plot > svg > text, .plot > svg [aria-label*=tick] text')]
+        .filter(text => text.textContent)
+        .map(text => text.getBoundingClientRect()).map(box => [box.x, box.y, box.right, box.bottom]))"""
+    for name, width in (("h200-pairs-2026", 360), ("h200x4-scaling-2026", 1400)):
+        with Opened(browser, files[name], width=width) as page:
+            for found in page.locator("figure").evaluate_all(boxes):
+                assert len(found) > 5
+                for a, b in itertools.combinations(found, 2):
+                    across, down = (min(a[n + 2], b[n + 2]) - max(a[n], b[n]) for n in (0, 1))
+                    assert across < 1 or down < 4, (name, width, a, b)
 
 
 def test_the_head_of_a_long_table_stays_in_sight(browser: Any, tmp_path: Path) -> None:
@@ -250,6 +312,12 @@ def test_it_prints(browser: Any, files: dict[str, Path]) -> None:
     assert opened.complaints == []
 
 
+def test_an_option_in_an_answer_stays_in_its_line(browser: Any, files: dict[str, Path]) -> None:
+    with Opened(browser, files[ROUNDS]) as page:
+        option = page.locator(".answers .option").first
+        assert option.evaluate("one => getComputedStyle(one).display") == "inline"
+
+
 def test_without_javascript_all_figures_are_there(browser: Any, files: dict[str, Path]) -> None:
     with Opened(browser, files[ROUNDS], java_script_enabled=False) as page:
         assert shown_rows(page) == ["16", "32", "64", "128", "256", "512"]
@@ -264,8 +332,10 @@ def test_an_accessibility_checker_finds_nothing_serious(
     axe = Path(os.environ.get("GPUBENCH_AXE", ""))
     if not axe.is_file():
         missing("GPUBENCH_AXE does not name axe.min.js of axe-core")
-    for name in ("h200-pairs-2026", ROUNDS):
+    for name in ("h200x4-scaling-2026" if scheme == "dark" else "h200-pairs-2026", ROUNDS):
         with Opened(browser, files[name], width=width, color_scheme=scheme) as page:
+            for more in page.locator("figure summary").all():
+                more.click()
             page.add_script_tag(content=axe.read_text("utf-8"))
             found = page.evaluate("axe.run()")
             bad = [

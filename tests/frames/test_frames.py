@@ -190,6 +190,18 @@ def test_several_folders_stand_in_one_frame_under_their_names(interrupted: Path,
     assert len(again.samples(trial_id, results=str(twin))) > 0
 
 
+def test_a_record_that_cannot_be_read_is_a_warning_of_the_line_that_loads(
+    interrupted: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(interrupted, tmp_path / "damaged")
+    damaged = min((folder / "records").glob("*/*.json"))
+    damaged.write_text("{")
+    with pytest.warns(UserWarning, match=damaged.name) as told:
+        found = gpubench.load(folder)
+    assert [one.filename for one in told] == [__file__] * len(told)
+    assert len(found.trials) == 1
+
+
 def test_of_several_folders_one_that_cannot_be_read_is_a_warning(interrupted: Path, tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="nothing is not a results folder"):
         found = gpubench.load(tmp_path / "nothing", interrupted)

@@ -17,8 +17,9 @@ from gpubench.analysis.noise import process_interval
 from gpubench.basics.errors import UsageError
 from gpubench.node.launch.conversation import Conversation
 from gpubench.node.launch.incoming import UnreadableError
-from gpubench.plan import experiment as experiments
-from gpubench.plan.experiment import Experiment, Options
+from gpubench.plan import experiment_file
+from gpubench.plan.experiment import Experiment
+from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.transforms import check_transforms
 from gpubench.results import kept_noise
@@ -84,7 +85,7 @@ def _plan_or_refuse(asked: Callable[[], Experiment]) -> None:
 def _experiment(text: bytes, folder: Path) -> None:
     path = folder / "x.toml"
     path.write_bytes(text)
-    _plan_or_refuse(lambda: experiments.load(path))
+    _plan_or_refuse(lambda: experiment_file.load(path))
 
 
 def _options(text: bytes, _: Path) -> None:
@@ -104,7 +105,7 @@ def _options(text: bytes, _: Path) -> None:
         jobs=tuple(given["job"]),
         timeout=(given["timeout"] or [None])[-1],
     )
-    _plan_or_refuse(lambda: experiments.with_options(BUILT_IN, options))
+    _plan_or_refuse(lambda: with_options(BUILT_IN, options))
 
 
 def _conversation(text: bytes, _: Path) -> None:
@@ -180,7 +181,7 @@ FACTS = {
     },
     "models": {},
 }  # fmt: skip
-BUILT_IN = experiments.parse('name = "x"', "x.toml")
+BUILT_IN = experiment_file.parse('name = "x"', "x.toml")
 OPTIONS = (
     b"model lenet,mobilenet_v2\nbatch_size 16:64:16,128\nlr 0.1:0.3:0.1\ngpu_ids 0+1,2+3\ndevice cuda\n"
     b"exclude precision=bf16,seed=1\nzip seed,cpus=1/1,2/2\nprecision fp32,bf16\ntimeout 10m\n"
@@ -195,8 +196,8 @@ def _messages(events: list[dict[str, object]]) -> bytes:
 
 
 def _stored_plan() -> bytes:
-    experiment = experiments.parse(EXPERIMENT.decode(), "x.toml")
-    return experiments.to_toml(experiment, FACTS).encode()
+    experiment = experiment_file.parse(EXPERIMENT.decode(), "x.toml")
+    return experiment_file.to_toml(experiment, FACTS).encode()
 
 
 TARGETS: Mapping[str, Target] = {

@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench.basics.errors import UsageError
-from gpubench.plan.experiment import Axis, Experiment, Options, parse, to_toml, with_options
+from gpubench.plan.experiment import Axis, Experiment
+from gpubench.plan.experiment_file import parse, to_toml
 from gpubench.plan.groups import Group
+from gpubench.plan.options import Options, with_options
 from gpubench.schema import catalog
 
 FILE = """

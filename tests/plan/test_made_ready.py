@@ -10,7 +10,8 @@ from fakes import record
 
 from gpubench.plan.ahead import Need, need, together
 from gpubench.plan.command_line import make_plan
-from gpubench.plan.experiment import Options, parse, with_options
+from gpubench.plan.experiment_file import parse
+from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import Unit
 from gpubench.plan.resolve import resolve_unit
 from gpubench.plan.sources import Disk

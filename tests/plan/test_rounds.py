@@ -11,8 +11,10 @@ from benches import sweep_of
 from fakes import record
 
 from gpubench.basics.errors import UsageError
-from gpubench.plan.experiment import Experiment, Options, parse, to_toml, with_options
+from gpubench.plan.experiment import Experiment
+from gpubench.plan.experiment_file import parse, to_toml
 from gpubench.plan.further import further, window_steps
+from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import Plan, expand
 from gpubench.plan.rounds import ONE, Rounds, rounds_of
 from gpubench.plan.sources import Disk

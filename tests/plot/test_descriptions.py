@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -64,38 +65,53 @@ def test_growth_is_told_to_the_last_field() -> None:
         ticks=(16.0, 32.0, 64.0, 128.0, 256.0),
     )
 
-    def points(*figures: float) -> tuple[PlottedPoint, ...]:
+    def points(measure: str, unit: str, *figures: float) -> tuple[PlottedPoint, ...]:
         ended = [
             PlottedPoint(
                 name=f"batch_size={v['batch_size']}",
                 x=float(str(v["batch_size"])),
                 y=y,
                 doubtful="doubts" in v,
+                written=f"{y:,.0f}",
+                told=(
+                    f"batch size {v['batch_size']}",
+                    f"{measure} {y:,.0f} {unit}",
+                    *(["doubts: spread, stranger"] if "doubts" in v else []),
+                ),
             )
             for v, y in zip(SIZES, figures, strict=True)
         ]
         return (
             *ended,
-            PlottedPoint(name="batch_size=128", x=128.0, y=None, status="oom"),
-            PlottedPoint(name="batch_size=256", x=256.0, y=None, status="skipped"),
+            PlottedPoint(
+                name="batch_size=128",
+                x=128.0,
+                y=None,
+                status="oom",
+                told=("batch size 128", "out of memory"),
+            ),
+            PlottedPoint(
+                name="batch_size=256", x=256.0, y=None, status="skipped", told=("batch size 256", "skipped")
+            ),
         )
 
     assert found == Picture(
         name="growth",
         experiment="sizes",
-        title="sizes: epoch time and memory over global batch size",
+        of="sizes",
+        shows="epoch time and memory over global batch size",
         panels=(
             Panel(
                 kind="lines",
                 x=x,
                 y=PlottedAxis(title="epoch time (s)", top=8.0),
-                series=(PlottedSeries(name="", points=points(8.0, 5.0, 4.0)),),
+                series=(PlottedSeries(name="", points=points("epoch time", "s", 8.0, 5.0, 4.0)),),
             ),
             Panel(
                 kind="lines",
                 x=x,
                 y=PlottedAxis(title="GPU memory (MiB)", top=2500.0),
-                series=(PlottedSeries(name="", points=points(1000.0, 1500.0, 2500.0)),),
+                series=(PlottedSeries(name="", points=points("GPU memory", "MiB", 1000.0, 1500.0, 2500.0)),),
             ),
         ),
         caption=(
@@ -252,6 +268,45 @@ def test_time_and_energy_to_a_top1() -> None:
     assert "Never reached: batch_size=64." in found.caption[0]
 
 
+def test_of_several_seeds_the_crossings_have_their_intervals() -> None:
+    figures = {16: (40.0, 44.0, 38.0), 32: (30.0, 31.0, 29.0), 64: (25.0, 26.0, None)}
+    rows = [
+        row(
+            batch_size=batch, config_id=f"seeds{batch}", repeat=number, seed=number, epoch_time_s=4.0, until_top1=60.0,
+            time_to_top1_s=crossed and crossed + 3, top1_crossing_s=crossed,
+            top1_crossing="confirmed" if batch == 16 else "unconfirmed", energy_to_top1_j=900.0,
+        )
+        for batch, crossings in figures.items()
+        for number, crossed in enumerate(crossings, 1)
+    ]  # fmt: skip
+    found = of(rows, "to-top1")
+    assert found.panels[0].y.title == "training until top-1 was crossed (s)"
+    first, second, third = found.panels[0].series[0].points
+    for p, crossings in ((first, figures[16]), (second, figures[32])):
+        assert p.y is not None
+        assert p.low is not None
+        assert p.high is not None
+        assert p.low < min(filter(None, crossings)) < p.y < max(filter(None, crossings)) < p.high
+    assert third.y is None  # those seeds that did are the quick ones
+    assert "with 95 % intervals over 3 seeds; 1 of 2 not confirmed" in found.caption[0]
+    assert "Not reached by every seed: batch_size=64." in found.caption[0]
+    assert any("95 %" in line or "(" in line for line in first.told)
+
+
+def test_rows_without_an_order_stand_side_by_side() -> None:
+    rows = [
+        row(model=model, epoch_time_s=time, gpu_mem_mib=1000, cpu_util_pct=50.0)
+        for model, time in (("resnet34", 4.0), ("lenet", 2.0))
+    ]
+    found = of([*rows, row("oom", model="vgg16")], "rows")
+    assert [panel.y.title for panel in found.panels] == ["epoch time (s)", "GPU memory (MiB)", "CPU use (%)"]
+    assert found.panels[0].places == ("model=resnet34", "model=lenet", "model=vgg16")
+    assert [(p.y, p.status) for p in found.panels[0].series[0].points] == [
+        (4.0, "ok"), (2.0, "ok"), (None, "oom")
+    ]  # fmt: skip
+    assert PICTURES["rows"].pictures(Subject(table=table(sizes()))) == (), "these have an order"
+
+
 def test_parts_of_a_step_are_stacked_and_those_too_small_to_see_are_named() -> None:
     rows = [
         row(batch_size=b, epoch_time_s=4.0, breakdown=True, copy_ms=0.01, forward_ms=10.0, backward_ms=20.0)
@@ -317,6 +372,20 @@ def test_a_trial_s_samples_with_its_measured_epochs_shaded() -> None:
     assert [(p.x, p.y) for p in gpu.series[0].points] == [(0.0, 0.0), (1.0, 50.0), (2.0, 100.0)]
     assert [(p.x, p.y) for p in cpu.series[0].points] == [(1.0, 50.0), (2.0, 100.0)]
     assert cpu.y.ticks == (0.0, 50.0, 100.0)
+
+
+def test_readings_that_are_no_numbers_are_left_out(tmp_path: Path) -> None:
+    """They would take the picture from the whole trial, and the trial from the web page."""
+    path = tmp_path / "samples.csv"
+    lines = [
+        "t_s,device,metric,value",
+        "0,0,power_w,100",
+        "1,0,power_w,nan",
+        "inf,0,power_w,1",
+        "2,0,power_w,120",
+    ]
+    path.write_text("\n".join([*lines, "3,0,power_w,-inf", "4,0,power_w,1e308", "5,0,power_w,110"]))
+    assert trial.read(path) == {("0", "power_w"): [(0.0, 100.0), (2.0, 120.0), (5.0, 110.0)]}
 
 
 def test_where_samples_are_missing_the_line_has_a_gap() -> None:

@@ -11,9 +11,12 @@ from xml.etree import ElementTree
 import pytest
 from PIL import Image
 
+from gpubench.basics.encodable import encodable
 from gpubench.plot import terminal
 from gpubench.plot.description import Panel, Picture, PlottedAxis, PlottedPoint, PlottedSeries
-from gpubench.plot.drawing import DPI, WIDTH, drawn, written
+from gpubench.plot.paper.figure import drawn
+from gpubench.plot.paper.file import DPI, written
+from gpubench.plot.paper.sheet import WIDTH
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -37,7 +40,8 @@ def lines(*series: PlottedSeries, **values: object) -> Picture:
     made = Picture(
         name="growth",
         experiment="sizes",
-        title="sizes: epoch time",
+        of="sizes",
+        shows="epoch time",
         panels=(panel,),
         caption=("One. Two.", "H200."),
     )
@@ -178,7 +182,7 @@ def test_any_name_can_be_drawn(name: str) -> None:
     found = lines(
         PlottedSeries(name=name, points=points(8, 4)),
         PlottedSeries(name="dp", look=1, points=points(9, 5)),
-        title=name,
+        of=name,
     )
     assert name in words(found).replace(" ", "") or name in words(found)
     written(drawn(found), "png")
@@ -204,5 +208,5 @@ def test_the_terminal_s_picture_is_plain_text_of_its_width() -> None:
 def test_without_blocks_it_is_ascii() -> None:
     picture = lines(PlottedSeries(name="", points=points(8, 4)), caption=("4 × H200, ± 3 − 2.",))
     signs = terminal.signs_for("ascii")
-    assert terminal.encodable(terminal.text(picture, 80, signs), "ascii").isascii()
+    assert encodable(terminal.text(picture, 80, signs), "ascii").isascii()
     assert terminal.signs_for("utf-8") is terminal.BLOCKS

@@ -187,9 +187,10 @@ def test_where_matplotlib_is_missing_one_line_says_what_brings_it(
         draw(reading(results, lambda _: None))
 
 
-def test_descriptions_and_the_terminal_need_no_matplotlib() -> None:
+def test_descriptions_the_terminal_and_the_page_need_no_matplotlib() -> None:
     told = (
-        "import sys, gpubench.commands.plot; print([n for n in ('matplotlib', 'pandas') if n in sys.modules])"
+        "import sys, gpubench.commands.plot, gpubench.export.page.page;"
+        "print([n for n in ('matplotlib', 'pandas') if n in sys.modules])"
     )
     ended = subprocess.run(
         [sys.executable, "-c", told], capture_output=True, text=True, timeout=60, check=True

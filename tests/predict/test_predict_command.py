@@ -20,7 +20,7 @@ from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.commands import predict as predict_command
 from gpubench.node.environment import Machine
 from gpubench.plan.command_line import read_experiment
-from gpubench.plan.experiment import Options
+from gpubench.plan.options import Options
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
 from gpubench.results.store import Results
@@ -757,7 +757,7 @@ def test_plain_signs_on_a_c_locale() -> None:
 @pytest.mark.parametrize("command", ["sweep", "predict"])
 def test_help_asks_for_each_job_once(command: str) -> None:
     """One with copies is enough."""
-    code = f"from gpubench import cli; cli.app(['{command}', '--help'], standalone_mode=False)"
+    code = f"from gpubench.cli.app import app; app(['{command}', '--help'], standalone_mode=False)"
     environment = {"PATH": "/usr/bin:/bin", "COLUMNS": "300", "PYTHONUTF8": "1"}
     ended = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60, env=environment
@@ -799,8 +799,8 @@ def test_nothing_heavy_is_imported_for_a_thousand_rows(tmp_path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(record.model_dump_json())
     code = (
-        "import sys; from gpubench import cli\n"
-        f"try: cli.app(['predict', {str(tmp_path)!r}, '--set', 'workers=4', '--set', 'batch_size=16', '--copies', '2'],"
+        "import sys; from gpubench.cli.app import app\n"
+        f"try: app(['predict', {str(tmp_path)!r}, '--set', 'workers=4', '--set', 'batch_size=16', '--copies', '2'],"
         " standalone_mode=False)\n"
         "finally: print({'torch', 'torchvision', 'pandas'} & set(sys.modules))"
     )

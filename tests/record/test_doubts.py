@@ -10,7 +10,7 @@ import scripted
 from whole_epochs import epoch_row, epoch_rows_of
 
 from gpubench.plan import resolve
-from gpubench.plan.experiment import parse
+from gpubench.plan.experiment_file import parse
 from gpubench.plan.plan import Membership, expand
 from gpubench.plan.sources import Disk
 from gpubench.record.doubts import RULES, Evidence, OtherJobs, doubts

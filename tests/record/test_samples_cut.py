@@ -13,8 +13,10 @@ import pytest
 from benches import run_with, sweep_of
 
 from gpubench.node import environment
-from gpubench.node.launch.client import ForkServer, Launcher, Running, never
-from gpubench.plan.experiment import Options, parse, with_options
+from gpubench.node.launch.fork_server import ForkServer
+from gpubench.node.launch.launcher import Launcher, Running, never
+from gpubench.plan.experiment_file import parse
+from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
 from gpubench.report.live import QuietView

@@ -14,7 +14,8 @@ from test_tables import row
 
 from gpubench.plan.outlook import Left
 from gpubench.plan.rounds import ONE, Rounds
-from gpubench.report.live import LiveProgress, LiveView, PlainView, QuietView, rounds_bar, view
+from gpubench.report.live import LiveView, PlainView, QuietView, view
+from gpubench.report.live_progress import LiveProgress, rounds_bar
 from gpubench.report.standing import round_line, standing
 from gpubench.report.table import Table, build
 from gpubench.schema.row import Row

@@ -13,7 +13,9 @@ from scripted import Scripted
 from swept import ASKED, swept
 
 from gpubench.datasets.facts import DataFacts
-from gpubench.plan.experiment import Axis, Experiment, Options, parse, to_toml, with_options
+from gpubench.plan.experiment import Axis, Experiment
+from gpubench.plan.experiment_file import parse, to_toml
+from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.skips import Room
 from gpubench.plan.sources import Disk, StoredSources

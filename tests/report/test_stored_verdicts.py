@@ -8,7 +8,7 @@ import committed
 import pytest
 
 from gpubench.commands.predict import predict
-from gpubench.plan.experiment import Options
+from gpubench.plan.options import Options
 from gpubench.report import spreadsheet
 from gpubench.report.contents import Contents, contents
 from gpubench.results.store import Results

@@ -19,7 +19,8 @@ from scripted import Scripted
 from gpubench.commands.audit import facts_of
 from gpubench.node.environment import environment_facts
 from gpubench.plan.command_line import make_plan
-from gpubench.plan.experiment import Options, parse, with_options
+from gpubench.plan.experiment_file import parse
+from gpubench.plan.options import Options, with_options
 from gpubench.plan.sources import Disk
 from gpubench.predict.alone import Alone, alone_rows, find
 from gpubench.predict.stored import stored_of

@@ -21,12 +21,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scripted import Scripted
 
-from gpubench import cli
 from gpubench.basics.errors import UnusableError
+from gpubench.cli.main import main
 from gpubench.node import environment
-from gpubench.node.launch.client import ForkServer
+from gpubench.node.launch.fork_server import ForkServer
 from gpubench.plan.command_line import make_plan
-from gpubench.plan.experiment import load
+from gpubench.plan.experiment_file import load
 from gpubench.plan.sources import Disk
 from gpubench.results.plans import last_use
 from gpubench.results.store import Results
@@ -76,7 +76,7 @@ def gpubench(*arguments: object) -> Answer:
         patch.setenv("COLUMNS", "300")
         streams = contextlib.redirect_stdout(out), contextlib.redirect_stderr(err)
         with streams[0], streams[1], pytest.raises(SystemExit) as ended:
-            cli.main()
+            main()
     assert isinstance(ended.value.code, int)
     return Answer(ended.value.code, out.getvalue(), err.getvalue())
 

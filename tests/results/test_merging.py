@@ -3,8 +3,10 @@
 import errno
 import hashlib
 import json
+import os
 import shutil
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -14,8 +16,8 @@ from swept import swept
 
 from gpubench.basics.errors import UnusableError
 from gpubench.commands.merge import merged
-from gpubench.results import merging
-from gpubench.results.merging import merge
+from gpubench.results.merging import files as merged_files
+from gpubench.results.merging.merge import merge
 from gpubench.results.store import Results, counting
 
 
@@ -146,6 +148,130 @@ def test_further_rounds_that_no_longer_count_are_told(tmp_path, capsys):
     )
 
 
+def under_allowances(folder, *tries):
+    """Gives the only trial of a folder these attempts: on how many CPUs, in which round, on which day."""
+    (first,) = (folder / "records").glob("*/*.json")
+    told = json.loads(first.read_text())
+    assert told["trial"]["cpus"] is None, "the trial leaves its CPUs to the machine"
+    for number, (cpus, in_round, day) in enumerate(tries, 1):
+        values = {
+            "attempt": number,
+            "round": in_round,
+            "started_at": f"2020-01-{day:02} 00:00:00",
+            "resolved": told["resolved"] | {"cpus": cpus},
+        }
+        path = first.with_name(first.name.replace("-1.json", f"-{number}.json"))
+        path.write_text(json.dumps(told | values))
+
+
+def shown_allowances(folder):
+    """What counts in a folder: CPUs, round, day."""
+    found = counting(records(folder)).values()
+    return sorted((one.resolved["cpus"], one.round, int(one.started_at[8:10])) for one in found)
+
+
+@pytest.mark.parametrize(
+    ("mine", "others"),
+    [
+        # Two sweeps in rounds, in turns, each under an allowance of its own.
+        ([(2, 1, 10), (2, 2, 12), (2, 3, 14)], [(4, 1, 11), (4, 2, 13), (4, 3, 15)]),
+        ([(2, 1, 10), (2, 2, 12), (2, 3, 14)], [(4, 1, 9), (4, 2, 11), (4, 3, 13)]),
+        ([(2, 1, 10)], [(4, 1, 5)]),
+        # One folder has both: its rounds under either belong to the first one under the same.
+        ([(2, 1, 10), (4, 1, 11), (2, 2, 12), (4, 2, 13)], [(8, 1, 12)]),
+    ],
+)
+def test_each_allowance_counts_as_it_did_in_its_own_folder(tmp_path, capsys, mine, others):
+    a, b, c, d = (tmp_path / name for name in "abcd")
+    swept(a, "one", "16")
+    shutil.copytree(a, b)
+    under_allowances(a, *mine)
+    under_allowances(b, *others)
+    both = sorted(shown_allowances(a) + shown_allowances(b))
+    assert both == sorted(mine + others)
+    merged([a, b], out=c)
+    merged([b, a], out=d)
+    merged([a, b], out=a)
+    assert [shown_allowances(one) for one in (a, c, d)] == [both] * 3
+    assert "left out" not in capsys.readouterr().out
+
+
+def test_further_rounds_stay_behind_their_first_one_though_another_allowance_came_between(tmp_path):
+    a, b, c = tmp_path / "a", tmp_path / "b", tmp_path / "c"
+    swept(a, "one", "16")
+    shutil.copytree(a, b)
+    under_allowances(a, (2, 1, 10), (4, 1, 12), (2, 2, 14))
+    under_allowances(b, (2, 1, 11))
+    merged([a, b], out=c)
+    assert shown_allowances(c) == [(2, 1, 10), (2, 2, 14), (4, 1, 12)]
+
+
+def test_a_plan_that_can_t_be_read_is_left_out_in_one_line(tmp_path, capsys, monkeypatch):
+    a, b, c = tmp_path / "a", tmp_path / "b", tmp_path / "c"
+    swept(a, "one", "16")
+    swept(b, "two", "32")
+    (closed,) = (a / "plans").iterdir()
+    before = files(a), files(b)
+    whole = os.open
+
+    def refused(path, *more, **others):
+        if Path(os.fsdecode(path)) == closed:
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return whole(path, *more, **others)
+
+    monkeypatch.setattr(os, "open", refused)  # tests may run as root, who may read all
+    merged([a, b], out=c)
+    out, err = capsys.readouterr()
+    assert out.startswith(f"{c}: 2 attempts added")
+    told = f"gpubench: {closed} is left out: it can't be read (Permission denied); make it readable, and merge again"
+    assert [line for line in err.splitlines() if str(closed) in line] == [told]
+    assert {path.name.partition("-")[0] for path in (c / "plans").iterdir()} == {"two"}
+    monkeypatch.undo()
+    assert (files(a), files(b)) == before
+    merged([a, b], out=c)
+    assert {path.name.partition("-")[0] for path in (c / "plans").iterdir()} == {"one", "two"}
+
+
+def test_a_plan_of_the_target_that_can_t_be_read_stays_as_it_is(tmp_path, monkeypatch):
+    a, b = tmp_path / "a", tmp_path / "b"
+    swept(a, "one", "16")
+    shutil.copytree(a, b)
+    (closed,) = (a / "plans").iterdir()
+    (other,) = (b / "plans").iterdir()
+    other.write_text(other.read_text() + "# the same plan, stored again\n")
+    kept = closed.read_bytes()
+    whole = os.open
+
+    def refused(path, *more, **others):
+        if Path(os.fsdecode(path)) == closed:
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return whole(path, *more, **others)
+
+    monkeypatch.setattr(os, "open", refused)
+    merged([a, b], out=a)
+    monkeypatch.undo()
+    assert closed.read_bytes() == kept
+
+
+def test_each_record_of_a_source_is_opened_once(tmp_path, monkeypatch):
+    """But for the copy."""
+    a, b, c = tmp_path / "a", tmp_path / "b", tmp_path / "c"
+    swept(a, "one", "16,32")
+    swept(b, "two", "64")
+    opened = Counter()
+    whole = os.open
+
+    def counted(path, *more, **others):
+        opened[os.fsdecode(path)] += 1
+        return whole(path, *more, **others)
+
+    monkeypatch.setattr(os, "open", counted)
+    merged([a, b], out=c)
+    monkeypatch.undo()
+    sources = [str(path) for folder in (a, b) for path in (folder / "records").glob("*/*.json")]
+    assert [opened[path] for path in sources] == [1, 1, 1]
+
+
 def test_a_log_of_a_killed_try_keeps_its_number(tmp_path):
     a, b = tmp_path / "a", tmp_path / "b"
     swept(a, "one", "16")
@@ -219,7 +345,7 @@ def test_an_interrupted_merge_is_completed_by_the_next(tmp_path, monkeypatch, af
     shutil.copytree(a, b)
     edited(b, started_at="2099-01-01 00:00:00", reason="another")
     merged([a, b], out=d)
-    whole, left = merging.copy_whole, [after]
+    whole, left = merged_files.copy_whole, [after]
 
     def stops(source, target):
         if not left[0]:
@@ -227,7 +353,7 @@ def test_an_interrupted_merge_is_completed_by_the_next(tmp_path, monkeypatch, af
         left[0] -= 1
         whole(source, target)
 
-    monkeypatch.setattr(merging, "copy_whole", stops)
+    monkeypatch.setattr(merged_files, "copy_whole", stops)
     with pytest.raises(KeyboardInterrupt):
         merged([a, b], out=c)
     monkeypatch.undo()

@@ -21,7 +21,8 @@ from swept import ASKED, swept
 from gpubench.commands import audit as audit_command
 from gpubench.commands import predict as predict_command
 from gpubench.commands.table import table
-from gpubench.plan.experiment import Options, parse, with_options
+from gpubench.plan.experiment_file import parse
+from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
 from gpubench.report.contents import contents

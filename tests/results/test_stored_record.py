@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from whole_records import EPOCHS, FULL, GROUP, JOBS, TEXT
 
+from gpubench.basics.finite import finite
 from gpubench.basics.regular_file import LARGEST
 from gpubench.plan.groups import MOST_JOBS
-from gpubench.results.store import finite
 from gpubench.results.stored_record import DamagedError, read
 from gpubench.schema.columns import COLUMNS, EPOCH_COLUMNS
 from gpubench.schema.record import Record

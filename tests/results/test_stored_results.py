@@ -18,8 +18,9 @@ from benches import run_with, sweep_of
 
 from gpubench.analysis.slowdown import WORDS, sharing_word
 from gpubench.node.environment import machine
-from gpubench.node.launch.client import ForkServer
-from gpubench.plan.experiment import Options, parse, with_options
+from gpubench.node.launch.fork_server import ForkServer
+from gpubench.plan.experiment_file import parse
+from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
 from gpubench.report import spreadsheet

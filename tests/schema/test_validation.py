@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from gpubench.basics.errors import UsageError
 from gpubench.datasets.facts import DataFacts
-from gpubench.plan.experiment import _ExperimentFile, _GroupTable, _RunTable, _VariantTable, parse
+from gpubench.plan.experiment_file import _ExperimentFile, _GroupTable, _RunTable, _VariantTable, parse
 from gpubench.plan.plan import expand
 from gpubench.schema.trial import Trial, make
 from gpubench.schema.trial_fields import FIELDS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpubench.plan.experiment import parse
+from gpubench.plan.experiment_file import parse
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
 from gpubench.sweep.announcing import training_line

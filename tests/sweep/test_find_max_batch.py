@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,13 @@ import scripted
 from benches import Heard, node_of, run_with, sweep_of
 from scripted import Driver, Scripted
 
+from gpubench.analysis.audit.rules import audit
 from gpubench.basics.errors import UsageError
 from gpubench.commands import sweep as command
+from gpubench.commands.audit import facts_of
 from gpubench.node.node import Node
-from gpubench.plan.experiment import Options, parse, with_options
+from gpubench.plan.experiment_file import parse
+from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
 from gpubench.report.contents import contents
@@ -209,3 +213,34 @@ def test_the_command_searches_after_its_sweep_and_tells_what_it_found_last(
     assert asked(find_max_batch=True) == 0
     assert len(card.launched) == before
     assert "the largest batch that ran is 200" in capsys.readouterr().err
+
+
+def audited(work: Sweep) -> dict[int, tuple[str, str]]:
+    facts, problems = facts_of(work.bench.results, work.bench.results.records())
+    assert not problems
+    return {rule.number: (finding.verdict, finding.text) for rule, finding in audit(facts)}
+
+
+def test_tries_are_no_rows_that_an_audit_counts_or_compares(tmp_path: Path) -> None:
+    card = Card(12_340)
+    work = sweep(tmp_path, card, gpu_mem_cap_mib="12340")
+    before = audited(work)
+    found(work, card)
+    after = audited(work)
+    assert len(tried(card)) == 2
+    assert "all 6 attempts at 6 trials are kept" in after[3][1]
+    assert "(2 tried larger batches (--find-max-batch))" in after[3][1]
+    del before[3], after[3]
+    assert after == before
+
+
+def test_an_experiment_that_is_only_called_as_a_search_is_audited(tmp_path: Path) -> None:
+    work = sweep(tmp_path, Card(12_340))
+    plan = replace(work.plan, experiment=replace(work.plan.experiment, name="one-max-batch"))
+    work = replace(work, plan=plan)
+    for path in work.bench.results.plans():
+        path.unlink()
+    store_plan(work)
+    before = audited(work)
+    assert "tried larger batches" not in before[3][1]
+    assert "all 4 ok rows" in before[10][1]

@@ -23,9 +23,11 @@ from gpubench.commands import sweep as command
 from gpubench.commands.audit import audit
 from gpubench.node.watch.nvml import Nvml
 from gpubench.plan.command_line import make_plan
-from gpubench.plan.experiment import Options, parse, with_options
+from gpubench.plan.experiment_file import parse
+from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import Unit
 from gpubench.plan.sources import Disk
+from gpubench.plan.unit_label import unit_label
 from gpubench.record import recording
 from gpubench.report.contents import contents
 from gpubench.results.csv_text import csv_cell
@@ -661,11 +663,11 @@ def test_the_view_follows_the_job_that_is_the_least_far(desk: Desk) -> None:
 
 def test_a_label_of_a_group_is_its_name_and_what_its_jobs_have_in_common(desk: Desk) -> None:
     work = desk.work(*TWO, variant="synthetic,pre-resized", workers="2")
-    labels = [work.label(unit) for unit in work.plan.units]
+    labels = [unit_label(work.plan, unit) for unit in work.plan.units]
     assert labels[2] == "16 & 32 variant=synthetic"
     assert labels[0] == "batch_size=16 variant=synthetic"
     copies = desk.work(copies="1,2", batch_size="8,16")
-    assert [copies.label(unit) for unit in _groups(copies)] == [
+    assert [unit_label(copies.plan, unit) for unit in _groups(copies)] == [
         "2 copies batch_size=8",
         "2 copies batch_size=16",
     ]
@@ -674,7 +676,7 @@ def test_a_label_of_a_group_is_its_name_and_what_its_jobs_have_in_common(desk: D
 def test_a_label_says_in_words_which_repeat_it_is(desk: Desk) -> None:
     def labels(**asked: Any) -> list[str]:
         work = desk.work(batch_size="8", **asked)
-        return [work.label(unit) for unit in work.plan.units]
+        return [unit_label(work.plan, unit) for unit in work.plan.units]
 
     assert labels() == ["model=lenet batch_size=8"]
     assert labels(repeats=2) == [f"model=lenet batch_size=8 repeat {number} of 2" for number in (1, 2)]

@@ -13,7 +13,8 @@ from benches import Heard, sweep_of
 from fake_nvml import FakeNvml, gpu, running
 
 from gpubench.basics.errors import UnusableError
-from gpubench.plan.experiment import Options, parse, with_options
+from gpubench.plan.experiment_file import parse
+from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
 from gpubench.schema.gpu_look import Look, Process

@@ -18,8 +18,9 @@ from scripted import Script, Scripted
 
 from gpubench.basics.errors import UnusableError
 from gpubench.node.environment import Gpu
-from gpubench.plan.experiment import Options, parse, with_options
+from gpubench.plan.experiment_file import parse
 from gpubench.plan.gpu_ids import gpu_ids
+from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
 from gpubench.results.store import Results

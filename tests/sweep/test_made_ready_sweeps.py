@@ -14,11 +14,12 @@ import scripted
 from benches import Heard, run_with, sweep_of
 from scripted import Driver, Line, Script, Scripted, ScriptedTrial
 
-from gpubench.node.launch.client import never
+from gpubench.node.launch.launcher import never
 from gpubench.plan.command_line import make_plan
-from gpubench.plan.experiment import Options, parse, with_options
+from gpubench.plan.experiment_file import parse
+from gpubench.plan.options import Options, with_options
 from gpubench.plan.sources import Disk
-from gpubench.report.live import LiveProgress
+from gpubench.report.live_progress import LiveProgress
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.record import Record
 from gpubench.sweep.survey import Settings

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from fakes import Given
 
-from gpubench.plan.experiment import Options, parse, with_options
+from gpubench.plan.experiment_file import parse
+from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import Unit, expand
-from gpubench.report import live as live_view
+from gpubench.report import live_progress as live_view
 from gpubench.schema.attempt import JobProgress, Live
 from gpubench.sweep.progress import progress_of
 

@@ -19,10 +19,11 @@ from gpubench.basics.errors import UnusableError
 from gpubench.node import environment
 from gpubench.node.watch.nvml import Nvml
 from gpubench.plan.estimate import estimates
-from gpubench.plan.experiment import Options, parse, with_options
+from gpubench.plan.experiment_file import parse
+from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import Unit, expand
 from gpubench.plan.sources import Disk
-from gpubench.report.live import LiveProgress
+from gpubench.report.live_progress import LiveProgress
 from gpubench.results.store import Results
 from gpubench.schema.columns import MEASURED
 from gpubench.schema.events import Evaluated

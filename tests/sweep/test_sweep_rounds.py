@@ -20,9 +20,10 @@ from scripted import Script, Scripted, trains_for
 from gpubench.commands import sweep as command
 from gpubench.node import environment
 from gpubench.plan.command_line import make_plan
-from gpubench.plan.experiment import Options, parse, with_options
+from gpubench.plan.experiment_file import parse
+from gpubench.plan.options import Options, with_options
 from gpubench.plan.sources import Disk
-from gpubench.report.live import LiveProgress
+from gpubench.report.live_progress import LiveProgress
 from gpubench.results.store import Results
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.record import Record

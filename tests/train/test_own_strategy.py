@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from gpubench.node.launch.client import ForkServer
+from gpubench.node.launch.fork_server import ForkServer
 from gpubench.record.breakdown import EXCHANGE, UNSEEN
 from gpubench.schema import catalog
 from gpubench.train.device_assignment import DeviceAssignment

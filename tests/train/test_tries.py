@@ -1,6 +1,6 @@
 """What torch finds out about users' own models and transforms, as the child that tries them does; here in process.
 
-tests/commands/test_cli.py has some of them through that child and the whole command.
+tests/commands/test_own_code.py has some of them through that child and the whole command.
 """
 
 from __future__ import annotations

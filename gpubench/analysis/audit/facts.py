@@ -125,6 +125,8 @@ class AuditedFolder:
     """(trial id, attempt number) of every log and every file of samples."""
     planned: frozenset[str] = frozenset()
     """Names of the tables for which a plan is stored."""
+    tries: int = 0
+    """Attempts that only looked for the largest batch that fits: a few first steps, which stand in no table here."""
     hidden: int = 0
     """Trials that stand in no table: their variant, model or images were edited since."""
 

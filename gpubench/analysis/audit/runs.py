@@ -88,6 +88,7 @@ def all_kept(facts: AuditedFolder) -> RuleFinding:
     later = len(facts.attempts) - len(stored)
     endings = Counter(a.status for a in facts.attempts if a.status not in FINAL)
     told = [f"{later} of them repeated a trial"] if later else []
+    told += [f"{facts.tries} tried larger batches (--find-max-batch)"] if facts.tries else []
     told += [f"{number} {status}" for status, number in sorted(endings.items())]
     told += [f"{facts.hidden} of edited variants stand in trials.csv only"] if facts.hidden else []
     kept = "is kept" if len(facts.attempts) == 1 else "are kept"

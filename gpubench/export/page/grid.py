@@ -7,7 +7,7 @@ from typing import Any
 
 from gpubench.basics.words import UNKNOWN
 from gpubench.export.page.markup import Markup, element
-from gpubench.export.page.pictures import group_labels
+from gpubench.report.groups import names_of_groups
 from gpubench.report.pairs import Matrix
 from gpubench.report.table import Table
 from gpubench.schema.columns import Column
@@ -101,7 +101,7 @@ def _about(column: Column) -> str | None:
 
 
 def _lines(table: Table) -> Iterator[Markup]:
-    groups = group_labels(table)
+    groups = names_of_groups(table.rows, table.axes)
     names = [column.name for column in table.columns]
     named_by = next((at for at, name in enumerate(names) if name in table.varied), 0)
     for row, texts in zip(table.rows, table.cells, strict=True):

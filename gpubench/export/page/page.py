@@ -12,9 +12,11 @@ import gpubench.export.page
 from gpubench.basics.words import clean, listed, many
 from gpubench.export.formats import Asked
 from gpubench.export.page.grid import lines
-from gpubench.export.page.markup import Markup, element, inline, joined, text
+from gpubench.export.page.markup import Markup, data, element, inline, joined, text
+from gpubench.export.page.pictures import colours, looks
 from gpubench.export.page.section import Fitted, figures, section, short_answer
 from gpubench.export.page.section import asked as question_of
+from gpubench.plot.subject import Subject, subjects
 from gpubench.report.reading import Reading
 from gpubench.report.table import Table
 
@@ -25,40 +27,45 @@ that is said, a page stays below 3 MB."""
 WIDE = 9
 """From so many columns on a page is printed across."""
 LIBRARIES = ("d3-7.9.2.min.js", "plot-0.6.17.umd.min.js")
+SCRIPTS = ("page.js", "pictures.js")
 LICENCES = (("D3 7.9.2", "d3-LICENSE.txt"), ("Observable Plot 0.6.17", "plot-LICENSE.txt"))
 
 
 def made(readings: Sequence[Reading], asked: Asked) -> bytes:  # noqa: ARG001 - there is one page
     """UTF-8."""
-    found = [(reading, table) for reading in readings for table in reading.tables]
+    found = [(reading, subject) for reading in readings for subject in subjects(reading)]
     alone = len(found) == 1
     sections = [
-        section(reading, table, fitted, number, alone=alone)
-        for number, ((reading, table), fitted) in enumerate(
-            zip(found, _fitted([table for _, table in found], alone=alone), strict=True), 1
+        section(reading, subject.table, fitted, number, alone=alone)
+        for number, ((reading, subject), fitted) in enumerate(
+            zip(found, _fitted([subject for _, subject in found], alone=alone), strict=True), 1
         )
     ]
-    title = question_of(found[0][1]) if alone else _title(readings, len(found))
+    title = question_of(found[0][1].table) if alone else _title(readings, len(found))
     page = Template(_asset("page.html")).substitute(
         title=text(title),
-        wide="@page { size: landscape }" if any(len(table.columns) >= WIDE for _, table in found) else "",
-        style=inline(_asset("page.css")),
+        wide="@page { size: landscape }"
+        if any(len(subject.table.columns) >= WIDE for _, subject in found)
+        else "",
+        style=inline(colours() + _asset("page.css")),
         head=Markup("") if alone else joined(element("h1", title), _contents(readings)),
         sections=joined(sections),
         version=text(gpubench.__version__),
         licences=_licences(),
         libraries=joined([element("script", inline(_vendored(name))) for name in LIBRARIES]),
-        script=inline(_asset("page.js")),
+        looks=data(looks()),
+        scripts=joined([element("script", inline(_asset(name))) for name in SCRIPTS]),
     )
     return page.encode(errors="replace")
 
 
-def _fitted(tables: Sequence[Table], *, alone: bool) -> list[Fitted]:
+def _fitted(subjects: Sequence[Subject], *, alone: bool) -> list[Fitted]:
     """What there is room for of each table."""
     found = []
     left = PICTURE_ROOM
-    for number, (table, shown) in enumerate(zip(tables, _rows(tables), strict=True), 1):
-        drawn = figures(table, number, alone=alone)
+    rows = _rows([subject.table for subject in subjects])
+    for number, (subject, shown) in enumerate(zip(subjects, rows, strict=True), 1):
+        drawn = figures(subject, number, alone=alone)
         kept = []
         for one in drawn:
             if (size := len(one.encode(errors="replace"))) <= left:

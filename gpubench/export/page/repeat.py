@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from gpubench.basics.words import clean
 from gpubench.export.page.markup import Markup, element, joined
-from gpubench.plan import experiment as experiments
+from gpubench.plan import experiment_file
 from gpubench.plan.experiment import Experiment
 from gpubench.report.reading import Reading
 from gpubench.report.table import Table
@@ -44,7 +44,7 @@ def repeat(reading: Reading, table: Table) -> Markup:
             shlex.quote(f"{stem}.toml"),
             shlex.quote(f"results/{stem if not several else clean(plan.name)}"),
         )
-        text = experiments.to_toml(plan, {})
+        text = experiment_file.to_toml(plan, {})
         shown = (
             text if len(text) <= LONGEST else f"{text[:LONGEST]}\n# … the rest lies in the folder's plans/"
         )
@@ -66,7 +66,7 @@ def _plans(reading: Reading, name: str) -> Sequence[Experiment]:
     found = [
         stored.plan.experiment for stored in reading.contents.plans if stored.plan.experiment.name == name
     ]
-    return list({experiments.to_toml(one, {}): one for one in found}.values())
+    return list({experiment_file.to_toml(one, {}): one for one in found}.values())
 
 
 def _own_files(plan: Experiment) -> list[str]:
@@ -85,4 +85,4 @@ def _own_files(plan: Experiment) -> list[str]:
         for field, value in named
         if field == "data" and value and value not in catalog.NAMED_DATA
     ]
-    return models + [one for one in images if one != "procedural"]
+    return models + [one for one in images if one.partition(":")[0] != catalog.PROCEDURAL]

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpubench.basics.words import UNKNOWN, clean, many, stem
-from gpubench.export.page import pictures
 from gpubench.export.page.grid import grid, matrix
 from gpubench.export.page.markup import Markup, data, element, joined, sentence
-from gpubench.export.page.pictures import PagePicture
+from gpubench.export.page.pictures import MOST_ROWS, described, pictures
 from gpubench.export.page.repeat import repeat
+from gpubench.plot.description import Picture
+from gpubench.plot.subject import Subject
 from gpubench.report.reading import Reading
 from gpubench.report.table import Table
 from gpubench.schema.cell import cell
@@ -49,10 +50,23 @@ class Fitted:
     """Pictures."""
 
 
-def figures(table: Table, number: int, *, alone: bool) -> list[Markup]:
+def figures(subject: Subject, number: int, *, alone: bool) -> list[Markup]:
     """The table's pictures. `number`, `alone`: as of `section`."""
     heading = "h3" if alone else "h4"
-    return [_figure(one, f"{number}-{at}", heading) for at, one in enumerate(pictures.pictures(table), 1)]
+    return [_figure(one, f"{number}-{at}", heading) for at, one in enumerate(_paired(pictures(subject)), 1)]
+
+
+def _paired(found: Sequence[Picture]) -> list[Picture]:
+    """In their order, but for one of a single panel, which stands beside the next such one where there is room."""
+    left = list(found)
+    placed = []
+    while left:
+        placed.append(left.pop(0))
+        mate = next((one for one in left if len(one.panels) == 1), None)
+        if len(placed[-1].panels) == 1 and mate is not None:
+            left.remove(mate)
+            placed.append(mate)
+    return placed
 
 
 def section(reading: Reading, table: Table, fitted: Fitted, number: int, *, alone: bool) -> Markup:
@@ -70,8 +84,8 @@ def section(reading: Reading, table: Table, fitted: Fitted, number: int, *, alon
             element(beneath, "Pictures", class_="unseen"),
             element("div", fitted.figures, class_="pictures"),
         ]
-    if len(table.rows) > pictures.MOST_ROWS:
-        parts.append(element("p", f"Of more than {pictures.MOST_ROWS:,} rows no pictures are drawn."))
+    if len(table.rows) > MOST_ROWS:
+        parts.append(element("p", f"Of more than {MOST_ROWS:,} rows no pictures are drawn."))
     if fitted.left_out:
         parts.append(element("p", f"For want of room left out: {many(fitted.left_out, 'picture')}."))
     parts += [element(beneath, "Figures"), grid(table, fitted.lines, number)]
@@ -130,54 +144,35 @@ def _more(sentences: Sequence[str]) -> list[Markup]:
     )
 
 
-def _figure(picture: PagePicture, name: str, heading: str) -> Markup:
-    """A picture: drawn by the page's script. Its caption says what it shows, and the table holds the figures."""
-    return element(
-        "figure",
-        element(heading, picture.title, id=f"p{name}"),
+def _figure(picture: Picture, name: str, heading: str) -> Markup:
+    """A picture: drawn by the page's script. Its caption says what it shows; its figures stand in a table that the
+    script makes, too."""
+    shows = picture.shows[:1].upper() + picture.shows[1:]
+    no_script = element("p", "This picture needs JavaScript; the table holds the figures of its rows.")
+    plots = [
         element(
             "div",
-            element("p", "This picture needs JavaScript; the table holds its figures."),
+            no_script if panel is picture.panels[0] else "",
             class_="plot",
             role="group",
             tabindex="0",
-            aria_labelledby=f"p{name}",
+            aria_label=f"{shows}: {panel.y.title}",
             aria_describedby=f"c{name}",
-        ),
+        )
+        for panel in picture.panels
+    ]
+    over_time = any(panel.spans or any(not one.marked for one in panel.series) for panel in picture.panels)
+    return element(
+        "figure",
+        element(heading, shows, id=f"p{name}"),
+        element("div", plots, class_="panels"),
         element("output", class_="told unseen", aria_live="polite"),
-        element("figcaption", picture.caption, id=f"c{name}"),
+        element("figcaption", picture.caption[0], id=f"c{name}"),
         data(described(picture)),
-        class_=picture.kind,
+        class_=" ".join(
+            [picture.name, *(["wide"] if len(plots) > 1 else []), *(["over-time"] if over_time else [])]
+        ),
     )
-
-
-def described(picture: PagePicture) -> dict[str, object]:
-    """A picture for the page's script: plain values. What a point lacks is left out."""
-    return {
-        "kind": picture.kind,
-        "x": picture.x,
-        "y": picture.y,
-        "logX": picture.log_x,
-        "logY": picture.log_y,
-        "ideal": list(picture.ideal),
-        "reference": picture.reference,
-        "series": list(picture.series),
-        "points": [
-            {
-                "s": name,
-                "x": point.x,
-                "y": point.y,
-                "tip": point.tip,
-                **({"lo": point.low, "hi": point.high} if point.low is not None else {}),
-                **({"oom": True} if point.oom else {}),
-                **({"p": point.predicted} if point.predicted is not None else {}),
-                **({"name": point.name} if point.name else {}),
-                **({"figure": point.figure} if picture.kind == "bars" else {}),
-            }
-            for name, points in picture.series.items()
-            for point in points
-        ],
-    }
 
 
 def _columns(table: Table) -> Markup:
@@ -213,7 +208,8 @@ def _unknown(table: Table) -> list[str]:
 
 
 def _doubts(reading: Reading, table: Table) -> Markup:
-    said = [*table.doubts, *(clean(problem) for problem in reading.contents.problems)]
+    left_out = [*reading.unreadable, *reading.contents.problems]
+    said = [*table.doubts, *(clean(problem) for problem in left_out)]
     if not said:
         return element("p", "None of these rows has a doubt.")
     return _listed([_with_code(one) for one in said], "doubts")

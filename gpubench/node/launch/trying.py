@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from gpubench.basics.errors import UnusableError
-from gpubench.node.launch.client import START_LIMIT_S, child_environment
+from gpubench.node.launch.fork_server import START_LIMIT_S, child_environment
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,7 +10,7 @@ from gpubench.node.watch import host
 from gpubench.node.watch.nvml import Nvml
 from gpubench.node.watch.nvml_calls import DESKTOP, POWER, PROCESSES, UTILISATION, Call, Listed
 from gpubench.node.watch.pacing import Clock, Schedule
-from gpubench.schema.gpu_look import PERIOD_S, Look, Process
+from gpubench.schema.gpu_look import IN_USE_PCT, PERIOD_S, Look, Process
 from gpubench.schema.missing import Unmeasured
 
 LIMIT_S = 4.0
@@ -35,11 +35,12 @@ def look_around(
 ) -> dict[str, Look]:
     """Looks at these GPUs at 10 Hz for `seconds`: uuid -> what was seen.
 
-    Nothing of ours has run on them yet, but a sweep that ended moments ago may have: clocks and power take seconds
-    to come down. So the look goes on while power falls, up to `limit_s`, and the power is the mean over its last
-    `seconds`, unbiased, where a minimum would take noise for idleness. Power that falls to the end is none, with
-    that reason. A driver that holds power on a plateau for longer than a look can't be seen through: the figure
-    is what the GPU drew before the sweep, and at most that much too high.
+    Nothing of ours runs on them now, but something that ended moments ago may have: clocks and power take seconds to
+    come down, and the driver clears the memory of a process that is gone, which counts as work of nobody (139 GB on an
+    H200: 13 % of the second after it). So the look goes on while power falls or the GPU is busy, up to `limit_s`, and
+    both figures are means over its last `seconds`: a minimum would take noise for idleness. Power that falls to the
+    end is none, with that reason. A driver that holds power on a plateau for longer than a look can't be seen through:
+    the figure is what the GPU drew before the sweep, and at most that much too high.
     """
     began, began_wall = clock(), wall()
     count = max(2, round(seconds / PERIOD_S))
@@ -62,12 +63,14 @@ def look_around(
             except Unmeasured as reason:
                 missing[uuid]["util_pct"] = str(reason)
         spent = clock() - began
-        if spent >= limit_s or (
-            spent >= seconds - PERIOD_S / 2 and not any(_falls(w[-count:]) for w in watts.values())
-        ):
+        settling = any(_falls(watts[uuid][-count:]) or _is_busy(polls[uuid][-count:]) for uuid in uuids)
+        if spent >= limit_s or (spent >= seconds - PERIOD_S / 2 and not settling):
             break
+    since = max(began_wall, wall() - seconds)
     return {
-        uuid: _look(nvml, uuid, watts[uuid][-count:], polls[uuid], began_wall, missing[uuid], failed[uuid])
+        uuid: _look(
+            nvml, uuid, watts[uuid][-count:], polls[uuid][-count:], since, missing[uuid], failed[uuid]
+        )
         for uuid in uuids
     }
 
@@ -76,6 +79,10 @@ def _falls(watts: Sequence[float]) -> bool:
     if len(watts) < 2 * _EDGE:
         return False
     return fmean(watts[-_EDGE:]) < (1 - FALLING) * fmean(watts[:_EDGE])
+
+
+def _is_busy(polls: Sequence[float]) -> bool:
+    return bool(polls) and fmean(polls) >= IN_USE_PCT
 
 
 def _look(

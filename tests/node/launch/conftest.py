@@ -8,7 +8,7 @@ import psutil
 import pytest
 from family import family
 
-from gpubench.node.launch.client import ForkServer
+from gpubench.node.launch.fork_server import ForkServer
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from gpubench.node.launch.client import ForkServer
+from gpubench.node.launch.fork_server import ForkServer
 from gpubench.schema.attempt import JobProgress
 
 Family = list[psutil.Process]

@@ -18,7 +18,7 @@ import pytest
 from family import Family, family, left, nobody_left, trees
 
 from gpubench.node import environment
-from gpubench.node.launch.client import ForkServer
+from gpubench.node.launch.fork_server import ForkServer
 from gpubench.node.node import Node
 from gpubench.node.watch.nvml import NoNvml
 from gpubench.plan import resolve as resolving

@@ -10,7 +10,8 @@ import pytest
 from scripted import Line, Scripted, at, epoch, hangs, hello, order, result
 
 from gpubench.node import environment
-from gpubench.node.launch.attempt import VIEW_PERIOD_S, Task, attempt
+from gpubench.node.launch.attempt import VIEW_PERIOD_S, attempt
+from gpubench.node.launch.running_job import Task
 from gpubench.node.launch.trial_log import HEAD_BYTES, TAIL_BYTES
 from gpubench.node.watch.watcher import Watcher
 from gpubench.schema.attempt import Attempt, JobProgress

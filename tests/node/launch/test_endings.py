@@ -15,7 +15,7 @@ import pytest
 from family import Spy, family, left, line_of
 from scripted import SIGKILLED
 
-from gpubench.node.launch import client
+from gpubench.node.launch import fork_server, forked_trial
 
 MODELS = "tests/train/user_models.py:"
 
@@ -203,8 +203,9 @@ def test_a_killed_server_fails_its_trial_and_is_replaced(train, own_server):
 
 
 def test_a_server_that_a_model_has_stopped_is_replaced(train, own_server, monkeypatch):
-    for limit in ("LAUNCH_LIMIT_S", "END_LIMIT_S", "TELL_LIMIT_S"):
-        monkeypatch.setattr(client, limit, 1.0)
+    monkeypatch.setattr(fork_server, "LAUNCH_LIMIT_S", 1.0)
+    monkeypatch.setattr(fork_server, "TELL_LIMIT_S", 1.0)
+    monkeypatch.setattr(forked_trial, "END_LIMIT_S", 1.0)
     first = own_server.pid
     ran = train(model=MODELS + "stops_the_server", launcher=own_server)
     assert ran.status == "ok", "it reported its result"
@@ -214,7 +215,7 @@ def test_a_server_that_a_model_has_stopped_is_replaced(train, own_server, monkey
 
 
 def test_a_server_that_does_not_start_a_trial_is_killed_and_its_trial_fails(train, own_server, monkeypatch):
-    monkeypatch.setattr(client, "LAUNCH_LIMIT_S", 1.0)
+    monkeypatch.setattr(fork_server, "LAUNCH_LIMIT_S", 1.0)
     first = psutil.Process(own_server.pid)
     first.suspend()
     ran = train(model=MODELS + "tiny", launcher=own_server)

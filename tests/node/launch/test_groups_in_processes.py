@@ -16,7 +16,8 @@ from family import Onlooker, left, line_of, nobody_left
 from scripted import SIGKILLED
 
 from gpubench.node import environment
-from gpubench.plan.experiment import Options, parse, with_options
+from gpubench.plan.experiment_file import parse
+from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
 from gpubench.report.live import QuietView

@@ -13,8 +13,8 @@ import psutil
 import pytest
 from family import nobody_left
 
-from gpubench.node.launch import attempt
-from gpubench.node.launch.client import ForkServer
+from gpubench.node.launch import running_job
+from gpubench.node.launch.fork_server import ForkServer
 
 HOSTILE = "tests/train/hostile_models.py:"
 TOLD = "rank 0 told gpubench what none of its ranks tells: "
@@ -75,7 +75,7 @@ def test_a_clock_that_a_model_has_changed_changes_no_figure(train) -> None:
 def test_a_rank_that_left_early_is_not_waited_for_until_the_deadline(
     train, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attempt, "GRACE_S", 0.5)
+    monkeypatch.setattr(running_job, "GRACE_S", 0.5)
     ran = train(model="tests/train/user_models.py:second_rank_leaves", ranks=2, cpus=2, workers=2)
     assert (ran.status, ran.reason.partition(";")[0]) == (
         "failed",

@@ -18,7 +18,7 @@ from gpubench.basics.checked import plain
 DRIVER = """
 import json, sys
 from gpubench.basics.checked import reader
-from gpubench.node.launch.client import ForkServer
+from gpubench.node.launch.fork_server import ForkServer
 from gpubench.node.launch.descendants import descendants, process
 from gpubench.schema.events import Begin
 from gpubench.schema.order import TrialOrder

@@ -19,8 +19,9 @@ from gpubench.basics.errors import UnusableError
 from gpubench.commands.sweep import nothing_to_run
 from gpubench.node import environment
 from gpubench.node.launch import scratch
-from gpubench.node.launch.client import ForkServer
-from gpubench.plan.experiment import Options, parse, with_options
+from gpubench.node.launch.fork_server import ForkServer
+from gpubench.plan.experiment_file import parse
+from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import expand
 
 MODELS = "tests/train/user_models.py:"

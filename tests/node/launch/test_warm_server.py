@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import gpubench
-from gpubench.node.launch.client import child_environment
+from gpubench.node.launch.fork_server import child_environment
 
 MODELS = "tests/train/user_models.py:"
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")

@@ -18,7 +18,8 @@ from swept import ASKED
 
 from gpubench.node.environment import Machine
 from gpubench.node.watch import host, host_load
-from gpubench.plan.experiment import Options, parse, with_options
+from gpubench.plan.experiment_file import parse
+from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
 from gpubench.sweep import preflight

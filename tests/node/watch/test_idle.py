@@ -83,7 +83,7 @@ def test_utilisation_comes_from_the_buffer_and_leaves_out_what_reaches_back() ->
     # The sample at 0.1 s speaks of the time before the look: a sweep that has just ended.
     times = [(WALL_AHEAD - 0.1, 100.0), (WALL_AHEAD + 0.1, 100.0)]
     times += [(WALL_AHEAD + 0.1 + 0.2 * k, 30.0 if k % 2 else 0.0) for k in range(1, 5)]
-    nvml = Moving(buffers={(UUID, "gpu_util_pct"): times}, polled=lambda _: 99.0)
+    nvml = Moving(buffers={(UUID, "gpu_util_pct"): times}, polled=lambda _: 9.0)
     assert look(nvml).util_pct == 15.0
     assert nvml.asked_after == [WALL_AHEAD + 0.2]
 
@@ -94,6 +94,23 @@ def test_without_a_buffer_the_later_polls_count(broken: set[str]) -> None:
     assert look(nvml).util_pct == 0.0, "the first ones speak of before the look"
     nvml = Moving(polled=lambda t: 60.0 if t > 0.45 else 0.0, broken=broken)
     assert look(nvml).util_pct == 60.0
+
+
+def test_work_of_a_process_that_is_gone_is_waited_for() -> None:
+    # The driver clears the memory of a process that has ended, which counts as use of the GPU.
+    times = [(WALL_AHEAD + 0.2 * k, 60.0 if k < 5 else 0.0) for k in range(1, 30)]
+    nvml = Moving(
+        buffers={(UUID, "gpu_util_pct"): times},
+        polled=lambda t: 60.0 if t < 1.0 else 20.0 if t < 2.0 else 0.0,
+    )
+    assert look(nvml).util_pct == 0.0
+    assert 1.3 < nvml.now < LIMIT_S
+
+
+def test_a_gpu_that_stays_busy_is_told_so_at_the_limit() -> None:
+    nvml = Moving(polled=lambda _: 60.0)
+    assert look(nvml).util_pct == 60.0
+    assert nvml.now == pytest.approx(LIMIT_S, abs=PERIOD_S)
 
 
 def test_processes_are_named() -> None:

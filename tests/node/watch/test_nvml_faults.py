@@ -27,7 +27,8 @@ from gpubench.node.watch.nvml import History, Nvml
 from gpubench.node.watch.nvml_calls import Call, Utilisation
 from gpubench.node.watch.shared_nvml import SharedNvml
 from gpubench.node.watch.watcher import Watcher
-from gpubench.plan.experiment import Options, parse, with_options
+from gpubench.plan.experiment_file import parse
+from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
 from gpubench.record.figures import Figures, figures

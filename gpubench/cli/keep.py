@@ -1,0 +1,74 @@
+"""The commands that put results elsewhere. Imports nothing heavy at the top, so that --help answers at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gpubench.basics.errors import UsageError, unknown
+from gpubench.cli.options import ResultsFolders
+from gpubench.export.formats import FORMATS, PLAINLY, SHEETS, Asked
+from gpubench.report.forms import only_one
+
+
+def merge(
+    results: ResultsFolders = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FOLDER", help="Where; of one folder: none writes its tables anew."),
+    ] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait while a sweep writes into one of them.")] = False,
+) -> None:
+    """Put the records of several results folders into one, and write its tables anew."""
+    from gpubench.commands import merge as command
+
+    raise typer.Exit(command.merged(results or (), out=out, wait=wait))
+
+
+def export(
+    results: ResultsFolders = None,
+    form: Annotated[
+        str | None,
+        typer.Option("--format", metavar="NAME", help=f"{', '.join(FORMATS)}; by default as FILE ends."),
+    ] = None,
+    out: Annotated[
+        str | None, typer.Option("--out", metavar="FILE", help="Where it is written; none: stdout for text.")
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to",
+            metavar="TRACKER",
+            help="mlflow or tensorboard: a run for each trial; --out is then a folder, or an MLflow address.",
+        ),
+    ] = None,
+    sheet: Annotated[
+        str,
+        typer.Option(
+            "--sheet", metavar="NAME", help=f"What a CSV holds: {', '.join(SHEETS)}.", show_default=False
+        ),
+    ] = PLAINLY.sheet,
+    excel: Annotated[
+        bool, typer.Option("--excel", help="CSV for Excel where it has commas and decimal dots.")
+    ] = False,
+    excel_eu: Annotated[
+        bool, typer.Option("--excel-eu", help="CSV for Excel where it has semicolons and decimal commas.")
+    ] = False,
+) -> None:
+    """Write results in the format of another program, or hand them over to an experiment tracker."""
+    from gpubench.commands import export as command
+
+    dialect = only_one(["excel"] * excel + ["excel-eu"] * excel_eu) or PLAINLY.dialect
+    if sheet not in SHEETS:
+        raise unknown("sheet", sheet, SHEETS)
+    asked = Asked(sheet=sheet, dialect=dialect)
+    if to is not None:
+        if form is not None or asked != PLAINLY:
+            given = (
+                "--format" if form is not None else "--sheet" if sheet != PLAINLY.sheet else f"--{dialect}"
+            )
+            raise UsageError(f"--to hands runs over, and {given} writes a file; give one of them")
+        raise typer.Exit(command.hand_over(results or (), to=to, place=out))
+    raise typer.Exit(command.export(results or (), form=form, out=Path(out) if out else None, asked=asked))

@@ -1,0 +1,64 @@
+"""How options are declared: those of a kind alike, and those that several commands have once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gpubench import completion, usage
+from gpubench.report.forms import AnswerForm, only_one
+
+
+def field(
+    name: str, text: str, *, metavar: str | None = "VALUES", completer: completion.Completer | None = None
+) -> Any:
+    """An option of a sweep that says what is tried."""
+    return typer.Option(
+        name,
+        metavar=metavar,
+        help=text,
+        autocompletion=completer,
+        rich_help_panel="What to try (lists and ranges)",
+    )
+
+
+def how(
+    *names: str,
+    text: str,
+    metavar: str | None = None,
+    parser: Callable[[Any], Any] | None = None,
+    words: Sequence[str] = (),
+) -> Any:
+    """An option of a sweep that says how it is run. `words`: all that may be given."""
+    return typer.Option(
+        *names,
+        metavar=metavar,
+        help=text,
+        parser=parser,
+        autocompletion=completion.listed(words) if words else None,
+        rich_help_panel="How to run it",
+    )
+
+
+def count(name: str, text: str, *, least: int = 0) -> Any:
+    """An option that is a whole number."""
+    return typer.Option(name, metavar="N", help=text, parser=usage.whole(name, least))
+
+
+def folders(text: str) -> Any:
+    """The argument of commands that read results folders."""
+    return typer.Argument(autocompletion=completion.results, metavar=usage.RESULTS, help=text)
+
+
+ResultsFolders = Annotated[list[Path] | None, folders("Results folders; none: the newest one.")]
+Markdown = Annotated[bool, typer.Option("--markdown", help="As Markdown.")]
+JsonObject = Annotated[bool, typer.Option("--json", help="As one JSON object.")]
+
+
+def form_of(*, json: bool, markdown: bool) -> AnswerForm:
+    """Which of the forms of an answer is asked for. Raises UsageError for two at once."""
+    only_one(["json"] * json + ["markdown"] * markdown)
+    return "json" if json else "markdown" if markdown else "text"

@@ -1,0 +1,251 @@
+"""The commands that tell of what was measured. Imports nothing heavy at the top, so that --help answers at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gpubench import completion
+from gpubench.cli.fields import given_fields
+from gpubench.cli.options import JsonObject, Markdown, ResultsFolders, count, folders, form_of
+from gpubench.cli.parameters import with_form_options
+from gpubench.report.forms import only_one
+
+
+@with_form_options
+def table(
+    results: ResultsFolders = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            "--columns", metavar="NAME,-NAME,…", help="Add columns of docs/columns.md; -NAME removes one."
+        ),
+    ] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--where",
+            metavar="CONDITION",
+            help="Show rows such as 'batch_size>=64' or variant=cached,synthetic; again for one more condition.",
+        ),
+    ] = None,
+    sort: Annotated[
+        str | None,
+        typer.Option("--sort", metavar="NAME,-NAME,…", help="Show rows by columns; -NAME: largest first."),
+    ] = None,
+    by: Annotated[
+        str | None, typer.Option("--by", metavar="NAME", help="Show rows in parts, one for each value.")
+    ] = None,
+    train_images: Annotated[
+        int | None,
+        count("--train-images", "Tell an epoch of so many images, such as ImageNet's 1281167.", least=1),
+    ] = None,
+    sources: Annotated[
+        bool, typer.Option("--sources", help="Where the figures come from, and why others are empty.")
+    ] = False,
+    *,
+    form: str | None,
+) -> None:
+    """Print the tables of results folders, with growth columns."""
+    from gpubench.commands import table as command
+
+    raise typer.Exit(
+        command.table(
+            results or (),
+            form=form,
+            sources=sources,
+            columns=columns,
+            train_images=train_images,
+            where=where or (),
+            sort=sort,
+            by=by,
+        )
+    )
+
+
+def predict(
+    results: Annotated[
+        list[Path] | None,
+        folders("Results folders; none: all that sweeps have written here."),
+    ] = None,
+    job: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--job", metavar="F=V,F=V,…", help="One of several jobs that run together; give it once for each."
+        ),
+    ] = None,
+    copies: Annotated[
+        str | None, typer.Option("--copies", metavar="VALUES", help="Identical jobs at once: 2,3.")
+    ] = None,
+    pairs: Annotated[bool, typer.Option("--pairs", help="Every pair of the --job's on one GPU.")] = False,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="FIELD=VALUES", help="Any trial field, for all jobs that don't give it."
+        ),
+    ] = None,
+    experiment: Annotated[
+        Path | None,
+        typer.Option("--experiment", metavar="FILE.toml", help="Take jobs and fields from a file."),
+    ] = None,
+    bad_images: Annotated[
+        str | None,
+        typer.Option(
+            "--bad-images",
+            metavar="POLICY",
+            help="fail (default), or skip: of rows from which images were left out that can't be decoded.",
+        ),
+    ] = None,
+    markdown: Markdown = False,
+) -> None:
+    """Say how much jobs would slow each other down, from stored rows of each alone; runs nothing.
+
+    Also says how good such answers have been so far on this machine; without any jobs, only that.
+    """
+    from gpubench.commands import predict as command
+    from gpubench.plan.options import Options
+
+    fields, typed = given_fields({} if copies is None else {"copies": copies}, set_ or ())
+    options = Options(fields=fields, typed=typed, jobs=tuple(job or ()), pairs=pairs, bad_images=bad_images)
+    raise typer.Exit(command.predict(results or (), options, experiment=experiment, markdown=markdown))
+
+
+def status(
+    results: ResultsFolders = None,
+    json_: Annotated[bool, typer.Option("--json", help="A JSON line for each folder.")] = False,
+) -> None:
+    """Say what is done, running, failed or left, and for how long; disturbs no sweep.
+
+    Exit code 0: complete. 1: finished, some trials failed. 5: a sweep is running.
+    75: something is left, and nobody runs it.
+
+    Of several folders the last of these that fits one; 4 where one can't be read.
+    """
+    from gpubench.commands import status as command
+
+    raise typer.Exit(command.status(results or (), as_json=json_))
+
+
+def plot(
+    results: ResultsFolders = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FOLDER", help="Where they are written; none: RESULTS/plots."),
+    ] = None,
+    form: Annotated[str | None, typer.Option("--format", metavar="svg,png,pdf", help="Default: svg.")] = None,
+    only: Annotated[
+        str | None,
+        typer.Option(
+            "--only", metavar="NAME,…", help="These pictures of docs/plots.md; none: all there are."
+        ),
+    ] = None,
+    trial: Annotated[
+        str | None,
+        typer.Option("--trial", metavar="ID", help="What was sampled of this trial; the id's start will do."),
+    ] = None,
+    terminal: Annotated[
+        bool, typer.Option("--terminal", help="Draw the main picture here, as text.")
+    ] = False,
+) -> None:
+    """Draw pictures of results: growth, scaling, variants, slowdowns, energy, a trial's samples."""
+    from gpubench.commands import plot as command
+
+    raise typer.Exit(
+        command.plot(results or (), out=out, formats=form, only=only, trial_id=trial, in_terminal=terminal)
+    )
+
+
+def compare(
+    results: Annotated[
+        list[Path] | None,
+        folders("Two results folders, A and B; with --field one."),
+    ] = None,
+    field: Annotated[
+        str | None,
+        typer.Option(
+            "--field",
+            metavar="FIELD=V,V",
+            autocompletion=completion.assignment,
+            help="Two values of a field in one folder: precision=fp32,bf16.",
+        ),
+    ] = None,
+    figures: Annotated[
+        str | None,
+        typer.Option(
+            "--figures",
+            metavar="NAME,…",
+            autocompletion=completion.listed(("time", "memory", "energy", "top1")),
+            help="Only these: time,memory,energy,top1.",
+        ),
+    ] = None,
+    threshold: Annotated[
+        str | None,
+        typer.Option(
+            "--threshold",
+            metavar="SHARE",
+            help="Exit 3 where B is shown to take more time, memory or energy by more than this: 5%.",
+        ),
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit 3 also where that is not excluded.")] = False,
+    sort: Annotated[
+        str | None,
+        typer.Option("--sort", metavar="NAME", help="By a figure, the worst first, or by a field."),
+    ] = None,
+    markdown: Markdown = False,
+    json_: JsonObject = False,
+) -> None:
+    """Set B beside A: faster, slower, the same or open, for each trial that both have."""
+    from gpubench.commands import compare as command
+
+    form = form_of(json=json_, markdown=markdown)
+    raise typer.Exit(
+        command.compare(
+            results or (),
+            field=field,
+            figures=figures,
+            threshold=threshold,
+            strict=strict,
+            sort=sort,
+            form=form,
+        )
+    )
+
+
+def audit(
+    results: Annotated[
+        Path | None,
+        folders("Results folder; none: the newest one."),
+    ] = None,
+    markdown: Markdown = False,
+    json_: Annotated[bool, typer.Option("--json", help="A JSON line for each rule.")] = False,
+) -> None:
+    """Say how honest a results folder is, rule by rule."""
+    from gpubench.commands import audit as audit_command
+
+    form = form_of(json=json_, markdown=markdown)
+    raise typer.Exit(audit_command.audit(results, form=form))
+
+
+def doctor(
+    json_: JsonObject = False,
+    noise: Annotated[
+        bool,
+        typer.Option(
+            "--noise",
+            help="Measure how far processes of one configuration differ here, and keep that: it stands in where "
+            "a row has one process. Takes some minutes.",
+        ),
+    ] = False,
+) -> None:
+    """Say what this machine can measure, what it can't, and the remedy; exit 4 where no sweep can run.
+
+    Takes some ten seconds, and tries torch on each visible GPU for a moment.
+    """
+    from gpubench.commands import doctor as command
+
+    only_one(["json"] * json_ + ["noise"] * noise)
+    if noise:
+        raise typer.Exit(command.noise())
+    raise typer.Exit(command.doctor(as_json=json_))

@@ -1,0 +1,284 @@
+"""The parent's side of the fork server: starts it, has it fork the leaders of trials, hears of their ends."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import gpubench
+from gpubench.basics.checked import MismatchError
+from gpubench.basics.errors import UnusableError
+from gpubench.node.launch.channel import Channel, TooLargeError, pair
+from gpubench.node.launch.control import (
+    CantImport,
+    Exited,
+    Reap,
+    Refused,
+    Run,
+    ServerReady,
+    Started,
+    read_news,
+)
+from gpubench.node.launch.conversation import Conversation
+from gpubench.node.launch.forked_trial import ForkedTrial
+from gpubench.node.launch.launcher import StoppedError, never
+from gpubench.schema.events import LeaderExit, ServerExit
+from gpubench.schema.order import TrialOrder
+
+START_LIMIT_S = 300.0
+"""A cold network file system can take minutes to import torch."""
+LAUNCH_LIMIT_S = 30.0
+"""How long the server may take to fork a leader, which takes it 10 ms: longer, and it is stopped or wedged."""
+TELL_LIMIT_S = 5.0
+"""How long the server may take to tell of a leader's end, which takes it a millisecond."""
+LOOK_S = 0.25
+"""How often somebody who waits for the server is asked whether to go on waiting."""
+
+
+def child_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a process that imports torch for us. Start it with `python -P`."""
+    made = dict(environ)
+    # The fork server must stay single-threaded; a rank sets its own thread count from its CPUs.
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        made[name] = "1"
+    made.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+    # gloo looks the host's own name up, which many machines can't resolve; all ranks are on this host.
+    made.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    made["PYTHONUNBUFFERED"] = "1"
+    # The same gpubench as this one, and (-P) nothing that happens to lie in the working folder.
+    home = str(Path(gpubench.__file__).parents[1])
+    made["PYTHONPATH"] = os.pathsep.join([home, *filter(None, [environ.get("PYTHONPATH")])])
+    return made
+
+
+class ForkServer:
+    """A Launcher over `gpubench.node.launch.server`. The import of torch goes on while the caller plans."""
+
+    def __init__(self) -> None:
+        self._number = 0
+        self._ends: dict[int, int] = {}
+        """How servers before this one ended."""
+        self._start()
+
+    def _start(self) -> None:
+        self._number += 1
+        ours, theirs = pair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [
+                    sys.executable,
+                    "-P",
+                    "-m",
+                    "gpubench.node.launch.server",
+                    str(theirs.fileno()),
+                    str(os.getpid()),
+                ],
+                pass_fds=[theirs.fileno()],
+                env=child_environment(os.environ),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+        self._control = Channel(ours)
+        self._ready = False
+        self._lost = False
+        self._exited: dict[int, Exited] = {}
+        self._started: list[int] = []
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def _pump(self, timeout: float) -> None:
+        try:
+            received = self._control.receive(timeout)
+        except OSError as error:
+            if not self._ready:
+                raise UnusableError(f"the fork server died ({self._last_words()}): {error}") from error
+            # It has been killed, and its trials with it: their rows say so, and the next launch starts another.
+            self._lost = True
+            return
+        if received is None:
+            return
+        try:
+            news = read_news(received)
+        except MismatchError as error:
+            news = Refused(reason=f"its answer: {error}")
+        match news:
+            case CantImport(reason=reason):
+                raise UnusableError(f"torch can't be imported: {reason}")
+            case ServerReady():
+                self._ready = True
+            case Started(pid=pid):
+                self._started.append(pid)
+            case Refused(reason=reason):
+                raise UnusableError(
+                    f"this process and its fork server do not understand each other ({reason}); was gpubench changed "
+                    "while it ran? start the sweep again"
+                )
+            case Exited():
+                self._exited[news.pid] = news
+
+    def _last_words(self) -> str:
+        self._process.kill()
+        _, err = self._process.communicate()
+        lines = err.decode(errors="replace").strip().splitlines() if err else []
+        return lines[-1] if lines else "it said nothing"
+
+    def wait_ready(self, should_stop: Callable[[], bool] = never) -> None:
+        """Waits until torch is imported. Raises UnusableError where it can't be, StoppedError where it was stopped."""
+        deadline = time.monotonic() + START_LIMIT_S
+        while not self._ready:
+            if time.monotonic() > deadline:
+                self._give_up()
+                raise UnusableError(f"importing torch took more than {START_LIMIT_S:g} s")
+            if should_stop():
+                self._give_up()
+                raise StoppedError
+            self._pump(LOOK_S)
+
+    def _give_up(self) -> None:
+        """Kills a server that does not answer, and with it whatever it started; the next launch starts another."""
+        self._process.kill()
+        self._lost = True
+
+    def launch(self, order: TrialOrder, should_stop: Callable[[], bool] = never) -> ForkedTrial:
+        """Starts one trial. Its log and scratch folder must exist.
+
+        A server that does not start it within LAUNCH_LIMIT_S is killed. Raises UnusableError where none can start,
+        StoppedError where it was stopped meanwhile.
+        """
+        if not self._lost:
+            self.wait_ready(should_stop)
+            self._pump(0)
+        if self._lost:
+            self.close()
+            self._ends[self._number] = self._process.returncode
+            self._start()
+            self.wait_ready(should_stop)
+        conversation = Conversation(order, time.monotonic)
+        # A channel for each rank, so that an answer reaches the one that asked.
+        pairs = _pairs(order.ranks)
+        try:
+            self._hand_over(order, [theirs.fileno() for _, theirs in pairs])
+            for _, theirs in pairs:
+                theirs.close()
+            self._await_start(should_stop)
+        except BaseException:
+            for end in itertools.chain.from_iterable(pairs):
+                end.close()
+            raise
+        channels = [Channel(ours) for ours, _ in pairs]
+        return ForkedTrial(self, self._number, self._started.pop(), channels, conversation, order.scratch)
+
+    def _hand_over(self, order: TrialOrder, files: Sequence[int]) -> None:
+        """Hands an order over. Raises UnusableError where it is too large; the server hears nothing of it then."""
+        try:
+            self._control.send(Run(order=order), files)
+        except TooLargeError as error:
+            # Names and paths are short: it is the lists of a user's own variant that have no end.
+            raise UnusableError(
+                f"the order to the trial's processes is too large ({error}); "
+                "shorten what its variant lists: fewer transforms, or shorter arguments"
+            ) from None
+        except OSError:
+            self._lost = True  # it died since it was looked at; `_await_start` tells
+
+    def _await_start(self, should_stop: Callable[[], bool]) -> None:
+        """Until the server has started what was ordered. Raises UnusableError, StoppedError."""
+        deadline = time.monotonic() + LAUNCH_LIMIT_S
+        while not self._started:
+            if not self._lost:
+                self._pump(LOOK_S)
+            if self._lost:
+                raise UnusableError(
+                    "the fork server died while it started a trial: does the host have memory left?"
+                )
+            if time.monotonic() > deadline and not self._started:
+                self._give_up()
+                raise UnusableError(
+                    f"the fork server did not start the trial within {LAUNCH_LIMIT_S:g} s, as if it had been "
+                    "stopped by a signal; it was killed, and the next trial gets a new one"
+                )
+            if should_stop():
+                self._give_up()
+                raise StoppedError
+
+    def ending(self, pid: int, number: int) -> LeaderExit | ServerExit:
+        """Who ended and how, once `has_exited`."""
+        if self.lost(number):
+            return ServerExit(self._ends.get(number, 0) if number != self._number else self._died())
+        ended = self._exited[pid]
+        return LeaderExit(ended.status if ended.code == os.CLD_EXITED else -ended.status)
+
+    def _died(self) -> int:
+        """How the present server ended; 0 where it has not yet."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self._process.wait(TELL_LIMIT_S)
+        return 0
+
+    def has_exited(self, pid: int, number: int) -> bool:
+        """Whether the leader `pid` of server `number` is a zombie by now, or went with that server."""
+        if not self._lost:
+            self._pump(0)
+        return self.lost(number) or pid in self._exited
+
+    def lost(self, number: int) -> bool:
+        """Whether server `number` was killed, by the host when its memory ran out, for example.
+
+        Another may have taken its place since, to launch the next job of a group.
+        """
+        return self._lost or number != self._number
+
+    def await_exit(self, pid: int) -> None:
+        """Waits until the server tells that a killed leader has gone. One that does not is killed itself."""
+        deadline = time.monotonic() + TELL_LIMIT_S
+        while not self.has_exited(pid, self._number):
+            if time.monotonic() > deadline:
+                self._give_up()
+                return
+            self._pump(0.05)
+
+    def reap(self, pid: int, limit: float = 10.0) -> None:
+        """Waits for a killed leader of the present server and lets that one reap it."""
+        deadline = time.monotonic() + limit
+        while not self.has_exited(pid, self._number) and time.monotonic() < deadline:
+            self._pump(0.05)
+        if not self._lost and self._exited.pop(pid, None) is not None:
+            with contextlib.suppress(OSError):  # a server that has just died leaves nothing to reap
+                self._control.send(Reap(pid=pid))
+
+    def close(self) -> None:
+        """Ends the server, and with it whatever it started."""
+        self._control.close()
+        # One that still imports torch has started nothing, and would hear of the end seconds later.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(5 if self._ready else 0)
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        if self._process.stderr:
+            self._process.stderr.close()
+
+
+def _pairs(count: int) -> list[tuple[socket.socket, socket.socket]]:
+    """So many pairs of ends. Raises UnusableError where the process may not open as many files."""
+    made: list[tuple[socket.socket, socket.socket]] = []
+    try:
+        made.extend(pair() for _ in range(count))
+    except OSError as error:
+        for end in itertools.chain.from_iterable(made):
+            end.close()
+        raise UnusableError(
+            f"no connection to {count} ranks can be opened: {error.strerror} "
+            "(ulimit -n says how many files may be open)"
+        ) from None
+    return made

@@ -1,0 +1,256 @@
+"""An experiment as a TOML file: read, and written back."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+import typing
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+
+from gpubench.basics.errors import UsageError, unknown
+from gpubench.basics.quoted import shown
+from gpubench.plan import values
+from gpubench.plan.experiment import (
+    DEFAULT_TIMEOUT_S,
+    Axis,
+    Experiment,
+    called_group,
+    check_job,
+    check_once,
+    checked,
+    policy,
+)
+from gpubench.plan.groups import Group, label
+from gpubench.plan.rounds import as_table, rounds_of
+from gpubench.schema import catalog
+from gpubench.schema.trial_fields import those
+from gpubench.schema.validation import error_message, first, toml_error_message
+
+
+class _VariantTable(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    data: str | None = None
+    files: str = "full"
+    cpu: list[str | dict[str, dict[str, Any]]] = Field(default_factory=list)
+    gpu: list[str | dict[str, dict[str, Any]]] = Field(default_factory=list)
+
+
+class _RunOptions(BaseModel):
+    """What stands under [run] besides trial fields. Strict, as trials are: `rounds = true` is not 1."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    repeats: int = Field(default=1, ge=1)
+    rounds: int | None = None
+    within: str | float | None = None
+    budget: str | float | None = None
+    timeout: str | float = DEFAULT_TIMEOUT_S
+    bad_images: str = "fail"
+
+
+_RUN_FIELDS = those(lambda about: about.in_run)
+
+
+_in_run: dict[str, Any] = {name: (values.KINDS[name] | None, None) for name in _RUN_FIELDS}
+
+
+_RunTable = create_model("_RunTable", __base__=_RunOptions, **_in_run)
+
+
+class _GroupTable(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    name: str = ""
+    jobs: list[dict[str, Any]]
+    pairs: bool = False
+
+
+class _ExperimentFile(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    question: str = ""
+    fixed: dict[str, Any] = Field(default_factory=dict)
+    axes: dict[str, list[Any] | str] = Field(default_factory=dict)
+    zip: list[dict[str, list[Any]]] = Field(default_factory=list)
+    exclude: list[dict[str, Any]] = Field(default_factory=list)
+    group: list[_GroupTable] = Field(default_factory=list)
+    variants: dict[str, _VariantTable] = Field(default_factory=dict)
+    run: _RunTable = Field(default_factory=_RunTable)
+
+
+def load(path: Path) -> Experiment:
+    """The experiment of a TOML file. Raises UsageError in one line for anything wrong with it."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise UsageError(f"experiment file {path} does not exist") from None
+    except IsADirectoryError:
+        files = sorted(path.glob("*.toml"))
+        which = f"a file in it, such as {files[0]}" if files else "an experiment file (it holds none)"
+        raise UsageError(f"{path} is a folder; name {which}") from None
+    except OSError as error:
+        raise UsageError(f"experiment file {path} can't be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"experiment file {path} is no text in UTF-8; save it as one") from None
+    return parse(text, str(path))
+
+
+def parse(text: str, where: str) -> Experiment:
+    """The experiment of TOML text; `where` names it in errors."""
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{where} is not TOML: {toml_error_message(error)}") from None
+    except RecursionError:
+        raise UsageError(f"{where} is nested too deeply") from None
+    except ValueError:  # which Python raises for a number of more than 4,300 digits
+        raise UsageError(f"{where} holds a number that is too long") from None
+    table.pop("plan", None)  # what a stored plan says of how it was resolved
+    try:
+        file = _ExperimentFile.model_validate(table)
+    except ValidationError as error:
+        raise UsageError(f"{where}: {describe(error, _ExperimentFile)}") from None
+    try:
+        return _experiment(file)
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from None
+
+
+def describe(error: ValidationError, model: type[BaseModel]) -> str:
+    """One of pydantic's errors in one line, with the nearest valid name for an unknown key."""
+    # A name that isn't known first: what it was meant for is then missing, too.
+    extra = next((e for e in error.errors() if e["type"] == "extra_forbidden"), None)
+    if extra is not None:
+        table = model
+        for part in extra["loc"][:-1]:
+            info = table.model_fields.get(part) if isinstance(part, str) else None
+            table = (info and _table_in(info.annotation)) or table
+        return str(unknown("key", str(extra["loc"][-1]), table.model_fields))
+    return error_message(first(error.errors(), model), model)
+
+
+def _table_in(annotation: Any) -> type[BaseModel] | None:
+    """The kind of table that an annotation holds: of `list[Table]`, `dict[str, Table]` or `Table`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((table for part in typing.get_args(annotation) if (table := _table_in(part))), None)
+
+
+def _transform(variant: str, entry: str | dict[str, dict[str, Any]]) -> Mapping[str, Mapping[str, Any]]:
+    if isinstance(entry, str):
+        return {entry: {}}
+    for name, arguments in entry.items():
+        for argument, value in arguments.items():
+            if not _is_plain(value):
+                raise UsageError(
+                    f"variant {shown(variant)}: {name} does not take {shown(str(value))} as {argument}; "
+                    "write a number, a text, true or false, or a list of them"
+                )
+    return entry
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value of a TOML file can stand in a record: no date, no time, no number that is not finite."""
+    if isinstance(value, dict):
+        return all(map(_is_plain, value.values()))
+    if isinstance(value, list):
+        return all(map(_is_plain, value))
+    return isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value))
+
+
+def _variant(name: str, table: _VariantTable) -> catalog.Variant:
+    files = ("full", "resized", "decoded", "none")
+    if table.files not in files:
+        raise unknown(f"files of variant {name}:", table.files, files)
+    return catalog.Variant(
+        files=table.files,  # type: ignore[arg-type]
+        cpu=tuple(_transform(name, t) for t in table.cpu),
+        gpu=tuple(_transform(name, t) for t in table.gpu),
+        data=table.data,
+        answers="from the experiment file",
+    )
+
+
+def _experiment(file: _ExperimentFile) -> Experiment:
+    fixed = {name: values.from_toml(name, value) for name, value in file.fixed.items()}
+    run = {name: getattr(file.run, name) for name in _RUN_FIELDS if getattr(file.run, name) is not None}
+    axes = [
+        Axis((name,), tuple((v,) for v in values.axis_from_toml(name, given)))
+        for name, given in file.axes.items()
+    ]
+    axes += [_zipped(table) for table in file.zip]
+    moving = (name for axis in axes for name in axis.fields)
+    check_once([*fixed, *run, *moving], "[fixed], [run], [axes] and [[zip]]")
+    if not all(file.exclude):
+        raise UsageError("an empty [[exclude]] would leave out everything; name a field and its value")
+    return checked(
+        Experiment(
+            name=file.name,
+            question=file.question,
+            fixed=fixed | run,
+            axes=tuple(axes),
+            groups=tuple(_group(table) for table in file.group),
+            excludes=tuple({n: values.from_toml(n, v) for n, v in table.items()} for table in file.exclude),
+            variants=catalog.VARIANTS
+            | {name: _variant(name, table) for name, table in file.variants.items()},
+            repeats=file.run.repeats,
+            rounds=rounds_of(file.run.rounds, file.run.within, file.run.budget, repeats=file.run.repeats),
+            timeout_s=values.seconds(file.run.timeout),
+            bad_images=policy(file.run.bad_images),
+        )
+    )
+
+
+def _group(table: _GroupTable) -> Group:
+    """A group of the file. Raises UsageError for what is wrong with a job, whatever the others are."""
+    jobs = tuple({name: values.from_toml(name, value) for name, value in job.items()} for job in table.jobs)
+    group = Group(name=table.name.strip(), jobs=jobs, pairs=table.pairs)
+    for job in jobs:
+        check_job(job, f"job {shown(label(job))} of {called_group(group)}")
+    return group
+
+
+def _zipped(table: Mapping[str, Sequence[Any]]) -> Axis:
+    lengths = {len(given) for given in table.values()}
+    if len(lengths) != 1 or lengths == {0}:
+        sizes = ", ".join(f"{name} has {len(given)}" for name, given in table.items())
+        raise UsageError(f"zipped fields need equally many values, one at least: {sizes or 'none is given'}")
+    columns = [[values.from_toml(name, v) for v in given] for name, given in table.items()]
+    return Axis(tuple(table), tuple(zip(*columns, strict=True)))
+
+
+def to_toml(experiment: Experiment, resolved: Mapping[str, Any]) -> str:
+    """The experiment as a file that `parse` reads back, with `resolved` (data fingerprints, device) as [plan]."""
+    import tomli_w
+
+    table: dict[str, Any] = {"name": experiment.name, "question": experiment.question}
+    table["fixed"] = {name: values.to_toml(v) for name, v in experiment.fixed.items()}
+    table["axes"] = {
+        a.fields[0]: [values.to_toml(v[0]) for v in a.values] for a in experiment.axes if len(a.fields) == 1
+    }
+    table["run"] = {"repeats": experiment.repeats, "timeout": experiment.timeout_s}
+    table["run"] |= as_table(experiment.rounds)
+    if experiment.bad_images != "fail":
+        table["run"]["bad_images"] = experiment.bad_images
+    table["zip"] = [
+        {name: [values.to_toml(step[i]) for step in a.values] for i, name in enumerate(a.fields)}
+        for a in experiment.axes
+        if len(a.fields) > 1
+    ]
+    table["exclude"] = [{name: values.to_toml(v) for name, v in e.items()} for e in experiment.excludes]
+    table["group"] = [
+        {
+            **({"name": group.name} if group.name else {}),
+            "jobs": [{name: values.to_toml(v) for name, v in job.items()} for job in group.jobs],
+            **({"pairs": True} if group.pairs else {}),
+        }
+        for group in experiment.groups
+    ]
+    table["variants"] = {
+        name: {**variant.definition(), **({"data": variant.data} if variant.data else {})}
+        for name, variant in experiment.own_variants.items()
+    }
+    table["plan"] = dict(resolved)
+    return tomli_w.dumps({k: v for k, v in table.items() if v not in ({}, [], "")})

@@ -1,0 +1,136 @@
+"""A plan dealt out among machines that share no folder: which of its units belong to shard i of N. Pure.
+
+The deal rests on the plan alone, on no clock, no records and no machine, so that every task of an array works out the
+same one, and a task that is submitted again gets its own part again.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from gpubench.basics.errors import UsageError
+from gpubench.basics.quoted import shown
+from gpubench.basics.words import many
+from gpubench.plan.estimate import CPU_IMAGES_PER_CPU_S, GPU_IMAGES_PER_S, START_S
+from gpubench.plan.plan import Job, Plan, Sources, Unit
+from gpubench.plan.shares import device_of
+from gpubench.plan.skips import chain_key
+
+MOST = 100_000
+"""Shards: as many as a plan may have combinations."""
+_FORM = re.compile(r"([0-9]{1,6})/([0-9]{1,6})", re.ASCII)
+_SIZE = 224
+"""Pixels a side of an image whose size the trial leaves to its data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One of `of` parts of a plan; the first has number 1."""
+
+    number: int
+    of: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """`2/8`. Raises UsageError."""
+        found = _FORM.fullmatch(text.strip())
+        number, of = map(int, found.groups()) if found else (0, 0)
+        if not 1 <= number <= of <= MOST:
+            raise UsageError(
+                f"--shard {shown(text)}: which part of how many, from 1: 1/8 to 8/8 are the eight parts of a plan"
+            )
+        return cls(number, of)
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"
+
+
+def part(plan: Plan, shard: Shard, sources: Sources) -> Plan:
+    """The plan with the units of this shard alone, in the plan's order; none where bundles are fewer."""
+    mine = {unit.unit_id for unit in dealt(plan, shard.of, sources)[shard.number - 1]}
+    return replace(plan, units=tuple(unit for unit in plan.units if unit.unit_id in mine))
+
+
+def dealt(plan: Plan, count: int, sources: Sources) -> list[list[Unit]]:
+    """The units of each of `count` shards: every unit of the plan is in one of them.
+
+    Bundles go to the shard that has least to do, the longest first.
+    """
+    shares: list[list[Unit]] = [[] for _ in range(count)]
+    least = [(0.0, number) for number in range(count)]
+    bundles = [
+        (sum(_seconds(unit, plan.device, sources) for unit in units), units) for units in bundled(plan)
+    ]
+    for seconds, units in sorted(bundles, key=lambda one: -one[0]):  # equal ones stay in the plan's order
+        so_far, number = heapq.heappop(least)
+        shares[number] += units
+        heapq.heappush(least, (so_far + seconds, number))
+    return shares
+
+
+def bundled(plan: Plan) -> list[list[Unit]]:
+    """Units that must stay on one machine, together: in the order of the first of each.
+
+    A group and the trials alone that it is compared with; trials that differ in nothing but what a smaller batch tells
+    of a larger one, whether it runs out of memory.
+    """
+    root: dict[Any, Any] = {}
+
+    def find(key: Any) -> Any:
+        while (above := root.setdefault(key, key)) != key:
+            root[key] = root[above]
+            key = above
+        return key
+
+    for unit in plan.units:
+        first, *others = _ties(unit, plan.device)
+        for other in others:
+            root[find(other)] = find(first)
+    bundles: dict[Any, list[Unit]] = {}
+    for unit in plan.units:
+        bundles.setdefault(find(next(_ties(unit, plan.device))), []).append(unit)
+    return list(bundles.values())
+
+
+def _ties(unit: Unit, device: str) -> Iterator[Any]:
+    """What a unit has in common with those that must stay beside it."""
+    yield unit.unit_id
+    for job in unit.jobs:
+        alone = job.membership.solo if job.membership else job
+        yield alone.trial_id
+        if device_of(alone.trial, device) == "cuda":  # memory of the host is no result of a trial
+            yield chain_key(alone.trial, alone.variant.definition())
+
+
+def _seconds(unit: Unit, device: str, sources: Sources) -> float:
+    """About how long a unit takes in the first round, from its fields alone. Jobs of a group: one after the other."""
+    return sum(_seconds_of(job, device, sources) for job in unit.jobs)
+
+
+def _seconds_of(job: Job, device: str, sources: Sources) -> float:
+    t = job.trial
+    kind = device_of(t, device)
+    images = t.batch_size * t.steps if t.steps else _images(job, sources) * t.epochs
+    if kind == "cuda":
+        rate = GPU_IMAGES_PER_S * max(1, t.gpus or len(t.gpu_ids or ()))
+    else:
+        rate = CPU_IMAGES_PER_CPU_S * max(1, t.cpus or t.ranks or 1)
+    return START_S[kind] + images / rate * ((t.input_size or _SIZE) / _SIZE) ** 2
+
+
+def _images(job: Job, sources: Sources) -> int:
+    return job.trial.train_images or sources.data(job.trial.data).train_images
+
+
+def words(plan: Plan, mine: Plan, shard: Shard) -> str:
+    """What a shard is: `shard 2/8: 3 of the plan's 24 trials and groups`. Where it is empty, why."""
+    if mine.units:
+        return f"shard {shard}: {len(mine.units)} of the plan's {len(plan.units)} trials and groups"
+    return (
+        f"shard {shard} has nothing to do: the plan falls into {many(len(bundled(plan)), 'part')}, for what is "
+        "compared on one machine, or may run out of memory like a smaller batch, stays together"
+    )

@@ -1,0 +1,1 @@
+"""Two sides, compared: what is told of them, and in which forms."""

@@ -1,0 +1,1 @@
+"""Several results folders as one."""

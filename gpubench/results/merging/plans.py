@@ -1,0 +1,78 @@
+"""Plans of several folders as those of one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpubench.basics.regular_file import read_regular
+from gpubench.results.merging.files import copy_whole
+from gpubench.results.plans import Stamp, stamp_in
+from gpubench.results.store import Results, write_whole
+
+_NUMBER = re.compile(r"(?m)(?<=^number = )\d+$")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _FoundPlan:
+    """A plan as it lies in a folder."""
+
+    path: Path
+    content: bytes
+    stamp: Stamp
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """When it was stored, among all."""
+        return self.stamp.stored_at, self.stamp.number
+
+
+def merge_plans(folders: Sequence[Results], target: Results, tell: Callable[[str], None]) -> None:
+    """Each plan once, as it was stored last, numbered in the order in which they were stored.
+
+    `tell`: of those that can't be read, which stay where they are. Those of the target are told by whoever reads it.
+    """
+    found = _found(folders, target, tell)
+    in_order = sorted(found.items(), key=lambda item: (*item[1].place, item[0]))
+    number = 0
+    for name, plan in in_order:
+        other = target.folder / "plans" / name
+        if not plan.stamp.number:  # of a version that knew none: it stays older than all others
+            if plan.path != other and not other.exists():
+                copy_whole(plan.path, other)
+            continue
+        number += 1
+        text = plan.content.decode("utf-8")
+        head, mark, tail = text.partition("\n[plan]\n")
+        made = head + mark + _NUMBER.sub(str(number), tail, count=1)
+        if plan.path != other or made != text:
+            write_whole(other, made)
+
+
+def _found(folders: Sequence[Results], target: Results, tell: Callable[[str], None]) -> dict[str, _FoundPlan]:
+    """The plans by the names of their files, each as it was stored last."""
+    found: dict[str, _FoundPlan] = {}
+    kept: set[str] = set()
+    for folder in folders:
+        for path in folder.plans():
+            there = target.folder / "plans" / path.name
+            if not path.is_file() or (there.exists() and not there.is_file()):
+                what = path if not path.is_file() else there
+                tell(f"{path} is left out: {what} is no file; rename it, and merge again")
+                continue
+            try:
+                content = read_regular(path)
+            except OSError as error:
+                if path == there:
+                    kept.add(path.name)
+                else:
+                    tell(
+                        f"{path} is left out: it can't be read ({error.strerror}); make it readable, and merge again"
+                    )
+                continue
+            plan = _FoundPlan(path=path, content=content, stamp=stamp_in(content))
+            if path.name not in found or plan.place > found[path.name].place:
+                found[path.name] = plan
+    return {name: plan for name, plan in found.items() if name not in kept}

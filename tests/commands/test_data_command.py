@@ -1,0 +1,46 @@
+"""`gpubench data make`, and who waits for images."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from place import LIMIT_S, Place, until
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_making_images_that_is_stopped_leaves_nothing_and_says_so(place: Place, name: str) -> None:
+    made = place.start("data", "make", "images/own", "--images", "20000")
+    until(lambda: any(place.home.glob("images/.own.partial-*/train/*/*.jpg")), "the first image")
+    made.send_signal(signal.Signals[name])
+    out, err = made.communicate(timeout=LIMIT_S)
+    assert (made.returncode, out) == (75, "")
+    begun, told = err.splitlines()
+    assert begun == "making images in images/own (21,024 in all)"
+    assert told == "gpubench: stopped; what was half made is removed, and the same command begins it anew"
+    assert place.files() == {"images"}
+
+
+def test_who_waits_for_another_s_images_hears_a_signal(place: Place) -> None:
+    (place.home / "images").mkdir()
+    lock = place.home / "images" / ".own.lock"
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        waits = place.start("data", "make", "images/own", "--images", "40")
+        # It has opened the lock, and nothing else is there to be seen.
+        until(lambda: any(_opens(waits.pid, lock)), "the lock to be opened")
+        waits.send_signal(signal.SIGTERM)
+        _, err = waits.communicate(timeout=LIMIT_S)
+    assert (waits.returncode, len(err.splitlines())) == (75, 2)
+    assert place.files() == {"images", "images/.own.lock"}, "the lock is another's"
+
+
+def _opens(pid: int, path: Path) -> Iterator[bool]:
+    """Of each file that a process has open, whether it is this one."""
+    for file in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            yield file.samefile(path)

@@ -1,0 +1,174 @@
+"""Jobs side by side as users run them: real processes on the CPU, Ctrl-C, a killed job, pairs."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from itertools import combinations
+from typing import Any
+
+import psutil
+import pytest
+from place import HELD, Place, all_gone, until
+from warm_command import Started
+
+from gpubench.results.store import Results, newest
+from gpubench.schema.record import Record
+
+BASE = (
+    "--device", "cpu", "--variant", "synthetic", "--set", "input_size=28", "--set", "num_classes=4",
+    "--set", "memory_format=contiguous", "--cpus", "1",
+)  # fmt: skip
+
+
+def chosen(place: Place) -> list[Record]:
+    """The attempts that count: trials alone, then jobs in their order."""
+    found = newest(Results(place.home / "out").records()).values()
+    return sorted(found, key=lambda r: (r.group or "", str(r.trial.cpu_sharing), r.job or ""))
+
+
+def span(record: Record) -> tuple[float, float]:
+    """Monotonic seconds of its first and last measured moment."""
+    measured = {e["epoch"] for e in record.epochs if not e["warmup"]}
+    windows = [w for w in record.windows if w.epoch in measured]
+    return min(w.t0 for w in windows), max(w.t1 for w in windows)
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
+def test_two_jobs_on_one_cpu_take_turns_and_on_cpus_of_their_own_they_do_not(place: Place) -> None:
+    command = (
+        "sweep", *BASE, "--model", "lenet", "--batch-size", "64", "--set", "train_images=2048", "--epochs", "3",
+        "--copies", "2", "--cpu-sharing", "shared,pinned", "--out", "out", "-q",
+    )  # fmt: skip
+    ended = place.run(*command)
+    assert ended.returncode == 0, ended.stderr
+    alone, *jobs = chosen(place)
+    pinned, shared = jobs[:2], jobs[2:]
+
+    # Whoever else is on this host.
+    assert [r.status for r in (alone, *jobs)] == ["ok"] * 5
+    assert {r.result.solo_id for r in jobs} == {alone.trial_id}, "one CPU alone is one baseline for both"
+    assert [len(r.resolved["cpu_ids"]) for r in (alone, *jobs)] == [1] * 5
+    assert pinned[0].resolved["cpu_ids"] != pinned[1].resolved["cpu_ids"]
+    assert shared[0].resolved["cpu_ids"] == shared[1].resolved["cpu_ids"] == alone.resolved["cpu_ids"]
+    for pair in (pinned, shared):
+        (a0, a1), (b0, b1) = (span(record) for record in pair)
+        assert max(a0, b0) < min(a1, b1), "they measured at the same time"
+        released, stopped = pair[0].together["released"], pair[0].together["stopped"]
+        assert released <= min(a0, b0)
+        assert max(a1, b1) <= stopped, "who was done first trained on"
+        for record in pair:
+            assert record.result.epochs_measured == 2
+            expected = record.result.epoch_time_s / alone.result.epoch_time_s
+            assert record.result.slowdown == pytest.approx(expected)
+            assert record.missing["top1_pct"].endswith(alone.trial_id)
+    # A CPU has a second of time a second: a tick of the kernel's clock more at either edge.
+    used = [r.result.cpu_s_per_epoch / r.result.epoch_time_s for r in shared]
+    assert sum(used) < 1.2
+
+
+def start(place: Place, *options: str) -> tuple[Started, list[psutil.Process]]:
+    """A sweep whose group waits in its first epoch, and the ranks of its two jobs."""
+    sweep = place.start(*options)
+
+    def ranks() -> list[psutil.Process]:
+        # Below the sweep: the fork server, a leader each, a rank each.
+        try:
+            own = psutil.Process(sweep.pid)
+            depth = len(own.parents()) + 4
+            return [p for p in own.children(recursive=True) if len([p, *p.parents()]) == depth]
+        except psutil.NoSuchProcess:
+            return []
+
+    until(lambda: sweep.poll() is not None or len(ranks()) == 2, "both jobs to begin")
+    assert sweep.poll() is None, sweep.communicate()[1]
+    return sweep, ranks()
+
+
+def test_a_group_is_killed_stopped_and_goes_on(place: Place) -> None:
+    hold = place.home / "hold"
+    (place.home / "nets.py").write_text(HELD.format(hold=str(hold)))
+    own = (*BASE, "--model", "nets.py:net", "--set", "train_images=64", "--epochs", "2", "--out", "out")
+    together = ("sweep", *own, "--job", "batch_size=8", "--job", "batch_size=16")
+    alone = place.run("sweep", *own, "--batch-size", "8,16", "-q")
+    assert alone.returncode == 0, alone.stderr
+    hold.touch()
+
+    # One job is killed: the group ends, with rows for both.
+    sweep, ranks = start(place, *together)
+    family = psutil.Process(sweep.pid).children(recursive=True)
+    ranks[0].kill()
+    _, err = sweep.communicate(timeout=60)
+    assert sweep.returncode == 1, err
+    assert "1 group of jobs to run (2 done already)" in err
+    all_gone(family)
+    *_, one, other = chosen(place)
+    assert {one.status, other.status} == {"failed", "skipped"}
+    failed, taken = sorted((one, other), key=lambda r: str(r.status))
+    assert failed.reason.startswith("rank 0 was ended by SIGKILL")
+    assert taken.reason == f"job {failed.job} failed: {failed.reason}"
+    told = place.run(*together)
+    assert told.returncode == 1, "it is not run again unasked"
+    assert (
+        "nothing left to do: 2 done, 0 skipped, 1 failed before\n"
+        "1 failed: the reasons are below the table, logs in out/logs; --retry failed runs it again"
+        in told.stderr
+    )
+    assert failed.reason in told.stdout
+
+    # Ctrl-C while it runs again.
+    sweep, _ = start(place, *together, "--retry", "failed")
+    family = psutil.Process(sweep.pid).children(recursive=True)
+    sweep.send_signal(signal.SIGINT)
+    _, err = sweep.communicate(timeout=60)
+    assert sweep.returncode == 75
+    assert err.endswith("stopped; to continue, run the same command again\n")
+    all_gone(family)
+    assert [r.status for r in chosen(place)[2:]] == ["interrupted"] * 2
+
+    hold.unlink()
+    again = place.run(*together, "-q")
+    assert again.returncode == 0, again.stderr
+    assert [(r.status, r.attempt) for r in chosen(place)] == [("ok", 1)] * 2 + [("ok", 3)] * 2
+
+
+def test_every_pair_of_three_jobs(place: Place) -> None:
+    sweep = (
+        "sweep", *BASE, "--set", "train_images=256", "--epochs", "2", "--rounds", "1", "--out", "out", "--pairs",
+        "--job", "model=lenet,batch_size=8", "--job", "model=lenet,batch_size=32", "--job", "model=mlp,batch_size=8",
+    )  # fmt: skip
+    first = place.run(*sweep, "--json")
+    assert first.returncode == 0, first.stderr
+    assert "3 trials and 3 groups of jobs to run" in first.stderr
+    lines: list[dict[str, Any]] = [json.loads(line) for line in first.stdout.splitlines()]
+    assert [line.get("job") for line in lines if line.get("group")] == ["1 of 2", "2 of 2"] * 3
+    assert len({line["group_id"] for line in lines if line.get("group")}) == 3
+    assert all(line["slowdown"] > 0 for line in lines if line.get("group"))
+    labels = ["lenet 8", "lenet 32", "mlp 8"]
+    assert {line["group"] for line in lines if line.get("group")} == {
+        f"{one} & {other}" for one, other in combinations(labels, 2)
+    }
+
+    # Half a matrix, in the terminal and as Markdown.
+    shown = place.run("table", "out")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "Two jobs together: how many times as long as alone" in shown.stdout
+    text = place.run("table", "out", "--markdown").stdout
+    matrix = text[text.index("Two jobs together") :].splitlines()
+    rows = [line for line in matrix if line.startswith("|")]
+    heading = [cell.strip() for cell in rows[0].strip("|").split("|")]
+    assert heading[1:] == labels[:-1]
+    assert [(row.strip("| ").split("|")[0].strip(), row.count(" / ")) for row in rows[2:4]] == [
+        (labels[1], 1), (labels[2], 2),
+    ]  # fmt: skip
+
+    # Nothing is left to do, and the folder is honest.
+    again = place.run(*sweep)
+    assert again.returncode == 0
+    assert again.stderr.startswith("nothing left to do: 6 done, 0 skipped, 0 failed before\n")
+    assert again.stdout.count("1 of 2") >= 3
+    audited = place.run("audit", "out", "--json")
+    assert (audited.returncode, audited.stderr) == (0, "")
+    found = {line["number"]: line["verdict"] for line in map(json.loads, audited.stdout.splitlines())}
+    assert found[3] == "kept"

@@ -1,0 +1,58 @@
+"""What commands tell of themselves, and what that costs."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+
+import pytest
+from place import Place
+
+import gpubench
+
+COMMANDS = [(), ("sweep",), ("table",), ("predict",), ("audit",), ("doctor",), ("data",),
+            ("data", "make"), ("data", "resize"), ("data", "list")]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("width", ["80", "120"])
+def test_help_has_no_type_behind_a_flag_and_is_there_for_h(
+    place: Place, command: Sequence[str], width: str
+) -> None:
+    place.environment["COLUMNS"] = width
+    long, short = place.run(*command, "--help"), place.run(*command, "-h")
+    assert (long.returncode, short.returncode) == (0, 0)
+    assert long.stdout == short.stdout
+    assert "bool" not in long.stdout
+    assert "range" not in long.stdout.replace("lists and ranges", "")
+    assert "list[" not in long.stdout
+
+
+def test_help_names_the_commands(place: Place) -> None:
+    ended = place.run("--help")
+    assert ended.returncode == 0
+    for command in ("sweep", "table", "predict", "data"):
+        assert re.search(rf"^\W*{command}\b", ended.stdout, re.MULTILINE), command
+    assert place.run("--version").stdout == f"gpubench {gpubench.__version__}\n"
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; from gpubench.cli.app import app\n"
+        "try: app(['sweep', '--help'], standalone_mode=False)\n"
+        "finally: print({'torch', 'pandas', 'numpy', 'psutil'} & set(sys.modules))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.endswith("set()\n")
+
+
+def test_the_list_of_commands_needs_no_checker_of_values() -> None:
+    code = (
+        "import sys; from gpubench.cli.app import app\n"
+        "try: app(['--help'], standalone_mode=False)\n"
+        "finally: print({'pydantic', 'pydantic_core'} & set(sys.modules))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.endswith("set()\n")

@@ -1,0 +1,119 @@
+"""Users' own models and variants, as commands try them before anything is made."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import pytest
+from place import SMALL, Place
+
+NETS = """
+from torch import nn
+
+def net(num_classes, channels, input_size):
+    return nn.Sequential(nn.Flatten(), nn.Linear(channels * input_size**2, num_classes))
+
+def reads_its_weights(num_classes, channels, input_size):  # which the meta device has none of
+    made = net(num_classes, channels, input_size)
+    return made if made[1].weight.sum().item() < 1e9 else None
+
+def typo(num_classes):
+    return nn.Linaer(3, num_classes)
+"""
+VARIANT = """
+name = "x"
+[fixed]
+variant = "own"
+device = "cpu"
+data = "procedural:64x32"
+model = "lenet"
+input_size = 28
+batch_size = 8
+[variants.own]
+"""
+# (file of the model or variant, words of the line)
+SEEN: list[tuple[str, str]] = [
+    ("nets.py", "names no function: write FILE.py:FUNCTION, for example nets.py:net"),
+    ("nets.py:", "names no function"),
+    ("nets.py:nett", "unknown function of nets.py 'nett': did you mean net?"),
+    ("syntax.py:net", "syntax.py, line 2: SyntaxError: "),
+    ("empty.py:net", "empty.py defines no function"),
+    (
+        'cpu = ["RandomHorizontalFlop"]',
+        "unknown transform on the CPU 'RandomHorizontalFlop': did you mean RandomHor",
+    ),
+    (
+        'gpu = ["RandomHorizontalFlop"]',
+        "unknown transform on the GPU 'RandomHorizontalFlop': did you mean RandomHor",
+    ),
+    (
+        "gpu = [{ RandomCrop = { paddin = 8 } }]",
+        "unknown argument of RandomCrop on the GPU 'paddin': did you mean padding",
+    ),
+    (
+        "gpu = [{ RandomCrop = {}, RandomHorizontalFlip = {} }]",
+        "one for each brace, not RandomCrop, RandomHor",
+    ),
+]
+"""What is seen without torch."""
+TYPO = ("nets.py:typo", "nets.py, line 12: AttributeError: module 'torch.nn' has no attribute 'Linaer'")
+NO_SUCH_ARGUMENT = ("cpu = [{ RandomErasing = { q = 1 } }]", "transform RandomErasing: ")
+"""What torch alone knows, in a child; tests/train/test_tries.py has all that it finds."""
+
+
+def asked_with(place: Place, own: str) -> Sequence[str]:
+    """The command that trains with a user's own model or variant."""
+    (place.home / "nets.py").write_text(NETS)
+    (place.home / "syntax.py").write_text("x = 1\ndef net(:\n    pass\n")
+    (place.home / "empty.py").write_text("")
+    (place.home / "own.toml").write_text(VARIANT + own)
+    return ["sweep", *SMALL, "--model", own] if ".py" in own else ["sweep", "own.toml"]
+
+
+def _refused(place: Place, words: str, *arguments: str) -> None:
+    before = place.files()
+    ended = place.run(*arguments)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert re.fullmatch(r"gpubench: [^\n]+\n", ended.stderr), ended.stderr
+    assert words in ended.stderr
+    assert not {path for path in place.files() - before if "__pycache__" not in path}
+
+
+@pytest.mark.parametrize(
+    ("own", "words"), [*SEEN, NO_SUCH_ARGUMENT], ids=[own for own, _ in [*SEEN, NO_SUCH_ARGUMENT]]
+)
+def test_what_users_wrote_themselves_is_tried_by_a_plan(place: Place, own: str, words: str) -> None:
+    _refused(place, words, *asked_with(place, own), "-n")
+
+
+def test_what_users_wrote_themselves_is_tried_before_anything_is_made(place: Place) -> None:
+    own, words = TYPO
+    asked = asked_with(place, own)
+    _refused(place, words, *asked)
+    (place.home / "results" / "there" / "records").mkdir(parents=True)  # a folder that has been there before
+    _refused(place, words, *asked, "--out", "results/there")
+
+
+def test_what_is_right_is_not_refused(place: Place) -> None:
+    (place.home / "nets.py").write_text(NETS)
+    (place.home / "own.toml").write_text(
+        VARIANT + 'files = "resized"\ncpu = ["RandomHorizontalFlip", { RandomErasing = { p = 0.2 } }, '
+        '{ RandomResizedCrop = { size = "$input_size", interpolation = "bicubic" } }]\n'
+        "gpu = [{ RandomCrop = { padding = 2 } }, { RandomResizedCrop = { scale = [0.5, 1.0] } }]"
+    )
+    ended = place.run("sweep", "-n", "own.toml", "--model", "nets.py:net,nets.py:reads_its_weights")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "2 trials to run" in ended.stdout
+
+
+def test_a_model_whose_trials_are_done_is_not_tried_again(place: Place) -> None:
+    told = place.home / "told"
+    (place.home / "nets.py").write_text(f"open({str(told)!r}, 'a').write('imported ')\n{NETS}")
+    command = ("sweep", *SMALL, "--model", "nets.py:net", "--batch-size", "8")
+    assert place.run(*command).returncode == 0
+    before = told.read_text()
+    assert before.count("imported") >= 2, "once to try it, once to train"
+    again = place.run(*command)
+    assert again.stderr == "nothing left to do: 1 done, 0 skipped, 0 failed before\n"
+    assert told.read_text() == before

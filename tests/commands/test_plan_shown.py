@@ -1,0 +1,62 @@
+"""`gpubench sweep -n`: the plan, of which nothing runs."""
+
+from __future__ import annotations
+
+import re
+
+from place import LOAD, TINY, Place
+
+
+def test_the_plan_without_running_it(place: Place) -> None:
+    ended = place.run("sweep", "-n", *TINY, "--batch-size", "8,16,128")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    first, second, dropped, training, total = ended.stdout.splitlines()
+    assert re.fullmatch(r"t[0-9a-f]{12}  batch_size=8 +roughly \d+ s", first)
+    assert re.fullmatch(r"t[0-9a-f]{12}  batch_size=16 +roughly \d+ s", second)
+    assert dropped == "1 combination dropped: 1 × a batch of 128 is larger than the epoch of 64 images"
+    assert training == "training: 2 epochs, 1 of them to warm up; sgd with lr 0.05"
+    assert re.fullmatch(rf"2 trials to run, of 2; \d+ s{LOAD}; results in results/batch-size", total)
+    assert place.files() == set()
+
+
+def test_unasked_a_sweep_goes_over_its_plan_three_times(place: Place) -> None:
+    ended = place.run("sweep", "-n", "--device", "cpu", "--batch-size", "8,16")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    *_, total = ended.stdout.splitlines()
+    assert total.startswith("2 trials to run in 3 rounds, of 2; ")
+    twice = place.run("sweep", "-n", "--device", "cpu", "--batch-size", "8,16", "--repeats", "2")
+    assert "4 trials to run in 2 rounds, of 4; " in twice.stdout
+
+
+def test_a_plan_of_what_needs_more_gpus_says_what_to_do(place: Place) -> None:
+    ended = place.run("sweep", "-n", "--gpus", "2", "--batch-size", "8,16")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    first, second, advice, _, total = ended.stdout.splitlines()
+    assert first.endswith("skipped: needs 2 GPUs, this machine shows 0")
+    assert second.endswith("skipped: needs 2 GPUs, this machine shows 0")
+    assert advice == (
+        "what needs more than this machine has is skipped: on the CPU it runs with --device cpu in place of "
+        "--gpus or --gpu-ids; else run it on a machine that has GPUs"
+    )
+    assert total.startswith("0 trials to run, of 2; ")
+
+
+def test_jobs_share_their_cpus_in_both_ways_before_there_are_more_of_them(place: Place) -> None:
+    """The order of a plan's trials is for ever, whatever the order of options."""
+    both = ("--cpu-sharing", "shared,pinned", "--copies", "2,3", "--workers", "1")
+    ended = place.run("sweep", "-n", *TINY, "--batch-size", "8", *both)
+    groups = [line.split(None, 1)[1] for line in ended.stdout.splitlines() if line.startswith("g")]
+    found = [(re.search(r"\d copies", line), re.search("shared|pinned", line)) for line in groups]
+    assert [tuple(one[0] for one in both_of if one) for both_of in found] == [
+        (f"{copies} copies", sharing) for copies in (2, 3) for sharing in ("shared", "pinned")
+    ]
+
+
+def test_the_plan_of_groups(place: Place) -> None:
+    ended = place.run("sweep", "-n", *TINY, "--batch-size", "8", "--workers", "1", "--copies", "1,2")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    alone, group, _, total = ended.stdout.splitlines()
+    assert re.fullmatch(r"t[0-9a-f]{12}  copies=1 +roughly \d+ s", alone)
+    assert re.fullmatch(r"g[0-9a-f]{12}  2 copies +roughly \d+ s", group)
+    assert re.fullmatch(r"1 trial and 1 group of jobs to run, of 2; .*; results in results/batch-size", total)
+    assert place.files() == set()

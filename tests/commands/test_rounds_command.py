@@ -1,0 +1,152 @@
+"""Sweeps in rounds as users run them: real processes on the CPU, Ctrl-C and a killed sweep in the second round."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections import Counter
+
+import pandas as pd
+import psutil
+import pytest
+from place import LIMIT_S, Place, all_gone, until
+
+from gpubench.results.store import Results
+from gpubench.schema.record import Record
+
+ON_CPU = (
+    "--device", "cpu", "--variant", "synthetic", "--set", "input_size=28", "--set", "train_images=128",
+    "--epochs", "2", "--out", "out",
+)  # fmt: skip
+SWEEP = ("sweep", "--model", "lenet", *ON_CPU)
+
+
+def records(place: Place) -> list[Record]:
+    return Results(place.home / "out").records()
+
+
+def rounds(place: Place) -> Counter[tuple[int | None, int, str]]:
+    """How often each batch size ended in each round in each way."""
+    return Counter((r.trial.batch_size, r.round, r.status) for r in records(place))
+
+
+def once(*batches: int, rounds: int) -> Counter[tuple[int | None, int, str]]:
+    return Counter((batch, number, "ok") for batch in batches for number in range(1, rounds + 1))
+
+
+def test_three_rounds_and_a_fourth(place: Place) -> None:
+    done = place.run(*SWEEP, "--batch-size", "16", "--rounds", "3")
+    assert done.returncode == 0, done.stderr
+    assert "1 trial to run in 3 rounds, roughly " in done.stderr
+    told = [line.split(":")[0] for line in done.stderr.splitlines() if line.startswith("round")]
+    assert list(dict.fromkeys(told)) == ["round 1 of 3", "round 2 of 3", "round 3 of 3"]
+    assert "1 trial, in 3 rounds: 1 ok" in done.stdout
+    assert rounds(place) == once(16, rounds=3)
+    rows = pd.read_csv(place.home / "out" / "trials.csv")
+    for row in rows.to_dict("records"):
+        assert row["images_per_s"] * row["epoch_time_s"] == pytest.approx(128, rel=1e-4)
+    first, *further = (rows[rows["round"] == number] for number in (1, 2, 3))
+    assert set(first["epoch_time_source"]) == {"measured"}
+    assert all(set(one["loss"].isna()) == {True} for one in further), "nothing was judged"
+    line = pd.read_csv(place.home / "out" / "table.csv").iloc[0]
+    assert line["repeats"] == 3
+    assert line["epoch_time_low_s"] < line["epoch_time_s"] < line["epoch_time_high_s"]
+    assert line["epoch_time_s"] == pytest.approx(
+        rows[rows["batch_size"] == line["batch_size"]]["epoch_time_s"].prod() ** (1 / 3), rel=1e-4
+    )
+
+    more = place.run(*SWEEP, "--batch-size", "16", "--rounds", "4", "-q")
+    assert (more.returncode, more.stdout) == (0, "out\n")
+    assert rounds(place) == once(16, rounds=4)
+    left = place.run(*SWEEP, "--batch-size", "16", "--rounds", "4")
+    assert left.stderr == "nothing left to do: 1 done, 0 skipped, 0 failed before\n"
+
+
+def test_json_has_a_line_for_each_process(place: Place) -> None:
+    told = place.run(*SWEEP, "--batch-size", "16", "--rounds", "2", "--json")
+    assert told.returncode == 0, told.stderr
+    assert [json.loads(line)["round"] for line in told.stdout.splitlines()] == [1, 2]
+    again = place.run(*SWEEP, "--batch-size", "16", "--rounds", "2", "--json")
+    assert [json.loads(line)["round"] for line in again.stdout.splitlines()] == [1, 2]
+
+
+def test_an_experiment_file_asks_for_rounds_and_a_dry_run_says_so(place: Place) -> None:
+    (place.home / "ask.toml").write_text(
+        'name = "ask"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\ninput_size = 28\ntrain_images = 128\n'
+        'device = "cpu"\n[axes]\nbatch_size = [16]\n[run]\nrounds = 2\nwithin = "50%"\nbudget = "10m"\n'
+    )
+    told = place.run("sweep", "ask.toml", "-n")
+    assert told.returncode == 0, told.stderr
+    *_, last = told.stdout.splitlines()
+    assert last.startswith(
+        "1 trial to run in at most 2 rounds, until each time is known within 50 % or for 10 min, of 1; "
+    )
+    wrong = place.run(*SWEEP, "--rounds", "0")
+    assert wrong.returncode == 2
+    wrong = place.run(*SWEEP, "--within", "0%")
+    assert (wrong.returncode, wrong.stderr) == (
+        2, "gpubench: --within: '0%' is not a share above 0 and up to 100 %\n"
+    )  # fmt: skip
+
+
+def test_a_used_up_budget_is_no_failure(place: Place) -> None:
+    done = place.run(*SWEEP, "--batch-size", "16", "--budget", "1s")
+    assert done.returncode == 0
+    assert "the budget of 1 s is too short for one more process, which takes about " in done.stderr
+    assert "; a longer --budget goes on with further rounds" in done.stderr
+    assert rounds(place) == once(16, rounds=1)
+
+
+@pytest.mark.parametrize("how", ["stopped", "killed"])
+def test_a_sweep_that_ends_in_a_further_round_loses_nothing_and_goes_on(place: Place, how: str) -> None:
+    command = (*SWEEP, "--batch-size", "16,32")
+    running = place.start(*command, "--rounds", "60", "-q")
+    until(lambda: any(r.round > 1 for r in records(place)) or running.poll() is not None, "the second round")
+    family = psutil.Process(running.pid).children(recursive=True)
+    if how == "stopped":
+        running.send_signal(signal.SIGINT)
+        running.communicate(timeout=LIMIT_S)
+        assert running.returncode == 75
+    else:
+        running.kill()
+        running.communicate()
+    all_gone(family)
+    before = rounds(place)
+    assert before >= once(16, 32, rounds=1)
+    last = max(r.round for r in records(place))
+
+    again = place.run(*command, "--rounds", str(last), "-q")
+    assert again.returncode == 0, again.stderr
+    interrupted = Counter({one: n for one, n in before.items() if one[2] == "interrupted"})
+    assert rounds(place) == once(16, 32, rounds=last) + interrupted, "nothing twice, nothing missing"
+
+
+def test_groups_go_through_rounds_with_their_baselines(place: Place) -> None:
+    done = place.run(*SWEEP, "--batch-size", "16", "--copies", "2", "--rounds", "2")
+    assert done.returncode == 0, done.stderr
+    assert Counter((bool(r.group), r.round, r.status) for r in records(place)) == {
+        (False, 1, "ok"): 1, (True, 1, "ok"): 2, (False, 2, "ok"): 1, (True, 2, "ok"): 2
+    }  # fmt: skip
+    rows = pd.read_csv(place.home / "out" / "trials.csv")
+    alone = rows[rows["group"].isna()]["epoch_time_s"].prod() ** 0.5
+    table = pd.read_csv(place.home / "out" / "table.csv")
+    jobs = table[table["slowdown"].notna()]
+    assert len(jobs) == 2
+    for job in jobs.to_dict("records"):
+        assert job["slowdown"] == pytest.approx(job["epoch_time_s"] / alone, rel=1e-3)
+
+
+def test_a_prediction_rests_on_all_rounds(place: Place) -> None:
+    """The mean of two processes, where one process alone would say something else."""
+    assert place.run(*SWEEP, "--batch-size", "16", "--rounds", "2").returncode == 0
+    for path, time_s in zip(
+        sorted((place.home / "out" / "records").glob("*/*.json")), (4.0, 9.0), strict=True
+    ):
+        stored = json.loads(path.read_text())
+        stored["result"] |= {"epoch_time_s": time_s, "images_per_s": 128 / time_s}
+        path.write_text(json.dumps(stored))
+    ask = ("--set", "model=lenet", "--set", "variant=synthetic", "--set", "input_size=28")
+    ask += ("--set", "train_images=128", "--set", "batch_size=16", "--set", "device=cpu", "--copies", "2")
+    told = place.run("predict", "out", *ask)
+    assert told.returncode == 0, told.stderr
+    assert "6.00" in told.stdout, "the square root of 4 × 9"

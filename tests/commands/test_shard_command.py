@@ -1,0 +1,51 @@
+"""`gpubench sweep --shard`: parts of a plan in folders of their own, and what becomes of them together."""
+
+from __future__ import annotations
+
+import json
+
+from place import TINY, Place
+
+GRID = (*TINY, "--variant", "synthetic", "--batch-size", "16,32")
+
+
+def test_shards_in_folders_of_their_own_are_the_sweep_once_merged(place: Place) -> None:
+    for number in (1, 2):
+        ended = place.run("sweep", *GRID, "--shard", f"{number}/2", "--out", f"s{number}", "--json")
+        assert ended.returncode == 0, ended.stderr
+        assert f"shard {number}/2: 1 of the plan's 2 trials and groups\n" in ended.stderr
+        (line,) = ended.stdout.splitlines()
+        assert json.loads(line)["batch_size"] == 16 * number
+    ended = place.run("sweep", *GRID, "--shard", "2/2", "--out", "s2")
+    assert ended.returncode == 0, "the same part again, and it is done"
+    assert "nothing left to do: 1 done" in ended.stderr
+
+    shown = place.run("table", "s1").stdout
+    assert "2 trials: 1 ok, 1 missing" in shown, "what the other parts have is missing here"
+    assert place.run("merge", "s1", "s2", "--out", "whole").returncode == 0
+    assert "2 trials: 2 ok" in place.run("table", "whole").stdout
+    ended = place.run("sweep", *GRID, "--out", "whole")
+    assert (ended.returncode, ended.stderr.splitlines()[-1]) == (
+        0,
+        "nothing left to do: 2 done, 0 skipped, 0 failed before",
+    )
+
+
+def test_a_shard_without_work_says_so_and_writes_nothing(place: Place) -> None:
+    ended = place.run("sweep", *GRID, "--shard", "3/3", "--out", "s3")
+    assert (ended.returncode, ended.stdout) == (0, "")
+    assert ended.stderr == (
+        "shard 3/3 has nothing to do: the plan falls into 2 parts, for what is compared on one machine, or may run out "
+        "of memory like a smaller batch, stays together\n"
+    )
+    assert not (place.home / "s3").exists()
+
+
+def test_a_shard_is_seen_in_the_plan_and_a_wrong_one_refused(place: Place) -> None:
+    ended = place.run("sweep", *GRID, "--shard", "2/2", "-n")
+    assert ended.returncode == 0
+    assert "batch_size=32" in ended.stdout
+    assert "batch_size=16" not in ended.stdout
+    ended = place.run("sweep", *GRID, "--shard", "3/2")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.startswith("gpubench: --shard '3/2': which part of how many, from 1")

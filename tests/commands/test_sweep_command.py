@@ -1,0 +1,153 @@
+"""`gpubench sweep` in a results folder: resumed, extended, stopped, killed."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import time
+
+import pandas as pd
+import psutil
+import pytest
+from place import HELD, LIMIT_S, LOAD, SMALL, TINY, Place, all_gone, until
+from warm_command import Started
+
+from gpubench.schema.columns import COLUMNS
+
+
+def test_a_sweep_is_resumed_extended_and_finished(place: Place) -> None:
+    first = place.run("sweep", *TINY, "--batch-size", "8,16")
+    assert first.returncode == 0, first.stderr
+    announced, images, *rest = first.stderr.splitlines()
+    assert re.fullmatch(
+        rf"batch-size: 2 trials to run, roughly \d+ s{LOAD}, results in results/batch-size", announced
+    )
+    assert re.match(
+        r"images: 64 images \+ 64 for validation in .*/images/.*; first 64 \+ 64 images to make", images
+    )
+    told = [line.split("  ")[1] for line in rest if line.startswith("[")]  # a busy host has a line of its own
+    assert told == ["started", "ok", "started", "ok"]
+    assert "2 trials: 2 ok" in first.stdout
+
+    # As a spreadsheet or pandas sees it.
+    table = place.trials()
+    assert [table.index.name, *table.columns] != []
+    assert set(table.columns) | {"batch_size"} == {column.name for column in COLUMNS}
+    assert list(table["status"]) == ["ok", "ok"]
+    for row in table.to_dict("records"):
+        assert row["images_per_s"] * row["epoch_time_s"] == pytest.approx(row["images_per_epoch"], rel=1e-4)
+        assert 0 < row["epoch_time_s"] < LIMIT_S
+        assert 0 <= row["data_wait_pct"] <= 100
+        assert pd.isna(row["gpu_mem_mib"]), "no GPU: empty, never 0"
+    short = pd.read_csv(place.home / "results" / "batch-size" / "table.csv")
+    assert len(short) == 2
+    epochs = pd.read_csv(place.home / "results" / "batch-size" / "epochs.csv")
+    assert list(epochs["warmup"]) == [1, 0, 1, 0]
+
+    # What was planned is told beforehand the next time, and only what is new runs.
+    planned = place.run("sweep", "-n", *TINY, "--batch-size", "8,16,32").stdout.splitlines()
+    assert [line.split(None, 2)[2].split()[0] for line in planned[:3]] == ["done", "done", "about"]
+    before = {p: p.read_bytes() for p in (place.home / "results").rglob("records/*/*")}
+    second = place.run("sweep", *TINY, "--batch-size", "8,16,32", "--json")
+    assert second.returncode == 0, second.stderr
+    assert "1 trial to run (2 done already)" in second.stderr
+    assert second.stderr.count("started") == 1
+    lines = [json.loads(line) for line in second.stdout.splitlines()]
+    assert sorted(line["batch_size"] for line in lines) == [8, 16, 32]
+    assert {p: p.read_bytes() for p in before} == before, "what was measured is left alone"
+    assert list(place.trials().loc[:16, "epoch_time_s"]) == list(table["epoch_time_s"])
+
+    # Nothing left to do.
+    fastest = min(_timed(place, "sweep", *TINY, "--batch-size", "8,16,32", "-q") for _ in range(2))
+    assert fastest < 2.0
+    finished = place.run("sweep", *TINY, "--batch-size", "8,16,32")
+    assert finished.returncode == 0
+    assert finished.stderr == "nothing left to do: 3 done, 0 skipped, 0 failed before\n"
+    assert "3 trials: 3 ok" in finished.stdout
+    assert place.run("sweep", *TINY, "--batch-size", "8,16,32", "-q").stdout == "results/batch-size\n"
+
+    # The table, from the newest folder.
+    shown = place.run("table")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert shown.stdout == finished.stdout
+    as_markdown = place.run("table", "results/batch-size", "--markdown")
+    assert as_markdown.stdout == (place.home / "results" / "batch-size" / "table.md").read_text()
+    assert not list((place.home / "results").rglob(".lock")), "the folder is free again"
+
+
+def test_a_sweep_that_is_stopped_before_it_has_begun_says_that_nothing_was_measured(place: Place) -> None:
+    """Here while it waits for the user's own model to be tried."""
+    (place.home / "slow.py").write_text(
+        "import pathlib, time\npathlib.Path('tried').touch()\ntime.sleep(60)\ndef net(num_classes): pass\n"
+    )
+    sweep = place.start("sweep", "--device", "cpu", "--model", "slow.py:net")
+    until(lambda: (place.home / "tried").exists(), "the model to be tried")
+    sweep.send_signal(signal.SIGINT)
+    out, err = sweep.communicate(timeout=LIMIT_S)
+    assert (sweep.returncode, out) == (130, "")
+    assert err == "gpubench: stopped; nothing was measured\n"
+    assert not (place.home / "results").exists()
+
+
+def _timed(place: Place, *arguments: str) -> float:
+    began = time.monotonic()
+    assert place.run_cold(*arguments).returncode == 0
+    return time.monotonic() - began
+
+
+def test_a_sweep_can_be_stopped_and_killed_and_goes_on(place: Place) -> None:
+    """A model that waits for as long as a file is there: stopped in the middle of its first epoch, for certain."""
+    hold = place.home / "hold"
+    hold.touch()
+    (place.home / "nets.py").write_text(HELD.format(hold=str(hold)))
+    command = ("sweep", *SMALL, "--model", "nets.py:net", "--batch-size", "8,16", "--workers", "1")
+
+    killed = place.start(*command)
+    family = _in_training(killed)
+    killed.kill()
+    killed.communicate()
+    all_gone(family)
+
+    stopped = place.start(*command)
+    family = _in_training(stopped)
+    refused = place.run(*command)
+    assert refused.returncode == 4
+    assert f"another sweep writes into results/batch-size (process {stopped.pid} on " in refused.stderr
+    assert refused.stderr.count("\n") == 1
+    stopped.send_signal(signal.SIGINT)
+    out, err = stopped.communicate(timeout=LIMIT_S)
+    assert stopped.returncode == 75
+    assert err.endswith("stopped; to continue, run the same command again\n")
+    assert "interrupted" in out
+    all_gone(family)
+    assert dict(place.trials()["status"]) == {8: "interrupted"}
+
+    hold.unlink()
+    again = place.run(*command)
+    assert again.returncode == 0, again.stderr
+    assert dict(place.trials()["status"]) == {8: "ok", 16: "ok"}
+    (trial_id,) = place.trials().loc[[8], "trial_id"]
+    kept = {path.stem for path in (place.home / "results").rglob("records/*/*.json")}
+    assert {f"{trial_id}-2", f"{trial_id}-3"} <= kept, "attempt 1 was killed and left its log only"
+
+
+def _in_training(sweep: Started) -> list[psutil.Process]:
+    """Its processes, once a rank and its loader are there."""
+
+    def family() -> list[psutil.Process]:
+        return psutil.Process(sweep.pid).children(recursive=True)
+
+    def training() -> bool:
+        # Below the sweep: the fork server, the leader, the rank, the loader's worker.
+        try:
+            return any(
+                len(process.parents()) >= len(psutil.Process(sweep.pid).parents()) + 4 for process in family()
+            )
+        except psutil.NoSuchProcess:
+            return False
+
+    until(lambda: sweep.poll() is not None or training(), "the trial to begin")
+    assert sweep.poll() is None, sweep.communicate()[1]
+    time.sleep(0.5)
+    return family()

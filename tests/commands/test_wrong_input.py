@@ -1,0 +1,208 @@
+"""What users get wrong: one line that says what and what to do, and nothing is written."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+
+import pytest
+from place import Place
+
+# (arguments, exit code, words of the line)
+WRONG: list[tuple[Sequence[str], int, str]] = [
+    (["sweep", "--nosuch"], 2, "No such option: --nosuch"),
+    (["swep"], 2, "Did you mean 'sweep'?"),
+    (["sweep", "--set", "batchsize=8"], 2, "unknown field 'batchsize': did you mean batch_size?"),
+    (["sweep", "--set", "batch_size"], 2, "'batch_size' is not FIELD=VALUES"),
+    (["sweep", "--model", "mobilnet_v2"], 2, "unknown model 'mobilnet_v2': did you mean mobilenet_v2?"),
+    (["sweep", "--model", "gone.py:net"], 2, "there is no file gone.py"),
+    (["sweep", "--model", "gone.py"], 2, "there is no file gone.py; a model of your own is FILE.py:FUNCTION"),
+    (["sweep", "--model", "./nets:net"], 2, "a model of your own is FILE.py:FUNCTION"),
+    (["sweep", "--variant", "pre-resize"], 2, "unknown variant 'pre-resize': did you mean pre-resized?"),
+    (["sweep", "--strategy", "dpp"], 2, "unknown strategy 'dpp': did you mean "),
+    (["sweep", "--optimizer", "adm"], 2, "unknown optimizer 'adm': did you mean adam?"),
+    (["sweep", "--precision", "fp23"], 2, "precision must be fp32, tf32, bf16 or fp16, not 'fp23'"),
+    (["sweep", "--batch-size", "0"], 2, "--batch-size must be at least 1, not 0"),
+    (["sweep", "--batch-size", "sixteen"], 2, "'sixteen' is not a whole number"),
+    (["sweep", "--batch-size", "64:16:8"], 2, "'64:16:8' begins above its end"),
+    (
+        ["sweep", "--batch-size", "8", "--batch-per-gpu", "8"],
+        2,
+        "--batch-per-gpu is given beside --batch-size",
+    ),
+    (["sweep", "--zip", "batch_size=1/2"], 2, "--zip: "),
+    (["sweep", "--exclude", "strategy"], 2, "--exclude: 'strategy' is not FIELD=VALUE"),
+    (["sweep", "--repeats", "0"], 2, "--repeats must be at least 1, not 0"),
+    (["sweep", "--repeats", "many"], 2, "--repeats must be a whole number, not 'many'"),
+    (["sweep", "--lr", "0.1"], 2, "lr is a trial field: write --set lr=VALUES"),
+    (["predict", "--batch-size=8"], 2, "batch_size is a trial field: write --set batch_size=VALUES"),
+    (["sweep", "--batch_size", "8"], 2, "(Possible options: --batch-size)"),
+    (["sweep", "--batch-size"], 2, "'--batch-size' requires an argument; see "),
+    (
+        ["audit", "empty", "my results", "--markdown"],
+        2,
+        "audit reads one results folder at a time; "
+        "type python -m gpubench audit empty --markdown, then python -m gpubench audit 'my results' --markdown",
+    ),
+    (["audit", "r1", "r2", "r3"], 2, "gpubench audit r1, then python -m gpubench audit r2, then python"),
+    (["sweep", "--device", "cuda"], 2, "it runs with --device cpu in place of --gpus or --gpu-ids"),
+    (["data", "make", "--images", "0"], 2, "--images must be at least 1, not 0"),
+    (["data", "resize", "empty", "new", "--size", "x"], 2, "--size must be a whole number, not 'x'"),
+    (["sweep", "--timeout", "soon"], 2, "--timeout: 'soon' is not a time"),
+    (["sweep", "--strategy", "dpp"], 2, "unknown strategy 'dpp': did you mean ddp?"),
+    (["sweep", "--set", "strategy=dpp"], 2, "unknown strategy 'dpp': did you mean ddp?"),
+    (["sweep", "--job", "strategy=dpp", "--job", "lr=1"], 2, "unknown strategy 'dpp': did you mean ddp?"),
+    (["sweep", "--exclude", "strategy=dpp"], 2, "unknown strategy 'dpp': did you mean ddp?"),
+    (["sweep", "--zip", "strategy,seed=dpp/1"], 2, "unknown strategy 'dpp': did you mean ddp?"),
+    # An option is called what the user can type, a field of --set or of a file as it is written there.
+    (["sweep", "--until-top1", "200"], 2, ": --until-top1 must be above 0 and below 100, not 200"),
+    (["sweep", "--set", "until_top1=200"], 2, ": --set until_top1 must be above 0 and below 100, not 200"),
+    (["sweep", "wrong.toml"], 2, ": batch_size must be at least 1, not 0"),
+    (["sweep", "wrong.toml", "--batch-size", "-1"], 2, ": --batch-size must be at least 1, not -1"),
+    (["sweep", "--gpu-mem-cap", "12Gi"], 2, "--gpu-mem-cap: '12Gi' is not a memory size; write 12GiB"),
+    (["sweep", "--bad-images", "skp"], 2, "--bad-images is fail or skip, not 'skp'"),
+    (["data", "resize", "empty", "new", "--bad-images", "skp"], 2, "--bad-images is fail or skip, not 'skp'"),
+    (["sweep", "--exclude", "batch-size=x"], 2, "--exclude batch_size: 'x' is not a whole number"),
+    (
+        ["sweep", "--epochs", "1"],
+        2,
+        "the only epoch warms up, which leaves none to measure: write --epochs 2 ",
+    ),
+    (["sweep", "--retry", "faild"], 2, "did you mean failed?"),
+    (["sweep", "--order", "ranom"], 2, "did you mean random?"),
+    (["sweep", "--gpus", "1,2"], 2, "no trial is left"),
+    (["sweep", "--device", "cpu", "--strategy", "dp"], 2, "no trial is left: strategy dp needs GPUs"),
+    (["sweep", "--job", "batch_size=16"], 2, "--job: one job runs beside none; give two or more"),
+    (["sweep", "--job", "lr=1", "--job", "lr"], 2, "--job: 'lr' is not FIELD=VALUE"),
+    (
+        ["sweep", "--job", "batchsize=3", "--job", "lr=1"],
+        2,
+        "unknown field 'batchsize': did you mean batch_size?",
+    ),
+    (
+        ["sweep", "--job", "model=lenett", "--job", "model=mlp"],
+        2,
+        "unknown model 'lenett': did you mean lenet?",
+    ),
+    (["sweep", "--job", "lr=1", "--job", "lr=2", "--set", "lr=3"], 2, "lr has no effect beside --job"),
+    (["sweep", "--pairs"], 2, "--pairs: there are no jobs to pair; give --job two or more times"),
+    (
+        ["sweep", "--pairs", "--job", "gpus=2", "--job", "gpus=1"],
+        2,
+        "pairs share one GPU; job 'gpus=2' has 2",
+    ),
+    (["sweep", "--copies", "0"], 2, "copies must be at least 1, not 0"),
+    (["sweep", "--copies", "65"], 2, "65 jobs at once are too many; 64 is the most"),
+    (["sweep", "--cpu-sharing", "own"], 2, "--cpu-sharing must be shared or pinned, not 'own'"),
+    (
+        ["sweep", "--cpu-sharing", "pinned"],
+        2,
+        "no trial is left: CPUs are pinned only among jobs that run together",
+    ),
+    (["sweep", "--copies", "2", "--until-top1", "60"], 2, "leave top-1 to the trial alone"),
+    (["sweep", "--copies", "2", "--breakdown"], 2, "the parts of steps are timed alone"),
+    (
+        ["sweep", "--copies", "2", "--cpu-sharing", "pinned", "--cpus", "4000"],
+        2,
+        "no trial is left: needs 4000 CPUs",
+    ),
+    (["sweep", "group.toml"], 2, "group 'a': one job runs beside none"),
+    (["sweep", "--data", "empty"], 2, "no images in "),
+    (["sweep", "--data", "gone/away"], 2, "gone/away does not exist"),
+    (["sweep", "--data", "cifar11"], 2, "did you mean cifar10?"),
+    (["sweep", "gone.toml"], 2, "experiment file gone.toml does not exist"),
+    (["sweep", "empty"], 2, "empty is a folder; name an experiment file (it holds none)"),
+    (
+        ["sweep", "--batch-size", "16", "32"],
+        2,
+        "'32' behind --batch-size 16 is neither an option nor an experiment file; between several values stand commas, "
+        "no spaces: --batch-size 16,32",
+    ),
+    (["sweep", "prose.toml"], 2, "prose.toml is not TOML"),
+    (["sweep", "key.toml"], 2, "key.toml: unknown key 'fixd': did you mean fixed?"),
+    (["sweep", "value.toml"], 2, "lr must be a finite number, not inf"),
+    (["sweep", "--device", "cpu", "--out", "prose.toml"], 4, "prose.toml is a file; name a folder"),
+    (["sweep", "--device", "cpu", "--out", "prose.toml/below"], 4, "can't be written"),
+    (["sweep", "--device", "cpu", "--out", "/proc/gpubench"], 4, "/proc/gpubench can't be written"),
+    (
+        ["table", "gone"],
+        4,
+        "gone is not a results folder; name one that gpubench sweep has written, such as results/NAME",
+    ),
+    (["table", "empty"], 4, "empty holds no records"),
+    (["table", "home"], 4, "home holds results folders, and is none; name one of them: one and two"),
+    (["table"], 4, "no results in results"),
+    (["predict", "--copies", "2"], 4, "no results in results"),
+    (["predict", "empty"], 4, "empty holds no records"),
+    (
+        ["predict", "gone", "--copies", "2"],
+        4,
+        "gone is not a results folder; name one that gpubench sweep has written, such as results/NAME",
+    ),
+    (["predict", "empty", "--set", "batchsize=8"], 2, "did you mean batch_size?"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "words"), WRONG, ids=[" ".join(a) for a, _, _ in WRONG])
+def test_wrong_input_is_one_line_and_nothing_written(
+    place: Place, arguments: Sequence[str], code: int, words: str
+) -> None:
+    (place.home / "empty").mkdir()
+    for name in ("one", "two"):
+        (place.home / "home" / name / "records").mkdir(parents=True)
+    (place.home / "prose.toml").write_text("Once upon a time")
+    (place.home / "key.toml").write_text('name = "x"\n[fixd]\nlr = 1.0\n')
+    (place.home / "wrong.toml").write_text('name = "x"\n[fixed]\nbatch_size = 0\n')
+    (place.home / "value.toml").write_text('name = "x"\n[fixed]\nlr = inf\n')
+    (place.home / "group.toml").write_text('name = "x"\n[[group]]\nname = "a"\njobs = [{}]\n')
+    before = place.files()
+    ended = place.run(*arguments)
+    assert (ended.returncode, ended.stdout) == (code, "")
+    assert re.fullmatch(r"gpubench: [^\n]+\n", ended.stderr), ended.stderr
+    assert words in ended.stderr
+    assert place.files() == before
+
+
+LONG = "a" * 300
+# (arguments, exit code, words of the line), where the images of `bad` hold a dead link and `loop` is a link to itself.
+PATHS: list[tuple[Sequence[str], int, str]] = [
+    (
+        ["sweep", "--device", "cpu", "--data", "bad"],
+        2,
+        "bad/a/x.jpg is a link to gone.jpg, which is not there",
+    ),
+    (["sweep", "-n", "--device", "cpu", "--data", "./bad"], 2, "x.jpg is a link to gone.jpg"),
+    (["sweep", "--device", "cpu", "--variant", "cached", "--data", "bad"], 2, "x.jpg is a link to gone.jpg"),
+    (["data", "resize", "bad", "new"], 2, "x.jpg is a link to gone.jpg"),
+    (["data", "resize", "pipe", "new"], 2, "pipe/a/x.jpg is no file: remove it"),
+    (["sweep", "--data", "./pipe"], 2, "pipe/a/x.jpg is no file: remove it"),
+    (["data", "resize", "circle", "new"], 2, "leads back to a folder that it lies in"),
+    (["data", "resize", "loop", "new"], 2, "does not exist"),
+    (["data", "make", "loop"], 4, "can't use "),
+    (["sweep", "--data", LONG], 4, "File name too long"),
+    (["sweep", "--data", f"./{LONG}"], 4, "File name too long"),
+    (["sweep", "--variant", LONG], 4, "File name too long"),
+    (["sweep", "--model", f"{LONG}.py:net"], 4, "File name too long"),
+    (["sweep", "--device", "cpu", "--out", LONG], 4, "File name too long"),
+    (["table", LONG], 4, "File name too long"),
+    (["audit", LONG], 4, "File name too long"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "words"), PATHS, ids=[" ".join(a)[:60] for a, _, _ in PATHS])
+def test_a_bad_path_is_one_line_and_nothing_waits_or_is_written(
+    place: Place, arguments: Sequence[str], code: int, words: str
+) -> None:
+    for name in ("bad", "pipe", "circle"):
+        (place.home / name / "a").mkdir(parents=True)
+        (place.home / name / "a" / "1.jpg").write_bytes(b"x")
+    (place.home / "bad" / "a" / "x.jpg").symlink_to("gone.jpg")
+    os.mkfifo(place.home / "pipe" / "a" / "x.jpg")
+    (place.home / "circle" / "a" / "up").symlink_to("..")
+    (place.home / "loop").symlink_to("loop")
+    ended = place.run(*arguments)
+    assert (ended.returncode, ended.stdout) == (code, "")
+    assert re.fullmatch(r"gpubench: [^\n]+\n", ended.stderr), ended.stderr
+    assert words in ended.stderr
+    assert {path.name for path in place.home.iterdir()} == {"bad", "pipe", "circle", "loop"}

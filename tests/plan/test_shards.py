@@ -1,0 +1,131 @@
+"""Shards of a plan: each unit in one of them, the same everywhere, what belongs together in one, about as long each."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+from fakes import Given
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpubench.basics.errors import UsageError
+from gpubench.plan.experiment_file import parse
+from gpubench.plan.plan import Plan, expand
+from gpubench.plan.shards import Shard, bundled, dealt, part
+from gpubench.plan.skips import chain_key
+
+SOURCES = Given()
+GRID = """name = "x"
+[fixed]
+model = "lenet"
+variant = "synthetic"
+[axes]
+batch_size = [16, 32, 64]
+precision = ["fp32", "bf16"]
+width = [1, 2, 4]
+"""
+GROUPS = GRID + "[[group]]\njobs = [{}, { lr = 0.1 }]\n[[group]]\njobs = [{ lr = 0.2 }, { lr = 0.3 }]\n"
+
+
+def plan(text: str, device: str = "cuda") -> Plan:
+    return expand(parse(text, "x"), device=device, sources=SOURCES, cpus=4)
+
+
+PLANS = {"grid": plan(GRID), "groups": plan(GROUPS), "cpu": plan(GRID, "cpu")}
+
+
+@pytest.mark.parametrize("name", PLANS)
+@given(count=st.integers(1, 50), data=st.data())
+def test_the_shards_together_are_the_plan(name: str, count: int, data: st.DataObject) -> None:
+    whole = PLANS[name]
+    shares = dealt(whole, count, SOURCES)
+    assert len(shares) == count
+    found = [unit.unit_id for units in shares for unit in units]
+    assert sorted(found) == sorted(unit.unit_id for unit in whole.units), "each unit in one of them"
+    number = data.draw(st.integers(1, count))
+    one = part(whole, Shard(number, count), SOURCES)
+    mine = {unit.unit_id for unit in shares[number - 1]}
+    assert list(one.units) == [unit for unit in whole.units if unit.unit_id in mine], "in the plan's order"
+    assert one.experiment == whole.experiment
+
+
+@pytest.mark.parametrize("name", PLANS)
+@given(count=st.integers(1, 50))
+def test_what_belongs_together_stays_together(name: str, count: int) -> None:
+    whole = PLANS[name]
+    where: dict[object, set[int]] = {}
+    for number, units in enumerate(dealt(whole, count, SOURCES)):
+        for job in (job for unit in units for job in unit.jobs):
+            alone = job.membership.solo if job.membership else job
+            where.setdefault(alone.trial_id, set()).add(number)
+            if whole.device == "cuda":
+                where.setdefault(chain_key(alone.trial, alone.variant.definition()), set()).add(number)
+    assert {len(numbers) for numbers in where.values()} == {1}
+
+
+def test_a_grid_on_gpus_is_dealt_out_by_chains_and_on_cpus_by_trials() -> None:
+    assert len(PLANS["grid"].units) == len(PLANS["cpu"].units) == 18
+    assert [len(units) for units in bundled(PLANS["grid"])] == [3] * 6
+    assert [len(units) for units in bundled(PLANS["cpu"])] == [1] * 18
+
+
+@given(st.randoms(use_true_random=False))
+def test_the_deal_does_not_depend_on_who_asks(chance: random.Random) -> None:
+    """Another plan object, made anew, as another task of an array makes it."""
+    number = chance.randint(1, 7)
+    one, other = (part(plan(GROUPS), Shard(number, 7), SOURCES) for _ in range(2))
+    assert [unit.unit_id for unit in one.units] == [unit.unit_id for unit in other.units]
+
+
+def test_shards_take_about_as_long_as_each_other() -> None:
+    """Twelve trials of very different length: no shard has more than the longest trial above the least."""
+    text = GRID.replace("batch_size = [16, 32, 64]", "train_images = [100, 1000, 10000, 100000]").replace(
+        "width = [1, 2, 4]", "width = [1, 2, 4]\nlr = [0.1, 0.2]"
+    )
+    whole = plan(text + "[run]\nepochs = 10\n", "cpu")
+    images = [
+        sum(unit.jobs[0].trial.train_images or 0 for unit in units) for units in dealt(whole, 4, SOURCES)
+    ]
+    assert sum(images) == sum(unit.jobs[0].trial.train_images or 0 for unit in whole.units)
+    assert max(images) - min(images) <= 100_000
+    assert min(images) >= 100_000, "each has some of the long ones"
+
+
+def test_more_shards_than_bundles_leave_some_empty() -> None:
+    sizes = [len(part(PLANS["grid"], Shard(number, 9), SOURCES).units) for number in range(1, 10)]
+    assert sorted(sizes) == [0, 0, 0, 3, 3, 3, 3, 3, 3]
+
+
+def test_equal_bundles_go_round() -> None:
+    first = [part(PLANS["cpu"], Shard(number, 18), SOURCES).units[0].unit_id for number in range(1, 19)]
+    assert first == [unit.unit_id for unit in PLANS["cpu"].units]
+
+
+@pytest.mark.parametrize(("text", "found"), [("1/1", (1, 1)), ("2/8", (2, 8)), (" 8/8 ", (8, 8))])
+def test_a_shard_is_read(text: str, found: tuple[int, int]) -> None:
+    shard = Shard.parse(text)
+    assert (shard.number, shard.of) == found
+    assert str(shard) == text.strip()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "0/8", "9/8", "2", "a/b", "2/0", "-1/8", "1/2/3", "1.0/2", "\u0661/\u0662", "1/9999999"],
+)
+def test_what_is_no_shard_is_refused_in_one_line(text: str) -> None:
+    with pytest.raises(
+        UsageError, match=r"--shard .*: which part of how many, from 1: 1/8 to 8/8"
+    ) as refused:
+        Shard.parse(text)
+    assert "\n" not in str(refused.value)
+
+
+def test_each_of_many_pairs_of_shards_shares_nothing() -> None:
+    for count in (2, 5, 18):
+        parts = [
+            {u.unit_id for u in part(PLANS["cpu"], Shard(n, count), SOURCES).units}
+            for n in range(1, count + 1)
+        ]
+        assert all(one.isdisjoint(other) for one, other in itertools.combinations(parts, 2))
