@@ -55,9 +55,9 @@ def csv_cell(value: Any, digits: int = 6, decimal: str = ".") -> str:
         return text if text[:1] == "'" != value[:1] else _FORMULA.sub(r"\g<0>'", text)
     if isinstance(value, int) or not text:
         return text
-    # The expression is asked of few: without an exponent the dot stands before the last three signs, or elsewhere.
-    ends = "e" in text or text[-4:-3] == "."
-    fixed = _THREE_DECIMALS.sub(r"\g<0>0", text) if ends else text
+    # Few numbers need it: without an exponent, those whose dot stands before the last three signs.
+    other = type(value) is float and "e" not in text and text[-4:-3] != "."
+    fixed = text if other else _THREE_DECIMALS.sub(r"\g<0>0", text)
     return fixed if decimal == "." else fixed.replace(".", decimal)
 
 

@@ -75,7 +75,7 @@ class StoredEpochs(_StoredLines[dict[str, Any]]):
 
     __slots__ = ("_shape", "measured")
 
-    def __init__(self, text: bytes, measured: MeasuredTimes, shape: Shape | None = None) -> None:
+    def __init__(self, text: bytes, measured: MeasuredTimes, shape: LineShape | None = None) -> None:
         super().__init__(text)
         self.measured = measured
         self._shape = shape
@@ -87,7 +87,7 @@ class StoredEpochs(_StoredLines[dict[str, Any]]):
         return found
 
 
-class Shape:
+class LineShape:
     """Which names and which kinds of values the lines of a list have: alike in most records of a folder."""
 
     __slots__ = ("_is_number", "_names", "_numbers")
@@ -118,11 +118,11 @@ class Shape:
 
 _CODES = {float: "d", int: "q", bool: "?", type(None): ""}
 
-Shapes = dict[tuple[tuple[str, ...], tuple[type, ...]], Shape | None]
-"""Those that were met; None for what is no Shape."""
+LineShapes = dict[tuple[tuple[str, ...], tuple[type, ...]], LineShape | None]
+"""Those that were met; None for what is no LineShape."""
 
 
-def stored_epochs(text: bytes, epochs: Sequence[dict[str, Any]], shapes: Shapes) -> StoredEpochs:
+def stored_epochs(text: bytes, epochs: Sequence[dict[str, Any]], shapes: LineShapes) -> StoredEpochs:
     """These epochs, whose text this is, in little room. `shapes`: of those that were read before."""
     measured = measured_times(epochs)
     names = [*map(tuple, epochs)]
@@ -134,7 +134,7 @@ def stored_epochs(text: bytes, epochs: Sequence[dict[str, Any]], shapes: Shapes)
         shape = shapes[key]
     except KeyError:
         try:
-            shape = shapes[key] = Shape(*key)
+            shape = shapes[key] = LineShape(*key)
         except KeyError:
             shape = shapes[key] = None
     try:

@@ -26,7 +26,7 @@ from typing_extensions import TypedDict
 from gpubench.basics.quoted import clean
 from gpubench.basics.regular_file import read_regular
 from gpubench.datasets.facts import DataFacts
-from gpubench.results.stored_lines import Shapes, StoredWindows, stored_epochs
+from gpubench.results.stored_lines import LineShapes, StoredWindows, stored_epochs
 from gpubench.schema.columns import BY_NAME, EPOCH_COLUMNS, HUGE, Amount, Count, Signed
 from gpubench.schema.record import (
     RECORD_SCHEMA,
@@ -138,7 +138,7 @@ class KnownParts:
     """Name and text of a part -> its value, which was checked. Nobody changes it."""
     sources: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     """Likewise where sampled figures come from, of which counts of samples differ: by their values."""
-    shapes: Shapes = field(default_factory=dict)
+    shapes: LineShapes = field(default_factory=dict)
     """What lists of epochs are alike in."""
 
 

@@ -16,7 +16,8 @@ from rich.console import Console
 
 from gpubench.export.csv_file import made
 from gpubench.export.formats import Asked
-from gpubench.plan.experiment import Options, parse, with_options
+from gpubench.plan.experiment_file import parse
+from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import Plan, expand
 from gpubench.plan.sources import Disk
 from gpubench.report import terminal
