@@ -185,6 +185,10 @@ def _knee(key: Series, ordered: Sequence[Row]) -> Knee:
     timed, weighed, why = _figures(ordered)
     if len(timed) < 2:
         having = f"only {timed[0].batch_size} has an epoch time" if timed else "no row has an epoch time"
+        reasons = {
+            row.missing.get("epoch_time_s") for row in ordered if row.status == "ok" and row not in timed
+        }
+        having += f" ({why_none})" if len(reasons) == 1 and (why_none := reasons.pop()) else ""
         sentence = f"Too few figures to say where a larger batch stops paying: {having}."
         return Knee(series=key, verdict="too-few", sentence=sentence)
     return _by_time(key, ordered, timed, why) if why else _weigh(key, ordered, weighed)

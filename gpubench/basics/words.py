@@ -54,7 +54,7 @@ def signed(value: float, digits: int = 0) -> str:
 
 def many(count: int, what: str) -> str:
     """`1 job`, `3 jobs`."""
-    return f"{count} {what}{'s' if count != 1 else ''}"
+    return f"{count:,} {what}{'s' if count != 1 else ''}"
 
 
 def machine_name(key: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,11 @@ from gpubench.schema.row import Row, TableRow, column_of
 
 FINEST = 4
 """Digits after the point that a spread may ask for."""
+
+KNOWN_OF_SPREAD = 3
+"""Digits of a spread that are shown at most, and its time as finely: more would be noise."""
+KNOWN_OF_ONE = 4
+"""Digits of an extrapolated time that are shown at most where nobody knows how it spreads."""
 
 DOUBTED = "!"
 """Marks the status of a row with doubts."""
@@ -100,18 +106,26 @@ def epoch_time(row: Row, value: float, digits: int | None) -> str:
 def _epoch_time(row: Row, value: float, digits: int | None, found: Spread | None) -> str:
     mark = "~" if row.epoch_time_source == "extrapolated" else ""
     if found is None:
-        return f"{mark}{_text(value, digits)}"
+        finest = digits if digits is None or not mark else min(digits, _leading(value, KNOWN_OF_ONE))
+        return f"{mark}{_text(value, finest)}"
     if found.kind == "unknown":
         return f"{mark}{_text(value, digits)} ± >{UNKNOWN_PCT:g} %"
     if digits is not None:
         width = found.high if found.kind == "half" else found.high - found.low
-        digits = max(digits, _digits_to_show(width))
+        digits = min(
+            max(digits, _digits_to_show(width)), _leading((found.high - found.low) / 2, KNOWN_OF_SPREAD)
+        )
     lent = f" {BORROWED}" if found.borrowed else ""
     if found.kind != "half":
         return f"{mark}{_text(value, digits)} ({_text(found.low, digits)}–{_text(found.high, digits)}){lent}"
     least = 10**-FINEST
     shown = f"<{least:g}" if 0 < found.high < least / 2 else _text(found.high, digits)
     return f"{mark}{_text(value, digits)} ± {shown}{lent}"
+
+
+def _leading(value: float, digits: int) -> int:
+    """Digits after the point that leave so many of `value`, which is none of a spread of 0; below 0: of its tens."""
+    return digits - 1 - math.floor(math.log10(value)) if value > 0 else FINEST
 
 
 def _crossing(row: TableRow, value: float, digits: int | None) -> str:
@@ -131,7 +145,8 @@ def _text(value: Any, digits: int | None) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, (int, float)) and digits is not None:
-        return number(value, digits)
+        tens = 10 ** max(0, -digits)
+        return number(tens * float(half_up(value / tens)), 0) if tens > 1 else number(value, digits)
     if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, (list, tuple)):

@@ -5,8 +5,8 @@
     … --now "--ahead --data procedural:5120"
 
 Whole commands into fresh folders, with the images made beforehand, the order within pairs alternating. Prints a line a
-pair and the median ratio, now / before; exits 1 where it is above 1. `--now`: options of the sweep as it is alone, to try what another
-default would cost.
+pair and the median ratio, now / before; exits 1 where it is above 1. `--now`: options of the sweep as it is alone, to
+try what another default would cost.
 """
 
 from __future__ import annotations
