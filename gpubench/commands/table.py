@@ -50,7 +50,7 @@ def table(
     choice = choices.parse(columns, COLUMN) if columns is not None else choices.SHOW
     if efficiency is not None:
         choice = replace(choice, bound_pct=percent(efficiency, "--efficiency"))
-    found = readings(folders, choice=choice, train_images=train_images)
+    found = readings(folders, choice=choice, train_images=train_images, keep=())
     code = 0 if all_of(folders, found) else UnusableError.exit_code
     tables = [table for one in found for table in one.tables]
     if shown:

@@ -10,9 +10,9 @@ from gpubench.analysis import scaling
 from gpubench.analysis.sharing import busy, stored_resources
 from gpubench.basics.rounding import half_up
 from gpubench.basics.words import UNKNOWN, clean, number, signed
-from gpubench.report.spread import BORROWED, UNKNOWN_PCT, spread
+from gpubench.report.spread import BORROWED, UNKNOWN_PCT, Spread, spread
 from gpubench.schema.columns import OF_GROUPS, Column
-from gpubench.schema.row import Row, TableRow
+from gpubench.schema.row import Row, TableRow, column_of
 
 FINEST = 4
 """Digits after the point that a spread may ask for."""
@@ -30,11 +30,13 @@ def texts(column: Column, rows: Sequence[TableRow]) -> list[str]:
     name = column.name
     if name == "status":
         return [f"{row.endings}{f' {DOUBTED}' if row.doubts else ''}" for row in rows]
-    found = [row.value(name) for row in rows]
-    ends = [end for row in rows for end in _ends(row, name)]
+    found = list(column_of(rows, name))
+    spreads = [spread(row) for row in rows] if name == "epoch_time_s" else [None] * len(rows)
+    ends = [end for row, apart in zip(rows, spreads, strict=True) for end in _ends(row, name, apart)]
     digits = shown_digits(column, found, ends)
     texts = []
-    for row, value in zip(rows, found, strict=True):
+    same: dict[float, str] = {}
+    for row, value, apart in zip(rows, found, spreads, strict=True):
         if value is None and name == "full_together" and _nothing_full(row):
             texts.append("nothing")
         elif value is None:
@@ -42,9 +44,13 @@ def texts(column: Column, rows: Sequence[TableRow]) -> list[str]:
         elif name.endswith("_growth_pct"):
             texts.append(signed_percent(value))
         elif name == "epoch_time_s":
-            texts.append(epoch_time(row, value, digits))
+            texts.append(_epoch_time(row, value, digits, apart))
         elif name == "top1_crossing_s":
             texts.append(_crossing(row, value, digits))
+        elif (
+            type(value) is float
+        ):  # of which many rows have the same; True is as good a key as 1, but no such text
+            texts.append(same.get(value) or same.setdefault(value, _text(value, digits)))
         else:
             texts.append(_text(value, digits))
     return texts
@@ -77,22 +83,28 @@ def shown_digits(column: Column, found: Sequence[Any], beside: Sequence[float]) 
     if column.unit == "s":
         smallest = min(numbers)
         digits += (smallest < 1) + (smallest < 0.1)
-    needed = (len(f"{number:.{digits}f}".rstrip("0").partition(".")[2]) for number in (*numbers, *beside))
-    return max(needed) if digits else 0
+    most = 0
+    for figure in (*numbers, *beside):
+        if most == digits:
+            break
+        most = max(most, len(f"{figure:.{digits}f}".rstrip("0").partition(".")[2]))
+    return most
 
 
-def _ends(row: TableRow, name: str) -> list[float]:
-    """Times that stand in brackets behind the row's figure of this name."""
+def _ends(row: TableRow, name: str, apart: Spread | None) -> list[float]:
+    """Times that stand in brackets behind the row's figure of this name. `apart`: the spread of an epoch time."""
     if name == "top1_crossing_s":
         return [end for end in (row.top1_crossing_low_s, row.top1_crossing_high_s) if end is not None]
-    found = spread(row) if name == "epoch_time_s" else None
-    return [found.low, found.high] if found and found.kind in ("interval", "quartiles") else []
+    return [apart.low, apart.high] if apart and apart.kind in ("interval", "quartiles") else []
 
 
 def epoch_time(row: Row, value: float, digits: int | None) -> str:
     """`3.21`, `~3.21` where extrapolated; with a `Spread`: `3.21 ± 0.02`, `4.10 (0.68–7.51)`, `3.21 ± >100 %`."""
+    return _epoch_time(row, value, digits, spread(row))
+
+
+def _epoch_time(row: Row, value: float, digits: int | None, found: Spread | None) -> str:
     mark = "~" if row.epoch_time_source == "extrapolated" else ""
-    found = spread(row)
     if found is None:
         finest = digits if digits is None or not mark else min(digits, _leading(value, KNOWN_OF_ONE))
         return f"{mark}{_text(value, finest)}"
