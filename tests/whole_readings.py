@@ -23,7 +23,7 @@ WORDS = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_si
 
 def reading_of(rows: Sequence[Row], records: Sequence[Record] = (), folder: str = "by-hand") -> Reading:
     """A folder with these rows and records, and the tables of the rows."""
-    found = Contents(rows=list(rows), tables=tables(rows))
+    found = Contents(rows=list(rows), made=lambda: tables(rows))
     return Reading(results=Results(Path("/nowhere") / folder), records=records, contents=found, name=folder)
 
 

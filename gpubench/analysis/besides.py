@@ -1,8 +1,8 @@
 """What the batch sizes of a series tell beside where a larger one stops paying.
 
 By another memory, or another time, the answer may be another size; most of the rate may be had with a smaller one; and
-some sizes are beaten by none in both memory and time. All of it is by the figures as they stand, without a test: who
-wants to know whether a step is chance finds that in the answer.
+some sizes are beaten by none in both memory and time. All of it is by the figures as they stand, without a test, and
+says so: who wants to know whether a step is chance finds that in the answer. Shares of the best rate have intervals.
 """
 
 from __future__ import annotations
@@ -10,9 +10,13 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Sequence
 
+from gpubench.analysis.certainty.interval import Interval
+from gpubench.analysis.decided import between
 from gpubench.analysis.front import front
 from gpubench.analysis.growth import epoch_time, gpu_mem
-from gpubench.analysis.over_processes import steady
+from gpubench.analysis.noise import resting
+from gpubench.analysis.over_processes import steady, steady_ratio, time_ratio
+from gpubench.basics.rounding import half_up
 from gpubench.basics.words import listed
 from gpubench.schema.row import Row
 
@@ -56,7 +60,8 @@ def in_one_line(rows: Sequence[Row], *, over_processes: bool) -> str:
         return ""
     weighed = [row for row in timed if gpu_mem(row) is not None]
     told = _judged(timed, over_processes=over_processes)
-    return f"{'; '.join(filter(None, (_most(timed, told), _fronts(timed, weighed, told))))}."
+    most = _most(timed, told, over_processes=over_processes)
+    return f"{'; '.join(filter(None, (most, _fronts(timed, weighed, told))))}{resting(timed)}."
 
 
 def _judged(timed: Sequence[Row], *, over_processes: bool) -> FigureOf:
@@ -110,17 +115,48 @@ def _words(best: int, rows: Sequence[Row]) -> str:
     )
 
 
-def _most(rows: Sequence[Row], time: FigureOf) -> str:
-    """Which size nearly reaches the best rate; and by which times, where whole epochs say another."""
-    enough, shown = _enough(rows, time), _enough(rows, per_image_s)
-    said = f"{enough} is the smallest of these sizes that reaches {MOST_OF_PCT:g} % of the best rate"
-    return said if enough == shown else f"{said} of steady steps (of whole epochs: {shown})"
+def _most(rows: Sequence[Row], time: FigureOf, *, over_processes: bool) -> str:
+    """Which size nearly reaches the best rate, with its share of it and that of the next smaller one; open where an
+    interval of these holds the border; and by which times, where whole epochs say another.
+    """
+    enough, best, below = _enough(rows, time)
+    shown = _enough(rows, per_image_s)[0]
+    said = (
+        f"{enough.batch_size} is the smallest of these sizes that reaches {MOST_OF_PCT:g} % of the best rate"
+    )
+    if enough is not shown:
+        said += f" of steady steps (of whole epochs: {shown.batch_size})"
+    if not over_processes:
+        return said
+    ratio = steady_ratio if time is steady_s else time_ratio
+    shares = {
+        row.batch_size: ratio(best, row) for row in (enough, below) if row is not None and row is not best
+    }
+    told = [
+        f"{'' if batch == enough.batch_size else f'{batch} reaches '}{half_up(100 * share.value)} % of it "
+        f"({_ends(share)} %)"
+        for batch, share in shares.items()
+        if share is not None
+    ]
+    border = MOST_OF_PCT / 100
+    unsure = any(share is None or share.low < border < share.high for share in shares.values())
+    start = "Open, by these figures " if unsure else ""
+    return f"{start}{said}{': ' if told else ''}{listed(told)}"
 
 
-def _enough(rows: Sequence[Row], time: FigureOf) -> int | None:
-    known = [(row.batch_size, seconds) for row in rows if (seconds := time(row))]
-    best = min(seconds for _, seconds in known)
-    return next(batch for batch, seconds in known if best / seconds >= MOST_OF_PCT / 100)
+def _ends(share: Interval) -> str:
+    """`94 to 98`, of a share in per cent; with a tenth where the ends would look alike."""
+    whole = between(100 * share.low, 100 * share.high, 0)
+    near, far = whole.split(" to ")
+    return whole if near != far else between(100 * share.low, 100 * share.high, 1)
+
+
+def _enough(rows: Sequence[Row], time: FigureOf) -> tuple[Row, Row, Row | None]:
+    """The smallest size that reaches most of the best rate; that with the best; the next smaller than the first."""
+    known = [(row, seconds) for row in rows if (seconds := time(row))]
+    best, least = min(known, key=lambda one: one[1])
+    place = next(n for n, (_, seconds) in enumerate(known) if least / seconds >= MOST_OF_PCT / 100)
+    return known[place][0], best, known[place - 1][0] if place else None
 
 
 def _fronts(timed: Sequence[Row], weighed: Sequence[Row], time: FigureOf) -> str:
@@ -133,9 +169,9 @@ def _fronts(timed: Sequence[Row], weighed: Sequence[Row], time: FigureOf) -> str
     first, kind = (by_memory, "memory") if by_memory is not None else (by_energy or [], "energy")
     known = weighed if by_memory is not None else timed
     if len(first) == len(known):
-        said = f"each size is on the Pareto front of time and {kind}: none is beaten in both"
+        said = f"by these figures each size is on the Pareto front of time and {kind}: none is beaten in both"
     else:
-        said = f"on the Pareto front of time and {kind}, beaten in both by no other: {listed(first)}"
+        said = f"by these figures on the Pareto front of time and {kind}, beaten in both by no other: {listed(first)}"
     if by_memory is None or by_energy is None:
         return said
     sizes = "each size" if len(by_energy) == len(timed) else listed(by_energy)

@@ -124,8 +124,12 @@ def claims(
     groups: Sequence[Sequence[TableRow]],
     *,
     along: bool,
+    bound_pct: float = efficiency.BOUND_PCT,
 ) -> Claims:
-    """Those of a table. `along`: whether its rows, with the rows before them, stand along an axis that is told."""
+    """Those of a table. `along`: whether its rows, with the rows before them, stand along an axis that is told.
+
+    `bound_pct`: the efficiency that several devices are judged by.
+    """
     steps = [
         (row, ratio)
         for row in rows
@@ -142,7 +146,7 @@ def claims(
         speedups=[(one, ratio) for one in compared if (ratio := one.ratio) is not None],
         alternatives=side_by_side,
         cpu=cpu_use(side_by_side),
-        scaled=scaled(compared),
+        scaled=scaled(compared, bound_pct),
         groups=of_groups,
     )
 

@@ -16,8 +16,8 @@ SMALL_PCT = 9.95
 """Below it a change has a tenth of a per cent."""
 LARGE_PCT = LARGEST = 10_000.0
 """Above it nobody needs to know a change, or a ratio."""
-SAME = "stays the same"
-"""What is said of a change that has no digit to show."""
+SAME = "changes by less than 0.1 %"
+"""What is said of a change that has no digit to show; it says nothing of whether both are the same."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,20 +55,15 @@ def decided(
 
 
 def change(ratio: Interval) -> str:
-    """`falls 12 % (9 to 15 %)`, `grows 1.4 % (−0.8 to +3.6 %)`: with its 95 % interval."""
+    """`falls 12 % (−15 to −9 %)`, `grows 1.4 % (−0.8 to +3.6 %)`: with its 95 % interval, whose ends have signs."""
     value, low, high = (100 * (end - 1) for end in (ratio.value, ratio.low, ratio.high))
     much = _digits(abs(value))
-    said = (
-        f"{'grows' if value > 0 else 'falls'} {much} %"
-        if float(much.rpartition(" ")[2].replace(",", ""))
-        else SAME
+    shown = float(much.rpartition(" ")[2].replace(",", ""))
+    return (
+        f"{'grows' if value > 0 else 'falls'} {much} % ({_ends(low, high)})"
+        if shown
+        else f"{SAME} ({_ends(low, high)})"
     )
-    if low >= 0 or high <= 0:
-        near, far = sorted((abs(low), abs(high)))
-        return f"{said} ({_ends(near, far)} %)"
-    fine = max(-low, high) < SMALL_PCT
-    up = f"+{_digits(high, fine=fine)}" if high <= LARGE_PCT else f"more than +{LARGE_PCT:,.0f}"
-    return f"{said} ({MINUS}{_digits(-low, fine=fine)} to {up} %)"
 
 
 def between(low: float, high: float, digits: int) -> str:
@@ -80,14 +75,22 @@ def between(low: float, high: float, digits: int) -> str:
 
 
 def _ends(low: float, high: float) -> str:
-    """`9 to 15`; with as many more digits, up to two, as tell the ends apart."""
-    if not half_up(high, 3):
-        return "0"
+    """`−15 to −9 %`; with as many more digits, up to two, as tell the ends apart."""
+    if not half_up(max(abs(low), min(abs(high), LARGE_PCT)), 3):
+        return "within 0.001 %"
+    fine = max(abs(low), abs(high)) < SMALL_PCT
     for more in range(3):
-        near, far = (_digits(end, more, fine=high < SMALL_PCT) for end in (low, high))
-        if near != far:
-            return f"{near} to {far}"
-    return near
+        ends = [_signed(end, more, fine=fine) for end in (low, high)]
+        if ends[0] != ends[1]:
+            break
+    return f"{ends[0]} to {ends[1]} %"
+
+
+def _signed(value: float, more: int, *, fine: bool) -> str:
+    much = _digits(abs(value), more, fine=fine)
+    if value > LARGE_PCT:
+        return much.replace("than ", "than +")
+    return f"{'' if not float(much.replace(',', '')) else '+' if value > 0 else MINUS}{much}"
 
 
 def _digits(value: float, more: int = 0, *, fine: bool | None = None) -> str:

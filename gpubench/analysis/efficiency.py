@@ -16,7 +16,7 @@ from gpubench.analysis.scaling import Comparison, named
 from gpubench.basics.words import listed
 
 BOUND_PCT = 80.0
-"""Per cent of efficiency under which more devices are said to be used badly."""
+"""Per cent of efficiency under which more devices are said to be used badly, where nobody names another bound."""
 FEWEST_COUNTS = 3
 """Numbers of devices, the baseline's among them, from which the question is asked."""
 
@@ -27,6 +27,7 @@ class Scaled:
 
     steps: Sequence[Comparison]
     """By ascending devices, without the baseline."""
+    bound_pct: float = BOUND_PCT
 
     @property
     def ratios(self) -> list[Interval]:
@@ -40,13 +41,13 @@ class Scaled:
 
         Two-sided, for the side was chosen by the figures.
         """
-        bound = BOUND_PCT / 100
+        bound = self.bound_pct / 100
         return [
             min(1.0, 2 * min(one.chance_at_most(bound), one.chance_at_least(bound))) for one in self.ratios
         ]
 
 
-def scaled(compared: Sequence[Comparison]) -> list[Scaled]:
+def scaled(compared: Sequence[Comparison], bound_pct: float = BOUND_PCT) -> list[Scaled]:
     """What is asked for its efficiency: rows of one baseline, kind and strategy, on enough numbers of devices."""
     found: dict[tuple[object, ...], list[Comparison]] = {}
     for one in compared:
@@ -56,7 +57,8 @@ def scaled(compared: Sequence[Comparison]) -> list[Scaled]:
     for same in found.values():
         counts = {devices(one.row) for one in same}
         if len(counts) == len(same) >= FEWEST_COUNTS - 1:
-            made.append(Scaled(steps=sorted(same, key=lambda one: devices(one.row))))
+            steps = sorted(same, key=lambda one: devices(one.row))
+            made.append(Scaled(steps=steps, bound_pct=bound_pct))
     return made
 
 
@@ -65,9 +67,9 @@ def sentence(of: Scaled, shown: Sequence[bool]) -> str:
 
     `shown`: whether each of its claims holds; where it makes none, what is said is by the figures.
     """
-    bound, device = f"{BOUND_PCT:g} %", "rank" if of.steps[0].baseline.device == "cpu" else "GPU"
+    bound, device = f"{of.bound_pct:g} %", "rank" if of.steps[0].baseline.device == "cpu" else "GPU"
     sure = [*shown] or [True] * len(of.steps)
-    words = [_word(one, holds) for one, holds in zip(of.steps, sure, strict=True)]
+    words = [_word(one, of.bound_pct, holds) for one, holds in zip(of.steps, sure, strict=True)]
     counts = [devices(one.row) for one in of.steps]
     first = words.index("under") if "under" in words else len(words)
     if set(words) == {"open"}:
@@ -90,9 +92,9 @@ def sentence(of: Scaled, shown: Sequence[bool]) -> str:
     return f"{start} {said}{'' if shown else ' by these figures'}."
 
 
-def _word(one: Comparison, holds: bool) -> str:
+def _word(one: Comparison, bound_pct: float, holds: bool) -> str:
     if not holds:
         return "open"
     # By the figure whose side was tested: of some rounds it may be another than the column shows.
     seen = one.efficiency_pct if one.efficiency is None else one.efficiency.value
-    return "under" if seen < BOUND_PCT else "above"
+    return "under" if seen < bound_pct else "above"

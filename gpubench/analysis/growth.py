@@ -65,7 +65,11 @@ def growth(rows: Sequence[Row], axis: str | None, tied: Collection[str] = ()) ->
     one did not end ok, where it is not the only one at its place, and where more moved on the way than may
     (`alike.fair_step`). Memory figures of different sources are not compared.
     """
-    merged = merge_repeats(rows)
+    return of_merged(merge_repeats(rows), axis, tied)
+
+
+def of_merged(merged: Sequence[TableRow], axis: str | None, tied: Collection[str] = ()) -> list[TableRow]:
+    """The same, of rows whose repeats are merged."""
     jobs = [row for row in merged if row.group]
     if axis is None:
         return [*solo(merged), *jobs]

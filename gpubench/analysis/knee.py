@@ -27,7 +27,7 @@ from gpubench.analysis.settle import NOT_KNOWN, Further
 from gpubench.analysis.varied import as_asked, solo
 from gpubench.basics.rounding import half_up
 from gpubench.basics.words import listed
-from gpubench.schema.row import Row
+from gpubench.schema.row import Row, TableRow
 
 Series = tuple[tuple[str, Any], ...]
 Step = tuple[Row, Row]
@@ -89,17 +89,17 @@ class Batches:
 
 def knees(rows: Sequence[Row], tied: Collection[str] = (), how: Further = NOT_KNOWN) -> list[Knee]:
     """One Knee for each series with at least two batch sizes; its claims are a family by themselves."""
-    found = batches(rows, tied)
+    found = batches(merge_repeats(rows), tied)
     made = decided([one for of in found for one in of.ratios], [one for of in found for one in of.beside])
     return told(found, made, how)
 
 
-def batches(rows: Sequence[Row], tied: Collection[str] = ()) -> list[Batches]:
-    """Each series with at least two batch sizes. `tied` fields move with the batch size.
+def batches(merged: Sequence[TableRow], tied: Collection[str] = ()) -> list[Batches]:
+    """Each series with at least two batch sizes. `merged`: repeats merged. `tied` fields move with the batch size.
 
     Jobs of a group are left out (they ran at the same time), and so is a series with two rows of one size.
     """
-    alone = [row for row in solo(merge_repeats(rows)) if row.batch_size]
+    alone = [row for row in solo(merged) if row.batch_size]
     found = []
     for key, members in series(alone, "batch_size", set(tied) - set(DEVICES)).items():
         if len({row.batch_size for row in members}) == len(members) > 1:
@@ -185,6 +185,10 @@ def _knee(key: Series, ordered: Sequence[Row]) -> Knee:
     timed, weighed, why = _figures(ordered)
     if len(timed) < 2:
         having = f"only {timed[0].batch_size} has an epoch time" if timed else "no row has an epoch time"
+        reasons = {
+            row.missing.get("epoch_time_s") for row in ordered if row.status == "ok" and row not in timed
+        }
+        having += f" ({why_none})" if len(reasons) == 1 and (why_none := reasons.pop()) else ""
         sentence = f"Too few figures to say where a larger batch stops paying: {having}."
         return Knee(series=key, verdict="too-few", sentence=sentence)
     return _by_time(key, ordered, timed, why) if why else _weigh(key, ordered, weighed)
@@ -267,7 +271,8 @@ def _refused(
 
 def _later(before: Row, larger: Sequence[Row]) -> list[Row]:
     """The first of the larger batches that pays after all, straight from `before`; none or one."""
-    return [row for row in larger if _pays(before, row)][:1]
+    first = next((row for row in larger if _pays(before, row)), None)
+    return [] if first is None else [first]
 
 
 def _straight(before: Row, later: Sequence[Row], joint: str) -> str:

@@ -21,6 +21,8 @@ from gpubench.schema.row import Row
 
 FEWEST_SIZES = 3
 """Sizes from which a line tells its own doubt."""
+FAR = 1.5
+"""From so many times the largest size that ran on, it is said how far a line through smaller ones leads."""
 OFF_PCT = 3.0
 """Per cent of its memory by which a size may lie off the line."""
 WIDE = 2.0
@@ -188,11 +190,16 @@ def largest_that_fits(rows: Sequence[Row]) -> str:
         )
     most = math.inf if full is None else full - each
     value, low, high = (int(min(max(one, ran), most)) for one in (value, low, high))
-    end = (
-        f", which agrees with what was tried: {tried}"
-        if tried
-        else f"; not tried here, where the largest that ran is {ran:,}"
-    )
+    far = value / ran
+    if tried:
+        end = f", which agrees with what was tried: {tried}"
+    elif far >= FAR:
+        end = (
+            f"; not tried here: it leads to {number(far, 1)} times the largest that ran ({ran:,}), and the interval "
+            "holds only if memory goes on growing as it did up to there"
+        )
+    else:
+        end = f"; not tried here, where the largest that ran is {ran:,}"
     return (
         f"About {_told(value, each)} images{over} fit into {room.words} (95 %: {_told(low, each)} to "
         f"{_told(high, each, up=high < most)}), by {by}{end}."

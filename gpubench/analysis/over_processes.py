@@ -97,6 +97,8 @@ def of_some_rounds(over: Row, under: Row) -> bool:
     Then the ratio is not that of their epoch times: a row that dropped out early knows nothing of how the machine
     changed later.
     """
+    if (over.repeats or 0) < 2 or (under.repeats or 0) < 2:  # of most rows: one process has no rounds
+        return False
     first, second = _times(over, under)
     if first is None or second is None:
         return False

@@ -17,7 +17,7 @@ from typing import Literal
 from gpubench.analysis.certainty.interval import Interval
 from gpubench.analysis.decided import change
 from gpubench.analysis.doubted import of_time
-from gpubench.analysis.growth import gpu_mem
+from gpubench.analysis.growth import gpu_mem, time_growth_pct
 from gpubench.analysis.holes import beyond, unknown
 from gpubench.analysis.noise import processes, resting
 from gpubench.analysis.over_processes import MARGIN, MARGIN_WORDS, steady, steady_ratio
@@ -30,6 +30,10 @@ from gpubench.schema.row import Row
 Word = Literal["pays", "not", "same", "open"]
 WORDS: dict[str, Word] = {"faster": "pays", "slower": "not", "same": "same", "open": "open"}
 """What the word of a decision on memory × time says of a larger batch."""
+WHY_APART = (
+    " The growth in the table is of whole epochs, with the wait for their first batch, so it differs from these "
+    "changes."
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -156,7 +160,9 @@ def answer(of: Ladder, words: Sequence[str], leap_holds: bool, family: int, how:
             for number, move in enumerate(opens)
         ]
         may = "each of these" if len(opens) > 1 else "that"
-        parts.append(f"{listed(found)[0].upper()}{listed(found)[1:]}; {may} may be chance")
+        parts.append(
+            f"{listed(found)[0].upper()}{listed(found)[1:]}; {may} may be chance{_judged_together(opens, family)}"
+        )
     if holes:
         parts.append(unknown(holes))
     if settle := settling([move.cost for move in still], family, how):
@@ -165,11 +171,26 @@ def answer(of: Ladder, words: Sequence[str], leap_holds: bool, family: int, how:
     steps = (
         "; times are of steady steps, without the fill of each epoch" if all(map(steady, of.weighed)) else ""
     )
-    end = f"{_rests(of.weighed)}{steps}{doubted}."
+    why_apart = WHY_APART if steps and any(map(_grows_otherwise, of.moves)) else ""
+    end = f"{_rests(of.weighed)}{steps}{doubted}.{why_apart}"
     more = f" Whether a larger batch pays can't be said: {of.by_time}." if of.by_time else ""
     return Answer(
         best=best if firm else None, refused=refused, firm=firm, sentence=". ".join(parts) + end + more
     )
+
+
+def _judged_together(opens: Sequence[Move], family: int) -> str:
+    """Why a step may be chance whose interval leaves out no change."""
+    clear = any(move.cost.low > 1 or move.cost.high < 1 for move in opens)
+    return (
+        f", for this table makes {family} claims, which are judged together" if clear and family > 1 else ""
+    )
+
+
+def _grows_otherwise(move: Move) -> bool:
+    """Whether the table's growth says another change of time per image than this step does."""
+    grown = None if move.hole else time_growth_pct(move.before, move.after)
+    return grown is not None and half_up(grown) != half_up(100 * (move.time.value - 1))
 
 
 def opened(of: Ladder, words: Sequence[str], leap_holds: bool) -> list[Move]:

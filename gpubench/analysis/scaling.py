@@ -91,6 +91,8 @@ def comparisons(
     where two rows could be it, there is none.
     """
     alone = [row for row in solo(rows) if epoch_time(row) is not None]
+    if len(set(map(devices, alone))) < 2:
+        return []
     found: list[Comparison] = []
     for kind, share in SHARED.items():
         free = {*DEVICES, *tied, *(tied_to_batch if kind == "weak" else ())}

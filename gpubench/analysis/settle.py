@@ -19,6 +19,10 @@ MOST_ROUNDS = 100
 """As many as a sweep goes over its plan at most (`plan/rounds.py`)."""
 SCATTER = 0.84
 """Standard errors below which four of five estimates lie."""
+FEW = 5
+"""Processes below which a number of rounds that was foretold from them is called a guess (docs/certainty.md)."""
+IF_SEEN = "in four of five cases, if the truth is what was seen"
+"""What a power of 0.8 promises; words for whoever foretells what would settle something."""
 WIDE_PCT = 1000.0
 """An effect above which nobody would call it one."""
 
@@ -85,7 +89,8 @@ def sentence(claims: Sequence[Interval], family: int, how: Further) -> str:
     if any(one is None or how.asks(one) > MOST_ROUNDS for one in wanted):
         return f"{shown}; more than {MOST_ROUNDS} {how.things} would be needed to settle it"
     count = max(one for one in wanted if one)
-    return f"{shown}; {_settled(count, min(min(one.processes) for one in claims), how)}"
+    what = "each of these" if len(claims) > 1 else "it"
+    return f"{shown}; {_settled(count, min(min(one.processes) for one in claims), how, what)}"
 
 
 def of_gain(gain: Interval, borders: Sequence[float], family: int, how: Further) -> str:
@@ -102,7 +107,7 @@ def of_gain(gain: Interval, borders: Sequence[float], family: int, how: Further)
         # Estimates scatter, too: with this much room four of five such sweeps decide.
         inside = room > more.log.half_width(more.confidence) + SCATTER * more.log.error
         if inside:
-            return f"{shown}; {_settled(count, there, how)}"
+            return f"{shown}; {_settled(count, there, how, 'it')}"
     return f"{shown}; more than {MOST_ROUNDS} {how.things} would be needed to settle it"
 
 
@@ -121,12 +126,12 @@ def _with(log: MeanEstimate, more: int) -> MeanEstimate:
     return MeanEstimate(center=log.center, parts=parts)
 
 
-def _settled(processes: int, there: int, how: Further) -> str:
-    """`gpubench sweep … --rounds 7 would probably settle it, in about 4 min more`."""
+def _settled(processes: int, there: int, how: Further, what: str) -> str:
+    """`gpubench sweep … --rounds 7 settles it in four of five cases, if …, in about 4 min more (a guess from 3 …)`."""
     asked = how.asks(processes)
-    return (
-        f"gpubench sweep … {how.option} {asked} would probably settle it{_more(asked - how.asks(there), how)}"
-    )
+    guess = f" (a guess from {there} processes)" if there < FEW else ""
+    more = _more(asked - how.asks(there), how)
+    return f"gpubench sweep … {how.option} {asked} settles {what} {IF_SEEN}{more}{guess}"
 
 
 def _more(rounds: int, how: Further) -> str:

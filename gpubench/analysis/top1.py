@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpubench.analysis.certainty.accuracy import (
+    SEEDS,
     AccuracyDecision,
     SeedPair,
     decide_top1,
@@ -69,6 +70,8 @@ def comparisons(rows: Sequence[TableRow], axes: Axes, fields: Sequence[str]) -> 
     Rows that trained until a top-1, and jobs of groups, are compared with none.
     """
     there = [row for row in solo(rows) if row.status == "ok" and not row.until_top1]
+    if not any(len(row.runs) >= SEEDS and len(top1_of_seeds(row)) >= SEEDS for row in there):
+        return []
     each = (pair for field in fields for pair in _along(there, field, axes))
     pairs = list({frozenset(map(id, pair)): pair for pair in each}.values())
     found = [seed_pair(row, against) for row, against in pairs]

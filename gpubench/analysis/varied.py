@@ -6,12 +6,14 @@ importing pandas would take longer than all of the work.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import contextlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 from gpubench.schema.cell import cell
 from gpubench.schema.columns import FIELD_COLUMNS
-from gpubench.schema.row import AnyRow, Row
+from gpubench.schema.row import FIELDS, AnyRow, Row, column_of
 from gpubench.schema.trial_fields import ABOUT, DEFAULTS, those
 
 Axes = Sequence[Sequence[str]]
@@ -62,10 +64,36 @@ def same_in_all(rows: Collection[Row]) -> frozenset[str]:
     In one pass over all fields, where a look at each by itself takes thirty times as long: of 100,000 rows most fields
     are alike.
     """
-    orders = {tuple(row.fields) for row in rows}
+    of_rows = [row.fields for row in rows]
+    seen = _seen.get()
+    if seen is None:
+        return _same_in_all(of_rows)
+    key = frozenset(map(id, of_rows))
+    if key not in seen:
+        seen[key] = of_rows, _same_in_all(of_rows)  # kept, so that nothing else gets the id of one of them
+    return seen[key][1]
+
+
+_seen: ContextVar[dict[frozenset[int], tuple[Sequence[Mapping[str, Any]], frozenset[str]]] | None] = (
+    ContextVar("_seen", default=None)
+)
+
+
+@contextlib.contextmanager
+def remembering() -> Iterator[None]:
+    """Inside, `same_in_all` goes once through the same rows: to build a table it is asked ten times of them."""
+    token = _seen.set({})
+    try:
+        yield
+    finally:
+        _seen.reset(token)
+
+
+def _same_in_all(of_rows: Collection[Mapping[str, Any]]) -> frozenset[str]:
+    orders = set(map(tuple, of_rows))
     if len(orders) != 1:
         return frozenset()
-    columns = zip(*(row.fields.values() for row in rows), strict=True)
+    columns = zip(*(fields.values() for fields in of_rows), strict=True)
     return frozenset(
         name
         for name, column in zip(orders.pop(), columns, strict=True)
@@ -76,8 +104,10 @@ def same_in_all(rows: Collection[Row]) -> frozenset[str]:
 def _different(rows: Collection[Row], field: str) -> dict[Any, None]:
     """What `known` says of `field`, each value once."""
     try:  # what differs is looked at, not each row: of 100,000 rows nearly all are alike
-        raw = dict.fromkeys([row.fields[field] for row in rows])
-    except (KeyError, TypeError):  # a column of another kind; lists, which can't be keys
+        raw = dict.fromkeys(
+            [row.fields[field] for row in rows] if field in FIELDS else column_of(rows, field)
+        )
+    except (KeyError, TypeError):  # a row without this field; lists, which can't be keys
         return dict.fromkeys(known(row, field) for row in rows)
     return dict.fromkeys([BEFORE.get(field) if value is None else value for value in raw])
 
@@ -147,7 +177,8 @@ def left_to_machine(row: Row, field: str) -> bool:
 
 def constant(rows: Sequence[Row]) -> dict[str, Any]:
     """The trial fields that have one and the same known value in all rows, with that value."""
-    found = {field: values(rows, field) for field in CANDIDATES}
+    same, some = same_in_all(rows), rows[:1]
+    found = {field: values(some if field in same else rows, field) for field in CANDIDATES}
     return {field: only[0] for field, only in found.items() if len(only) == 1 and only[0] is not None}
 
 

@@ -17,7 +17,7 @@ make 50 MiB. A plan whose axis has 100,000 values, the most, has 1 to 3 MiB.
 """
 
 
-def read_regular(path: Path, largest: int = LARGEST) -> bytes:
+def read_regular(path: Path | str, largest: int = LARGEST) -> bytes:
     """The bytes of a file, whose like a reader never waits for: at most so many.
 
     Raises OSError, with a reason in `strerror`, for all that can't be read and for what is no regular file: the reader
@@ -27,15 +27,28 @@ def read_regular(path: Path, largest: int = LARGEST) -> bytes:
         # Without O_NONBLOCK to open a FIFO is to wait for its writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     except FileNotFoundError:
-        if path.is_symlink():
+        if Path(path).is_symlink():
             raise OSError(errno.ENOLINK, "a link to a file that is not there", os.fspath(path)) from None
         raise
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         found = os.fstat(descriptor)
         if stat.S_ISDIR(found.st_mode):
-            raise OSError(errno.EISDIR, "a folder", os.fspath(path))
+            raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
         if not stat.S_ISREG(found.st_mode):
             raise OSError(errno.EINVAL, "no regular file", os.fspath(path))
         if found.st_size > largest:
             raise OSError(errno.EFBIG, f"larger than {largest >> 20} MiB", os.fspath(path))
-        return file.read(found.st_size)  # of a huge limit, room would be made for each file
+        return _first_bytes(descriptor, found.st_size)
+    finally:
+        os.close(descriptor)
+
+
+def _first_bytes(descriptor: int, size: int) -> bytes:
+    """So many bytes of a file, or all that there are."""
+    found = os.read(descriptor, size)  # as a rule all of them: a file object would take twice as long
+    if len(found) == size:
+        return found
+    pieces = [found]
+    while found and (left := size - sum(map(len, pieces))) > 0:
+        pieces.append(found := os.read(descriptor, left))
+    return b"".join(pieces)

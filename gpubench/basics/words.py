@@ -48,12 +48,13 @@ def number(value: float, digits: int = 0) -> str:
 
 def signed(value: float, digits: int = 0) -> str:
     """A change: `+22`, `−43`, `0`; with digits `+0.3`."""
-    return f"{'+' if half_up(value, digits) > 0 else ''}{number(value, digits)}"
+    rounded = half_up(value, digits)
+    return f"{'+' if rounded > 0 else ''}{rounded:,}".replace("-", MINUS)
 
 
 def many(count: int, what: str) -> str:
     """`1 job`, `3 jobs`."""
-    return f"{count} {what}{'s' if count != 1 else ''}"
+    return f"{count:,} {what}{'s' if count != 1 else ''}"
 
 
 def machine_name(key: str) -> str:

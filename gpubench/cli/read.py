@@ -42,6 +42,10 @@ def table(
         int | None,
         count("--train-images", "Tell an epoch of so many images, such as ImageNet's 1281167.", least=1),
     ] = None,
+    efficiency: Annotated[
+        str | None,
+        typer.Option("--efficiency", metavar="90%", help="Judge several GPUs by this, in place of 80 %."),
+    ] = None,
     sources: Annotated[
         bool, typer.Option("--sources", help="Where the figures come from, and why others are empty.")
     ] = False,
@@ -58,6 +62,7 @@ def table(
             sources=sources,
             columns=columns,
             train_images=train_images,
+            efficiency=efficiency,
             where=where or (),
             sort=sort,
             by=by,

@@ -20,7 +20,7 @@ def export(folders: Sequence[Path], *, form: str | None, out: Path | None, asked
     """`gpubench export`. `form`: a name of FORMATS; None: as `out` ends. `out`: a file, or `-` for stdout; None: stdout
     for text, else a file in the working directory that is called as the first folder is."""
     chosen = format_of(form, out if out != STDOUT else None, asked)
-    found = readings(folders)
+    found = readings(folders, keep=chosen.keeps(asked))
     made = chosen.made(found, asked)
     code = 0 if all_of(folders, found) else UnusableError.exit_code
     if out == STDOUT or (out is None and chosen.is_text):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from gpubench.basics.words import clean
 from gpubench.report.choice import SHOW, Choice
-from gpubench.report.reading import Reading, reading_all, stored
+from gpubench.report.reading import EVERYTHING, Kept, Reading, reading_all, stored
 from gpubench.results.home import newest_results
 from gpubench.results.store import Results
 from gpubench.schema.record import Record
@@ -21,14 +22,27 @@ def opened(folder: Path | None) -> tuple[Results, list[Record]]:
 
 
 def readings(
-    folders: Sequence[Path], *, choice: Choice = SHOW, train_images: int | None = None
+    folders: Sequence[Path],
+    *,
+    choice: Choice = SHOW,
+    train_images: int | None = None,
+    keep: Collection[Kept] = EVERYTHING,
 ) -> list[Reading]:
     """Results folders (none: the newest one) with all that can be read of them, in the order in which they are named.
 
     Of several, one that can't be read is named on stderr, and the others are read. Raises UnusableError where none is.
-    `choice`: of columns. `train_images`: of how many an epoch is told.
+    `choice`: of columns. `train_images`: of how many an epoch is told. `keep`: what is looked at besides rows and
+    tables.
     """
-    return reading_all(folders or [newest_results()], warn, choice=choice, train_images=train_images)
+    found = reading_all(
+        folders or [newest_results()],
+        warn,
+        choice=choice,
+        train_images=train_images,
+        keep=keep,
+    )
+    gc.freeze()  # it stays until the command ends: to look for garbage in it would take as long as to read it
+    return found
 
 
 def all_of(folders: Sequence[Path], found: Sequence[Reading]) -> bool:

@@ -52,18 +52,20 @@ def predict(
     stored = stored_of(records, here, _device(options) if asks else None, home.sweep())
     console = Console()
     width = console.width if console.is_terminal and not markdown else None
+    answers, taken = [], ""
+    if asks:
+        answering = Answers(stored, experiment, options, home, markdown=markdown, width=width)
+        answers, taken = answering.texts(), answering.taken
     origin = report.origin(
         stored.key,
         _told(stored.counts),
         stored.others,
         [_told(counts) for counts in stored.unlike],
         is_here=stored.here is not None,
+        taken=taken,
         as_markdown=markdown,
         width=width,
     )
-    answers = []
-    if asks:
-        answers = Answers(stored, experiment, options, home, markdown=markdown, width=width).texts()
     record, now = _track(stored)
     track = report.track(
         record,

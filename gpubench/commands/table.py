@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -11,6 +12,7 @@ from rich.console import Console
 from gpubench.basics.encodable import encodable
 from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.commands.opened import all_of, readings, warn
+from gpubench.plan.values import percent
 from gpubench.report import choice as choices
 from gpubench.report import shown as showing
 from gpubench.report import sources as sources_report
@@ -26,14 +28,15 @@ def table(
     sources: bool = False,
     columns: str | None = None,
     train_images: int | None = None,
+    efficiency: str | None = None,
     where: Sequence[str] = (),
     sort: str | None = None,
     by: str | None = None,
 ) -> int:
     """`gpubench table`. `form`: a name of FORMS. `sources`: where the figures come from, in place of the figures.
 
-    `train_images`: of how many an epoch is told, in place of those that were trained on. `where`, `sort`, `by`: which
-    rows are shown.
+    `train_images`: of how many an epoch is told, in place of those that were trained on. `efficiency`: what several
+    devices are judged by, as typed. `where`, `sort`, `by`: which rows are shown.
     """
     shown = showing.parse(where, sort, by)
     if sources and columns is not None:
@@ -45,7 +48,9 @@ def table(
     if sources and form and not FORMS[form].sources:
         raise UsageError(f"--{form} is a form of the tables, and --sources prints none; give one of them")
     choice = choices.parse(columns, COLUMN) if columns is not None else choices.SHOW
-    found = readings(folders, choice=choice, train_images=train_images)
+    if efficiency is not None:
+        choice = replace(choice, bound_pct=percent(efficiency, "--efficiency"))
+    found = readings(folders, choice=choice, train_images=train_images, keep=())
     code = 0 if all_of(folders, found) else UnusableError.exit_code
     tables = [table for one in found for table in one.tables]
     if shown:

@@ -85,8 +85,8 @@ def before(experiment: Experiment, configurations: int) -> str:
     processes = experiment.rounds.most
     return (
         f"measuring this machine's own noise: {many(configurations, 'configuration')}, each in "
-        f"{processes} processes ({processes * configurations} in all), in random order; a few minutes on a quiet "
-        "machine. Ctrl-C ends it, and then nothing is kept"
+        f"{processes} processes ({processes * configurations} in all), in random order. Ctrl-C ends it, and then "
+        "nothing is kept"
     )
 
 

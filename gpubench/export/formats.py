@@ -18,7 +18,7 @@ from gpubench.basics.quoted import shown
 from gpubench.report.forms import FORMS, Form
 
 if TYPE_CHECKING:
-    from gpubench.report.reading import Reading
+    from gpubench.report.reading import Kept, Reading
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,6 +64,13 @@ class Format:
     extra: str = ""
     """The optional extra of gpubench that brings it."""
 
+    looks_at: tuple[Kept, ...] = ()
+    """What it reads besides rows and tables. Of one that holds a sheet alone, that is only so of the epochs."""
+
+    def keeps(self, asked: Asked) -> tuple[Kept, ...]:
+        """What of the folders is to be kept for it."""
+        return () if self.sheets and asked.sheet != "epochs" else self.looks_at
+
     @classmethod
     def of(cls, form: Form) -> Format:
         """What `gpubench table` prints in this form."""
@@ -86,7 +93,12 @@ class Format:
 
 FORMATS: Mapping[str, Format] = {
     "csv": Format(
-        function="gpubench.export.csv_file:made", suffix=".csv", help="As CSV.", sheets=True, dialects=True
+        function="gpubench.export.csv_file:made",
+        suffix=".csv",
+        help="As CSV.",
+        sheets=True,
+        dialects=True,
+        looks_at=("epochs",),
     ),
     "json": Format.of(FORMS["json"]),
     "md": Format.of(FORMS["markdown"]),
@@ -98,6 +110,7 @@ FORMATS: Mapping[str, Format] = {
         is_text=False,
         package="xlsxwriter",
         extra="xlsx",
+        looks_at=("epochs",),
     ),
     "parquet": Format(
         function="gpubench.export.parquet:made",
@@ -107,12 +120,14 @@ FORMATS: Mapping[str, Format] = {
         sheets=True,
         package="pyarrow",
         extra="parquet",
+        looks_at=("epochs",),
     ),
     "html": Format(
         function="gpubench.export.page.page:made",
         suffix=".html",
         help="one web page with pictures, which needs no network",
         is_text=False,
+        looks_at=("records", "plans"),
     ),
 }
 """Name -> format, in the order of `--help`."""

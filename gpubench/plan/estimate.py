@@ -9,6 +9,7 @@ from itertools import accumulate
 from typing import Any
 
 from gpubench.plan.resolve import Resolved, warmup_steps
+from gpubench.schema.catalog import SMALL_MODELS
 from gpubench.schema.row import Row
 from gpubench.schema.trial import Trial
 
@@ -19,6 +20,11 @@ LOADER_IMAGES_PER_CPU_S = 400.0
 GPU_IMAGES_PER_S = 1500.0
 CPU_IMAGES_PER_CPU_S = 12.0
 """A small network at 224×224 on one core; other sizes by their pixels."""
+CPU_STEP_S = 0.03
+"""Of a step, whatever its batch: mobilenet_v2's layers one after the other, on two cores."""
+TINY_IMAGES_PER_CPU_S = 6000.0
+"""lenet and its like at 28×28 on one core; and what a step of theirs takes besides."""
+TINY_STEP_S = 0.002
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +68,15 @@ def _estimate(t: Trial, resolved: Resolved, window: int | None, known: _Rates) -
     if rate is not None:
         return Estimate(START_S[resolved.device] + images / rate, True)
     cpus = max(1, resolved.cpus)
-    if resolved.device == "cpu":
-        compute = CPU_IMAGES_PER_CPU_S * cpus * (224 / resolved.input_size) ** 2
+    each_step_s = 0.0
+    if resolved.device == "cpu" and t.model in SMALL_MODELS:
+        compute, each_step_s = TINY_IMAGES_PER_CPU_S * cpus * (28 / resolved.input_size) ** 2, TINY_STEP_S
+    elif resolved.device == "cpu":
+        compute, each_step_s = CPU_IMAGES_PER_CPU_S * cpus * (224 / resolved.input_size) ** 2, CPU_STEP_S
     else:
         compute = GPU_IMAGES_PER_S * max(1, len(resolved.gpu_ids))
     loading = LOADER_IMAGES_PER_CPU_S * cpus if resolved.workers else float("inf")
-    return Estimate(START_S[resolved.device] + images / min(compute, loading), False)
+    return Estimate(START_S[resolved.device] + images / min(compute, loading) + steps * each_step_s, False)
 
 
 _KIND = ("variant", "strategy", "precision", "execution")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal
@@ -125,19 +125,25 @@ def survey(
         else:
             why = "" if fresh else next((unlike[j.trial_id] for j in unit.jobs if j.trial_id in unlike), "")
             found.append(Planned(unit, "run", why, stale))
-    return [_needed(item, found) for item in found]
+    groups = _groups(found)
+    return [_needed(item, groups) for item in found]
 
 
-def _needed(item: Planned, found: Iterable[Planned]) -> Planned:
+def _groups(found: Iterable[Planned]) -> dict[str, list[Planned]]:
+    """The id of a trial alone -> the groups whose jobs are compared with it, each once."""
+    of_solos: dict[str, dict[int, Planned]] = {}
+    for number, item in enumerate(found):
+        for job in item.unit.jobs:
+            if job.membership:
+                of_solos.setdefault(job.membership.solo.trial_id, {})[number] = item
+    return {trial_id: list(groups.values()) for trial_id, groups in of_solos.items()}
+
+
+def _needed(item: Planned, of_solos: Mapping[str, Sequence[Planned]]) -> Planned:
     """The unit with its state; a trial that is there for groups alone is skipped where all of them are."""
     if not item.unit.baseline or item.state != "run":
         return item
-    own = item.unit.unit_id
-    groups = [
-        other
-        for other in found
-        if any(job.membership and job.membership.solo.trial_id == own for job in other.unit.jobs)
-    ]
+    groups = of_solos[item.unit.unit_id]
     if all(group.state == "skip" for group in groups):
         return Planned(item.unit, "skip", f"only {groups[0].unit.group} needs it: {groups[0].why}")
     return item

@@ -23,6 +23,7 @@ from gpubench.plan.state import out_of_memory
 from gpubench.plan.values import as_text
 from gpubench.predict.alone import Alone, alone_rows, find, names
 from gpubench.predict.stored import Remembered, StoredRows
+from gpubench.predict.unasked import filled
 from gpubench.record import together
 from gpubench.report import prediction as report
 from gpubench.schema import trial
@@ -72,15 +73,19 @@ class Answers:
         """`width`: of a terminal, to which sentences are wrapped."""
         self._stored = stored
         self._path = path
-        self._options = options
         self._home = home
         self._markdown = markdown
         self._width = width
         self._rows = alone_rows(stored.records)
         on_gpus = stored.device == "cuda"
+        self._plain = read_experiment(None, Options(), has_gpu=on_gpus)
+        self.taken = ""
+        """Fields that nobody gave and that are those of the rows."""
+        if path is None:
+            options, self.taken = filled(options, stored.records, self._plain)
+        self._options = options
         self._experiment = read_experiment(path, options, has_gpu=on_gpus)
         self._sources = Remembered(stored.records, self._experiment.bad_images, _trying)
-        self._plain = read_experiment(None, Options(), has_gpu=on_gpus)
         self._oom = out_of_memory(stored.records)
 
     def texts(self) -> list[str]:

@@ -16,14 +16,22 @@ _TREE_SOURCE = "/proc/PID/stat over the process tree, reaped children included"
 
 
 def _cpu_util(watched: Watched) -> Figure:
-    busy = sum(_spent(watched, watched.cpu_metric, w.t0, w.t1) for w in watched.measured)
-    usable = sum(_usable(watched, w.t0, w.t1) for w in watched.measured)
-    share = _percent(watched, busy / usable + _more(watched))
+    share = _percent(watched, _cpu_share(watched))
     return _cpu_figure(watched, watched.cpu_metric, share, watched.cpu_source)
 
 
+def _cpu_share(watched: Watched) -> float:
+    """The mean share of the CPUs' time over the windows, or over the epochs that they stand for."""
+    busy = sum(_spent(watched, watched.cpu_metric, w.t0, w.t1) for w in watched.measured)
+    usable = sum(_usable(watched, w.t0, w.t1) for w in watched.measured)
+    return busy / usable + _more(watched)
+
+
 def _cpu_util_max(watched: Watched) -> Figure:
-    """The busiest interval between two samples inside a window; at least its busiest window as a whole."""
+    """The busiest interval between two samples inside a window; at least its busiest window as a whole, and the mean.
+
+    The mean of a window that stands for an epoch is that epoch's, which may lie above all that was seen of it.
+    """
     series = watched.samples.series(watched.cpu_metric)
     shares: list[float] = []
     for window in watched.measured:
@@ -35,6 +43,7 @@ def _cpu_util_max(watched: Watched) -> Figure:
         for t0, t1 in [(window.t0, window.t1), *pairwise(edges)]:
             shares.append(_spent(watched, watched.cpu_metric, t0, t1) / _usable(watched, t0, t1))
     _percent(watched, shares[0])
+    shares.append(_cpu_share(watched))
     return _cpu_figure(watched, watched.cpu_metric, 100 * min(max(shares), 1.0), watched.cpu_source)
 
 

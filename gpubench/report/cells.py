@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,12 +10,17 @@ from gpubench.analysis import scaling
 from gpubench.analysis.sharing import busy, stored_resources
 from gpubench.basics.rounding import half_up
 from gpubench.basics.words import UNKNOWN, clean, number, signed
-from gpubench.report.spread import BORROWED, UNKNOWN_PCT, spread
+from gpubench.report.spread import BORROWED, UNKNOWN_PCT, Spread, spread
 from gpubench.schema.columns import OF_GROUPS, Column
-from gpubench.schema.row import Row, TableRow
+from gpubench.schema.row import Row, TableRow, column_of
 
 FINEST = 4
 """Digits after the point that a spread may ask for."""
+
+KNOWN_OF_SPREAD = 3
+"""Digits of a spread that are shown at most, and its time as finely: more would be noise."""
+KNOWN_OF_ONE = 4
+"""Digits of an extrapolated time that are shown at most where nobody knows how it spreads."""
 
 DOUBTED = "!"
 """Marks the status of a row with doubts."""
@@ -24,11 +30,13 @@ def texts(column: Column, rows: Sequence[TableRow]) -> list[str]:
     name = column.name
     if name == "status":
         return [f"{row.endings}{f' {DOUBTED}' if row.doubts else ''}" for row in rows]
-    found = [row.value(name) for row in rows]
-    ends = [end for row in rows for end in _ends(row, name)]
+    found = list(column_of(rows, name))
+    spreads = [spread(row) for row in rows] if name == "epoch_time_s" else [None] * len(rows)
+    ends = [end for row, apart in zip(rows, spreads, strict=True) for end in _ends(row, name, apart)]
     digits = shown_digits(column, found, ends)
     texts = []
-    for row, value in zip(rows, found, strict=True):
+    same: dict[float, str] = {}
+    for row, value, apart in zip(rows, found, spreads, strict=True):
         if value is None and name == "full_together" and _nothing_full(row):
             texts.append("nothing")
         elif value is None:
@@ -36,9 +44,13 @@ def texts(column: Column, rows: Sequence[TableRow]) -> list[str]:
         elif name.endswith("_growth_pct"):
             texts.append(signed_percent(value))
         elif name == "epoch_time_s":
-            texts.append(epoch_time(row, value, digits))
+            texts.append(_epoch_time(row, value, digits, apart))
         elif name == "top1_crossing_s":
             texts.append(_crossing(row, value, digits))
+        elif (
+            type(value) is float
+        ):  # of which many rows have the same; True is as good a key as 1, but no such text
+            texts.append(same.get(value) or same.setdefault(value, _text(value, digits)))
         else:
             texts.append(_text(value, digits))
     return texts
@@ -71,35 +83,49 @@ def shown_digits(column: Column, found: Sequence[Any], beside: Sequence[float]) 
     if column.unit == "s":
         smallest = min(numbers)
         digits += (smallest < 1) + (smallest < 0.1)
-    needed = (len(f"{number:.{digits}f}".rstrip("0").partition(".")[2]) for number in (*numbers, *beside))
-    return max(needed) if digits else 0
+    most = 0
+    for figure in (*numbers, *beside):
+        if most == digits:
+            break
+        most = max(most, len(f"{figure:.{digits}f}".rstrip("0").partition(".")[2]))
+    return most
 
 
-def _ends(row: TableRow, name: str) -> list[float]:
-    """Times that stand in brackets behind the row's figure of this name."""
+def _ends(row: TableRow, name: str, apart: Spread | None) -> list[float]:
+    """Times that stand in brackets behind the row's figure of this name. `apart`: the spread of an epoch time."""
     if name == "top1_crossing_s":
         return [end for end in (row.top1_crossing_low_s, row.top1_crossing_high_s) if end is not None]
-    found = spread(row) if name == "epoch_time_s" else None
-    return [found.low, found.high] if found and found.kind in ("interval", "quartiles") else []
+    return [apart.low, apart.high] if apart and apart.kind in ("interval", "quartiles") else []
 
 
 def epoch_time(row: Row, value: float, digits: int | None) -> str:
     """`3.21`, `~3.21` where extrapolated; with a `Spread`: `3.21 ± 0.02`, `4.10 (0.68–7.51)`, `3.21 ± >100 %`."""
+    return _epoch_time(row, value, digits, spread(row))
+
+
+def _epoch_time(row: Row, value: float, digits: int | None, found: Spread | None) -> str:
     mark = "~" if row.epoch_time_source == "extrapolated" else ""
-    found = spread(row)
     if found is None:
-        return f"{mark}{_text(value, digits)}"
+        finest = digits if digits is None or not mark else min(digits, _leading(value, KNOWN_OF_ONE))
+        return f"{mark}{_text(value, finest)}"
     if found.kind == "unknown":
         return f"{mark}{_text(value, digits)} ± >{UNKNOWN_PCT:g} %"
     if digits is not None:
         width = found.high if found.kind == "half" else found.high - found.low
-        digits = max(digits, _digits_to_show(width))
+        digits = min(
+            max(digits, _digits_to_show(width)), _leading((found.high - found.low) / 2, KNOWN_OF_SPREAD)
+        )
     lent = f" {BORROWED}" if found.borrowed else ""
     if found.kind != "half":
         return f"{mark}{_text(value, digits)} ({_text(found.low, digits)}–{_text(found.high, digits)}){lent}"
     least = 10**-FINEST
     shown = f"<{least:g}" if 0 < found.high < least / 2 else _text(found.high, digits)
     return f"{mark}{_text(value, digits)} ± {shown}{lent}"
+
+
+def _leading(value: float, digits: int) -> int:
+    """Digits after the point that leave so many of `value`, which is none of a spread of 0; below 0: of its tens."""
+    return digits - 1 - math.floor(math.log10(value)) if value > 0 else FINEST
 
 
 def _crossing(row: TableRow, value: float, digits: int | None) -> str:
@@ -119,7 +145,8 @@ def _text(value: Any, digits: int | None) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, (int, float)) and digits is not None:
-        return number(value, digits)
+        tens = 10 ** max(0, -digits)
+        return number(tens * float(half_up(value / tens)), 0) if tens > 1 else number(value, digits)
     if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, (list, tuple)):

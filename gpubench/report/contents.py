@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from dataclasses import replace as other
 from typing import Any
 
 from gpubench.analysis.machine_noise import MachineKnown, MachineNoise, borrowed
 from gpubench.analysis.repeats import with_spread
 from gpubench.analysis.stored_groups import with_verdicts
 from gpubench.analysis.varied import solo
+from gpubench.basics.collector import collector_paused
 from gpubench.basics.errors import UnusableError
 from gpubench.plan.plan import Job, Plan
 from gpubench.plan.skips import Room
@@ -30,13 +32,27 @@ class Contents:
     """A results folder, read."""
 
     rows: list[Row] = field(default_factory=list)
-    tables: list[Table] = field(default_factory=list)
+    made: Callable[[], list[Table]] = list
+    """Makes the tables: not every reader asks for them, and of large folders they take longest."""
     problems: list[str] = field(default_factory=list)
     """Plans that could not be read, one line each."""
     superseded: set[str] = field(default_factory=set)
     """Trials whose variant, model or images were edited since: in `rows`, in no table."""
     plans: list[StoredPlan] = field(default_factory=list)
     """Those that can be read, oldest first."""
+    _tables: list[Table] | None = None
+
+    @property
+    def tables(self) -> list[Table]:
+        """One an experiment."""
+        if self._tables is None:
+            with collector_paused():
+                self._tables = self.made()
+        return self._tables
+
+    def named(self, name: Callable[[Table], Table]) -> Contents:
+        """The same, its tables under other names."""
+        return other(self, made=lambda: [name(table) for table in self.tables], _tables=None)
 
     @property
     def planned(self) -> set[str]:
@@ -75,7 +91,8 @@ def contents(
     members: dict[str, dict[tuple[Any, ...], list[str]]] = {}
     planned: set[str] = set()
     plans, problems = stored_plans(results, records)
-    oom = out_of_memory(newest(records).values())
+    ran_out = any(record.status == "oom" for record in records)
+    oom = out_of_memory(newest(records).values() if ran_out else ())
     most_gpus = max((int(r.environment.get("gpu_count") or 0) for r in chosen.values()), default=0)
     for stored in plans:
         plan, room = stored.plan, stored.room
@@ -103,8 +120,13 @@ def contents(
         rows = [row.with_fields(train_images=train_images) for row in rows]
     superseded = planned - {trial_id for ids in shown.values() for trial_id in ids}
     current = [row for row in rows if row.trial_id not in superseded]
-    made = tables(current, axes=axes, questions=questions, members=shown, choice=choice)
-    return Contents(rows=rows, tables=made, problems=problems, superseded=superseded, plans=plans)
+    return Contents(
+        rows=rows,
+        made=lambda: tables(current, axes=axes, questions=questions, members=shown, choice=choice),
+        problems=problems,
+        superseded=superseded,
+        plans=plans,
+    )
 
 
 def table_of(plan: Plan, records: Sequence[Record], skips: Mapping[str, str]) -> Table | None:
@@ -125,7 +147,7 @@ def table_of(plan: Plan, records: Sequence[Record], skips: Mapping[str, str]) ->
 
 def _measured_rows(chosen: Mapping[Counts, Record]) -> list[Row]:
     """A row for each of these records, in their order, with the verdicts that follow from rows of trials alone."""
-    measured = [replace(row_of(record), allowance=key[-1]) for key, record in chosen.items()]
+    measured = [row_of(record, key[-1]) for key, record in chosen.items()]
     return with_verdicts(measured, solo(measured))
 
 

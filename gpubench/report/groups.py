@@ -51,8 +51,9 @@ def gathered(rows: Sequence[Row], axes: Axes = ()) -> list[MeasuredGroup]:
     for members in _together(rows):
         by_name.setdefault(members[0].group or "", []).append(sorted(members, key=_place))
     return [
-        MeasuredGroup(name=name, where=_where(same, axes), rows=tuple(members))
+        MeasuredGroup(name=name, where=where, rows=tuple(members))
         for name, same in by_name.items()
+        for where in [_where(same, axes)]
         for members in same
     ]
 
@@ -122,7 +123,7 @@ def sentences(
     `alone`: the table's rows, repeats merged; `trials`: what they were merged from. `unsettled`: by the id of a group,
     what it would take to decide an open one.
     """
-    doubts = _doubts_alone(alone, trials)
+    doubts = _doubts_alone(alone, trials) if groups else {}
     told = [(group.label, _told(group.rows, doubts, unsettled)) for group in groups]
     return [f"{label}: {' '.join(f'{said}.' for said in found)}" for label, found in told if found]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Any
 
 from gpubench.analysis.varied import Axes, asked, constant, inferred, solo, unit, values
@@ -90,7 +90,10 @@ def _value(value: Any) -> Any:
 
 def hardware(rows: Sequence[Row]) -> str:
     """On what the rows were measured, and with which versions."""
-    machines = dict.fromkeys(_machine(row) for row in rows)
+    alike: dict[Hashable, Row] = {}  # so that one of each is put into words
+    for row in rows:
+        alike.setdefault((row.gpu_name, row.gpu_count, row.cpu_name, row.cpu_count), row)
+    machines = dict.fromkeys(map(_machine, alike.values()))
     parts = [" and ".join(machine for machine in machines if machine)]
     for field in ("torch", "driver"):
         found = values(rows, field)

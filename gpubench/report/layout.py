@@ -24,7 +24,7 @@ def padded(
 
     Nothing is ever cut off or wrapped.
     """
-    stacked = [_stack(heading) for heading in headings]
+    stacked = [stack(heading) for heading in headings]
     height = max(len(words) for words in stacked)
     columns = []
     for number, words in enumerate(stacked):
@@ -138,7 +138,7 @@ def _wide(columns: Sequence[int], widths: Sequence[int]) -> int:
     return sum(widths[number] for number in columns) + len(GAP) * (len(columns) - 1)
 
 
-def _stack(heading: str) -> list[str]:
+def stack(heading: str) -> list[str]:
     """A heading of several words on two lines, as narrow as can be."""
     words = heading.split()
     if len(words) < 2:

@@ -54,6 +54,7 @@ def origin(
     unlike: Sequence[str] = (),
     *,
     is_here: bool,
+    taken: str = "",
     as_markdown: bool = False,
     width: int | None = None,
 ) -> str:
@@ -61,6 +62,7 @@ def origin(
 
     `width`: of a terminal, to which its sentences are wrapped, as those of all pages here.
     `others`: machines that were left out. `unlike`: GPUs and CPUs of hosts that rows are of, too, unlike `hardware`.
+    `taken`: fields of the jobs that nobody gave and that are those of the rows.
     """
     named = words.machine_name(machine)
     name = f"{named} ({hardware})" if hardware else named
@@ -70,6 +72,8 @@ def origin(
         said += f" Some rows were measured where there were {'; or '.join(shown)}."
     if others:
         said += f" Results of {listed([words.machine_name(one) for one in others])} are left out."
+    if taken:
+        said += f" What was not asked for is as in these rows: {taken}."
     return line(said, as_markdown, width)
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
+from gpubench.basics.collector import collector_paused
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.words import clean, listed
 from gpubench.report.choice import SHOW, Choice
@@ -15,7 +18,11 @@ from gpubench.report.table import Table
 from gpubench.results import kept_noise
 from gpubench.results.home import results_home, results_in
 from gpubench.results.store import Results
-from gpubench.schema.record import Record
+from gpubench.schema.record import Record, with_epochs_alone
+
+Kept = Literal["records", "epochs", "plans"]
+"""`epochs`: records with their epochs, and with what tells which of them count; nothing else of them."""
+EVERYTHING: tuple[Kept, ...] = ("records", "plans")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,7 +31,7 @@ class Reading:
 
     results: Results
     records: Sequence[Record]
-    """All that can be read, each attempt."""
+    """All that can be read, each attempt; none where nobody will ask for them."""
     contents: Contents
     unreadable: Sequence[str] = ()
     """What is wrong with the records that can't be read, a line each."""
@@ -43,11 +50,13 @@ def reading(
     *,
     choice: Choice = SHOW,
     train_images: int | None = None,
+    keep: Collection[Kept] = EVERYTHING,
 ) -> Reading:
     """A results folder with all that can be read of it. Raises UnusableError where that is nothing.
 
     `tell` is given one line for each record or plan that can't be read. `choice`: of columns. `train_images`: of how
-    many an epoch is told.
+    many an epoch is told. `keep`: what is looked at besides rows and tables; all else is dropped once these are known,
+    for of 100,000 records it takes most of the memory.
     """
     unreadable: list[str] = []
 
@@ -57,12 +66,29 @@ def reading(
 
     results, records = stored(folder, tell_of_record)
     noise = kept_noise.read(tell)
-    found = contents(results, records, choice=choice, noise=noise, train_images=train_images)
+    with collector_paused():
+        found = contents(results, records, choice=choice, noise=noise, train_images=train_images)
     for problem in found.problems:
         tell(problem)
     name = clean(results.folder.resolve().name)
-    found.tables = [replace(table, folder=name) for table in found.tables]
-    return Reading(results=results, records=records, contents=found, unreadable=unreadable, name=name)
+    if "records" not in keep:
+        records = [with_epochs_alone(record) for record in _drained(records)] if "epochs" in keep else []
+    if "plans" not in keep:
+        found.plans = []
+    return Reading(
+        results=results,
+        records=records,
+        contents=found.named(lambda table: replace(table, folder=name)),
+        unreadable=unreadable,
+        name=name,
+    )
+
+
+def _drained(records: list[Record]) -> Iterator[Record]:
+    """The records in their order. The list is emptied meanwhile, so that each is gone once another stands for it."""
+    records.reverse()
+    while records:
+        yield records.pop()
 
 
 def reading_all(
@@ -71,6 +97,7 @@ def reading_all(
     *,
     choice: Choice = SHOW,
     train_images: int | None = None,
+    keep: Collection[Kept] = EVERYTHING,
 ) -> list[Reading]:
     """These folders, each once, in the order in which they are named.
 
@@ -84,7 +111,7 @@ def reading_all(
         once.setdefault(folder.resolve(), folder)
     for folder in once.values():
         try:
-            found.append(reading(folder, tell, choice=choice, train_images=train_images))
+            found.append(reading(folder, tell, choice=choice, train_images=train_images, keep=keep))
         except UnusableError as error:
             failed.append(error)
     last = None if found else failed.pop()
@@ -103,9 +130,12 @@ def told_apart(readings: Sequence[Reading]) -> list[Reading]:
     found = []
     for one in readings:
         name = one.name if counts[one.name] == 1 else clean(str(one.results.folder))
-        tables = [replace(table, folder=name, title=f"{name}: {table.title}") for table in one.tables]
-        found.append(replace(one, name=name, contents=replace(one.contents, tables=tables)))
+        found.append(replace(one, name=name, contents=one.contents.named(functools.partial(_titled, name))))
     return found
+
+
+def _titled(name: str, table: Table) -> Table:
+    return replace(table, folder=name, title=f"{name}: {table.title}")
 
 
 def stored(folder: Path, tell: Callable[[str], None]) -> tuple[Results, list[Record]]:

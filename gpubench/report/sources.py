@@ -17,6 +17,7 @@ from gpubench.schema.row import Row
 
 NO_REASON = "empty: the record, which is older than this column, gives no reason"
 COLUMNS = tuple(column.name for column in MEASURED if column.name != "doubts")
+PROCESSES_UNSURE = "some of the row's processes have too few independent steps to tell how sure their mean is"
 LONG = 120
 """Characters of a reason after which the record has the rest."""
 
@@ -53,7 +54,7 @@ def lines(table: Table) -> list[str]:
                 empty.append((column, said, _where(some, rows, fields)))
             elif said:
                 sampled.append((column, said + _numbers(some, column), _where(some, rows, fields)))
-    found = [*_together(sampled), *_together(empty)]
+    found = [*_together(sampled), *_together([*empty, *_over_processes(table, fields)])]
     for source in sorted({row.source for row in ok} - {"measured"}):
         some = [row for row in ok if row.source == source]
         found.append(f"all other columns: empty: not in the {source} ({_where(some, rows, fields)})")
@@ -64,6 +65,19 @@ def lines(table: Table) -> list[str]:
             endings.setdefault(f"{row.status}{': ' if short else ''}{short}", []).append(row)
     found += [f"no figures: {said} ({which(some, rows, fields)})" for said, some in endings.items()]
     return [clean(line) for line in found]
+
+
+def _over_processes(table: Table, fields: Sequence[str]) -> list[tuple[str, str, str]]:
+    """Columns over the processes of a row that are empty, why, and in which rows."""
+    rows = [row for row in table.rows if row.repeats > 1]
+    of: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        unsure = any(run.step_error_pct is None for run in row.runs)
+        for name in ("between_pct", "within_pct"):
+            if row.value(name) is None and unsure:
+                of.setdefault((name, f"empty: {PROCESSES_UNSURE}"), []).append(row)
+    own = [name for name in fields if name not in ("repeat", "round")]
+    return [(name, said, which(some, rows, own)) for (name, said), some in of.items()]
 
 
 def _where(some: Sequence[Row], rows: Sequence[Row], fields: Sequence[str]) -> str:

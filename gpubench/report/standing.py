@@ -100,6 +100,7 @@ def _columns(table: Table) -> tuple[list[str], list[str], list[list[str]], list[
         headings.insert(after, PRECISION)
         right.insert(after, True)
         for row, half in zip(cells, halves, strict=True):
+            row[after - 1] = row[after - 1].removesuffix(f" ± >{UNKNOWN_PCT:g} %")  # the next column says it
             row.insert(after, "" if half is None else _plus_minus(half).removeprefix("± "))
     return names, headings, cells, right
 

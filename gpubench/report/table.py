@@ -4,18 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any
 
 from gpubench.analysis import claims as told
 from gpubench.analysis import energy, scaling, top1
 from gpubench.analysis.alternatives import alternatives
-from gpubench.analysis.growth import growth, moves_with, ordered_axis
+from gpubench.analysis.growth import moves_with, of_merged, ordered_axis
 from gpubench.analysis.knee import batches
 from gpubench.analysis.over_processes import of_some_rounds
 from gpubench.analysis.processes import with_processes
-from gpubench.analysis.repeats import REPEATS
+from gpubench.analysis.repeats import REPEATS, merge_repeats
 from gpubench.analysis.settle import further
-from gpubench.analysis.varied import Axes, asked, determined, known, machine, solo, together, values, varied
+from gpubench.analysis.varied import (
+    Axes,
+    asked,
+    determined,
+    known,
+    machine,
+    remembering,
+    solo,
+    together,
+    values,
+    varied,
+)
 from gpubench.basics.words import clean
 from gpubench.report import groups
 from gpubench.report import top1 as top1_told
@@ -28,7 +40,7 @@ from gpubench.report.notes import remarks
 from gpubench.report.pairs import Matrix, matrices
 from gpubench.schema.cell import cell
 from gpubench.schema.columns import BY_NAME, DERIVED, Column
-from gpubench.schema.row import Row, TableRow, replace
+from gpubench.schema.row import Row, TableRow, column_of, replace
 
 BREAKDOWN: tuple[str, ...] = (
     "copy_ms", "forward_ms", "backward_ms", "comm_ms", "comm_hidden_ms", "optimizer_ms", "comm_pct",
@@ -161,10 +173,16 @@ def build(
     name: str, rows: Sequence[Row], *, axes: Axes = (), question: str = "", choice: Choice = SHOW
 ) -> Table:
     """The Table of one experiment. `rows` must not be empty."""
+    with remembering():
+        return _build(name, rows, axes, question, choice)
+
+
+def _build(name: str, rows: Sequence[Row], axes: Axes, question: str, choice: Choice) -> Table:
     baselines = "copies" not in asked(axes) and _only_baselines(rows)
     axis = None if baselines else ordered_axis(axes, rows)
     tied = moves_with(axis, axes, rows) if axis else ()
-    grown = growth(rows, axis, tied)
+    merged = merge_repeats(rows)
+    grown = of_merged(merged, axis, tied)
     found = groups.gathered(grown, axes)
     jobs = {id(row): row for row in grown}
     grown = [*solo(grown), *(jobs[id(row)] for group in found for row in group.rows)]
@@ -178,32 +196,26 @@ def build(
     )
     along = axis is not None and axis not in ("batch_size", *scaling.DEVICES) and not found
     claimed = told.claims(
-        batches(rows, tied) if "batch_size" in fields and of_batches else [],
+        batches(merged, tied) if "batch_size" in fields and of_batches else [],
         grown,
         scaled if of_devices else [],
         [] if baselines else alternatives(grown, fields if not found or not axes else asked(axes)),
         [[jobs[id(row)] for row in group.rows] for group in found],
         along=along,
+        bound_pct=choice.bound_pct,
     )
+    del jobs  # the lines as they were before all else is put into them
     made, how = claimed.made, further(grown)
     judged = told.rejudged(claimed, made)
-    grown = [judged.get(id(row), row) for row in grown]
+    if judged:
+        grown = [judged.get(id(row), row) for row in grown]
     found = [group.of(judged.get(id(row), row) for row in group.rows) for group in found]
-    grown = [
-        replace(
-            top1.with_crossing(with_processes(row)),
-            images_per_joule=energy.images_per_joule(row),
-            edp_js=energy.edp_js(row),
-        )
-        for row in grown
-    ]
+    lines = heading(rows, alike, fields)
+    del alike
+    grown = _finished(grown)
     names = [*_place(grown), *(field for field in fields if not _needless(field, fields, grown))]
     names += ["repeats"] if any(row.repeats > 1 for row in grown) else []
-    names += [
-        figure
-        for figure in FIGURES
-        if _shown(figure, grown) and (of_devices or figure not in scaling.COLUMNS)
-    ]
+    names += [figure for figure in _figures(grown) if of_devices or figure not in scaling.COLUMNS]
     columns = tuple(COLUMN[column] for column in choice.of([*names, "status"]))
     knees = told.knees(claimed, made, how)
     answers = [sentence for knee in knees for sentence in (knee.sentence, *knee.besides)]
@@ -221,7 +233,7 @@ def build(
         name=clean(name),
         title=clean(title(name, question, axes, jobs=bool(found))),
         question=clean(question),
-        heading=tuple(clean(line) for line in (question, *heading(rows, alike, fields)) if line),
+        heading=tuple(clean(line) for line in (question, *lines) if line),
         columns=columns,
         cells=tuple(zip(*(_texts(column, grown, found) for column in columns), strict=True)),
         right=tuple(_numeric(column, grown) for column in columns),
@@ -250,6 +262,23 @@ def build(
         axes=axes,
         choice=choice,
     )
+
+
+def _finished(rows: list[TableRow]) -> list[TableRow]:
+    """The rows with what follows from their figures alone. `rows` is emptied meanwhile: of large tables it would take a
+    tenth of the memory to have all of them twice."""
+    found = []
+    rows.reverse()
+    while rows:
+        row = rows.pop()
+        found.append(
+            replace(
+                top1.with_crossing(with_processes(row)),
+                images_per_joule=energy.images_per_joule(row),
+                edp_js=energy.edp_js(row),
+            )
+        )
+    return found
 
 
 def _only_baselines(rows: Sequence[Row]) -> bool:
@@ -298,21 +327,24 @@ def _texts(column: Column, rows: Sequence[TableRow], found: Sequence[MeasuredGro
 
 
 def _numeric(column: Column, rows: Sequence[Row]) -> bool:
-    found = (row.value(column.name) for row in rows)
-    return all(value is None or isinstance(value, (int, float)) for value in found)
+    kinds = set(map(type, column_of(rows, column.name)))  # looked at, not each value: few columns have two
+    return all(issubclass(kind, (int, float, NoneType)) for kind in kinds)
 
 
-def _shown(figure: str, rows: Sequence[Row]) -> bool:
-    if figure in (*BREAKDOWN, *ASIDE):
-        parts = any(row.breakdown for row in rows)
-        if parts != (figure in BREAKDOWN):
-            return False
-    if figure in TO_TOP1:
-        asked_for = [row for row in rows if row.until_top1 and row.status == "ok"]
-        if figure == "time_to_top1_s" and asked_for:
-            return True  # empty where no row got there, and that is the answer
-        rows = asked_for
-    return any(row.value(figure) is not None for row in rows)
+def _figures(rows: Sequence[Row]) -> list[str]:
+    """Those of FIGURES that are shown."""
+    parts = any(column_of(rows, "breakdown"))
+    to_top1 = [row for row in rows if row.until_top1 and row.status == "ok"]
+    found = []
+    for figure in FIGURES:
+        if figure in (*BREAKDOWN, *ASIDE) and parts != (figure in BREAKDOWN):
+            continue
+        # Empty where no row got there, and that is the answer.
+        told = figure == "time_to_top1_s" and to_top1
+        some = to_top1 if figure in TO_TOP1 else rows
+        if told or any(value is not None for value in column_of(some, figure)):
+            found.append(figure)
+    return found
 
 
 def _planned(rows: Sequence[Row], ids: Sequence[str]) -> list[Row]:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 STYLES = {"ok": "green", "oom": "bold yellow", "skipped": "dim", "missing": "dim"}
 """The colours of the status column; everything else is an accident, and red."""
 
-_WORD = re.compile(r"\s*\S+\s*")
+_WORD = re.compile(r"\s*\S+(?: %[^\w\s]*(?=\s|$))?\s*")
+"""A word with the spaces around it; a number with its per cent is one."""
 
 
 def text(table: Table) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from gpubench.analysis.alternatives import Alternative
 from gpubench.analysis.certainty.accuracy import MARGIN, SEEDS
 from gpubench.analysis.certainty.power import MOST
+from gpubench.analysis.settle import IF_SEEN
 from gpubench.analysis.top1 import Top1Comparison, top1_of_seeds
 from gpubench.analysis.varied import label
 from gpubench.basics.words import many, number, signed
@@ -100,14 +101,13 @@ def _equal(one: Top1Comparison, row: str, against: str) -> str:
 
 def _different(one: Top1Comparison, row: str, against: str) -> str:
     apart = one.decision
-    low, high = sorted((abs(apart.low), abs(apart.high)))
     by = number(abs(apart.difference), 1)
-    return f"{row} is {by} points {apart.word} than {against} ({number(low, 1)} to {number(high, 1)})"
+    return f"{row} is {by} points {apart.word} than {against} ({signed(apart.low, 1)} to {signed(apart.high, 1)})"
 
 
 def _open(one: Top1Comparison, row: str, against: str) -> str:
     settles = (
-        f"about {many(one.settles, 'seed')} each would settle it, --repeats {one.settles}"
+        f"{many(one.settles, 'seed')} each, --repeats {one.settles}, would settle it {IF_SEEN}"
         if one.settles
         else f"{MOST:,} seeds would not settle it"
     )

@@ -55,7 +55,9 @@ def csv_cell(value: Any, digits: int = 6, decimal: str = ".") -> str:
         return text if text[:1] == "'" != value[:1] else _FORMULA.sub(r"\g<0>'", text)
     if isinstance(value, int) or not text:
         return text
-    fixed = _THREE_DECIMALS.sub(r"\g<0>0", text)
+    # Few numbers need it: without an exponent, those whose dot stands before the last three signs.
+    other = type(value) is float and "e" not in text and text[-4:-3] != "."
+    fixed = text if other else _THREE_DECIMALS.sub(r"\g<0>0", text)
     return fixed if decimal == "." else fixed.replace(".", decimal)
 
 
@@ -68,8 +70,23 @@ def csv_text(
         out.write("\ufeff")
     writer = csv.writer(out, delimiter=dialect.delimiter, lineterminator=dialect.line_end)
     writer.writerow(header)
-    # The csv module leaves a lone carriage return unquoted, and readers end the row there.
-    writer.writerows(
-        [csv_cell(value, digits, dialect.decimal).replace("\r", " ") for value in values] for values in rows
-    )
+    words: dict[str, str] = {}
+
+    def text(value: Any) -> str:
+        if value is None:
+            return ""
+        if type(value) is float:
+            return csv_cell(value, digits, dialect.decimal)
+        if type(value) is not str:
+            return _in_one_line(csv_cell(value, digits, dialect.decimal))
+        if value not in words:  # most words of a folder stand in many of its lines
+            words[value] = _in_one_line(csv_cell(value, digits, dialect.decimal))
+        return words[value]
+
+    writer.writerows([text(value) for value in values] for values in rows)
     return out.getvalue()
+
+
+def _in_one_line(text: str) -> str:
+    """The csv module leaves a lone carriage return unquoted, and readers end the row there."""
+    return text.replace("\r", " ")

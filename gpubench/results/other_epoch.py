@@ -10,6 +10,7 @@ import statistics
 from collections.abc import Mapping
 from typing import Any
 
+from gpubench.basics.words import many
 from gpubench.schema.epoch_times import EXTRAPOLATED
 from gpubench.schema.record import Record
 from gpubench.schema.row import Row, replace
@@ -32,10 +33,11 @@ def with_train_images(row: Row, record: Record, train_images: int) -> Row:
     row = row.with_fields(train_images=train_images)
     if row.epoch_time_s is None:
         return row
+    row = replace(row, worked_out_from=row.images_per_epoch)
     steps = train_images // (row.batch_size or train_images + 1)
     measured = [epoch for epoch in record.epochs if not epoch["warmup"]]
     if not steps:
-        why = f"a batch of {row.batch_size:,} images is more than the {train_images:,} of an epoch"
+        why = f"an epoch of {many(train_images, 'image')} is less than one batch"
     elif not measured or any(
         epoch.get("first_batch_s") is None or not epoch.get("steps") for epoch in measured
     ):
@@ -48,7 +50,7 @@ def with_train_images(row: Row, record: Record, train_images: int) -> Row:
         why = ""
     told: dict[str, Any] = {} if why else _times(row.batch_size or 0, steps, measured)
     changes: dict[str, Any] = dict.fromkeys((*PER_EPOCH, *OF_TIME)) | {"epoch_times_s": ()} | told
-    left_out = f"measured with other images: an epoch of {train_images:,} is worked out"
+    left_out = "known only for the images that were trained on"
     missing = {
         **row.missing,
         **dict.fromkeys(PER_EPOCH, left_out),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import statistics
-from pathlib import Path
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from gpubench.analysis.slowdown import faster_together
-from gpubench.results.store import Results
+from gpubench.results.store import log_name
+from gpubench.results.stored_lines import measured_times
 from gpubench.schema.columns import COLUMNS
 from gpubench.schema.epoch_times import FEWEST_TIMES, NO_SPREAD, median_of
 from gpubench.schema.group_facts import GroupFacts
@@ -16,7 +17,7 @@ from gpubench.schema.record import Record
 from gpubench.schema.row import KnownImages, Placement, Row
 
 
-def row_of(record: Record) -> Row:
+def row_of(record: Record, allowance: Hashable = None) -> Row:
     """The record's row. Of a field that was left to the machine it has what that settled.
 
     What earlier versions stored reads as this one would have it: fewer than FEWEST_TIMES epochs have no spread, nor the
@@ -33,7 +34,7 @@ def row_of(record: Record) -> Row:
         doubts.pop("spread", None)
     if measured and (faster := faster_together(values.get("slowdown"))):
         doubts.setdefault("faster-together", faster)
-    measured_s = [e["epoch_time_s"] for e in record.epochs if not e["warmup"]]
+    times = measured_times(record.epochs)
     values.update(
         trial_id=record.trial_id,
         config_id=record.config_id,
@@ -59,9 +60,10 @@ def row_of(record: Record) -> Row:
         asked=vars(record.trial),
         images=_images(record),
         variant_definition=record.variant_definition,
-        log=Results(Path()).log(record.trial_id, record.attempt).as_posix() if measured else None,
-        epoch_times_s=median_of(measured_s, record.result.epoch_time_source),
-        steady_step_s=_steady_step(record),
+        log=log_name(record.trial_id, record.attempt) if measured else None,
+        allowance=allowance,
+        epoch_times_s=median_of(times.epochs_s, record.result.epoch_time_source),
+        steady_step_s=_steady_step(times.steady_steps_s),
         gpu_total_mib=_gpu_total(record),
         gpu_reserved_mib=_gpu_reserved(record),
         took_s=record.span.finished - record.span.launched if record.span else None,
@@ -69,9 +71,8 @@ def row_of(record: Record) -> Row:
     )
 
 
-def _steady_step(record: Record) -> float | None:
-    """The time of a steady step, where each measured epoch tells one."""
-    known = [e.get("steady_step_s") for e in record.epochs if not e["warmup"] and e.get("steady_steps")]
+def _steady_step(known: Sequence[float | None]) -> float | None:
+    """The time of a steady step, the median over the epochs that tell one."""
     times = [float(one) for one in known if one]
     return statistics.median(times) if times else None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +26,7 @@ from typing_extensions import TypedDict
 from gpubench.basics.quoted import clean
 from gpubench.basics.regular_file import read_regular
 from gpubench.datasets.facts import DataFacts
+from gpubench.results.stored_lines import LineShapes, StoredWindows, stored_epochs
 from gpubench.schema.columns import BY_NAME, EPOCH_COLUMNS, HUGE, Amount, Count, Signed
 from gpubench.schema.record import (
     RECORD_SCHEMA,
@@ -63,12 +64,12 @@ class NewerError(DamagedError):
     """One that is whole, and of a later version."""
 
 
-def bytes_of(path: Path) -> bytes:
+def bytes_of(path: Path | str) -> bytes:
     """What is in a file of the records folder. Raises OSError, for one that no attempt can be so large, too."""
     return read_regular(path)
 
 
-def read(path: Path, known: KnownParts | None = None) -> list[Record]:
+def read(path: Path | str, known: KnownParts | None = None) -> list[Record]:
     """The attempt in a file of the records folder: one record, or one for each job of a group.
 
     Every value has its column's type and range, and the file has the attempt's name. Raises DamagedError. `known`: what
@@ -78,7 +79,7 @@ def read(path: Path, known: KnownParts | None = None) -> list[Record]:
         text = bytes_of(path)
     except OSError as error:
         raise DamagedError(f"can't be read ({error.strerror})") from None
-    return parsed(path.name, text, known)
+    return parsed(os.path.basename(path), text, known)  # noqa: PTH119 - a Path takes longer than all of this
 
 
 def parsed(name: str, text: bytes, known: KnownParts | None = None) -> list[Record]:
@@ -111,15 +112,15 @@ def _whole(text: bytes, shape: Any) -> tuple[str, int, list[Record]]:
 
 
 def _record(told: dict[str, Any]) -> Record:
-    """The record of values that were checked already, which it keeps as they are: pydantic would copy each."""
-    values = told | {"trial": AskedFields(told["trial"])}
+    """The record of values that were checked already."""
+    values = told | {"trial": AskedFields.keeping(told["trial"])}
     if "result" in told:
-        values["result"] = ResultColumns(told["result"])
-    if "windows" in told:
-        values["windows"] = [EpochWindow(**one) for one in told["windows"]]
-    if "span" in told:
+        values["result"] = ResultColumns.keeping(told["result"])
+    if told.get("span") is not None:
         values["span"] = Span(**told["span"]) if told["span"] else None
-    return Record.model_construct(**values)
+    if isinstance(told.get("windows"), list):
+        values["windows"] = [EpochWindow(**one) for one in told["windows"]]
+    return Record.of_checked(values)
 
 
 # ---- parts that many records share ----
@@ -137,6 +138,8 @@ class KnownParts:
     """Name and text of a part -> its value, which was checked. Nobody changes it."""
     sources: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     """Likewise where sampled figures come from, of which counts of samples differ: by their values."""
+    shapes: LineShapes = field(default_factory=dict)
+    """What lists of epochs are alike in."""
 
 
 SHARED = frozenset(
@@ -153,39 +156,51 @@ SHARED = frozenset(
 )
 """Parts that many records share."""
 
-_PART = re.compile(rb'\n "([a-z_]+)": ')
-"""Where a part begins, as we write it. A string holds no line break, and what is inside of a part stands deeper."""
-_OPENS, _CLOSES = b"{", b"\n}\n"
+_OPENS, _BETWEEN, _CLOSES = b'{\n "', b',\n "', b"\n}\n"
+"""Where parts begin and end, as we write them. A string holds no line break, and what is inside of a part stands
+deeper."""
 
 
 def _by_parts(text: bytes, known: KnownParts) -> Record | None:
-    """The record in a file that lies there as it was written; None for any other, which must be read whole."""
-    opens, *pieces = _PART.split(text)
-    if opens != _OPENS or not pieces or not pieces[-1].endswith(_CLOSES):
+    """The record in a file that lies there as it was written; None for any other, which must be read whole.
+
+    Its epochs and their windows are checked, and stay the text that they are until somebody asks for them.
+    """
+    if not (text.startswith(_OPENS) and text.endswith(_CLOSES)):
         return None
-    pieces[-1] = pieces[-1][: -len(_CLOSES)] + b","
-    shared: dict[str, Any] = {}
+    apart: dict[str, Any] = {}
     own: list[bytes] = []
     names: list[str] = []
+    epochs: list[dict[str, Any]] = []
     try:
-        for name, piece in zip(pieces[::2], pieces[1::2], strict=True):
-            if name not in SHARED:
+        for piece in text[len(_OPENS) : -len(_CLOSES)].split(_BETWEEN):
+            name, _, value = piece.partition(b'": ')
+            if name in SHARED:
+                part = known.parts.get((name, value))
+                if part is None:
+                    part = known.parts[name, value] = _checked(name.decode(), from_json(value), known)
+            elif name == b"epochs":
+                epochs = from_json(value)
+                part = value
+            elif name == b"windows":
+                _WINDOWS.validate_json(value)
+                part = StoredWindows(value)
+            else:
                 names.append(name.decode())
-                own += (b'"', name, b'": ', piece)
+                own.append(piece)
                 continue
-            value = known.parts.get((name, piece))
-            if value is None:
-                if piece[-1:] != b"," or name.decode() in shared:
-                    return None
-                value = known.parts[name, piece] = _checked(name.decode(), from_json(piece[:-1]), known)
-            shared[name.decode()] = value
-        told = from_json(b"{" + b"".join(own)[:-1] + b"}")
+            if (key := name.decode()) in apart:
+                return None
+            apart[key] = part
+        told = from_json(b'{"' + b',"'.join(own) + b"}")
         if list(told) != names:  # one stood inside of another, or twice
             return None
-        _READERS[_RECORD].validate_python(told)
+        _READERS[_RECORD].validate_python({**told, "epochs": epochs})
     except (ValueError, TypeError):  # an error of pydantic's is a ValueError
         return None
-    return _record(told | shared)
+    if "epochs" in apart:
+        apart["epochs"] = stored_epochs(apart["epochs"], epochs, known.shapes)
+    return _record(told | apart)
 
 
 def _checked(name: str, value: Any, known: KnownParts) -> Any:
@@ -340,6 +355,7 @@ _GROUP: Any = Annotated[
     ),
     AfterValidator(_of_one_group),
 ]
+_WINDOWS: TypeAdapter[Any] = TypeAdapter(_PARTS["windows"])
 _READERS: dict[Any, TypeAdapter[Any]] = {shape: TypeAdapter(shape) for shape in (_RECORD, _GROUP)}
 _PART_READERS: dict[str, TypeAdapter[Any]] = {
     name: TypeAdapter(_holds("_Part", {"part": _PARTS.get(name, Record.model_fields[name].annotation)}))

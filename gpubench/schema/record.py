@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import functools
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -39,6 +40,13 @@ class _ByName:
 
     def __init__(self, values: Mapping[str, Any] = MappingProxyType({})) -> None:
         vars(self).update(values)
+
+    @classmethod
+    def keeping(cls, values: dict[str, Any]) -> Self:
+        """These values themselves, which nobody else has."""
+        made = cls.__new__(cls)
+        made.__dict__ = values
+        return made
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and vars(self) == vars(other)
@@ -94,6 +102,11 @@ def _as(made: type[_ByName]) -> tuple[Any, ...]:
     return PlainValidator(of), PlainSerializer(vars)
 
 
+def _as_list(plain: Callable[[Any], Any] = lambda one: one) -> PlainSerializer:
+    """How pydantic writes lines that may be a list, or text that is still to be parsed."""
+    return PlainSerializer(lambda lines: [plain(one) for one in lines])
+
+
 class Record(BaseModel):
     """One attempt at one unit, as stored: immutable, the truth behind every table."""
 
@@ -126,10 +139,10 @@ class Record(BaseModel):
     """Column -> why it is empty."""
     provenance: dict[str, Any] = Field(default_factory=dict)
     """Where sampled figures come from: source, period, samples, gaps."""
-    epochs: list[dict[str, Any]] = Field(default_factory=list)
+    epochs: Annotated[Sequence[dict[str, Any]], _as_list()] = Field(default_factory=list)
     """Rows of EPOCH_COLUMNS without the first two and the last. Besides, `steady_wait_s` (data wait of a steady step)
     and, where there are several ranks, `data_wait_s_by_rank` (seconds that each of them starved)."""
-    windows: list[EpochWindow] = Field(default_factory=list)
+    windows: Annotated[Sequence[EpochWindow], _as_list(asdict)] = Field(default_factory=list)
     span: Annotated[
         Span | None,
         BeforeValidator(lambda told: None if told == {} else told),
@@ -150,6 +163,61 @@ class Record(BaseModel):
     @model_serializer(mode="wrap")
     def _in_its_form(self, stored: SerializerFunctionWrapHandler) -> dict[str, Any]:
         return _in_form(stored(self), [self])
+
+    @classmethod
+    def of_checked(cls, values: Mapping[str, Any]) -> Self:
+        """The record of values that were checked already, which it keeps as they are.
+
+        As `model_construct` makes it, which takes as long as to parse a record, and keeps 2 KB beside each.
+        """
+        record = cls.__new__(cls)
+        object.__setattr__(record, "__dict__", {**_absent(), **values})
+        object.__setattr__(record, "__pydantic_fields_set__", _names_of(frozenset(values)))
+        object.__setattr__(record, "__pydantic_extra__", None)
+        object.__setattr__(record, "__pydantic_private__", None)
+        return record
+
+
+@functools.cache
+def _absent() -> dict[str, Any]:
+    """What stands for each field that a stored record lacks, in the order of the fields. Nobody changes a value."""
+    defaults = {
+        name: info.get_default(call_default_factory=True) for name, info in Record.model_fields.items()
+    }
+    return {
+        name: None if Record.model_fields[name].is_required() else told for name, told in defaults.items()
+    }
+
+
+@functools.cache
+def _names_of(given: frozenset[str]) -> set[str]:
+    """The names that a record was given, once for all records of these: nearly all are given the same."""
+    return set(given)
+
+
+OF_COUNTING = frozenset(
+    {
+        "trial_id",
+        "config_id",
+        "attempt",
+        "round",
+        "experiment",
+        "group",
+        "job",
+        "group_id",
+        "status",
+        "machine_key",
+    }
+    | {"trial", "resolved", "environment", "started_at"}
+)
+"""What of a record tells which attempts count, and where and when they were made."""
+
+
+def with_epochs_alone(record: Record) -> Record:
+    """The record with its epochs and OF_COUNTING, without all else: half of the memory."""
+    return Record.of_checked(
+        {name: value for name, value in vars(record).items() if name in OF_COUNTING or name == "epochs"}
+    )
 
 
 class GroupRecord(BaseModel):

@@ -53,9 +53,11 @@ def print_plan(work: Sweep, planned: Sequence[Planned], load: str = "") -> None:
     lines += dropped_lines(work.plan)
     lines.append(training_line(work.plan))
     folder = work.bench.results.folder
+    to_run = sum(item.state == "run" for item in planned)
+    of = f" of {len(planned)} planned" if to_run < len(planned) else ""
     lasts = f"{words(total)}{' a round' if rounds.is_open else ''}{beside(load)}"
-    how_often = in_rounds(rounds) if any(item.state == "run" for item in planned) else ""
-    lines.append(f"{counted(planned)} to run{how_often}, of {len(planned)}; {lasts}; results in {folder}")
+    what = f"{counted(planned)} to run{of}{in_rounds(rounds)}; {lasts}" if to_run else f"nothing to run{of}"
+    lines.append(f"{what}; results in {folder}")
     sys.stdout.write("\n".join(lines) + "\n")
 
 

@@ -44,8 +44,13 @@ def progress_of(
     parts = [_part(job, own, one) for job, own, one in zip(unit.jobs, progress, wanted, strict=True)]
     last = min(range(len(parts)), key=parts.__getitem__)
     job, own, part = unit.jobs[last], progress[last], parts[last]
-    begun, whole = own.steps > 0, wanted[last] is None
+    begun, steps_wanted = own.steps > 0, wanted[last]
+    whole = steps_wanted is None
     own_s = spent_s * (1 - part) / part if part > TELLING else max(0.0, estimated_s - spent_s)
+    # Measured steps are counted through: that they are an epoch and a part of the next one is nobody's business.
+    step, of = (
+        (own.before + own.step, steps_wanted) if own.measured and steps_wanted else (own.step, own.steps)
+    )
     left = ahead.left(own_s + after_s, elapsed_s, pace)
     return LiveProgress(
         done=done,
@@ -53,8 +58,8 @@ def progress_of(
         trial_label=label,
         epoch=own.epoch + 1 if begun and whole else None,
         epochs=job.trial.epochs if whole else None,
-        step=own.step if begun else None,
-        steps=own.steps if begun else None,
+        step=step if begun else None,
+        steps=of if begun else None,
         gpu_mem_mib=_over(max, (one.live.gpu_mem_mib for one in progress)),
         gpu_util_pct=_over(max, (one.live.gpu_util_pct for one in progress)),
         cpu_util_pct=_over(max, (one.live.cpu_util_pct for one in progress)),

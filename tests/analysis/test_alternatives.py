@@ -45,10 +45,11 @@ def test_each_is_set_against_the_one_named_first():
         processes("d", around(12), variant="synthetic"),
     ]
     assert said(rows, "variant") == [
-        "Time per image with variant=crop-resize against variant=pre-resized: it falls 50 % (49.9 to 50.1 %), faster.",
+        "Time per image with variant=crop-resize against variant=pre-resized: it falls 50 % (−50.1 to −49.9 %), "
+        "faster.",
         "Time per image with variant=cached against variant=pre-resized: it grows 0.1 % (−0.1 to +0.3 %), the same "
         "inside 2 %.",
-        "Time per image with variant=synthetic against variant=pre-resized: it grows 20 % (19.7 to 20.3 %), slower.",
+        "Time per image with variant=synthetic against variant=pre-resized: it grows 20 % (+19.7 to +20.3 %), slower.",
     ]
 
 
@@ -65,7 +66,8 @@ def test_at_each_place_of_the_other_axes():
     (one,) = said(rows, "batch_size", "variant")
     assert one == (
         "Time per image with variant=cached against variant=crop-resize: at batch_size=32 it falls 20 % "
-        "(19.8 to 20.2 %), faster; at batch_size=64 it stays the same (−0.2 to +0.2 %), the same inside 2 %."
+        "(−20.2 to −19.8 %), faster; at batch_size=64 it changes by less than 0.1 % (−0.2 to +0.2 %), the same "
+        "inside 2 %."
     )  # fmt: skip
 
 
@@ -176,8 +178,8 @@ def test_variants_say_what_they_ask_of_the_cpu_beside_their_time():
     ]
     first, second, third = said(rows, "variant")
     assert first == (
-        "Time per image with variant=pre-resized against variant=crop-resize: it falls 10 % (9.8 to 10.2 %), faster. "
-        "CPU time per image: it falls 70 % (69.9 to 70.1 %), less."
+        "Time per image with variant=pre-resized against variant=crop-resize: it falls 10 % (−10.2 to −9.8 %), faster. "
+        "CPU time per image: it falls 70 % (−70.1 to −69.9 %), less."
     )
     assert second.endswith("CPU time per image: it grows 0.1 % (−0.1 to +0.3 %), the same inside 2 %.")
     assert ", open. Of so few processes only a difference of " in third

@@ -510,6 +510,18 @@ def test_top1_of_the_first_round_counts_where_further_rounds_judge_no_network():
     assert found(accuracy.is_reported, *in_two_rounds())[0] == "kept"
 
 
+def test_time_over_rounds_and_top1_of_the_first_are_not_called_one_run():
+    rounds = in_two_rounds()
+    said = found(accuracy.same_run, *rounds)[1]
+    assert said == (
+        "in the only row that ran alone top-1 is of the first round, and the time is over the processes of all rounds, "
+        "that one's among them, with the same options"
+    )
+    assert found(accuracy.same_run, *rounds, row(128))[1].startswith(
+        "time and top-1 are of one and the same run in 1 of 2 rows that ran alone; in 1 of 2 rows that ran alone top-1 "
+    )
+
+
 def test_a_further_round_that_was_interrupted_leaves_a_trial_with_its_result():
     assert (
         "planned trial has no result"

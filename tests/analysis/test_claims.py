@@ -75,7 +75,7 @@ def test_a_larger_batch_stops_paying_with_the_interval_of_the_step_that_refuses(
     assert (low, high) == (38.8, 39.4)
     assert knee.sentence == (
         "A larger batch stops paying after 32: from 32 to 64 memory grows 55 % while time per image falls 10 % "
-        "(9.8 to 10.2 %), so that memory × time grows 39 % (38.8 to 39.4 %); each row is of 5 processes."
+        "(−10.2 to −9.8 %), so that memory × time grows 39 % (+38.8 to +39.4 %); each row is of 5 processes."
     )
 
 
@@ -83,7 +83,7 @@ def test_every_larger_batch_pays_by_the_least_of_its_steps():
     knee = knee_of((1000, around(20)), (1100, around(10)), (1200, around(8)))
     assert (knee.verdict, knee.best, knee.firm) == ("always", 64, True)
     assert knee.sentence == (
-        "Every larger batch pays, up to 64: memory × time per image falls 13 % (12.5 to 12.9 %) from 32 to 64, and "
+        "Every larger batch pays, up to 64: memory × time per image falls 13 % (−12.9 to −12.5 %) from 32 to 64, and "
         "more at each other step; each row is of 5 processes."
     )
 
@@ -97,6 +97,18 @@ def test_never_pays_and_the_same_inside_the_margin():
     )
 
 
+@pytest.mark.parametrize(("count", "guess"), [(3, True), (4, True), (5, False)])
+def test_what_would_settle_an_open_step_is_told_with_its_chance_and_of_few_processes_as_a_guess(count, guess):
+    spread = [10 * (1 + 0.02 * (place - (count - 1) / 2)) for place in range(count)]
+    knee = knee_of(
+        (1000, spread), (1100, [0.88 * time * (1.01 if n else 0.99) for n, time in enumerate(spread[::-1])])
+    )
+    assert knee.verdict == "open"
+    assert " settles it in four of five cases, if the truth is what was seen" in knee.sentence
+    assert (f" (a guess from {count} processes);" in knee.sentence) == guess
+    assert "probably" not in knee.sentence
+
+
 def test_what_few_processes_leave_open_says_what_they_could_have_shown_and_what_would_settle_it():
     over, under = around(8.8, 0.02), around(10, 0.02)
     chance, _ = welch([1.1 * time for time in over], under)
@@ -108,7 +120,9 @@ def test_what_few_processes_leave_open_says_what_they_could_have_shown_and_what_
         "be chance. Of so few processes only a difference of "
     )
     assert "gpubench sweep … --rounds " in knee.sentence
-    assert knee.sentence.endswith(" would probably settle it; each row is of 5 processes.")
+    assert knee.sentence.endswith(
+        " settles it in four of five cases, if the truth is what was seen; each row is of 5 processes."
+    )
     hopeless = knee_of((1000, under), (1100, around(9, 0.02)))
     assert "; more than 100 rounds would be needed to settle it; each" in hopeless.sentence
 
@@ -190,7 +204,7 @@ def test_a_size_without_figures_leaves_the_steps_beside_it_open():
     [
         (
             0,
-            "Every larger batch pays, up to 128: memory × time per image falls 45 % (45 to 46 %) from 32 to 64, and",
+            "Every larger batch pays, up to 128: memory × time per image falls 45 % (−46 to −45 %) from 32 to 64, and",
         ),
         (1, "A larger batch pays from 64 to 128; it is open from 16 to 64. 32 is of one process, so it"),
         (2, "A larger batch pays from 16 to 32; it is open from 32 to 128. 64 is of one process, so it"),
@@ -225,7 +239,7 @@ def test_rows_of_common_rounds_are_compared_round_by_round():
     (paired,) = knees(rows)
     assert paired.firm
     assert paired.sentence.startswith(
-        "Every larger batch pays, up to 32: memory × time per image falls 5.0 % (4.8 to"
+        "Every larger batch pays, up to 32: memory × time per image falls 5.0 % (−5.2 to"
     )
     unpaired = [process(row.batch_size, row.epoch_time_s, row.round) for row in rows]
     (welch_only,) = knees(unpaired)
@@ -276,9 +290,36 @@ def test_the_allocators_answer_is_told_where_it_is_another():
 def test_most_of_the_rate_and_the_pareto_front_stand_in_one_line():
     table = build("one", sizes((1000, [20]), (1100, [10]), (1700, [9.8]), (1800, [11])), axes=AXES)
     assert table.remarks[0] == (
-        "32 is the smallest of these sizes that reaches 95 % of the best rate; on the Pareto front of time and memory, "
-        "beaten in both by no other: 16, 32 and 64."
+        "32 is the smallest of these sizes that reaches 95 % of the best rate; by these figures on the Pareto front of "
+        "time and memory, beaten in both by no other: 16, 32 and 64; each row is of one process only."
     )
+
+
+def test_shares_of_the_best_rate_have_intervals_and_are_open_where_these_hold_the_border():
+    clear = build("one", sizes((1000, around(20)), (1100, around(10)), (1700, around(9.8))), axes=AXES)
+    assert clear.remarks[0].startswith(
+        "32 is the smallest of these sizes that reaches 95 % of the best rate: 98 % of it (97.8 to 98.2 %) and 16 "
+        "reaches 49 % of it (48.9 to 49.1 %); by these figures "
+    )
+    noisy = build(
+        "one", sizes((1000, around(20)), (1100, around(10, 0.02)), (1700, around(9.8, 0.02))), axes=AXES
+    )
+    assert noisy.remarks[0].startswith(
+        "Open, by these figures 32 is the smallest of these sizes that reaches 95 % "
+    )
+    best = build("one", sizes((1000, around(20)), (1100, around(10))), axes=AXES)
+    assert "best rate: 16 reaches 50 % of it (49.9 to 50.1 %); " in best.remarks[0]
+
+
+@pytest.mark.parametrize(("fill", "differs"), [(0.0, False), (2.0, True)])
+def test_where_whole_epochs_grow_otherwise_than_steady_steps_it_says_why(fill, differs):
+    rows = [
+        process(batch, time + fill, number, 1000, steady_step_s=1e-4 * time * batch)
+        for batch, center in ((16, 10), (32, 8))
+        for number, time in enumerate(around(center))
+    ]
+    why = ". The growth in the table is of whole epochs, with the wait for their first batch, so it differs from these"
+    assert (why in knees(rows)[0].sentence) == differs
 
 
 def test_a_size_that_reaches_most_of_the_rate_of_steady_steps_alone_says_so():
@@ -330,8 +371,8 @@ def test_values_along_another_axis_are_compared_with_the_one_before():
     ]
     table = build("one", rows, axes=[("workers",)])
     assert table.answers == (
-        "Time per image: from workers=1 to 2 it falls 40 % (39.9 to 40.1 %), faster; from workers=2 to 4 it grows "
-        "0.2 % (−0.1 to +0.4 %), the same inside 2 %; from workers=4 to 8 it grows 16 % (16 to 17 %), slower.",
+        "Time per image: from workers=1 to 2 it falls 40 % (−40.1 to −39.9 %), faster; from workers=2 to 4 it grows "
+        "0.2 % (−0.1 to +0.4 %), the same inside 2 %; from workers=4 to 8 it grows 16 % (+16 to +17 %), slower.",
     )
 
 
@@ -591,7 +632,10 @@ def test_an_interval_of_energy_is_of_the_rounds_that_its_figure_is_of():
 
 def test_what_does_not_vary_at_all_is_told_without_digits_of_nothing():
     knee = knee_of((1000, [10.0] * 3), (1000, [10.0 * (1 + 1e-15)] * 3))
-    assert "time per image stays the same (0 %), so that memory × time stays the same (0 %)" in knee.sentence
+    assert (
+        "time per image changes by less than 0.1 % (within 0.001 %), so that memory × time changes by less than 0.1 %"
+        in knee.sentence
+    )
 
 
 def test_ends_that_nobody_could_read_are_more_than_ten_thousand():
@@ -599,7 +643,7 @@ def test_ends_that_nobody_could_read_are_more_than_ten_thousand():
     said = table.answers[0]
     assert "1.49 times (0.00 to more than 10,000), an efficiency of 75 % (0 to more than 10,000 %)" in said
     knee = knee_of((1000, [1.0, 100.0]), (1000, [1.0, 100.0]))
-    assert "stays the same (−100 to more than +10,000 %)" in knee.sentence
+    assert "changes by less than 0.1 % (−100 to more than +10,000 %)" in knee.sentence
 
 
 def test_an_answer_by_steady_steps_says_so():

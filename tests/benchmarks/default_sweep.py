@@ -1,11 +1,12 @@
 """What three rounds cost: `gpubench sweep` as it is, against one round of four epochs, which it was before.
 
-    python tests/benchmarks/default_sweep.py [--pairs 2] [-- OPTIONS OF BOTH SWEEPS]
+    python tests/benchmarks/default_sweep.py [--pairs 2] [--now "OPTIONS"] [-- OPTIONS OF BOTH SWEEPS]
 
-    … -- --ahead
+    … --now "--ahead --data procedural:5120"
 
 Whole commands into fresh folders, with the images made beforehand, the order within pairs alternating. Prints a line a
-pair and the median ratio, now / before; exits 1 where it is above 1. `--ahead` changes further rounds alone.
+pair and the median ratio, now / before; exits 1 where it is above 1. `--now`: options of the sweep as it is alone, to
+try what another default would cost.
 """
 
 from __future__ import annotations
@@ -29,10 +30,12 @@ BEFORE_ON_CPU = ("--set", "input_size=64")
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pairs", type=int, default=2)
+    parser.add_argument("--now", default="", help="options of the sweep as it is, not of the one before")
     parser.add_argument("sweep", nargs="*", help="options of both sweeps, after --")
     options = parser.parse_args()
-    seconds_of(["--rounds", "1", "--epochs", "2", "--batch-size", "64", "--yes"])  # makes the images
-    ways = dict(WAYS)
+    for way in ((), shlex.split(options.now)):  # makes the images of both
+        seconds_of(["--rounds", "1", "--epochs", "2", "--batch-size", "64", "--yes", *way])
+    ways = WAYS | {"now": tuple(shlex.split(options.now))}
     if shutil.which("nvidia-smi") is None:
         ways["before"] += BEFORE_ON_CPU
     ratios: list[float] = []
@@ -45,7 +48,7 @@ def main() -> int:
     middle, low, high = median_interval(ratios)
     print(
         f"now / before: median {middle:.2f} ({low:.2f} to {high:.2f}) of {len(ratios)} pairs; "
-        f"gpubench sweep {shlex.join(options.sweep)}".rstrip()
+        f"gpubench sweep {options.now} {shlex.join(options.sweep)}".rstrip()
     )
     return 1 if middle > 1 else 0
 

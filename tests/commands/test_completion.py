@@ -16,18 +16,24 @@ from gpubench import completion
 
 Offered = Callable[..., list[str]]
 BASH = shutil.which("bash")
+FISH = shutil.which("fish")
 
 
 @pytest.fixture
-def offered(tmp_path: Path) -> Offered:
-    """What bash offers for the last of these words of a command line, each of which is one for bash."""
+def path(tmp_path: Path) -> dict[str, str]:
+    """An environment in which `gpubench` is this one."""
     command = tmp_path / "bin" / "gpubench"
     command.parent.mkdir()
     command.write_text(f"#!{sys.executable}\nfrom gpubench.__main__ import main\nmain()\n")
     command.chmod(0o755)
     root = Path(gpubench.__file__).parents[1]
-    path = {"PATH": f"{command.parent}:{os.environ['PATH']}", "PYTHONPATH": str(root), "HOME": str(tmp_path)}
+    return {"PATH": f"{command.parent}:{os.environ['PATH']}", "PYTHONPATH": str(root), "HOME": str(tmp_path)}
 
+
+@pytest.fixture
+def offered(tmp_path: Path, path: dict[str, str]) -> Offered:
+    """What bash offers for the last of these words of a command line, each of which is one for bash."""
+    command = tmp_path / "bin" / "gpubench"
     asked = {**path, "_GPUBENCH_COMPLETE": "source_bash"}
     source = subprocess.run(
         [command], env=asked, text=True, capture_output=True, timeout=60, check=True
@@ -65,6 +71,37 @@ def test_bash_completes_commands_options_and_values(offered: Offered, tmp_path: 
     assert offered("sweep", "q") == ["question.toml"]
     assert offered("table", "") == ["results/mine", "bin/"]
     assert offered("plot", "") == ["results/mine", "bin/"]
+
+
+@pytest.mark.skipif(FISH is None, reason="there is no fish")
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("co", ["compare"]),
+        ("sweep --batch-s", ["--batch-size"]),
+        ("sweep --model resnet1", ["resnet101", "resnet152", "resnet18"]),
+        ("sweep --strategy single,dd", ["single,ddp"]),
+        ("sweep --set execution=", ["execution=compile", "execution=eager", "execution=graph"]),
+        ("sweep q", ["question.toml"]),
+        ("table results/m", ["results/mine/"]),
+    ],
+)
+def test_fish_completes_by_what_is_installed_for_it(
+    line: str, words: list[str], path: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "results" / "mine").mkdir(parents=True)
+    (tmp_path / "question.toml").touch()
+    script = f"gpubench --show-completion fish | source; complete -C 'gpubench {line}'"
+    asked = {**path, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    ended = subprocess.run(
+        [str(FISH), "--no-config", "-c", script],
+        cwd=tmp_path,
+        env=asked,
+        text=True,
+        capture_output=True,
+        timeout=60,
+    )
+    assert sorted(told.split("\t")[0] for told in ended.stdout.splitlines()) == words
 
 
 def test_where_equals_signs_are_part_of_a_word_assignments_are_completed_whole() -> None:

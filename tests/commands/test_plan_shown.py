@@ -15,7 +15,7 @@ def test_the_plan_without_running_it(place: Place) -> None:
     assert re.fullmatch(r"t[0-9a-f]{12}  batch_size=16 +roughly \d+ s", second)
     assert dropped == "1 combination dropped: 1 × a batch of 128 is larger than the epoch of 64 images"
     assert training == "training: 2 epochs, 1 of them to warm up; sgd with lr 0.05"
-    assert re.fullmatch(rf"2 trials to run, of 2; \d+ s{LOAD}; results in results/batch-size", total)
+    assert re.fullmatch(rf"2 trials to run; \d+ s{LOAD}; results in results/batch-size", total)
     assert place.files() == set()
 
 
@@ -23,9 +23,9 @@ def test_unasked_a_sweep_goes_over_its_plan_three_times(place: Place) -> None:
     ended = place.run("sweep", "-n", "--device", "cpu", "--batch-size", "8,16")
     assert (ended.returncode, ended.stderr) == (0, "")
     *_, total = ended.stdout.splitlines()
-    assert total.startswith("2 trials to run in 3 rounds, of 2; ")
+    assert total.startswith("2 trials to run in 3 rounds; ")
     twice = place.run("sweep", "-n", "--device", "cpu", "--batch-size", "8,16", "--repeats", "2")
-    assert "4 trials to run in 2 rounds, of 4; " in twice.stdout
+    assert "4 trials to run in 2 rounds; " in twice.stdout
 
 
 def test_a_plan_of_what_needs_more_gpus_says_what_to_do(place: Place) -> None:
@@ -38,7 +38,7 @@ def test_a_plan_of_what_needs_more_gpus_says_what_to_do(place: Place) -> None:
         "what needs more than this machine has is skipped: on the CPU it runs with --device cpu in place of "
         "--gpus or --gpu-ids; else run it on a machine that has GPUs"
     )
-    assert total.startswith("0 trials to run, of 2; ")
+    assert total.startswith("nothing to run of 2 planned; ")
 
 
 def test_jobs_share_their_cpus_in_both_ways_before_there_are_more_of_them(place: Place) -> None:
@@ -58,5 +58,5 @@ def test_the_plan_of_groups(place: Place) -> None:
     alone, group, _, total = ended.stdout.splitlines()
     assert re.fullmatch(r"t[0-9a-f]{12}  copies=1 +roughly \d+ s", alone)
     assert re.fullmatch(r"g[0-9a-f]{12}  2 copies +roughly \d+ s", group)
-    assert re.fullmatch(r"1 trial and 1 group of jobs to run, of 2; .*; results in results/batch-size", total)
+    assert re.fullmatch(r"1 trial and 1 group of jobs to run; .*; results in results/batch-size", total)
     assert place.files() == set()

@@ -79,7 +79,7 @@ def test_an_experiment_file_asks_for_rounds_and_a_dry_run_says_so(place: Place) 
     assert told.returncode == 0, told.stderr
     *_, last = told.stdout.splitlines()
     assert last.startswith(
-        "1 trial to run in at most 2 rounds, until each time is known within 50 % or for 10 min, of 1; "
+        "1 trial to run in at most 2 rounds, until each time is known within 50 % or for 10 min; "
     )
     wrong = place.run(*SWEEP, "--rounds", "0")
     assert wrong.returncode == 2

@@ -61,3 +61,13 @@ def test_every_repeat_stands_in_trials_csv(tmp_path: Path) -> None:
     assert sorted(rows) == [(batch, str(n)) for batch in ("16", "32") for n in range(3)]
     with (tmp_path / "table.csv").open(newline="") as file:
         assert [line["repeats"] for line in csv.DictReader(file)] == ["3", "3"]
+
+
+def test_another_efficiency_may_be_asked_for(table: Table) -> None:
+    here = str(committed.folder("h200x4-scaling-2026"))
+    asked = " ".join(table(here, "--efficiency", "99%").stdout.split())
+    assert "(weak scaling against single on 1 GPU) is above 99 %" in asked or "falls under 99 %" in asked
+    assert " 80 % " not in asked.partition("Efficiency of")[2].partition(".")[0]
+    wrong = table(here, "--efficiency", "101%")
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert wrong.stderr.startswith("gpubench: --efficiency: '101%' is not a share above 0")

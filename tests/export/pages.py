@@ -56,7 +56,7 @@ def table_of(rows: Sequence[Row], name: str = "sizes", question: str = "Which si
 def read(*tables: Table, folder: Path = Path("a folder")) -> Reading:
     """A folder with these tables."""
     return Reading(
-        results=Results(folder), records=[], contents=Contents(tables=list(tables)), name=folder.name
+        results=Results(folder), records=[], contents=Contents(made=lambda: list(tables)), name=folder.name
     )
 
 

@@ -331,6 +331,22 @@ def test_what_was_not_measured_alone_is_named_in_place_of_a_number(tmp_path: Pat
 
 
 @pytest.mark.usefixtures("far")
+def test_what_nobody_asked_for_is_as_in_the_rows_and_is_said(tmp_path: Path, asked: Asked) -> None:
+    """The folder holds resnet50 in bf16 alone: that is meant, not the built-in experiment's network."""
+    others = {"model": "resnet50", "precision": "bf16"}
+    place = folder(tmp_path, alone(16, **others), alone(32, **others))
+    said = asked(place, jobs=TWO)
+    assert "What was not asked for is as in these rows: model=resnet50, precision=bf16." in said
+    assert "1 of 2: resnet50 crop-resize 16" in said
+    copies = asked(place, copies="2")
+    assert "model=resnet50, precision=bf16, batch_size=16,32." in copies
+    assert "2 copies (batch_size=32)" in copies
+    assert "2 copies (batch_size=64)" not in copies
+    with pytest.raises(UnusableError, match="mobilenet_v2 crop-resize 16 was not measured alone"):
+        asked(place, copies="2", model="mobilenet_v2", batch_size="16")
+
+
+@pytest.mark.usefixtures("far")
 def test_more_than_the_machine_has(tmp_path: Path, asked: Asked) -> None:
     place = folder(tmp_path, alone(16), alone(32))
     with pytest.raises(UnusableError, match="needs 6 GPUs, this machine shows 2"):
@@ -608,10 +624,10 @@ LOG = ("batch_size=32,gpu_ids=0", "batch_size=64,gpu_ids=1", "batch_size=128,gpu
 
 
 def test_jobs_of_other_images_are_told_which_there_are(asked: Asked) -> None:
-    """Of the data that a sweep takes by itself the log knows nothing."""
+    """Of the built-in data the log knows nothing; unasked, its own are meant."""
     log = committed.folder("titan-xp-2021")
     with pytest.raises(UnusableError) as raised:
-        asked(log, jobs=[*LOG[:2], "batch_size=128,gpu_ids=2+3"])
+        asked(log, jobs=[*LOG[:2], "batch_size=128,gpu_ids=2+3"], data="procedural")
     why = str(raised.value)
     assert why.count("(the nearest row has data=unpublished)") == 2
     assert "128@2+3 (the nearest row has data=unpublished and strategy=dp)" in why

@@ -114,3 +114,13 @@ def test_while_a_sweep_runs_what_failed_names_its_log_too():
         "[2/3] g  failed  job 1 of 2: killed  (see out/x/logs/aa/x-1.log)",
         "[3/3] b=8  out of memory",
     ]
+
+
+def test_on_a_terminal_no_line_begins_with_the_per_cent_of_a_number_above():
+    found = shown(sweep())
+    for width in range(20, 120):
+        out = io.StringIO()
+        terminal.show([found], Console(file=out, force_terminal=True, color_system=None, width=width))
+        below = out.getvalue().partition("A larger batch")[2]
+        assert "75 %" in " ".join(below.split())
+        assert not any(line.strip().startswith("%") for line in below.splitlines()), width

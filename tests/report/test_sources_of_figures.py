@@ -40,6 +40,19 @@ def test_repeats_are_rows_of_their_own():
     assert "power_w: empty: GPU lost (batch_size=64 repeat=2)" in found
 
 
+def test_what_differs_between_processes_is_empty_with_a_reason():
+    runs = [
+        measured(
+            64, 40, round=n, trial_id="t", config_id="c", epoch_time_s=2.0 + n / 100, step_error_pct=error
+        )
+        for n, error in ((1, 1.0), (2, None))
+    ]
+    why = "empty: some of the row's processes have too few independent steps to tell how sure their mean is"
+    assert f"between_pct: {why} (the only row)" in lines(*runs)
+    sure = [changed(run, step_error_pct=1.0) for run in runs]
+    assert not any(line.startswith("between_pct") for line in lines(*sure))
+
+
 def test_rows_without_figures_say_why_once():
     long = "tried to allocate 196.00 MiB " * 20
     found = lines(measured(64, 40), row(128, "oom", reason=long), row(256, "skipped", reason="too big"))

@@ -51,14 +51,14 @@ def lines(found: Table, width: int = 80, height: int = 20) -> list[str]:
 
 def test_it_has_what_varies_memory_the_time_with_its_interval_n_and_status() -> None:
     assert lines(MIXED, 72) == [
-        "batch       GPU         epoch",
-        " size  n    MiB        time s       ±  growth  status",
-        "─────  ─  ─────  ────────────  ──────  ──────  ──────",
-        "   16  2  2,016     2.0 ± 0.1   4.1 %          ok",
-        "   32  1  2,032           1.5           −25 %  ok",
-        "   64  2  2,064   2.00 ± 0.04   2.0 %   +33 %  ok",
-        "  128  2  2,128  2.0 ± >100 %  >100 %     0 %  ok !",
-        "  256  0      –             –               –  oom",
+        "batch       GPU        epoch",
+        " size  n    MiB       time s       ±  growth  status",
+        "─────  ─  ─────  ───────────  ──────  ──────  ──────",
+        "   16  2  2,016    2.0 ± 0.1   4.1 %          ok",
+        "   32  1  2,032          1.5           −25 %  ok",
+        "   64  2  2,064  2.00 ± 0.04   2.0 %   +33 %  ok",
+        "  128  2  2,128          2.0  >100 %     0 %  ok !",
+        "  256  0      –            –               –  oom",
     ]
 
 

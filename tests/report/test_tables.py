@@ -62,8 +62,8 @@ A larger batch never pays: already from 64 to 128 memory grows 75 % while time p
 difference is larger than the epochs of one process spread; each row is of one process only; some of these rows have \
 doubts about their times.
 
-128 is the smallest of these sizes that reaches 95 % of the best rate; each size is on the Pareto front of time and \
-memory: none is beaten in both.
+128 is the smallest of these sizes that reaches 95 % of the best rate; by these figures each size is on the Pareto \
+front of time and memory: none is beaten in both; each row is of one process only.
 ± is half the interquartile range over the measured epochs of one process.
 skipped: 256 of the same configuration ran out of memory (batch_size=512)
 failed: RuntimeError: killed (batch_size=1024)

@@ -55,9 +55,10 @@ def test_equal_different_and_open():
     table = made(ROWS)
     assert of_top1(table) == [
         "Top-1 is equal inside 1 point: batch_size=64 and batch_size=32 (0.0 points, −0.3 to +0.4).",
-        "Top-1 differs: batch_size=128 is 4.1 points lower than batch_size=64 (3.7 to 4.5).",
+        "Top-1 differs: batch_size=128 is 4.1 points lower than batch_size=64 (−4.5 to −3.7).",
         "Top-1 is open, neither equal inside 1 point nor different: batch_size=256 against batch_size=128 (−0.7 "
-        "points, −4.5 to +3.1; about 54 seeds each would settle it, --repeats 54).",
+        "points, −4.5 to +3.1; 54 seeds each, --repeats 54, would settle it in four of five cases, if the truth is "
+        "what was seen).",
     ]
     assert (
         "Top-1 is compared over 3 seeds a row, with 95 % intervals of the difference. The tests are corrected for 3 "

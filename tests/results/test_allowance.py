@@ -335,7 +335,7 @@ def test_through_real_processes(tmp_path: Path) -> None:
         return ran.stdout + ran.stderr
 
     gpubench(every[:1])
-    assert "1 trial to run, of 1" in (told := gpubench(every[:2], "-n"))
+    assert "1 trial to run; " in (told := gpubench(every[:2], "-n"))
     assert "measured on 1 CPU, here 2 may be used" in told
     assert "1 stored result is not reused: measured on 1 CPU, here 2 may be used" in gpubench(every[:2])
     assert "nothing left to do: 1 done" in gpubench(every[:2])

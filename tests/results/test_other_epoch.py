@@ -9,9 +9,11 @@ from committed import HOME
 from test_allowance import stored
 from warm_command import WarmCommand
 
+from gpubench.report.cells import texts
+from gpubench.report.table import COLUMN
 from gpubench.results.other_epoch import OF_TIME, PER_EPOCH, with_train_images
 from gpubench.results.rows import row_of
-from gpubench.schema.row import Row
+from gpubench.schema.row import Row, TableRow, replace
 
 
 def epoch(**changes: Any) -> dict[str, Any]:
@@ -64,14 +66,14 @@ def test_what_was_measured_with_other_images_is_left_out_with_the_reason() -> No
     row = told(1000)
     for name in PER_EPOCH:
         assert row.value(name) is None
-        assert row.missing[name] == "measured with other images: an epoch of 1,000 is worked out"
+        assert row.missing[name] == "known only for the images that were trained on"
     assert row.epoch_times_s == ()
 
 
 @pytest.mark.parametrize(
     ("images", "epochs", "why"),
     [
-        (15, [epoch()], "a batch of 16 images is more than the 15 of an epoch"),
+        (15, [epoch()], "an epoch of 15 images is less than one batch"),
         (1000, [epoch(warmup=True)], "what parts its epochs have is not on record"),
         (1000, [epoch(first_batch_s=None)], "what parts its epochs have is not on record"),
         (
@@ -112,3 +114,35 @@ def test_the_command_tells_the_epoch_of_another_data_set(warm_command: WarmComma
     line = next(line for line in ended.stdout.splitlines() if line.split()[:2] == ["512", "ddp"])
     (time_s,) = [float(word.strip("~").replace(",", "")) for word in line.split() if word.startswith("~")]
     assert 180 < time_s < 220
+    assert time_s == round(time_s, 1), "a time that nobody measured, of one process, is told to four digits"
+    assert (
+        "Epoch times, growth and answers are of epochs of 1,281,167 images, 125 times as many, worked out from "
+        "measured ones of 10,240" in " ".join(ended.stdout.split())
+    )
+
+
+def test_the_command_says_that_an_epoch_is_less_than_a_batch(warm_command: WarmCommand) -> None:
+    folder = HOME / "h200x4-2026"
+    ended = warm_command.run(
+        ("table", str(folder), "--train-images", "20"),
+        cwd=folder,
+        env={"PATH": "/usr/bin:/bin", "COLUMNS": "200"},
+        timeout=60,
+    )
+    said = " ".join(ended.stdout.split())
+    assert "only 16 has an epoch time (an epoch of 20 images is less than one batch)" in said
+    assert (
+        "No epoch time: an epoch of 20 images is less than one batch (12 of 16 rows, the first: batch_size=32"
+        in said
+    )
+
+
+def test_a_time_is_shown_as_finely_as_what_is_known_of_it() -> None:
+    """Three processes, 1,000 s apart, and one alone."""
+    rows = [
+        replace(TableRow.of(told(10**7)), epoch_times_s=times, epoch_time_s=28957.45, repeats=len(times) or 1)
+        for times in ((28957.45, 29957.3, 31000.1), ())
+    ]
+    wide, one = texts(COLUMN["epoch_time_s"], rows)
+    assert one == "~28,960"
+    assert wide == "~28,960 ± 2,540"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -24,11 +24,11 @@ from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
 from gpubench.report import spreadsheet
-from gpubench.report.contents import contents
+from gpubench.report.contents import contents, trial_rows
 from gpubench.report.live import QuietView
 from gpubench.results.csv_text import csv_cell
 from gpubench.results.rows import row_of
-from gpubench.results.store import Results, newest
+from gpubench.results.store import Results, counting
 from gpubench.schema.columns import BY_NAME, COLUMNS, MEASURED, OF_GROUPS
 from gpubench.schema.record import Record, ResultColumns, Span
 from gpubench.schema.verdict import PERHAPS
@@ -147,10 +147,12 @@ def _pairs(r: dict[str, Any]) -> list[str]:
         ("gpu_mem_util_pct", "gpu_mem_util_max_pct"),
         ("cpu_util_pct", "cpu_util_max_pct"),
     ]
+    # The mean of a window that stands for an epoch is reckoned to that epoch, and the peak was not, at first.
+    apart = 1e-3 if r.get("epoch_time_source") == "extrapolated" else 1e-9
     return [
         f"{a} {r[a]} > {b} {r[b]}"
         for a, b in ordered
-        if r.get(a) is not None and r.get(b) is not None and r[a] > r[b] * (1 + 1e-9)
+        if r.get(a) is not None and r.get(b) is not None and r[a] > r[b] * (1 + apart)
     ]
 
 
@@ -256,24 +258,23 @@ ANEW = ("sharing", "full_together", "epoch_time_iqr_s", "doubts")
 
 
 def agree(folder: Path) -> None:
-    """trials.csv against the records that count. Older files may lack columns that came later."""
+    """trials.csv against the records that count, of each round. Older files may lack columns that came later."""
     lines = list(csv.DictReader((folder / "trials.csv").open(encoding="utf-8", newline="")))
     results = Results(folder)
     records = results.records()
-    counting = newest(records).values()
     # Records of earlier versions hold other words on groups, a spread of two epochs, and fewer doubts, which are worked
     # out anew by whoever reads them.
-    read = {one.trial_id: one for one in contents(results, records).rows}
-    by_id = {record.trial_id: record for record in counting}
-    ran = {line["trial_id"] for line in lines if line["status"] not in ("skipped", "missing")}
-    taken_along = {trial_id for trial_id, record in by_id.items() if record.status == "skipped"}
-    assert ran == set(by_id) - taken_along
-    assert taken_along <= {line["trial_id"] for line in lines}
+    read = {(one.trial_id, one.round or 1): one for one in trial_rows(contents(results, records))}
+    by_run = {(record.trial_id, record.round or 1): record for record in counting(records).values()}
+    ran = {_run(line) for line in lines if line["status"] not in ("skipped", "missing")}
+    taken_along = {run for run, record in by_run.items() if record.status == "skipped"}
+    assert ran == set(by_run) - taken_along
+    assert taken_along <= {_run(line) for line in lines}
     for line in lines:
-        if line["trial_id"] not in by_id:
+        if _run(line) not in by_run:
             continue
-        stored = row_of(by_id[line["trial_id"]])
-        anew = {column: read[line["trial_id"]].value(column) for column in ANEW}
+        stored = row_of(by_run[_run(line)])
+        anew = {column: read[_run(line)].value(column) for column in ANEW}
         for column, value in {**dict(zip(BY_NAME, stored.values(BY_NAME), strict=True)), **anew}.items():
             if column in line:
                 said = csv_cell(value).replace("\r", " ")
@@ -281,6 +282,11 @@ def agree(folder: Path) -> None:
                     line[column] and isinstance(value, float) and float(line[column]) == float(said)
                 )
                 assert same, f"{line['trial_id']}: {column} reads {line[column]}, not {said}"
+
+
+def _run(line: Mapping[str, str]) -> tuple[str, int]:
+    """A line's trial and round."""
+    return line["trial_id"], int(line.get("round") or 1)
 
 
 THREE_DECIMALS = re.compile(r"^-?\d+\.\d{3}(e[+-]\d+)?$")

@@ -126,6 +126,7 @@ def test_of_several_pieces_all_steps_count() -> None:
     assert first.left_s == pytest.approx(100 - 30 + 7), "a fiftieth of the way, not all but the end"
     later = shown(unit, [JobProgress(epoch=13, step=10, steps=20, before=240, measured=True)])
     assert later.left_s == pytest.approx(3 * 30 + 7)
+    assert (later.step, later.steps) == (250, 1000), "not 10/20, and then 10/10 of a last part"
 
 
 def test_between_two_epochs_it_evaluates_where_an_accuracy_is_asked_for() -> None:

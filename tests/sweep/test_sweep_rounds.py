@@ -545,7 +545,7 @@ def dry_run(desk: Desk, capsys: pytest.CaptureFixture[str], **asked: Any) -> lis
 def test_a_dry_run_says_which_rounds_are_left(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
     lines = dry_run(desk, capsys, rounds=3)
     assert lines[0].endswith(" s, in 3 rounds")
-    assert "2 trials to run in 3 rounds, of 2; " in lines[-1]
+    assert "2 trials to run in 3 rounds; " in lines[-1]
     launcher = Scripted()
     desk.sweep(launcher, rounds=2, stop=lambda: len(launcher.launched) >= 3 and not launcher.left)
     told = sorted(line.rpartition(", in ")[2] for line in dry_run(desk, capsys, rounds=3)[:2])

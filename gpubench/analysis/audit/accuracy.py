@@ -21,6 +21,7 @@ from gpubench.analysis.audit.facts import (
     details,
     does,
     first_few,
+    measured,
     of,
     rule_finding,
 )
@@ -244,9 +245,15 @@ def same_run(facts: AuditedFolder) -> RuleFinding:
             f"no top-1 beside the time in {of(without, timed, ALONE)}, and none may be lent from elsewhere; "
             "variants that read images measure it in the same run"
         )
-    return rule_finding(
-        broken, unclear, f"time and top-1 are of one and the same run in {of(timed, timed, ALONE)}"
-    )
+    single = [row for row in timed if measured(row) not in facts.of_rounds]
+    rounds = [row for row in timed if measured(row) in facts.of_rounds]
+    kept = [f"time and top-1 are of one and the same run in {of(single, timed, ALONE)}"] * bool(single)
+    if rounds:
+        kept.append(
+            f"in {of(rounds, timed, ALONE)} top-1 is of the first round, and the time is over the processes of all "
+            "rounds, that one's among them, with the same options"
+        )
+    return rule_finding(broken, unclear, "; ".join(kept))
 
 
 def _sizes(rows: Sequence[Row]) -> int:

@@ -141,6 +141,11 @@ class AuditedFolder:
         return [row for row in self.rows if row.status == "ok"]
 
     @cached_property
+    def of_rounds(self) -> set[Measured]:
+        """What further rounds have measured, too."""
+        return {measured(row) for table in self.tables for row in table.ok if (row.round or 1) > 1}
+
+    @cached_property
     def alone(self) -> list[Row]:
         """Rows that ended ok and shared the machine with no other job."""
         return [row for row in self.ok if not row.group]

@@ -7,18 +7,14 @@ import select
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from gpubench.basics import stacks
 from gpubench.node.launch.channel import Channel
 from gpubench.node.launch.conversation import Conversation
 from gpubench.node.launch.descendants import descendants, kill, kill_group, process
 from gpubench.node.launch.incoming import UnreadableError
-from gpubench.schema.events import Answer, Event, Garbled
-
-if TYPE_CHECKING:
-    from gpubench.node.launch.fork_server import ForkServer
-
+from gpubench.schema.events import Answer, Event, Garbled, LeaderExit, ServerExit
 
 END_LIMIT_S = 10.0
 """How long killed processes may take to go: the driver gives a GPU's memory back meanwhile."""
@@ -26,12 +22,26 @@ MOST_EVENTS = 1000
 """Messages that are read at once at most: who never stops telling keeps nobody from looking at the clock."""
 
 
+class Server(Protocol):
+    """What a trial asks of the fork server that has started it."""
+
+    def ending(self, pid: int, number: int) -> LeaderExit | ServerExit: ...
+
+    def has_exited(self, pid: int, number: int) -> bool: ...
+
+    def lost(self, number: int) -> bool: ...
+
+    def await_exit(self, pid: int) -> None: ...
+
+    def reap(self, pid: int, limit: float = 10.0) -> None: ...
+
+
 class ForkedTrial:
     """A `Running` trial of the fork server."""
 
     def __init__(
         self,
-        server: ForkServer,
+        server: Server,
         number: int,
         pid: int,
         channels: list[Channel],

@@ -80,8 +80,8 @@ def test_beside_other_work_the_estimates_stay_and_a_word_stands_behind_them(
     print_plan(work, work.survey(), load)
     plan = capsys.readouterr().out.splitlines()[-1]
     behind = r" \(other work uses 1\.8 of 2 CPUs; it may take longer\)" if load else ""
-    assert re.fullmatch(rf"t: 1 trial to run, roughly 14 min{behind}, results in .*", view.lines[0])
-    assert re.fullmatch(rf"1 trial to run, of 1; 14 min{behind}; results in .*", plan)
+    assert re.fullmatch(rf"t: 1 trial to run, roughly 2 min{behind}, results in .*", view.lines[0])
+    assert re.fullmatch(rf"1 trial to run; 2 min{behind}; results in .*", plan)
     doubtful = (
         "times measured beside other work are doubtful; better start again when it has ended (top shows it)"
     )

@@ -1,0 +1,121 @@
+"""Epochs and windows of a record are kept in little room: they read as the file says, and are checked as before."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from whole_records import FULL
+
+from gpubench.results.stored_record import DamagedError, KnownParts, read
+from gpubench.schema.record import Record
+
+NAME = f"{FULL.trial_id}-1.json"
+EPOCHS: list[dict[str, Any]] = FULL.model_dump()["epochs"]
+ONE = {"epoch": 0, "warmup": True, "epoch_time_s": 1.5, "steps": 8, "top1_pct": None}
+
+
+def stored(path: Path, **parts: Any) -> str:
+    """The text of a whole record with other parts, as we write it."""
+    text = json.dumps(FULL.model_dump() | parts, indent=1, ensure_ascii=False) + "\n"
+    path.write_text(text)
+    return text
+
+
+def read_beside(path: Path) -> Record:
+    """As it is read among others of its folder, which may have been alike."""
+    known = KnownParts()
+    read(path, known)
+    (record,) = read(path, known)
+    return record
+
+
+@pytest.mark.parametrize(
+    "epochs",
+    [
+        EPOCHS,
+        [ONE],
+        [],
+        [ONE, ONE | {"epoch": 1, "warmup": False, "epoch_time_s": 2}],  # a whole number of seconds stays one
+        [
+            ONE,
+            {"epoch": 1, "warmup": False, "epoch_time_s": 2.5},
+        ],  # the lines of one list may lack others' names
+        [ONE | {"data_wait_s_by_rank": [0.5, 1, None]}],
+        [ONE | {"of_another_version": {"a": [True, "text", 1e300]}}],
+        [ONE | {"of_another_version": 10**30}],
+        [ONE | {"of_another_version": -0.0}, ONE | {"of_another_version": -(1 << 63)}],
+        [ONE | {"warmup": False}, ONE | {"warmup": True}],
+    ],
+)
+def test_epochs_are_what_the_file_says(tmp_path: Path, epochs: list[dict[str, Any]]) -> None:
+    """Each value of its own kind: 2 is not 2.0, false is not 0, and -0.0 is not 0.0."""
+    path = tmp_path / NAME
+    stored(path, epochs=epochs, windows=[])
+    record = read_beside(path)
+    assert repr(list(record.epochs)) == repr(epochs)
+    assert record.epochs == epochs
+    assert [len(record.epochs), *record.epochs[:1]] == [len(epochs), *epochs[:1]]
+    assert record.model_dump()["epochs"] == epochs
+
+
+def test_windows_are_what_the_file_says(tmp_path: Path) -> None:
+    path = tmp_path / NAME
+    windows = [{"epoch": 0, "t0": 1.25, "t1": 2}, {"epoch": 1, "t0": 3, "t1": 4.5}]
+    stored(path, windows=windows)
+    record = read_beside(path)
+    assert record.model_dump()["windows"] == windows
+    assert [(one.epoch, one.t0, one.t1) for one in record.windows] == [(0, 1.25, 2), (1, 3, 4.5)]
+
+
+def test_records_with_the_same_epochs_are_equal_however_they_were_read(tmp_path: Path) -> None:
+    path = tmp_path / NAME
+    stored(path)
+    (alone,) = read(path)
+    assert read_beside(path) == alone == FULL
+
+
+@pytest.mark.parametrize(
+    ("part", "text"),
+    [
+        ("epochs", '[{"epoch": 0, "warmup": true, "epoch_time_s": -1.0}]'),
+        ("epochs", '[{"epoch": 0, "warmup": true}]'),
+        ("epochs", '[{"epoch": 0, "warmup": true, "epoch_time_s": 1.5}'),
+        ("epochs", '[{"epoch": 0, "warmup": true, "epoch_time_s": 1.5}, 3]'),
+        ("epochs", '[{"epoch": 0, "warmup": true, "epoch_time_s": NaN}]'),
+        ("epochs", '[], "epochs": [{"epoch": 0}]'),
+        ("epochs", "{}"),
+        ("epochs", "null"),
+        ("windows", '[{"epoch": 0, "t0": 1.5}]'),
+        ("windows", '[{"epoch": 0, "t0": "1.5", "t1": 2}]'),
+        ("windows", '[{"epoch": 0, "t0": 1.5, "t1": Infinity}]'),
+        ("windows", '[{"epoch": 0, "t0": 1.5, "t1": 2}'),
+        ("windows", '[], "windows": [3]'),
+        ("windows", "null"),
+    ],
+)
+def test_what_is_broken_in_them_is_refused_when_the_record_is_read(
+    tmp_path: Path, part: str, text: str
+) -> None:
+    """By the same words as of a record that is read by itself, though nobody has asked for these lines yet."""
+    path = tmp_path / NAME
+    whole = stored(path, **{part: 12345})
+    known = KnownParts()
+    path.write_text(whole.replace("12345", text))
+    told = []
+    for beside in (known, known, None):
+        with pytest.raises(DamagedError) as refused:
+            read(path, beside)
+        told.append(str(refused.value))
+    assert len(set(told)) == 1
+    assert part in told[0] or "JSON" in told[0]
+
+
+def test_of_epochs_that_stand_twice_the_last_ones_count(tmp_path: Path) -> None:
+    path = tmp_path / NAME
+    whole = stored(path, epochs=[ONE])
+    path.write_text(whole.replace(' "windows": [', ' "epochs": [],\n "windows": [', 1))
+    (alone,) = read(path)
+    assert list(read_beside(path).epochs) == list(alone.epochs) == []
