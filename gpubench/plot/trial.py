@@ -11,7 +11,7 @@ from pathlib import Path
 from gpubench.analysis.varied import label
 from gpubench.basics.words import clean
 from gpubench.plot import style
-from gpubench.plot.description import Panel, Picture, PlottedAxis, PlottedPoint, PlottedSeries, Shade
+from gpubench.plot.description import SHADED, Panel, Picture, PlottedAxis, PlottedPoint, PlottedSeries, Shade
 from gpubench.plot.shared import PERCENT, caption
 from gpubench.plot.subject import Subject
 from gpubench.report.table import Table
@@ -127,7 +127,7 @@ def described(table: Table, record: Record, samples: Samples, part: str = "") ->
         row for row in table.rows if record.trial_id in {row.trial_id, *(run.trial_id for run in row.runs)}
     ]
     name = clean(label(row, table.varied)) if row else record.trial_id
-    shaded = " Shaded: the measured epochs." if spans else ""
+    shaded = f" {SHADED}the measured epochs." if spans else ""
     means = f" Drawn: means of up to {most_of:,} readings in a row." if most_of > 1 else ""
     return Picture(
         name="trial",

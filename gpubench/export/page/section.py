@@ -10,7 +10,7 @@ from gpubench.export.page.grid import grid, matrix
 from gpubench.export.page.markup import Markup, data, element, joined, sentence
 from gpubench.export.page.pictures import MOST_ROWS, described, pictures
 from gpubench.export.page.repeat import repeat
-from gpubench.plot.description import Picture
+from gpubench.plot.description import IN_TABLE, Picture
 from gpubench.plot.subject import Subject
 from gpubench.report.reading import Reading
 from gpubench.report.table import Table
@@ -167,12 +167,17 @@ def _figure(picture: Picture, name: str, heading: str) -> Markup:
         element(heading, shows, id=f"p{name}"),
         element("div", plots, class_="panels"),
         element("output", class_="told unseen", aria_live="polite"),
-        element("figcaption", picture.caption[0], id=f"c{name}"),
+        element("figcaption", _caption(picture), id=f"c{name}"),
         data(described(picture)),
         class_=" ".join(
             [picture.name, *(["wide"] if len(plots) > 1 else []), *(["over-time"] if over_time else [])]
         ),
     )
+
+
+def _caption(picture: Picture) -> str:
+    """What it shows. The doubts, of which a picture on paper says where they are told, stand on this page."""
+    return picture.caption[0].replace(IN_TABLE, "they stand below, under Doubts.")
 
 
 def _columns(table: Table) -> Markup:
