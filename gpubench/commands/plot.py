@@ -67,7 +67,10 @@ def _names(what: str, text: str | None, valid: Collection[str]) -> list[str]:
 
 def _all(found: Sequence[Reading], kinds: Sequence[str]) -> Found:
     return [
-        (one, picture) for one in found for subject in subjects(one) for picture in described(subject, kinds)
+        (one, picture)
+        for one in found
+        for subject in subjects(one, warn)
+        for picture in described(subject, kinds)
     ]
 
 
@@ -87,7 +90,7 @@ def _of_trial(found: Sequence[Reading], start: str) -> Found:
     made: Found = []
     for one in found:
         mine = [record for record in newest(one.records).values() if record.trial_id == ids[0]]
-        for subject in subjects(one):
+        for subject in subjects(one, warn):
             if not mine or ids[0] not in {row.trial_id for row in subject.table.trials}:
                 continue
             if picture := trial.of_record(subject, mine[0], ids[0]):

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import warnings
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 
@@ -10,11 +14,13 @@ from gpubench.frames.frame import told
 from gpubench.results.store import Results
 from gpubench.schema.columns import SAMPLE_COLUMNS
 from gpubench.schema.record import Record
-from gpubench.schema.samples import SAMPLE_HEADER
+from gpubench.schema.samples import SAMPLE_HEADER, damaged
 
 
 def samples(results: Results, record: Record) -> pd.DataFrame:
     """All readings of one attempt in order of time, each with the epoch in which it was taken.
+
+    Those that can't be read are left out, with a warning.
 
     Raises UnusableError where none are stored, or their file can't be read.
     """
@@ -30,6 +36,7 @@ def samples(results: Results, record: Record) -> pd.DataFrame:
     except (OSError, ValueError) as error:  # pandas's own errors of parsing are ValueErrors
         why = error.strerror if isinstance(error, OSError) else f"it is no CSV of {', '.join(SAMPLE_HEADER)}"
         raise UnusableError(f"{path} can't be read: {why}") from None
+    made = _whole(made, path)
     made = made.sort_values("t_s", kind="stable", ignore_index=True)
     made["epoch"] = pd.array([pd.NA] * len(made), dtype="Int64")
     made["measured"] = pd.array([False if record.span else pd.NA] * len(made), dtype="boolean")
@@ -46,3 +53,16 @@ def samples(results: Results, record: Record) -> pd.DataFrame:
         made.loc[inside, "measured"] = measured
         made.attrs["windows"].append({"epoch": window.epoch, "measured": measured, "from_s": t0, "to_s": t1})
     return made
+
+
+def _whole(made: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """The readings without those that lack a value. The last one of a file that was cut off may have lost digits."""
+    kept = made.notna().all(axis="columns")
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        if file.read() != b"\n" and len(kept):
+            kept.iloc[-1] = False
+    if not kept.all() or not len(made):
+        # As of the line that called `found.samples`.
+        warnings.warn(damaged(path, int((~kept).sum()), len(made)), stacklevel=4)
+    return made[kept]

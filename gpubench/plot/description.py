@@ -17,6 +17,15 @@ ENDINGS: Mapping[str, str] = {
     "interrupted": "stopped",
 }
 """Endings of rows without figures that are marked in a picture, and with which words."""
+BARS, SHADED, FILLED, NUMBERS = "Bars: ", "Shaded: ", "Filled: ", "Numbers: "
+"""How sentences of captions begin that explain a mark. No full stop stands inside them: who has no such mark leaves
+them out up to their end."""
+MARKED_DOUBTS, SOME_DOUBTS = "!: doubts", "Some rows have doubts"
+"""How the sentence on doubts begins where points are marked, and for whoever has no such mark."""
+GO_ON = "Intervals that leave the picture go on."
+"""Said where an axis ends before an interval does."""
+IN_TABLE = "gpubench table says them."
+"""How that sentence ends where the doubts themselves stand elsewhere."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -7,7 +7,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gpubench.plot.description import Panel, Picture, PlottedAxis, PlottedPoint, PlottedSeries
+from gpubench.plot.description import (
+    FILLED,
+    NUMBERS,
+    Panel,
+    Picture,
+    PlottedAxis,
+    PlottedPoint,
+    PlottedSeries,
+)
 from gpubench.plot.shared import (
     along,
     caption,
@@ -91,8 +99,8 @@ def pictures(subject: Subject) -> Sequence[Picture]:
             legend=legend,
             caption=caption(
                 table,
-                "Energy and time of an epoch. Filled: on the Pareto front, beaten in both by no other point."
-                + (f" Numbers: {name_of(own)}." if own else ""),
+                f"Energy and time of an epoch. {FILLED}on the Pareto front, beaten in both by no other point."
+                + (f" {NUMBERS}{name_of(own)}." if own else ""),
                 rows,
             ),
         ),

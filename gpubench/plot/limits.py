@@ -26,10 +26,12 @@ class AxisEnds:
 
 
 def across(panel: Panel) -> AxisEnds:
-    """Of the x axis of lines."""
+    """Of the x axis of lines, with room for the intervals of x, as far as WIDEST lets them stretch it."""
     axis = panel.x
     xs = [p.x for p in _points(panel)]
-    low, high = min(xs), max(xs)
+    most = max(xs)
+    low = min([*xs, *(p.x_low for p in _points(panel) if p.x_low is not None)])
+    high = max([most, *(min(p.x_high, WIDEST * most) for p in _points(panel) if p.x_high is not None)])
     if axis.steps == "log2":
         return AxisEnds(low / 2**0.3, high * 2**0.3)
     if axis.from_zero:
@@ -61,6 +63,25 @@ def of_cells(panel: Panel) -> AxisEnds:
     """Of the shades of a matrix."""
     known = [cell.value for cell in panel.cells if cell.value is not None]
     return AxisEnds(min([1.0, *known]), max([2.0, *known]))
+
+
+def leaves(panel: Panel) -> bool:
+    """Whether an interval goes on beyond an axis."""
+    if panel.kind == "lines":
+        x, y = across(panel), upward(panel)
+    elif panel.kind == "bars":
+        x, y = None, along_bars(panel)
+    else:
+        return False
+    return any(
+        _beyond(y, p.low, p.high) or (x is not None and _beyond(x, p.x_low, p.x_high))
+        for p in _points(panel)
+        if p.y is not None
+    )
+
+
+def _beyond(ends: AxisEnds, low: float | None, high: float | None) -> bool:
+    return (low is not None and low < ends.low) or (high is not None and high > ends.high)
 
 
 def longest(panel: Panel) -> float:

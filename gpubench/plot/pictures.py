@@ -11,6 +11,7 @@ from gpubench.plot import (
     energy,
     growth,
     learning,
+    limits,
     pairs,
     rows,
     scaling,
@@ -18,7 +19,7 @@ from gpubench.plot import (
     to_top1,
     trial,
 )
-from gpubench.plot.description import Panel, Picture
+from gpubench.plot.description import GO_ON, Panel, Picture
 from gpubench.plot.subject import Subject
 
 
@@ -97,11 +98,19 @@ PICTURES: Mapping[str, Kind] = {
 def described(subject: Subject, only: Sequence[str] = ()) -> list[Picture]:
     """All pictures that a table gives, in the order of PICTURES. `only`: of these kinds."""
     return [
-        _readable(picture)
+        _bounded(_readable(picture))
         for name, kind in PICTURES.items()
         if not only or name in only
         for picture in kind.pictures(subject)
     ]
+
+
+def _bounded(picture: Picture) -> Picture:
+    """The picture, whose caption says where an interval goes on beyond an axis."""
+    if not any(limits.leaves(panel) for panel in picture.panels):
+        return picture
+    first, *others = picture.caption
+    return replace(picture, caption=(f"{first} {GO_ON}", *others))
 
 
 MOST_SERIES, MOST_PLACES = 20, 60

@@ -12,10 +12,17 @@ from gpubench.analysis.growth import moves_with, ordered_axis, series
 from gpubench.analysis.varied import label
 from gpubench.basics.words import UNKNOWN, WORDS, clean, listed, many, number
 from gpubench.plan.groups import BARE
-from gpubench.plot.description import Panel, PlottedAxis, PlottedPoint, PlottedSeries
+from gpubench.plot.description import (
+    BARS,
+    IN_TABLE,
+    MARKED_DOUBTS,
+    Panel,
+    PlottedAxis,
+    PlottedPoint,
+    PlottedSeries,
+)
 from gpubench.plot.limits import WIDEST
 from gpubench.plot.subject import Subject
-from gpubench.report.cells import DOUBTED
 from gpubench.report.heading import hardware
 from gpubench.report.table import COLUMN, Table
 from gpubench.schema.cell import cell
@@ -299,15 +306,9 @@ def _bars(rows: Sequence[TableRow]) -> str:
     sizes = sorted(counts)
     of = str(sizes[0]) if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
     rest = sum(counts.values()) < len(ended)
-    wide = any(
-        (row.epoch_time_high_s or 0) > WIDEST * (row.epoch_time_s or 0)
-        for row in ended
-        if row.epoch_time_high_s
-    )
     return (
-        f"Bars: 95 % intervals over {of} processes"
-        f"{'; points without a bar are of one process' if rest else ''}"
-        f"{'; those that leave the picture go on' if wide else ''}."
+        f"{BARS}95 % intervals over {of} processes"
+        f"{'; points without a bar are of one process' if rest else ''}."
     )
 
 
@@ -332,14 +333,8 @@ def _doubts(rows: Sequence[TableRow]) -> str:
     if not codes:
         return ""
     every = len(marked) == sum(row.status == "ok" for row in rows)
-    who = (
-        f"{DOUBTED}: doubts"
-        if not every
-        else "All rows have doubts"
-        if len(marked) > 1
-        else "The row has doubts"
-    )
-    return f"{who} ({', '.join(codes)}); gpubench table says them."
+    who = MARKED_DOUBTS if not every else "All rows have doubts" if len(marked) > 1 else "The row has doubts"
+    return f"{who} ({', '.join(codes)}); {IN_TABLE}"
 
 
 def rows_of(table: Table) -> list[TableRow]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,6 +11,10 @@ from gpubench.report.reading import Reading
 from gpubench.report.table import Table
 from gpubench.results.store import Results, counting
 from gpubench.schema.record import Record
+
+
+def _nobody(line: str) -> None:
+    """Whom nothing is told."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +26,8 @@ class Subject:
     """Where its samples lie; None: nobody knows, and what needs records is not drawn."""
     records: Sequence[Record] = ()
     """The attempts that count of the table's trials."""
+    tell: Callable[[str], None] = _nobody
+    """Is given a line for each file of samples that is damaged."""
 
     @cached_property
     def written(self) -> Mapping[int, Mapping[str, str]]:
@@ -38,12 +44,12 @@ class Subject:
         return names_of_groups(self.table.rows, self.table.axes)
 
 
-def subjects(reading: Reading) -> list[Subject]:
-    """One for each table of a results folder."""
+def subjects(reading: Reading, tell: Callable[[str], None] = _nobody) -> list[Subject]:
+    """One for each table of a results folder. `tell`: as of a Subject."""
     found = list(counting(reading.records).values())
     made = []
     for table in reading.tables:
         mine = {row.trial_id for row in table.trials}
         records = tuple(record for record in found if record.trial_id in mine)
-        made.append(Subject(table=table, results=reading.results, records=records))
+        made.append(Subject(table=table, results=reading.results, records=records, tell=tell))
     return made

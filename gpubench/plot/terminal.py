@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import math
+import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gpubench.basics.words import number
+from gpubench.basics.words import listed, number
 from gpubench.plot import style
-from gpubench.plot.description import ENDINGS, Panel, Picture, PlottedAxis, PlottedPoint, PlottedSeries
+from gpubench.plot.description import (
+    BARS,
+    ENDINGS,
+    FILLED,
+    GO_ON,
+    MARKED_DOUBTS,
+    NUMBERS,
+    SHADED,
+    SOME_DOUBTS,
+    Panel,
+    Picture,
+    PlottedAxis,
+    PlottedPoint,
+    PlottedSeries,
+)
 
 HEIGHT = 12
 """Lines of one panel."""
@@ -77,9 +92,20 @@ def text(picture: Picture, width: int, signs: Signs = BLOCKS) -> str:
     for panel in picture.panels:
         lines += ["", *draw(panel, width, signs)]
     lines.append("")
-    for said in picture.caption:
+    for said in _caption(picture):
         lines += textwrap.wrap(said, width)
     return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _caption(picture: Picture) -> list[str]:
+    """What stands below it, without the sentences on marks that text doesn't have."""
+    first, *others = picture.caption or ("",)
+    unseen = "|".join(re.escape(start) for start in (BARS, SHADED, FILLED, NUMBERS))
+    first = first.replace(GO_ON, "")
+    first = re.sub(rf"(^|(?<=\. ))(?:{unseen})[^.]*\.( |$)", "", first).rstrip()
+    if picture.panels[0].kind != "bars":
+        first = first.replace(MARKED_DOUBTS, SOME_DOUBTS, 1)
+    return [first, *others]
 
 
 def _legend(picture: Picture, width: int, signs: Signs) -> list[str]:
@@ -121,11 +147,13 @@ def _lines(panel: Panel, width: int, signs: Signs) -> list[str]:
         for before, after in zip(one.points, one.points[1:], strict=False):
             if one.joined and before.y is not None and after.y is not None:
                 _stroke(grid, place(before), place(after), sign)
+    top_most: dict[tuple[int, int], str] = {}
     for one in panel.series:
         for p in one.points:
             if p.y is not None and one.role == "measured":
                 column, row = place(p)
                 grid[row][column] = _sign(one, signs) if one.marked else signs.line
+                top_most[column, row] = one.name
     for one in panel.series:
         for p in one.points:
             if p.y is None and p.status in ENDINGS:
@@ -138,7 +166,23 @@ def _lines(panel: Panel, width: int, signs: Signs) -> list[str]:
         *made,
         f"{'':>{left}}  {_ticks(panel, x_of, columns)}",
         f"{'':>{left}}  {panel.x.title:^{columns}}",
+        *_covered(panel, top_most, place, width),
     ]
+
+
+def _covered(
+    panel: Panel,
+    top_most: Mapping[tuple[int, int], str],
+    place: Callable[[PlottedPoint], tuple[int, int]],
+    width: int,
+) -> list[str]:
+    """Which series nobody sees, because each of their points lies under one of another series."""
+    said = []
+    for one in panel.series:
+        there = [top_most[place(p)] for p in one.points if p.y is not None and one.role == "measured"]
+        if there and one.name not in there:
+            said.append(f"{one.name} lies under {listed(list(dict.fromkeys(there)))}")
+    return textwrap.wrap(f"Not seen here: {'; '.join(said)}.", width) if said else []
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import csv
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from gpubench.analysis.varied import label
 from gpubench.basics.words import clean
 from gpubench.plot import style
-from gpubench.plot.description import Panel, Picture, PlottedAxis, PlottedPoint, PlottedSeries, Shade
+from gpubench.plot.description import SHADED, Panel, Picture, PlottedAxis, PlottedPoint, PlottedSeries, Shade
 from gpubench.plot.shared import PERCENT, caption
 from gpubench.plot.subject import Subject
 from gpubench.report.table import Table
 from gpubench.schema.record import Record
+from gpubench.schema.samples import SAMPLE_HEADER, damaged
 
 FULL = PERCENT[-1]
 MOST_POINTS = 400
@@ -63,7 +64,7 @@ def of_record(subject: Subject, record: Record, part: str = "") -> Picture | Non
     """That of this attempt; None where it has no samples. `part`: as its file is told from others."""
     if subject.results is None:
         return None
-    samples = read(subject.results.part("samples", record.trial_id, record.attempt, "csv"))
+    samples = read(subject.results.part("samples", record.trial_id, record.attempt, "csv"), subject.tell)
     return described(subject.table, record, samples, part)
 
 
@@ -72,21 +73,34 @@ def _place(table: Table, record: Record) -> int:
     return ids.index(record.trial_id) if record.trial_id in ids else len(ids)
 
 
-def read(path: Path) -> Samples:
-    """A samples file; lines that can't be read are left out, and without a file there are none."""
+def read(path: Path, tell: Callable[[str], None]) -> Samples:
+    """A samples file. Readings that can't be read are left out, and `tell` is given a line; without a file there are
+    none."""
     found: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    readings = kept = 0
     try:
         with path.open(encoding="utf-8", errors="replace", newline="") as file:
-            for line in csv.reader(file):
+            whole = (line if line.endswith("\n") else "" for line in file)
+            for line in csv.reader(whole):
+                if tuple(line) == SAMPLE_HEADER:
+                    continue
+                readings += 1
                 try:
                     when, device, metric, what = line
                     time, value = float(when), float(what)
                 except ValueError:
                     continue
                 if abs(time) < LARGEST and abs(value) < LARGEST:
+                    kept += 1
                     found.setdefault((device, metric), []).append((time, value))
-    except (OSError, csv.Error):
+    except FileNotFoundError:
         return {}
+    except (OSError, csv.Error) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no CSV"
+        tell(f"{path} can't be read: {why}")
+        return {}
+    if kept < readings or not readings:
+        tell(damaged(path, readings - kept, readings))
     return {key: sorted(values) for key, values in found.items()}
 
 
@@ -127,7 +141,7 @@ def described(table: Table, record: Record, samples: Samples, part: str = "") ->
         row for row in table.rows if record.trial_id in {row.trial_id, *(run.trial_id for run in row.runs)}
     ]
     name = clean(label(row, table.varied)) if row else record.trial_id
-    shaded = " Shaded: the measured epochs." if spans else ""
+    shaded = f" {SHADED}the measured epochs." if spans else ""
     means = f" Drawn: means of up to {most_of:,} readings in a row." if most_of > 1 else ""
     return Picture(
         name="trial",

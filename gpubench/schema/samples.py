@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from gpubench.schema.missing import Unmeasured
 
@@ -15,6 +16,14 @@ SAMPLE_HEADER = ("t_s", "device", "metric", "value")
 """Seconds since the trial was launched; GPU number, `host` or `rank0`; the metric with its unit; the value.
 
 The moment of launch is stored in the record (`span.launched`), on the clock of its windows."""
+
+
+def damaged(path: Path, lost: int, of: int) -> str:
+    """What is told of a file of samples in which so many of its readings can't be read."""
+    if not of:
+        return f"{path} is damaged: it holds no readings"
+    are = "is" if lost == 1 else "are"
+    return f"{path} is damaged: {lost:,} of its {of:,} readings can't be read, and {are} left out"
 
 
 @dataclass(slots=True)

@@ -51,7 +51,7 @@ def test_a_committed_folder_as_a_page(folder: Path) -> None:
         for sentence in (*table.remarks, *table.doubts, table.question, *table.heading):
             assert sentence.removeprefix("Doubt ") in everything
         for answer in table.answers:
-            assert re.sub(r"\W", "", answer) in re.sub(r"\W", "", everything)
+            assert re.sub(r"\W", "", answer).lower() in re.sub(r"\W", "", everything).lower()
     ids = [element.get("id") for element in tree.iter() if element.get("id")]
     assert len(ids) == len(set(ids))
     loads_nothing(tree)
@@ -182,10 +182,54 @@ def test_the_plan_on_the_page_is_the_plan_that_was_swept(tmp_path: Path) -> None
     job = swept(tmp_path, "sizes", "16,32", data="procedural:640")
     tree = parsed(of_folders(tmp_path))
     plan = next(said(one) for one in tree.iter("pre") if said(one).startswith("name = "))
-    assert experiment_file.parse(plan, "the page") == job.plan.experiment
+    asked = job.plan.experiment
+    swept_so_often = dataclasses.replace(asked, rounds=dataclasses.replace(asked.rounds, number=1))
+    assert experiment_file.parse(plan, "the page") == swept_so_often
     command = next(said(one) for one in tree.iter("pre") if said(one).startswith("gpubench sweep"))
-    assert command == "gpubench sweep sizes.toml --out results/sizes"
+    assert command == f"gpubench sweep sizes.toml --out results/{tmp_path.name}"
     assert "It also needs" not in said(tree.find("body")), "gpubench makes procedural images itself"
+
+
+def test_plans_are_repeated_into_the_folder_of_the_page_with_their_rounds_and_what_each_asks() -> None:
+    tree = parsed(of_folders(committed.folder("h200-copies-rounds-2026"), committed.folder("h200x4-2026")))
+    commands = [said(one) for one in tree.iter("pre") if said(one).startswith("gpubench sweep")]
+    assert commands[0] == "gpubench sweep mobilenet_v2-copies.toml --out results/h200-copies-rounds-2026"
+    plans = [said(one) for one in tree.iter("pre") if said(one).startswith("name = ")]
+    assert experiment_file.parse(plans[0], "the page").rounds.number == 3, "as its [plan] says"
+    assert {experiment_file.parse(one, "the page").rounds.number for one in plans[1:]} == {1}, (
+        "as was measured"
+    )
+    told = [said(one) for one in tree.iter("p") if said(one).startswith("Plan ")]
+    assert told[:2] == [
+        "Plan 1, strategy ddp; batch size 16, 32, 64, 128, 256, 512, 1024, 2048:",
+        "Plan 2, batch size 16; strategy dp:",
+    ]
+
+
+def test_a_long_answer_is_cut_into_two_whole_sentences() -> None:
+    tree = parsed(of_folders(committed.folder("h200-copies-rounds-2026")))
+    answers = [one for one in tree.iter("ul") if one.get("class") == "answers"]
+    parts = [(said(one.find("strong")), one.find("span")) for answer in answers for one in answer.iter("li")]
+    assert any(first.endswith("(overlap gain 0.00, −0.11 to 0.12).") for first, _ in parts)
+    for first, rest in parts:
+        assert first.endswith("."), first
+        assert rest is None or said(rest)[0].isupper(), said(rest)
+
+
+def test_a_long_answer_s_rest_keeps_the_names_that_it_begins_with() -> None:
+    long = f"One is {'much ' * 30}faster than two"
+    table = dataclasses.replace(table_of(in_rounds()), answers=(f"{long}; slower is none. More.",))
+    named = dataclasses.replace(table, varied=("strategy",), answers=(f"{long}; single is so, too. More.",))
+    for one, rest in ((table, "Slower is none. More."), (named, "single is so, too. More.")):
+        (item,) = next(e for e in parsed(html(read(one))).iter("ul") if e.get("class") == "answers")
+        assert said(item.find("span")) == rest
+
+
+def test_captions_on_the_page_send_nobody_to_the_terminal() -> None:
+    tree = parsed(of_folders(committed.folder("h200x4-2026")))
+    captions = [said(one) for one in tree.iter("figcaption")]
+    assert any("(dp); they stand below, under Doubts." in one for one in captions)
+    assert not any("gpubench table" in one for one in captions)
 
 
 def test_a_page_of_several_folders_begins_with_its_contents(

@@ -245,6 +245,22 @@ def test_no_words_in_a_picture_lie_upon_others(browser: Any, files: dict[str, Pa
                     assert across < 1 or down < 4, (name, width, a, b)
 
 
+def test_a_table_with_columns_out_of_sight_says_so_until_its_last_one_is_seen(
+    browser: Any, files: dict[str, Path]
+) -> None:
+    with Opened(browser, files["h200x4-scaling-2026"]) as page:
+        hint = page.locator(".grid .further").first
+        assert "More columns to the right" in hint.inner_text()
+        page.locator(".grid .box").first.evaluate("box => box.scrollLeft = box.scrollWidth")
+        hint.wait_for(state="hidden")
+    with Opened(browser, files["h200x4-scaling-2026"], width=3000) as page:
+        for table in page.locator(".grid").all():
+            wider = table.locator(".box").evaluate("box => box.scrollWidth > box.clientWidth")
+            assert table.locator(".further").is_visible() == wider
+    with Opened(browser, files[ROUNDS]) as page:
+        assert not page.locator(".grid .further").first.is_visible(), "all its columns are seen"
+
+
 def test_the_head_of_a_long_table_stays_in_sight(browser: Any, tmp_path: Path) -> None:
     file = tmp_path / "long.html"
     file.write_text(html(read(table_of([row(batch, epoch_time_s=2.0) for batch in range(1, 80)]))), "utf-8")

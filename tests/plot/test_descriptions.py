@@ -11,7 +11,7 @@ import pytest
 from whole_records import FULL
 from whole_rows import row_with
 
-from gpubench.plot import trial
+from gpubench.plot import limits, terminal, trial
 from gpubench.plot.description import Cell, Panel, Picture, PlottedAxis, PlottedPoint, PlottedSeries, Shade
 from gpubench.plot.pictures import PICTURES, described
 from gpubench.plot.subject import Subject
@@ -162,6 +162,58 @@ def test_rows_of_several_processes_have_their_interval_and_the_caption_their_num
         assert p.high is not None
         assert p.low < p.y < p.high
     assert "Bars: 95 % intervals over 3 processes." in found.caption[0]
+
+
+def in_rounds(*, wide: float) -> list[Row]:
+    """Two sizes with energy; the slow one's times differ by so much from process to process."""
+    return [
+        row(
+            batch_size=batch, config_id=f"r{batch}", round=number, energy_j=100.0 + batch,
+            epoch_time_s=time * (1 + (number - 2) * (wide if batch == 16 else 0.01)),
+        )
+        for batch, time in ((16, 8.0), (32, 5.0))
+        for number in (1, 2, 3)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("wide", "fits"), [(0.1, True), (0.5, False)])
+def test_the_axis_of_times_is_long_enough_for_intervals_or_the_caption_says_that_they_go_on(
+    wide: float, *, fits: bool
+) -> None:
+    (found,) = described(Subject(table=table(in_rounds(wide=wide))), ["energy"])
+    ends = limits.across(found.panels[0])
+    highs = [p.x_high for one in found.panels[0].series for p in one.points if p.x_high is not None]
+    assert max(highs) > 8.0 * 1.06, "it would leave an axis that ends at the largest figure"
+    assert all(high < ends.high for high in highs) == fits
+    assert ("Intervals that leave the picture go on." in found.caption[0]) != fits
+    assert ends.high < 8.0 * limits.WIDEST * 1.2, "the points stay told apart"
+
+
+def test_text_says_nothing_of_marks_that_it_does_not_have() -> None:
+    (found,) = described(Subject(table=table(in_rounds(wide=0.5))), ["energy"])
+    told = terminal.text(found, 200)
+    for mark in ("Bars:", "Filled:", "Numbers:", "go on"):
+        assert mark in found.caption[0]
+        assert mark not in told
+    assert "Energy and time of an epoch." in told
+    assert "Xeon" in told
+
+
+def test_text_names_doubts_of_some_rows_without_the_mark_that_it_does_not_have() -> None:
+    told = " ".join(terminal.text(of(sizes(), "growth"), 160).split())
+    assert "Some rows have doubts (spread, stranger); gpubench table says them." in told
+    assert "!" not in told
+
+
+def test_text_names_a_series_that_lies_under_another_one() -> None:
+    rows = [
+        row(strategy=strategy, batch_size=batch, gpus=2, epoch_time_s=batch / (10 + slow), gpu_mem_mib=1000 + batch)
+        for strategy, slow in (("ddp", 0), ("dp", 9))
+        for batch in (16, 32)
+    ]  # fmt: skip
+    times, memory = terminal.text(of(rows, "growth"), 80).split("GPU memory (MiB)")
+    assert "Not seen here: ddp lies under dp." in memory
+    assert "Not seen here" not in times
 
 
 def test_a_log_s_rows_say_that_nobody_knows_their_processes() -> None:
@@ -385,8 +437,19 @@ def test_readings_that_are_no_numbers_are_left_out(tmp_path: Path) -> None:
         "inf,0,power_w,1",
         "2,0,power_w,120",
     ]
-    path.write_text("\n".join([*lines, "3,0,power_w,-inf", "4,0,power_w,1e308", "5,0,power_w,110"]))
-    assert trial.read(path) == {("0", "power_w"): [(0.0, 100.0), (2.0, 120.0), (5.0, 110.0)]}
+    path.write_text("\n".join([*lines, "3,0,power_w,-inf", "4,0,power_w,1e308", "5,0,power_w,110", ""]))
+    told: list[str] = []
+    assert trial.read(path, told.append) == {("0", "power_w"): [(0.0, 100.0), (2.0, 120.0), (5.0, 110.0)]}
+    assert told == [f"{path} is damaged: 4 of its 7 readings can't be read, and are left out"]
+
+
+def test_the_last_reading_of_a_file_that_was_cut_off_is_none(tmp_path: Path) -> None:
+    """What is left of its figure may look like a whole one."""
+    path = tmp_path / "samples.csv"
+    path.write_text("t_s,device,metric,value\n0,0,power_w,100\n1,0,power_w,1")
+    told: list[str] = []
+    assert trial.read(path, told.append) == {("0", "power_w"): [(0.0, 100.0)]}
+    assert told == [f"{path} is damaged: 1 of its 2 readings can't be read, and is left out"]
 
 
 def test_where_samples_are_missing_the_line_has_a_gap() -> None:

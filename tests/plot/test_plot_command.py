@@ -167,6 +167,9 @@ def test_a_sweep_that_is_broken_still_has_its_pictures(plot: Plot, results: Path
     assert ended.returncode == 0
     assert damaged.name in ended.stderr
     assert "trial" not in ended.stdout
+    only = plot(results, "--only", "trial")
+    assert (only.returncode, only.stdout) == (4, "")
+    assert ".csv is damaged: 2 of its 2 readings can't be read, and are left out" in only.stderr
 
 
 def test_a_figure_for_notebooks(results: Path) -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
 
 from gpubench.basics.words import clean
 from gpubench.export.page.markup import Markup, element, joined
-from gpubench.plan import experiment_file
+from gpubench.plan import experiment_file, values
 from gpubench.plan.experiment import Experiment
+from gpubench.plan.groups import label
 from gpubench.report.reading import Reading
 from gpubench.report.table import Table
+from gpubench.results.plans import StoredPlan
 from gpubench.schema import catalog
 
 LONGEST = 20_000
@@ -19,7 +23,7 @@ LONGEST = 20_000
 
 def repeat(reading: Reading, table: Table) -> Markup:
     """The section's text."""
-    plans = _plans(reading, table.name)
+    plans = _plans(reading, table)
     if not plans:
         return element(
             "p", "No plan of these trials is stored, so there is no command that measures them again."
@@ -31,23 +35,24 @@ def repeat(reading: Reading, table: Table) -> Markup:
             f"These rows are of {len(plans)} plans. Save each of them" if several else "Save this plan",
             " as a file and give it to ",
             element("code", "gpubench sweep"),
-            ", on a machine like the one above. Trials that a folder holds already are not measured again.",
+            ", on a machine like the one above. Trials that a folder holds already are not measured again: "
+            "with another folder after --out they are.",
         )
     ]
     if any(row.source != "measured" for row in table.trials):
         said.append(
             element("p", "The figures above were taken from a published log; the command measures them anew.")
         )
+    folder = shlex.quote(f"results/{clean(reading.results.folder.resolve().name)}")
     for number, plan in enumerate(plans, 1):
         stem = clean(plan.name).replace("/", "-") + (f"-{number}" if several else "")
-        file, folder = (
-            shlex.quote(f"{stem}.toml"),
-            shlex.quote(f"results/{stem if not several else clean(plan.name)}"),
-        )
+        file = shlex.quote(f"{stem}.toml")
         text = experiment_file.to_toml(plan, {})
         shown = (
             text if len(text) <= LONGEST else f"{text[:LONGEST]}\n# … the rest lies in the folder's plans/"
         )
+        if several:
+            said.append(element("p", f"Plan {number}, {_asks(plan, plans)}:"))
         said += [
             element("pre", element("code", f"gpubench sweep {file} --out {folder}"), tabindex="0"),
             element(
@@ -61,12 +66,56 @@ def repeat(reading: Reading, table: Table) -> Markup:
     return joined(said)
 
 
-def _plans(reading: Reading, name: str) -> Sequence[Experiment]:
-    """The stored plans of an experiment, the newest last, equal ones once."""
+def _plans(reading: Reading, table: Table) -> Sequence[Experiment]:
+    """The stored plans of an experiment with the rounds that they went through, the newest last, equal ones once."""
     found = [
-        stored.plan.experiment for stored in reading.contents.plans if stored.plan.experiment.name == name
+        _with_rounds(stored, table)
+        for stored in reading.contents.plans
+        if stored.plan.experiment.name == table.name
     ]
     return list({experiment_file.to_toml(one, {}): one for one in found}.values())
+
+
+def _with_rounds(stored: StoredPlan, table: Table) -> Experiment:
+    """A plan's experiment. Where it left the number of rounds to the version that swept it, with that number: another
+    version may make others of it."""
+    plan = stored.plan.experiment
+    if plan.rounds.number is not None or plan.rounds.is_endless:
+        return plan
+    ids = {job.trial_id for job in stored.plan.jobs}
+    made = [row.round or 1 for row in table.trials if row.trial_id in ids and row.source == "measured"]
+    number = stored.rounds or max(made, default=None)
+    return plan if number is None else replace(plan, rounds=replace(plan.rounds, number=number))
+
+
+def _asks(plan: Experiment, plans: Sequence[Experiment]) -> str:
+    """In what a plan differs from the others: its question, its values, its groups, its rounds."""
+    every = [_told(one) for one in plans]
+    mine = _told(plan)
+    differ = [name for name in mine if len({told.get(name) for told in every}) > 1]
+    return clean("; ".join(f"{name} {mine[name]}".strip() for name in differ)) or "under other conditions"
+
+
+def _told(plan: Experiment) -> dict[str, str]:
+    """What a plan asks -> in which words. A question needs none before it."""
+    found = {"": plan.question} if plan.question else {}
+    found |= {name.replace("_", " "): _values([value]) for name, value in plan.fixed.items()}
+    for axis in plan.axes:
+        for at, name in enumerate(axis.fields):
+            found[name.replace("_", " ")] = _values([step[at] for step in axis.values])
+    if plan.groups:
+        found["together:"] = " and ".join(
+            group.name or " + ".join(label(job) for job in group.jobs) for group in plan.groups
+        )
+    return found | {
+        "without": ", ".join(label(one) for one in plan.excludes),
+        "rounds:": str(plan.rounds.number or ""),
+        "repeats:": str(plan.repeats),
+    }
+
+
+def _values(given: Iterable[Any]) -> str:
+    return ", ".join(str(values.to_toml(one)) for one in given)
 
 
 def _own_files(plan: Experiment) -> list[str]:

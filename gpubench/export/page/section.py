@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from gpubench.basics.words import UNKNOWN, clean, many, stem
@@ -10,7 +10,7 @@ from gpubench.export.page.grid import grid, matrix
 from gpubench.export.page.markup import Markup, data, element, joined, sentence
 from gpubench.export.page.pictures import MOST_ROWS, described, pictures
 from gpubench.export.page.repeat import repeat
-from gpubench.plot.description import Picture
+from gpubench.plot.description import IN_TABLE, Picture
 from gpubench.plot.subject import Subject
 from gpubench.report.reading import Reading
 from gpubench.report.table import Table
@@ -107,15 +107,18 @@ def _answers(table: Table) -> Markup:
     if not table.answers:
         return element("p", NO_ANSWER, class_="no-answer")
     said = []
+    names = {cell(row.value(field)) for row in table.rows for field in table.varied}
     for answer in table.answers[:MOST_SAID]:
-        first, rest = _statement(answer)
+        first, rest = _statement(answer, names)
         beside = element("span", sentence(rest)) if rest else ""
         said.append(element("li", element("strong", sentence(first)), beside))
     return element("ul", said, *_more(table.answers), class_="answers")
 
 
-def _statement(answer: str) -> tuple[str, str]:
-    """An answer's first sentence, and the rest. Of a long sentence its first statement, for a reader's first look."""
+def _statement(answer: str, names: Collection[str]) -> tuple[str, str]:
+    """An answer's first sentence, and the rest. Of a long sentence its first statement, for a reader's first look; the
+    rest then begins as a sentence does. `names`: of what the answers are about.
+    """
     first, rest = stem(answer)
     whole, left = first, rest
     while left.startswith(";"):
@@ -123,7 +126,16 @@ def _statement(answer: str) -> tuple[str, str]:
         whole += f";{more}"
     if len(whole) <= LONGEST_STATEMENT:
         return whole, left.strip()
-    return (f"{first};", rest[1:].strip()) if rest.startswith(";") else (first, rest.strip())
+    if not rest.startswith(";"):
+        return first, rest.strip()
+    more = rest[1:].strip()
+    return f"{first}.", f"{more[:1].upper()}{more[1:]}" if _begins_as_word(more, names) else more
+
+
+def _begins_as_word(said: str, names: Collection[str]) -> bool:
+    """Whether it begins with a word of our own and not with the name of something, which stays as it is."""
+    word = said.partition(" ")[0].rstrip(",:;.")
+    return word.isalpha() and word not in names
 
 
 def _listed(sentences: Sequence[str], kind: str) -> Markup:
@@ -167,12 +179,17 @@ def _figure(picture: Picture, name: str, heading: str) -> Markup:
         element(heading, shows, id=f"p{name}"),
         element("div", plots, class_="panels"),
         element("output", class_="told unseen", aria_live="polite"),
-        element("figcaption", picture.caption[0], id=f"c{name}"),
+        element("figcaption", _caption(picture), id=f"c{name}"),
         data(described(picture)),
         class_=" ".join(
             [picture.name, *(["wide"] if len(plots) > 1 else []), *(["over-time"] if over_time else [])]
         ),
     )
+
+
+def _caption(picture: Picture) -> str:
+    """What it shows. The doubts, of which a picture on paper says where they are told, stand on this page."""
+    return picture.caption[0].replace(IN_TABLE, "they stand below, under Doubts.")
 
 
 def _columns(table: Table) -> Markup:

@@ -64,6 +64,21 @@
     controls.hidden = rows.length < 2;
   }
 
+  // Says that a wide table has columns which nobody sees yet, until it is scrolled to its end.
+  function wide(box) {
+    const hint = made("p", { class: "further", "aria-hidden": "true" }, "More columns to the right: scroll the table →");
+    box.before(hint);
+    const tell = () => {
+      const left = box.scrollWidth - box.clientWidth;
+      hint.hidden = left < 2;
+      hint.classList.toggle("at-end", box.scrollLeft > left - 2);
+    };
+    box.addEventListener("scroll", tell, { passive: true });
+    new ResizeObserver(tell).observe(box);
+    tell();
+  }
+
+  document.querySelectorAll("main .box").forEach(wide);
   document.querySelectorAll("table.rows").forEach(sortable);
   document.querySelectorAll(".grid").forEach(filtered);
 
