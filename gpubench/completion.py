@@ -16,7 +16,7 @@ ASKED = "_GPUBENCH_COMPLETE"
 """The variable by which the library that reads command lines is asked for words."""
 FIELD = "_GPUBENCH_COMPLETE_FIELD"
 """Of which field values are asked for, where the shell has taken the word apart at its equals sign."""
-SET_OPTIONS = ("--set", "--field")
+SET_OPTIONS = ("--set", "--field", "--where")
 """Options whose values are FIELD=VALUES."""
 
 Completer = Callable[[str], list[str]]
@@ -64,6 +64,40 @@ def listed(names: Iterable[str]) -> Completer:
     return complete
 
 
+def _columns() -> list[str]:
+    """The columns that tables may show."""
+    # Takes the checker of values with it, which no --help waits for.
+    from gpubench.schema.columns import BY_NAME, DERIVED
+
+    return list(dict.fromkeys([*BY_NAME, *(column.name for column in DERIVED), "repeats"]))
+
+
+def one_of(names: Iterable[str]) -> Completer:
+    """Completes one of these."""
+    return lambda incomplete: [name for name in names if name.startswith(incomplete)]
+
+
+def columns(incomplete: str) -> list[str]:
+    """Completes the last of several columns of tables, also of one that `-` stands before."""
+    before, comma, last = incomplete.rpartition(",")
+    minus = "-" if last.startswith("-") else ""
+    taken = [one.removeprefix("-") for one in before.split(",")]
+    names = [name for name in _columns() if name not in taken and name.startswith(last.removeprefix("-"))]
+    return [f"{before}{comma}{minus}{name}" for name in names]
+
+
+def column(incomplete: str) -> list[str]:
+    """Completes a column of tables."""
+    return [name for name in _columns() if name.startswith(incomplete)]
+
+
+def condition(incomplete: str) -> list[str]:
+    """Completes a condition on a column: its name, and behind an equals sign values that have names."""
+    if "=" in incomplete or os.environ.get(FIELD):
+        return assignment(incomplete)
+    return [f"{name}=" for name in column(incomplete)]
+
+
 def of_field(field: str) -> Completer:
     """Completes values of a field."""
     return lambda incomplete: listed(values_of(field))(incomplete)
@@ -86,13 +120,21 @@ def results(incomplete: str) -> list[str]:
     """Completes a folder: those of results first, else whatever lies there."""
     parent, slash, _ = incomplete.rpartition("/")
     folders = _folders(Path(parent + slash or "."), incomplete)
-    if "/" in incomplete:
-        return folders
     home = Path(os.environ.get("GPUBENCH_OUT", "results"))
+    if "/" in incomplete:
+        inside = Path(parent + slash)
+        return [one for one in folders if inside != home or _may_hold_records(home / Path(one).name)]
     named = [
-        f"{home}/{path.name}" for path in _children(home) if f"{home}/{path.name}".startswith(incomplete)
+        f"{home}/{path.name}"
+        for path in _children(home)
+        if f"{home}/{path.name}".startswith(incomplete) and _may_hold_records(path)
     ]
     return [*named, *(folder for folder in folders if folder != f"{home}/")]
+
+
+def _may_hold_records(folder: Path) -> bool:
+    """Whether it is one of results, or other folders lie in it; notes beside the results are neither."""
+    return (folder / "trials.csv").is_file() or bool(_children(folder))
 
 
 def experiment(incomplete: str) -> list[str]:

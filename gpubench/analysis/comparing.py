@@ -74,6 +74,19 @@ class SideBySide:
     """How many claims were corrected for."""
     threshold: float | None
     """0.05: more than 5 % more is a regression."""
+    asked: tuple[FigureName, ...] = FIGURES
+    """The figures that were to be compared."""
+
+    @property
+    def lacking(self) -> list[FigureName]:
+        """Those that no pair has on both sides, where some were asked for by name, or where no pair has any."""
+        there = {name for one in self.beside for name in one.figures}
+        by_name = len(self.asked) < len(FIGURES)
+        return (
+            [name for name in self.asked if name not in there]
+            if self.beside and (by_name or not there)
+            else []
+        )
 
     @property
     def guessed(self) -> bool:
@@ -173,6 +186,7 @@ def compared(
         matching=matching,
         family=len(claims),
         threshold=threshold,
+        asked=tuple(name for name in FIGURES if name in of),
     )
 
 

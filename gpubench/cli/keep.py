@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
+from gpubench import completion
 from gpubench.basics.errors import UsageError, unknown
 from gpubench.cli.options import ResultsFolders
 from gpubench.export.formats import FORMATS, PLAINLY, SHEETS, Asked
+from gpubench.export.trackers import TRACKERS
 from gpubench.report.forms import only_one
 
 
@@ -31,7 +33,12 @@ def export(
     results: ResultsFolders = None,
     form: Annotated[
         str | None,
-        typer.Option("--format", metavar="NAME", help=f"{', '.join(FORMATS)}; by default as FILE ends."),
+        typer.Option(
+            "--format",
+            metavar="NAME",
+            autocompletion=completion.one_of(FORMATS),
+            help=f"{', '.join(FORMATS)}; by default as FILE ends.",
+        ),
     ] = None,
     out: Annotated[
         str | None, typer.Option("--out", metavar="FILE", help="Where it is written; none: stdout for text.")
@@ -41,13 +48,18 @@ def export(
         typer.Option(
             "--to",
             metavar="TRACKER",
+            autocompletion=completion.one_of(TRACKERS),
             help="mlflow or tensorboard: a run for each trial; --out is then a folder, or an MLflow address.",
         ),
     ] = None,
     sheet: Annotated[
         str,
         typer.Option(
-            "--sheet", metavar="NAME", help=f"What a CSV holds: {', '.join(SHEETS)}.", show_default=False
+            "--sheet",
+            metavar="NAME",
+            autocompletion=completion.one_of(SHEETS),
+            help=f"What a CSV holds: {', '.join(SHEETS)}.",
+            show_default=False,
         ),
     ] = PLAINLY.sheet,
     excel: Annotated[

@@ -20,7 +20,10 @@ def table(
     columns: Annotated[
         str | None,
         typer.Option(
-            "--columns", metavar="NAME,-NAME,…", help="Add columns of docs/columns.md; -NAME removes one."
+            "--columns",
+            metavar="NAME,-NAME,…",
+            autocompletion=completion.columns,
+            help="Add columns of docs/columns.md; -NAME removes one.",
         ),
     ] = None,
     where: Annotated[
@@ -28,15 +31,27 @@ def table(
         typer.Option(
             "--where",
             metavar="CONDITION",
+            autocompletion=completion.condition,
             help="Show rows such as 'batch_size>=64' or variant=cached,synthetic; again for one more condition.",
         ),
     ] = None,
     sort: Annotated[
         str | None,
-        typer.Option("--sort", metavar="NAME,-NAME,…", help="Show rows by columns; -NAME: largest first."),
+        typer.Option(
+            "--sort",
+            metavar="NAME,-NAME,…",
+            autocompletion=completion.columns,
+            help="Show rows by columns; -NAME: largest first.",
+        ),
     ] = None,
     by: Annotated[
-        str | None, typer.Option("--by", metavar="NAME", help="Show rows in parts, one for each value.")
+        str | None,
+        typer.Option(
+            "--by",
+            metavar="NAME",
+            autocompletion=completion.column,
+            help="Show rows in parts, one for each value.",
+        ),
     ] = None,
     train_images: Annotated[
         int | None,
@@ -133,17 +148,35 @@ def status(
     raise typer.Exit(command.status(results or (), as_json=json_))
 
 
+def _pictures(incomplete: str) -> list[str]:
+    """Completes names of pictures."""
+    from gpubench.plot.pictures import PICTURES
+
+    return completion.listed(PICTURES)(incomplete)
+
+
 def plot(
     results: ResultsFolders = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", metavar="FOLDER", help="Where they are written; none: RESULTS/plots."),
     ] = None,
-    form: Annotated[str | None, typer.Option("--format", metavar="svg,png,pdf", help="Default: svg.")] = None,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="svg,png,pdf",
+            autocompletion=completion.listed(("svg", "png", "pdf")),
+            help="Default: svg.",
+        ),
+    ] = None,
     only: Annotated[
         str | None,
         typer.Option(
-            "--only", metavar="NAME,…", help="These pictures of docs/plots.md; none: all there are."
+            "--only",
+            metavar="NAME,…",
+            autocompletion=_pictures,
+            help="These pictures of docs/plots.md; none: all there are.",
         ),
     ] = None,
     trial: Annotated[

@@ -9,16 +9,18 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpubench.basics.errors import UnusableError, UsageError, unknown
 from gpubench.basics.quoted import shown
+from gpubench.basics.words import clean
 from gpubench.report.forms import FORMS, Form
 
 if TYPE_CHECKING:
     from gpubench.report.reading import Kept, Reading
+    from gpubench.report.table import Table
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,9 +81,8 @@ class Format:
     def made(self, readings: Sequence[Reading], asked: Asked) -> bytes:
         """The bytes of the file. Raises UnusableError where a package is missing."""
         if self.form is not None:
-            return self.form.text([table for one in readings for table in one.tables]).encode(
-                errors="replace"
-            )
+            tables = [_with_left_out(one, table) for one in readings for table in one.tables]
+            return self.form.text(tables).encode(errors="replace")
         if self.package and importlib.util.find_spec(self.package) is None:
             raise UnusableError(
                 f"this format needs {self.package}, which is not installed: pip install 'gpubench[{self.extra}]'"
@@ -89,6 +90,12 @@ class Format:
         module, name = self.function.split(":")
         function: Callable[[Sequence[Reading], Asked], bytes] = getattr(importlib.import_module(module), name)
         return function(readings, asked)
+
+
+def _with_left_out(one: Reading, table: Table) -> Table:
+    """The table with a line below for each record, or plan, of its folder that can't be read: a file goes further than
+    what was said on stderr."""
+    return replace(table, doubts=(*table.doubts, *map(clean, (*one.unreadable, *one.contents.problems))))
 
 
 FORMATS: Mapping[str, Format] = {

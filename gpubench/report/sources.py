@@ -109,6 +109,11 @@ def _statement(row: Row, column: str) -> str:
     return str(source or "")
 
 
+def why_empty(row: Row, column: str) -> str:
+    """Why a row has no such figure, as far as its record says it."""
+    return _statement(row, column).removeprefix("empty: ")
+
+
 def _by_whom(why: str, version: str | None) -> str:
     """A stored reason may say "this version", which was the one that measured, not the one that reads."""
     whose = f"gpubench {version}" if version else "the gpubench of that time"

@@ -74,7 +74,43 @@ def test_each_trial_is_faster_slower_the_same_or_open(compare: Compare) -> None:
     )
     (line,) = [line for line in ended.stdout.splitlines() if line.startswith("Not alike")]
     assert line.endswith(" against 99.0")
-    assert max(map(len, ended.stdout.split("Time per image\n")[1].split("\n\n")[0].splitlines())) <= 80
+
+
+def test_off_a_terminal_a_and_b_and_the_answer_stand_in_one_line(compare: Compare, tmp_path: Path) -> None:
+    for name in ("a", "b"):  # so many columns that 80 signs don't hold them
+        swept(
+            tmp_path / name,
+            "one",
+            "16",
+            model="lenet,resnet18",
+            precision="fp32,bf16",
+            workers="1,2",
+            memory_format="channels_last,contiguous",
+        )
+    grid = compare(tmp_path / "a", tmp_path / "b").stdout.split("Time per image\n")[1].split("\n\n")[0]
+    lines = [line for line in grid.splitlines() if line.startswith(("lenet", "resnet18"))]
+    assert len(lines) == 16
+    assert all("open" in line for line in lines)
+
+
+def test_a_field_whose_values_are_the_sides_is_no_column(compare: Compare) -> None:
+    ended = compare("a", "--field", "batch_size=16,64")
+    grid = ended.stdout.split("Time per image\n")[1].split("\n\n")[0]
+    assert "batch_size" not in grid
+    assert "batch_size=16 in a" in ended.stdout
+
+
+def test_a_figure_that_was_asked_for_and_not_measured_is_told_with_the_reason(compare: Compare) -> None:
+    ended = compare("a", "b", "--figures", "energy")
+    assert ended.returncode == 0
+    (line,) = [line for line in ended.stdout.splitlines() if line.startswith("Energy per image")]
+    assert line == "Energy per image: no trial has it on both sides: the trial uses no GPU (A and B)."
+    assert "Energy" not in compare("a", "b").stdout
+
+
+def test_nothing_is_said_of_a_correction_for_a_single_claim(compare: Compare) -> None:
+    assert "corrected for" not in compare("a", "--field", "batch_size=16,64").stdout
+    assert "corrected for 3 claims together" in compare("a", "b").stdout
 
 
 def test_the_exit_code_tells_ci_of_a_regression(compare: Compare) -> None:

@@ -61,7 +61,7 @@ def offered(tmp_path: Path, path: dict[str, str]) -> Offered:
 
 @pytest.mark.skipif(BASH is None, reason="there is no bash")
 def test_bash_completes_commands_options_and_values(offered: Offered, tmp_path: Path) -> None:
-    (tmp_path / "results" / "mine").mkdir(parents=True)
+    (tmp_path / "results" / "mine" / "records").mkdir(parents=True)
     (tmp_path / "question.toml").touch()
     assert offered("co") == ["compare"]
     assert offered("sweep", "--batch-s") == ["--batch-size"]
@@ -71,6 +71,36 @@ def test_bash_completes_commands_options_and_values(offered: Offered, tmp_path: 
     assert offered("sweep", "q") == ["question.toml"]
     assert offered("table", "") == ["results/mine", "bin/"]
     assert offered("plot", "") == ["results/mine", "bin/"]
+
+
+@pytest.mark.skipif(BASH is None, reason="there is no bash")
+def test_bash_completes_the_fixed_words_of_options(offered: Offered) -> None:
+    assert offered("export", "x", "--format", "m") == ["md"]
+    assert offered("export", "x", "--sheet", "") == ["table", "trials", "epochs"]
+    assert offered("export", "x", "--to", "m") == ["mlflow"]
+    assert offered("plot", "x", "--only", "growth,sc") == ["growth,scaling"]
+    assert offered("plot", "x", "--format", "svg,p") == ["svg,png", "svg,pdf"]
+    assert offered("table", "x", "--sort", "batch_s") == ["batch_size"]
+    assert offered("table", "x", "--by", "varia") == ["variant"]
+    assert offered("table", "x", "--columns", "power_w,data_wait") == ["power_w,data_wait_pct"]
+    assert offered("table", "x", "--where", "batch_s") == ["batch_size="]
+    assert offered("table", "x", "--where", "variant", "=", "pre") == ["pre-resized"]
+
+
+def test_a_column_is_completed_behind_a_minus_sign_too() -> None:
+    assert completion.columns("power_w,-data_wait") == ["power_w,-data_wait_pct"]
+    assert completion.columns("-data_wait") == ["-data_wait_pct"]
+
+
+def test_a_folder_of_notes_beside_the_results_is_not_offered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "results" / "mine" / "records").mkdir(parents=True)
+    (tmp_path / "results" / "notes").mkdir()
+    (tmp_path / "results" / "notes" / "README.md").touch()
+    assert completion.results("") == ["results/mine"]
+    assert completion.results("results/") == ["results/mine/"]
 
 
 @pytest.mark.skipif(FISH is None, reason="there is no fish")
@@ -89,7 +119,7 @@ def test_bash_completes_commands_options_and_values(offered: Offered, tmp_path: 
 def test_fish_completes_by_what_is_installed_for_it(
     line: str, words: list[str], path: dict[str, str], tmp_path: Path
 ) -> None:
-    (tmp_path / "results" / "mine").mkdir(parents=True)
+    (tmp_path / "results" / "mine" / "records").mkdir(parents=True)
     (tmp_path / "question.toml").touch()
     script = f"gpubench --show-completion fish | source; complete -C 'gpubench {line}'"
     asked = {**path, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -54,6 +55,20 @@ def test_a_form_and_the_format_of_its_name_are_one_text(
     assert table.stdout == export.stdout
     written = run("export", str(folder), "--out", f"x{FORMS[form].suffix}")
     assert written.stdout == f"x{FORMS[form].suffix}\n"
+
+
+@pytest.mark.parametrize("name", ["md", "json", "tex"])
+def test_a_file_names_the_record_that_is_left_out(
+    run: Export, folder: Path, tmp_path: Path, name: str
+) -> None:
+    shutil.copytree(folder, tmp_path / "x")
+    record = min((tmp_path / "x" / "records").glob("*/*.json"))
+    record.write_bytes(record.read_bytes()[:200])
+    export = run("export", "x", "--format", name)
+    assert (export.returncode, export.stderr.count(record.name)) == (0, 1)
+    assert f"{record.name} is left out" in export.stdout
+    if name == "json":
+        assert any(record.name in doubt for doubt in json.loads(export.stdout)["tables"][0]["doubts"])
 
 
 def test_a_file_is_written_whole_by_its_ending(run: Export, folder: Path, tmp_path: Path) -> None:

@@ -61,8 +61,8 @@ def plain(column: Column, value: Any) -> Any:
 def assert_holds(book: openpyxl.Workbook, sheet: Sheet) -> None:
     """Each value of the sheet stands in the worksheet of its name, to the last digit."""
     here = book[sheet.name]
-    assert [cell.value for cell in here[1]] == [
-        f"{column.name} ({column.unit})" if column.unit else column.name for column in sheet.columns
+    assert [str(cell.value).partition(" (")[0] for cell in here[1]] == [
+        column.name for column in sheet.columns
     ]
     wanted = list(sheet.lines())
     found = lines(here)
@@ -128,12 +128,47 @@ def test_headers_stay_in_view_and_filter() -> None:
 def test_numbers_are_shown_with_the_digits_of_their_columns() -> None:
     book = book_of(of_folder("h200-copies-2026"))
     formats = {cell.value: below.number_format for cell, below in zip(*book["trials"]["1:2"], strict=True)}
-    assert formats["epoch_time_s (s)"] == "#,##0.00"
-    assert formats["gpu_mem_mib (MiB)"] == "#,##0"
+    assert formats["epoch_time_s"] == "#,##0.00"
+    assert formats["gpu_mem_mib"] == "#,##0"
     assert formats["started_at"] == "yyyy-mm-dd hh:mm:ss"
     cells = {cell.value: below for cell, below in zip(*book["trials"]["1:3"][:2], strict=True)}
     assert cells["batch_size (images)"].number_format == "0"
     assert cells["breakdown"].data_type == "b"
+
+
+def test_a_heading_has_the_unit_where_the_name_of_the_column_does_not_tell_it() -> None:
+    headings = [cell.value for cell in book_of(of_folder("h200-copies-2026"))["trials"][1]]
+    told = ("epoch_time_s", "gpu_util_pct", "gpu_mem_mib", "sm_clock_mhz", "temperature_c", "images_per_s")
+    assert {*told, "batch_size (images)", "input_size (px)", "params_m (million)"} <= set(headings)
+
+
+def test_sheets_are_printed_as_wide_as_a_page_under_their_header() -> None:
+    book = book_of(of_folder("h200-copies-2026"))
+    for name in book.sheetnames[1:]:
+        here = book[name]
+        assert (here.page_setup.orientation, here.page_setup.fitToWidth) == ("landscape", None), name
+        assert (here.sheet_properties.pageSetUpPr.fitToPage, here.page_setup.fitToHeight) == (True, 0), name
+        assert (here.print_title_rows, here.print_title_cols) == ("$1:$1", "$A:$A"), name
+
+
+@pytest.mark.parametrize(
+    ("sizes", "ends"), [((16, 32, 64), ("8", "128")), ((1, 2), ("0.5", "4")), ((10, 20, 30), None)]
+)
+def test_values_that_are_doublings_have_ticks_of_their_own(
+    sizes: tuple[int, ...], ends: tuple[str, str] | None
+) -> None:
+    rows = [
+        row_with(
+            trial_id=f"t{size}", experiment="x", status="ok", model="lenet", batch_size=size,
+            epoch_time_s=2.0 + 1 / size, images_per_epoch=640,
+        )
+        for size in sizes
+    ]  # fmt: skip
+    chart = chart_xml(written(reading_of(rows)))[0]
+    axis = chart.split("<c:valAx>")[1]
+    assert ('<c:logBase val="2"/>' in axis) is (ends is not None)
+    if ends:
+        assert re.findall('<c:(?:max|min) val="(.*?)"', axis)[:2] == [ends[1], ends[0]]
 
 
 def test_answers_and_doubts_stand_first_in_words() -> None:

@@ -14,6 +14,7 @@ from xlsxwriter.worksheet import Worksheet
 from gpubench.analysis.growth import epoch_time, gpu_mem, moves_with, ordered_axis, series
 from gpubench.analysis.varied import solo
 from gpubench.basics.words import clean
+from gpubench.export.xlsx.grid import printed
 from gpubench.report.table import COLUMN, Table
 from gpubench.schema.columns import Column
 from gpubench.schema.kinds import as_text
@@ -149,6 +150,7 @@ class Charts:
         data.set_column(0, 1, 34)
         data.set_column(2, 5, 16)
         data.freeze_panes(1, 0)
+        printed(data)
 
     def made(self, drawn: NativeChart, table: Table) -> Any:
         """The chart, to be inserted."""
@@ -255,9 +257,11 @@ def y_axis_reach(drawn: NativeChart) -> dict[str, Any]:
 
 
 def _reach(drawn: NativeChart) -> dict[str, Any]:
-    """From where to where the axis of numbers runs, in doublings where these reach far."""
+    """From where to where the axis of numbers runs: in doublings where they reach far or are such."""
     found = [float(point.x) for _, points in drawn.lines for point in points if drawn.is_numeric]
-    if not found or min(found) <= 0 or max(found) < WIDE * min(found):
+    if not found or min(found) <= 0 or min(found) == max(found):
+        return {}
+    if max(found) < WIDE * min(found) and not all(math.log2(one).is_integer() for one in found):
         return {}
     # No point on an edge: LibreOffice draws none there, nor counts it for the other axis.
     low, high = math.ceil(math.log2(min(found))) - 1, math.floor(math.log2(max(found))) + 1

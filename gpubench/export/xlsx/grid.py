@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import chain, islice
-from math import isfinite
+from math import ceil, isfinite
 from typing import Any
 from xml.sax.saxutils import escape
 
@@ -31,6 +31,23 @@ NARROWEST, WIDEST = 7, 60
 EPOCH = datetime(1899, 12, 30)
 """The day from which Excel counts."""
 DAY = timedelta(days=1)
+SPELLED = {
+    "%": "pct",
+    "°C": "c",
+    "images/s": "images_per_s",
+    "images/J": "images_per_joule",
+    "J s": "js",
+    "GMAC": "gmacs",
+}
+"""How names of columns spell units, where that is not the unit in small letters."""
+A4 = 9
+"""As XlsxWriter numbers it."""
+HEADER_POINTS, LINE_POINTS = 6.0, 15.0
+"""Of the header: what it has besides its lines, and each of these."""
+ROW_POINTS = 16
+"""Of all other rows: without a height of their own LibreOffice prints the header over the first."""
+SIGN = 1.1
+"""By how much bold signs are wider than the digits that widths are counted in."""
 
 Cell = Callable[[int, Any], str]
 """The XML of a value in a row (from 1)."""
@@ -58,7 +75,7 @@ class Grids:
         self._names = names
         self._formats: dict[str, Format] = {}
         self._heading = book.add_format(
-            {"bold": True, "bg_color": "#E8EDF3", "bottom": 1, "valign": "vcenter"}
+            {"bold": True, "bg_color": "#E8EDF3", "bottom": 1, "valign": "vcenter", "text_wrap": True}
         )
 
     def write(self, sheet: Sheet, *, frozen: int = 1) -> list[str]:
@@ -77,6 +94,13 @@ class Grids:
             _text(xl_col_to_name(index), head)(1, header_of(column))
             for index, column in enumerate(sheet.columns)
         )
+        height = HEADER_POINTS + LINE_POINTS * max(
+            (
+                _header_lines(header_of(column), width)
+                for column, (_, width) in zip(sheet.columns, looks, strict=True)
+            ),
+            default=1,
+        )
         lines = sheet.lines()
         made: list[str] = []
         first = next(lines, None)
@@ -84,7 +108,7 @@ class Grids:
             name = self._names.of(sheet.name) if made else sheet.name
             made.append(name)
             here = self.book.add_worksheet(name, Lines)
-            here.put(0, len(sheet.columns), header, ' ht="20" customHeight="1"')
+            here.put(0, len(sheet.columns), header, f' ht="{height:g}" customHeight="1"')
             rows: Iterator[Sequence[Any]] = chain([first] if first is not None else [], lines)
             number = 0
             for number, line in enumerate(islice(rows, MOST_ROWS - 1), start=1):
@@ -98,8 +122,8 @@ class Grids:
                 here.set_column(index, index, width, style)
             here.freeze_panes(1, frozen)
             here.autofilter(0, 0, number, len(sheet.columns) - 1)
-            here.repeat_rows(0)
-            here.set_landscape()
+            here.set_default_row(ROW_POINTS)
+            printed(here)
             first = next(lines, None)
         return made
 
@@ -107,7 +131,7 @@ class Grids:
         """The number format of a column, and its width."""
         form = _number_format(column, values)
         if form not in self._formats:
-            self._formats[form] = self.book.add_format({"num_format": form, "valign": "top"})
+            self._formats[form] = self.book.add_format({"num_format": form, "valign": "vcenter"})
         longest = max((len(_shown(value, form)) for value in values if value is not None), default=0)
         # The arrow of the filter stands beside the heading.
         width = max(NARROWEST, min(WIDEST, max(longest + 2, len(header_of(column)) + 4)))
@@ -115,8 +139,25 @@ class Grids:
 
 
 def header_of(column: Column) -> str:
-    """The column's name with its unit: `epoch_time_s (s)`."""
-    return f"{column.name} ({column.unit})" if column.unit else column.name
+    """The column's name, with its unit where the name has none: `batch_size (images)`, but `epoch_time_s`."""
+    spelled = SPELLED.get(column.unit, column.unit.lower())
+    is_told = f"_{spelled}_" in f"_{column.name}_"
+    return f"{column.name} ({column.unit})" if column.unit and not is_told else column.name
+
+
+def _header_lines(heading: str, width: float) -> int:
+    """Lines that a heading takes in a column so wide, at most."""
+    return max(1, ceil(SIGN * len(heading) / width))
+
+
+def printed(here: Worksheet) -> None:
+    """How a sheet of lines is printed: every column on one page, under the header, behind the first column."""
+    here.set_landscape()
+    here.set_paper(A4)
+    here.set_margins(left=0.4, right=0.4)
+    here.fit_to_pages(1, 0)
+    here.repeat_rows(0)
+    here.repeat_columns(0)
 
 
 def _number_format(column: Column, values: Sequence[Any]) -> str:

@@ -10,14 +10,13 @@ from xlsxwriter.worksheet import Worksheet
 
 from gpubench.basics.words import stem
 from gpubench.export.xlsx.charts import SIZE, Charts, NativeChart, native_charts
+from gpubench.export.xlsx.grid import A4
 from gpubench.report.table import Table
 
 WIDTH = 142
 """Of the column, in signs: two charts fit beside each other."""
 PER_LINE = 160
 """Signs of a sentence that surely fit into it: letters are narrower than digits."""
-A4 = 9
-"""As XlsxWriter numbers it."""
 PRINTED_PCT = 76
 """Of its size, so that the column fits on a page in LibreOffice as well."""
 LINE_POINTS = 15.5

@@ -10,6 +10,7 @@ from gpubench.analysis.over_processes import MARGIN
 from gpubench.basics.words import clean, many
 from gpubench.report.comparison.figure_words import TOLD, change, size, title
 from gpubench.report.comparison.trial_names import ended, fields_of, trial_name
+from gpubench.report.sources import why_empty
 
 
 def answers(of: SideBySide) -> list[str]:
@@ -22,6 +23,7 @@ def answers(of: SideBySide) -> list[str]:
         found = [one.figures[name] for one in pairs if name in one.figures]
         if found:
             said.append(_counted(name, found, title(name, pairs)))
+    said += [_lacking(of, name) for name in of.lacking]
     if of.threshold is not None:
         said.append(_judged(of))
     return [clean(one) for one in said]
@@ -50,6 +52,29 @@ def _counted(name: FigureName, found: Sequence[FigureBeside], title: str) -> str
     ]
     return f"{title}: of {many(len(found), 'trial')} B is {', '.join(parts)}{rests}."
 
+
+def _lacking(of: SideBySide, name: FigureName) -> str:
+    """That no trial has a figure on both sides, and why, in the words of `gpubench table --sources`."""
+    column = _COLUMN[name]
+    why: dict[str, list[str]] = {}
+    for side in ("A", "B"):
+        empty = [
+            row for one in of.beside for row in [one.a if side == "A" else one.b] if row.value(column) is None
+        ]
+        for said in dict.fromkeys(why_empty(row, column) for row in empty):
+            why.setdefault(said, []).append(side)
+    reasons = [f"{said} ({' and '.join(sides)})" if said else "" for said, sides in why.items()]
+    told = "; ".join(filter(None, reasons))
+    return f"{TOLD[name].title}: no trial has it on both sides{f': {told}' if told else ''}."
+
+
+_COLUMN: Mapping[FigureName, str] = {
+    "time": "epoch_time_s",
+    "memory": "gpu_mem_mib",
+    "energy": "energy_j",
+    "top1": "top1_pct",
+}
+"""Of the figures of a row, that which each rests on."""
 
 _WORDS: tuple[Word, ...] = ("less", "more", "same", "open")
 

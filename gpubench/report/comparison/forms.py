@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 from gpubench.analysis.comparing import SideBySide
@@ -19,9 +20,9 @@ from gpubench.report.markdown import escape, grid
 def in_lines(
     a: Side, b: Side, of: SideBySide, *, field: str = "", sort: str = "", width: int | None = None
 ) -> str:
-    """As plain text. `width`: of the terminal, where there is one: sentences wrap there."""
+    """As plain text. `width`: of the terminal, where there is one: sentences wrap, wide grids are in blocks."""
     lines = [*heading(a, b, of, field), "", *answers(of)]
-    screen = width or 80
+    screen = width or sys.maxsize
     blocks = ["\n".join(_folded(lines, width))]
     blocks += [_grid_text(one, keys=len(fields_of(of)), screen=max(screen, 40)) for one in grids(of, sort)]
     if below := notes(of):

@@ -54,8 +54,13 @@ def _rests(of: SideBySide) -> list[str]:
     every = [(name, found) for one in of.beside for name, found in one.figures.items()]
     if of.family:
         said.append(
-            "Changes are of B against A; in brackets are 95 % intervals over processes. Answers are corrected for "
-            f"{many(of.family, 'claim')} together, so one may be open though its interval leaves out 0."
+            "Changes are of B against A; in brackets are 95 % intervals over processes."
+            + (
+                f" Answers are corrected for {many(of.family, 'claim')} together, so one may be open though its "
+                "interval leaves out 0."
+                if of.family > 1
+                else ""
+            )
         )
     said += _would_settle(of)
     if any(found.basis == "exact" for _, found in every):

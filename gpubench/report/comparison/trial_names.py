@@ -20,7 +20,8 @@ def fields_of(of: SideBySide) -> tuple[str, ...]:
         return found
     matching = of.matching
     rows += [*matching.only_a, *matching.only_b]
-    return _varied(rows, of) or ("batch_size",)
+    # A field that was asked to differ has a value a side, so that no pair is called by it.
+    return _varied(rows, of) or tuple(one for one in ("batch_size",) if one not in of.matching.free)
 
 
 def _varied(rows: Sequence[TableRow], of: SideBySide) -> tuple[str, ...]:
