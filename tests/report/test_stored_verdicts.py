@@ -139,3 +139,24 @@ def test_predict_tells_the_slowdowns_and_errors_of_the_table(
     said = re.search(r"half of the predictions were within (\d+) %", lines[0])
     assert said
     assert abs(int(said[1]) - statistics.median(errors)) <= 1, "both were rounded"
+
+
+def test_the_heading_counts_rows_of_which_a_further_round_was_interrupted() -> None:
+    (table,) = read("h200-pairs-rounds-2026").tables
+    (said,) = [line for line in table.heading if " in 3 rounds: " in line]
+    assert said.endswith(": 9 ok; of those that are ok, 1 with a further round interrupted")
+    (whole,) = [
+        line for line in read("h200-copies-rounds-2026").tables[0].heading if " in 3 rounds: " in line
+    ]
+    assert whole.endswith(" ok")
+
+
+def test_a_prediction_by_all_rounds_says_why_the_table_has_another(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    said = "This rests on all rounds of the rows alone; the prediction in a group's table rests on the first round"
+    options = Options(fields={"copies": "2", "batch_size": "128"})
+    predict([committed.folder("h200-copies-rounds-2026")], options)
+    assert said in capsys.readouterr().out
+    predict([committed.folder("h200-copies-2026")], Options(fields={**options.fields, "precision": "bf16"}))
+    assert said not in capsys.readouterr().out
