@@ -67,13 +67,13 @@ def sweep(
     further rounds are made ready side by side. `find_max_batch`: batch sizes at the edge of memory are tried, too.
     `shard`: `2/8`, the part of the plan that is run here.
     `explain`: in mode `plan`, where fields have their values from."""
+    own = None if shard is None else shards.Shard.parse(shard)
     node = this_machine()
     experiment = read_experiment(path, options, has_gpu=bool(node.machine.gpus))
     sources = Disk(
         experiment.bad_images, lambda root: bar(f"trying all images of {root}", quiet=mode == "quiet")
     )
     whole = make_plan(experiment, node.machine, sources, order)
-    own = None if shard is None else shards.Shard.parse(shard)
     plan = whole if own is None else shards.part(whole, own, sources)
     chosen_retry = frozenset(retry.split(",")) if retry else frozenset()
     for name in chosen_retry:
@@ -82,7 +82,7 @@ def sweep(
     results = Results(results_folder(out, experiment))
     settings = Settings(retry=chosen_retry, fresh=fresh, ahead=ahead)
     work = Sweep(plan=plan, bench=Bench.of(plan, node, results, sources), settings=settings)
-    searched = max_batch.searches(work) if find_max_batch else []
+    searched = max_batch.searches(work, whole) if find_max_batch else []
     if mode != "plan":
         work.noise = kept_noise.read(warn)
     if results.folder.exists() and not results.folder.is_dir():

@@ -1,14 +1,17 @@
 """A plan dealt out among machines that share no folder: which of its units belong to shard i of N. Pure.
 
 The deal rests on the plan alone, on no clock, no records and no machine, so that every task of an array works out the
-same one, and a task that is submitted again gets its own part again.
+same one, and a task that is submitted again gets its own part again. Which trials alone a group is compared with
+depends on how many CPUs a machine has, so the deal goes by what was asked for.
 """
 
 from __future__ import annotations
 
 import heapq
+import json
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -19,6 +22,7 @@ from gpubench.plan.estimate import CPU_IMAGES_PER_CPU_S, GPU_IMAGES_PER_S, START
 from gpubench.plan.plan import Job, Plan, Sources, Unit
 from gpubench.plan.shares import device_of
 from gpubench.plan.skips import chain_key
+from gpubench.schema.trial import Trial
 
 MOST = 100_000
 """Shards: as many as a plan may have combinations."""
@@ -63,7 +67,7 @@ def dealt(plan: Plan, count: int, sources: Sources) -> list[list[Unit]]:
     shares: list[list[Unit]] = [[] for _ in range(count)]
     least = [(0.0, number) for number in range(count)]
     bundles = [
-        (sum(_seconds(unit, plan.device, sources) for unit in units), units) for units in bundled(plan)
+        (math.fsum(_seconds(unit, plan.device, sources) for unit in units), units) for units in bundled(plan)
     ]
     for seconds, units in sorted(bundles, key=lambda one: -one[0]):  # equal ones stay in the plan's order
         so_far, number = heapq.heappop(least)
@@ -86,29 +90,47 @@ def bundled(plan: Plan) -> list[list[Unit]]:
             key = above
         return key
 
+    of_groups = {_widest(job, plan.device) for unit in plan.units if unit.is_group for job in unit.jobs}
     for unit in plan.units:
-        first, *others = _ties(unit, plan.device)
-        for other in others:
-            root[find(other)] = find(first)
+        for tie in _ties(unit, plan.device, of_groups):
+            root[find(tie)] = find(unit.unit_id)
     bundles: dict[Any, list[Unit]] = {}
     for unit in plan.units:
-        bundles.setdefault(find(next(_ties(unit, plan.device))), []).append(unit)
+        bundles.setdefault(find(unit.unit_id), []).append(unit)
     return list(bundles.values())
 
 
-def _ties(unit: Unit, device: str) -> Iterator[Any]:
-    """What a unit has in common with those that must stay beside it."""
-    yield unit.unit_id
+def _ties(unit: Unit, device: str, of_groups: Collection[Any]) -> Iterator[Any]:
+    """What a unit has in common with those that must stay beside it. `of_groups`: what groups' jobs are tied by."""
     for job in unit.jobs:
-        alone = job.membership.solo if job.membership else job
-        yield alone.trial_id
-        if device_of(alone.trial, device) == "cuda":  # memory of the host is no result of a trial
-            yield chain_key(alone.trial, alone.variant.definition())
+        if of_groups and (wide := _widest(job, device)) in of_groups:
+            yield wide
+        else:
+            yield _tie(job, job.trial, device)
+
+
+def _widest(job: Job, device: str) -> Any:
+    """The same of whatever trial alone a job with these fields is compared with, on any machine."""
+    open_ = {"copies": 1, "cpu_sharing": "shared", "cpus": None, "workers": None}
+    return _tie(job, job.trial.model_copy(update=open_), device)
+
+
+def _tie(job: Job, t: Trial, device: str) -> Any:
+    definition = job.variant.definition()
+    if device_of(t, device) == "cuda":
+        return chain_key(t, definition)
+    # Memory of the host is no result of a trial: each is by itself.
+    return json.dumps(definition, sort_keys=True), *vars(t).values()
 
 
 def _seconds(unit: Unit, device: str, sources: Sources) -> float:
-    """About how long a unit takes in the first round, from its fields alone. Jobs of a group: one after the other."""
-    return sum(_seconds_of(job, device, sources) for job in unit.jobs)
+    """About how long a unit takes in the first round, from its fields alone.
+
+    Jobs of a group count as if they ran one after the other, and after that each alone; so baselines count nothing.
+    """
+    if unit.baseline:
+        return 0.0
+    return (2 if unit.is_group else 1) * sum(_seconds_of(job, device, sources) for job in unit.jobs)
 
 
 def _seconds_of(job: Job, device: str, sources: Sources) -> float:

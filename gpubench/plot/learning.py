@@ -86,14 +86,20 @@ def _curve(record: Record, row: TableRow, name: str) -> tuple[PlottedPoint, ...]
             break
         trained += seconds
         top1 = epoch.get("top1_pct")
+        y = float(top1) if isinstance(top1, (int, float)) else None
         at = f"epoch {epoch.get('epoch')}"
         points.append(
             PlottedPoint(
                 name=at,
                 x=trained,
-                y=float(top1) if isinstance(top1, (int, float)) else None,
+                y=y,
                 doubtful=bool(row.doubts),
-                told=(name, at, f"top-1 {top1} %", f"after {figure(trained)} s of training"),
+                told=(
+                    name,
+                    at,
+                    "not evaluated" if y is None else f"top-1 {figure(y)} %",
+                    f"after {figure(trained)} s of training",
+                ),
             )
         )
     return tuple(points) if sum(p.y is not None for p in points) >= FEWEST else ()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from gpubench.analysis.sharing import verdict_words
 from gpubench.basics import words
@@ -12,9 +11,6 @@ from gpubench.basics.words import LOGGED, WORDS, clean, listed
 from gpubench.report.live_progress import top1_so_far
 from gpubench.schema.row import Row
 from gpubench.schema.verdict import Verdict
-
-if TYPE_CHECKING:
-    pass
 
 
 def finished_line(number: int, total: int, label: str, row: Row) -> str:

@@ -30,7 +30,8 @@ class Look:
     power_w: float | None
     """Mean of the look's last part, in which power did not fall any more."""
     util_pct: float | None
-    """Mean share of the time in which a kernel ran, in the look's last part, too."""
+    """Mean share of the time in which a kernel ran, in the look's last part, too; where a process was seen at work, in
+    the part in which it was."""
     compute: tuple[Process, ...] | None
     desktop: tuple[Process, ...] | None
     readings: tuple[int, int] = (0, 0)

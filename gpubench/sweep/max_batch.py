@@ -51,12 +51,14 @@ class Search:
     """Images of an epoch, which no batch can be larger than."""
 
 
-def searches(work: Sweep) -> list[Search]:
+def searches(work: Sweep, whole: Plan | None = None) -> list[Search]:
     """What is looked for: each configuration of the plan that trains alone on GPUs, whatever its batch sizes.
 
+    `whole`: the plan of which the sweep runs a part, where it does: configurations are named and numbered in it, so
+    that what was found of the parts can be put together.
     Raises UsageError where there is none.
     """
-    plan, found = work.plan, dict[Any, Job]()
+    plan, found = whole or work.plan, dict[Any, Job]()
     for unit in plan.units:
         job = unit.jobs[0]
         if unit.is_group or unit.baseline or device_of(job.trial, plan.device) != "cuda":
@@ -68,7 +70,12 @@ def searches(work: Sweep) -> list[Search]:
         raise UsageError(
             "--find-max-batch fills GPU memory: no trial of this plan trains by itself on a GPU; leave the option out"
         )
-    return [_search(work, job, number, len(found) > 1) for number, job in enumerate(found.values(), start=1)]
+    mine = {unit.unit_id for unit in work.plan.units}
+    return [
+        _search(work, job, number, len(found) > 1)
+        for number, job in enumerate(found.values(), start=1)
+        if job.trial_id in mine
+    ]
 
 
 def _search(work: Sweep, job: Job, number: int, several: bool) -> Search:

@@ -46,6 +46,8 @@ def test_a_shard_is_seen_in_the_plan_and_a_wrong_one_refused(place: Place) -> No
     assert ended.returncode == 0
     assert "batch_size=32" in ended.stdout
     assert "batch_size=16" not in ended.stdout
-    ended = place.run("sweep", *GRID, "--shard", "3/2")
+    ended = place.run("sweep", "--shard", "3/2", "--data", "nowhere")
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr.startswith("gpubench: --shard '3/2': which part of how many, from 1")
+    assert ended.stderr.startswith("gpubench: --shard '3/2': which part of how many, from 1"), (
+        "before images are looked for"
+    )

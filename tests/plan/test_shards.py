@@ -79,6 +79,43 @@ def test_the_deal_does_not_depend_on_who_asks(chance: random.Random) -> None:
     assert [unit.unit_id for unit in one.units] == [unit.unit_id for unit in other.units]
 
 
+OPEN = """name = "x"
+[fixed]
+model = "lenet"
+variant = "crop-resize"
+[axes]
+copies = [1, 2, 4]
+workers = [2, 4]
+batch_size = [16, 32, 64]
+"""
+LEFT_OPEN = {
+    "workers": OPEN.replace("workers = [2, 4]\n", ""),
+    "cpus": OPEN.replace("workers", "lr").replace("[axes]", 'cpu_sharing = "pinned"\n[axes]'),
+    "nothing": OPEN,
+    "alone, too": OPEN.replace("copies = [1, 2, 4]\n", "")
+    + "[[group]]\njobs = [{ lr = 0.1 }, { lr = 0.2 }]\n",
+}
+
+
+@pytest.mark.parametrize("device", ["cuda", "cpu"])
+@pytest.mark.parametrize("name", LEFT_OPEN)
+@pytest.mark.parametrize("count", [2, 3, 7])
+def test_machines_with_other_numbers_of_cpus_work_out_the_same_deal(
+    name: str, device: str, count: int
+) -> None:
+    """Which trial alone a group is compared with depends on them, and so do its ids: what was asked for does not."""
+    deals = set()
+    for cpus in (1, 2, 3, 4, 8, 64):
+        whole = expand(parse(LEFT_OPEN[name], "x"), device=device, sources=SOURCES, cpus=cpus)
+        deals.add(
+            tuple(
+                frozenset(unit.unit_id for unit in units if not unit.baseline)
+                for units in dealt(whole, count, SOURCES)
+            )
+        )
+    assert len(deals) == 1
+
+
 def test_shards_take_about_as_long_as_each_other() -> None:
     """Twelve trials of very different length: no shard has more than the longest trial above the least."""
     text = GRID.replace("batch_size = [16, 32, 64]", "train_images = [100, 1000, 10000, 100000]").replace(

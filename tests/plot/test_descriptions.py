@@ -322,13 +322,14 @@ def test_parts_of_a_step_are_stacked_and_those_too_small_to_see_are_named() -> N
 
 def test_top1_over_training_time_epoch_by_epoch() -> None:
     epochs = [
-        {"epoch": n, "epoch_time_s": 10.0, "top1_pct": top1} for n, top1 in enumerate((20.0, None, 61.0))
+        {"epoch": n, "epoch_time_s": 10.0, "top1_pct": top1} for n, top1 in enumerate((20.0, None, 61.328125))
     ]
     record = FULL.model_copy(update={"trial_id": "t-learning", "epochs": epochs})
     rows = [row(batch_size=16, trial_id="t-learning", epoch_time_s=10.0, until_top1=60.0)]
     (found,) = PICTURES["learning"].pictures(Subject(table=table(rows), records=(record,)))
     curve, target = found.panels[0].series
-    assert [(p.x, p.y) for p in curve.points] == [(10.0, 20.0), (20.0, None), (30.0, 61.0)]
+    assert [(p.x, p.y) for p in curve.points] == [(10.0, 20.0), (20.0, None), (30.0, 61.328125)]
+    assert [p.told[2] for p in curve.points] == ["top-1 20 %", "not evaluated", "top-1 61.33 %"]
     assert (target.role, {p.y for p in target.points}) == ("target", {60.0})
 
 

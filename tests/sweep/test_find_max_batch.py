@@ -15,6 +15,7 @@ from gpubench.analysis.audit.rules import audit
 from gpubench.basics.errors import UsageError
 from gpubench.commands import sweep as command
 from gpubench.commands.audit import facts_of
+from gpubench.commands.merge import merged
 from gpubench.node.node import Node
 from gpubench.plan.experiment_file import parse
 from gpubench.plan.options import Options, with_options
@@ -22,6 +23,7 @@ from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
 from gpubench.report.contents import contents
 from gpubench.report.live import QuietView
+from gpubench.results.store import Results
 from gpubench.schema.order import TrialOrder
 from gpubench.sweep.max_batch import find, searches
 from gpubench.sweep.stored_plan import store_plan
@@ -213,6 +215,44 @@ def test_the_command_searches_after_its_sweep_and_tells_what_it_found_last(
     assert asked(find_max_batch=True) == 0
     assert len(card.launched) == before
     assert "the largest batch that ran is 200" in capsys.readouterr().err
+
+
+def test_parts_of_a_plan_name_their_searches_as_the_whole_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two configurations in three parts: put together, each has tries of its own, and the third part had no search."""
+    (tmp_path / "one.toml").write_text(ASKED)
+    options = Options(fields={"batch_size": "32,64,128", "gpu_mem_cap_mib": "3000", "width": "1,2"})
+
+    def asked(folder: str, **more: object) -> Card:
+        card = Card(3_000)
+        node = node_of(scripted.computer(gpus=1), Driver(mib=Held(card)))
+        monkeypatch.setattr(command, "this_machine", lambda: node)
+        monkeypatch.setattr(Node, "start", lambda self: setattr(self, "launcher", card))
+        monkeypatch.setattr(Node, "wait_ready", lambda self, should_stop: True)  # noqa: ARG005
+        given = {"order": None, "retry": None, "fresh": False, "out": tmp_path / folder, "mode": "quiet"}
+        given |= {"find_max_batch": True}
+        assert command.sweep(tmp_path / "one.toml", options, **given | more) == 0  # type: ignore[arg-type]
+        return card
+
+    for number in (1, 2, 3):
+        asked(f"s{number}", shard=f"{number}/3")
+    assert "shard 3/3" not in capsys.readouterr().err, "--quiet"
+    assert not (tmp_path / "s3").exists()
+    assert merged([tmp_path / "s1", tmp_path / "s2"], out=tmp_path / "all") == 0
+    results = Results(tmp_path / "all")
+    tables = {table.name: table for table in contents(results, results.records()).tables}
+    assert sorted(tables) == ["one", "one-max-batch-1", "one-max-batch-2"]
+    assert [{row.value("width") for row in tables[f"one-max-batch-{number}"].rows} for number in (1, 2)] == [
+        {1},
+        {2},
+    ]
+    capsys.readouterr()
+    assert asked("all", mode="table").launched == []
+    assert capsys.readouterr().err.splitlines()[-2:] == [
+        f"width={width}: the largest batch that ran is 200, the smallest that ran out of memory 202"
+        for width in (1, 2)
+    ]
 
 
 def audited(work: Sweep) -> dict[int, tuple[str, str]]:
