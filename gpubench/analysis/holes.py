@@ -15,7 +15,7 @@ ENDINGS: dict[str, tuple[str, str]] = {
     "timeout": ("timed out", "timed out"),
     "interrupted": ("was interrupted", "were interrupted"),
     "skipped": ("was skipped", "were skipped"),
-    "missing": ("has not run yet", "have not run yet"),
+    "missing": ("has no result yet", "have no result yet"),
 }
 """What became of a batch size that did not end ok, of one and of several."""
 

@@ -6,11 +6,12 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
-from gpubench.analysis.stored_groups import with_verdicts
 from gpubench.analysis.track_record import TrackRecord, track_record
+from gpubench.analysis.varied import unit, where
 from gpubench.basics.encodable import encodable
 from gpubench.basics.errors import UsageError
 from gpubench.basics.words import listed, many
@@ -20,16 +21,16 @@ from gpubench.node.environment import Machine
 from gpubench.node.watch.nvml import open_nvml
 from gpubench.plan.options import Options, job_option
 from gpubench.predict.answers import NO_JOBS, Answers, Home
+from gpubench.predict.measured import measured_groups, rows_of
 from gpubench.predict.stored import Counts, StoredRows, stored_of
 from gpubench.record import together
 from gpubench.report import prediction as report
 from gpubench.report.groups import gathered
 from gpubench.report.reading import no_results_folder
 from gpubench.results.home import all_results, results_home
-from gpubench.results.rows import row_of
 from gpubench.results.store import Results
 from gpubench.schema.record import Record
-from gpubench.schema.row import Row, replace
+from gpubench.schema.row import Row, TableRow, replace
 
 Solos = Mapping[tuple[str | None, float | None], Row]
 """Rows that ended ok, by trial id and epoch time."""
@@ -124,27 +125,27 @@ def _told(counts: Counts) -> str:
 def _track(stored: StoredRows) -> tuple[TrackRecord, TrackRecord]:
     """How good predictions have been, and how good those of this version's model are on the same groups.
 
-    A group that was measured twice counts as two.
+    What was measured is what the table says: over all repeats and rounds of a group.
     """
-    rows: list[Row] = []
-    alone: dict[tuple[str | None, float | None], Row] = {}
-    for record in stored.records:
-        if record.round > 1:  # a prediction was made of what the first round found
-            continue
-        row = row_of(record)
-        unit = row.group_id and f"{row.group_id} of {row.started_at}"
-        rows.append(replace(row, group_id=unit))
-        if record.status == "ok":
-            alone[record.trial_id, row.epoch_time_s] = row
-    groups = _named(with_verdicts(rows, alone.values()))
-    then = [replace(row, group=label) for label, members in groups for row in members]
-    now = [row for label, members in groups for row in _anew(label, members, alone)]
-    return track_record(then), track_record(now)
+    folders = [rows_of(records) for records in stored.folders]
+    # A prediction was made of what the first round found.
+    alone: Solos = {
+        (row.trial_id, row.epoch_time_s): row
+        for rows in folders
+        for row in rows
+        if row.status == "ok" and row.round == 1
+    }
+    return _record(folders), _record([_anew(rows, alone) for rows in folders])
 
 
-def _named(rows: Sequence[Row]) -> list[tuple[str, tuple[Row, ...]]]:
+def _record(folders: Sequence[Sequence[Row]]) -> TrackRecord:
+    rows = [job for jobs in measured_groups(folders) for job in jobs]
+    return track_record([replace(row, group=label) for label, jobs in _named(rows) for row in jobs])
+
+
+def _named(rows: Sequence[TableRow]) -> list[tuple[str, tuple[Row, ...]]]:
     """Each group as its table calls it, and its rows. What several tables call the same has its table's name, too."""
-    tables: dict[str, list[Row]] = {}
+    tables: dict[str, list[TableRow]] = {}
     for row in rows:
         tables.setdefault(row.experiment, []).append(row)
     groups = [(table, group) for table, mine in tables.items() for group in gathered(mine)]
@@ -155,21 +156,36 @@ def _named(rows: Sequence[Row]) -> list[tuple[str, tuple[Row, ...]]]:
     ]
 
 
-def _anew(label: str, rows: Sequence[Row], alone: Solos) -> list[Row]:
-    """The rows of one group, with what this version's model says in place of what was predicted then.
+def _anew(rows: Sequence[Row], alone: Solos) -> list[Row]:
+    """These rows, those of groups with what this version's model says in place of what was predicted then."""
+    groups: dict[Any, list[Row]] = {}
+    for row in rows:
+        if row.group and row.round == 1:
+            own = unit(row) or (row.experiment, row.group, row.repeat)
+            groups.setdefault((own, where(row), row.started_at), []).append(row)
+    said = {
+        id(row): slowdown
+        for jobs in groups.values()
+        for row, slowdown in zip(jobs, _slowdowns(jobs, alone), strict=True)
+    }
+    return [
+        replace(row, predicted_slowdown=said[id(row)]) if row.predicted_slowdown and id(row) in said else row
+        for row in rows
+    ]
+
+
+def _slowdowns(jobs: Sequence[Row], alone: Solos) -> Sequence[float | None]:
+    """What this version's model says of the jobs of one run of a group.
 
     It is asked about the very rows that the group was compared with: another folder, or a later attempt, may have
     measured the same trials anew. Where one of them is gone, or a job does not tell where it ran, what was predicted
     then stands.
     """
-    compared = [(row.solo_id, row.solo_epoch_time_s) for row in rows]
+    compared = [(job.solo_id, job.solo_epoch_time_s) for job in jobs]
     solos = [alone[one] for one in compared if one in alone]
-    made = None
-    placements = [row.placement for row in rows if row.placement is not None]
-    if len(solos) == len(placements) == len(rows):
+    placements = [job.placement for job in jobs if job.placement is not None]
+    if len(solos) == len(placements) == len(jobs):
         made, _ = together.predicted(solos, placements, list(alone.values()))
-    slowdowns = made.slowdowns if made else [row.predicted_slowdown for row in rows]
-    return [
-        replace(row, group=label, predicted_slowdown=slowdown if row.predicted_slowdown else None)
-        for row, slowdown in zip(rows, slowdowns, strict=True)
-    ]
+        if made:
+            return made.slowdowns
+    return [job.predicted_slowdown for job in jobs]

@@ -29,6 +29,7 @@ from gpubench.report import prediction as report
 from gpubench.schema import trial
 from gpubench.schema.catalog import VARIANTS
 from gpubench.schema.cell import cell
+from gpubench.schema.row import Row
 from gpubench.sweep.announcing import dropped_lines
 
 NO_JOBS = "there are no jobs to predict; give --job once for each, or --copies 2"
@@ -175,7 +176,7 @@ class Answers:
             ],
             solos,
             made,
-            [f"{_who(those, called)}: {note}." for note, those in of_note.items()],
+            [*_by_all_rounds(solos), *(f"{_who(those, called)}: {note}." for note, those in of_note.items())],
             as_markdown=self._markdown,
             width=self._width,
         )
@@ -217,6 +218,16 @@ def _trying(root: Path) -> AbstractContextManager[Progress]:
     from gpubench.report.bar import bar  # takes long to import, and is seldom wanted
 
     return bar(f"trying all images of {root}")
+
+
+def _by_all_rounds(solos: Sequence[Row]) -> list[str]:
+    """That a group's table may tell another prediction; nothing where each row alone is of the first round only."""
+    if all(run.round == 1 for solo in solos for run in solo.runs):
+        return []
+    return [
+        "This rests on all rounds of the rows alone; the prediction in a group's table rests on the first round, "
+        "for it was made before the group ran."
+    ]
 
 
 def _who(those: Collection[str], called: Collection[str]) -> str:

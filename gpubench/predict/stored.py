@@ -36,6 +36,8 @@ class StoredRows:
     records: tuple[Record, ...]
     here: Machine | None
     """This machine, where the records are its own."""
+    folders: tuple[tuple[Record, ...], ...] = ()
+    """The same records by folder: one that lies in several is in each of them."""
     others: tuple[str, ...] = ()
     """Other machines that have results in the same folders. They are left out."""
 
@@ -108,10 +110,11 @@ def stored_of(
     with those on its GPUs. `sweep`: the command that measures into these folders. Raises UnusableError where nothing
     ended ok.
     """
+    each = [tuple(counting(records).values()) for records in folders]
     found = {
         (record.trial_id, record.attempt, record.started_at, record.machine_key): record
-        for records in folders
-        for record in counting(records).values()
+        for records in each
+        for record in records
     }
     usable = [r for r in found.values() if r.status == "ok" and device in (None, _device(r))]
     measured = [record for record in usable if record.source == "measured"]
@@ -128,6 +131,7 @@ def stored_of(
     return StoredRows(
         key=key,
         records=tuple(record for record in found.values() if record.machine_key in keys),
+        folders=tuple(tuple(r for r in records if r.machine_key in keys) for records in each),
         here=here if key in own else None,
         others=tuple(sorted({r.machine_key for r in found.values() if r.status == "ok"} - keys)),
     )

@@ -118,6 +118,7 @@ def _machine(row: Row) -> str:
 
 def _counts(rows: Sequence[Row]) -> str:
     rounds = max((row.round for row in rows), default=1)
+    broken = _with_a_broken_round(rows)
     rows = [row for row in rows if row.round == 1]
     counts = Counter(row.status for row in rows)
     order = ("ok", "oom", "failed", "timeout", "interrupted", "skipped", "missing")
@@ -128,4 +129,14 @@ def _counts(rows: Sequence[Row]) -> str:
     told += [f"{many(len(jobs), 'job')} of {many(len(groups), 'group')}"] if jobs else []
     often = f", in {rounds} rounds" if rounds > 1 else ""
     ended = ", ".join(f"{counts[s]} {WORDS.get(s, s)}" for s in order if counts[s])
-    return f"{' and '.join(told)}{often}: {ended}"
+    return f"{' and '.join(told)}{often}: {ended}{broken}"
+
+
+def _with_a_broken_round(rows: Sequence[Row]) -> str:
+    """How many of those that are ok have a further round that is not; empty where none has."""
+    good = {row.trial_id for row in rows if row.round == 1 and row.status == "ok"}
+    bad = [row for row in rows if row.round > 1 and row.status != "ok" and row.trial_id in good]
+    if not bad:
+        return ""
+    how = " or ".join(dict.fromkeys(WORDS.get(row.status, row.status) for row in bad))
+    return f"; of those that are ok, {len({row.trial_id for row in bad})} with a further round {how}"

@@ -254,14 +254,27 @@ def _left_out(path: Path, damage: DamagedError, whole: Iterable[Record]) -> str:
     unit_id, number = numbered(path) or ("", 0)
     what = "group" if unit_id.startswith("g") else "trial"
     statuses: dict[int, list[str]] = {}
+    further: set[int] = set()
     for record in whole:
         if unit_of(record) == unit_id:
             statuses.setdefault(record.attempt, []).append(record.status)
+            if record.round > 1:
+                further.add(record.attempt)
     endings = {attempt: ending(found) for attempt, found in sorted(statuses.items())}
     later = [attempt for attempt in endings if attempt > number]
     is_newer = isinstance(damage, NewerError)
+    if later and further.issuperset(later):
+        # A further round is no second attempt at what this one measured.
+        if any(attempt not in further and endings[attempt] in FINAL for attempt in endings):
+            return f"record {path} is left out, and the other rounds of its {what} count: it {damage}"
+        remedy = "" if is_newer else "; the sweep that it is of measures it again"
+        return (
+            f"record {path} is left out: it {damage}; it was the first round of its {what}, without which "
+            f"further rounds don't count{remedy}"
+        )
     if later:
-        last = next((n for n in reversed(later) if endings[n] in FINAL), later[-1])
+        anew = [attempt for attempt in later if attempt not in further]
+        last = next((n for n in reversed(anew) if endings[n] in FINAL), anew[-1])
         again = "measured again" if endings[last] in FINAL else f"tried again ({endings[last]})"
         fate = (
             ""

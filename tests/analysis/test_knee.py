@@ -113,7 +113,7 @@ ONE = "; each row is of one process only."
     [
         ({}, "32 failed"),
         ({"status": "oom"}, "32 ran out of memory"),
-        ({"status": "missing"}, "32 has not run yet"),
+        ({"status": "missing"}, "32 has no result yet"),
         ({"status": "interrupted"}, "32 was interrupted"),
         ({"status": "timeout"}, "32 timed out"),
         ({"status": "skipped"}, "32 was skipped"),

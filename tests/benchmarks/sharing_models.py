@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.analysis.prediction import SLICING, Demand, demand, predict
-from gpubench.results.rows import row_of
+from gpubench.predict.measured import measured_groups, rows_of
 from gpubench.results.store import Results
-from gpubench.schema.row import Row
+from gpubench.schema.row import Row, TableRow
 
 FOLDERS = ("h200-copies-2026", "h200-pairs-2026", "h200-cpus-2026", "h200x4-groups-2026")
 SLICINGS = [number / 200 for number in range(61)]
@@ -185,20 +185,20 @@ def _fair_level(wants: Sequence[tuple[float, float]], available: float) -> float
 def stored(results: Path) -> Iterator[Group]:
     """Groups of which all jobs were measured, together and alone, with the rows alone that they were compared with."""
     for folder in FOLDERS:
-        rows = [row_of(record) for record in Results(results / folder).records() if record.status == "ok"]
-        alone = {(row.trial_id, row.epoch_time_s): row for row in rows if not row.group}
-        groups: dict[Any, list[Row]] = {}
-        for row in rows:
-            if row.group:
-                groups.setdefault((row.group_id, row.started_at), []).append(row)
-        for members in groups.values():
-            jobs = [_job(row, alone) for row in sorted(members, key=lambda row: row.job or "")]
-            if len(jobs) == (members[0].together.jobs if members[0].together else 0):
+        rows = rows_of(Results(results / folder).records())
+        alone = {(row.trial_id, row.epoch_time_s): row for row in rows if not row.group and row.round == 1}
+        for members in measured_groups([rows]):
+            if all(row.slowdown for row in members) and len(members) == (
+                members[0].together.jobs if members[0].together else 0
+            ):
+                jobs = [_job(row, alone) for row in sorted(members, key=lambda row: row.job or "")]
                 yield Group(name=_name(members), jobs=tuple(jobs))
 
 
-def _job(row: Row, alone: dict[Any, Row]) -> Job:
-    solo, where = alone[row.solo_id, row.solo_epoch_time_s], row.placement
+def _job(row: TableRow, alone: dict[Any, Row]) -> Job:
+    """What was measured over all processes, and the row alone that was there before the group first ran."""
+    first = row.runs[0]
+    solo, where = alone[first.solo_id, first.solo_epoch_time_s], first.placement
     assert where is not None
     assert row.slowdown
     found = demand(

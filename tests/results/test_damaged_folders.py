@@ -384,6 +384,30 @@ def test_an_attempt_that_failed_took_no_ones_place(place: Home) -> None:
     assert "; its trial was tried again (failed) as attempt 2; leave the file there" in told_of(place, path)
 
 
+def test_a_further_round_is_not_said_to_have_measured_a_damaged_first_round_again(place: Home) -> None:
+    """It said "measured again as attempt 3", and the table "has not run yet"."""
+    path = place.record(16)
+    for number in (2, 3):
+        again = changed(changed(path.read_text(), "attempt", str(number)), "round", str(number))
+        path.with_name(path.name.replace("-1.", f"-{number}.")).write_text(again)
+    assert gpubench("table", place.folder).err == ""
+    second = path.with_name(path.name.replace("-1.", "-2."))
+    whole = second.read_text()
+    second.write_text("{")
+    assert (
+        told_of(place, second) == ", and the other rounds of its trial count: it is not JSON (half written?)"
+    )
+    second.write_text(whole)
+    damage(path, FILES["half"])
+    assert told_of(place, path).endswith(
+        "; it was the first round of its trial, without which further rounds don't count; "
+        "the sweep that it is of measures it again"
+    )
+    assert "not run yet" not in gpubench("table", place.folder).out
+    swept(place.folder, place.good)
+    assert "; its trial was measured again as attempt 4; leave the file there" in told_of(place, path)
+
+
 def test_an_earlier_attempt_counts_in_place_of_a_damaged_one(place: Home) -> None:
     path = place.record(16)
     later = path.with_name(path.name.replace("-1.", "-2."))
