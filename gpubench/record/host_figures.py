@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from itertools import pairwise
 from statistics import median
@@ -43,7 +44,8 @@ def _cpu_util_max(watched: Watched) -> Figure:
         for t0, t1 in [(window.t0, window.t1), *pairwise(edges)]:
             shares.append(_spent(watched, watched.cpu_metric, t0, t1) / _usable(watched, t0, t1))
     _percent(watched, shares[0])
-    shares.append(_cpu_share(watched))
+    with contextlib.suppress(Unmeasured):  # a mean that can't be reckoned has its reason; what was seen stays
+        shares.append(_cpu_share(watched))
     return _cpu_figure(watched, watched.cpu_metric, 100 * min(max(shares), 1.0), watched.cpu_source)
 
 

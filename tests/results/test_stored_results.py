@@ -147,12 +147,10 @@ def _pairs(r: dict[str, Any]) -> list[str]:
         ("gpu_mem_util_pct", "gpu_mem_util_max_pct"),
         ("cpu_util_pct", "cpu_util_max_pct"),
     ]
-    # The mean of a window that stands for an epoch is reckoned to that epoch, and the peak was not, at first.
-    apart = 1e-3 if r.get("epoch_time_source") == "extrapolated" else 1e-9
     return [
         f"{a} {r[a]} > {b} {r[b]}"
         for a, b in ordered
-        if r.get(a) is not None and r.get(b) is not None and r[a] > r[b] * (1 + apart)
+        if r.get(a) is not None and r.get(b) is not None and r[a] > r[b] * (1 + 1e-9)
     ]
 
 
@@ -244,9 +242,18 @@ def _reasons(record: Record, younger: Collection[str]) -> list[str]:
 # ---------------------------------------------------------------- of what is stored
 
 
+KNOWN_FAULTS = {
+    ("h200-copies-rounds-2026", "jce67f09a6af7", 2): [
+        "cpu_util_pct 12.73955370661954 > cpu_util_max_pct 12.738178350546288"
+    ],
+}
+"""What is wrong in records that were stored before it was mended: the mean was reckoned to an epoch, the peak not."""
+
+
 @pytest.mark.parametrize(("folder", "record"), stored())
 def test_a_stored_record_holds_together(folder: Path, record: Record) -> None:
-    assert broken(record, younger_than(folder)) == []
+    known = KNOWN_FAULTS.get((folder.name, record.trial_id, record.attempt), [])
+    assert broken(record, younger_than(folder)) == known
 
 
 @pytest.mark.parametrize("folder", folders())
