@@ -16,8 +16,9 @@ import pytest
 from damaged import FILES
 
 from gpubench.basics.errors import UnusableError
-from gpubench.results import folder_lock
-from gpubench.results.folder_lock import CONFIRM_S, HEARTBEAT_S, STALE_S, FolderLock
+from gpubench.results.locks import holder
+from gpubench.results.locks.folder_lock import FolderLock
+from gpubench.results.locks.lock_file import CONFIRM_S, HEARTBEAT_S, STALE_S
 
 ELSEWHERE = {"host": "elsewhere", "boot": "b", "pid_namespace": "pid:[1]", "pid": 1, "began": "7"}
 
@@ -118,7 +119,7 @@ def test_a_dead_process_is_followed_at_once_and_that_is_said(path: Path) -> None
 
 def test_a_zombie_is_dead(path: Path) -> None:
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    began = folder_lock._began(child.pid)
+    began = holder.began(child.pid)
     held_by(path, holder_here() | {"pid": child.pid, "began": began})
     with pytest.raises(UnusableError):
         lock_of(path)[0].take()
@@ -224,7 +225,7 @@ def test_a_lock_that_another_took_over_is_left_alone(path: Path) -> None:
 def test_a_process_in_a_pid_namespace_of_its_own_keeps_its_folder(path: Path) -> None:
     """Two containers of one host: the same host name, the same boot, and ids that say nothing to the other."""
     code = (
-        "import sys, pathlib; from gpubench.results.folder_lock import FolderLock\n"
+        "import sys, pathlib; from gpubench.results.locks.folder_lock import FolderLock\n"
         "FolderLock(pathlib.Path(sys.argv[1]), say=print).take(); print('got', flush=True); sys.stdin.read()"
     )
     contained = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]
