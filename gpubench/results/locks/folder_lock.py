@@ -210,7 +210,7 @@ class FolderLock:
     def _refusal(self, seen: Seen) -> UnusableError:
         if seen.holder is not None and seen.holder.joins:
             return UnusableError(
-                f"{_who(self._folder, seen)} work through {self._folder} together; --join works with them, "
+                f"{self._folder} is worked through by {_who(self._folder, seen)}; --join works with them, "
                 "--wait waits for their end, or name another folder with --out"
             )
         return UnusableError(
@@ -219,13 +219,8 @@ class FolderLock:
         )
 
     def _waits(self, seen: Seen, fate: Fate, quiet_s: float, *, wait: bool) -> str:
-        who = _who(self._folder, seen)
         if fate == "alive":
-            return (
-                f"waiting until {who} ended: {self._folder} is in use"
-                if seen.holder and seen.holder.joins
-                else (f"waiting until {who} has ended, which writes into {self._folder}")
-            )
+            return f"waiting until {_who(self._folder, seen)} has ended, which writes into {self._folder}"
         limit = CONFIRM_S if quiet_s >= STALE_S else STALE_S
         until = "waiting until it ends" if wait else "looking"
         return (
