@@ -19,9 +19,9 @@ from gpubench.results.locks.unit_locks import Lot, UnitLocks
 from gpubench.schema.record import Record
 from gpubench.sweep.survey import Survey
 
-Turn = Literal["run", "theirs", "waits", "done", "skip"]
+Turn = Literal["run", "theirs", "waits", "done", "mine", "skip"]
 """What becomes of a unit now. `theirs`: somebody else is at it. `waits`: whether it is to run is not known yet. `done`:
-somebody else has measured it since. `skip`: it can't fit, as somebody else has found."""
+somebody else has measured it since; `mine`: this sweep has. `skip`: it can't fit, as somebody else has found."""
 POLL_S = 1.0
 """How often a sweep that has nothing else to do looks again."""
 FITS = 0.9
@@ -38,6 +38,8 @@ class Joining:
     """Id of a unit -> that of the first of those that are taken with it."""
     chains: dict[Chain, list[Unit]]
     """Trials alone on GPUs that differ in nothing but the batch size and what takes no memory."""
+    ran: set[tuple[str, int]] = field(default_factory=set)
+    """Units that this sweep has run, and in which rounds: what has failed is not tried again in the next pass."""
     since: list[Record] = field(default_factory=list)
     """What others have stored since this sweep began."""
 
@@ -60,6 +62,8 @@ class Joining:
 
     def turn(self, unit: Unit, number: int) -> tuple[Turn, str]:
         """What becomes of a unit that this sweep would run now in a round, and why it is skipped."""
+        if (unit.unit_id, number) in self.ran:
+            return "mine", ""
         if number == 1 and self._may_not_fit(unit):
             return "waits", ""
         answer = self.units.take(self._lot(unit, number))
@@ -72,6 +76,7 @@ class Joining:
             plan = self.work.plan
             if reason := skip_reason(unit, self.work.oom_here(), None, plan.device):
                 return "skip", reason
+        self.ran.add((unit.unit_id, number))
         return "run", ""
 
     def give_back(self) -> None:
