@@ -99,10 +99,11 @@ def series(
     """
     free = {axis, *movable(axis, tied)}
     fields = telling(rows, free)
-    several = len({machine(row) for row in rows} - {None}) > 1
+    machines = [machine(row) for row in rows]
+    several = len({*machines} - {None}) > 1
     found: dict[Any, list[AnyRow]] = {}
-    for row in rows:
-        found.setdefault((workload(row, fields, free), machine(row) if several else None), []).append(row)
+    for row, where in zip(rows, machines, strict=True):
+        found.setdefault((workload(row, fields, free), where if several else None), []).append(row)
     shown = {field for field in fields if not _told_by_others(rows, field, fields)}
     named: dict[tuple[tuple[str, Any], ...], list[AnyRow]] = {}
     for (pairs, name), members in found.items():

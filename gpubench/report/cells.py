@@ -32,7 +32,9 @@ def texts(column: Column, rows: Sequence[TableRow]) -> list[str]:
         return [f"{row.endings}{f' {DOUBTED}' if row.doubts else ''}" for row in rows]
     found = list(column_of(rows, name))
     spreads = [spread(row) for row in rows] if name == "epoch_time_s" else [None] * len(rows)
-    ends = [end for row, apart in zip(rows, spreads, strict=True) for end in _ends(row, name, apart)]
+    ends: list[float] = []
+    if name in ("epoch_time_s", "top1_crossing_s"):
+        ends = [end for row, apart in zip(rows, spreads, strict=True) for end in _ends(row, name, apart)]
     digits = shown_digits(column, found, ends)
     texts = []
     same: dict[float, str] = {}
@@ -138,7 +140,7 @@ def _crossing(row: TableRow, value: float, digits: int | None) -> str:
 
 def _digits_to_show(spread: float) -> int:
     """Digits after the point up to the first that is not 0: a spread that was measured never reads 0.0."""
-    return next((n for n in range(FINEST) if half_up(spread, n)), FINEST) if spread else 0
+    return next((n for n in range(FINEST) if spread >= 0.5 * 10**-n), FINEST) if spread else 0
 
 
 def _text(value: Any, digits: int | None) -> str:

@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -124,12 +124,13 @@ class Results:
 
     # ---- records ----
 
-    def records(self, tell: Tell = refuse) -> list[Record]:
+    def records(self, tell: Tell = refuse, without: Collection[str] = ()) -> list[Record]:
         """Every attempt, in the order in which they began.
 
         One that can't be used is left out, and `tell` gets one line for its file; by default that is a UnusableError.
+        `without`: parts that nobody will ask for; a record may have them or not.
         """
-        found, damaged, known = [], [], KnownParts()
+        found, damaged, known = [], [], KnownParts(without=without)
         with collector_paused():
             for path in self._record_files(tell):
                 try:

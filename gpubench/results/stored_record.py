@@ -29,7 +29,7 @@ from gpubench.basics.quoted import clean
 from gpubench.basics.regular_file import read_regular
 from gpubench.datasets.facts import DataFacts
 from gpubench.results.json_check import REFUSED, as_checked, checking
-from gpubench.results.stored_lines import LineShapes, StoredWindows, stored_epochs
+from gpubench.results.stored_lines import LineShapes, StoredWindows, TimesAlone, stored_epochs
 from gpubench.schema.columns import BY_NAME, EPOCH_COLUMNS, HUGE, Amount, Count, Signed
 from gpubench.schema.record import (
     RECORD_SCHEMA,
@@ -143,6 +143,8 @@ class KnownParts:
     """Likewise where sampled figures come from, of which counts of samples differ: by their values."""
     shapes: LineShapes = field(default_factory=dict)
     """What lists of epochs are alike in."""
+    without: Collection[str] = ()
+    """Parts that nobody will ask for, of OWN: they are checked, and not kept. Of epochs their times are."""
 
 
 SHARED = frozenset(
@@ -158,13 +160,15 @@ SHARED = frozenset(
     }
 )
 """Parts that many records share."""
+OWN = ("trial", "result", "epochs", "windows", "span", "phases")
+"""Those that are a record's own."""
 
 
 def _by_parts(text: bytes, known: KnownParts) -> Record | None:
     """The record in a text, of which each part is checked by itself; None for one that must be read whole, to be
     refused with a reason if need be.
 
-    Its epochs and their windows are checked, and kept in little room until somebody asks for them.
+    Its epochs and their windows are kept in little room until somebody asks for them.
     """
     values: dict[str, Any] = {}
     try:
@@ -177,6 +181,8 @@ def _by_parts(text: bytes, known: KnownParts) -> Record | None:
                 part = sys.intern(part)  # most are alike in all records
             elif type(part) is msgspec.Raw:
                 part = _of_text(name, bytes(part), known)
+                if part is None and name in known.without:
+                    continue
             values[name] = part
     except (*REFUSED, ValueError):  # an error of pydantic's is a ValueError
         return None
@@ -192,9 +198,11 @@ def _of_text(name: str, text: bytes, known: KnownParts) -> Any:
         return part
     _CHECKS[name].decode(text)
     part = from_json(text)
-    if name == "windows":
-        return StoredWindows(text)
-    return stored_epochs(text, part, known.shapes) if name == "epochs" else part
+    if name == "epochs":
+        return TimesAlone(part) if name in known.without else stored_epochs(text, part, known.shapes)
+    if name in known.without:
+        return None
+    return StoredWindows(text) if name == "windows" else part
 
 
 def _checked(name: str, value: Any, known: KnownParts) -> Any:
@@ -357,12 +365,7 @@ _PART_READERS: dict[str, TypeAdapter[Any]] = {
 
 # ---- the same for msgspec ----
 
-_CHECKS = {
-    name: checking(kind)
-    for name, kind in (_PARTS | {"span": _SPAN | None}).items()
-    if name in ("trial", "result", "epochs", "windows", "span", "phases")
-}
-"""Parts of a record that are its own."""
+_CHECKS = {name: checking(kind) for name, kind in (_PARTS | {"span": _SPAN | None}).items() if name in OWN}
 _PART_NAMES = tuple(Record.model_fields)
 
 

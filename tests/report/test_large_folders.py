@@ -35,6 +35,13 @@ def copies(trials: int) -> Plan:
     )
 
 
+def sizes(trials: int) -> Plan:
+    """So many batch sizes of one series."""
+    text = "name = 'large'\n[fixed]\nmodel = 'lenet'\ngpus = 1\nvariant = 'synthetic'\ntrain_images = 10240\n"
+    asked = with_options(parse(text, "large"), Options(fields={"batch_size": f"1:{trials}:1"}))
+    return expand(asked, device="cuda", sources=Disk(), cpus=64)
+
+
 def folder_of(path: Path, plan: Plan, *, measured: bool = True) -> Path:
     """A folder with this plan; `measured`: and a record of each trial."""
     large.write(path, plan)
@@ -84,6 +91,7 @@ def calls(work: Callable[[Path], Any], folder: Path) -> int:
         ("rows", table),
         ("seeds", table),
         ("groups", table),
+        ("sizes", table),
         ("rows", csv_of("trials")),
         ("rows", csv_of("epochs")),
     ],
@@ -97,6 +105,8 @@ def test_twice_as_many_trials_take_twice_the_work(
     for times in (1, 2, 4):
         if kind == "groups":
             folder = folder_of(tmp_path / f"{times}", copies(FEW // 2 * times), measured=False)
+        elif kind == "sizes":
+            folder = folder_of(tmp_path / f"{times}", sizes(3 * FEW * times))
         else:
             folder = folder_of(tmp_path / f"{times}", large.planned(FEW * times, seeds=kind == "seeds"))
         found.append(calls(work, folder))
