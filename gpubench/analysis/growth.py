@@ -84,7 +84,7 @@ def of_merged(merged: Sequence[TableRow], axis: str | None, tied: Collection[str
         for before, after in itertools.pairwise(steps):
             alone = len(before) == len(after) == 1 and after[0].value(axis) is not None
             if alone and fair_step(before[0], after[0]):
-                grown[id(after[0])] = _grown(before[0], after[0])
+                grown[id(after[0])] = _grown(grown.get(id(before[0]), before[0]), after[0])
         ordered += [grown.get(id(row), row) for row in members]
     return [*ordered, *jobs]
 

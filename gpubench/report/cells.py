@@ -29,7 +29,7 @@ DOUBTED = "!"
 def texts(column: Column, rows: Sequence[TableRow]) -> list[str]:
     name = column.name
     if name == "status":
-        return [f"{row.endings}{f' {DOUBTED}' if row.doubts else ''}" for row in rows]
+        return [f"{row.endings} {DOUBTED}" if row.doubts else row.endings for row in rows]
     found = list(column_of(rows, name))
     spreads = [spread(row) for row in rows] if name == "epoch_time_s" else [None] * len(rows)
     ends: list[float] = []
@@ -55,7 +55,8 @@ def texts(column: Column, rows: Sequence[TableRow]) -> list[str]:
             texts.append(same.get(value) or same.setdefault(value, _text(value, digits)))
         else:
             texts.append(_text(value, digits))
-    return texts
+    once: dict[str, str] = {}  # kept once: of 100,000 rows most cells are alike
+    return [once.setdefault(text, text) for text in texts]
 
 
 def _nothing_full(row: Row) -> bool:

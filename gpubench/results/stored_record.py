@@ -160,6 +160,7 @@ SHARED = frozenset(
     }
 )
 """Parts that many records share."""
+IDS = ("trial_id", "config_id")
 OWN = ("trial", "result", "epochs", "windows", "span", "phases")
 """Those that are a record's own."""
 
@@ -177,8 +178,8 @@ def _by_parts(text: bytes, known: KnownParts) -> Record | None:
             part = getattr(told, name)
             if part is msgspec.UNSET:
                 continue
-            if type(part) is str:
-                part = sys.intern(part)  # most are alike in all records
+            if type(part) is str and name not in IDS:
+                part = sys.intern(part)  # alike in most records
             elif type(part) is msgspec.Raw:
                 part = _of_text(name, bytes(part), known)
                 if part is None and name in known.without:
