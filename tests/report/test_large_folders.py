@@ -22,6 +22,7 @@ from gpubench.plan.plan import Plan, expand
 from gpubench.plan.sources import Disk
 from gpubench.report import terminal
 from gpubench.report.reading import Reading, reading
+from gpubench.schema.row import TableRow
 
 FEW = 100
 
@@ -138,3 +139,17 @@ def test_what_is_kept_of_a_folder_changes_no_table(tmp_path: Path) -> None:
     assert [terminal.text(one) for one in some.tables] == [terminal.text(one) for one in everything.tables]
     assert some.contents.plans == []
     assert everything.contents.plans
+
+
+def test_of_the_lines_of_a_table_only_the_last_form_is_kept(tmp_path: Path) -> None:
+    """A line takes 2 KB, and is made anew several times until all is known of it."""
+    folder = folder_of(tmp_path / "x", sizes(FEW))
+    gc.collect()
+    others_lines = {id(one) for one in gc.get_objects() if type(one) is TableRow}
+    (made,) = read(folder).tables
+    gc.collect()
+    lines = [one for one in gc.get_objects() if type(one) is TableRow and id(one) not in others_lines]
+    assert len(lines) == len(made.rows) == FEW
+    first, *others = made.rows
+    assert first.before is None
+    assert all(row.before is before for before, row in zip(made.rows, others, strict=False))
