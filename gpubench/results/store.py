@@ -8,7 +8,7 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +93,7 @@ class Results:
         self._lock: FolderLock | None = None
         self._units: UnitLocks | None = None
         self._read: set[str] = set()
-        """Record files that were read, or written, by this one."""
+        """Record files that were read, or written, by this one, where it holds the folder together with others."""
 
     # ---- paths ----
 
@@ -183,22 +183,27 @@ class Results:
 
     # ---- records ----
 
-    def records(self, tell: Tell = refuse) -> list[Record]:
+    def records(self, tell: Tell = refuse, without: Collection[str] = ()) -> list[Record]:
         """Every attempt, in the order in which they began.
 
         One that can't be used is left out, and `tell` gets one line for its file; by default that is a UnusableError.
+        `without`: parts that nobody will ask for; a record may have them or not.
         """
         self._read.clear()
-        return self.newer_records(tell)
+        return self._records(tell, without)
 
     def newer_records(self, tell: Tell = refuse) -> list[Record]:
-        """The attempts that were stored since the folder was last read, by others that have joined."""
-        found, damaged, known = [], [], KnownParts()
+        """The attempts that others, who have joined, have stored since the folder was last read."""
+        return self._records(tell, ())
+
+    def _records(self, tell: Tell, without: Collection[str]) -> list[Record]:
+        found, damaged, known = [], [], KnownParts(without=without)
         with collector_paused():
             for path in self._record_files(tell):
                 if path in self._read:
                     continue
-                self._read.add(path)
+                if self._units is not None:  # else nobody reads on, and of 100,000 the names take room
+                    self._read.add(path)
                 try:
                     found += read(path, known)
                 except DamagedError as error:
@@ -258,7 +263,8 @@ class Results:
             unit = GroupRecord(group_id=first.group_id, attempt=first.attempt, jobs=list(records))
         stored = finite(unit.model_dump())
         write_new(unit_path, json.dumps(stored, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
-        self._read.add(os.fspath(unit_path))
+        if self._units is not None:
+            self._read.add(os.fspath(unit_path))
         self.check()  # after the record: what has just been measured is kept even where the rest is gone
 
     # ---- plans ----

@@ -224,11 +224,14 @@ def _text(letter: str, style: int) -> Cell:
 
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\ufffe\uffff]")
+_PLAIN = re.compile(r"[A-Za-z0-9 .,:+/-]{0,100}")
 _ESCAPE = re.compile(r"_(?=x[0-9A-Fa-f]{4}_)")
 
 
 def _escaped(words: str) -> str:
     """Text for XML, as Excel writes it: control characters as _x000D_, and what looks like that as it stands."""
+    if _PLAIN.fullmatch(words):  # an id, say: of large folders each trial has others
+        return words
     whole = words.encode("utf-16-le", "replace")[: 2 * LONGEST_TEXT].decode("utf-16-le", "ignore")
     whole = _ESCAPE.sub("_x005F_", whole)
     return escape(_CONTROL.sub(lambda found: f"_x{ord(found[0]):04X}_", whole))
