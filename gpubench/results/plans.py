@@ -18,7 +18,7 @@ from gpubench.basics.regular_file import read_regular
 from gpubench.datasets.facts import DataFacts
 from gpubench.plan import experiment_file
 from gpubench.plan.plan import Plan, expand
-from gpubench.plan.rounds import MOST
+from gpubench.plan.rounds import MOST, Rounds
 from gpubench.plan.skips import Room
 from gpubench.plan.sources import StoredSources
 from gpubench.results.store import Results
@@ -104,15 +104,23 @@ def next_stamp(results: Results) -> Stamp:
     return Stamp(stored_at=now, number=taken + 1)
 
 
-def is_newest(results: Results, name: str, plan_id: str) -> bool:
-    """Whether a plan is stored, and no other of its experiment was stored later. What can't be read is not stored.
+def is_newest(results: Results, name: str, plan_id: str, rounds: Rounds) -> bool:
+    """Whether a plan is stored with these rounds, and no other of its experiment was stored later.
 
-    Of plans without numbers it is not known which was the last: none is.
+    What can't be read is not stored. Of plans without numbers it is not known which was the last: none is.
     """
     stamps = _stamps(results)
-    own = stamps.pop(results.plan(name, plan_id), None)
+    path = results.plan(name, plan_id)
+    own = stamps.pop(path, None)
     others = [stamp for path, stamp in stamps.items() if path.stem.rpartition("-")[0] == name]
-    return own is not None and all(other.number < own.number for other in others)
+    if own is None or any(other.number >= own.number for other in others):
+        return False
+    try:
+        text = _text(path)
+        stored = experiment_file.parse(text, "its experiment").rounds, _facts(_resolved(text)).rounds
+    except (OSError, UsageError, ValueError, TypeError):
+        return False
+    return stored == (rounds, rounds.most)
 
 
 def last_use(results: Results) -> str:

@@ -14,11 +14,12 @@ def store_plan(work: Sweep, whole: Plan | None = None) -> None:
     `whole`: the plan of which the sweep runs a part, where it does.
 
     One that is asked again after another of its experiment (an edit was taken back) is stored anew: the last one
-    says which trials of an edited model, variant or images stand in the tables.
+    says which trials of an edited model, variant or images stand in the tables. So is one that is asked again for
+    other rounds: the last ones say what is left.
     """
     plan, bench = whole or work.plan, work.bench
     name, own_id = plan.experiment.name, plan_id(plan.units)
-    if is_newest(bench.results, name, own_id):
+    if is_newest(bench.results, name, own_id, plan.experiment.rounds):
         return
     for job in plan.jobs:  # for a plan that was expanded elsewhere
         bench.sources.data(job.trial.data)
