@@ -50,7 +50,9 @@ def facts_of(results: Results, records: list[Record]) -> tuple[AuditedFolder, li
             Shown(name=t.name, rows=t.trials, axes=t.axes) for t in found.tables if t.name not in searched
         ),
         attempts=tuple(
-            StoredAttempt(trial_id=r.trial_id, number=r.attempt, status=r.status, source=r.source)
+            StoredAttempt(
+                trial_id=r.trial_id, number=r.attempt, status=r.status, source=r.source, round=r.round
+            )
             for r in records
         ),
         damaged=tuple(

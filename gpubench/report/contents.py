@@ -22,7 +22,16 @@ from gpubench.report.table import Table, tables
 from gpubench.results.other_epoch import with_train_images
 from gpubench.results.plans import StoredPlan, stored_plans
 from gpubench.results.rows import row_of
-from gpubench.results.store import Counts, Results, as_counting, counting, epochs_csv, newest, trials_csv
+from gpubench.results.store import (
+    Counts,
+    Results,
+    as_counting,
+    counting,
+    epochs_csv,
+    newest,
+    trials_csv,
+    without_first_round,
+)
 from gpubench.schema.record import Record
 from gpubench.schema.row import Row, replace
 
@@ -86,6 +95,7 @@ def contents(
     if noise:
         rows = [_with_noise(row, record, noise) for row, record in zip(rows, chosen.values(), strict=True)]
     known_ids = {trial_id for trial_id, *_ in chosen}
+    firstless = without_first_round(records)
     axes: dict[str, list[tuple[str, ...]]] = {}
     questions: dict[str, str] = {}
     members: dict[str, dict[tuple[Any, ...], list[str]]] = {}
@@ -114,7 +124,8 @@ def contents(
                 planned.add(job.trial_id)
                 if job.trial_id not in known_ids:
                     known_ids.add(job.trial_id)
-                    rows.append(_planned_row(job, name, skips.get(job.trial_id) or why_unit))
+                    why = skips.get(job.trial_id) or why_unit
+                    rows.append(_planned_row(job, name, why, firstless.get(job.trial_id, 0)))
     shown = {name: [one for ids in units.values() for one in ids] for name, units in members.items()}
     if train_images is not None:  # planned ones, too
         rows = [row.with_fields(train_images=train_images) for row in rows]
@@ -175,15 +186,20 @@ def rows_among(records: Sequence[Record], held: Iterable[Record]) -> dict[str, R
     return {row.trial_id: row for key, row in rows if key in mine}
 
 
-def _planned_row(job: Job, experiment: str, why: str | None) -> Row:
-    """The row of a planned trial that has no record. `why`: it is skipped."""
+def _planned_row(job: Job, experiment: str, why: str | None, further: int = 0) -> Row:
+    """The row of a planned trial of which no record counts. `why`: it is skipped. `further`: how many records of
+    further rounds there are of it all the same."""
+    lost = None
+    if further:
+        others = "another round does" if further == 1 else f"{further} other rounds do"
+        lost = f"no record of its first round can be read, without which {others} not count"
     row = replace(
         Row.of_columns(job.trial.model_dump(mode="json")),
         trial_id=job.trial_id,
         config_id=job.config_id,
         experiment=experiment,
         status="skipped" if why else "missing",
-        reason=why,
+        reason=why or lost,
     )
     if job.membership is None:
         return row

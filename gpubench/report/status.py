@@ -53,6 +53,12 @@ def _details(of: FolderStatus) -> list[str]:
             for one in of.rounds
         ]
         said.append("; ".join(parts))
+    if of.firstless:
+        does = "doesn't" if of.firstless == 1 else "don't"
+        said.append(
+            f"{many(of.firstless, 'measurement')} of further rounds {does} count: "
+            "no record of their first round can be read"
+        )
     said += _holder(of)
     said += [f"now: {one.label} ({one.log})" for one in of.now]
     said += [f"{one.status}: {one.label}: {one.reason}" for one in of.bad[:MOST_NAMED]]
@@ -105,6 +111,7 @@ def as_json(of: FolderStatus) -> dict[str, Any]:
         "rounds_open": of.is_open,
         "left": of.left,
         "left_s": of.left_s,
+        "without_first_round": of.firstless,
         "unread_plans": of.unread_plans,
         "failed": [{"label": one.label, "status": one.status, "reason": one.reason} for one in of.bad],
         "running": [{"trial_id": one.trial_id, "label": one.label, "log": str(one.log)} for one in of.now],

@@ -20,7 +20,7 @@ from gpubench.plan.skips import Room
 from gpubench.plan.state import Planned, out_of_memory, survey
 from gpubench.results.folder_lock import Holding, held
 from gpubench.results.plans import StoredPlan, stored_plans
-from gpubench.results.store import Results, newest, newest_of_rounds
+from gpubench.results.store import Results, newest, newest_of_rounds, without_first_round
 from gpubench.schema.cell import cell
 from gpubench.schema.record import Record, ending
 
@@ -69,6 +69,8 @@ class FolderStatus:
     is_open: bool = False
     """Whether a certainty or a budget ends the rounds, so that nobody knows how many are left."""
     bad: list[Bad] = field(default_factory=list)
+    firstless: int = 0
+    """Measurements of further rounds that don't count, of planned trials and groups whose first round is not there."""
     unread_plans: int = 0
     """Plans that can't be read: what they ask for is not known."""
     holder: Holding | None = None
@@ -116,6 +118,7 @@ def status_of(results: Results, tell: Callable[[str], None]) -> FolderStatus:
         number: {trial_id: record for (trial_id, _), record in sorted(here.items(), key=_began)}
         for number, here in newest_of_rounds(records).items()
     }
+    firstless = without_first_round(records)
     turns: dict[int, list[Planned]] = {}
     labels: dict[str, str] = {}
     for stored, units in _current(plans):
@@ -138,6 +141,7 @@ def status_of(results: Results, tell: Callable[[str], None]) -> FolderStatus:
     found.rounds = [_round(number, items) for number, items in sorted(turns.items())]
     for item in turns.get(1, ()):
         found.counts[_ended(item, rounds.get(1, {}))] += 1
+        found.firstless += firstless.get(item.unit.jobs[0].trial_id, 0)
     found.bad = [
         Bad(label=labels[item.unit.unit_id], status=item.ended, reason=item.why)
         for items in turns.values()

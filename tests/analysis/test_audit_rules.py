@@ -347,6 +347,16 @@ def test_what_a_damaged_record_of_what_ran_again_held_is_not_known():
     assert "records can't be read: t1-1; what these held is not known" in text
 
 
+def test_a_further_round_does_not_stand_for_a_damaged_first_one():
+    others = (*attempts(2, round=2), *attempts(3, round=3))
+    broken = damaged(("t1", 1))
+    traces = frozenset(("t1", number) for number in (1, 2, 3, 4))
+    text = found(runs.all_kept, row(), attempts=others, damaged=broken, traces=traces)[1]
+    assert "records can't be read: t1-1; the sweep that they are of measures them again" in text
+    text = found(runs.all_kept, row(), attempts=(*others, *attempts(4)), damaged=broken, traces=traces)[1]
+    assert "records can't be read: t1-1; what these held is not known" in text
+
+
 def test_a_damaged_record_is_no_gap_where_its_log_and_samples_are_gone():
     assert found(runs.all_kept, row(), attempts=attempts(2), damaged=damaged(("t1", 1)))[0] == "not decidable"
 

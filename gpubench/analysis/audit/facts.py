@@ -37,6 +37,7 @@ class StoredAttempt:
     number: int
     status: str
     source: str = "measured"
+    round: int = 1
 
 
 @dataclass(frozen=True, slots=True)
