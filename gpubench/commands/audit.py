@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from gpubench.analysis.audit.facts import AuditedFolder, Damaged, Shown, StoredAttempt
+from gpubench.analysis.audit.facts import AuditedFolder, Damaged, FurtherRounds, Shown, StoredAttempt
 from gpubench.analysis.audit.rules import audit as look
 from gpubench.basics.encodable import encodable
 from gpubench.commands.opened import opened, warn
@@ -16,6 +16,7 @@ from gpubench.plan.max_batch import are_tries
 from gpubench.report import audit as report
 from gpubench.report.contents import contents
 from gpubench.report.forms import AnswerForm
+from gpubench.results.status import FolderStatus, status_by
 from gpubench.results.store import Numbered, Results, numbered
 from gpubench.schema.record import Record
 from gpubench.schema.trial import job_ids
@@ -61,9 +62,20 @@ def facts_of(results: Results, records: list[Record]) -> tuple[AuditedFolder, li
         ),
         traces=frozenset(traces(results.folder)),
         planned=frozenset(found.planned),
+        further=further_rounds(status_by(results, records, found.plans)),
         tries=sum(record.trial_id in tried for record in records),
         hidden=len(found.superseded & {record.trial_id for record in records}),
     ), found.problems
+
+
+def further_rounds(status: FolderStatus) -> FurtherRounds:
+    """What a folder's further rounds come to."""
+    later = [one for one in status.rounds if one.number > 1]
+    return FurtherRounds(
+        done=sum(one.done for one in later),
+        failed=sum(one.failed for one in later),
+        left=sum(one.left for one in later),
+    )
 
 
 def _trials_of(unit_id: str) -> frozenset[str]:

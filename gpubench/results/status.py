@@ -103,15 +103,22 @@ class FolderStatus:
 
 def status_of(results: Results, tell: Callable[[str], None]) -> FolderStatus:
     """How far a folder is. `tell`: of records and plans that can't be read."""
-    holder = held(results.folder)
     records = results.records(tell)
     plans, problems = stored_plans(results, records)
     for line in problems:
         tell(line)
+    return status_by(results, records, plans, len(problems))
+
+
+def status_by(
+    results: Results, records: Sequence[Record], plans: Sequence[StoredPlan], unread_plans: int = 0
+) -> FolderStatus:
+    """How far a folder is of which these can be read: all records, and the plans, oldest first."""
+    holder = held(results.folder)
     found = FolderStatus(
         folder=results.folder,
         holder=holder,
-        unread_plans=len(problems),
+        unread_plans=unread_plans,
         last_start=max((record.started_at for record in records), default=""),
     )
     rounds = {
@@ -134,7 +141,8 @@ def status_of(results: Results, tell: Callable[[str], None]) -> FolderStatus:
         for number in range(2, last + 1):
             later = further(units, number, rounds)
             if asked.is_open:  # whether what lacks a turn in it would get one, only the sweep knows
-                later = [item for item in later if item.state != "run"]
+                begun = rounds.get(number, {})
+                later = [i for i in later if i.state != "run" or i.unit.jobs[0].trial_id in begun]
             else:
                 later += to_come
             turns.setdefault(number, []).extend(later)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from whole_rows import changed, row_with
 
 from gpubench.analysis.audit import accuracy, fairness, runs, uncertainty, workload
-from gpubench.analysis.audit.facts import AuditedFolder, Damaged, Shown, StoredAttempt
+from gpubench.analysis.audit.facts import AuditedFolder, Damaged, FurtherRounds, Shown, StoredAttempt
 from gpubench.analysis.audit.rules import RULES, audit
 from gpubench.schema.columns import BY_NAME
 
@@ -336,6 +336,15 @@ def test_an_attempt_that_left_traces_alone_may_have_been_killed():
 
 def damaged(*names):
     return tuple(Damaged(name, number, frozenset([name])) for name, number in names)
+
+
+def test_what_further_rounds_lack_was_planned():
+    assert found(fairness.nothing_flattered, row(), further=FurtherRounds(done=4))[0] == "kept"
+    verdict, text = found(fairness.nothing_flattered, row(), further=FurtherRounds(done=3, failed=1, left=2))
+    assert verdict == "broken"
+    assert text.startswith("3 of 6 measurements in further rounds are not there (1 failed, 2 left); ")
+    text = found(fairness.nothing_flattered, row(), further=FurtherRounds(left=1))[1]
+    assert text.startswith("1 of 1 measurement in further rounds is not there (1 left); ")
 
 
 def test_what_a_damaged_record_of_what_ran_again_held_is_not_known():

@@ -113,6 +113,16 @@ class Shown:
         return ", ".join(part for part in (job, own) if part) or "the only row"
 
 
+@dataclass(frozen=True, slots=True)
+class FurtherRounds:
+    """Measurements of trials and groups in the further rounds that their plans ask for, as a sweep counts them."""
+
+    done: int = 0
+    failed: int = 0
+    left: int = 0
+    """Not begun, or interrupted."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class AuditedFolder:
     """A results folder."""
@@ -126,6 +136,7 @@ class AuditedFolder:
     """(trial id, attempt number) of every log and every file of samples."""
     planned: frozenset[str] = frozenset()
     """Names of the tables for which a plan is stored."""
+    further: FurtherRounds = FurtherRounds()
     tries: int = 0
     """Attempts that only looked for the largest batch that fits: a few first steps, which stand in no table here."""
     hidden: int = 0
