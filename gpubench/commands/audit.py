@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -19,6 +20,7 @@ from gpubench.report.forms import AnswerForm
 from gpubench.results.status import FolderStatus, status_by
 from gpubench.results.store import Numbered, Results, numbered
 from gpubench.schema.record import Record
+from gpubench.schema.row import Row
 from gpubench.schema.trial import job_ids
 
 
@@ -48,7 +50,9 @@ def facts_of(results: Results, records: list[Record]) -> tuple[AuditedFolder, li
     tried = {row.trial_id for table in found.tables if table.name in searched for row in table.trials}
     return AuditedFolder(
         tables=tuple(
-            Shown(name=t.name, rows=t.trials, axes=t.axes) for t in found.tables if t.name not in searched
+            Shown(name=t.name, rows=_of_here(t.trials, found.elsewhere), axes=t.axes)
+            for t in found.tables
+            if t.name not in searched
         ),
         attempts=tuple(
             StoredAttempt(
@@ -63,9 +67,15 @@ def facts_of(results: Results, records: list[Record]) -> tuple[AuditedFolder, li
         traces=frozenset(traces(results.folder)),
         planned=frozenset(found.planned),
         further=further_rounds(status_by(results, records, found.plans)),
+        parts=tuple(dict.fromkeys(str(part) for stored in found.plans for part in stored.parts)),
         tries=sum(record.trial_id in tried for record in records),
         hidden=len(found.superseded & {record.trial_id for record in records}),
     ), found.problems
+
+
+def _of_here(rows: Sequence[Row], elsewhere: Collection[str]) -> tuple[Row, ...]:
+    """The rows without those that other parts of the plan measure."""
+    return tuple(row for row in rows if row.trial_id not in elsewhere)
 
 
 def further_rounds(status: FolderStatus) -> FurtherRounds:

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from gpubench.basics.folding import folded
-from gpubench.basics.words import WORDS, clean, many
+from gpubench.basics.words import WORDS, clean, listed, many
 from gpubench.plan.estimate import words
 from gpubench.results.status import ORDER, FolderStatus
 
@@ -45,6 +45,11 @@ def _left(of: FolderStatus) -> str:
 
 def _details(of: FolderStatus) -> list[str]:
     said = [f"trials and groups: {_counts(of)}"]
+    if of.parts:
+        said.append(
+            f"it holds part {listed(of.parts)} of a plan, and the other parts are not counted; "
+            "gpubench merge puts them together"
+        )
     if len(of.rounds) > 1 or of.is_open:
         parts = [
             f"round {one.number}: {one.done} done"
@@ -112,6 +117,7 @@ def as_json(of: FolderStatus) -> dict[str, Any]:
         "left": of.left,
         "left_s": of.left_s,
         "without_first_round": of.firstless,
+        "parts": of.parts,
         "unread_plans": of.unread_plans,
         "failed": [{"label": one.label, "status": one.status, "reason": one.reason} for one in of.bad],
         "running": [{"trial_id": one.trial_id, "label": one.label, "log": str(one.log)} for one in of.now],

@@ -71,6 +71,8 @@ class FolderStatus:
     bad: list[Bad] = field(default_factory=list)
     firstless: int = 0
     """Measurements of further rounds that don't count, of planned trials and groups whose first round is not there."""
+    parts: list[str] = field(default_factory=list)
+    """The parts that it is asked for, of plans of which it is not asked for all: `2/8`, each once."""
     unread_plans: int = 0
     """Plans that can't be read: what they ask for is not known."""
     holder: Holding | None = None
@@ -131,6 +133,7 @@ def status_by(
     for stored, units in _current(plans):
         plan = stored.plan
         asked = plan.experiment.rounds
+        found.parts += [text for part in stored.parts if (text := str(part)) not in found.parts]
         found.is_open = found.is_open or asked.is_open
         labels |= {unit.unit_id: _label(unit, plan) for unit in units}
         surveyed = _surveyed(stored, records, rounds.get(1, {}))
@@ -176,11 +179,12 @@ def _began(item: tuple[object, Record]) -> str:
 
 
 def _current(plans: Sequence[StoredPlan]) -> list[tuple[StoredPlan, list[Unit]]]:
-    """Each plan with the units that none that was stored later has, nor has under other ids (an edited model)."""
+    """Each plan with the units that it asks for, without those that a later one asks for, maybe under other ids (an
+    edited model)."""
     owner: dict[object, int] = {}
     for place, stored in enumerate(plans):
         name = stored.plan.experiment.name
-        for unit in stored.plan.units:
+        for unit in stored.asked.units:
             owner[name, unit.group, *(tuple(vars(job.trial).values()) for job in unit.jobs)] = place
             owner[unit.unit_id] = place
     found = []
@@ -188,7 +192,7 @@ def _current(plans: Sequence[StoredPlan]) -> list[tuple[StoredPlan, list[Unit]]]
         name = stored.plan.experiment.name
         mine = [
             unit
-            for unit in stored.plan.units
+            for unit in stored.asked.units
             if owner[name, unit.group, *(tuple(vars(job.trial).values()) for job in unit.jobs)] == place
             and owner[unit.unit_id] == place
         ]
@@ -229,7 +233,10 @@ def _of_no_plan(found: FolderStatus, records: Sequence[Record], plans: Sequence[
     the others, but of one that was interrupted where its plan is missing or can't be read.
     """
     jobs = [
-        (one.plan.experiment.name, unit, job) for one in plans for unit in one.plan.units for job in unit.jobs
+        (one.plan.experiment.name, unit, job)
+        for one in plans
+        for unit in one.asked.units
+        for job in unit.jobs
     ]
     known = {job.trial_id for _, _, job in jobs}
     asked = {_asked(name, unit.group, vars(job.trial)) for name, unit, job in jobs}

@@ -137,6 +137,8 @@ class AuditedFolder:
     planned: frozenset[str] = frozenset()
     """Names of the tables for which a plan is stored."""
     further: FurtherRounds = FurtherRounds()
+    parts: tuple[str, ...] = ()
+    """The parts of a plan that the folder is asked for, `2/8`; none: all that was planned."""
     tries: int = 0
     """Attempts that only looked for the largest batch that fits: a few first steps, which stand in no table here."""
     hidden: int = 0

@@ -115,11 +115,13 @@ def nothing_flattered(facts: AuditedFolder) -> RuleFinding:
         unclear.append(f"what was planned is not on record for {first_few(unplanned)}")
     told = [f"{counts['oom']} out of memory"] if counts["oom"] else []
     told += [f"{counts['skipped']} skipped with a reason"] if counts["skipped"] else []
+    planned = all_of(len(facts.rows), "planned trial")
+    planned += f" of part {first_few(facts.parts)}" if facts.parts else ""
     shown = "is shown" if len(facts.rows) == 1 else "are shown"
     return rule_finding(
         broken,
         unclear,
-        f"{all_of(len(facts.rows), 'planned trial')} {shown}{' (' + ', '.join(told) + ')' if told else ''}, with "
+        f"{planned} {shown}{' (' + ', '.join(told) + ')' if told else ''}, with "
         f"{'its' if len(facts.rows) == 1 else 'their'} baselines and under the same versions",
     )
 
