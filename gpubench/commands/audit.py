@@ -50,7 +50,7 @@ def facts_of(results: Results, records: list[Record]) -> tuple[AuditedFolder, li
     tried = {row.trial_id for table in found.tables if table.name in searched for row in table.trials}
     return AuditedFolder(
         tables=tuple(
-            Shown(name=t.name, rows=_of_here(t.trials, found.elsewhere), axes=t.axes)
+            Shown(name=t.title, rows=_of_here(t.trials, found.elsewhere), axes=t.axes)
             for t in found.tables
             if t.name not in searched
         ),
@@ -65,7 +65,7 @@ def facts_of(results: Results, records: list[Record]) -> tuple[AuditedFolder, li
             for unit_id, number in sorted(results.damaged(records))
         ),
         traces=frozenset(traces(results.folder)),
-        planned=frozenset(found.planned),
+        planned=frozenset(t.title for t in found.tables if t.name in found.planned),
         further=further_rounds(status_by(results, records, found.plans)),
         parts=tuple(dict.fromkeys(str(part) for stored in found.plans for part in stored.parts)),
         tries=sum(record.trial_id in tried for record in records),

@@ -94,6 +94,14 @@ def ended(folder: Path, record: Record, status: str) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | {"status": status, "reason": "it ended"}))
 
 
+def test_a_table_is_called_by_its_title(tmp_path: Path) -> None:
+    swept(tmp_path, "batch-size", "16", model="lenet,mlp")
+    results = Results(tmp_path)
+    facts, _ = facts_of(results, results.records())
+    assert [table.name for table in facts.tables] == ["model"], "as gpubench table calls it"
+    assert facts.planned == {"model"}
+
+
 def test_trials_that_never_ran_are_seen(tmp_path: Path) -> None:
     swept(tmp_path, "one", "16,32,64", stop_after=1)
     assert verdicts(tmp_path)[12] == "broken"

@@ -55,6 +55,7 @@ class Shown:
     """One table: rows that are meant to be compared."""
 
     name: str
+    """Its title, as it stands over the table."""
     rows: tuple[Row, ...]
     """Each repeat by itself; planned trials without a record among them."""
     axes: Axes = ()
