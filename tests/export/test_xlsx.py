@@ -21,6 +21,8 @@ from swept import swept
 from warm_command import WarmCommand
 from whole_readings import reading_of, values_of
 from whole_rows import row_with
+from xlsxwriter import Workbook
+from xlsxwriter.utility import cell_autofit_width
 
 from gpubench.export.formats import FORMATS, Asked
 from gpubench.export.xlsx import charts, grid
@@ -29,7 +31,7 @@ from gpubench.export.xlsx.names import SheetNames
 from gpubench.report import sheets
 from gpubench.report.reading import Reading, reading
 from gpubench.report.sheets import Sheet
-from gpubench.schema.columns import COLUMNS, Column
+from gpubench.schema.columns import COLUMNS, DERIVED, EPOCH_COLUMNS, Column
 from gpubench.schema.kinds import as_text, kind, moment
 
 FIXED = ("trials", "epochs", "environment", "doubts")
@@ -124,6 +126,16 @@ def test_headers_stay_in_view_and_filter() -> None:
         assert here.freeze_panes[-1] == "2"
         assert here.auto_filter.ref == here.dimensions
         assert all(here.column_dimensions[letter].width >= 7 for letter in "ABC")
+
+
+def test_headings_have_room_beside_the_arrow_of_their_filter() -> None:
+    """One of many an m, which is wider than a digit, was cut: by its length it had room."""
+    looks = grid.Grids(Workbook(io.BytesIO()), SheetNames())
+    for column in (*COLUMNS, *EPOCH_COLUMNS, *DERIVED):
+        heading = grid.header_of(column)
+        _, width = looks._look(column, [None])
+        assert 7 * width + 5 >= 1.05 * cell_autofit_width(heading) + 18, heading
+        assert grid._header_lines(heading, width) == 1
 
 
 def test_numbers_are_shown_with_the_digits_of_their_columns() -> None:

@@ -139,7 +139,8 @@ class Charts:
         for index, title in enumerate(HEADER):
             data.write_string(0, index, title, bold)
         data.set_column(0, 1, 34)
-        data.set_column(2, 5, 16)
+        data.set_column(2, 3, 16)
+        data.set_column(4, 5, 34)
         data.freeze_panes(1, 0)
         printed(data)
 
