@@ -457,6 +457,17 @@ def newest_of_rounds(records: Iterable[Record]) -> dict[int, dict[tuple[str, str
     return found
 
 
+def without_first_round(records: Iterable[Record]) -> dict[str, int]:
+    """Trial id -> how many attempts of further rounds are stored of it, of trials without any of a first round.
+
+    Such attempts count nowhere: the first round's record was damaged, or taken away.
+    """
+    rounds: dict[str, list[int]] = {}
+    for record in records:
+        rounds.setdefault(record.trial_id, []).append(record.round)
+    return {trial_id: len(found) for trial_id, found in rounds.items() if 1 not in found}
+
+
 def counting(records: Iterable[Record]) -> dict[Counts, Record]:
     """The attempts that count, for each round and each allowance of CPUs by itself: what a folder shows.
 

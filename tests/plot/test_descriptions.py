@@ -16,6 +16,8 @@ from gpubench.plot.description import Cell, Panel, Picture, PlottedAxis, Plotted
 from gpubench.plot.pictures import PICTURES, described
 from gpubench.plot.subject import Subject
 from gpubench.report.table import Table, build
+from gpubench.results.samples_end import without_end
+from gpubench.results.store import Results
 from gpubench.schema.record import EpochWindow, Span
 from gpubench.schema.row import Row
 
@@ -450,6 +452,29 @@ def test_the_last_reading_of_a_file_that_was_cut_off_is_none(tmp_path: Path) -> 
     told: list[str] = []
     assert trial.read(path, told.append) == {("0", "power_w"): [(0.0, 100.0)]}
     assert told == [f"{path} is damaged: 1 of its 2 readings can't be read, and is left out"]
+
+
+def test_a_file_that_was_cut_off_between_two_lines_is_told_by_its_record(tmp_path: Path) -> None:
+    results = Results(tmp_path)
+    record = FULL.model_copy(
+        update={"status": "ok", "epochs": [{"warmup": True, "steps": 9}, {"warmup": False, "steps": 2}]}
+    )
+    path = results.part("samples", record.trial_id, record.attempt, "csv")
+    path.parent.mkdir(parents=True)
+    lines = ["t_s,device,metric,value", "0,0,power_w,100", "1,rank0,step_time_ms,9", "2,rank0,step_time_ms,9"]
+    for left, told in ((4, []), (3, [1]), (2, [0])):
+        path.write_text("\n".join([*lines[:left], ""]))
+        said: list[str] = []
+        rows = [row(batch_size=16, trial_id=record.trial_id, epoch_time_s=3.0)]
+        trial.of_record(Subject(table=table(rows), results=results, tell=said.append), record)
+        assert said == [
+            f"{path} is damaged: it holds {steps} of 2 measured steps, so it was cut off; what it lacks at its end is "
+            "not known"
+            for steps in told
+        ]
+    of_another = record.model_copy(update={"status": "interrupted"})
+    assert without_end(path, 0, of_another) is None
+    assert without_end(path, 0, record.model_copy(update={"epochs": [{"warmup": False}]})) is None
 
 
 def test_where_samples_are_missing_the_line_has_a_gap() -> None:
