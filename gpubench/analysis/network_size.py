@@ -105,7 +105,7 @@ def sizes(same: Sequence[tuple[Comparison, Interval, Word]], fields: Collection[
 
 
 def sentence(same: Sequence[Sized], one: Comparison) -> str:
-    """From what size on more devices are faster, and every speed-up.
+    """From what size on more devices are faster, and every speed-up with its word.
 
     `same`: by ascending size. `one`: any of their comparisons.
     """
@@ -123,7 +123,7 @@ def sentence(same: Sequence[Sized], one: Comparison) -> str:
         )
     each = "; ".join(
         f"{sized.name} ({short(sized.gmacs)}) {half_up(sized.ratio.value, 2)} "
-        f"({between(sized.ratio.low, sized.ratio.high, 2)})"
+        f"({between(sized.ratio.low, sized.ratio.high, 2)}), {SAID[sized.word]}"
         for sized in same
     )
     return f"{said}. Speed-ups by GMACs an image: {each}"
