@@ -371,6 +371,24 @@ def test_the_front_is_what_no_other_row_beats_in_time_and_energy() -> None:
     assert not measured.joined
 
 
+@pytest.mark.parametrize("far", ["time", "energy", "nothing"])
+def test_energy_against_time_is_by_logarithms_where_either_is_far_apart(far: str) -> None:
+    time, energy = (40.0 if far == "time" else 8.0), (1200.0 if far == "energy" else 150.0)
+    rows = [
+        row(batch_size=16, epoch_time_s=time, energy_j=energy),
+        row(batch_size=32, epoch_time_s=4.0, energy_j=100.0),
+    ]
+    (panel,) = of(rows, "energy").panels
+    if far == "nothing":
+        assert {panel.x.steps, panel.y.steps} == {"linear"}
+        assert limits.across(panel).low == 0
+        return
+    assert {panel.x.steps, panel.y.steps} == {"log10"}
+    assert (panel.x.title, panel.x.unit) == ("epoch time (s, log)", "s")
+    ends = limits.across(panel)
+    assert 0 < ends.low < 4 < time < ends.high
+
+
 def test_networks_of_their_own_share_no_front() -> None:
     rows = [row(model=model, epoch_time_s=4.0, energy_j=100.0) for model in ("resnet34", "lenet")]
     assert PICTURES["energy"].pictures(Subject(table=table(rows))) == ()
