@@ -268,7 +268,14 @@ def test_networks_of_several_ways_have_a_bar_each_and_few_have_no_picture() -> N
         )
         for model, gmacs, time, _ in NETWORKS
     ]  # fmt: skip
+    more += [
+        row(
+            model="mlp", gmacs_per_image=0.0001, gpus=gpus, strategy=strategy, batch_size=64, epoch_time_s=time,
+        )
+        for gpus, strategy, time in ((1, "single", 2.0), (2, "fsdp", 4.0))
+    ]  # fmt: skip
     (panel,) = of([*on_one_and_two(), *more], "networks", axes=[("model",), ("gpus", "strategy")]).panels
+    assert panel.places[:2] == ("mlp (0.0001)", "lenet (0.0006)"), "the smallest, which one way alone has"
     assert {one.name: min(p.y or 0 for p in one.points) for one in panel.series} == {
         "ddp on 2 GPUs against single on 1 GPU, strong scaling": pytest.approx(2 / 3),
         "fsdp on 2 GPUs against single on 1 GPU, strong scaling": pytest.approx(0.5),
