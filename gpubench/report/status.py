@@ -65,7 +65,7 @@ def _details(of: FolderStatus) -> list[str]:
             "no record of their first round can be read"
         )
     said += _holder(of)
-    said += [f"now: {one.label} ({one.log})" for one in of.now]
+    said += [f"now: {one.label}{f', {one.who}' if one.who else ''} ({one.log})" for one in of.now]
     said += [f"{one.status}: {one.label}: {one.reason}" for one in of.bad[:MOST_NAMED]]
     more = len(of.bad) - MOST_NAMED
     said += [f"and {more} more that ended badly"] if more > 0 else []
@@ -120,7 +120,10 @@ def as_json(of: FolderStatus) -> dict[str, Any]:
         "parts": of.parts,
         "unread_plans": of.unread_plans,
         "failed": [{"label": one.label, "status": one.status, "reason": one.reason} for one in of.bad],
-        "running": [{"trial_id": one.trial_id, "label": one.label, "log": str(one.log)} for one in of.now],
+        "running": [
+            {"trial_id": one.trial_id, "label": one.label, "log": str(one.log), "who": one.who or None}
+            for one in of.now
+        ],
         "holder": None
         if holder is None
         else {

@@ -19,6 +19,7 @@ from gpubench.plan.plan import Plan, Unit
 from gpubench.plan.skips import Room
 from gpubench.plan.state import Planned, out_of_memory, survey
 from gpubench.results.locks.folder_lock import Holding, held
+from gpubench.results.locks.unit_locks import takers
 from gpubench.results.plans import StoredPlan, stored_plans
 from gpubench.results.store import Results, newest, newest_of_rounds, without_first_round
 from gpubench.schema.cell import cell
@@ -56,6 +57,8 @@ class Now:
     trial_id: str
     label: str
     log: Path
+    who: str = ""
+    """Which of several sweeps that have joined is at it; empty where there is but one."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -312,6 +315,7 @@ def _running(
 ) -> list[Now]:
     """Trials whose log is there and whose record is not yet, of the attempt begun last."""
     stored = {(record.trial_id, record.attempt) for record in records}
+    who = takers(results.folder)
     found: list[tuple[float, Now]] = []
     seen: set[str] = set()
     for item in (item for items in turns.values() for item in items if item.state == "run"):
@@ -325,7 +329,9 @@ def _running(
                 touched = log.stat().st_mtime
             except OSError:
                 continue
-            found.append((touched, Now(trial_id=job.trial_id, label=labels[item.unit.unit_id], log=log)))
+            own = item.unit.unit_id
+            now = Now(trial_id=job.trial_id, label=labels[own], log=log, who=who.get(own, ""))
+            found.append((touched, now))
     return [now for _, now in sorted(found, key=lambda one: one[0])]
 
 

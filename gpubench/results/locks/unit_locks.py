@@ -117,6 +117,16 @@ class UnitLocks:
         return self._clock() - since >= limit
 
 
+def takers(folder: Path) -> dict[str, str]:
+    """Id of a unit that somebody is at -> who; of units that are taken as one, that of the first. Writes nothing."""
+    found = {}
+    for path in sorted(folder.glob("records/*/.*.lock")):
+        seen = LockFile(path).glance()
+        if seen is not None and not (seen.holder is not None and seen.holder.fate == "dead"):
+            found[path.name[1:].partition("-round-")[0]] = str(seen)
+    return found
+
+
 def remove_all(folder: Path) -> None:
     """Removes the locks of all units. Only for who knows that nobody else works in the folder."""
     for path in folder.glob("records/*/.*.lock"):
