@@ -192,14 +192,19 @@ class Results:
         self._read.clear()
         return self._records(tell, without)
 
-    def newer_records(self, tell: Tell = refuse) -> list[Record]:
-        """The attempts that others, who have joined, have stored since the folder was last read."""
-        return self._records(tell, ())
+    def newer_records(self, tell: Tell = refuse, beside: Collection[str] | None = None) -> list[Record]:
+        """The attempts that others, who have joined, have stored since the folder was last read.
 
-    def _records(self, tell: Tell, without: Collection[str]) -> list[Record]:
+        `beside`: ids of units; no more is read than what lies beside their records.
+        """
+        return self._records(tell, (), beside)
+
+    def _records(
+        self, tell: Tell, without: Collection[str], beside: Collection[str] | None = None
+    ) -> list[Record]:
         found, damaged, known = [], [], KnownParts(without=without)
         with collector_paused():
-            for path in self._record_files(tell):
+            for path in self._record_files(tell, beside):
                 if path in self._read:
                     continue
                 if self._units is not None:  # else nobody reads on, and of 100,000 the names take room
@@ -221,12 +226,12 @@ class Results:
         """All that is named like a record, links and folders too."""
         return list(map(Path, self._record_files(tell)))
 
-    def _record_files(self, tell: Tell) -> list[str]:
+    def _record_files(self, tell: Tell, beside: Collection[str] | None = None) -> list[str]:
         """The same as text: of 100,000, objects take as long to make as the files to open."""
         folder = os.fspath(self.folder / "records")
         return [
             f"{folder}/{inside}/{name}"
-            for inside in _listed(folder, tell)
+            for inside in (_listed(folder, tell) if beside is None else sorted({one[1:3] for one in beside}))
             for name in _listed(f"{folder}/{inside}", tell)
             if name.endswith(".json") and not name.startswith(".")
         ]
