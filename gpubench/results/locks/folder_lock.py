@@ -99,8 +99,9 @@ class FolderLock:
         told = False
         while not self._file.create(self._own):
             seen = self._file.look()
-            if seen is None:
-                continue  # it went meanwhile
+            if seen is None:  # it went meanwhile, or a network's cache does not show it yet
+                self._sleep(POLL_S)
+                continue
             if self._own.joins and seen.holder is not None and seen.holder.joins:
                 self._file.touch()
                 return

@@ -105,7 +105,7 @@ class UnitLocks:
         while not file.create(self._own):
             seen = file.look()
             if seen is None:
-                continue  # it was given back meanwhile
+                return "quiet"  # it was given back just now, or a cache does not show it yet
             fate = seen.holder.fate if seen.holder else "unknown"
             if fate == "alive":
                 return "theirs"

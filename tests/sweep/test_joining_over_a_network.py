@@ -1,0 +1,85 @@
+"""Sweeps that join over a file system that caches, as a network's does: each sees late what the others have done.
+
+Not every kernel knows NFS. So each sweep has a view of its own of one folder, through a file system in user space
+that keeps names and attributes, and that a name is not there, for a minute. That is worse than NFS, which at least
+forgets a folder's names when it sees that the folder has changed. Each sweep runs in a pid namespace of its own, so that it knows
+of the others what a process on another host knows: their heartbeats.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from place import TINY
+
+VIEWS = ("one", "two", "three")
+CACHED_S = 60
+GRID = (*TINY[:-2], "--variant", "synthetic", "--batch-size", "8,16,32,64", "--set", "train_images=128")
+REQUIRED = os.environ.get("GPUBENCH_BINDFS") == "required"
+
+
+@contextlib.contextmanager
+def views(home: Path) -> Iterator[list[Path]]:
+    """One folder, as each of several hosts sees it."""
+    if not REQUIRED and (shutil.which("bindfs") is None or os.geteuid() != 0):
+        pytest.skip(
+            "needs bindfs, and root for pid namespaces (set GPUBENCH_BINDFS=required to fail instead)"
+        )
+    real = home / "real"
+    real.mkdir()
+    cached = ",".join(f"{what}_timeout={CACHED_S}" for what in ("attr", "entry", "negative", "ac_attr"))
+    with contextlib.ExitStack() as endings:
+        found = []
+        for name in VIEWS:
+            view = home / name
+            view.mkdir()
+            subprocess.run(["bindfs", "-o", cached, real, view], check=True)
+            endings.callback(subprocess.run, ["umount", view], check=True)
+            found.append(view)
+        yield found
+
+
+def test_the_caches_of_this_test_are_stale(tmp_path: Path) -> None:
+    with views(tmp_path) as (one, two, _):
+        assert not (two / "x").exists()
+        (one / "x").touch()
+        assert not (two / "x").exists(), "else the other test shows nothing"
+        with pytest.raises(FileExistsError):
+            (two / "x").symlink_to("y")
+
+
+def test_nothing_is_measured_twice_and_nothing_is_lost(tmp_path: Path) -> None:
+    with views(tmp_path) as seen:
+        command = [sys.executable, "-m", "gpubench", "sweep", *GRID, "--cpus", "1", "--rounds", "2", "--join"]
+        apart = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
+        environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+        running = []
+        for view in seen:
+            running.append(
+                subprocess.Popen(
+                    [*apart, *command, "--out", str(view / "all")],
+                    env=environment, cwd=tmp_path, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                )
+            )  # fmt: skip
+            time.sleep(0.5)  # so that the caches differ
+        told = [one.communicate(timeout=240) for one in running]
+        assert [one.returncode for one in running] == [0, 0, 0], told
+        folder = tmp_path / "real" / "all"
+        stored = [json.loads(path.read_text()) for path in folder.glob("records/*/*.json")]
+        assert Counter((one["trial"]["batch_size"], one.get("round", 1)) for one in stored) == {
+            (size, number): 1 for size in (8, 16, 32, 64) for number in (1, 2)
+        }
+        assert [path.name for path in folder.rglob("*") if ".lock" in path.name] == []
+        assert len((folder / "trials.csv").read_text().splitlines()) == 9, (
+            "one of them saw that it was the last"
+        )
