@@ -155,7 +155,8 @@ def simulated(options: argparse.Namespace) -> None:
         f"simulated: {options.tasks} tasks, {options.plan_units} units of {options.unit:g} s, {options.deaths:g} "
         f"deaths an hour each: over after {run.now / 60:.1f} min; {run.deaths} deaths lost "
         f"{100 * run.lost_s / busy:.2f} % of the work; the slowest task ended "
-        f"{run.now / statistics.fmean(run.ended):.3f} times as late as the mean; {run.claims / run.now:.1f} claims a second"
+        f"{run.now / statistics.fmean(run.ended):.3f} times as late as the mean; "
+        f"{run.claims / run.now:.1f} claims a second"
     )
     equal = Run(options, random.Random(2), equal=20)
     equal.go()

@@ -2,8 +2,8 @@
 
 Not every kernel knows NFS. So each sweep has a view of its own of one folder, through a file system in user space
 that keeps names and attributes, and that a name is not there, for a minute. That is worse than NFS, which at least
-forgets a folder's names when it sees that the folder has changed. Each sweep runs in a pid namespace of its own, so that it knows
-of the others what a process on another host knows: their heartbeats.
+forgets a folder's names when it sees that the folder has changed. Each sweep runs in a pid namespace of its own, so
+that it knows of the others what a process on another host knows: their heartbeats.
 """
 
 from __future__ import annotations
