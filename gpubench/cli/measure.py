@@ -11,11 +11,13 @@ import typer
 
 from gpubench import completion, usage
 from gpubench.basics.errors import UsageError
-from gpubench.basics.stopping import AT_ONCE
+from gpubench.basics.stopping import AT_ONCE, WITHOUT_CTRL_C, unwound_by_signals
 from gpubench.cli.errors import print_error
 from gpubench.cli.fields import given_fields
 from gpubench.cli.options import field, how
 from gpubench.cli.parameters import with_field_options
+
+NOTHING = "stopped; nothing was measured"
 
 
 @with_field_options
@@ -137,6 +139,14 @@ def sweep(
             metavar="I/N",
         ),
     ] = None,
+    spare: Annotated[
+        str | None,
+        how(
+            "--spare",
+            text="In a SLURM job, begin nothing that would end later than so long before its time limit (default: 30s)",
+            metavar="TIME",
+        ),
+    ] = None,
     fresh: Annotated[bool, how("--fresh", text="Run everything again; earlier records are kept.")] = False,
     wait: Annotated[
         bool, how("--wait", text="Wait while another sweep writes into the results folder.")
@@ -193,6 +203,7 @@ def sweep(
                 ahead=ahead,
                 find_max_batch=find_max_batch,
                 shard=shard,
+                spare=spare,
                 out=out,
                 explain=("json" if json_ else "text") if explain else None,
                 mode="plan" if dry_run else "quiet" if quiet else "json" if json_ else "table",
@@ -204,7 +215,10 @@ def sweep(
 def _nothing_measured() -> Iterator[None]:
     """For a sweep, which hears signals itself from its first trial on until it has told all."""
     try:
-        yield
+        with unwound_by_signals(
+            f"{NOTHING}; to continue, run the same command again", NOTHING, WITHOUT_CTRL_C
+        ):
+            yield
     except KeyboardInterrupt:
-        print_error("stopped; nothing was measured", after_echo=True)
+        print_error(NOTHING, after_echo=True)
         raise typer.Exit(AT_ONCE) from None

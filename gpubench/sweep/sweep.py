@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 
 from gpubench.analysis.machine_noise import MachineNoise
 from gpubench.basics.errors import UnusableError
-from gpubench.plan.estimate import Forecast
+from gpubench.plan.estimate import Estimate, Forecast
 from gpubench.plan.further import Turn
 from gpubench.plan.outlook import Left, Outlook
 from gpubench.plan.plan import Unit
 from gpubench.plan.skips import OutOfMemory, skip_reason
 from gpubench.plan.state import Planned, lacks_its_answer
 from gpubench.plan.unit_label import unit_label
+from gpubench.plan.wall_time import Late, Verdict, WallTime, at_least
 from gpubench.record.together import GroupPrediction, predict_group
 from gpubench.report.contents import contents, rows_among, table_of, write_contents
 from gpubench.report.live import View
@@ -55,6 +56,8 @@ class Summary:
 
     unsure: int = 0
     """How many are not known as well as --within asks for, though still more rounds would measure them."""
+    late: Late = field(default_factory=Late)
+    """What was not begun because the batch job ends before."""
     answered: int | None = None
     """Rounds after which every question of the table is answered, where that ends the sweep."""
 
@@ -70,6 +73,8 @@ class Sweep(Survey):
 
     noise: Sequence[MachineNoise] = ()
     """What is known of machines' own noise, which stands in for rows of one process."""
+    wall_time: WallTime | None = None
+    """How long the batch job may still run; None: nobody ends it."""
     skips: dict[str, str] = field(default_factory=dict)
     """Trial id -> why this sweep skipped it."""
     ended: int = 0
@@ -81,6 +86,7 @@ class Sweep(Survey):
     _told: set[int] = field(default_factory=set)
     """GPUs whose loss has been said."""
     _tables_due: float = 0.0
+    _broken_off: dict[str, float] | None = None
     _preparation: Preparation = field(init=False)
 
     def __post_init__(self) -> None:
@@ -128,7 +134,7 @@ class Sweep(Survey):
                 break
             before = summary.ran
             self._round(number, planned, summary, view, should_stop, emit, began)
-            if summary.interrupted or summary.out_of_budget:
+            if summary.interrupted or summary.out_of_budget or summary.late.waiting:
                 break
             self._end_round(number, planned, view, time.monotonic() - began, ran=summary.ran > before)
         if summary.lost and not self.bench.has_gpus_left:
@@ -195,6 +201,8 @@ class Sweep(Survey):
                 if self._over_budget(forecast.of(number - 1)):
                     summary.longest_s = forecast.of(number - 1)
                 break
+            elif self._has_time(unit, round_, forecast.of(number - 1), summary) != "begin":
+                continue  # one that takes less may still have time
             else:
                 if not begun:  # not before: a budget, or a lost GPU, may leave nothing of a round
                     begun = True
@@ -285,6 +293,31 @@ class Sweep(Survey):
     def own_table(self) -> Table | None:
         """The table of this sweep's own trials as it is now."""
         return table_of(self.plan, self.alike(), self.skips)
+
+    def _has_time(self, unit: Unit, round_: int, forecast_s: float, summary: Summary) -> Verdict:
+        """Whether a unit still ends within the batch job; notes it where it does not."""
+        wall = self.wall_time
+        if wall is None:
+            return "begin"
+        now = time.monotonic()
+        # Whether it is more than a guess is looked up only where it matters: that goes through all rows.
+        known = forecast_s <= wall.ends_s - now or self.estimates([unit], round_)[0].known
+        broken_off_s = max(self._broken_off_s().get(job.trial_id, 0.0) for job in unit.jobs)
+        need = at_least(Estimate(forecast_s, known), broken_off_s)
+        verdict = wall.verdict(need, now, is_first=not summary.ran)
+        summary.late.note(unit.unit_id, verdict, need, wall, now)
+        return verdict
+
+    def _broken_off_s(self) -> Mapping[str, float]:
+        """Trial id -> how long its longest attempt had taken when it was stopped. Worked out once: a stop ends all."""
+        if self._broken_off is None:
+            self._broken_off = {}
+            here = {self.bench.machine_key(job) for job in self.plan.jobs}
+            for record in self.records:
+                if record.status == "interrupted" and record.machine_key in here:
+                    known_s = self._broken_off.get(record.trial_id, 0.0)
+                    self._broken_off[record.trial_id] = max(known_s, record.phases.get("wall", 0.0))
+        return self._broken_off
 
     def _over_budget(self, spent_s: float) -> bool:
         budget_s = self.plan.experiment.rounds.budget_s

@@ -150,18 +150,20 @@ class Cluster:
 
     # ---- its end ----
 
+    def clear(self) -> None:
+        """Ends all jobs, and returns when none of their processes is left."""
+        if not self.run("squeue", "-h", "-o", "%i"):
+            return
+        for scope in (("--full",), ()):  # what a job's script has started, then the rest
+            self.run("scancel", *scope, "--user", _user())
+        deadline = time.monotonic() + 20
+        while self.run("squeue", "-h", "-o", "%i") and time.monotonic() < deadline:
+            time.sleep(0.1)
+
     def stop(self) -> None:
         """Ends all jobs, then the servers, each by its own pid file."""
         if _alive(self.folder / "slurmctld.pid", "slurmctld"):
-            for scope in (("--full",), ()):  # what a job's script has started, then the rest
-                self.run("scancel", *scope, "--user", _user())
-            deadline = time.monotonic() + 20
-            busy = ("RUNNING", "COMPLETING", "SUSPENDED", "STOPPED")
-            while time.monotonic() < deadline:
-                told = self.run("squeue", "-h", "-t", "all", "-o", "%T").split()
-                if not set(busy) & set(told):
-                    break
-                time.sleep(0.1)
+            self.clear()
         _stop(self.folder)
 
 

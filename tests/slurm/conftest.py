@@ -16,7 +16,8 @@ from jobs import Workplace
 def cluster() -> Iterator[Cluster]:
     """A cluster of two nodes on this machine, for all tests that this process runs."""
     if lacks := slurm.missing():
-        what = f"no {', '.join(lacks)} here (apt-get install --no-install-recommends slurmctld slurmd slurm-client munge)"
+        install = "apt-get install --no-install-recommends slurmctld slurmd slurm-client munge"
+        what = f"no {', '.join(lacks)} here ({install})"
         if os.environ.get("GPUBENCH_SLURM") == "required":
             pytest.fail(f"{what}, and GPUBENCH_SLURM=required")
         pytest.skip(what)
@@ -32,5 +33,6 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def work(cluster: Cluster, images: Path, tmp_path: Path) -> Workplace:
-    return Workplace(cluster=cluster, home=tmp_path, images=images)
+def work(cluster: Cluster, images: Path, tmp_path: Path) -> Iterator[Workplace]:
+    yield Workplace(cluster=cluster, home=tmp_path, images=images)
+    cluster.clear()  # a test that failed leaves its jobs to no other

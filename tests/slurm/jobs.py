@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pandas as pd
 from cluster import Cluster
-from place import TINY
+from place import SMALL, TINY
 
 GPUBENCH = shlex.join([sys.executable, "-m", "gpubench"])
 SWEEP = f"{GPUBENCH} sweep {shlex.join([*TINY, '--yes'])}"
 """A sweep on the CPU that takes seconds; its batch sizes are still to be said."""
+HELD_SWEEP = f"{GPUBENCH} sweep {shlex.join([*SMALL, '--yes', '--model', 'nets.py:net'])}"
+"""The same with a model of the test's own."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,0 +1,112 @@
+"""The SLURM job that this process runs in: which it is, and how long it may still run."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from gpubench.schema.missing import Unmeasured
+
+ASK_LIMIT_S = 20.0
+"""A controller that is busy with thousands of jobs takes seconds to answer."""
+_TIME = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(?:(\d+):)?(\d+)")
+"""SLURM's own form of a time: `2:59`, `1:00:00`, `1-12:00:00`."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Allocation:
+    """What SLURM says of the job in the environment of its processes."""
+
+    job_id: str
+    node: str | None
+    partition: str | None
+
+    @property
+    def called(self) -> str:
+        """What sentences name it."""
+        return f"SLURM job {self.job_id}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TimeLimit:
+    """Seconds that a job may still run, and those that it may run in all."""
+
+    left_s: float
+    whole_s: float
+
+
+def allocation(environ: Mapping[str, str]) -> Allocation | None:
+    """None outside a job."""
+    if not (job_id := environ.get("SLURM_JOB_ID")):
+        return None
+    return Allocation(
+        job_id=job_id,
+        node=environ.get("SLURMD_NODENAME") or None,
+        partition=environ.get("SLURM_JOB_PARTITION") or None,
+    )
+
+
+def ask_squeue(job_id: str) -> str:
+    """The time that is left of a job and its limit, as `squeue` tells them. Raises Unmeasured, in its words."""
+    command = ("squeue", "--noheader", f"--jobs={job_id}", "--format=%L|%l")
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=ASK_LIMIT_S,
+            check=False,
+        )
+    except OSError as error:
+        raise Unmeasured(f"squeue can't be run: {error.strerror}") from None
+    except subprocess.TimeoutExpired:
+        raise Unmeasured(f"squeue did not answer within {ASK_LIMIT_S:g} s") from None
+    if done.returncode:
+        said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        raise Unmeasured(f"squeue: {said[-1]}")
+    return done.stdout.strip()
+
+
+def time_limit(
+    environ: Mapping[str, str],
+    job_id: str,
+    *,
+    ask: Callable[[str], str] = ask_squeue,
+    now: Callable[[], float] = time.time,
+) -> TimeLimit | None:
+    """How long the job may still run; None: for ever. Raises Unmeasured where SLURM does not tell.
+
+    Newer versions tell both ends of the job in the environment; others are asked, once.
+    """
+    ends, began = environ.get("SLURM_JOB_END_TIME", ""), environ.get("SLURM_JOB_START_TIME", "")
+    if ends.isdigit() and began.isdigit():
+        return TimeLimit(left_s=int(ends) - now(), whole_s=float(int(ends) - int(began)))
+    said = ask(job_id)
+    match _fields(said):
+        case [_, "UNLIMITED"]:
+            return None
+        case [left, whole] if (left_s := seconds(left)) is not None and (whole_s := seconds(whole)):
+            return TimeLimit(left_s=left_s, whole_s=whole_s)
+    raise Unmeasured(f"squeue said {said!r}")
+
+
+def _fields(line: str) -> Sequence[str]:
+    return [one.strip() for one in line.split("|")]
+
+
+def seconds(text: str) -> float | None:
+    """`2:59`, `1:00:00`, `1-12:00:00` as seconds; None for anything else."""
+    if (found := _TIME.fullmatch(text)) is None:
+        return None
+    days, *clock = found.groups()
+    parts = [int(one) for one in clock if one is not None]
+    if days is None and len(parts) == 1:
+        return None  # SLURM never says seconds alone
+    total = 0
+    for part in parts:
+        total = 60 * total + part
+    return float(86400 * int(days or 0) + total)
