@@ -23,6 +23,10 @@ class Allocation:
     job_id: str
     node: str | None
     partition: str | None
+    cpus: int | None = None
+    """CPUs of this task; of the whole job on this node, where it has no tasks."""
+    memory_mib: int | None = None
+    """Memory of the job on this node."""
 
     @property
     def called(self) -> str:
@@ -46,7 +50,33 @@ def allocation(environ: Mapping[str, str]) -> Allocation | None:
         job_id=job_id,
         node=environ.get("SLURMD_NODENAME") or None,
         partition=environ.get("SLURM_JOB_PARTITION") or None,
+        cpus=_cpus(environ),
+        memory_mib=_memory_mib(environ),
     )
+
+
+def _cpus(environ: Mapping[str, str]) -> int | None:
+    """As was asked for a task; else each task's share of what the job has on this node."""
+    if (asked := _count(environ, "SLURM_CPUS_PER_TASK")) is not None:
+        return asked
+    if (here := _count(environ, "SLURM_CPUS_ON_NODE")) is None:
+        return None
+    tasks = _count(environ, "SLURM_STEP_TASKS_PER_NODE") if "SLURM_STEP_ID" in environ else 1
+    return max(1, here // (tasks or 1))
+
+
+def _memory_mib(environ: Mapping[str, str]) -> int | None:
+    """None where none was asked for, which is all of the node's: SLURM then says 0, or nothing."""
+    if (of_node := _count(environ, "SLURM_MEM_PER_NODE")) is not None:
+        return of_node
+    of_cpu, cpus = _count(environ, "SLURM_MEM_PER_CPU"), _count(environ, "SLURM_CPUS_ON_NODE")
+    return of_cpu * cpus if of_cpu and cpus else None
+
+
+def _count(environ: Mapping[str, str], name: str) -> int | None:
+    """A number above 0; of `2(x3),1`, which is one for each node, the first."""
+    found = re.match(r"(\d+)(?![.\w])", environ.get(name, ""))
+    return int(found[1]) or None if found else None
 
 
 def ask_squeue(job_id: str) -> str:

@@ -68,3 +68,38 @@ def test_without_squeue_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(Unmeasured, match="squeue can't be run: No such file or directory"):
         ask_squeue("7")
+
+
+@pytest.mark.parametrize(
+    ("told", "cpus"),
+    [
+        ({}, None),
+        ({"SLURM_CPUS_PER_TASK": "4", "SLURM_CPUS_ON_NODE": "16"}, 4),
+        ({"SLURM_CPUS_ON_NODE": "16"}, 16),
+        ({"SLURM_CPUS_ON_NODE": "16", "SLURM_STEP_ID": "0", "SLURM_STEP_TASKS_PER_NODE": "4(x2)"}, 4),
+        ({"SLURM_CPUS_ON_NODE": "3", "SLURM_STEP_ID": "0", "SLURM_STEP_TASKS_PER_NODE": "4"}, 1),
+        # A batch script has all of the job's CPUs on its node, however many tasks srun may start later.
+        ({"SLURM_CPUS_ON_NODE": "16", "SLURM_TASKS_PER_NODE": "4"}, 16),
+        ({"SLURM_CPUS_PER_TASK": "0", "SLURM_CPUS_ON_NODE": "many"}, None),
+    ],
+)
+def test_a_task_has_the_cpus_that_it_was_given(told: dict[str, str], cpus: int | None) -> None:
+    found = allocation({"SLURM_JOB_ID": "7", **told})
+    assert found is not None
+    assert found.cpus == cpus
+
+
+@pytest.mark.parametrize(
+    ("told", "memory_mib"),
+    [
+        ({}, None),
+        ({"SLURM_MEM_PER_NODE": "500"}, 500),
+        ({"SLURM_MEM_PER_CPU": "500", "SLURM_CPUS_ON_NODE": "4"}, 2000),
+        ({"SLURM_MEM_PER_CPU": "500"}, None),
+        ({"SLURM_MEM_PER_NODE": "0"}, None),
+    ],
+)
+def test_a_job_has_the_memory_that_it_was_given(told: dict[str, str], memory_mib: int | None) -> None:
+    found = allocation({"SLURM_JOB_ID": "7", **told})
+    assert found is not None
+    assert found.memory_mib == memory_mib
