@@ -147,6 +147,14 @@ def sweep(
             metavar="TIME",
         ),
     ] = None,
+    join: Annotated[
+        bool | None,
+        how(
+            "--join/--no-join",
+            text="Work through the plan together with others that were given the same command and folder (default in "
+            "SLURM arrays, beside other srun tasks, and after a requeue).",
+        ),
+    ] = None,
     fresh: Annotated[bool, how("--fresh", text="Run everything again; earlier records are kept.")] = False,
     wait: Annotated[
         bool, how("--wait", text="Wait while another sweep writes into the results folder.")
@@ -204,6 +212,7 @@ def sweep(
                 find_max_batch=find_max_batch,
                 shard=shard,
                 spare=spare,
+                join=join,
                 out=out,
                 explain=("json" if json_ else "text") if explain else None,
                 mode="plan" if dry_run else "quiet" if quiet else "json" if json_ else "table",

@@ -12,8 +12,8 @@ from gpubench.commands.opened import warn
 from gpubench.report.contents import contents, write_contents
 from gpubench.report.reading import no_results_folder
 from gpubench.results import kept_noise
-from gpubench.results.folder_lock import POLL_S, held
 from gpubench.results.home import newest_results
+from gpubench.results.locks.folder_lock import POLL_S, held
 from gpubench.results.merging.merge import Merged, further_rounds, merge
 from gpubench.results.store import Results
 from gpubench.schema.record import Record

@@ -9,7 +9,8 @@ from typing import Literal
 
 from rich.console import Console
 
-from gpubench.basics.errors import ResumableError, UnusableError, unknown
+from gpubench.basics import slurm_job
+from gpubench.basics.errors import ResumableError, UnusableError, UsageError, unknown
 from gpubench.basics.stopping import Stop, hear_no_more, say_at_once, stop_on_signals
 from gpubench.basics.words import many
 from gpubench.commands.opened import warn
@@ -32,7 +33,7 @@ from gpubench.sweep.announcing import (
     dropped_lines,
 )
 from gpubench.sweep.bench import Bench
-from gpubench.sweep.closing import Mode, emit, finish, goes_on
+from gpubench.sweep.closing import Mode, emit, finish, goes_on, others_words
 from gpubench.sweep.dry_run import print_origins, print_plan
 from gpubench.sweep.job_time import job_time
 from gpubench.sweep.left_out import left_out_lines, store_left_out
@@ -61,13 +62,16 @@ def sweep(
     find_max_batch: bool = False,
     shard: str | None = None,
     spare: str | None = None,
+    join: bool | None = None,
     out: Path | None,
     explain: Literal["text", "json"] | None = None,
     mode: Mode,
 ) -> int:
     """`gpubench sweep`: returns the exit code. `yes`: images are made without asking first. `ahead`: trials of
     further rounds are made ready side by side. `find_max_batch`: batch sizes at the edge of memory are tried, too.
-    `shard`: `2/8`, the part of the plan that is run here. `spare`: what a SLURM job keeps for its end.
+    `shard`: `2/8`, the part of the plan that is run here. `join`: whether others may work through the plan in the same
+    folder; None: where this process is one of several of a SLURM job, or has a part. `spare`: what a SLURM job keeps
+    for its end.
     `explain`: in mode `plan`, where fields have their values from."""
     own = None if shard is None else shards.Shard.parse(shard)
     spare_s = None if spare is None else values.seconds(spare, "--spare")
@@ -83,7 +87,8 @@ def sweep(
         if name not in RETRY:
             raise unknown("status to retry", name, RETRY)
     results = Results(results_folder(out, experiment))
-    settings = Settings(retry=chosen_retry, fresh=fresh, ahead=ahead)
+    joins = joined(join, has_part=own is not None, fresh=fresh, find_max_batch=find_max_batch, ahead=ahead)
+    settings = Settings(retry=chosen_retry, fresh=fresh, ahead=ahead, joins=joins)
     work = Sweep(plan=plan, bench=Bench.of(plan, node, results, sources), settings=settings)
     searched = max_batch.searches(work, whole) if find_max_batch else []
     if mode != "plan":
@@ -119,7 +124,9 @@ def sweep(
     results.create()
     with contextlib.ExitStack() as endings:
         try:
-            with results.locked(wait=wait, say=view.say):
+            with results.locked(wait=wait, say=view.say, joins=joins):
+                if others := results.others():
+                    view.say(f"{others_words(others)} at it: this sweep joins and takes what is left")
                 work.load(view.say)
                 planned = work.pending()
                 if not is_new:
@@ -177,12 +184,23 @@ def sweep(
     return 1 if summary.failed or summary.timed_out else 0
 
 
+def joined(join: bool | None, *, has_part: bool, fresh: bool, find_max_batch: bool, ahead: bool) -> bool:
+    """Whether others may work through the plan at the same time. Raises UsageError for what only one alone can do."""
+    alone = {"--fresh": fresh, "--find-max-batch": find_max_batch, "--ahead": ahead}
+    asked = [name for name, given in alone.items() if given]
+    if join is None:
+        return not asked and (has_part or slurm_job.has_company())
+    if join and asked:
+        raise UsageError(f"{asked[0]} is for a sweep that has its folder for itself: leave it or --join out")
+    return join
+
+
 def nothing_to_run(work: Sweep, planned: Sequence[Planned]) -> Summary:
     """Writes the tables anew, where every unit of the plan is done, skipped or has failed before."""
     work.bench.node.clear()
     skipped = [item for item in planned if item.state == "skip"]
     work.skips = {job.trial_id: item.why for item in skipped for job in item.unit.jobs}
-    work.write_tables()
+    work.leave()
     summary = Summary(
         reused=sum(item.state == "done" for item in planned),
         skipped=len(skipped),

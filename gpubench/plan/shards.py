@@ -76,11 +76,11 @@ def dealt(plan: Plan, count: int, sources: Sources) -> list[list[Unit]]:
     return shares
 
 
-def bundled(plan: Plan) -> list[list[Unit]]:
+def bundled(plan: Plan, *, by_memory: bool = True) -> list[list[Unit]]:
     """Units that must stay on one machine, together: in the order of the first of each.
 
-    A group and the trials alone that it is compared with; trials that differ in nothing but what a smaller batch tells
-    of a larger one, whether it runs out of memory.
+    A group and the trials alone that it is compared with; `by_memory`: trials that differ in nothing but what a smaller
+    batch tells of a larger one, whether it runs out of memory.
     """
     root: dict[Any, Any] = {}
 
@@ -92,7 +92,7 @@ def bundled(plan: Plan) -> list[list[Unit]]:
 
     of_groups = {_widest(job, plan.device) for unit in plan.units if unit.is_group for job in unit.jobs}
     for unit in plan.units:
-        for tie in _ties(unit, plan.device, of_groups):
+        for tie in _ties(unit, plan.device, of_groups, by_memory=by_memory):
             root[find(tie)] = find(unit.unit_id)
     bundles: dict[Any, list[Unit]] = {}
     for unit in plan.units:
@@ -100,12 +100,12 @@ def bundled(plan: Plan) -> list[list[Unit]]:
     return list(bundles.values())
 
 
-def _ties(unit: Unit, device: str, of_groups: Collection[Any]) -> Iterator[Any]:
+def _ties(unit: Unit, device: str, of_groups: Collection[Any], *, by_memory: bool) -> Iterator[Any]:
     """What a unit has in common with those that must stay beside it. `of_groups`: what groups' jobs are tied by."""
     for job in unit.jobs:
         if of_groups and (wide := _widest(job, device)) in of_groups:
             yield wide
-        else:
+        elif by_memory:
             yield _tie(job, job.trial, device)
 
 

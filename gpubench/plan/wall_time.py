@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -66,6 +67,11 @@ class Late:
             self.waiting[unit_id] = need.seconds
         elif verdict == "never":
             self.never[unit_id] = need.seconds
+
+    def keep(self, unit_ids: Collection[str]) -> None:
+        """Forgets all units but these."""
+        self.waiting = {one: seconds for one, seconds in self.waiting.items() if one in unit_ids}
+        self.never = {one: seconds for one, seconds in self.never.items() if one in unit_ids}
 
     def line(self) -> str:
         """Why the sweep stops here."""

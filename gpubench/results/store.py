@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import re
+import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,10 @@ from gpubench.basics.collector import collector_paused
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.finite import finite
 from gpubench.results.csv_text import csv_text
-from gpubench.results.folder_lock import FolderLock
+from gpubench.results.locks import unit_locks
+from gpubench.results.locks.folder_lock import FolderLock
+from gpubench.results.locks.lock_file import NO_LINKS
+from gpubench.results.locks.unit_locks import UnitLocks
 from gpubench.results.stored_record import MOST_ATTEMPTS, DamagedError, KnownParts, NewerError, bytes_of, read
 from gpubench.schema.columns import COLUMNS, EPOCH_COLUMNS
 from gpubench.schema.record import FINAL, GroupRecord, Record, ending, given
@@ -30,14 +35,36 @@ def write_whole(path: Path, data: str | bytes) -> None:
 
     Raises UnusableError where that can't be done, and leaves nothing behind.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    _write(path, data, Path.replace)
+
+
+def write_new(path: Path, data: str | bytes) -> None:
+    """The same of a file that nobody may have written before. Raises UnusableError where somebody has."""
+
+    def link(temporary: Path, path: Path) -> None:
+        try:
+            os.link(temporary, path)
+        except OSError as error:
+            if error.errno not in NO_LINKS:
+                raise
+            if path.exists():
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from None
+            temporary.replace(path)
+        temporary.unlink(missing_ok=True)
+
+    _write(path, data, link)
+
+
+def _write(path: Path, data: str | bytes, put: Callable[[Path, Path], object]) -> None:
+    # Sweeps of several hosts may write the same table at once, and process ids are the same on two of them.
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(3)}-{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with temporary.open("wb") as file:
             file.write(data.encode() if isinstance(data, str) else data)
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(path)
+        put(temporary, path)
     except (OSError, UnicodeEncodeError) as error:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -64,6 +91,9 @@ class Results:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._lock: FolderLock | None = None
+        self._units: UnitLocks | None = None
+        self._read: set[str] = set()
+        """Record files that were read, or written, by this one."""
 
     # ---- paths ----
 
@@ -90,32 +120,61 @@ class Results:
 
     @contextlib.contextmanager
     def locked(
-        self, *, wait: bool = False, say: Callable[[str], None] = lambda _: None, owner: str = "sweep"
+        self,
+        *,
+        wait: bool = False,
+        say: Callable[[str], None] = lambda _: None,
+        owner: str = "sweep",
+        joins: bool = False,
     ) -> Iterator[None]:
         """Holds the folder for one sweep, or for another `owner`. Raises UnusableError while a sweep writes into it.
 
-        `wait`: waits for that one's end instead. `say`: told what is waited for, and what was taken over.
+        `wait`: waits for that one's end instead. `say`: told what is waited for, and what was taken over. `joins`:
+        holds it together with others that join; then `units` says which unit is whose.
         """
         lock = self.folder / ".lock"
-        self._lock = FolderLock(lock, say=say, owner=owner)
+        self._lock = FolderLock(lock, say=say, owner=owner, joins=joins)
         self._lock.take(wait=wait)
+        self._units = UnitLocks(self.folder, say=say) if joins else None
         try:
-            with contextlib.suppress(OSError):  # whether the folder can be used is found out below
-                litter.remove_from_results(self.folder, lock)
+            if not self._lock.others():
+                with contextlib.suppress(OSError):  # whether the folder can be used is found out below
+                    litter.remove_from_results(self.folder, lock)
+                    if not joins:
+                        unit_locks.remove_all(self.folder)
             yield
         finally:
-            self._lock.release()
-            self._lock = None
+            self.release()
+            self._lock = self._units = None
 
     def release(self) -> None:
-        """Gives the folder up, for a process that is about to end at once."""
+        """Gives the folder up, for a process that is about to end at once, too."""
+        if self._units is not None:
+            self._units.give_back()
         if self._lock is not None:
             self._lock.release()
+
+    def leave(self) -> bool:
+        """Goes from the others that have joined; whether nobody else works here, so that this one makes the tables."""
+        if self._units is not None:
+            self._units.give_back()
+        return self._lock is None or self._lock.leave()
+
+    def others(self) -> list[str]:
+        """Who else works here, as this sweep has joined them: `process 7 on host`."""
+        return [] if self._lock is None else self._lock.others()
+
+    @property
+    def units(self) -> UnitLocks | None:
+        """Which unit is whose, where several sweeps hold the folder together; None else."""
+        return self._units
 
     def beat(self) -> None:
         """Shows that the sweep that holds the folder is alive. Call it often; it acts every half minute."""
         if self._lock is not None:
             self._lock.beat()
+        if self._units is not None:
+            self._units.beat()
 
     def check(self) -> None:
         """Raises UnusableError where the folder was removed, or taken over, since this sweep took it."""
@@ -129,9 +188,17 @@ class Results:
 
         One that can't be used is left out, and `tell` gets one line for its file; by default that is a UnusableError.
         """
+        self._read.clear()
+        return self.newer_records(tell)
+
+    def newer_records(self, tell: Tell = refuse) -> list[Record]:
+        """The attempts that were stored since the folder was last read, by others that have joined."""
         found, damaged, known = [], [], KnownParts()
         with collector_paused():
             for path in self._record_files(tell):
+                if path in self._read:
+                    continue
+                self._read.add(path)
                 try:
                     found += read(path, known)
                 except DamagedError as error:
@@ -190,7 +257,8 @@ class Results:
         if first.group_id is not None:
             unit = GroupRecord(group_id=first.group_id, attempt=first.attempt, jobs=list(records))
         stored = finite(unit.model_dump())
-        write_whole(unit_path, json.dumps(stored, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+        write_new(unit_path, json.dumps(stored, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+        self._read.add(os.fspath(unit_path))
         self.check()  # after the record: what has just been measured is kept even where the rest is gone
 
     # ---- plans ----

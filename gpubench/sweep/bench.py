@@ -148,9 +148,9 @@ class Bench:
         made: list[tuple[Unit, int, TrialOrder]] = []
         for unit, turn in turns:
             (job,), (resolved,), (steps,) = unit.jobs, self.resolve(unit), turn.each(unit)
-            number = self.results.next_attempt(unit.unit_id, job.trial_id)
             try:
-                made.append((unit, number, self._order(job, resolved, self._log(job, number), steps)))
+                number, (log,) = self._begin(unit)
+                made.append((unit, number, self._order(job, resolved, log, steps)))
             except GpubenchError:  # its images can't be had: its own turn tells
                 continue
         tickets = self.node.prepare(
@@ -183,9 +183,7 @@ class Bench:
     ) -> list[Record]:
         """One attempt, stored. Returns a record for each job."""
         ahead = self._ahead.pop(unit.unit_id, None)
-        number = self.results.next_attempt(unit.unit_id, *(job.trial_id for job in unit.jobs))
-        number = ahead.number if ahead else number
-        logs = [self._log(job, number) for job in unit.jobs]
+        number, logs = (ahead.number, [ahead.log]) if ahead else self._begin(unit)
         started_at = datetime.datetime.now().strftime("%Y-%m-%d %H:%M:%S")
         resolved = self.resolve(unit)
         try:
@@ -229,11 +227,26 @@ class Bench:
         self.results.save(records, [samples(one) for one in done], SAMPLE_HEADER)
         return records
 
-    def _log(self, job: Job, number: int) -> Path:
-        log = self.results.log(job.trial_id, number)
-        log.parent.mkdir(parents=True, exist_ok=True)
-        log.touch()
-        return log
+    def _begin(self, unit: Unit) -> tuple[int, list[Path]]:
+        """The number of the attempt that begins, and the empty log of each job.
+
+        Logs are made by one alone, for another host may have begun an attempt that this one's cache does not show yet.
+        """
+        number = self.results.next_attempt(unit.unit_id, *(job.trial_id for job in unit.jobs))
+        while True:
+            logs: list[Path] = []
+            try:
+                for job in unit.jobs:
+                    log = self.results.log(job.trial_id, number)
+                    log.parent.mkdir(parents=True, exist_ok=True)
+                    log.touch(exist_ok=False)
+                    logs.append(log)
+            except FileExistsError:
+                for log in logs:
+                    log.unlink(missing_ok=True)
+                number += 1
+            else:
+                return number, logs
 
     def beating(self, should_stop: Callable[[], bool]) -> Callable[[], bool]:
         """Asks `should_stop`, and shows on the way that this sweep is alive."""

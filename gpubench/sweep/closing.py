@@ -21,6 +21,8 @@ from gpubench.results.rows import json_line
 from gpubench.schema.row import Row, replace
 from gpubench.sweep.sweep import Summary, Sweep
 
+NAMED = 3
+"""How many of the others are named."""
 Mode = Literal["plan", "table", "quiet", "json"]
 
 
@@ -54,6 +56,11 @@ def finish(work: Sweep, planned: Sequence[Planned], summary: Summary, view: live
         view.say(
             f"nothing left to do: {summary.reused} done, {summary.skipped} skipped, "
             f"{summary.failed} failed before{late}"
+        )
+    if work.others:
+        view.say(
+            f"{others_words(work.others)} still at it: the last one writes the tables; "
+            f"gpubench status {work.bench.results.folder} tells how far they are"
         )
     if (line := rounds_line(work, summary)) is not None:
         view.say(line)
@@ -109,6 +116,12 @@ def rounds_line(work: Sweep, summary: Summary) -> str | None:
     if rounds.most == MOST:
         return f"{unsure}, after {MOST} rounds, which is as many as there may be"
     return f"{unsure}, after {many(rounds.most, 'round')}; --rounds {min(MOST, 2 * rounds.most)} goes on"
+
+
+def others_words(others: Sequence[str]) -> str:
+    """`1 other (process 7 on host) is`, of who works through the same plan."""
+    named = ", ".join(others[:NAMED]) + (f" and {len(others) - NAMED} more" if len(others) > NAMED else "")
+    return f"{many(len(others), 'other')} ({named}) {'is' if len(others) == 1 else 'are'}"
 
 
 def twice(limit_s: float) -> str:

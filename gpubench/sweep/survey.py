@@ -20,7 +20,7 @@ from gpubench.plan.state import Planned, is_stale, out_of_memory, survey
 from gpubench.report.contents import rows_among, table_of
 from gpubench.results.allowance import Key, alike
 from gpubench.results.rows import row_of
-from gpubench.results.store import Tell, counting, newest, newest_of_rounds, refuse
+from gpubench.results.store import Tell, counting, in_order, newest, newest_of_rounds, refuse
 from gpubench.schema.record import FINAL, Record
 from gpubench.schema.row import Row
 from gpubench.sweep.bench import Bench
@@ -41,6 +41,8 @@ class Settings:
     fresh: bool = False
     ahead: bool = False
     """Whether trials of further rounds are made ready side by side, ahead of their turns."""
+    joins: bool = False
+    """Whether others work through the same plan in the same folder."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -60,6 +62,13 @@ class Survey:
     def load(self, tell: Tell = refuse) -> None:
         """Reads what the results folder holds already. `tell`: of each record that is left out."""
         self.records = self.bench.results.records(tell)
+
+    def reload(self) -> list[Record]:
+        """Reads what others, who work in the same folder, have stored since; returns it."""
+        found = self.bench.results.newer_records(refuse)
+        if found:
+            self.records = sorted([*self.records, *found], key=in_order)
+        return found
 
     def chosen(self) -> dict[str, Record]:
         """Trial id -> the attempt of the first round that counts on this machine, of this plan's trials."""
@@ -123,7 +132,7 @@ class Survey:
         return survey(
             self.plan,
             self.chosen(),
-            oom=self._oom_here(),
+            oom=self.oom_here(),
             room=self._room(),
             environment=self.bench.environment,
             unlike=alike(self.records, self._gets())[1],
@@ -301,7 +310,8 @@ class Survey:
         )
         return Turn(round=number, steps=steps)
 
-    def _oom_here(self) -> OutOfMemory:
+    def oom_here(self) -> OutOfMemory:
+        """What has run out of GPU memory on this kind of machine, by all that is known."""
         keys = {self.bench.machine_key(job) for job in self.plan.jobs}
         return out_of_memory(r for (_, machine), r in newest(self.records).items() if machine in keys)
 

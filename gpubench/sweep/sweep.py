@@ -26,6 +26,7 @@ from gpubench.schema.attempt import JobProgress
 from gpubench.schema.record import Record, ending
 from gpubench.schema.row import Row, replace
 from gpubench.sweep.ahead import Preparation
+from gpubench.sweep.joining import POLL_S, Joining
 from gpubench.sweep.losses import none_left
 from gpubench.sweep.prediction_line import prediction_line
 from gpubench.sweep.progress import progress_of
@@ -61,6 +62,9 @@ class Summary:
     answered: int | None = None
     """Rounds after which every question of the table is answered, where that ends the sweep."""
 
+    by_others: int = 0
+    """Measured by others that have joined, while this sweep ran."""
+
     def add(self, status: str) -> None:
         """Counts a unit that ended badly."""
         self.failed += status == "failed"
@@ -83,11 +87,16 @@ class Sweep(Survey):
     """Plans of the folder that could not be read when the tables were last made, one line each."""
     unwritten: str = ""
     """Why not all tables could be written when that was last tried."""
+    others: list[str] = field(default_factory=list)
+    """Who still works through the plan, where this sweep has left it to them."""
     _told: set[int] = field(default_factory=set)
     """GPUs whose loss has been said."""
     _tables_due: float = 0.0
     _broken_off: dict[str, float] | None = None
     _preparation: Preparation = field(init=False)
+    _joining: Joining | None = None
+    _waits: bool = False
+    """Whether a unit was left in the last pass of which nobody knows yet whether this sweep is to run it."""
 
     def __post_init__(self) -> None:
         self._preparation = Preparation(bench=self.bench)
@@ -107,12 +116,22 @@ class Sweep(Survey):
         try:
             summary = self._run(view, should_stop, emit)
         except BaseException:
-            self.write_tables()  # the first error is the one to tell
+            self.leave()  # the first error is the one to tell
             raise
         finally:
             self.bench.discard()
-        self.write_tables()
+        self.leave()
         return summary
+
+    def leave(self) -> None:
+        """Makes the tables; where others have joined and are still at it, the last of them does."""
+        results = self.bench.results
+        if results.leave():
+            if results.units is not None:
+                self.reload()
+            self.write_tables()
+        else:
+            self.others = results.others()
 
     def abandon(self) -> None:
         """What a process that is about to end at once still clears away."""
@@ -127,22 +146,69 @@ class Sweep(Survey):
     ) -> Summary:
         summary = Summary()
         began = time.monotonic()
-        rounds = self.plan.experiment.rounds
-        for number in range(1, rounds.most + 1):
-            planned = self.survey() if number == 1 else self._not_skipped(self._further(number))
-            if number > 1 and not planned:
-                break
-            before = summary.ran
-            self._round(number, planned, summary, view, should_stop, emit, began)
-            if summary.interrupted or summary.out_of_budget or summary.late.waiting:
-                break
-            self._end_round(number, planned, view, time.monotonic() - began, ran=summary.ran > before)
+        units = self.bench.results.units
+        self._joining = Joining.of(self, units) if units is not None else None
+        self._pass(summary, view, should_stop, emit, began)
+        if self._joining is not None:
+            self._go_on(self._joining, summary, view, should_stop, emit, began)
+            if summary.late:  # others may have had the time
+                self._joining.read()
+                summary.late.keep({item.unit.unit_id for item in self.pending() if item.state == "run"})
         if summary.lost and not self.bench.has_gpus_left:
             raise none_left(self.bench.lost.values())
         self._tell_losses(view)
         summary.unsure = self.unsure(self.skips)
         summary.answered = self.answered()
         return summary
+
+    def _pass(
+        self,
+        summary: Summary,
+        view: View,
+        should_stop: Callable[[], bool],
+        emit: Callable[[Row], None],
+        began: float,
+        *,
+        again: bool = False,
+    ) -> None:
+        """Goes through all rounds. `again`: not for the first time, so that what is done is not counted anew."""
+        rounds = self.plan.experiment.rounds
+        self._waits = False
+        for number in range(1, rounds.most + 1):
+            planned = self.survey() if number == 1 else self._not_skipped(self._further(number))
+            if number > 1 and not planned:
+                break
+            if self._joining is not None:
+                planned = self._joining.in_lots(planned)
+            before = summary.ran
+            counts = Summary() if again else summary
+            self._round(number, planned, summary, counts, view, should_stop, emit, began)
+            if summary.interrupted or summary.out_of_budget or summary.late.waiting:
+                break
+            self._end_round(number, planned, view, time.monotonic() - began, ran=summary.ran > before)
+
+    def _go_on(
+        self,
+        joining: Joining,
+        summary: Summary,
+        view: View,
+        should_stop: Callable[[], bool],
+        emit: Callable[[Row], None],
+        began: float,
+    ) -> None:
+        """Goes over the plan again until all that is left is in the hands of others who live."""
+        ran = 0
+        while not summary.interrupted and not summary.out_of_budget and (self._waits or summary.ran > ran):
+            ran = summary.ran
+            joining.give_back()
+            if self._waits:
+                time.sleep(POLL_S)
+            if self.bench.beating(should_stop)():
+                summary.interrupted = True
+                break
+            joining.read()
+            self._pass(summary, view, should_stop, emit, began, again=True)
+        joining.give_back()
 
     def _not_skipped(self, planned: Sequence[Planned]) -> list[Planned]:
         """Those that this sweep has not skipped yet: the GPU that a unit lacked is not back in the next round."""
@@ -153,12 +219,13 @@ class Sweep(Survey):
         round_: int,
         planned: Sequence[Planned],
         summary: Summary,
+        counts: Summary,
         view: View,
         should_stop: Callable[[], bool],
         emit: Callable[[Row], None],
         began: float,
     ) -> None:
-        """Goes over the plan once."""
+        """Goes over the plan once. `counts`: where units are counted that need not run."""
         forecast = self.forecast(planned, round_)
         ahead = self._outlook(round_, planned)
         # A further round changes nothing of what counts in the first.
@@ -184,15 +251,26 @@ class Sweep(Survey):
                 self.look_at_gpus(planned[number - 1 :], view)
                 if lost := self.bench.lost_to(unit):
                     state, why = "skip", "; ".join(loss.words for loss in lost)
-                    summary.lost += 1
+                    summary.lost += not self.skips.keys() >= {job.trial_id for job in unit.jobs}
+            if state == "run" and self._has_time(unit, round_, forecast.of(number - 1), summary) != "begin":
+                continue  # one that takes less may still have time
+            if state == "run" and self._joining is not None and not should_stop():
+                turn_now, why = self._joining.turn(unit, round_)
+                self._waits |= turn_now == "waits"
+                summary.by_others += turn_now == "done"
+                if turn_now not in ("run", "skip"):
+                    continue
+                state = turn_now
             if state == "done":
-                summary.reused += round_ == 1
+                counts.reused += round_ == 1
             elif state == "skip":
-                summary.skipped += 1
+                counts.skipped += 1
+                if self.skips.keys() >= {job.trial_id for job in unit.jobs}:
+                    continue  # said in an earlier pass
                 self.skips |= {job.trial_id: why for job in unit.jobs}
                 view.say(f"[{number}/{len(planned)}] {unit_label(self.plan, unit)}  skipped: {why}")
             elif state == "failed":
-                summary.add(item.ended)
+                counts.add(item.ended)
             elif should_stop():
                 summary.interrupted = True
                 break
@@ -201,8 +279,6 @@ class Sweep(Survey):
                 if self._over_budget(forecast.of(number - 1)):
                     summary.longest_s = forecast.of(number - 1)
                 break
-            elif self._has_time(unit, round_, forecast.of(number - 1), summary) != "begin":
-                continue  # one that takes less may still have time
             else:
                 if not begun:  # not before: a budget, or a lost GPU, may leave nothing of a round
                     begun = True
@@ -222,11 +298,12 @@ class Sweep(Survey):
                     oom.add(unit)
                 summary.ran += 1
                 summary.add(status)
-                self._write_tables_sometimes(view)
+                if self._joining is None:
+                    self._write_tables_sometimes(view)
                 if status == "interrupted":
                     summary.interrupted = True
                     break
-        summary.stale += sum(item.stale for item in planned if item.state == "done")
+        counts.stale += sum(item.stale for item in planned if item.state == "done")
 
     def _make_ready(
         self,

@@ -10,7 +10,7 @@ import pytest
 from swept import swept
 from warm_command import WarmCommand
 
-from gpubench.results.folder_lock import FolderLock
+from gpubench.results.locks.folder_lock import FolderLock
 
 Merge = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -14,7 +14,8 @@ import pytest
 from swept import swept
 from warm_command import WarmCommand
 
-from gpubench.results.folder_lock import STALE_S, FolderLock
+from gpubench.results.locks.folder_lock import FolderLock
+from gpubench.results.locks.lock_file import STALE_S
 from gpubench.results.store import Results
 
 Status = Callable[..., subprocess.CompletedProcess[str]]

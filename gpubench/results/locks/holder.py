@@ -1,0 +1,86 @@
+"""The process that holds a lock: its name, and whether it lives, as far as that can be known from here."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, Self
+
+from gpubench.basics import slurm_job
+from gpubench.basics.linux import pid_namespace
+
+Fate = Literal["alive", "dead", "unknown"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Holder:
+    """The process that holds a lock."""
+
+    host: str
+    boot: str
+    """The kernel's id of this boot; empty where it tells none."""
+    pid_namespace: str
+    """Process ids mean something only inside it; empty where the kernel tells none."""
+    pid: int
+    began: str | None
+    """When the process began, in clock ticks since the boot: ids are used again."""
+    job: str = ""
+    """The run of a SLURM job that it belongs to; empty outside of SLURM, and from earlier versions."""
+    joins: bool = False
+    """Whether others that join may work in the same folder."""
+
+    @classmethod
+    def here(cls) -> Self:
+        """This process."""
+        own = os.getpid()
+        return cls(
+            host=socket.gethostname(),
+            boot=boot(),
+            pid_namespace=pid_namespace(),
+            pid=own,
+            began=began(own),
+            job=slurm_job.own_job(),
+        )
+
+    def joining(self) -> Holder:
+        """The same, where others may work beside it."""
+        return replace(self, joins=True)
+
+    def __str__(self) -> str:
+        return f"process {self.pid} on {self.host}"
+
+    @property
+    def fate(self) -> Fate:
+        """What can be known at once: of processes of this boot and this pid namespace all, of others what SLURM tells
+        of their jobs."""
+        if self.boot and (self.boot, self.pid_namespace) == (boot(), pid_namespace()):
+            return "alive" if began(self.pid) == self.began else "dead"
+        return "dead" if self.job and slurm_job.has_ended(self.job) else "unknown"
+
+
+def began_s(holder: Holder) -> float | None:
+    """When a process of this boot began, in seconds of the epoch."""
+    try:
+        up_s = float(Path("/proc/uptime").read_text().split()[0])
+        ticks = int(holder.began or "")
+    except (OSError, ValueError):
+        return None
+    return time.time() - up_s + ticks / os.sysconf("SC_CLK_TCK")
+
+
+def boot() -> str:
+    """The kernel's id of this boot; empty where it tells none."""
+    path = Path("/proc/sys/kernel/random/boot_id")
+    return path.read_text().strip() if path.exists() else ""
+
+
+def began(pid: int) -> str | None:
+    """When process `pid` began, in clock ticks since the boot; None where there is none, or only its zombie."""
+    try:
+        facts = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if facts[0] in ("Z", "X") else facts[19]
