@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,6 +16,9 @@ from gpubench.cli.errors import print_error
 from gpubench.cli.fields import given_fields
 from gpubench.cli.options import field, how
 from gpubench.cli.parameters import with_field_options
+
+if TYPE_CHECKING:
+    from gpubench.plan.options import Options
 
 NOTHING = "stopped; nothing was measured"
 
@@ -176,26 +179,21 @@ def sweep(
     """Train over a grid and print the table."""
     with _nothing_measured():
         from gpubench.commands import sweep as command
-        from gpubench.plan.options import Options
-        from gpubench.plan.values import assignments
 
-        named, typed = given_fields(fields, set_ or ())
-        for text in exclude or ():
-            assignments(text, "--exclude")
         if explain and not dry_run:
             raise UsageError("--explain is about the plan: give -n, too")
-        options = Options(
-            fields=named,
-            typed=typed,
-            zips=tuple(zip_ or ()),
-            excludes=tuple(exclude or ()),
+        options = asked_of(
+            fields,
+            set_=set_,
+            zip_=zip_,
+            exclude=exclude,
             repeats=repeats,
             rounds=rounds,
             within=within,
             budget=budget,
             timeout=timeout,
             bad_images=bad_images,
-            jobs=tuple(job or ()),
+            job=job,
             pairs=pairs,
         )
         raise typer.Exit(
@@ -218,6 +216,56 @@ def sweep(
                 mode="plan" if dry_run else "quiet" if quiet else "json" if json_ else "table",
             )
         )
+
+
+def asked_of(
+    fields: Mapping[str, str],
+    *,
+    set_: list[str] | None,
+    zip_: list[str] | None,
+    exclude: list[str] | None,
+    repeats: int | None,
+    rounds: int | None,
+    within: str | None,
+    budget: str | None,
+    timeout: str | None,
+    bad_images: str | None,
+    job: list[str] | None,
+    pairs: bool,
+    **_: Any,
+) -> Options:
+    """What the options of a sweep ask of its experiment. How it is run is among the others."""
+    from gpubench.plan.options import Options
+    from gpubench.plan.values import assignments
+
+    named, typed = given_fields(fields, set_ or ())
+    for text in exclude or ():
+        assignments(text, "--exclude")
+    return Options(
+        fields=named,
+        typed=typed,
+        zips=tuple(zip_ or ()),
+        excludes=tuple(exclude or ()),
+        repeats=repeats,
+        rounds=rounds,
+        within=within,
+        budget=budget,
+        timeout=timeout,
+        bad_images=bad_images,
+        jobs=tuple(job or ()),
+        pairs=pairs,
+    )
+
+
+def sweep_options(words: Sequence[str]) -> Options:
+    """What these words of a command line ask of an experiment, as `gpubench sweep` reads them. Nothing is run."""
+    alone = typer.Typer()
+    alone.command(cls=usage.Command)(sweep)
+    given = typer.main.get_command(alone).make_context("gpubench sweep", list(words)).params
+    if given["experiment"] is not None:
+        raise UsageError(f"{given['experiment']}: the experiment file stands before --")
+    fields = sweep.taken(given)  # type: ignore[attr-defined]
+    return asked_of(fields, **given)
 
 
 @contextlib.contextmanager
