@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -57,24 +58,20 @@ def test_exit_75_becomes_a_requeue_that_goes_on(work: Workplace) -> None:
     hold.touch()
     (work.home / "nets.py").write_text(HELD.format(hold=str(hold)))
     job, table = submitted(
-        work,
-        "--cpus-per-task",
-        "2",
-        "--time",
-        "5",
-        "--",
-        *SMALL,
-        "--model",
-        "nets.py:net",
-        "--batch-size",
-        "8",
-    )
+        work, "--tasks", "2", "--cpus-per-task", "2", "--time", "5",
+        "--", *SMALL, "--model", "nets.py:net", "--batch-size", "8",
+    )  # fmt: skip
     work.cluster.wait(lambda: "batch_size=8  started" in told(work), lambda: told(work))
     work.cluster.wait(lambda: bool(list(work.home.glob("results/*/logs/*/*"))), lambda: told(work))
+    work.cluster.wait(
+        lambda: sorted(work.cluster.state(job).split(",")) == ["COMPLETED", "RUNNING"], lambda: told(work)
+    )  # the other task finds nothing to do
     work.cluster.run("scancel", "--signal=USR1", job)
     work.cluster.wait(lambda: "Exited with exit code 75" in told(work), lambda: told(work))
     hold.unlink()
-    assert work.cluster.await_end(job) == "COMPLETED", told(work)
+    assert set(work.cluster.await_end(job).split(",")) == {"COMPLETED"}, told(work)
+    facts = work.cluster.run("scontrol", "-o", "show", "job", job)
+    assert sorted(re.findall(r"Restarts=(\d+)", facts)) == ["0", "1"], "the task that had ended stays so"
     assert work.cluster.await_end(table) == "COMPLETED", told(work)
     assert list(work.trials()["status"]) == ["ok"]
 
