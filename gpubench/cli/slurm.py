@@ -106,7 +106,7 @@ def slurm(
             sweep_options(behind),
             behind,
             out,
-            command.Job(
+            command.Requested(
                 tasks=tasks,
                 nodes=nodes,
                 cpus_per_task=cpus_per_task,

@@ -32,7 +32,7 @@ ASK_LIMIT_S = 60.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Job:
+class Requested:
     """What is asked for of SLURM."""
 
     tasks: int
@@ -46,7 +46,9 @@ class Job:
     submit: bool
 
 
-def slurm(path: Path | None, options: Options, sweep_words: Sequence[str], out: Path | None, job: Job) -> int:
+def slurm(
+    path: Path | None, options: Options, sweep_words: Sequence[str], out: Path | None, job: Requested
+) -> int:
     """`sweep_words`: the sweep's own options, as typed; `options`: the same, read. Returns the exit code."""
     wants_gpus = any(name_of(one) in GPU_OPTIONS for one in job.options)
     experiment = read_experiment(path, options, has_gpu=wants_gpus)
@@ -83,7 +85,7 @@ def _gpubench() -> list[str]:
     return [str(Path(found).absolute())] if found else [sys.executable, "-m", "gpubench"]
 
 
-def _estimated(experiment: Experiment, folder: Path, job: Job, *, wants_gpus: bool) -> tuple[str, str]:
+def _estimated(experiment: Experiment, folder: Path, job: Requested, *, wants_gpus: bool) -> tuple[str, str]:
     """The time limit by the plan's estimate, and how it was found."""
     # How many GPUs a node has is the cluster's affair: as many as any trial may ask for.
     gpus = tuple(
