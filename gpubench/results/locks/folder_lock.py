@@ -85,6 +85,8 @@ class FolderLock:
         self._own = here.joining() if joins else here
         self._members = Members(self._folder) if joins else None
         self._held = False
+        self._has_left = False
+        """Whether it has gone from the others, who may take the file away at any time now."""
         self._last_beat = 0.0
 
     def take(self, *, wait: bool = False) -> None:
@@ -137,7 +139,7 @@ class FolderLock:
         Raises UnusableError where the folder is no longer this sweep's.
         """
         now = self._clock()
-        if not self._held or now - self._last_beat <= HEARTBEAT_S:
+        if not self._held or self._has_left or now - self._last_beat <= HEARTBEAT_S:
             return
         self._last_beat = now
         if self._members is not None:
@@ -149,7 +151,7 @@ class FolderLock:
 
     def check(self) -> None:
         """Raises UnusableError where the folder is no longer this sweep's: it was removed, or taken over."""
-        if not self._held:
+        if not self._held or self._has_left:
             return
         seen = self._file.look()
         if seen is None:
@@ -172,6 +174,7 @@ class FolderLock:
         """
         if self._members is None or not self._held:
             return self._held
+        self._has_left = True
         self._members.leave()
         return not self._members.others()
 
@@ -207,7 +210,7 @@ class FolderLock:
     def _refusal(self, seen: Seen) -> UnusableError:
         if seen.holder is not None and seen.holder.joins:
             return UnusableError(
-                f"{_who(self._folder, seen)} work through {self._folder} together; --join works with them, "
+                f"{self._folder} is worked through by {_who(self._folder, seen)}; --join works with them, "
                 "--wait waits for their end, or name another folder with --out"
             )
         return UnusableError(
@@ -216,13 +219,8 @@ class FolderLock:
         )
 
     def _waits(self, seen: Seen, fate: Fate, quiet_s: float, *, wait: bool) -> str:
-        who = _who(self._folder, seen)
         if fate == "alive":
-            return (
-                f"waiting until {who} ended: {self._folder} is in use"
-                if seen.holder and seen.holder.joins
-                else (f"waiting until {who} has ended, which writes into {self._folder}")
-            )
+            return f"waiting until {_who(self._folder, seen)} has ended, which writes into {self._folder}"
         limit = CONFIRM_S if quiet_s >= STALE_S else STALE_S
         until = "waiting until it ends" if wait else "looking"
         return (
