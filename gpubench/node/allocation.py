@@ -8,11 +8,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from gpubench.basics.quoted import shown
 from gpubench.schema.missing import Unmeasured
 
 ASK_LIMIT_S = 20.0
 """A controller that is busy with thousands of jobs takes seconds to answer."""
-_TIME = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(?:(\d+):)?(\d+)")
+_TIME = re.compile(r"(?:(\d{1,9})-)?(?:(\d{1,9}):)?(?:(\d{1,9}):)?(\d{1,9})", re.ASCII)
 """SLURM's own form of a time: `2:59`, `1:00:00`, `1-12:00:00`."""
 
 
@@ -75,7 +76,7 @@ def _memory_mib(environ: Mapping[str, str]) -> int | None:
 
 def _count(environ: Mapping[str, str], name: str) -> int | None:
     """A number above 0; of `2(x3),1`, which is one for each node, the first."""
-    found = re.match(r"(\d+)(?![.\w])", environ.get(name, ""))
+    found = re.match(r"(\d{1,9})(?![.\w])", environ.get(name, ""))
     return int(found[1]) or None if found else None
 
 
@@ -121,7 +122,7 @@ def time_limit(
             return None
         case [left, whole] if (left_s := seconds(left)) is not None and (whole_s := seconds(whole)):
             return TimeLimit(left_s=left_s, whole_s=whole_s)
-    raise Unmeasured(f"squeue said {said!r}")
+    raise Unmeasured(f"squeue said {shown(said)}")
 
 
 def _fields(line: str) -> Sequence[str]:

@@ -25,7 +25,7 @@ OF_ACCOUNTS = (
     "--partition", "-p", "--account", "-A", "--qos", "-q", "--reservation", "--clusters", "-M",
 )  # fmt: skip
 """Options of sbatch that say where and on whose account: the job that writes the table has them, too."""
-_CLOCK = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?", re.ASCII)
+_CLOCK = re.compile(r"(?:(\d{1,9})-)?(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?", re.ASCII)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -131,6 +131,8 @@ def passed_on(words: Sequence[str]) -> tuple[str | None, list[str]]:
     options: list[str] = []
     takes_value = False
     for word in words:
+        if not word.isprintable():
+            raise UsageError(f"{shown(word)} can't stand in a line of a batch script")
         if word.startswith("-") and word != "-":
             options.append(word)
             takes_value = "=" not in word

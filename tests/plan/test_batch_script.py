@@ -82,6 +82,11 @@ def test_a_word_that_belongs_to_nothing_is_refused(words: list[str]) -> None:
         passed_on(words)
 
 
+def test_a_line_of_the_script_stays_one() -> None:
+    with pytest.raises(UsageError, match="can't stand in a line of a batch script"):
+        passed_on(["--comment=a\nrm -rf results"])
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
