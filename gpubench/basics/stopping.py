@@ -12,6 +12,7 @@ from types import FrameType
 from gpubench.basics.errors import ResumableError
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+WITHOUT_CTRL_C = tuple(number for number in SIGNALS if number != signal.SIGINT)
 AT_ONCE = 130
 _FRESH_LINE = "\r\x1b[2K\x1b[?25h"
 """On a terminal: what is left of a bar goes, and the cursor comes back."""
@@ -45,15 +46,17 @@ class Stop:
 
 @contextlib.contextmanager
 def stop_on_signals(
-    before_exit: Sequence[Callable[[], None]], first: Callable[[], None] = lambda: None
+    before_exit: Sequence[Callable[[], None]],
+    first: Callable[[], None] = lambda: None,
+    numbers: Sequence[int] = SIGNALS,
 ) -> Iterator[Stop]:
-    """A Stop that listens to SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 inside the block.
+    """A Stop that listens to SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2, or to `numbers`, inside the block.
 
     Signals that were ignored stay so: that is what nohup means. `before_exit` is called, one after the other,
     before a second signal ends the process at once; `first` at the first one.
     """
     stop = Stop(before_exit, first)
-    heard = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
     before = {number: signal.signal(number, stop._handle) for number in heard}
     try:
         yield stop
@@ -62,12 +65,22 @@ def stop_on_signals(
             signal.signal(number, handler)
 
 
+@contextlib.contextmanager
+def held_back(numbers: Sequence[int]) -> Iterator[None]:
+    """These signals wait until the block is left; in processes that are started inside, until they let them through."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class _Heard(BaseException):
     """The first signal. No Exception, so that nothing takes it for an error of its own."""
 
 
 @contextlib.contextmanager
-def unwound_by_signals(done: str, at_once: str) -> Iterator[None]:
+def unwound_by_signals(done: str, at_once: str, numbers: Sequence[int] = SIGNALS) -> Iterator[None]:
     """For work that asks nobody whether to stop: the first signal leaves the block, tidying on the way out.
 
     Then it raises ResumableError with the words of `done`; a second one ends at once, with the line `at_once`.
@@ -77,7 +90,7 @@ def unwound_by_signals(done: str, at_once: str) -> Iterator[None]:
         raise _Heard
 
     try:
-        with stop_on_signals([lambda: say_at_once(at_once)], leave):
+        with stop_on_signals([lambda: say_at_once(at_once)], leave, numbers):
             yield
     except _Heard:
         raise ResumableError(done) from None

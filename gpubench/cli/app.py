@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from gpubench import __version__, usage
-from gpubench.cli import data, keep, measure, read
+from gpubench.cli import data, keep, measure, read, slurm
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,7 @@ class Entry:
 
 COMMANDS: Mapping[str, Entry] = {
     "sweep": Entry(measure.sweep, usage.Command, "Measure"),
+    "slurm": Entry(slurm.slurm, slurm.PassingOn, "Measure"),
     "table": Entry(read.table, usage.Reader, "Read"),
     "predict": Entry(read.predict, usage.Reader, "Read"),
     "status": Entry(read.status, usage.Reader, "Read"),

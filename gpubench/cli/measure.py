@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gpubench import completion, usage
 from gpubench.basics.errors import UsageError
-from gpubench.basics.stopping import AT_ONCE
+from gpubench.basics.stopping import AT_ONCE, WITHOUT_CTRL_C, unwound_by_signals
 from gpubench.cli.errors import print_error
 from gpubench.cli.fields import given_fields
 from gpubench.cli.options import field, how
 from gpubench.cli.parameters import with_field_options
+
+if TYPE_CHECKING:
+    from gpubench.plan.options import Options
+
+NOTHING = "stopped; nothing was measured"
 
 
 @with_field_options
@@ -137,6 +142,14 @@ def sweep(
             metavar="I/N",
         ),
     ] = None,
+    spare: Annotated[
+        str | None,
+        how(
+            "--spare",
+            text="In a SLURM job, begin nothing that would end later than so long before its time limit (default: 30s)",
+            metavar="TIME",
+        ),
+    ] = None,
     join: Annotated[
         bool | None,
         how(
@@ -166,26 +179,21 @@ def sweep(
     """Train over a grid and print the table."""
     with _nothing_measured():
         from gpubench.commands import sweep as command
-        from gpubench.plan.options import Options
-        from gpubench.plan.values import assignments
 
-        named, typed = given_fields(fields, set_ or ())
-        for text in exclude or ():
-            assignments(text, "--exclude")
         if explain and not dry_run:
             raise UsageError("--explain is about the plan: give -n, too")
-        options = Options(
-            fields=named,
-            typed=typed,
-            zips=tuple(zip_ or ()),
-            excludes=tuple(exclude or ()),
+        options = asked_of(
+            fields,
+            set_=set_,
+            zip_=zip_,
+            exclude=exclude,
             repeats=repeats,
             rounds=rounds,
             within=within,
             budget=budget,
             timeout=timeout,
             bad_images=bad_images,
-            jobs=tuple(job or ()),
+            job=job,
             pairs=pairs,
         )
         raise typer.Exit(
@@ -201,6 +209,7 @@ def sweep(
                 ahead=ahead,
                 find_max_batch=find_max_batch,
                 shard=shard,
+                spare=spare,
                 join=join,
                 out=out,
                 explain=("json" if json_ else "text") if explain else None,
@@ -209,11 +218,64 @@ def sweep(
         )
 
 
+def asked_of(
+    fields: Mapping[str, str],
+    *,
+    set_: list[str] | None,
+    zip_: list[str] | None,
+    exclude: list[str] | None,
+    repeats: int | None,
+    rounds: int | None,
+    within: str | None,
+    budget: str | None,
+    timeout: str | None,
+    bad_images: str | None,
+    job: list[str] | None,
+    pairs: bool,
+    **_: Any,
+) -> Options:
+    """What the options of a sweep ask of its experiment. How it is run is among the others."""
+    from gpubench.plan.options import Options
+    from gpubench.plan.values import assignments
+
+    named, typed = given_fields(fields, set_ or ())
+    for text in exclude or ():
+        assignments(text, "--exclude")
+    return Options(
+        fields=named,
+        typed=typed,
+        zips=tuple(zip_ or ()),
+        excludes=tuple(exclude or ()),
+        repeats=repeats,
+        rounds=rounds,
+        within=within,
+        budget=budget,
+        timeout=timeout,
+        bad_images=bad_images,
+        jobs=tuple(job or ()),
+        pairs=pairs,
+    )
+
+
+def sweep_options(words: Sequence[str]) -> Options:
+    """What these words of a command line ask of an experiment, as `gpubench sweep` reads them. Nothing is run."""
+    alone = typer.Typer()
+    alone.command(cls=usage.Command)(sweep)
+    given = typer.main.get_command(alone).make_context("gpubench sweep", list(words)).params
+    if given["experiment"] is not None:
+        raise UsageError(f"{given['experiment']}: the experiment file stands before --")
+    fields = sweep.taken(given)  # type: ignore[attr-defined]
+    return asked_of(fields, **given)
+
+
 @contextlib.contextmanager
 def _nothing_measured() -> Iterator[None]:
     """For a sweep, which hears signals itself from its first trial on until it has told all."""
     try:
-        yield
+        with unwound_by_signals(
+            f"{NOTHING}; to continue, run the same command again", NOTHING, WITHOUT_CTRL_C
+        ):
+            yield
     except KeyboardInterrupt:
-        print_error("stopped; nothing was measured", after_echo=True)
+        print_error(NOTHING, after_echo=True)
         raise typer.Exit(AT_ONCE) from None

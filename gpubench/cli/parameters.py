@@ -20,6 +20,7 @@ def with_field_options(command: Callable[..., None]) -> Callable[..., None]:
     """The command with an option for each field that has one; its parameter `fields` gets those that were given.
 
     The options stand behind its argument, each in the order of the fields or behind the one that its entry names.
+    Its attribute `taken` takes the fields out of what was given, for who reads a command line and runs nothing.
     """
     declared = {name: about.option for name, about in ABOUT.items() if about.option}
     of_fields = {option.name: _field_parameter(name, option) for name, option in declared.items()}
@@ -33,16 +34,19 @@ def with_field_options(command: Callable[..., None]) -> Callable[..., None]:
         {option.name: option.varies_behind for option in declared.values()},
     )
 
-    @functools.wraps(command)
-    def run(**given: Any) -> None:
+    def taken(given: dict[str, Any]) -> dict[str, str]:
         asked = {name: given.pop(of_fields[name].name) for name in axes}
-        fields = {
+        return {
             of_fields[name].name: "true" if value is True else value
             for name, value in asked.items()
             if value not in (None, False)
         }
-        command(fields=fields, **given)
 
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        command(fields=taken(given), **given)
+
+    run.taken = taken  # type: ignore[attr-defined]
     return _with_parameters(run, [first, *(parameters[name] for name in names)])
 
 

@@ -15,7 +15,7 @@ from gpubench.basics.stopping import Stop, hear_no_more, say_at_once, stop_on_si
 from gpubench.basics.words import many
 from gpubench.commands.opened import warn
 from gpubench.node.node import this_machine
-from gpubench.plan import shards
+from gpubench.plan import shards, values
 from gpubench.plan.command_line import make_plan, read_experiment
 from gpubench.plan.options import Options
 from gpubench.plan.origins import given
@@ -35,6 +35,7 @@ from gpubench.sweep.announcing import (
 from gpubench.sweep.bench import Bench
 from gpubench.sweep.closing import Mode, emit, finish, goes_on, others_words
 from gpubench.sweep.dry_run import print_origins, print_plan
+from gpubench.sweep.job_time import job_time
 from gpubench.sweep.left_out import left_out_lines, store_left_out
 from gpubench.sweep.preflight import announced, check_hardware, look_around, other_load
 from gpubench.sweep.preparing import await_start, prepare
@@ -60,6 +61,7 @@ def sweep(
     ahead: bool = False,
     find_max_batch: bool = False,
     shard: str | None = None,
+    spare: str | None = None,
     join: bool | None = None,
     out: Path | None,
     explain: Literal["text", "json"] | None = None,
@@ -68,9 +70,11 @@ def sweep(
     """`gpubench sweep`: returns the exit code. `yes`: images are made without asking first. `ahead`: trials of
     further rounds are made ready side by side. `find_max_batch`: batch sizes at the edge of memory are tried, too.
     `shard`: `2/8`, the part of the plan that is run here. `join`: whether others may work through the plan in the same
-    folder; None: where this process is one of several of a SLURM job, or has a part.
+    folder; None: where this process is one of several of a SLURM job, or has a part. `spare`: what a SLURM job keeps
+    for its end.
     `explain`: in mode `plan`, where fields have their values from."""
     own = None if shard is None else shards.Shard.parse(shard)
+    spare_s = None if spare is None else values.seconds(spare, "--spare")
     node = this_machine()
     experiment = read_experiment(path, options, has_gpu=bool(node.machine.gpus))
     sources = Disk(
@@ -140,12 +144,14 @@ def sweep(
                     to_run or searched
                 ):  # heard until everything has been told: at once means at once then, too
                     stop = endings.enter_context(stop_on_signals(at_once(work, view)))
+                if to_run or searched:
+                    work.wall_time = job_time(view.say, spare_s)
                 if to_run:
                     summary = run(work, planned, view, stop, mode, allow_busy=allow_busy)
                 else:
                     summary = nothing_to_run(work, planned)
                 tried, found = Summary(), list[str]()
-                if searched and not summary.interrupted:
+                if searched and not (summary.interrupted or summary.late.waiting):
                     tried = search(work, searched, console, stop, mode, found.append, allow_busy=allow_busy)
                 results.check()
         finally:
@@ -158,16 +164,24 @@ def sweep(
                 view.say(line)
             if tried.interrupted:
                 view.say(f"stopped; {goes_on(fresh=False)}")
+            elif tried.late.waiting:
+                view.say(f"{tried.late.line()}; {goes_on(fresh=False)}")
+    left = summary.late.waiting or tried.late.waiting
     summary.interrupted |= tried.interrupted
     summary.failed += tried.failed
     summary.timed_out += tried.timed_out
-    if summary.interrupted:
+    if summary.interrupted or left:
         hear_no_more()
     if work.unwritten:
         raise UnusableError(
             f"{work.unwritten}; what was measured is kept, and the same command writes the tables"
         )
-    return RESUMABLE if summary.interrupted else 1 if summary.failed or summary.timed_out else 0
+    if summary.interrupted or left:
+        return RESUMABLE
+    for late in (summary.late, tried.late):
+        if late.never:  # another job of this length would not measure it either
+            raise UnusableError(f"{late.too_short()}; ask for a longer one (sbatch --time)")
+    return 1 if summary.failed or summary.timed_out else 0
 
 
 def joined(join: bool | None, *, has_part: bool, fresh: bool, find_max_batch: bool, ahead: bool) -> bool:
@@ -245,7 +259,8 @@ def search(
             whole.failed += summary.failed
             whole.timed_out += summary.timed_out
             whole.interrupted |= summary.interrupted
-        if whole.interrupted:
+            whole.late = summary.late
+        if whole.interrupted or whole.late.waiting:
             break
     return whole
 

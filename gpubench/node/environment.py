@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from gpubench import __version__
 from gpubench.basics.errors import UnusableError
+from gpubench.node.allocation import Allocation, allocation
 
 
 class Listed(Protocol):
@@ -71,6 +72,20 @@ class Machine:
     """Where a cgroup's quota is what limits `cpu_count`: the file that counts that cgroup's CPU time."""
     cpu_quota: float | None = None
     """That quota, which may be 2.5 CPUs; `cpu_count` is it rounded up."""
+    memory_mib: int | None = None
+    """Host memory that it may use: the least of the machine's, its cgroup's and what SLURM gave; None: not known."""
+    allocation: Allocation | None = None
+    """The SLURM job that it runs in."""
+
+    @property
+    def is_unbound(self) -> bool:
+        """Whether SLURM gave it a number of CPUs that nothing holds it to: it may run on others' as well."""
+        return self.cpu_quota is None and self.allocation is not None and self.cpu_count < len(self.cpu_ids)
+
+    @property
+    def shows(self) -> str:
+        """How a sentence begins that says what there is: `this machine shows`, `SLURM job 12 was given`."""
+        return f"{self.allocation.called} was given" if self.allocation else "this machine shows"
 
 
 # ---------------------------------------------------------------- what may be used
@@ -81,8 +96,9 @@ def machine(nvml: Inventory | None, environ: Mapping[str, str] = os.environ) -> 
     cpu_ids = tuple(sorted(os.sched_getaffinity(0)))
     quota = cgroup_quota()
     limits = [len(cpu_ids)]
-    if (slurm := environ.get("SLURM_CPUS_PER_TASK", "")).isdigit() and int(slurm) > 0:
-        limits.append(int(slurm))
+    job = allocation(environ)
+    if job is not None and job.cpus is not None:
+        limits.append(job.cpus)
     usage_file = None
     if quota is not None:
         limits.append(math.ceil(quota.cpus))
@@ -96,6 +112,8 @@ def machine(nvml: Inventory | None, environ: Mapping[str, str] = os.environ) -> 
         cpu_count=min(limits),
         cpu_usage_file=usage_file,
         cpu_quota=quota.cpus if quota and usage_file else None,
+        memory_mib=memory_mib(job.memory_mib if job else None),
+        allocation=job,
     )
 
 
@@ -193,6 +211,41 @@ def _quota_v1(mount: Path, controllers: str, folder: PurePosixPath) -> Quota | N
     return None
 
 
+def memory_mib(
+    granted: int | None,
+    membership: Path = Path("/proc/self/cgroup"),
+    mount: Path = Path("/sys/fs/cgroup"),
+    meminfo: Path = Path("/proc/meminfo"),
+) -> int | None:
+    """Host memory that this process may use; None: not known. `granted`: what SLURM gave."""
+    limits = [granted] if granted else []
+    totals = (line for line in (_text(meminfo) or "").splitlines() if line.startswith("MemTotal:"))
+    limits += [int(line.split()[1]) >> 10 for line in totals]
+    for line in (_text(membership) or "").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        folders = [PurePosixPath(path), *PurePosixPath(path).parents]
+        for folder in (folder.relative_to("/") for folder in folders if ".." not in folder.parts):
+            files = (
+                [mount / "memory" / folder / "memory.limit_in_bytes"]
+                if controllers
+                else [base / folder / "memory.max" for base in (mount, mount / "unified")]
+            )
+            # Without a limit it reads `max`, or a number larger than any memory.
+            limits += [
+                int(words[0]) >> 20 for file in files if (words := _words(file)) and words[0].isdigit()
+            ]
+    return min(limits, default=None)
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text()
+    except OSError:
+        return None  # a kernel that has none
+
+
 def _words(path: Path) -> list[str]:
     try:
         return path.read_text().split()
@@ -218,7 +271,10 @@ def machine_key(here: Machine, device: str) -> str:
 
 
 def environment_facts(here: Machine, environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
-    """The columns of `columns.ENVIRONMENT` except `cuda` (torch knows) and `started_at`; more facts beside."""
+    """The columns of `columns.ENVIRONMENT` and `columns.ALLOCATION` except `cuda` (torch knows) and `started_at`.
+
+    More facts stand beside them.
+    """
     known = [kept for gpu in here.gpus if (kept := gpu.reserved_mib) is not None]
     return {
         "host": here.host,
@@ -230,6 +286,10 @@ def environment_facts(here: Machine, environ: Mapping[str, str] = os.environ) ->
         "cpu_name": here.cpu_name,
         "cpu_count": here.cpu_count,
         "gpubench": __version__,
+        "slurm_job": here.allocation.job_id if here.allocation else None,
+        "slurm_node": here.allocation.node if here.allocation else None,
+        "slurm_partition": here.allocation.partition if here.allocation else None,
+        "memory_limit_mib": here.memory_mib,
         "mps": mps(environ) if here.gpus else None,
         "torchvision": _version("torchvision"),
         "python": platform.python_version(),

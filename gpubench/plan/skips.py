@@ -39,6 +39,8 @@ class Room:
 
     gpus: int
     cpus: int
+    shows: str = "this machine shows"
+    """What stands before the number of GPUs."""
 
 
 Fit = tuple[Chain, int]
@@ -118,7 +120,7 @@ def _lacks(t: Trial, room: Room, device: str) -> str | None:
     if device_of(t, device) == "cuda":
         gpus = max(t.gpu_ids) + 1 if t.gpu_ids else t.gpus or 1
         if gpus > room.gpus:
-            return f"{NEEDS}{gpus} GPU{'s' if gpus > 1 else ''}, this machine shows {room.gpus}"
+            return f"{NEEDS}{gpus} GPU{'s' if gpus > 1 else ''}, {room.shows} {room.gpus}"
     if t.cpus is not None and t.cpus > room.cpus:
         return f"{NEEDS}{t.cpus} CPUs, {room.cpus} may be used"
     return None

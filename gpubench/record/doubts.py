@@ -64,6 +64,8 @@ class Evidence:
     skipped_images: int = 0
     """How many of them were left out because they can't be decoded."""
     round: int = 1
+    could_run_on: int | None = None
+    """How many CPUs it could run on, where SLURM gave fewer and holds it to none in particular."""
     stale_solo: bool = False
     """Whether the same trial alone was measured under other versions."""
 
@@ -99,6 +101,15 @@ def _throttled(case: Evidence) -> str | None:
         f"the GPU's clocks were lowered for {share:.0f} % of the time by {case.result.get('throttle_reasons')}; "
         "compare only with rows that say the same, or look at cooling and power limit "
         "(nvidia-smi -q -d PERFORMANCE,POWER)"
+    )
+
+
+def _unbound_cpus(case: Evidence) -> str | None:
+    if case.could_run_on is None:
+        return None
+    return (
+        f"the trial had {many(case.resolved.cpus, 'CPU')} of its job, but could run on {case.could_run_on}: it may "
+        "have shared them with other jobs; have SLURM bind them (srun --cpu-bind=cores; TaskPlugin=task/affinity)"
     )
 
 
@@ -328,6 +339,7 @@ RULES: Mapping[str, Callable[[Evidence], str | None]] = {
     "retries": _retries,
     "cpu-starved": _cpu_starved,
     "other-load": _other_load,
+    "unbound-cpus": _unbound_cpus,
     "short-warmup": _short_warmup,
     "gaps": _gaps,
     "diverged": _diverged,

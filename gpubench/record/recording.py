@@ -235,8 +235,15 @@ def _case(
         images=_images(tried.facts) if reads else 0,
         skipped_images=tried.facts.skipped_images if reads else 0,
         round=tried.round,
+        could_run_on=_could_run_on(tried.resolved, known.machine),
         stale_solo=_stale(group_prediction, membership.number, known) if membership else False,
     )
+
+
+def _could_run_on(resolved: Resolved, machine: Machine) -> int | None:
+    """Where that is more CPUs than SLURM gave, and nothing else holds it to them."""
+    count = len(resolved.cpu_ids)
+    return count if machine.is_unbound and count > resolved.cpus else None
 
 
 def _record(case: Evidence, one: _EndedJob, known: Known, facts: Mapping[str, Any]) -> Record:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from gpubench.schema.columns import (
+    ALLOCATION,
     DERIVED,
     ENVIRONMENT,
     EPOCH_COLUMNS,
@@ -28,6 +29,7 @@ SECTIONS: tuple[tuple[str, str, Sequence[Column]], ...] = (
     ("Environment", "`trials.csv`", ENVIRONMENT),
     ("Images", "`trials.csv`", IMAGES),
     ("Later fields of the trial", "`trials.csv`, behind all others, which keep their places", LATER),
+    ("Allocation", "`trials.csv`, behind all others", ALLOCATION),
     ("Derived", "tables only, worked out from the rows shown", DERIVED),
     ("Epochs", "`epochs.csv`", EPOCH_COLUMNS),
 )

@@ -367,6 +367,18 @@ class LaterColumns:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class AllocationColumns:
+    """What of the machine was given to the sweep, and by whom: environment, too, that came later."""
+
+    slurm_job: Text | None = column("", "id of the SLURM job that measured it")
+    slurm_node: Text | None = column("", "the node, as SLURM calls it")
+    slurm_partition: Text | None = column("", "the partition of that job")
+    memory_limit_mib: Amount | None = column(
+        "MiB", "host memory that could be used: the least of the machine's, its cgroup's and what SLURM gave"
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class DerivedColumns:
     """What tables work out from the rows that they show; never stored."""
 
@@ -500,6 +512,7 @@ OF_GROUPS: tuple[str, ...] = tuple(column.name for column in of_class(GroupColum
 ENVIRONMENT = of_class(EnvironmentColumns)
 IMAGES = of_class(ImageColumns)
 ROUNDS = (*of_class(RoundColumns), *of_class(LaterColumns))
+ALLOCATION = of_class(AllocationColumns)
 DERIVED = of_class(DerivedColumns)
 EPOCH_COLUMNS = of_class(EpochColumns)
 SAMPLE_COLUMNS = of_class(SampleColumns)
@@ -514,6 +527,7 @@ COLUMNS: tuple[Column, ...] = (
     *IMAGES,
     *LATER,
     *ROUNDS,
+    *ALLOCATION,
 )
 """Those of trials.csv, in its order."""
 BY_NAME: dict[str, Column] = {column.name: column for column in COLUMNS}

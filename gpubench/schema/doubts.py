@@ -142,6 +142,13 @@ DOUBTS: tuple[Doubt, ...] = (
         severity_from=((CROWDED, smaller_share),),
     ),
     Doubt(
+        code="unbound-cpus",
+        says="SLURM gave a number of CPUs, but the trial could run on more: nothing keeps it and other jobs apart.",
+        about=("time",),
+        serious=False,
+        severity=smaller_share,
+    ),
+    Doubt(
         code="low-clock",
         says=f"The GPU ran below {LOW_CLOCK_PCT:g} % of its highest clock while it was busy (a utilisation of "
         f"{BUSY_PCT:g} % or more).",

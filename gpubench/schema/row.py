@@ -15,6 +15,7 @@ from gpubench.schema import trial_fields
 from gpubench.schema.borrowed_noise import BorrowedNoise
 from gpubench.schema.columns import (
     BY_NAME,
+    AllocationColumns,
     DerivedColumns,
     DoubtColumns,
     EnvironmentColumns,
@@ -82,6 +83,7 @@ class Row(
     ImageColumns,
     LaterColumns,
     RoundColumns,
+    AllocationColumns,
 ):
     """One attempt at a trial, or a trial that was planned only; of a column that is None the value is not known."""
 

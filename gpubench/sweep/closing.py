@@ -49,7 +49,9 @@ def finish(work: Sweep, planned: Sequence[Planned], summary: Summary, view: live
             emit(row, mode)
     if summary.interrupted:
         view.say(f"stopped; {goes_on(fresh=work.settings.fresh)}")
-    elif summary.ran == 0 and not summary.lost and not summary.out_of_budget:
+    elif summary.late.waiting:
+        view.say(f"{summary.late.line()}; {goes_on(fresh=work.settings.fresh)}")
+    elif summary.ran == 0 and not summary.lost and not summary.late.never and not summary.out_of_budget:
         late = f", {summary.timed_out} timed out before" if summary.timed_out else ""
         view.say(
             f"nothing left to do: {summary.reused} done, {summary.skipped} skipped, "
@@ -89,7 +91,7 @@ def finish(work: Sweep, planned: Sequence[Planned], summary: Summary, view: live
 
 def rounds_line(work: Sweep, summary: Summary) -> str | None:
     """Why further rounds ended before they were to, or before all was known as well as was asked for."""
-    if summary.interrupted:
+    if summary.interrupted or summary.late.waiting:
         return None
     if summary.answered is not None:
         rounds_gone = many(summary.answered, "round")

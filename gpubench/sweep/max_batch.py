@@ -166,6 +166,7 @@ def find(
                 bench=replace(work.bench, experiment=of.experiment.name),
                 settings=Settings(retry=work.settings.retry & BADLY.keys()),
                 noise=work.noise,
+                wall_time=work.wall_time,
             )
             last.load(lambda _: None)
             item = next(one for one in last.survey() if one.unit.jobs[0].trial.batch_size == size)
@@ -177,7 +178,7 @@ def find(
             summary = run(last)
             yield summary
             work.records = last.records
-            if summary.interrupted:
+            if summary.interrupted or summary.late.waiting or summary.late.never:
                 return
             if summary.failed or summary.timed_out:
                 how = BADLY["failed" if summary.failed else "timeout"]

@@ -38,6 +38,8 @@ def remedy(planned: Sequence[Planned], machine: Machine) -> str:
         return ""
     if not any("GPU" in why for why in lacks):
         return "ask for fewer (--cpus), or run it on a machine that has them"
+    if machine.allocation:
+        return "ask SLURM for more (--gpus-per-task, --gres=gpu:N), or for fewer here (--gpus, --gpu-ids)"
     if machine.gpus:
         return "ask for fewer (--gpus, --gpu-ids), or run it on a machine that has them"
     cpu = "on the CPU it runs with --device cpu in place of --gpus or --gpu-ids"

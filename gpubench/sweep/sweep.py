@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 
 from gpubench.analysis.machine_noise import MachineNoise
 from gpubench.basics.errors import UnusableError
-from gpubench.plan.estimate import Forecast
+from gpubench.plan.estimate import Estimate, Forecast
 from gpubench.plan.further import Turn
 from gpubench.plan.outlook import Left, Outlook
 from gpubench.plan.plan import Unit
 from gpubench.plan.skips import OutOfMemory, skip_reason
 from gpubench.plan.state import Planned, lacks_its_answer
 from gpubench.plan.unit_label import unit_label
+from gpubench.plan.wall_time import Late, Verdict, WallTime, at_least
 from gpubench.record.together import GroupPrediction, predict_group
 from gpubench.report.contents import contents, rows_among, table_of, write_contents
 from gpubench.report.live import View
@@ -56,6 +57,8 @@ class Summary:
 
     unsure: int = 0
     """How many are not known as well as --within asks for, though still more rounds would measure them."""
+    late: Late = field(default_factory=Late)
+    """What was not begun because the batch job ends before."""
     answered: int | None = None
     """Rounds after which every question of the table is answered, where that ends the sweep."""
 
@@ -74,6 +77,8 @@ class Sweep(Survey):
 
     noise: Sequence[MachineNoise] = ()
     """What is known of machines' own noise, which stands in for rows of one process."""
+    wall_time: WallTime | None = None
+    """How long the batch job may still run; None: nobody ends it."""
     skips: dict[str, str] = field(default_factory=dict)
     """Trial id -> why this sweep skipped it."""
     ended: int = 0
@@ -87,6 +92,7 @@ class Sweep(Survey):
     _told: set[int] = field(default_factory=set)
     """GPUs whose loss has been said."""
     _tables_due: float = 0.0
+    _broken_off: dict[str, float] | None = None
     _preparation: Preparation = field(init=False)
     _joining: Joining | None = None
     _waits: bool = False
@@ -145,6 +151,9 @@ class Sweep(Survey):
         self._pass(summary, view, should_stop, emit, began)
         if self._joining is not None:
             self._go_on(self._joining, summary, view, should_stop, emit, began)
+            if summary.late:  # others may have had the time
+                self._joining.read()
+                summary.late.keep({item.unit.unit_id for item in self.pending() if item.state == "run"})
         if summary.lost and not self.bench.has_gpus_left:
             raise none_left(self.bench.lost.values())
         self._tell_losses(view)
@@ -174,7 +183,7 @@ class Sweep(Survey):
             before = summary.ran
             counts = Summary() if again else summary
             self._round(number, planned, summary, counts, view, should_stop, emit, began)
-            if summary.interrupted or summary.out_of_budget:
+            if summary.interrupted or summary.out_of_budget or summary.late.waiting:
                 break
             self._end_round(number, planned, view, time.monotonic() - began, ran=summary.ran > before)
 
@@ -249,6 +258,8 @@ class Sweep(Survey):
                 if lost := self.bench.lost_to(unit):
                     state, why = "skip", "; ".join(loss.words for loss in lost)
                     summary.lost += not self.skips.keys() >= {job.trial_id for job in unit.jobs}
+            if state == "run" and self._has_time(unit, round_, forecast.of(number - 1), summary) != "begin":
+                continue  # one that takes less may still have time
             if state == "run" and self._joining is not None and not should_stop():
                 turn_now, why = self._joining.turn(unit, round_)
                 self._waits |= turn_now == "waits"
@@ -365,6 +376,31 @@ class Sweep(Survey):
     def own_table(self) -> Table | None:
         """The table of this sweep's own trials as it is now."""
         return table_of(self.plan, self.alike(), self.skips)
+
+    def _has_time(self, unit: Unit, round_: int, forecast_s: float, summary: Summary) -> Verdict:
+        """Whether a unit still ends within the batch job; notes it where it does not."""
+        wall = self.wall_time
+        if wall is None:
+            return "begin"
+        now = time.monotonic()
+        # Whether it is more than a guess is looked up only where it matters: that goes through all rows.
+        known = forecast_s <= wall.ends_s - now or self.estimates([unit], round_)[0].known
+        broken_off_s = max(self._broken_off_s().get(job.trial_id, 0.0) for job in unit.jobs)
+        need = at_least(Estimate(forecast_s, known), broken_off_s)
+        verdict = wall.verdict(need, now, is_first=not summary.ran)
+        summary.late.note(unit.unit_id, verdict, need, wall, now)
+        return verdict
+
+    def _broken_off_s(self) -> Mapping[str, float]:
+        """Trial id -> how long its longest attempt had taken when it was stopped. Worked out once: a stop ends all."""
+        if self._broken_off is None:
+            self._broken_off = {}
+            here = {self.bench.machine_key(job) for job in self.plan.jobs}
+            for record in self.records:
+                if record.status == "interrupted" and record.machine_key in here:
+                    known_s = self._broken_off.get(record.trial_id, 0.0)
+                    self._broken_off[record.trial_id] = max(known_s, record.phases.get("wall", 0.0))
+        return self._broken_off
 
     def _over_budget(self, spent_s: float) -> bool:
         budget_s = self.plan.experiment.rounds.budget_s

@@ -12,7 +12,7 @@ from place import Place
 
 import gpubench
 
-COMMANDS = [(), ("sweep",), ("table",), ("predict",), ("audit",), ("doctor",), ("data",),
+COMMANDS = [(), ("sweep",), ("slurm",), ("table",), ("predict",), ("audit",), ("doctor",), ("data",),
             ("data", "make"), ("data", "resize"), ("data", "list")]  # fmt: skip
 
 

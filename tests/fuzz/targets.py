@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,9 +16,12 @@ from whole_rows import row_with
 from gpubench.analysis.machine_noise import borrowed
 from gpubench.analysis.noise import process_interval
 from gpubench.basics.errors import UsageError
+from gpubench.node.allocation import time_limit
 from gpubench.node.launch.conversation import Conversation
 from gpubench.node.launch.incoming import UnreadableError
 from gpubench.plan import experiment_file
+from gpubench.plan.batch_script import BatchScript, passed_on
+from gpubench.plan.batch_script import seconds as batch_seconds
 from gpubench.plan.experiment import Experiment
 from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import expand
@@ -27,6 +31,7 @@ from gpubench.results.plans import stored_plans
 from gpubench.results.rows import row_of
 from gpubench.results.store import Results, epochs_csv, trials_csv
 from gpubench.results.stored_record import DamagedError, read
+from gpubench.schema.missing import Unmeasured
 from gpubench.schema.row import replace
 
 
@@ -182,6 +187,34 @@ FACTS = {
     "models": {},
 }  # fmt: skip
 BUILT_IN = experiment_file.parse('name = "x"', "x.toml")
+
+
+def _job(text: bytes, _: Path) -> None:
+    """Words of `gpubench slurm`, then a time; and the same as squeue would say it."""
+    words, _, time = text.decode(errors="surrogateescape").rpartition("\n")
+    try:
+        file, options = passed_on(words.split("\n"))
+        batch_seconds(time)
+    except UsageError as error:
+        raise RefusedError(str(error)) from None
+    script = dataclasses.replace(JOB, options=options, time=time, command=["sweep", file or ""])
+    assert script.text().startswith("#!/bin/bash\n")
+    script.table_options("1")
+
+
+def _time_left(text: bytes, _: Path) -> None:
+    """What squeue says of a job's time."""
+    told = text.decode(errors="surrogateescape")
+    try:
+        found = time_limit({}, "7", ask=lambda _: told)
+    except Unmeasured as why:
+        raise RefusedError(str(why)) from None
+    assert found is None or (found.left_s >= 0 and found.whole_s > 0)
+
+
+JOB = BatchScript(
+    name="fuzz", command=["sweep"], gpubench=["gpubench"], results="r", asked="", cpus_per_task=1, time="1"
+)
 OPTIONS = (
     b"model lenet,mobilenet_v2\nbatch_size 16:64:16,128\nlr 0.1:0.3:0.1\ngpu_ids 0+1,2+3\ndevice cuda\n"
     b"exclude precision=bf16,seed=1\nzip seed,cpus=1/1,2/2\nprecision fp32,bf16\ntimeout 10m\n"
@@ -206,6 +239,10 @@ TARGETS: Mapping[str, Target] = {
     "plan": Target(whole=(_stored_plan(),), read=_plan),
     "experiment file": Target(whole=(EXPERIMENT,), read=_experiment),
     "options": Target(whole=OPTIONS, read=_options),
+    "batch options": Target(
+        whole=(b"--partition\ngpu\na.toml\n--gres=gpu:1\n-A\nme\n1-12:00:00",), read=_job
+    ),
+    "time left": Target(whole=(b"1-02:03:04|2-00:00:00", b"2:59|UNLIMITED"), read=_time_left),
     "noise": Target(whole=(NOISE,), read=_noise),
     "conversation": Target(whole=(_messages(WHOLE), _messages(RICH)), read=_conversation),
 }

@@ -17,10 +17,11 @@ from gpubench.node.environment import (
     environment_facts,
     machine,
     machine_key,
+    memory_mib,
     visible_gpus,
 )
 from gpubench.node.watch.nvml import Device
-from gpubench.schema.columns import ENVIRONMENT
+from gpubench.schema.columns import ALLOCATION, ENVIRONMENT
 
 
 def gpu(index: int, uuid: str, parent: str | None = None, name: str = "NVIDIA H200") -> Device:
@@ -140,7 +141,7 @@ def _limits(monkeypatch: pytest.MonkeyPatch, quota: float | None, slurm: str | N
     found = None if quota is None else environment.Quota(cpus=quota, usage_file="/usage")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
     monkeypatch.setattr(environment, "cgroup_quota", lambda: found)
-    return machine(None, {} if slurm is None else {"SLURM_CPUS_PER_TASK": slurm})
+    return machine(None, {} if slurm is None else {"SLURM_JOB_ID": "7", "SLURM_CPUS_PER_TASK": slurm})
 
 
 def test_the_smallest_limit_wins(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -283,3 +284,56 @@ def test_mps_is_a_fact_of_machines_with_gpus(tmp_path: Path) -> None:
     environ = {"CUDA_MPS_PIPE_DIRECTORY": str(tmp_path / "none")}
     assert environment.environment_facts(machine(Inventory(FOUR), {}), environ)["mps"] == "off"
     assert environment.environment_facts(machine(None, {}), environ)["mps"] is None
+
+
+def test_memory_is_the_least_of_machine_cgroup_and_slurm(tmp_path: Path) -> None:
+    meminfo, membership, mount = tmp_path / "meminfo", tmp_path / "cgroup", tmp_path / "fs"
+    meminfo.write_text("MemFree: 1 kB\nMemTotal:       8388608 kB\n")
+    membership.write_text("0::/slurm/job_7/step_0\n")
+    own, above = mount / "slurm" / "job_7" / "step_0", mount / "slurm" / "job_7"
+    own.mkdir(parents=True)
+
+    def found(granted: int | None) -> int | None:
+        return memory_mib(granted, membership, mount, meminfo)
+
+    assert found(None) == 8192
+    assert found(4000) == 4000
+    (own / "memory.max").write_text("max\n")
+    (above / "memory.max").write_text(f"{1000 << 20}\n")
+    assert found(4000) == 1000
+    membership.write_text("4:memory:/slurm/job_7\n3:cpu:/slurm\n")
+    assert found(None) == 8192, "a limit of the other kind of cgroup is none"
+    old = mount / "memory" / "slurm" / "job_7"
+    old.mkdir(parents=True)
+    (old / "memory.limit_in_bytes").write_text(f"{700 << 20}\n")
+    assert found(None) == 700
+    assert memory_mib(None, tmp_path / "no", mount, tmp_path / "no") is None
+
+
+def test_a_number_of_cpus_that_binds_to_none_is_noticed() -> None:
+    cpus = os.sched_getaffinity(0)
+    alone = machine(None, {})
+    assert not alone.is_unbound
+    assert alone.shows == "this machine shows"
+    if len(cpus) < 2:
+        pytest.skip("one CPU can't be given a part of")
+    some = {"SLURM_JOB_ID": "7", "SLURM_CPUS_PER_TASK": "1"}
+    assert machine(None, some).is_unbound
+    assert machine(None, some).cpu_count == 1
+    assert machine(None, some).shows == "SLURM job 7 was given"
+    assert not machine(None, some | {"SLURM_CPUS_PER_TASK": str(len(cpus))}).is_unbound
+    os.sched_setaffinity(0, {min(cpus)})
+    try:
+        assert not machine(None, some).is_unbound, "it is held to that one"
+    finally:
+        os.sched_setaffinity(0, cpus)
+
+
+def test_job_node_and_partition_stand_beside_a_result() -> None:
+    told = {
+        "SLURM_JOB_ID": "7", "SLURMD_NODENAME": "n1", "SLURM_JOB_PARTITION": "gpu", "SLURM_MEM_PER_NODE": "500"
+    }  # fmt: skip
+    facts = environment_facts(machine(None, told))
+    assert {name.name: facts[name.name] for name in ALLOCATION} == {
+        "slurm_job": "7", "slurm_node": "n1", "slurm_partition": "gpu", "memory_limit_mib": 500,
+    }  # fmt: skip

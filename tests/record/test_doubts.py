@@ -101,6 +101,7 @@ CASES: dict[str, tuple[Evidence, str]] = {
     "energy": (case(result={"energy_sampled_j": 4300.0}), "4,300 J"),
     "near-limit": (case(result={"gpu_mem_mib": 140_000.0}), "140,000 of 143,771 MiB"),
     "retries": (case(result={"gpu_alloc_retries": 3}), "3 times"),
+    "unbound-cpus": (replace(case(), could_run_on=96), "could run on 96: it may have shared them"),
     "cpu-starved": (case("workers = 512"), "512 loader workers"),
     "other-load": (case(result={"cpu_util_pct": 90.0}), "35 %"),
     "short-warmup": (case(drift_pct=12.0), "12 % longer"),

@@ -39,6 +39,10 @@ def crowded(pct: float, cpus: int = 4) -> Evidence:
     return on(cpus, case(result={"cpu_util_pct": 0.0, "cpu_util_trial_pct": 0.0}, seen=seen))
 
 
+def unbound(granted: int, could_run_on: int) -> Evidence:
+    return replace(on(granted, case()), could_run_on=could_run_on)
+
+
 def left_out(skipped: int, images: int) -> Evidence:
     return replace(case(), images=images, skipped_images=skipped)
 
@@ -104,6 +108,7 @@ PAIRS: dict[str, list[tuple[Evidence, Evidence, str]]] = {
         (on(4, case("workers = 32")), on(1, case("workers = 32")), "32 loader workers share 1 to 4 CPUs"),
         (on(30, case("workers = 32")), on(4, case("workers = 16")), "16 loader workers share 4 CPUs"),
     ],
+    "unbound-cpus": [(unbound(4, 8), unbound(2, 8), "2 to 4 CPUs of its job, but could run on 8")],
     "other-load": [
         (of(cpu_util_pct=67.0), of(cpu_util_pct=95.0), "up to 40 %, at least 12 %"),
         (crowded(12.5), crowded(95.0), "left 0.2 to 3.5 of 4 CPUs"),

@@ -13,6 +13,7 @@ from gpubench.results.csv_text import csv_cell, csv_text
 from gpubench.results.rows import row_of
 from gpubench.schema.cell import cell
 from gpubench.schema.columns import (
+    ALLOCATION,
     BY_NAME,
     COLUMNS,
     DERIVED,
@@ -62,6 +63,9 @@ sync_every confirm_top1
     "rounds": """
 round step_error_pct top1_crossing_s top1_crossing
 """,
+    "allocation": """
+slurm_job slurm_node slurm_partition memory_limit_mib
+""",
 }
 """All columns of trials.csv, in their order. A field of the trial is added at the very end, another column at the end
 of its part; none is renamed, moved or taken away."""
@@ -80,6 +84,7 @@ def test_the_columns_are_these_for_ever() -> None:
         "images": IMAGES,
         "later": LATER,
         "rounds": ROUNDS,
+        "allocation": ALLOCATION,
     }
     for part, names in FOR_EVER.items():
         assert [column.name for column in parts[part]] == names.split(), part

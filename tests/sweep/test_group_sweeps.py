@@ -129,7 +129,8 @@ def desk(tmp_path: Path) -> Desk:
 
 def counts(summary: Summary) -> dict[str, Any]:
     """What is not zero."""
-    return {name: value for name, value in dataclasses.asdict(summary).items() if value}
+    values = ((field.name, getattr(summary, field.name)) for field in dataclasses.fields(summary))
+    return {name: value for name, value in values if value}
 
 
 def times(alone: dict[int, float], together: dict[int, float]) -> Scripted:

@@ -117,7 +117,8 @@ def always(script: Script) -> Scripted:
 
 def counts(summary: Summary) -> dict[str, Any]:
     """What is not zero."""
-    return {name: value for name, value in dataclasses.asdict(summary).items() if value}
+    values = ((field.name, getattr(summary, field.name)) for field in dataclasses.fields(summary))
+    return {name: value for name, value in values if value}
 
 
 class Watched(Heard):

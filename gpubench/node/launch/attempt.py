@@ -7,12 +7,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from gpubench.basics.errors import UnusableError
+from gpubench.basics.stopping import SIGNALS
 from gpubench.node.launch.launcher import Launcher, StoppedError, events
 from gpubench.node.launch.running_job import RunningJob, Task, call_all
 from gpubench.node.watch.memory_kills import memory_kills
 from gpubench.schema.attempt import Attempt, JobProgress
 from gpubench.schema.events import (
     GoOn,
+    LeaderExit,
+    RankExit,
     StopFilling,
 )
 from gpubench.schema.record import Ended
@@ -21,6 +24,8 @@ VIEW_PERIOD_S = 0.25
 FAILED_LIMIT_S = 20.0
 """How long a trial may live on after one of its ranks has failed. Its leader ends the other ranks after 5 s; but a rank
 that has told its error may never end, where the driver does not let go of it."""
+SIGNAL_GRACE_S = 0.5
+"""How much later than a trial's processes this one may be sent the same signal."""
 INTERRUPTED: tuple[Ended, str] = ("interrupted", "the sweep was stopped")
 
 
@@ -45,9 +50,26 @@ def attempt(
     def train() -> None:
         if _launch(jobs, launcher, should_stop):
             watch(jobs, timeout_s=timeout_s, should_stop=should_stop, look=look)
+            if any(_was_signalled(job) for job in jobs) and _is_stopped_soon(should_stop):
+                for job in jobs:
+                    job.forced = INTERRUPTED
 
     call_all([train, *(job.end for job in jobs)])
     return [job.attempt() for job in jobs]
+
+
+def _was_signalled(job: RunningJob) -> bool:
+    """Whether one of its processes ended by a signal that asks this process to stop."""
+    ends = (event.code for event in job.events if isinstance(event, RankExit | LeaderExit))
+    return not job.complete and any(-code in SIGNALS for code in ends)
+
+
+def _is_stopped_soon(should_stop: Callable[[], bool]) -> bool:
+    """Asks for a moment: a batch system signals all processes of a job, and this one may be the last to hear it."""
+    deadline = time.monotonic() + SIGNAL_GRACE_S
+    while not (stopped := should_stop()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return stopped
 
 
 def _launch(jobs: Sequence[RunningJob], launcher: Launcher, should_stop: Callable[[], bool]) -> bool:

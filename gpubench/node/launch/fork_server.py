@@ -15,6 +15,7 @@ from pathlib import Path
 import gpubench
 from gpubench.basics.checked import MismatchError
 from gpubench.basics.errors import UnusableError
+from gpubench.basics.stopping import SIGNALS, held_back
 from gpubench.node.launch.channel import Channel, TooLargeError, pair
 from gpubench.node.launch.control import (
     CantImport,
@@ -70,7 +71,8 @@ class ForkServer:
     def _start(self) -> None:
         self._number += 1
         ours, theirs = pair()
-        with theirs:
+        # Until it can say that they are not its own affair, they wait: a batch system signals all processes of a job.
+        with theirs, held_back(SIGNALS):
             self._process = subprocess.Popen(
                 [
                     sys.executable,

@@ -26,6 +26,7 @@ import psutil
 
 from gpubench.basics import linux
 from gpubench.basics.checked import MismatchError
+from gpubench.basics.stopping import SIGNALS
 from gpubench.node.launch import leader
 from gpubench.node.launch.channel import Channel
 from gpubench.node.launch.control import (
@@ -133,8 +134,9 @@ def fork_leader(order: TrialOrder, events: list[int], close: tuple[int, ...]) ->
 def main() -> None:
     """Entry of the server process."""
     # A terminal's Ctrl-C is the parent's to handle; it ends this server by closing the channel.
-    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
+    for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)  # what came meanwhile is ignored, too
     linux.die_with_parent(int(sys.argv[2]))
     control = Channel(socket.socket(fileno=int(sys.argv[1])))
     began = time.monotonic()

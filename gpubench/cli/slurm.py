@@ -1,0 +1,119 @@
+"""`gpubench slurm`: options of its own, options of sbatch that it passes on, options of the sweep behind `--`."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gpubench import usage
+from gpubench.basics.errors import UsageError
+from gpubench.cli.measure import sweep_options
+from gpubench.usage import TOML
+
+BEHIND = "sweep_words"
+"""In the context: what stands behind `--`."""
+PANEL = "What to ask SLURM for"
+
+
+class PassingOn(usage.Command):
+    """A command that takes options that it does not know, and keeps what stands behind `--` apart."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        at = args.index("--") if "--" in args else len(args)
+        ctx.meta[BEHIND] = args[at + 1 :]
+        ctx.meta["asked"] = list(args)
+        ctx.ignore_unknown_options = True
+        return super().parse_args(ctx, args[:at])
+
+
+def slurm(
+    context: typer.Context,
+    experiment: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar=f"EXPERIMENT{TOML}",
+            help="Experiment file; none: the built-in one. Options of the sweep stand behind --; other options are "
+            "passed on to sbatch (--partition gpu, --gres=gpu:1, --account NAME).",
+        ),
+    ] = None,
+    *,
+    tasks: Annotated[
+        int,
+        typer.Option(
+            "--tasks",
+            metavar="N",
+            help="Jobs of an array that work through the plan together, in one results folder.",
+            parser=usage.whole("--tasks", 1),
+            rich_help_panel=PANEL,
+        ),
+    ] = 1,
+    nodes: Annotated[
+        int,
+        typer.Option(
+            "--nodes",
+            "-N",
+            metavar="N",
+            help="Nodes of each.",
+            parser=usage.whole("--nodes", 1),
+            rich_help_panel=PANEL,
+        ),
+    ] = 1,
+    cpus_per_task: Annotated[
+        int,
+        typer.Option(
+            "--cpus-per-task",
+            "-c",
+            metavar="N",
+            help="CPUs of each, on a node.",
+            parser=usage.whole("--cpus-per-task", 1),
+            rich_help_panel=PANEL,
+        ),
+    ] = 4,
+    time: Annotated[
+        str | None,
+        typer.Option(
+            "--time",
+            "-t",
+            metavar="TIME",
+            help="Time limit of each, as SLURM writes it: 90 (minutes), 2:00:00 (default: by the plan's estimate).",
+            rich_help_panel=PANEL,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FOLDER", help="Results folder (default: results/NAME)."),
+    ] = None,
+    submit: Annotated[
+        bool, typer.Option("--submit", help="Submit it, and a job that writes the table.")
+    ] = False,
+) -> None:
+    """Print the batch script of a sweep for SLURM, or submit it."""
+    from gpubench.commands import slurm as command
+    from gpubench.plan.batch_script import passed_on, seconds
+
+    file, options = passed_on(experiment or ())
+    if time is not None:
+        seconds(time)
+    behind = list(context.meta[BEHIND])
+    if any(word.split("=")[0] == "--out" for word in behind):
+        raise UsageError("--out stands before --, for the tables need it, too")
+    raise typer.Exit(
+        command.slurm(
+            Path(file) if file else None,
+            sweep_options(behind),
+            behind,
+            out,
+            command.Requested(
+                tasks=tasks,
+                nodes=nodes,
+                cpus_per_task=cpus_per_task,
+                time=time,
+                options=options,
+                asked=f"gpubench slurm {shlex.join(context.meta['asked'])}",
+                submit=submit,
+            ),
+        )
+    )

@@ -1,0 +1,143 @@
+"""The SLURM job that this process runs in: which it is, and how long it may still run."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from gpubench.basics.quoted import shown
+from gpubench.schema.missing import Unmeasured
+
+ASK_LIMIT_S = 20.0
+"""A controller that is busy with thousands of jobs takes seconds to answer."""
+_TIME = re.compile(r"(?:(\d{1,9})-)?(?:(\d{1,9}):)?(?:(\d{1,9}):)?(\d{1,9})", re.ASCII)
+"""SLURM's own form of a time: `2:59`, `1:00:00`, `1-12:00:00`."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Allocation:
+    """What SLURM says of the job in the environment of its processes."""
+
+    job_id: str
+    node: str | None
+    partition: str | None
+    cpus: int | None = None
+    """CPUs of this task; of the whole job on this node, where it has no tasks."""
+    memory_mib: int | None = None
+    """Memory of the job on this node."""
+
+    @property
+    def called(self) -> str:
+        """What sentences name it."""
+        return f"SLURM job {self.job_id}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TimeLimit:
+    """Seconds that a job may still run, and those that it may run in all."""
+
+    left_s: float
+    whole_s: float
+
+
+def allocation(environ: Mapping[str, str]) -> Allocation | None:
+    """None outside a job."""
+    if not (job_id := environ.get("SLURM_JOB_ID")):
+        return None
+    return Allocation(
+        job_id=job_id,
+        node=environ.get("SLURMD_NODENAME") or None,
+        partition=environ.get("SLURM_JOB_PARTITION") or None,
+        cpus=_cpus(environ),
+        memory_mib=_memory_mib(environ),
+    )
+
+
+def _cpus(environ: Mapping[str, str]) -> int | None:
+    """As was asked for a task; else each task's share of what the job has on this node."""
+    if (asked := _count(environ, "SLURM_CPUS_PER_TASK")) is not None:
+        return asked
+    if (here := _count(environ, "SLURM_CPUS_ON_NODE")) is None:
+        return None
+    tasks = _count(environ, "SLURM_STEP_TASKS_PER_NODE") if "SLURM_STEP_ID" in environ else 1
+    return max(1, here // (tasks or 1))
+
+
+def _memory_mib(environ: Mapping[str, str]) -> int | None:
+    """None where none was asked for, which is all of the node's: SLURM then says 0, or nothing."""
+    if (of_node := _count(environ, "SLURM_MEM_PER_NODE")) is not None:
+        return of_node
+    of_cpu, cpus = _count(environ, "SLURM_MEM_PER_CPU"), _count(environ, "SLURM_CPUS_ON_NODE")
+    return of_cpu * cpus if of_cpu and cpus else None
+
+
+def _count(environ: Mapping[str, str], name: str) -> int | None:
+    """A number above 0; of `2(x3),1`, which is one for each node, the first."""
+    found = re.match(r"(\d{1,9})(?![.\w])", environ.get(name, ""))
+    return int(found[1]) or None if found else None
+
+
+def ask_squeue(job_id: str) -> str:
+    """The time that is left of a job and its limit, as `squeue` tells them. Raises Unmeasured, in its words."""
+    command = ("squeue", "--noheader", f"--jobs={job_id}", "--format=%L|%l")
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=ASK_LIMIT_S,
+            check=False,
+        )
+    except OSError as error:
+        raise Unmeasured(f"squeue can't be run: {error.strerror}") from None
+    except subprocess.TimeoutExpired:
+        raise Unmeasured(f"squeue did not answer within {ASK_LIMIT_S:g} s") from None
+    if done.returncode:
+        said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        raise Unmeasured(f"squeue: {said[-1]}")
+    return done.stdout.strip()
+
+
+def time_limit(
+    environ: Mapping[str, str],
+    job_id: str,
+    *,
+    ask: Callable[[str], str] = ask_squeue,
+    now: Callable[[], float] = time.time,
+) -> TimeLimit | None:
+    """How long the job may still run; None: for ever. Raises Unmeasured where SLURM does not tell.
+
+    Newer versions tell both ends of the job in the environment; others are asked, once.
+    """
+    ends, began = environ.get("SLURM_JOB_END_TIME", ""), environ.get("SLURM_JOB_START_TIME", "")
+    if ends.isdigit() and began.isdigit():
+        return TimeLimit(left_s=int(ends) - now(), whole_s=float(int(ends) - int(began)))
+    said = ask(job_id)
+    match _fields(said):
+        case [_, "UNLIMITED"]:
+            return None
+        case [left, whole] if (left_s := seconds(left)) is not None and (whole_s := seconds(whole)):
+            return TimeLimit(left_s=left_s, whole_s=whole_s)
+    raise Unmeasured(f"squeue said {shown(said)}")
+
+
+def _fields(line: str) -> Sequence[str]:
+    return [one.strip() for one in line.split("|")]
+
+
+def seconds(text: str) -> float | None:
+    """`2:59`, `1:00:00`, `1-12:00:00` as seconds; None for anything else."""
+    if (found := _TIME.fullmatch(text)) is None:
+        return None
+    days, *clock = found.groups()
+    parts = [int(one) for one in clock if one is not None]
+    if days is None and len(parts) == 1:
+        return None  # SLURM never says seconds alone
+    total = 0
+    for part in parts:
+        total = 60 * total + part
+    return float(86400 * int(days or 0) + total)

@@ -1,0 +1,181 @@
+"""A sweep as a batch script for SLURM, short enough to be read and changed by hand. Pure."""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gpubench.basics.errors import UsageError
+from gpubench.basics.quoted import shown
+
+SIGNAL_S = 120
+"""How long before its time limit a job is told that it ends: for the unit that runs then, and the tables."""
+RESOLUTION_S = 60
+"""SLURM may send that signal so much earlier. https://slurm.schedmd.com/sbatch.html#OPT_signal"""
+SHARE = 10
+"""Of a short job a tenth is kept for that, and no more."""
+TABLE_MINUTES = 15
+MARGIN = 1.5
+"""How much longer than estimated a job may take: its processes start on a node that has nothing in its caches."""
+ROUND_UP_S, LEAST_S = 300, 900
+OF_ACCOUNTS = (
+    "--partition", "-p", "--account", "-A", "--qos", "-q", "--reservation", "--clusters", "-M",
+)  # fmt: skip
+"""Options of sbatch that say where and on whose account: the job that writes the table has them, too."""
+_CLOCK = re.compile(r"(?:(\d{1,9})-)?(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?", re.ASCII)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BatchScript:
+    """What a batch script is made of."""
+
+    name: str
+    command: Sequence[str]
+    """The sweep, up to its own folder and times."""
+    gpubench: Sequence[str]
+    """How gpubench is started on a node."""
+    results: str
+    """The folder, as all nodes see it."""
+    asked: str
+    """The command line that the script was made by."""
+    tasks: int = 1
+    """Jobs of an array, which work through the plan together."""
+    nodes: int = 1
+    """Of each job: what one trial may span."""
+    cpus_per_task: int
+    time: str
+    """As SLURM writes a time limit."""
+    options: Sequence[str] = ()
+    """Those of sbatch that were given besides: `--partition=gpu`."""
+
+    @property
+    def signal_s(self) -> int:
+        return min(SIGNAL_S, math.ceil(seconds(self.time) / SHARE))
+
+    def text(self) -> str:
+        """The script."""
+        own = {
+            "--job-name": self.name,
+            "--output": f"{self.name}-{'%A_%a' if self.tasks > 1 else '%j'}.out",
+            **({"--array": f"1-{self.tasks}"} if self.tasks > 1 else {}),
+            "--nodes": str(self.nodes),
+            "--ntasks-per-node": "1",
+            "--cpus-per-task": str(self.cpus_per_task),
+            "--time": self.time,
+            "--requeue": None,
+            "--open-mode": "append",
+            "--signal": f"USR1@{self.signal_s}",
+        }
+        given = {name_of(option) for option in self.options}
+        lines = [_option(name, value) for name, value in own.items() if name not in given]
+        sweep = [*self.gpubench, *self.command, "--out", self.results]
+        if not any(word.split("=")[0] == "--spare" for word in self.command):
+            sweep += ["--spare", f"{self.signal_s + RESOLUTION_S}s"]
+        # The id alone may stand for all tasks of an array.
+        is_array = self.tasks > 1 or given & {"--array", "-a"}
+        me = "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID" if is_array else "$SLURM_JOB_ID"
+        one_of = f"One of {self.tasks} tasks that work through" if self.tasks > 1 else "Works through"
+        return "\n".join(
+            [
+                "#!/bin/bash",
+                *(f"#SBATCH {line}" for line in (*lines, *self.options)),
+                "",
+                f"# Made by: {' '.join(self.asked.split())}",
+                f"# {one_of} one plan; all see the results folder. To go on later, submit it again.",
+                "# srun hands the warning before the time limit on, and the CPUs only if it is told how many.",
+                'srun --kill-on-bad-exit=1 --cpus-per-task="$SLURM_CPUS_PER_TASK" \\',
+                f"  {shlex.join([*sweep, '--yes'])}",
+                "code=$?",
+                "",
+                "# 75: stopped by a signal or for lack of time. The same job goes on once it is started again.",
+                'if [ "$code" -eq 75 ]; then',
+                f'  scontrol requeue "{me}"',
+                "fi",
+                'exit "$code"',
+                "",
+            ]
+        )
+
+    def table_options(self, job: str) -> list[str]:
+        """What sbatch is given for the job that writes the tables once that one is over, in whatever way."""
+        own = [*self.gpubench]
+        merge, table = [*own, "merge", self.results, "--wait"], [*own, "table", self.results]
+        return [
+            f"--job-name={self.name}-table",
+            f"--output={self.name}-table-%j.out",
+            f"--dependency=afterany:{job}",
+            f"--time={TABLE_MINUTES}",
+            *(word for one in self.options if name_of(one) in OF_ACCOUNTS for word in shlex.split(one)),
+            f"--wrap={shlex.join(merge)} && {shlex.join(table)}",
+        ]
+
+
+def name_of(option: str) -> str:
+    """`--partition` of `--partition=gpu`, `-A` of `-A project`."""
+    return re.split(r"[= ]", option, maxsplit=1)[0]
+
+
+def _option(name: str, value: str | None) -> str:
+    return name if value is None else f"{name}={shlex.quote(value)}"
+
+
+def passed_on(words: Sequence[str]) -> tuple[str | None, list[str]]:
+    """The experiment file among words of a command line, and the others as options of sbatch, each with its value.
+
+    Raises UsageError for a word that is neither.
+    """
+    file: str | None = None
+    options: list[str] = []
+    takes_value = False
+    for word in words:
+        if not word.isprintable():
+            raise UsageError(f"{shown(word)} can't stand in a line of a batch script")
+        if word.startswith("-") and word != "-":
+            options.append(word)
+            takes_value = "=" not in word
+        elif word.endswith(".toml") and file is None:
+            file, takes_value = word, False
+        elif takes_value:
+            options[-1] += ("=" if options[-1].startswith("--") else " ") + shlex.quote(word)
+            takes_value = False
+        else:
+            raise UsageError(
+                f"{shown(word)} is neither an experiment file nor the value of an option; options of the sweep stand "
+                "behind --: gpubench slurm EXPERIMENT.toml --partition gpu -- --rounds 5"
+            )
+    return file, options
+
+
+def seconds(text: str) -> int:
+    """SLURM's own forms of a time: `90` (minutes), `10:30`, `2:00:00`, `1-12`, `1-12:00:00`. Raises UsageError."""
+    found = _CLOCK.fullmatch(text.strip())
+    if found is None:
+        raise UsageError(
+            f"--time: {shown(text)} is no time of SLURM's; write 90 (minutes), 2:00:00 or 1-12:00:00"
+        )
+    days, *rest = (None if part is None else int(part) for part in found.groups())
+    first, second, third = rest
+    if days is not None or third is not None:
+        hours, minutes, secs = first, second, third
+    else:
+        hours, minutes, secs = 0, first, second
+    total = 86400 * (days or 0) + 3600 * (hours or 0) + 60 * (minutes or 0) + (secs or 0)
+    if not total:
+        raise UsageError("--time: a job of no time runs nothing")
+    return total
+
+
+def limit(units_s: Sequence[float], tasks: int) -> str:
+    """The time limit of each of so many tasks that share these units: with room, in whole five minutes."""
+    share = max([sum(units_s) / tasks, *units_s], default=0.0)
+    needs = max(LEAST_S, MARGIN * share + SIGNAL_S + RESOLUTION_S)
+    whole = ROUND_UP_S * math.ceil(needs / ROUND_UP_S)
+    hours, rest = divmod(whole, 3600)
+    return (
+        f"{hours // 24}-{hours % 24:02}:{rest // 60:02}:00"
+        if hours >= 24
+        else f"{hours:02}:{rest // 60:02}:00"
+    )

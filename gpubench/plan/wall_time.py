@@ -1,0 +1,89 @@
+"""Which units still end within the time limit of a batch job, and which would end in none. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Literal
+
+from gpubench.plan.estimate import Estimate, words
+
+SPARE_S = 30.0
+"""What a batch job keeps for the end of a sweep, unless another time is asked for: its tables are written then."""
+BROKEN_OFF = 1.5
+"""A trial that was stopped after some time takes longer than that: by half, as long as nothing else is known."""
+
+Verdict = Literal["begin", "late", "never"]
+"""`late`: it has time in another job; `never`: in none of this length."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WallTime:
+    """How long a batch job may still run, on the clock of the process that asks."""
+
+    job: str
+    """What it is called: `SLURM job 12`."""
+    ends_s: float
+    """When nothing of a trial may run any more."""
+    whole_s: float
+    """Seconds that a trial has in such a job which has just begun."""
+
+    def verdict(self, need: Estimate, now_s: float, *, is_first: bool) -> Verdict:
+        """Whether a unit is begun. `is_first`: none has run in this job.
+
+        A first one is begun if only a guess speaks against it: its guess would be the same in the next job.
+        """
+        if need.seconds <= self.ends_s - now_s or (is_first and not need.known):
+            return "begin"
+        return "never" if need.known and need.seconds > self.whole_s else "late"
+
+
+def at_least(guess: Estimate, broken_off_s: float) -> Estimate:
+    """The estimate of a unit that was stopped before it ended. `broken_off_s`: its longest try; 0: there is none."""
+    least_s = BROKEN_OFF * broken_off_s
+    return Estimate(least_s, True) if least_s > guess.seconds else guess
+
+
+@dataclass(kw_only=True, slots=True)
+class Late:
+    """Units that were not begun, for they would not have ended in time."""
+
+    job: str = ""
+    left_s: float = 0.0
+    """When the last of them was looked at."""
+    waiting: dict[str, float] = field(default_factory=dict)
+    """Id of each that has time in another job -> seconds that it takes."""
+    never: dict[str, float] = field(default_factory=dict)
+    """The same of each that is longer than such a job may be."""
+
+    def __bool__(self) -> bool:
+        """Whether there is any."""
+        return bool(self.waiting or self.never)
+
+    def note(self, unit_id: str, verdict: Verdict, need: Estimate, of: WallTime, now_s: float) -> None:
+        """What was decided of a unit."""
+        self.job, self.left_s = of.job, of.ends_s - now_s
+        if verdict == "late":
+            self.waiting[unit_id] = need.seconds
+        elif verdict == "never":
+            self.never[unit_id] = need.seconds
+
+    def keep(self, unit_ids: Collection[str]) -> None:
+        """Forgets all units but these."""
+        self.waiting = {one: seconds for one, seconds in self.waiting.items() if one in unit_ids}
+        self.never = {one: seconds for one, seconds in self.never.items() if one in unit_ids}
+
+    def line(self) -> str:
+        """Why the sweep stops here."""
+        one = len(self.waiting) == 1
+        what = "1 is left that needs" if one else f"{len(self.waiting)} are left, the shortest of which needs"
+        return (
+            f"no time for what is left: {what} about {words(min(self.waiting.values()))}, and {self.job} has "
+            f"{words(max(0.0, self.left_s))} for it"
+        )
+
+    def too_short(self) -> str:
+        """What is wrong with the job, and what to do."""
+        one = len(self.never) == 1
+        what = "1 trial, which takes" if one else f"{len(self.never)} trials, the longest of which takes"
+        return f"the time limit of {self.job} is too short for {what} about {words(max(self.never.values()))}"

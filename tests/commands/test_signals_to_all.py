@@ -1,0 +1,96 @@
+"""Batch systems signal all processes of a job at once: the trial's and the server's ends are none of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from place import HELD, LIMIT_S, SMALL, Place, until
+from warm_command import Started
+
+AGAIN = "to continue, run the same command again\n"
+
+
+@pytest.fixture
+def hold(place: Place) -> Path:
+    """A model waits for as long as this file is there."""
+    file = place.home / "hold"
+    file.touch()
+    (place.home / "nets.py").write_text(HELD.format(hold=str(file)))
+    return file
+
+
+@pytest.mark.usefixtures("hold")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+def test_a_sweep_whose_trial_hears_it_first_is_stopped_all_the_same(
+    place: Place, number: signal.Signals
+) -> None:
+    started = _start(place)
+    _in_training(started)
+    _signal(psutil.Process(started.pid).children(recursive=True)[::-1], number)
+    time.sleep(0.1)
+    started.send_signal(number)
+    out, err = started.communicate(timeout=LIMIT_S)
+    assert started.returncode == 75, err
+    assert err.endswith(AGAIN)
+    assert "1 interrupted" in out
+
+
+def test_a_server_that_is_only_starting_ends_no_sweep(place: Place, hold: Path) -> None:
+    started = _start(place)
+    until(lambda: bool(_servers(started)), "the fork server to start")
+    _signal(_servers(started), signal.SIGTERM)
+    _in_training(started)
+    hold.unlink()
+    _, err = started.communicate(timeout=LIMIT_S)
+    assert started.returncode == 0, err
+
+
+@pytest.mark.usefixtures("hold")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP])
+def test_before_anything_is_measured_it_can_be_gone_on_with_too(place: Place, number: signal.Signals) -> None:
+    """Here while it waits for another sweep."""
+    first = _start(place)
+    until(
+        lambda: (place.home / "results" / "batch-size" / ".lock").exists() or first.poll() is not None,
+        "a sweep",
+    )
+    waits = _start(place, "--wait")
+    assert waits.stderr is not None
+    line = waits.stderr.readline()
+    assert "waiting" in line
+    waits.send_signal(number)
+    _, err = waits.communicate(timeout=LIMIT_S)
+    assert (waits.returncode, err) == (75, f"gpubench: stopped; nothing was measured; {AGAIN}")
+    first.kill()
+    first.communicate()
+
+
+def _start(place: Place, *more: str) -> Started:
+    return place.start("sweep", *SMALL, "--model", "nets.py:net", "--batch-size", "8", *more)
+
+
+def _in_training(started: Started) -> None:
+    """Returns once its trial has a leader and a rank."""
+    assert started.stderr is not None
+    assert any("started" in line for line in started.stderr), "it ended before"
+    own = psutil.Process(started.pid)
+    until(lambda: len(own.children(recursive=True)) >= 3, "server, leader and rank")
+    time.sleep(0.3)  # the leader has made the signals its own by now
+
+
+def _servers(started: Started) -> list[psutil.Process]:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        children = psutil.Process(started.pid).children()
+        return [one for one in children if "gpubench.node.launch.server" in one.cmdline()]
+    return []
+
+
+def _signal(processes: list[psutil.Process], number: signal.Signals) -> None:
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.send_signal(number)

@@ -1,0 +1,105 @@
+"""What is known of the SLURM job that a process runs in."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpubench.node.allocation import Allocation, TimeLimit, allocation, ask_squeue, seconds, time_limit
+from gpubench.schema.missing import Unmeasured
+
+
+def test_outside_a_job_there_is_none() -> None:
+    assert allocation({}) is None
+    assert allocation({"SLURM_JOB_ID": ""}) is None
+
+
+def test_the_environment_tells_job_node_and_partition() -> None:
+    told = {"SLURM_JOB_ID": "12", "SLURMD_NODENAME": "n1", "SLURM_JOB_PARTITION": "gpu"}
+    found = allocation(told)
+    assert found == Allocation(job_id="12", node="n1", partition="gpu")
+    assert found.called == "SLURM job 12"
+    assert allocation({"SLURM_JOB_ID": "12"}) == Allocation(job_id="12", node=None, partition=None)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0:05", 5), ("2:59", 179), ("1:00:00", 3600), ("1-12:00:01", 129601), ("10-00:00:00", 864000),
+        ("UNLIMITED", None), ("INVALID", None), ("NOT_SET", None), ("", None), ("59", None), ("-1:00", None),
+    ],
+)  # fmt: skip
+def test_slurm_s_times_are_read(text: str, expected: float | None) -> None:
+    assert seconds(text) == expected
+
+
+def never(job_id: str) -> str:
+    raise AssertionError(f"job {job_id} was asked for")
+
+
+def test_the_end_is_taken_from_the_environment_where_it_is_there() -> None:
+    told = {"SLURM_JOB_START_TIME": "1000", "SLURM_JOB_END_TIME": "4600"}
+    assert time_limit(told, "7", ask=never, now=lambda: 1600.0) == TimeLimit(left_s=3000.0, whole_s=3600.0)
+
+
+def test_else_squeue_is_asked_once() -> None:
+    asked: list[str] = []
+
+    def answer(job_id: str) -> str:
+        asked.append(job_id)
+        return "50:00|1:00:00"
+
+    assert time_limit({}, "7", ask=answer) == TimeLimit(left_s=3000.0, whole_s=3600.0)
+    assert asked == ["7"]
+    assert time_limit({"SLURM_JOB_END_TIME": "4600"}, "7", ask=answer) is not None
+    assert asked == ["7", "7"], "an end without a beginning does not tell how long the job is"
+
+
+def test_a_job_without_a_limit_never_ends() -> None:
+    assert time_limit({}, "7", ask=lambda _: "UNLIMITED|UNLIMITED") is None
+
+
+@pytest.mark.parametrize("said", ["", "INVALID|INVALID", "1:00", "x|y", "1:00|0:00"])
+def test_what_squeue_does_not_tell_is_not_made_up(said: str) -> None:
+    with pytest.raises(Unmeasured, match="squeue said"):
+        time_limit({}, "7", ask=lambda _: said)
+
+
+def test_without_squeue_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(Unmeasured, match="squeue can't be run: No such file or directory"):
+        ask_squeue("7")
+
+
+@pytest.mark.parametrize(
+    ("told", "cpus"),
+    [
+        ({}, None),
+        ({"SLURM_CPUS_PER_TASK": "4", "SLURM_CPUS_ON_NODE": "16"}, 4),
+        ({"SLURM_CPUS_ON_NODE": "16"}, 16),
+        ({"SLURM_CPUS_ON_NODE": "16", "SLURM_STEP_ID": "0", "SLURM_STEP_TASKS_PER_NODE": "4(x2)"}, 4),
+        ({"SLURM_CPUS_ON_NODE": "3", "SLURM_STEP_ID": "0", "SLURM_STEP_TASKS_PER_NODE": "4"}, 1),
+        # A batch script has all of the job's CPUs on its node, however many tasks srun may start later.
+        ({"SLURM_CPUS_ON_NODE": "16", "SLURM_TASKS_PER_NODE": "4"}, 16),
+        ({"SLURM_CPUS_PER_TASK": "0", "SLURM_CPUS_ON_NODE": "many"}, None),
+    ],
+)
+def test_a_task_has_the_cpus_that_it_was_given(told: dict[str, str], cpus: int | None) -> None:
+    found = allocation({"SLURM_JOB_ID": "7", **told})
+    assert found is not None
+    assert found.cpus == cpus
+
+
+@pytest.mark.parametrize(
+    ("told", "memory_mib"),
+    [
+        ({}, None),
+        ({"SLURM_MEM_PER_NODE": "500"}, 500),
+        ({"SLURM_MEM_PER_CPU": "500", "SLURM_CPUS_ON_NODE": "4"}, 2000),
+        ({"SLURM_MEM_PER_CPU": "500"}, None),
+        ({"SLURM_MEM_PER_NODE": "0"}, None),
+    ],
+)
+def test_a_job_has_the_memory_that_it_was_given(told: dict[str, str], memory_mib: int | None) -> None:
+    found = allocation({"SLURM_JOB_ID": "7", **told})
+    assert found is not None
+    assert found.memory_mib == memory_mib

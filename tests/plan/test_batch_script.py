@@ -1,0 +1,117 @@
+"""Batch scripts, word by word, and what a command line makes of them."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import golden
+import pytest
+
+from gpubench.basics.errors import UsageError
+from gpubench.plan.batch_script import BatchScript, limit, passed_on, seconds
+
+GOLDEN = Path(__file__).parent / "golden"
+ONE = BatchScript(
+    name="batch-size",
+    command=["sweep", "/home/me/batch-size.toml", "--rounds", "5", "--set", "note=it's mine"],
+    gpubench=["/home/me/venv/bin/gpubench"],
+    results="/home/me/results/batch-size",
+    asked="gpubench slurm batch-size.toml --partition gpu",
+    cpus_per_task=4,
+    time="2:00:00",
+    options=["--partition=gpu"],
+)
+SCRIPTS = {
+    "one": ONE,
+    "array": replace(ONE, tasks=8, time="30", options=["--partition=gpu", "--gres=gpu:1", "-A project"]),
+    "nodes": replace(ONE, nodes=2, time="1-12:00:00", options=[]),
+    # What sbatch was given by name stands in place of our own.
+    "own": replace(
+        ONE, tasks=8, options=["--array=1-8%2", "--output=%j.log", "--job-name=mine"],
+        command=["sweep", "--spare", "10m"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_the_script(name: str) -> None:
+    golden.check(GOLDEN / f"{name}.sbatch", SCRIPTS[name].text())
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_shellcheck_finds_nothing(name: str, tmp_path: Path) -> None:
+    if shutil.which("shellcheck") is None:
+        pytest.skip("no shellcheck here (apt-get install shellcheck)")
+    file = tmp_path / "script"
+    file.write_text(SCRIPTS[name].text())
+    done = subprocess.run(["shellcheck", "--severity=style", str(file)], capture_output=True, text=True)
+    assert done.stdout == ""
+
+
+def test_the_table_s_job_waits_for_all_tasks_and_has_their_account() -> None:
+    assert SCRIPTS["array"].table_options("17") == [
+        "--job-name=batch-size-table", "--output=batch-size-table-%j.out", "--dependency=afterany:17", "--time=15",
+        "--partition=gpu", "-A", "project",
+        "--wrap=/home/me/venv/bin/gpubench merge /home/me/results/batch-size --wait && "
+        "/home/me/venv/bin/gpubench table /home/me/results/batch-size",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "file", "options"),
+    [
+        ([], None, []),
+        (["a.toml"], "a.toml", []),
+        (["--partition", "gpu", "a.toml", "--gres=gpu:1"], "a.toml", ["--partition=gpu", "--gres=gpu:1"]),
+        (["-A", "me", "--exclusive", "a.toml"], "a.toml", ["-A me", "--exclusive"]),
+        (["--comment", "two words"], None, ["--comment='two words'"]),
+    ],
+)
+def test_what_is_passed_on(words: list[str], file: str | None, options: list[str]) -> None:
+    assert passed_on(words) == (file, options)
+
+
+@pytest.mark.parametrize(
+    "words", [["gpu"], ["a.toml", "b.toml"], ["--gres=gpu:1", "x"], ["--qos", "high", "x"]]
+)
+def test_a_word_that_belongs_to_nothing_is_refused(words: list[str]) -> None:
+    with pytest.raises(UsageError, match="neither an experiment file nor the value of an option"):
+        passed_on(words)
+
+
+def test_a_line_of_the_script_stays_one() -> None:
+    with pytest.raises(UsageError, match="can't stand in a line of a batch script"):
+        passed_on(["--comment=a\nrm -rf results"])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("90", 5400), ("1:30", 90), ("2:00:00", 7200), ("1-12", 129600), ("1-12:30", 131400), ("1-00:00:01", 86401),
+    ],
+)  # fmt: skip
+def test_slurm_s_times(text: str, expected: int) -> None:
+    assert seconds(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "2h", "0", "0:00", "1:2:3:4", "-5", "x"])
+def test_what_is_no_time_of_slurm_s(text: str) -> None:
+    with pytest.raises(UsageError, match="--time"):
+        seconds(text)
+
+
+def test_a_limit_has_room_and_is_never_shorter_than_the_longest_unit() -> None:
+    assert limit([], 1) == "00:15:00"
+    assert limit([600.0] * 8, 8) == "00:20:00"
+    assert limit([600.0] * 8, 2) == "01:05:00"
+    assert limit([7200.0, 60.0], 8) == "03:05:00"
+    assert limit([86400.0], 1) == "1-12:05:00"
+    assert seconds(limit([86400.0], 1)) == 86400 + 12 * 3600 + 300
+
+
+def test_a_short_job_keeps_a_tenth_for_its_end() -> None:
+    assert replace(ONE, time="3").signal_s == 18
+    assert replace(ONE, time="3:00:00").signal_s == 120

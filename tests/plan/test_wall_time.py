@@ -1,0 +1,59 @@
+"""Which units are begun before a batch job ends, and what is said of the others."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpubench.plan.estimate import Estimate
+from gpubench.plan.wall_time import Late, WallTime, at_least
+
+WALL = WallTime(job="SLURM job 7", ends_s=1000.0, whole_s=600.0)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "known", "now_s", "is_first", "verdict"),
+    [
+        (60, True, 940, False, "begin"),  # to the second
+        (60.1, True, 940, False, "late"),
+        (600, True, 401, False, "late"),
+        (601, True, 400, True, "never"),
+        (60, False, 941, False, "late"),
+        # A guess that would keep the first unit of every job from beginning would keep the sweep from ever ending.
+        (601, False, 400, True, "begin"),
+        (601, False, 400, False, "late"),
+        (1, False, 1200, True, "begin"),
+        (1, True, 1200, True, "late"),
+    ],
+)
+def test_a_unit_is_begun_if_it_ends_in_time(
+    seconds: float, known: bool, now_s: float, is_first: bool, verdict: str
+) -> None:
+    assert WALL.verdict(Estimate(seconds, known), now_s, is_first=is_first) == verdict
+
+
+def test_a_try_that_was_stopped_tells_how_long_a_unit_takes_at_least() -> None:
+    guess = Estimate(20.0, False)
+    assert at_least(guess, 0.0) == guess
+    assert at_least(guess, 10.0) == guess
+    assert at_least(guess, 40.0) == Estimate(60.0, True)
+
+
+def test_what_was_not_begun_is_said_with_its_times() -> None:
+    late = Late()
+    late.note("a", "begin", Estimate(5, True), WALL, 0)
+    late.note("b", "late", Estimate(240, True), WALL, 880)
+    late.note("c", "never", Estimate(3600, True), WALL, 880)
+    late.note("c", "never", Estimate(3600, True), WALL, 880)
+    assert (
+        late.line()
+        == "no time for what is left: 1 is left that needs about 4 min, and SLURM job 7 has 2 min for it"
+    )
+    assert (
+        late.too_short() == "the time limit of SLURM job 7 is too short for 1 trial, which takes about 60 min"
+    )
+    late.note("d", "late", Estimate(180, True), WALL, 1100)
+    assert (
+        "2 are left, the shortest of which needs about 3 min, and SLURM job 7 has 0 s for it" in late.line()
+    )
+    late.note("e", "never", Estimate(7200, True), WALL, 880)
+    assert late.too_short().endswith("for 2 trials, the longest of which takes about 2.0 h")

@@ -1,0 +1,88 @@
+"""What a job of a real SLURM sees of its node: the CPUs, the memory and the GPUs that it was given."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+from jobs import SWEEP, Workplace
+
+pytestmark = pytest.mark.slurm
+TESTS = Path(__file__).resolve().parents[1]
+SEES = f"""
+import json, os, sys
+sys.path.insert(0, {str(TESTS)!r})
+import fake_nvml
+from gpubench.node.environment import machine
+seen = machine(fake_nvml.FakeNvml())
+print(json.dumps({{
+    "gpus": [gpu.uuid for gpu in seen.gpus], "cpus": seen.cpu_count, "memory": seen.memory_mib,
+    "node": seen.allocation.node, "partition": seen.allocation.partition, "job": seen.allocation.job_id,
+}}))
+"""
+"""A node with two GPUs, GPU-00 and GPU-11, as its driver would list them to every process."""
+
+
+def looks(work: Workplace, *options: str, before: str = "", until: Path | None = None) -> str:
+    """A job that prints what it sees, and stays for as long as a file is there."""
+    stays = f"\nwhile [ -e {shlex.quote(str(until))} ]; do sleep 0.1; done" if until else ""
+    return work.submit(f"{before}{sys.executable} -c {shlex.quote(SEES)}{stays}", *options)
+
+
+def seen(work: Workplace, job: str) -> dict[str, object]:
+    work.cluster.wait(lambda: "{" in work.cluster.told(job), lambda: f"{job}: {work.cluster.told(job)}")
+    lines = [line for line in work.cluster.told(job).splitlines() if line.startswith("{")]
+    found: dict[str, object] = json.loads(lines[-1])
+    return found
+
+
+def test_two_jobs_on_one_node_see_a_gpu_each(work: Workplace) -> None:
+    hold = work.home / "hold"
+    hold.touch()
+    ask = ("--nodelist=n1", "--gres=gpu:1", "--cpus-per-task=1", "--mem=500")
+    one, other = looks(work, *ask, until=hold), looks(work, *ask, until=hold)
+    found, beside = seen(work, one), seen(work, other)
+    assert sorted([found["gpus"], beside["gpus"]]) == [["GPU-00"], ["GPU-11"]]
+    assert found | {"gpus": []} == {
+        "gpus": [], "cpus": 1, "memory": 500, "node": "n1", "partition": "test", "job": one
+    }  # fmt: skip
+    hold.unlink()
+
+
+@pytest.mark.parametrize(
+    ("given", "gpus"),
+    [
+        ("GPU-11", ["GPU-11"]),
+        ("GPU-1", ["GPU-11"]),
+        ("1", ["GPU-11"]),
+        ("1,0", ["GPU-11", "GPU-00"]),
+        ("", []),
+    ],
+)
+def test_whatever_form_a_prolog_gives_them_in(work: Workplace, given: str, gpus: list[str]) -> None:
+    job = looks(work, "--gres=gpu:2", before=f"CUDA_VISIBLE_DEVICES={given} ")
+    assert seen(work, job)["gpus"] == gpus
+
+
+def test_a_step_has_what_it_was_given_of_the_job(work: Workplace) -> None:
+    job = looks(work, "--gres=gpu:2", "--cpus-per-task=3", before="srun --cpus-per-task=2 --gres=gpu:1 ")
+    found = seen(work, job)
+    assert (found["gpus"], found["cpus"]) == (["GPU-00"], 2)
+
+
+def test_its_rows_say_where_they_were_measured_and_that_no_cpu_was_its_own(work: Workplace) -> None:
+    job = work.submit(f"{SWEEP} --batch-size 8", "--cpus-per-task=1", "--partition=low", "--nodelist=n2")
+    assert work.cluster.await_end(job) == "COMPLETED", work.cluster.told(job)
+    row = work.trials().loc[8]
+    assert (str(row["slurm_job"]), row["slurm_node"], row["slurm_partition"]) == (job, "n2", "low")
+    assert "unbound-cpus" in row["doubts"].split("+"), "the nodes of the tests bind nothing"
+
+
+def test_more_gpus_than_the_job_has_are_skipped_with_the_reason(work: Workplace) -> None:
+    asked = SWEEP.replace("--device cpu ", "")
+    job = work.submit(f"{asked} --batch-size 8 --gpus 2 -n; echo exit code $?", "--gres=gpu:1")
+    assert work.cluster.await_end(job) == "COMPLETED"
+    assert f"needs 2 GPUs, SLURM job {job} was given 0" in work.cluster.told(job), work.cluster.told(job)

@@ -1,0 +1,107 @@
+"""The scripts of experiments/slurm/, as they are: on a real SLURM, and the one that needs none."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import openpyxl
+import pytest
+from jobs import Workplace
+
+pytestmark = pytest.mark.slurm
+SCRIPTS = Path(__file__).resolve().parents[2] / "experiments" / "slurm"
+EXPERIMENT = """
+name = "{name}"
+question = "Does the script work?"
+[fixed]
+model = "lenet"
+device = "cpu"
+input_size = 28
+variant = "synthetic"
+train_images = 64
+[axes]
+batch_size = [8, 16]
+[run]
+epochs = 2
+rounds = 1
+"""
+
+
+@pytest.fixture
+def path(work: Workplace) -> str:
+    """A PATH on which `gpubench` is the one that is tested, as after an installation."""
+    own = work.home / "bin"
+    own.mkdir()
+    (own / "gpubench").write_text(f'#!/bin/sh\nexec {sys.executable} -m gpubench "$@"\n')
+    (own / "gpubench").chmod(0o755)
+    return f"{own}:{work.cluster.environ['PATH']}"
+
+
+@pytest.fixture
+def experiment(work: Workplace) -> Path:
+    file = work.home / "tiny.toml"
+    file.write_text(EXPERIMENT.format(name="tiny"))
+    return file
+
+
+def sbatch(work: Workplace, path: str, *words: str) -> str:
+    """The id of a job that runs a ready script with these words."""
+    return work.cluster.run(
+        "sbatch",
+        "--parsable",
+        f"--export=ALL,PATH={path}",
+        f"--chdir={work.home}",
+        "--cpus-per-task=2",
+        *words,
+    )
+
+
+def told(work: Workplace) -> str:
+    return "\n".join(f"== {file.name}\n{file.read_text()}" for file in sorted(work.home.glob("*.out")))
+
+
+def test_one_node_then_a_workbook(work: Workplace, path: str, experiment: Path) -> None:
+    job = sbatch(work, path, str(SCRIPTS / "one-node.sbatch"), str(experiment))
+    book = work.home / "tiny.xlsx"
+    last = sbatch(
+        work, path, f"--dependency=afterany:{job}", str(SCRIPTS / "spreadsheet.sh"), str(book), "results/tiny"
+    )
+    assert work.cluster.await_end(job) == "COMPLETED", told(work)
+    assert work.cluster.await_end(last) == "COMPLETED", told(work)
+    assert list(work.trials("tiny")["status"]) == ["ok", "ok"]
+    assert "trials" in [name.lower() for name in openpyxl.load_workbook(book).sheetnames]
+
+
+def test_an_array(work: Workplace, path: str, experiment: Path) -> None:
+    job = sbatch(work, path, "--array=1-3", str(SCRIPTS / "array.sbatch"), str(experiment))
+    assert set(work.cluster.await_end(job).split(",")) == {"COMPLETED"}, told(work)
+    assert list(work.trials("tiny")["status"]) == ["ok", "ok"]
+    assert len(list((work.home / "results" / "tiny" / "records").rglob("*.json"))) == 2
+
+
+def test_a_workstation_s_night(work: Workplace, path: str, experiment: Path) -> None:
+    other = work.home / "other.toml"
+    other.write_text(EXPERIMENT.format(name="other").replace("lenet", "no_such_net"))
+    third = work.home / "third.toml"
+    third.write_text(EXPERIMENT.format(name="third"))
+    done = subprocess.run(
+        [str(SCRIPTS / "workstation.sh"), str(experiment), str(other), str(third)],
+        cwd=work.home, env={**work.cluster.environ, "PATH": path}, stdin=subprocess.DEVNULL, capture_output=True,
+        text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    assert "unknown model 'no_such_net'" in done.stderr
+    assert list(work.trials("tiny")["status"]) == list(work.trials("third")["status"]) == ["ok", "ok"]
+
+
+@pytest.mark.parametrize("script", sorted(SCRIPTS.iterdir()), ids=lambda script: script.name)
+def test_shellcheck_finds_nothing(script: Path) -> None:
+    assert os.access(script, os.X_OK)
+    if shutil.which("shellcheck") is None:
+        pytest.skip("no shellcheck here (apt-get install shellcheck)")
+    done = subprocess.run(["shellcheck", "--severity=style", str(script)], capture_output=True, text=True)
+    assert done.stdout == ""

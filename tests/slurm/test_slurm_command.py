@@ -1,0 +1,100 @@
+"""`gpubench slurm`: scripts that a real SLURM runs to their end."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from jobs import Workplace
+from place import HELD, SMALL, TINY
+
+pytestmark = pytest.mark.slurm
+
+
+def slurm(work: Workplace, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "gpubench", "slurm", *words],
+        cwd=work.home, env={**work.cluster.environ, "GPUBENCH_DATA": str(work.images), "COLUMNS": "300"},
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+
+def submitted(work: Workplace, *words: str) -> tuple[str, str]:
+    """The ids of the jobs that sweep, and of the one that writes the table."""
+    done = slurm(work, *words[: words.index("--")], "--submit", *words[words.index("--") :])
+    assert done.returncode == 0, done.stderr
+    table = done.stderr.split("gpubench: job ")[1].split()[0]
+    return done.stdout.strip(), table
+
+
+def told(work: Workplace) -> str:
+    """What all jobs have said, each behind its file's name."""
+    return "\n".join(f"== {file.name}\n{file.read_text()}" for file in sorted(work.home.glob("*.out")))
+
+
+def test_tasks_of_an_array_share_a_plan_and_the_table_comes_last(work: Workplace) -> None:
+    # Three tasks, so that more than one is on a node.
+    array, table = submitted(
+        work, "--tasks", "3", "--cpus-per-task", "2", "--partition", "low",
+        "--", *TINY, "--variant", "synthetic", "--batch-size", "4,8,16,32,64",
+    )  # fmt: skip
+    assert set(work.cluster.await_end(array).split(",")) == {"COMPLETED"}, told(work)
+    assert work.cluster.await_end(table) == "COMPLETED", told(work)
+    (shown,) = work.home.glob(f"batch-size-table-{table}.out")
+    assert "5 trials: 5 ok" in shown.read_text()
+    rows = work.trials()
+    assert list(rows.index) == [4, 8, 16, 32, 64]
+    assert set(rows["status"]) == {"ok"}
+    assert set(rows["slurm_partition"]) == {"low"}
+    records = list((work.home / "results" / "batch-size" / "records").rglob("*.json"))
+    assert len(records) == 5, "nothing was measured twice"
+
+
+def test_exit_75_becomes_a_requeue_that_goes_on(work: Workplace) -> None:
+    hold = work.home / "hold"
+    hold.touch()
+    (work.home / "nets.py").write_text(HELD.format(hold=str(hold)))
+    job, table = submitted(
+        work, "--tasks", "2", "--cpus-per-task", "2", "--time", "5",
+        "--", *SMALL, "--model", "nets.py:net", "--batch-size", "8",
+    )  # fmt: skip
+    work.cluster.wait(lambda: "batch_size=8  started" in told(work), lambda: told(work))
+    work.cluster.wait(lambda: bool(list(work.home.glob("results/*/logs/*/*"))), lambda: told(work))
+    work.cluster.wait(
+        lambda: sorted(work.cluster.state(job).split(",")) == ["COMPLETED", "RUNNING"], lambda: told(work)
+    )  # the other task finds nothing to do
+    work.cluster.run("scancel", "--signal=USR1", job)
+    work.cluster.wait(lambda: "Exited with exit code 75" in told(work), lambda: told(work))
+    hold.unlink()
+    assert set(work.cluster.await_end(job).split(",")) == {"COMPLETED"}, told(work)
+    facts = work.cluster.run("scontrol", "-o", "show", "job", job)
+    assert sorted(re.findall(r"Restarts=(\d+)", facts)) == ["0", "1"], "the task that had ended stays so"
+    assert work.cluster.await_end(table) == "COMPLETED", told(work)
+    assert list(work.trials()["status"]) == ["ok"]
+
+
+def test_what_sbatch_does_not_take_is_said_in_its_words(work: Workplace) -> None:
+    done = slurm(work, "--partition", "nowhere", "--submit", "--", *TINY)
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "gpubench: sbatch refused it: " in done.stderr
+    assert "invalid partition specified: nowhere" in done.stderr
+
+
+def test_the_printed_script_is_what_would_be_submitted(work: Workplace) -> None:
+    done = slurm(work, "--cpus-per-task", "2", "--", *TINY, "--batch-size", "8")
+    assert done.returncode == 0, done.stderr
+    assert "1 unit to run, roughly" in done.stderr
+    script = work.home / "mine.sbatch"
+    script.write_text(done.stdout)
+    job = work.cluster.run(
+        "sbatch",
+        "--parsable",
+        f"--chdir={work.home}",
+        f"--export=ALL,GPUBENCH_DATA={work.images}",
+        str(script),
+    )
+    assert work.cluster.await_end(job) == "COMPLETED", told(work)
+    assert Path(work.home / "results" / "batch-size" / "trials.csv").exists()
