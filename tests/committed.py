@@ -19,6 +19,8 @@ NAMES = (
     "h200-pairs-2026",
     "h200-pairs-rounds-2026",
     "h200-until-top1-2026",
+    "h200x2-2026",
+    "h200x2-network-size-2026",
     "h200x4-2026",
     "h200x4-groups-2026",
     "h200x4-scaling-2026",

@@ -20,10 +20,16 @@ ASKED = 'name = "{name}"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\n[run]
 
 
 def swept(
-    folder: Path, name: str, batches: str, stop_after: int = 99, repeats: int | None = None, **fields: str
+    folder: Path,
+    name: str,
+    batches: str,
+    stop_after: int = 99,
+    repeats: int | None = None,
+    rounds: int | None = None,
+    **fields: str,
 ) -> Sweep:
     """A sweep on the CPU that is stopped after so many trials."""
-    options = Options(fields={"batch_size": batches, **fields}, repeats=repeats)
+    options = Options(fields={"batch_size": batches, **fields}, repeats=repeats, rounds=rounds)
     asked = with_options(parse(ASKED.format(name=name), name), options)
     job = sweep_of(expand(asked, device="cpu", sources=Disk()), folder, scripted.computer())
     job.load()

@@ -35,9 +35,10 @@ class Alternative:
 def alternatives(rows: Sequence[TableRow], fields: Collection[str]) -> list[Alternative]:
     """What can be said of the values of these fields of a table, field by field.
 
-    The baseline is the row of the value that stands first in the table; both are equal in all else, but for what
-    follows from the field by itself. Rows that did not end ok, that are of one process, or are jobs of a group,
-    are in none; nor are those of which several are at one place.
+    The baseline is the row of the value that stands first in the table, of those that stand beside another one:
+    `single` never does on two devices. Both are equal in all else, but for what follows from the field by itself. Rows
+    that did not end ok, that are of one process, or are jobs of a group, are in none; nor are those of which several
+    are at one place.
     """
     alone = [row for row in solo(rows) if epoch_time(row) is not None]
     found = []
@@ -49,10 +50,14 @@ def alternatives(rows: Sequence[TableRow], fields: Collection[str]) -> list[Alte
             asked_for = [None if _by_itself(row, name, field) else known(row, name) for name in following]
             place = (machine(row), workload(row, CANDIDATES, {field, *following}), *asked_for)
             places.setdefault(place, {}).setdefault(known(row, field), []).append(row)
-        for here in places.values():
-            if len(here.get(order[0], ())) != 1:
+        compared = [
+            [here[value][0] for value in order if len(here.get(value, ())) == 1] for here in places.values()
+        ]
+        beside = {known(row, field) for each in compared if len(each) > 1 for row in each}
+        first = next((value for value in order if value in beside), None)
+        for each in compared:
+            if not each or known(each[0], field) != first:
                 continue  # so that all sentences on a field have the same baseline
-            each = [here[value][0] for value in order if len(here.get(value, ())) == 1]
             found += [
                 Alternative(field=field, row=row, baseline=each[0], ratio=ratio)
                 for row in each[1:]

@@ -13,6 +13,7 @@ import itertools
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import replace as changed
 
 from gpubench.analysis import amdahl, efficiency, network_size, slowdown
 from gpubench.analysis.alternatives import Alternative
@@ -63,6 +64,11 @@ class Claims:
     cpu: Sequence[CpuUse]
     scaled: Sequence[Scaled]
     groups: Sequence[GroupClaims]
+
+    @property
+    def of_several(self) -> Claims:
+        """The same without batch sizes of one process each, of which nothing is claimed: their rows take room."""
+        return changed(self, batches=[of for of in self.batches if of.ladder])
 
     @property
     def made(self) -> Decided:

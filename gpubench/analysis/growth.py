@@ -84,7 +84,7 @@ def of_merged(merged: Sequence[TableRow], axis: str | None, tied: Collection[str
         for before, after in itertools.pairwise(steps):
             alone = len(before) == len(after) == 1 and after[0].value(axis) is not None
             if alone and fair_step(before[0], after[0]):
-                grown[id(after[0])] = _grown(before[0], after[0])
+                grown[id(after[0])] = _grown(grown.get(id(before[0]), before[0]), after[0])
         ordered += [grown.get(id(row), row) for row in members]
     return [*ordered, *jobs]
 
@@ -99,10 +99,11 @@ def series(
     """
     free = {axis, *movable(axis, tied)}
     fields = telling(rows, free)
-    several = len({machine(row) for row in rows} - {None}) > 1
+    machines = [machine(row) for row in rows]
+    several = len({*machines} - {None}) > 1
     found: dict[Any, list[AnyRow]] = {}
-    for row in rows:
-        found.setdefault((workload(row, fields, free), machine(row) if several else None), []).append(row)
+    for row, where in zip(rows, machines, strict=True):
+        found.setdefault((workload(row, fields, free), where if several else None), []).append(row)
     shown = {field for field in fields if not _told_by_others(rows, field, fields)}
     named: dict[tuple[tuple[str, Any], ...], list[AnyRow]] = {}
     for (pairs, name), members in found.items():

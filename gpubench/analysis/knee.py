@@ -245,7 +245,8 @@ def _refused(
     memory, time = memory_growth_pct(before, after), time_growth_pct(before, after)
     old, new = before.batch_size, after.batch_size
     later = _later(before, larger)
-    open_above = beyond([row for row in fitting(rest) if not any(row is one for one in larger)])
+    known = set(map(id, larger))
+    open_above = beyond([row for row in fitting(rest) if id(row) not in known])
     if steps:
         start = f"A larger batch stops paying after {old}: from {old} to {new}"
     elif later or open_above:

@@ -50,35 +50,45 @@ class Sized:
 def by_network(
     decided: Sequence[tuple[Comparison, Interval, Word]],
 ) -> list[list[tuple[Comparison, Interval, Word]]]:
+    """What was decided, as `of_networks` groups the comparisons."""
+    told = {id(one): (one, ratio, word) for one, ratio, word in decided}
+    return [[told[id(one)] for one in same] for same in of_networks([one for one, *_ in decided])]
+
+
+def of_networks(found: Sequence[Comparison]) -> list[list[Comparison]]:
     """The comparisons of one network each, from FEWEST_NETWORKS networks on, by ascending size.
 
     Each list is of one kind of scaling, of one strategy on equally many devices, and of one batch size where networks
     were measured with several. A network whose size is not known is in none.
     """
-    found: dict[tuple[object, ...], list[tuple[Comparison, Interval, Word]]] = {}
-    for one, ratio, word in decided:
+    places: dict[tuple[object, ...], list[Comparison]] = {}
+    for one in found:
         row, base = one.row, one.baseline
-        place = (one.kind, devices(row), devices(base), row.strategy, row.device)
-        if _gmacs(row):
-            found.setdefault(place, []).append((one, ratio, word))
+        if gmacs(row):
+            places.setdefault((one.kind, devices(row), devices(base), row.strategy, row.device), []).append(
+                one
+            )
     made = []
-    for same in itertools.chain.from_iterable(map(_once, found.values())):
-        networks = {network(one.row) for one, *_ in same}
+    for same in itertools.chain.from_iterable(map(_once, places.values())):
+        networks = {network(one.row) for one in same}
         if len(same) == len(networks) >= FEWEST_NETWORKS:
-            made.append(sorted(same, key=lambda each: (_gmacs(each[0].row), network(each[0].row))))
+            made.append(sorted(same, key=lambda one: by_size(one.row)))
     return made
 
 
-def _once(
-    same: Sequence[tuple[Comparison, Interval, Word]],
-) -> list[list[tuple[Comparison, Interval, Word]]]:
+def _once(same: Sequence[Comparison]) -> list[list[Comparison]]:
     """As they are where each network is there once, else those of each batch size by themselves."""
-    if len({network(one.row) for one, *_ in same}) == len(same):
+    if len({network(one.row) for one in same}) == len(same):
         return [list(same)]
-    found: dict[object, list[tuple[Comparison, Interval, Word]]] = {}
-    for each in same:
-        found.setdefault((each[0].row.batch_size, each[0].baseline.batch_size), []).append(each)
+    found: dict[object, list[Comparison]] = {}
+    for one in same:
+        found.setdefault((one.row.batch_size, one.baseline.batch_size), []).append(one)
     return list(found.values())
+
+
+def by_size(row: Row) -> tuple[float, tuple[str, ...]]:
+    """What networks are sorted by."""
+    return gmacs(row), network(row)
 
 
 def network(row: Row) -> tuple[str, ...]:
@@ -89,13 +99,13 @@ def network(row: Row) -> tuple[str, ...]:
 def sizes(same: Sequence[tuple[Comparison, Interval, Word]], fields: Collection[str]) -> list[Sized]:
     """These comparisons as sizes. `fields`: those that vary in the table, by which networks are named."""
     return [
-        Sized(name=_name(one.row, fields), gmacs=_gmacs(one.row), ratio=ratio, word=word)
+        Sized(name=name_of(one.row, fields), gmacs=gmacs(one.row), ratio=ratio, word=word)
         for one, ratio, word in same
     ]
 
 
 def sentence(same: Sequence[Sized], one: Comparison) -> str:
-    """From what size on more devices are faster, and every speed-up.
+    """From what size on more devices are faster, and every speed-up with its word.
 
     `same`: by ascending size. `one`: any of their comparisons.
     """
@@ -112,27 +122,28 @@ def sentence(same: Sequence[Sized], one: Comparison) -> str:
             f"{pair} from {_sized(faster[0])} on: {rest[-1].name}, the next smaller, is {SAID[rest[-1].word]}"
         )
     each = "; ".join(
-        f"{sized.name} ({_short(sized.gmacs)}) {half_up(sized.ratio.value, 2)} "
-        f"({between(sized.ratio.low, sized.ratio.high, 2)})"
+        f"{sized.name} ({short(sized.gmacs)}) {half_up(sized.ratio.value, 2)} "
+        f"({between(sized.ratio.low, sized.ratio.high, 2)}), {SAID[sized.word]}"
         for sized in same
     )
     return f"{said}. Speed-ups by GMACs an image: {each}"
 
 
-def _gmacs(row: Row) -> float:
+def gmacs(row: Row) -> float:
+    """The work of an image, 10⁹ operations; 0 where it is not known."""
     return row.gmacs_per_image or 0.0
 
 
 def _sized(one: Sized) -> str:
-    return f"{one.name} ({_short(one.gmacs)} GMACs an image)"
+    return f"{one.name} ({short(one.gmacs)} GMACs an image)"
 
 
-def _short(gmacs: float) -> str:
+def short(gmacs: float) -> str:
     """With two digits that count."""
     return f"{gmacs:.2g}" if gmacs < 10 else f"{half_up(gmacs)}"
 
 
-def _name(row: Row, fields: Collection[str]) -> str:
-    """`resnet18`, `mlp, width=4`."""
+def name_of(row: Row, fields: Collection[str]) -> str:
+    """`resnet18`, or `mlp, width 4.0` where the width is among these fields."""
     more = [f"{field} {known(row, field)}" for field in NETWORK[1:] if field in fields and field == "width"]
     return ", ".join([str(row.model), *more])

@@ -30,10 +30,10 @@ from gpubench.schema.row import Row
 Word = Literal["pays", "not", "same", "open"]
 WORDS: dict[str, Word] = {"faster": "pays", "slower": "not", "same": "same", "open": "open"}
 """What the word of a decision on memory × time says of a larger batch."""
-WHY_APART = (
-    " The growth in the table is of whole epochs, with the wait for their first batch, so it differs from these "
-    "changes."
-)
+OPEN = "Open"
+"""How an answer begins where no step is decided."""
+APART = "by steady steps (growth in the table: whole epochs, with their fill)"
+"""By which times the answer is, where the table's growth says another change."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -168,15 +168,25 @@ def answer(of: Ladder, words: Sequence[str], leap_holds: bool, family: int, how:
     if settle := settling([move.cost for move in still], family, how):
         parts.append(f"{settle[0].upper()}{settle[1:]}")
     doubted = "; some of these rows have doubts about their times" if any(map(of_time, of.weighed)) else ""
+    steady_steps = all(map(steady, of.weighed))
+    apart = steady_steps and any(map(_grows_otherwise, of.moves))
+    if apart:
+        parts[0] = _apart(said)
     steps = (
-        "; times are of steady steps, without the fill of each epoch" if all(map(steady, of.weighed)) else ""
+        "; times are of steady steps, without the fill of each epoch" if steady_steps and not apart else ""
     )
-    why_apart = WHY_APART if steps and any(map(_grows_otherwise, of.moves)) else ""
-    end = f"{_rests(of.weighed)}{steps}{doubted}.{why_apart}"
+    end = f"{_rests(of.weighed)}{steps}{doubted}."
     more = f" Whether a larger batch pays can't be said: {of.by_time}." if of.by_time else ""
     return Answer(
         best=best if firm else None, refused=refused, firm=firm, sentence=". ".join(parts) + end + more
     )
+
+
+def _apart(said: str) -> str:
+    """The answer with what it goes by, before anything else that it says."""
+    if said.startswith(OPEN):
+        return f"{OPEN}, {APART}, {said.removeprefix(OPEN).lstrip()}"
+    return f"{APART[0].upper()}{APART[1:]} {said[0].lower()}{said[1:]}"
 
 
 def _judged_together(opens: Sequence[Move], family: int) -> str:
@@ -238,8 +248,8 @@ def _said(
     verb, no_verb = ("pays", "does not pay") if of.by_time is None else ("is faster", "is not faster")
     if all(word == "open" for word in each):
         if len(each) == 1:
-            return f"Open whether {last} {verb} after {first}{above}", None, None
-        return f"Open whether any batch larger than {first} {verb}, up to {last}{above}", None, None
+            return f"{OPEN} whether {last} {verb} after {first}{above}", None, None
+        return f"{OPEN} whether any batch larger than {first} {verb}, up to {last}{above}", None, None
     if all(word == "pays" for word in each):
         least = min(of.moves, key=lambda move: -move.cost.log.center)
         return (

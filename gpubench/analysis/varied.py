@@ -189,7 +189,7 @@ def solo(rows: Iterable[AnyRow]) -> list[AnyRow]:
 
 def machine(row: Row) -> str | None:
     """What a row's figures depend on: its GPU model, or its CPU model where the device is the CPU."""
-    return row.cpu_name if row.device == "cpu" else row.gpu_name
+    return row.cpu_name if row.fields.get("device") == "cpu" else row.gpu_name  # asked of every row, often
 
 
 def where(row: Row) -> str | None:

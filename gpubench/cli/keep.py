@@ -9,7 +9,7 @@ import typer
 
 from gpubench import completion
 from gpubench.basics.errors import UsageError, unknown
-from gpubench.cli.options import ResultsFolders
+from gpubench.cli.options import ResultsFolders, text
 from gpubench.export.formats import FORMATS, PLAINLY, SHEETS, Asked
 from gpubench.export.trackers import TRACKERS
 from gpubench.report.forms import only_one
@@ -19,7 +19,7 @@ def merge(
     results: ResultsFolders = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FOLDER", help="Where; of one folder: none writes its tables anew."),
+        text("--out", "FOLDER", "Where; of one folder: none writes its tables anew."),
     ] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait while a sweep writes into one of them.")] = False,
 ) -> None:
@@ -33,32 +33,27 @@ def export(
     results: ResultsFolders = None,
     form: Annotated[
         str | None,
-        typer.Option(
-            "--format",
-            metavar="NAME",
-            autocompletion=completion.one_of(FORMATS),
-            help=f"{', '.join(FORMATS)}; by default as FILE ends.",
+        text(
+            "--format", "NAME", f"{', '.join(FORMATS)}; by default as FILE ends.", completion.one_of(FORMATS)
         ),
     ] = None,
-    out: Annotated[
-        str | None, typer.Option("--out", metavar="FILE", help="Where it is written; none: stdout for text.")
-    ] = None,
+    out: Annotated[str | None, text("--out", "FILE", "Where it is written; none: stdout for text.")] = None,
     to: Annotated[
         str | None,
-        typer.Option(
+        text(
             "--to",
-            metavar="TRACKER",
-            autocompletion=completion.one_of(TRACKERS),
-            help="mlflow or tensorboard: a run for each trial; --out is then a folder, or an MLflow address.",
+            "TRACKER",
+            "mlflow or tensorboard: a run for each trial; --out is then a folder, or an MLflow address.",
+            completion.one_of(TRACKERS),
         ),
     ] = None,
     sheet: Annotated[
         str,
-        typer.Option(
+        text(
             "--sheet",
-            metavar="NAME",
-            autocompletion=completion.one_of(SHEETS),
-            help=f"What a CSV holds: {', '.join(SHEETS)}.",
+            "NAME",
+            f"What a CSV holds: {', '.join(SHEETS)}.",
+            completion.one_of(SHEETS),
             show_default=False,
         ),
     ] = PLAINLY.sheet,

@@ -48,9 +48,16 @@ def count(name: str, text: str, *, least: int = 0) -> Any:
     return typer.Option(name, metavar="N", help=text, parser=usage.whole(name, least))
 
 
-def folders(text: str) -> Any:
+def text(
+    name: str, metavar: str, help_: str, completer: completion.Completer | None = None, **more: Any
+) -> Any:
+    """An option that is text, or several of it. `metavar`: how it looks. `more`: what typer's own takes besides."""
+    return typer.Option(name, metavar=metavar, help=help_, autocompletion=completer, **more)
+
+
+def folders(help_: str) -> Any:
     """The argument of commands that read results folders."""
-    return typer.Argument(autocompletion=completion.results, metavar=usage.RESULTS, help=text)
+    return typer.Argument(autocompletion=completion.results, metavar=usage.RESULTS, help=help_)
 
 
 ResultsFolders = Annotated[list[Path] | None, folders("Results folders; none: the newest one.")]

@@ -9,7 +9,7 @@ import typer
 
 from gpubench import completion
 from gpubench.cli.fields import given_fields
-from gpubench.cli.options import JsonObject, Markdown, ResultsFolders, count, folders, form_of
+from gpubench.cli.options import JsonObject, Markdown, ResultsFolders, count, folders, form_of, text
 from gpubench.cli.parameters import with_form_options
 from gpubench.report.forms import only_one
 
@@ -19,39 +19,29 @@ def table(
     results: ResultsFolders = None,
     columns: Annotated[
         str | None,
-        typer.Option(
+        text(
             "--columns",
-            metavar="NAME,-NAME,…",
-            autocompletion=completion.columns,
-            help="Add columns of docs/columns.md; -NAME removes one.",
+            "NAME,-NAME,…",
+            "Add columns of docs/columns.md; -NAME removes one.",
+            completion.columns,
         ),
     ] = None,
     where: Annotated[
         list[str] | None,
-        typer.Option(
+        text(
             "--where",
-            metavar="CONDITION",
-            autocompletion=completion.condition,
-            help="Show rows such as 'batch_size>=64' or variant=cached,synthetic; again for one more condition.",
+            "CONDITION",
+            "Show rows such as 'batch_size>=64' or variant=cached,synthetic; again for one more condition.",
+            completion.condition,
         ),
     ] = None,
     sort: Annotated[
         str | None,
-        typer.Option(
-            "--sort",
-            metavar="NAME,-NAME,…",
-            autocompletion=completion.columns,
-            help="Show rows by columns; -NAME: largest first.",
-        ),
+        text("--sort", "NAME,-NAME,…", "Show rows by columns; -NAME: largest first.", completion.columns),
     ] = None,
     by: Annotated[
         str | None,
-        typer.Option(
-            "--by",
-            metavar="NAME",
-            autocompletion=completion.column,
-            help="Show rows in parts, one for each value.",
-        ),
+        text("--by", "NAME", "Show rows in parts, one for each value.", completion.column),
     ] = None,
     train_images: Annotated[
         int | None,
@@ -59,7 +49,7 @@ def table(
     ] = None,
     efficiency: Annotated[
         str | None,
-        typer.Option("--efficiency", metavar="90%", help="Judge several GPUs by this, in place of 80 %."),
+        text("--efficiency", "90%", "Judge several GPUs by this, in place of 80 %."),
     ] = None,
     sources: Annotated[
         bool, typer.Option("--sources", help="Where the figures come from, and why others are empty.")
@@ -92,30 +82,24 @@ def predict(
     ] = None,
     job: Annotated[
         list[str] | None,
-        typer.Option(
-            "--job", metavar="F=V,F=V,…", help="One of several jobs that run together; give it once for each."
-        ),
+        text("--job", "F=V,F=V,…", "One of several jobs that run together; give it once for each."),
     ] = None,
-    copies: Annotated[
-        str | None, typer.Option("--copies", metavar="VALUES", help="Identical jobs at once: 2,3.")
-    ] = None,
+    copies: Annotated[str | None, text("--copies", "VALUES", "Identical jobs at once: 2,3.")] = None,
     pairs: Annotated[bool, typer.Option("--pairs", help="Every pair of the --job's on one GPU.")] = False,
     set_: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set", metavar="FIELD=VALUES", help="Any trial field, for all jobs that don't give it."
-        ),
+        text("--set", "FIELD=VALUES", "Any trial field, for all jobs that don't give it."),
     ] = None,
     experiment: Annotated[
         Path | None,
-        typer.Option("--experiment", metavar="FILE.toml", help="Take jobs and fields from a file."),
+        text("--experiment", "FILE.toml", "Take jobs and fields from a file."),
     ] = None,
     bad_images: Annotated[
         str | None,
-        typer.Option(
+        text(
             "--bad-images",
-            metavar="POLICY",
-            help="fail (default), or skip: of rows from which images were left out that can't be decoded.",
+            "POLICY",
+            "fail (default), or skip: of rows from which images were left out that can't be decoded.",
         ),
     ] = None,
     markdown: Markdown = False,
@@ -159,29 +143,19 @@ def plot(
     results: ResultsFolders = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FOLDER", help="Where they are written; none: RESULTS/plots."),
+        text("--out", "FOLDER", "Where they are written; none: RESULTS/plots."),
     ] = None,
     form: Annotated[
         str | None,
-        typer.Option(
-            "--format",
-            metavar="svg,png,pdf",
-            autocompletion=completion.listed(("svg", "png", "pdf")),
-            help="Default: svg.",
-        ),
+        text("--format", "svg,png,pdf", "Default: svg.", completion.listed(("svg", "png", "pdf"))),
     ] = None,
     only: Annotated[
         str | None,
-        typer.Option(
-            "--only",
-            metavar="NAME,…",
-            autocompletion=_pictures,
-            help="These pictures of docs/plots.md; none: all there are.",
-        ),
+        text("--only", "NAME,…", "These pictures of docs/plots.md; none: all there are.", _pictures),
     ] = None,
     trial: Annotated[
         str | None,
-        typer.Option("--trial", metavar="ID", help="What was sampled of this trial; the id's start will do."),
+        text("--trial", "ID", "What was sampled of this trial; the id's start will do."),
     ] = None,
     terminal: Annotated[
         bool, typer.Option("--terminal", help="Draw the main picture here, as text.")
@@ -202,34 +176,34 @@ def compare(
     ] = None,
     field: Annotated[
         str | None,
-        typer.Option(
+        text(
             "--field",
-            metavar="FIELD=V,V",
-            autocompletion=completion.assignment,
-            help="Two values of a field in one folder: precision=fp32,bf16.",
+            "FIELD=V,V",
+            "Two values of a field in one folder: precision=fp32,bf16.",
+            completion.assignment,
         ),
     ] = None,
     figures: Annotated[
         str | None,
-        typer.Option(
+        text(
             "--figures",
-            metavar="NAME,…",
-            autocompletion=completion.listed(("time", "memory", "energy", "top1")),
-            help="Only these: time,memory,energy,top1.",
+            "NAME,…",
+            "Only these: time,memory,energy,top1.",
+            completion.listed(("time", "memory", "energy", "top1")),
         ),
     ] = None,
     threshold: Annotated[
         str | None,
-        typer.Option(
+        text(
             "--threshold",
-            metavar="SHARE",
-            help="Exit 3 where B is shown to take more time, memory or energy by more than this: 5%.",
+            "SHARE",
+            "Exit 3 where B is shown to take more time, memory or energy by more than this: 5%.",
         ),
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit 3 also where that is not excluded.")] = False,
     sort: Annotated[
         str | None,
-        typer.Option("--sort", metavar="NAME", help="By a figure, the worst first, or by a field."),
+        text("--sort", "NAME", "By a figure, the worst first, or by a field."),
     ] = None,
     markdown: Markdown = False,
     json_: JsonObject = False,

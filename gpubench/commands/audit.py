@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from rich.console import Console
 
-from gpubench.analysis.audit.facts import AuditedFolder, Damaged, Shown, StoredAttempt
+from gpubench.analysis.audit.facts import AuditedFolder, Damaged, FurtherRounds, Shown, StoredAttempt
 from gpubench.analysis.audit.rules import audit as look
 from gpubench.basics.encodable import encodable
 from gpubench.commands.opened import opened, warn
@@ -16,8 +17,10 @@ from gpubench.plan.max_batch import are_tries
 from gpubench.report import audit as report
 from gpubench.report.contents import contents
 from gpubench.report.forms import AnswerForm
+from gpubench.results.status import FolderStatus, status_by
 from gpubench.results.store import Numbered, Results, numbered
 from gpubench.schema.record import Record
+from gpubench.schema.row import Row
 from gpubench.schema.trial import job_ids
 
 
@@ -47,10 +50,14 @@ def facts_of(results: Results, records: list[Record]) -> tuple[AuditedFolder, li
     tried = {row.trial_id for table in found.tables if table.name in searched for row in table.trials}
     return AuditedFolder(
         tables=tuple(
-            Shown(name=t.name, rows=t.trials, axes=t.axes) for t in found.tables if t.name not in searched
+            Shown(name=t.title, rows=_of_here(t.trials, found.elsewhere), axes=t.axes)
+            for t in found.tables
+            if t.name not in searched
         ),
         attempts=tuple(
-            StoredAttempt(trial_id=r.trial_id, number=r.attempt, status=r.status, source=r.source)
+            StoredAttempt(
+                trial_id=r.trial_id, number=r.attempt, status=r.status, source=r.source, round=r.round
+            )
             for r in records
         ),
         damaged=tuple(
@@ -58,10 +65,27 @@ def facts_of(results: Results, records: list[Record]) -> tuple[AuditedFolder, li
             for unit_id, number in sorted(results.damaged(records))
         ),
         traces=frozenset(traces(results.folder)),
-        planned=frozenset(found.planned),
+        planned=frozenset(t.title for t in found.tables if t.name in found.planned),
+        further=further_rounds(status_by(results, records, found.plans)),
+        parts=tuple(dict.fromkeys(str(part) for stored in found.plans for part in stored.parts)),
         tries=sum(record.trial_id in tried for record in records),
         hidden=len(found.superseded & {record.trial_id for record in records}),
     ), found.problems
+
+
+def _of_here(rows: Sequence[Row], elsewhere: Collection[str]) -> tuple[Row, ...]:
+    """The rows without those that other parts of the plan measure."""
+    return tuple(row for row in rows if row.trial_id not in elsewhere)
+
+
+def further_rounds(status: FolderStatus) -> FurtherRounds:
+    """What a folder's further rounds come to."""
+    later = [one for one in status.rounds if one.number > 1]
+    return FurtherRounds(
+        done=sum(one.done for one in later),
+        failed=sum(one.failed for one in later),
+        left=sum(one.left for one in later),
+    )
 
 
 def _trials_of(unit_id: str) -> frozenset[str]:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from gpubench.basics.collector import collector_paused
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.words import clean, many
 from gpubench.commands.opened import all_of, readings
@@ -16,6 +17,7 @@ from gpubench.results.store import write_whole
 STDOUT = Path("-")
 
 
+@collector_paused()
 def export(folders: Sequence[Path], *, form: str | None, out: Path | None, asked: Asked) -> int:
     """`gpubench export`. `form`: a name of FORMATS; None: as `out` ends. `out`: a file, or `-` for stdout; None: stdout
     for text, else a file in the working directory that is called as the first folder is."""
@@ -51,6 +53,7 @@ def _write(out: Path, made: bytes) -> None:
         raise UnusableError(f"{out} can't be written: {error.strerror}") from None
 
 
+@collector_paused()
 def hand_over(folders: Sequence[Path], *, to: str, place: str | None) -> int:
     """`gpubench export --to`: each attempt that counts becomes a run of an experiment tracker.
 

@@ -137,7 +137,7 @@ def sweep(
                 if to_run and not announced(work, planned, view, yes=yes):
                     view.say("nothing was made, nothing was run")
                     return RESUMABLE
-                store_plan(work, whole)
+                store_plan(work, whole, own)
                 store_left_out(sources, results)
                 stop = Stop(())
                 if (

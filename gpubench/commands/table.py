@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from gpubench.basics.collector import collector_paused
 from gpubench.basics.encodable import encodable
 from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.commands.opened import all_of, readings, warn
@@ -21,6 +22,7 @@ from gpubench.report.forms import FORMS
 from gpubench.report.table import COLUMN
 
 
+@collector_paused()
 def table(
     folders: Sequence[Path] = (),
     *,

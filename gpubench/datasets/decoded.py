@@ -16,36 +16,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gpubench.basics.errors import UnusableError, UsageError
+from gpubench.basics.errors import UnusableError
 from gpubench.datasets import built, folder, marker
 from gpubench.datasets.facts import DataFacts
-from gpubench.datasets.home import data_home
-from gpubench.datasets.marker import Marker
 from gpubench.datasets.pool import Progress, each
+from gpubench.datasets.square_copy import SquareCopy
 
-RECIPE = "decoded"
-VERSION = 1
+COPY = SquareCopy(recipe="decoded", version=1)
 SPLITS = ("train", "val")
-
-
-def decoded_marker(source: DataFacts, size: int) -> Marker:
-    """What the finished folder will say of itself."""
-    if size < 1:
-        raise UsageError(f"images can't be decoded to {size} pixels: ask for 1 or more")
-    return Marker(
-        recipe=RECIPE,
-        version=VERSION,
-        parameters={"source": source.fingerprint, "size": size},
-        train_images=source.train_images,
-        val_images=source.val_images,
-        num_classes=source.num_classes,
-        size=size,
-    )
-
-
-def default_root(source: DataFacts, size: int) -> Path:
-    """Where the arrays lie unless the caller names a folder."""
-    return data_home() / f"{RECIPE}-{source.fingerprint}-{size}"
 
 
 def need_bytes(source: DataFacts, size: int) -> int:
@@ -68,7 +46,7 @@ def decode(
     `resize` does.
     """
     facts = folder.scan(src, without)
-    dst = default_root(facts, size) if dst is None else dst.absolute()
+    dst = COPY.root(facts, size) if dst is None else dst.absolute()
 
     def fill(partial: Path) -> None:
         tasks: list[tuple[str, str, int]] = []
@@ -85,7 +63,7 @@ def decode(
 
         refuse_broken([path for path, _, _ in tasks], reasons)
 
-    wanted = decoded_marker(facts, size)
+    wanted = COPY.marker(facts, size)
     built.build(
         dst, wanted, need_bytes=need_bytes(facts, size), complete=is_complete, fill=fill, progress=progress
     )
@@ -98,7 +76,7 @@ def open_decoded(path: Path, split: str) -> tuple[npt.NDArray[np.uint8], npt.NDA
     Raises UnusableError where `path` is not a folder that `decode` made.
     """
     made = marker.read(path)
-    if made is None or made.recipe != RECIPE or made.size is None or not is_complete(path):
+    if made is None or made.recipe != COPY.recipe or made.size is None or not is_complete(path):
         raise UnusableError(
             f"{path} holds no decoded images, or not all of them: remove it, and it is made again"
         )

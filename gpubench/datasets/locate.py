@@ -121,13 +121,13 @@ def plan_of(data: str, files: Files, size: int, without: frozenset[str] = NOTHIN
             steps.append(MakingStep(what=f"{count} to make", place=place, need_bytes=need, cpu_s=work))
     again = None if recipe is None else make.READ_SHARE * make.need_cpu_s(recipe)
     if files == "resized" and not _is_resized(Path(str(facts.root)), size):
-        place, need = resize.default_root(facts, size), resize.need_bytes(facts, size)
-        if not built.is_done(place, resize.resized_marker(facts, size), folder.is_complete):
+        place, need = resize.COPY.root(facts, size), resize.need_bytes(facts, size)
+        if not built.is_done(place, resize.COPY.marker(facts, size), folder.is_complete):
             what = f"{count} to resize to {size}×{size}"
             steps.append(MakingStep(what=what, place=place, need_bytes=need, cpu_s=again))
     if files == "decoded":
-        place, need = decoded.default_root(facts, size), decoded.need_bytes(facts, size)
-        if not built.is_done(place, decoded.decoded_marker(facts, size), decoded.is_complete):
+        place, need = decoded.COPY.root(facts, size), decoded.need_bytes(facts, size)
+        if not built.is_done(place, decoded.COPY.marker(facts, size), decoded.is_complete):
             what = f"{count} to decode to {size}×{size}"
             steps.append(MakingStep(what=what, place=place, need_bytes=need, cpu_s=again))
     return steps
@@ -168,4 +168,4 @@ def _named(name: str) -> DataFacts:
 def _is_resized(source: Path, size: int) -> bool:
     """Whether the folder is itself such a copy."""
     made = marker.read(source)
-    return made is not None and made.recipe == resize.RECIPE and made.size == size
+    return made is not None and made.recipe == resize.COPY.recipe and made.size == size

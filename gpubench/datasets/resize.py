@@ -9,33 +9,11 @@ from pathlib import Path
 from gpubench.basics.errors import UsageError
 from gpubench.datasets import built, folder
 from gpubench.datasets.facts import DataFacts
-from gpubench.datasets.home import data_home
-from gpubench.datasets.marker import Marker
 from gpubench.datasets.pool import Progress, each
+from gpubench.datasets.square_copy import SquareCopy
 
-RECIPE = "resized"
-VERSION = 1
+COPY = SquareCopy(recipe="resized", version=1)
 _BYTES_PER_PIXEL = 0.6
-
-
-def resized_marker(source: DataFacts, size: int) -> Marker:
-    """What the finished copy will say of itself."""
-    if size < 1:
-        raise UsageError(f"images can't be resized to {size} pixels: ask for 1 or more")
-    return Marker(
-        recipe=RECIPE,
-        version=VERSION,
-        parameters={"source": source.fingerprint, "size": size},
-        train_images=source.train_images,
-        val_images=source.val_images,
-        num_classes=source.num_classes,
-        size=size,
-    )
-
-
-def default_root(source: DataFacts, size: int) -> Path:
-    """Where the copy lies unless the user names a folder."""
-    return data_home() / f"{RECIPE}-{source.fingerprint}-{size}"
 
 
 def need_bytes(source: DataFacts, size: int) -> int:
@@ -60,10 +38,10 @@ def resize(
     first named); UnusableError where it can't be written.
     """
     facts = folder.scan(src, without)
-    dst = default_root(facts, size) if dst is None else dst.absolute()
+    dst = COPY.root(facts, size) if dst is None else dst.absolute()
     if Path(os.path.realpath(dst)).is_relative_to(os.path.realpath(src)):
         raise UsageError(f"the copy {dst} would lie in its own source: name a folder outside of {src}")
-    wanted = resized_marker(facts, size)
+    wanted = COPY.marker(facts, size)
 
     def fill(partial: Path) -> None:
         pairs = [

@@ -11,10 +11,11 @@ import pandas as pd
 
 from gpubench.basics.errors import UnusableError
 from gpubench.frames.frame import told
+from gpubench.results.samples_end import without_end
 from gpubench.results.store import Results
 from gpubench.schema.columns import SAMPLE_COLUMNS
 from gpubench.schema.record import Record
-from gpubench.schema.samples import SAMPLE_HEADER, damaged
+from gpubench.schema.samples import SAMPLE_HEADER, STEP_TIME, damaged
 
 
 def samples(results: Results, record: Record) -> pd.DataFrame:
@@ -36,7 +37,7 @@ def samples(results: Results, record: Record) -> pd.DataFrame:
     except (OSError, ValueError) as error:  # pandas's own errors of parsing are ValueErrors
         why = error.strerror if isinstance(error, OSError) else f"it is no CSV of {', '.join(SAMPLE_HEADER)}"
         raise UnusableError(f"{path} can't be read: {why}") from None
-    made = _whole(made, path)
+    made = _whole(made, path, record)
     made = made.sort_values("t_s", kind="stable", ignore_index=True)
     made["epoch"] = pd.array([pd.NA] * len(made), dtype="Int64")
     made["measured"] = pd.array([False if record.span else pd.NA] * len(made), dtype="boolean")
@@ -55,14 +56,16 @@ def samples(results: Results, record: Record) -> pd.DataFrame:
     return made
 
 
-def _whole(made: pd.DataFrame, path: Path) -> pd.DataFrame:
+def _whole(made: pd.DataFrame, path: Path, record: Record) -> pd.DataFrame:
     """The readings without those that lack a value. The last one of a file that was cut off may have lost digits."""
     kept = made.notna().all(axis="columns")
     with path.open("rb") as file:
         file.seek(-1, os.SEEK_END)
         if file.read() != b"\n" and len(kept):
             kept.iloc[-1] = False
+    line = without_end(path, int((made["metric"] == STEP_TIME).sum()), record)
     if not kept.all() or not len(made):
-        # As of the line that called `found.samples`.
-        warnings.warn(damaged(path, int((~kept).sum()), len(made)), stacklevel=4)
+        line = damaged(path, int((~kept).sum()), len(made))
+    if line:
+        warnings.warn(line, stacklevel=4)  # as of the line that called `found.samples`
     return made[kept]

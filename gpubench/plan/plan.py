@@ -107,6 +107,8 @@ class Plan:
     """What `device = auto` means here: cuda or cpu."""
     units: tuple[Unit, ...]
     """Each group after the trials that its jobs are compared with."""
+    order: str = "given"
+    """In which its trials stand: as given, or random."""
     dropped: Counter[str] = field(default_factory=Counter)
     """Reason -> how many combinations it dropped."""
 
@@ -174,7 +176,9 @@ def expand(
         raise UsageError(f"no trial is left: {reason}")
     if order == "random":
         random.Random(units[0].jobs[0].trial.seed).shuffle(units)
-    return Plan(experiment=experiment, device=device, units=tuple(_with_solos(units)), dropped=dropped)
+    return Plan(
+        experiment=experiment, device=device, units=tuple(_with_solos(units)), order=order, dropped=dropped
+    )
 
 
 def _check_size(experiment: Experiment) -> None:

@@ -11,7 +11,8 @@ import heapq
 import json
 import math
 import re
-from collections.abc import Collection, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -53,9 +54,39 @@ class Shard:
         return f"{self.number}/{self.of}"
 
 
+Parts = tuple[Shard, ...]
+"""Parts of a plan that one folder is asked for; none: the whole plan."""
+
+
+def parsed(text: str) -> Parts:
+    """`1/8,3/8`; empty for the whole plan. Raises UsageError."""
+    return tuple(map(Shard.parse, filter(None, text.split(","))))
+
+
+def joined(asked: Iterable[Parts]) -> Parts:
+    """What a folder is asked for that was asked for each of these: the whole plan where one is, or all parts are."""
+    found: set[Shard] = set()
+    for parts in asked:
+        if not parts:
+            return ()
+        found.update(parts)
+    dealt_out = Counter(one.of for one in found)
+    if any(count == of for of, count in dealt_out.items()):
+        return ()
+    return tuple(sorted(found, key=lambda one: (one.of, one.number)))
+
+
 def part(plan: Plan, shard: Shard, sources: Sources) -> Plan:
     """The plan with the units of this shard alone, in the plan's order; none where bundles are fewer."""
-    mine = {unit.unit_id for unit in dealt(plan, shard.of, sources)[shard.number - 1]}
+    return these(plan, (shard,), sources)
+
+
+def these(plan: Plan, parts: Parts, sources: Sources) -> Plan:
+    """The plan with the units of these parts alone, in the plan's order; the whole plan where none is named."""
+    if not parts:
+        return plan
+    dealt_out = {of: dealt(plan, of, sources) for of in {one.of for one in parts}}
+    mine = {unit.unit_id for one in parts for unit in dealt_out[one.of][one.number - 1]}
     return replace(plan, units=tuple(unit for unit in plan.units if unit.unit_id in mine))
 
 

@@ -8,7 +8,7 @@ from gpubench.analysis.alternatives import FIELDS
 from gpubench.analysis.varied import FOLLOWS, label, values
 from gpubench.basics.words import clean, listed
 from gpubench.plot.description import Picture, PlottedSeries
-from gpubench.plot.shared import bars, caption, known, name_of, point, rows_of
+from gpubench.plot.shared import bars, caption, heading, known, name_of, point, rows_of
 from gpubench.plot.subject import Subject
 from gpubench.schema.row import TableRow
 
@@ -68,8 +68,8 @@ def _picture(subject: Subject, field: str, places: dict[str, list[TableRow]]) ->
         part=field,
         experiment=table.name,
         of=table.title,
-        shows=f"{field.replace('_', ' ')} by {listed(words)}",
+        shows=f"{heading(field)} by {listed(words)}",
         panels=tuple(panels),
-        legend=field.replace("_", " "),
+        legend=heading(field),
         caption=caption(table, f"{listed(words)[:1].upper()}{listed(words)[1:]}, side by side.", rows),
     )

@@ -141,6 +141,11 @@ class Panel:
     line_at: float | None = None
     """A figure that all are compared with: a slowdown of 1, say."""
 
+    @property
+    def has_front(self) -> bool:
+        """Whether some of its points are on a Pareto front: then all others are hollow, whatever their series."""
+        return any(p.best for one in self.series for p in one.points)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Picture:

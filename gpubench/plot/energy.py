@@ -19,8 +19,10 @@ from gpubench.plot.description import (
 from gpubench.plot.shared import (
     along,
     caption,
+    far_apart,
     interval_of,
     known,
+    log_axis,
     name_of,
     names_of,
     point,
@@ -81,7 +83,7 @@ def pictures(subject: Subject) -> Sequence[Picture]:
             points = (_point(subject, row, own, best=False) for row in members)
             bare = tuple(PlottedPoint(name=p.name, x=p.x, y=p.y) for p in points)
             series.append(PlottedSeries(name="Pareto front", role="ideal", points=bare))
-    x = max(p.x for one in series for p in one.points)
+    x, y = _axes(series)
     return (
         Picture(
             name="energy",
@@ -91,8 +93,8 @@ def pictures(subject: Subject) -> Sequence[Picture]:
             panels=(
                 Panel(
                     kind="lines",
-                    x=PlottedAxis(title=title_of("epoch_time_s"), top=x),
-                    y=y_axis(title_of("energy_j"), series, logarithm=False),
+                    x=x,
+                    y=y,
                     series=tuple(series),
                 ),
             ),
@@ -105,6 +107,16 @@ def pictures(subject: Subject) -> Sequence[Picture]:
             ),
         ),
     )
+
+
+def _axes(series: Sequence[PlottedSeries]) -> tuple[PlottedAxis, PlottedAxis]:
+    """Both from 0 or both by a logarithm: either way equal power lies on a straight line."""
+    points = [p for one in series for p in one.points]
+    x = PlottedAxis(title=title_of("epoch_time_s"), top=max(p.x for p in points))
+    y = y_axis(title_of("energy_j"), series, logarithm=False)
+    if far_apart([p.x for p in points]) or far_apart([p.y for p in points if p.y is not None]):
+        return log_axis(x.title), log_axis(y.title, y.top)
+    return x, y
 
 
 def _front(rows: Sequence[TableRow]) -> list[TableRow]:

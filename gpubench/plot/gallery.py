@@ -24,6 +24,8 @@ PICTURES: Mapping[str, tuple[str, ...]] = {
     "h200-pairs-2026": ("batch-size-pairs",),
     "h200-pairs-rounds-2026": ("batch-size-pairs",),
     "h200-until-top1-2026": ("mobilenet_v2-until-top1-learning",),
+    "h200x2-2026": ("mobilenet_v2-2gpu-growth",),
+    "h200x2-network-size-2026": ("network-size-networks",),
     "h200x4-2026": ("resnet34-4gpu-growth", "mobilenet_v2-4gpu-growth"),
     "h200x4-groups-2026": ("mobilenet_v2-together-slowdowns",),
     "h200x4-scaling-2026": ("batch-size-scaling",),

@@ -34,6 +34,10 @@ def across(panel: Panel) -> AxisEnds:
     high = max([most, *(min(p.x_high, WIDEST * most) for p in _points(panel) if p.x_high is not None)])
     if axis.steps == "log2":
         return AxisEnds(low / 2**0.3, high * 2**0.3)
+    if axis.steps == "log10":
+        low = max(low, min(xs) / WIDEST)
+        span = high / low
+        return AxisEnds(low / span**0.06, high * span**0.06)
     if axis.from_zero:
         return AxisEnds(0.0, max(axis.top or 0, high) * 1.06 or 1.0)
     edge = (high - low) * 0.06 or 1.0

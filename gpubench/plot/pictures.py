@@ -12,6 +12,7 @@ from gpubench.plot import (
     growth,
     learning,
     limits,
+    networks,
     pairs,
     rows,
     scaling,
@@ -40,6 +41,11 @@ PICTURES: Mapping[str, Kind] = {
         pictures=growth.pictures,
         shows="epoch time and memory over the batch size, or another numeric axis",
         needs="two batch sizes with epoch times, as from --batch-size 16,32",
+    ),
+    "networks": Kind(
+        pictures=networks.pictures,
+        shows="what more GPUs bring, network by network, the smallest first",
+        needs="three networks, each on different numbers of GPUs, as in experiments/network-size.toml",
     ),
     "scaling": Kind(
         pictures=scaling.pictures,

@@ -7,26 +7,27 @@ from dataclasses import replace
 from itertools import groupby
 
 from gpubench.analysis.alike import DEVICES, devices
+from gpubench.analysis.network_size import network
 from gpubench.analysis.scaling import Comparison, comparisons, named
 from gpubench.analysis.varied import label, together
 from gpubench.basics.words import clean
 from gpubench.plot.description import Panel, Picture, PlottedAxis, PlottedPoint, PlottedSeries
 from gpubench.plot.shared import caption, fields_without, figure, point, rows_of, title_of, told, y_axis
 from gpubench.plot.subject import Subject
+from gpubench.report.table import Table
 from gpubench.schema.row import TableRow
 
 
 def pictures(subject: Subject) -> Sequence[Picture]:
     """One panel with a line for each baseline, and for strong and weak scaling of it."""
     table = subject.table
-    alone = rows_of(table)
-    if "speedup" not in {column.name for column in table.columns}:
-        return ()  # rows that are there because jobs are compared with them, not with each other
-    found = comparisons(alone, together(table.axes, *DEVICES), together(table.axes, "batch_size"))
-    if not found or len({devices(one.row) for one in found}) < 2:
+    found = compared(table)
+    if not found:
         return ()
+    alone = rows_of(table)
     rows = {id(row): row for row in alone}
-    column = "images_per_s" if all(one.row.images_per_s for one in found) else "speedup"
+    one_network = len({network(one.row) for one in found}) == 1  # images of several don't stand on one axis
+    column = "images_per_s" if one_network and all(one.row.images_per_s for one in found) else "speedup"
     device = "rank" if all(row.device == "cpu" for row in alone) else "GPU"
     lines: list[PlottedSeries] = []
     ideals: dict[tuple[float, ...], PlottedSeries] = {}
@@ -34,7 +35,10 @@ def pictures(subject: Subject) -> Sequence[Picture]:
     most = max(devices(one.row) for one in found)
     for one in _lines(found):
         first = one[0].baseline
-        points = tuple(_point(subject, rows[id(each.row)], each, column) for each in sorted(one, key=_count))
+        points = tuple(
+            compared_point(subject, rows[id(each.row)], each, float(devices(each.row)), column)
+            for each in sorted(one, key=_count)
+        )
         lines.append(PlottedSeries(name=_name(one, device, others), look=len(lines), points=points))
         start = next((p.y for p in points if p.x == devices(first)), None)
         if start:
@@ -77,6 +81,14 @@ def pictures(subject: Subject) -> Sequence[Picture]:
     )
 
 
+def compared(table: Table) -> Sequence[Comparison]:
+    """The rows on more devices beside those on fewer, and these themselves; none where all have equally many."""
+    if "speedup" not in {column.name for column in table.columns}:
+        return ()  # rows that are there because jobs are compared with them, not with each other
+    found = comparisons(rows_of(table), together(table.axes, *DEVICES), together(table.axes, "batch_size"))
+    return found if len({devices(one.row) for one in found}) > 1 else ()
+
+
 def _lines(found: Sequence[Comparison]) -> list[list[Comparison]]:
     """Comparisons of one kind with one baseline and one way to share the work."""
 
@@ -109,8 +121,11 @@ def _name(line: Sequence[Comparison], device: str, fields: Sequence[str]) -> str
     return clean(", ".join([last.kind, *others, *more, share, f"against {named(last.baseline, device)}"]))
 
 
-def _point(subject: Subject, row: TableRow, one: Comparison, column: str) -> PlottedPoint:
-    made = point(subject, row, float(devices(row)), column)
+def compared_point(
+    subject: Subject, row: TableRow, one: Comparison, x: float, column: str = "speedup"
+) -> PlottedPoint:
+    """A row's figure at `x`, its speedup that of this comparison."""
+    made = point(subject, row, x, column)
     if column != "speedup" or one.speedup == row.speedup:
         return made
     # The table tells the row's speed-up over another baseline, and the interval is of that one.

@@ -262,13 +262,26 @@ def y_axis(title: str, series: Iterable[PlottedSeries], *, logarithm: bool = Tru
     """An axis for these figures: from 0, or by a logarithm, which its title says, where that hides the small ones."""
     points = [p for one in series for p in one.points if p.y is not None]
     values = [p.y for p in points if p.y is not None]
-    positive = [value for value in values if value > 0]
     most = max(values, default=1.0)
     reached = max([most, *(min(p.high, WIDEST * most) for p in points if p.high is not None)])
-    if logarithm and positive and len(positive) == len(values) and most / min(positive) >= LOG_FROM:
-        return PlottedAxis(title=f"{title[:-1]}, log)" if title.endswith(")") else f"{title} (log)",
-                    steps="log10", from_zero=False, top=reached)  # fmt: skip
+    if logarithm and far_apart(values):
+        return log_axis(title, reached)
     return PlottedAxis(title=title, top=reached)
+
+
+def far_apart(values: Sequence[float]) -> bool:
+    """Whether an axis from 0 would hide how the small ones of these figures differ."""
+    return bool(values) and min(values) > 0 and max(values) / min(values) >= LOG_FROM
+
+
+def log_axis(title: str, top: float | None = None) -> PlottedAxis:
+    """An axis by a logarithm, which its title says."""
+    return PlottedAxis(
+        title=f"{title[:-1]}, log)" if title.endswith(")") else f"{title} (log)",
+        steps="log10",
+        from_zero=False,
+        top=top,
+    )
 
 
 def caption(table: Table, drawn: str, rows: Sequence[TableRow], *, intervals: bool = True) -> tuple[str, ...]:

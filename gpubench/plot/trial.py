@@ -15,14 +15,14 @@ from gpubench.plot.description import SHADED, Panel, Picture, PlottedAxis, Plott
 from gpubench.plot.shared import PERCENT, caption
 from gpubench.plot.subject import Subject
 from gpubench.report.table import Table
+from gpubench.results.samples_end import without_end
 from gpubench.schema.record import Record
-from gpubench.schema.samples import SAMPLE_HEADER, damaged
+from gpubench.schema.samples import SAMPLE_HEADER, STEP_TIME, damaged
 
 FULL = PERCENT[-1]
 MOST_POINTS = 400
 """Of one series: more can't be told apart at a column's width, and make files large."""
 CPU = "cpu_busy_s"
-STEPS = "step_time_ms"
 LARGEST = 1e15
 """No reading is as large; what is no number is not smaller, either."""
 GAP = 5.0
@@ -64,7 +64,14 @@ def of_record(subject: Subject, record: Record, part: str = "") -> Picture | Non
     """That of this attempt; None where it has no samples. `part`: as its file is told from others."""
     if subject.results is None:
         return None
-    samples = read(subject.results.part("samples", record.trial_id, record.attempt, "csv"), subject.tell)
+    path = subject.results.part("samples", record.trial_id, record.attempt, "csv")
+    told: list[str] = []
+    samples = read(path, told.append)
+    steps = sum(len(values) for (_, metric), values in samples.items() if metric == STEP_TIME)
+    if samples and not told and (cut := without_end(path, steps, record)):
+        told.append(cut)
+    for line in told:
+        subject.tell(line)
     return described(subject.table, record, samples, part)
 
 
@@ -180,7 +187,7 @@ def measured(record: Record, samples: Samples) -> tuple[Shade, ...]:
 
 def _launched(record: Record, samples: Samples) -> float | None:
     """On the clock of the windows; of a version that did not keep it, by the end of the last step, which has both."""
-    steps = [time for (_, metric), values in samples.items() if metric == STEPS for time, _ in values]
+    steps = [time for (_, metric), values in samples.items() if metric == STEP_TIME for time, _ in values]
     if not steps or not record.windows:
         return None
     return max(window.t1 for window in record.windows) - max(steps)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -53,11 +54,25 @@ def _polled(column: metrics.GpuColumn, watched: Watched) -> Figure:
         if not values:
             short = f"{watched.measured_s:.2f} s of measured windows is too short for a sample"
             raise Unmeasured(series.reason or short)
-        is_mean = column.over_time is fmean
-        by_gpu.append(_mean(series, watched, POLLED_GAP_S) if is_mean else column.over_time(values))
+        if column.over_time is fmean:
+            by_gpu.append(_mean(series, watched, POLLED_GAP_S))
+        else:
+            by_gpu.append(column.over_time([*values, *_floor(column, series, watched)]))
         samples += len(values)
         gaps += series.gaps
     return Figure(column.over_gpus(by_gpu), column.source, column.period_s, samples, gaps)
+
+
+def _floor(column: metrics.GpuColumn, series: Series, watched: Watched) -> list[float]:
+    """Of a share of time its mean, below which no peak is; none where it can't be told, or what is read is a moment's.
+
+    The mean holds the readings of a window's first moments, too, which may be the only ones above 0.
+    """
+    if column.metric not in metrics.BUFFER:
+        return []
+    with contextlib.suppress(Unmeasured):
+        return [_mean(series, watched, POLLED_GAP_S)]
+    return []
 
 
 def _settled(between: Callable[[float, float], list[float]], window: Window) -> list[float]:
@@ -79,7 +94,8 @@ def _buffered(column: metrics.GpuColumn, buffer: metrics.Buffer, watched: Watche
             raise Unmeasured(series.reason or "the driver's buffer has no sample within the windows")
         # Asked for a peak too: the peak of a part of the windows is none.
         mean = _mean(series, watched, buffer.max_gap_s)
-        by_gpu.append(mean if column.over_time is fmean else column.over_time(inside))
+        # It holds the readings of a window's first moments, too, so it may lie above all others.
+        by_gpu.append(mean if column.over_time is fmean else column.over_time([*inside, mean]))
         samples += len(inside)
         gaps += series.gaps
     return Figure(column.over_gpus(by_gpu), f"{column.source}, the driver's buffer", 0.2, samples, gaps)

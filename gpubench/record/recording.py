@@ -23,6 +23,7 @@ from gpubench.record.together import ENERGY, GroupPrediction, Ran, compare, neig
 from gpubench.schema.attempt import Attempt
 from gpubench.schema.events import End, Event, Steps
 from gpubench.schema.record import AskedFields, EpochWindow, Record, ResultColumns, Span
+from gpubench.schema.samples import STEP_TIME
 from gpubench.schema.workload import WORKLOADS
 
 DIVIDED = "the whole GPU's, divided by the busy time that each job's work takes alone: an estimate"
@@ -321,7 +322,7 @@ def step_samples(events: Sequence[Event], launched: float) -> list[tuple[float, 
                 for before, end in pairwise([0, *ended_us.get(event.epoch, ())]):
                     # The device's clock may run ahead of the host's, on which the window ends.
                     at = min(event.t0 + 1e-6 * end, event.t1)
-                    rows.append((round(at - launched, 6), "rank0", "step_time_ms", (end - before) / 1e3))
+                    rows.append((round(at - launched, 6), "rank0", STEP_TIME, (end - before) / 1e3))
     return rows
 
 

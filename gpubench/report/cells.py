@@ -29,10 +29,12 @@ DOUBTED = "!"
 def texts(column: Column, rows: Sequence[TableRow]) -> list[str]:
     name = column.name
     if name == "status":
-        return [f"{row.endings}{f' {DOUBTED}' if row.doubts else ''}" for row in rows]
+        return [f"{row.endings} {DOUBTED}" if row.doubts else row.endings for row in rows]
     found = list(column_of(rows, name))
     spreads = [spread(row) for row in rows] if name == "epoch_time_s" else [None] * len(rows)
-    ends = [end for row, apart in zip(rows, spreads, strict=True) for end in _ends(row, name, apart)]
+    ends: list[float] = []
+    if name in ("epoch_time_s", "top1_crossing_s"):
+        ends = [end for row, apart in zip(rows, spreads, strict=True) for end in _ends(row, name, apart)]
     digits = shown_digits(column, found, ends)
     texts = []
     same: dict[float, str] = {}
@@ -53,7 +55,8 @@ def texts(column: Column, rows: Sequence[TableRow]) -> list[str]:
             texts.append(same.get(value) or same.setdefault(value, _text(value, digits)))
         else:
             texts.append(_text(value, digits))
-    return texts
+    once: dict[str, str] = {}  # kept once: of 100,000 rows most cells are alike
+    return [once.setdefault(text, text) for text in texts]
 
 
 def _nothing_full(row: Row) -> bool:
@@ -138,7 +141,7 @@ def _crossing(row: TableRow, value: float, digits: int | None) -> str:
 
 def _digits_to_show(spread: float) -> int:
     """Digits after the point up to the first that is not 0: a spread that was measured never reads 0.0."""
-    return next((n for n in range(FINEST) if half_up(spread, n)), FINEST) if spread else 0
+    return next((n for n in range(FINEST) if spread >= 0.5 * 10**-n), FINEST) if spread else 0
 
 
 def _text(value: Any, digits: int | None) -> str:

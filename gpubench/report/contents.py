@@ -13,6 +13,7 @@ from gpubench.analysis.stored_groups import with_verdicts
 from gpubench.analysis.varied import solo
 from gpubench.basics.collector import collector_paused
 from gpubench.basics.errors import UnusableError
+from gpubench.basics.words import listed
 from gpubench.plan.plan import Job, Plan
 from gpubench.plan.skips import Room
 from gpubench.plan.state import out_of_memory, survey
@@ -22,7 +23,16 @@ from gpubench.report.table import Table, tables
 from gpubench.results.other_epoch import with_train_images
 from gpubench.results.plans import StoredPlan, stored_plans
 from gpubench.results.rows import row_of
-from gpubench.results.store import Counts, Results, as_counting, counting, epochs_csv, newest, trials_csv
+from gpubench.results.store import (
+    Counts,
+    Results,
+    as_counting,
+    counting,
+    epochs_csv,
+    newest,
+    trials_csv,
+    without_first_round,
+)
 from gpubench.schema.record import Record
 from gpubench.schema.row import Row, replace
 
@@ -38,6 +48,8 @@ class Contents:
     """Plans that could not be read, one line each."""
     superseded: set[str] = field(default_factory=set)
     """Trials whose variant, model or images were edited since: in `rows`, in no table."""
+    elsewhere: set[str] = field(default_factory=set)
+    """Planned trials that nothing is stored of because other parts of their plan measure them (`--shard`)."""
     plans: list[StoredPlan] = field(default_factory=list)
     """Those that can be read, oldest first."""
     _tables: list[Table] | None = None
@@ -86,6 +98,7 @@ def contents(
     if noise:
         rows = [_with_noise(row, record, noise) for row, record in zip(rows, chosen.values(), strict=True)]
     known_ids = {trial_id for trial_id, *_ in chosen}
+    firstless = without_first_round(records)
     axes: dict[str, list[tuple[str, ...]]] = {}
     questions: dict[str, str] = {}
     members: dict[str, dict[tuple[Any, ...], list[str]]] = {}
@@ -94,7 +107,10 @@ def contents(
     ran_out = any(record.status == "oom" for record in records)
     oom = out_of_memory(newest(records).values() if ran_out else ())
     most_gpus = max((int(r.environment.get("gpu_count") or 0) for r in chosen.values()), default=0)
+    here = {job.trial_id for stored in plans for job in stored.asked.jobs}
+    elsewhere: set[str] = set()
     for stored in plans:
+        parts = list(map(str, stored.parts))
         plan, room = stored.plan, stored.room
         if room is not None:  # since the plan was stored, the folder may have been taken to a larger machine
             room = Room(max(room.gpus, most_gpus), room.cpus)
@@ -114,7 +130,11 @@ def contents(
                 planned.add(job.trial_id)
                 if job.trial_id not in known_ids:
                     known_ids.add(job.trial_id)
-                    rows.append(_planned_row(job, name, skips.get(job.trial_id) or why_unit))
+                    why, lacks = skips.get(job.trial_id) or why_unit, _lacks(firstless.get(job.trial_id, 0))
+                    if job.trial_id not in here:
+                        elsewhere.add(job.trial_id)
+                        why, lacks = None, f"another part of the plan measures it; this is {listed(parts)}"
+                    rows.append(_planned_row(job, name, why, lacks))
     shown = {name: [one for ids in units.values() for one in ids] for name, units in members.items()}
     if train_images is not None:  # planned ones, too
         rows = [row.with_fields(train_images=train_images) for row in rows]
@@ -125,6 +145,7 @@ def contents(
         made=lambda: tables(current, axes=axes, questions=questions, members=shown, choice=choice),
         problems=problems,
         superseded=superseded,
+        elsewhere=elsewhere,
         plans=plans,
     )
 
@@ -175,15 +196,24 @@ def rows_among(records: Sequence[Record], held: Iterable[Record]) -> dict[str, R
     return {row.trial_id: row for key, row in rows if key in mine}
 
 
-def _planned_row(job: Job, experiment: str, why: str | None) -> Row:
-    """The row of a planned trial that has no record. `why`: it is skipped."""
+def _lacks(further: int) -> str | None:
+    """Why a trial is missing of which there are so many records, of further rounds alone."""
+    if not further:
+        return None
+    others = "another round does" if further == 1 else f"{further} other rounds do"
+    return f"no record of its first round can be read, without which {others} not count"
+
+
+def _planned_row(job: Job, experiment: str, why: str | None, lacks: str | None = None) -> Row:
+    """The row of a planned trial of which no record counts. `why`: it is skipped. `lacks`: why it is missing, where
+    that is not because it has yet to run."""
     row = replace(
         Row.of_columns(job.trial.model_dump(mode="json")),
         trial_id=job.trial_id,
         config_id=job.config_id,
         experiment=experiment,
         status="skipped" if why else "missing",
-        reason=why,
+        reason=why or lacks,
     )
     if job.membership is None:
         return row

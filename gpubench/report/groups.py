@@ -11,6 +11,7 @@ from typing import Any
 from gpubench.analysis import sharing
 from gpubench.analysis.doubted import serious
 from gpubench.analysis.growth import percent
+from gpubench.analysis.noise import processes
 from gpubench.analysis.sharing import stored_resources
 from gpubench.analysis.varied import Axes, as_asked, asked, known, machine, solo, unit, varied
 from gpubench.basics.words import clean, listed, number, signed
@@ -156,12 +157,21 @@ def _told(rows: Sequence[Row], doubts: Doubts, unsettled: Mapping[str, str]) -> 
     if gain is not None and found.words:
         resources = stored_resources(row.together)
         slowdowns = [one.slowdown for one in rows if one.slowdown is not None]
-        more = [*sharing.sentences(found, gain, resources, slowdowns), origin(rows, found)]
+        full = sharing.sentences(found, gain, resources, slowdowns)
+        more = [*full, _of_the_first(rows) if full else "", origin(rows, found)]
     if gain is not None:
         more.append(_rests(rows, doubts))
     if found.sure == "open":
         more.append(unsettled.get(str(row.group_id), ""))
     return [first, *(f"{said[0].upper()}{said[1:]}" for said in more if said)] if first else []
+
+
+def _of_the_first(rows: Sequence[Row]) -> str:
+    """That of several processes of each job one tells what was full, where there are several."""
+    most = max(map(processes, rows))
+    return (
+        f"how full each resource was is told by the first of {most} processes of each job" if most > 1 else ""
+    )
 
 
 def _rests(rows: Sequence[Row], doubts: Doubts) -> str:

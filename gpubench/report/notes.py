@@ -14,7 +14,7 @@ from gpubench.schema.row import Row, TableRow
 MANY_TIMES = 2
 """From so many times as many images on as were measured, it is said how many."""
 SILENT = ("ok", "missing")
-"""Endings of which no reason is to be told."""
+"""Endings of which no reason need be told."""
 
 
 def remarks(rows: Sequence[TableRow], fields: Sequence[str]) -> list[str]:
@@ -63,7 +63,7 @@ def _reasons(rows: Sequence[TableRow], fields: Sequence[str]) -> list[str]:
     found: dict[str, list[tuple[Row, Row]]] = {}
     for row in rows:
         for one in row.not_ok if row.endings != "oom" else ():
-            if one.status not in SILENT:
+            if one.status not in SILENT or (one.status == "missing" and one.reason):
                 reason = (one.reason or "no reason was recorded").strip().splitlines()[0]
                 text = f"{WORDS.get(one.status, one.status)}: {reason}"
                 found.setdefault(text, []).append((row, one))

@@ -64,7 +64,7 @@ def reading(
         unreadable.append(line)
         tell(line)
 
-    results, records = stored(folder, tell_of_record)
+    results, records = stored(folder, tell_of_record, _unasked(keep, train_images))
     noise = kept_noise.read(tell)
     with collector_paused():
         found = contents(results, records, choice=choice, noise=noise, train_images=train_images)
@@ -81,6 +81,17 @@ def reading(
         contents=found.named(lambda table: replace(table, folder=name)),
         unreadable=unreadable,
         name=name,
+    )
+
+
+def _unasked(keep: Collection[Kept], train_images: int | None) -> Collection[str]:
+    """The parts of records that neither rows nor what is kept are made of."""
+    if "records" in keep:
+        return ()
+    return (
+        ("windows", "phases")
+        if "epochs" in keep or train_images is not None
+        else ("windows", "phases", "epochs")
     )
 
 
@@ -138,16 +149,18 @@ def _titled(name: str, table: Table) -> Table:
     return replace(table, folder=name, title=f"{name}: {table.title}")
 
 
-def stored(folder: Path, tell: Callable[[str], None]) -> tuple[Results, list[Record]]:
+def stored(
+    folder: Path, tell: Callable[[str], None], without: Collection[str] = ()
+) -> tuple[Results, list[Record]]:
     """A results folder and the records in it that can be read. Raises UnusableError where there are none.
 
-    `tell` is given one line for each that can't.
+    `tell` is given one line for each that can't. `without`: parts of records that nobody will ask for.
     """
     results = Results(folder)
     if not results.folder.is_dir():
         raise no_results_folder(results.folder)
     told: list[str] = []
-    records = results.records(told.append)
+    records = results.records(told.append, without)
     for line in told:
         tell(line)
     if not records:

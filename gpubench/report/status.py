@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from gpubench.basics.folding import folded
-from gpubench.basics.words import WORDS, clean, many
+from gpubench.basics.words import WORDS, clean, listed, many
 from gpubench.plan.estimate import words
 from gpubench.results.status import ORDER, FolderStatus
 
@@ -45,6 +45,11 @@ def _left(of: FolderStatus) -> str:
 
 def _details(of: FolderStatus) -> list[str]:
     said = [f"trials and groups: {_counts(of)}"]
+    if of.parts:
+        said.append(
+            f"it holds part {listed(of.parts)} of a plan, and the other parts are not counted; "
+            "gpubench merge puts them together"
+        )
     if len(of.rounds) > 1 or of.is_open:
         parts = [
             f"round {one.number}: {one.done} done"
@@ -53,8 +58,14 @@ def _details(of: FolderStatus) -> list[str]:
             for one in of.rounds
         ]
         said.append("; ".join(parts))
+    if of.firstless:
+        does = "doesn't" if of.firstless == 1 else "don't"
+        said.append(
+            f"{many(of.firstless, 'measurement')} of further rounds {does} count: "
+            "no record of their first round can be read"
+        )
     said += _holder(of)
-    said += [f"now: {one.label} ({one.log})" for one in of.now]
+    said += [f"now: {one.label}{f', {one.who}' if one.who else ''} ({one.log})" for one in of.now]
     said += [f"{one.status}: {one.label}: {one.reason}" for one in of.bad[:MOST_NAMED]]
     more = len(of.bad) - MOST_NAMED
     said += [f"and {more} more that ended badly"] if more > 0 else []
@@ -105,9 +116,14 @@ def as_json(of: FolderStatus) -> dict[str, Any]:
         "rounds_open": of.is_open,
         "left": of.left,
         "left_s": of.left_s,
+        "without_first_round": of.firstless,
+        "parts": of.parts,
         "unread_plans": of.unread_plans,
         "failed": [{"label": one.label, "status": one.status, "reason": one.reason} for one in of.bad],
-        "running": [{"trial_id": one.trial_id, "label": one.label, "log": str(one.log)} for one in of.now],
+        "running": [
+            {"trial_id": one.trial_id, "label": one.label, "log": str(one.log), "who": one.who or None}
+            for one in of.now
+        ],
         "holder": None
         if holder is None
         else {

@@ -211,13 +211,14 @@ def _build(name: str, rows: Sequence[Row], axes: Axes, question: str, choice: Ch
         grown = [judged.get(id(row), row) for row in grown]
     found = [group.of(judged.get(id(row), row) for row in group.rows) for group in found]
     lines = heading(rows, alike, fields)
-    del alike
+    knees = told.knees(claimed, made, how)
+    claimed = claimed.of_several
+    del alike, merged  # the lines of before are gone as others take their places
     grown = _finished(grown)
     names = [*_place(grown), *(field for field in fields if not _needless(field, fields, grown))]
     names += ["repeats"] if any(row.repeats > 1 for row in grown) else []
     names += [figure for figure in _figures(grown) if of_devices or figure not in scaling.COLUMNS]
     columns = tuple(COLUMN[column] for column in choice.of([*names, "status"]))
-    knees = told.knees(claimed, made, how)
     answers = [sentence for knee in knees for sentence in (knee.sentence, *knee.besides)]
     if axis is not None and along:
         answers += told.along_axis(claimed, made, axis, fields, how)
@@ -266,18 +267,19 @@ def _build(name: str, rows: Sequence[Row], axes: Axes, question: str, choice: Ch
 
 def _finished(rows: list[TableRow]) -> list[TableRow]:
     """The rows with what follows from their figures alone. `rows` is emptied meanwhile: of large tables it would take a
-    tenth of the memory to have all of them twice."""
+    tenth of the memory to have all of them twice. So a row stands for the row before in its new form."""
     found = []
+    made: dict[int, TableRow] = {}
     rows.reverse()
     while rows:
         row = rows.pop()
-        found.append(
-            replace(
-                top1.with_crossing(with_processes(row)),
-                images_per_joule=energy.images_per_joule(row),
-                edp_js=energy.edp_js(row),
-            )
+        made[id(row)] = replace(
+            top1.with_crossing(with_processes(row)),
+            images_per_joule=energy.images_per_joule(row),
+            edp_js=energy.edp_js(row),
+            before=made.get(id(row.before), row.before),
         )
+        found.append(made[id(row)])
     return found
 
 

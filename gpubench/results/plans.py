@@ -16,9 +16,10 @@ from gpubench.basics.errors import UsageError
 from gpubench.basics.quoted import shown
 from gpubench.basics.regular_file import read_regular
 from gpubench.datasets.facts import DataFacts
-from gpubench.plan import experiment_file
+from gpubench.plan import experiment_file, shards
 from gpubench.plan.plan import Plan, expand
-from gpubench.plan.rounds import MOST
+from gpubench.plan.rounds import MOST, Rounds
+from gpubench.plan.shards import Parts
 from gpubench.plan.skips import Room
 from gpubench.plan.sources import StoredSources
 from gpubench.results.store import Results
@@ -42,6 +43,10 @@ class StoredPlan:
     stamp: Stamp
     rounds: int | None = None
     """How many its sweep goes through at most; None for plans that don't tell."""
+    parts: Parts = ()
+    """Those that this folder is asked for (`--shard`); none: the whole plan."""
+    asked: Plan
+    """The plan with the units of these alone."""
 
     def place(self, first_start: Mapping[str, str]) -> tuple[int, str, str]:
         """Sorts the plans of a folder as they were stored. `first_start`: trial id -> when it was first begun.
@@ -78,6 +83,9 @@ class _Facts(BaseModel):
     cpus: Annotated[int, Field(ge=1, le=1 << 16)] = 1
     gpus: Devices | None = None
     rounds: Annotated[int, Field(ge=1, le=MOST)] | None = None
+    shards: str = ""
+    order: Literal["given", "random"] = "given"
+    """Of its trials, on which the parts depend."""
     data: dict[str, DataFacts] = {}
     models: dict[str, str] = {}
 
@@ -104,6 +112,27 @@ def next_stamp(results: Results) -> Stamp:
     return Stamp(stored_at=now, number=taken + 1)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AskedOfPlan:
+    """What a folder was asked for besides a plan's trials, when that was stored."""
+
+    rounds: Rounds
+    most: int | None
+    """Rounds that its sweep goes through at most; None for plans that don't tell."""
+    parts: Parts
+
+
+def asked_before(results: Results, name: str, plan_id: str) -> AskedOfPlan | None:
+    """What a folder was asked for of this plan; None where it is not stored, or can't be read."""
+    try:
+        text = _text(results.plan(name, plan_id))
+        facts = _facts(_resolved(text))
+        experiment = experiment_file.parse(text, "its experiment")
+        return AskedOfPlan(rounds=experiment.rounds, most=facts.rounds, parts=shards.parsed(facts.shards))
+    except (OSError, UsageError, ValueError, TypeError):
+        return None
+
+
 def is_newest(results: Results, name: str, plan_id: str) -> bool:
     """Whether a plan is stored, and no other of its experiment was stored later. What can't be read is not stored.
 
@@ -126,6 +155,14 @@ def stamp_in(content: bytes) -> Stamp:
         return stamp_of(_resolved(_decoded(content)))
     except (ValueError, TypeError):
         return Stamp()
+
+
+def parts_in(content: bytes) -> Parts:
+    """The parts that a plan's file asks for; none, the whole plan, where it is damaged."""
+    try:
+        return shards.parsed(_facts(_resolved(_decoded(content))).shards)
+    except (UsageError, ValueError, TypeError):
+        return ()
 
 
 def _stamps(results: Results) -> dict[Path, Stamp]:
@@ -198,12 +235,18 @@ def _read(path: Path) -> StoredPlan:
     facts = _facts(resolved)
     experiment = experiment_file.parse(text, "its experiment")
     sources = StoredSources(facts.data, facts.models)
+    parts = shards.parsed(facts.shards)
+    # Only of parts the order matters: tables have an order of their own.
+    order = facts.order if parts else "given"
+    plan = expand(experiment, device=facts.device, sources=sources, order=order, cpus=facts.cpus)
     return StoredPlan(
         name=path.name,
-        plan=expand(experiment, device=facts.device, sources=sources, cpus=facts.cpus),
+        plan=plan,
         room=Room(facts.gpus, facts.cpus) if facts.gpus is not None else None,
         stamp=stamp_of(resolved),
         rounds=facts.rounds,
+        parts=parts,
+        asked=shards.these(plan, parts, sources),
     )
 
 

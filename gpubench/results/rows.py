@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import statistics
 from collections.abc import Hashable, Sequence
@@ -25,7 +26,7 @@ def row_of(record: Record, allowance: Hashable = None) -> Row:
     """
     measured = record.source == "measured"
     values = {**record.environment, **vars(record.trial)}
-    values.update((name, value) for name, value in record.resolved.items() if value is not None)
+    values.update({name: value for name, value in record.resolved.items() if value is not None})
     values.update(vars(record.result))
     missing, doubts = record.missing, dict(record.doubts)
     few = (values.get("epochs_measured") or 0) < FEWEST_TIMES
@@ -79,20 +80,45 @@ def _steady_step(known: Sequence[float | None]) -> float | None:
 
 def _images(record: Record) -> KnownImages:
     data = record.data
+    return _known_images(
+        record.variant_definition.get("files"),
+        data.get("fingerprint"),
+        data.get("train_images"),
+        data.get("val_images"),
+        data.get("size"),
+        data.get("skipped_images"),
+    )
+
+
+@functools.lru_cache
+def _known_images(
+    files: str | None,
+    fingerprint: str | None,
+    train_images: int | None,
+    val_images: int | None,
+    size: int | None,
+    skipped: int | None,
+) -> KnownImages:
+    """What is known of these images, once: few sets of images lie behind many records."""
     return KnownImages(
-        files=record.variant_definition.get("files"),
-        fingerprint=data.get("fingerprint"),
-        train_images=data.get("train_images"),
-        val_images=data.get("val_images"),
-        size=data.get("size"),
-        skipped=data.get("skipped_images"),
+        files=files,
+        fingerprint=fingerprint,
+        train_images=train_images,
+        val_images=val_images,
+        size=size,
+        skipped=skipped,
     )
 
 
 def _gpu_total(record: Record) -> float | None:
     """Of GPUs of several models the least: it is on none of them that a larger batch fits."""
-    told = re.findall(r", (\d+) MiB", record.machine_key) if record.resolved.get("device") != "cpu" else []
-    return min(map(float, told), default=None)
+    return _least_mib(record.machine_key) if record.resolved.get("device") != "cpu" else None
+
+
+@functools.lru_cache
+def _least_mib(machine_key: str) -> float | None:
+    """The least memory that a machine's key tells of a GPU."""
+    return min(map(float, re.findall(r", (\d+) MiB", machine_key)), default=None)
 
 
 def _gpu_reserved(record: Record) -> float | None:

@@ -19,8 +19,9 @@ from gpubench.plan.plan import Plan, Unit
 from gpubench.plan.skips import Room
 from gpubench.plan.state import Planned, out_of_memory, survey
 from gpubench.results.locks.folder_lock import Holding, held
+from gpubench.results.locks.unit_locks import takers
 from gpubench.results.plans import StoredPlan, stored_plans
-from gpubench.results.store import Results, newest, newest_of_rounds
+from gpubench.results.store import Results, newest, newest_of_rounds, without_first_round
 from gpubench.schema.cell import cell
 from gpubench.schema.record import Record, ending
 
@@ -56,6 +57,8 @@ class Now:
     trial_id: str
     label: str
     log: Path
+    who: str = ""
+    """Which of several sweeps that have joined is at it; empty where there is but one."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -69,6 +72,10 @@ class FolderStatus:
     is_open: bool = False
     """Whether a certainty or a budget ends the rounds, so that nobody knows how many are left."""
     bad: list[Bad] = field(default_factory=list)
+    firstless: int = 0
+    """Measurements of further rounds that don't count, of planned trials and groups whose first round is not there."""
+    parts: list[str] = field(default_factory=list)
+    """The parts that it is asked for, of plans of which it is not asked for all: `2/8`, each once."""
     unread_plans: int = 0
     """Plans that can't be read: what they ask for is not known."""
     holder: Holding | None = None
@@ -101,26 +108,35 @@ class FolderStatus:
 
 def status_of(results: Results, tell: Callable[[str], None]) -> FolderStatus:
     """How far a folder is. `tell`: of records and plans that can't be read."""
-    holder = held(results.folder)
     records = results.records(tell)
     plans, problems = stored_plans(results, records)
     for line in problems:
         tell(line)
+    return status_by(results, records, plans, len(problems))
+
+
+def status_by(
+    results: Results, records: Sequence[Record], plans: Sequence[StoredPlan], unread_plans: int = 0
+) -> FolderStatus:
+    """How far a folder is of which these can be read: all records, and the plans, oldest first."""
+    holder = held(results.folder)
     found = FolderStatus(
         folder=results.folder,
         holder=holder,
-        unread_plans=len(problems),
+        unread_plans=unread_plans,
         last_start=max((record.started_at for record in records), default=""),
     )
     rounds = {
         number: {trial_id: record for (trial_id, _), record in sorted(here.items(), key=_began)}
         for number, here in newest_of_rounds(records).items()
     }
+    firstless = without_first_round(records)
     turns: dict[int, list[Planned]] = {}
     labels: dict[str, str] = {}
     for stored, units in _current(plans):
         plan = stored.plan
         asked = plan.experiment.rounds
+        found.parts += [text for part in stored.parts if (text := str(part)) not in found.parts]
         found.is_open = found.is_open or asked.is_open
         labels |= {unit.unit_id: _label(unit, plan) for unit in units}
         surveyed = _surveyed(stored, records, rounds.get(1, {}))
@@ -131,13 +147,15 @@ def status_of(results: Results, tell: Callable[[str], None]) -> FolderStatus:
         for number in range(2, last + 1):
             later = further(units, number, rounds)
             if asked.is_open:  # whether what lacks a turn in it would get one, only the sweep knows
-                later = [item for item in later if item.state != "run"]
+                begun = rounds.get(number, {})
+                later = [i for i in later if i.state != "run" or i.unit.jobs[0].trial_id in begun]
             else:
                 later += to_come
             turns.setdefault(number, []).extend(later)
     found.rounds = [_round(number, items) for number, items in sorted(turns.items())]
     for item in turns.get(1, ()):
         found.counts[_ended(item, rounds.get(1, {}))] += 1
+        found.firstless += firstless.get(item.unit.jobs[0].trial_id, 0)
     found.bad = [
         Bad(label=labels[item.unit.unit_id], status=item.ended, reason=item.why)
         for items in turns.values()
@@ -164,11 +182,12 @@ def _began(item: tuple[object, Record]) -> str:
 
 
 def _current(plans: Sequence[StoredPlan]) -> list[tuple[StoredPlan, list[Unit]]]:
-    """Each plan with the units that none that was stored later has, nor has under other ids (an edited model)."""
+    """Each plan with the units that it asks for, without those that a later one asks for, maybe under other ids (an
+    edited model)."""
     owner: dict[object, int] = {}
     for place, stored in enumerate(plans):
         name = stored.plan.experiment.name
-        for unit in stored.plan.units:
+        for unit in stored.asked.units:
             owner[name, unit.group, *(tuple(vars(job.trial).values()) for job in unit.jobs)] = place
             owner[unit.unit_id] = place
     found = []
@@ -176,7 +195,7 @@ def _current(plans: Sequence[StoredPlan]) -> list[tuple[StoredPlan, list[Unit]]]
         name = stored.plan.experiment.name
         mine = [
             unit
-            for unit in stored.plan.units
+            for unit in stored.asked.units
             if owner[name, unit.group, *(tuple(vars(job.trial).values()) for job in unit.jobs)] == place
             and owner[unit.unit_id] == place
         ]
@@ -217,7 +236,10 @@ def _of_no_plan(found: FolderStatus, records: Sequence[Record], plans: Sequence[
     the others, but of one that was interrupted where its plan is missing or can't be read.
     """
     jobs = [
-        (one.plan.experiment.name, unit, job) for one in plans for unit in one.plan.units for job in unit.jobs
+        (one.plan.experiment.name, unit, job)
+        for one in plans
+        for unit in one.asked.units
+        for job in unit.jobs
     ]
     known = {job.trial_id for _, _, job in jobs}
     asked = {_asked(name, unit.group, vars(job.trial)) for name, unit, job in jobs}
@@ -293,6 +315,7 @@ def _running(
 ) -> list[Now]:
     """Trials whose log is there and whose record is not yet, of the attempt begun last."""
     stored = {(record.trial_id, record.attempt) for record in records}
+    who = takers(results.folder)
     found: list[tuple[float, Now]] = []
     seen: set[str] = set()
     for item in (item for items in turns.values() for item in items if item.state == "run"):
@@ -306,7 +329,9 @@ def _running(
                 touched = log.stat().st_mtime
             except OSError:
                 continue
-            found.append((touched, Now(trial_id=job.trial_id, label=labels[item.unit.unit_id], log=log)))
+            own = item.unit.unit_id
+            now = Now(trial_id=job.trial_id, label=labels[own], log=log, who=who.get(own, ""))
+            found.append((touched, now))
     return [now for _, now in sorted(found, key=lambda one: one[0])]
 
 

@@ -8,7 +8,7 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +93,7 @@ class Results:
         self._lock: FolderLock | None = None
         self._units: UnitLocks | None = None
         self._read: set[str] = set()
-        """Record files that were read, or written, by this one."""
+        """Record files that were read, or written, by this one, where it holds the folder together with others."""
 
     # ---- paths ----
 
@@ -183,22 +183,32 @@ class Results:
 
     # ---- records ----
 
-    def records(self, tell: Tell = refuse) -> list[Record]:
+    def records(self, tell: Tell = refuse, without: Collection[str] = ()) -> list[Record]:
         """Every attempt, in the order in which they began.
 
         One that can't be used is left out, and `tell` gets one line for its file; by default that is a UnusableError.
+        `without`: parts that nobody will ask for; a record may have them or not.
         """
         self._read.clear()
-        return self.newer_records(tell)
+        return self._records(tell, without)
 
-    def newer_records(self, tell: Tell = refuse) -> list[Record]:
-        """The attempts that were stored since the folder was last read, by others that have joined."""
-        found, damaged, known = [], [], KnownParts()
+    def newer_records(self, tell: Tell = refuse, beside: Collection[str] | None = None) -> list[Record]:
+        """The attempts that others, who have joined, have stored since the folder was last read.
+
+        `beside`: ids of units; no more is read than what lies beside their records.
+        """
+        return self._records(tell, (), beside)
+
+    def _records(
+        self, tell: Tell, without: Collection[str], beside: Collection[str] | None = None
+    ) -> list[Record]:
+        found, damaged, known = [], [], KnownParts(without=without)
         with collector_paused():
-            for path in self._record_files(tell):
+            for path in self._record_files(tell, beside):
                 if path in self._read:
                     continue
-                self._read.add(path)
+                if self._units is not None:  # else nobody reads on, and of 100,000 the names take room
+                    self._read.add(path)
                 try:
                     found += read(path, known)
                 except DamagedError as error:
@@ -216,12 +226,12 @@ class Results:
         """All that is named like a record, links and folders too."""
         return list(map(Path, self._record_files(tell)))
 
-    def _record_files(self, tell: Tell) -> list[str]:
+    def _record_files(self, tell: Tell, beside: Collection[str] | None = None) -> list[str]:
         """The same as text: of 100,000, objects take as long to make as the files to open."""
         folder = os.fspath(self.folder / "records")
         return [
             f"{folder}/{inside}/{name}"
-            for inside in _listed(folder, tell)
+            for inside in (_listed(folder, tell) if beside is None else sorted({one[1:3] for one in beside}))
             for name in _listed(f"{folder}/{inside}", tell)
             if name.endswith(".json") and not name.startswith(".")
         ]
@@ -258,7 +268,8 @@ class Results:
             unit = GroupRecord(group_id=first.group_id, attempt=first.attempt, jobs=list(records))
         stored = finite(unit.model_dump())
         write_new(unit_path, json.dumps(stored, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
-        self._read.add(os.fspath(unit_path))
+        if self._units is not None:
+            self._read.add(os.fspath(unit_path))
         self.check()  # after the record: what has just been measured is kept even where the rest is gone
 
     # ---- plans ----
@@ -449,6 +460,17 @@ def newest_of_rounds(records: Iterable[Record]) -> dict[int, dict[tuple[str, str
         for job in jobs:
             found.setdefault(job.round, {})[job.trial_id, job.machine_key] = job
     return found
+
+
+def without_first_round(records: Iterable[Record]) -> dict[str, int]:
+    """Trial id -> how many attempts of further rounds are stored of it, of trials without any of a first round.
+
+    Such attempts count nowhere: the first round's record was damaged, or taken away.
+    """
+    rounds: dict[str, list[int]] = {}
+    for record in records:
+        rounds.setdefault(record.trial_id, []).append(record.round)
+    return {trial_id: len(found) for trial_id, found in rounds.items() if 1 not in found}
 
 
 def counting(records: Iterable[Record]) -> dict[Counts, Record]:

@@ -87,6 +87,18 @@ class StoredEpochs(_StoredLines[dict[str, Any]]):
         return found
 
 
+class TimesAlone(StoredEpochs):
+    """Epochs of which nobody will ask for more than rows have of them."""
+
+    __slots__ = ()
+
+    def __init__(self, epochs: Sequence[dict[str, Any]]) -> None:
+        super().__init__(b"", measured_times(epochs))
+
+    def _lines(self) -> list[dict[str, Any]]:
+        raise LookupError("of these epochs only the times were kept")
+
+
 class LineShape:
     """Which names and which kinds of values the lines of a list have: alike in most records of a folder."""
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, NotRequired, Union, get_args, get_origin, get_type_hints
 
+import msgspec
 from pydantic import (
     AfterValidator,
     BeforeValidator,
@@ -26,7 +28,8 @@ from typing_extensions import TypedDict
 from gpubench.basics.quoted import clean
 from gpubench.basics.regular_file import read_regular
 from gpubench.datasets.facts import DataFacts
-from gpubench.results.stored_lines import LineShapes, StoredWindows, stored_epochs
+from gpubench.results.json_check import REFUSED, as_checked, checking
+from gpubench.results.stored_lines import LineShapes, StoredWindows, TimesAlone, stored_epochs
 from gpubench.schema.columns import BY_NAME, EPOCH_COLUMNS, HUGE, Amount, Count, Signed
 from gpubench.schema.record import (
     RECORD_SCHEMA,
@@ -134,73 +137,73 @@ class KnownParts:
     and checked once and kept once: of 10,000 records that takes a fifth off the memory (309 against 380 MB).
     """
 
-    parts: dict[tuple[bytes, bytes], Any] = field(default_factory=dict)
+    parts: dict[tuple[str, bytes], Any] = field(default_factory=dict)
     """Name and text of a part -> its value, which was checked. Nobody changes it."""
     sources: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     """Likewise where sampled figures come from, of which counts of samples differ: by their values."""
     shapes: LineShapes = field(default_factory=dict)
     """What lists of epochs are alike in."""
+    without: Collection[str] = ()
+    """Parts that nobody will ask for, of OWN: they are checked, and not kept. Of epochs their times are."""
 
 
 SHARED = frozenset(
     {
-        b"variant_definition",
-        b"data",
-        b"resolved",
-        b"missing",
-        b"environment",
-        b"together",
-        b"doubts",
-        b"provenance",
+        "variant_definition",
+        "data",
+        "resolved",
+        "missing",
+        "environment",
+        "together",
+        "doubts",
+        "provenance",
     }
 )
 """Parts that many records share."""
-
-_OPENS, _BETWEEN, _CLOSES = b'{\n "', b',\n "', b"\n}\n"
-"""Where parts begin and end, as we write them. A string holds no line break, and what is inside of a part stands
-deeper."""
+IDS = ("trial_id", "config_id")
+OWN = ("trial", "result", "epochs", "windows", "span", "phases")
+"""Those that are a record's own."""
 
 
 def _by_parts(text: bytes, known: KnownParts) -> Record | None:
-    """The record in a file that lies there as it was written; None for any other, which must be read whole.
+    """The record in a text, of which each part is checked by itself; None for one that must be read whole, to be
+    refused with a reason if need be.
 
-    Its epochs and their windows are checked, and stay the text that they are until somebody asks for them.
+    Its epochs and their windows are kept in little room until somebody asks for them.
     """
-    if not (text.startswith(_OPENS) and text.endswith(_CLOSES)):
-        return None
-    apart: dict[str, Any] = {}
-    own: list[bytes] = []
-    names: list[str] = []
-    epochs: list[dict[str, Any]] = []
+    values: dict[str, Any] = {}
     try:
-        for piece in text[len(_OPENS) : -len(_CLOSES)].split(_BETWEEN):
-            name, _, value = piece.partition(b'": ')
-            if name in SHARED:
-                part = known.parts.get((name, value))
-                if part is None:
-                    part = known.parts[name, value] = _checked(name.decode(), from_json(value), known)
-            elif name == b"epochs":
-                epochs = from_json(value)
-                part = value
-            elif name == b"windows":
-                _WINDOWS.validate_json(value)
-                part = StoredWindows(value)
-            else:
-                names.append(name.decode())
-                own.append(piece)
+        told = _TEXTS.decode(text)
+        for name in _PART_NAMES:
+            part = getattr(told, name)
+            if part is msgspec.UNSET:
                 continue
-            if (key := name.decode()) in apart:
-                return None
-            apart[key] = part
-        told = from_json(b'{"' + b',"'.join(own) + b"}")
-        if list(told) != names:  # one stood inside of another, or twice
-            return None
-        _READERS[_RECORD].validate_python({**told, "epochs": epochs})
-    except (ValueError, TypeError):  # an error of pydantic's is a ValueError
+            if type(part) is str and name not in IDS:
+                part = sys.intern(part)  # alike in most records
+            elif type(part) is msgspec.Raw:
+                part = _of_text(name, bytes(part), known)
+                if part is None and name in known.without:
+                    continue
+            values[name] = part
+    except (*REFUSED, ValueError):  # an error of pydantic's is a ValueError
         return None
-    if "epochs" in apart:
-        apart["epochs"] = stored_epochs(apart["epochs"], epochs, known.shapes)
-    return _record(told | apart)
+    return _record(values)
+
+
+def _of_text(name: str, text: bytes, known: KnownParts) -> Any:
+    """The value of a part that has a text of its own. Raises what `_by_parts` catches."""
+    if name in SHARED:
+        part = known.parts.get((name, text))
+        if part is None:
+            part = known.parts[name, text] = _checked(name, from_json(text), known)
+        return part
+    _CHECKS[name].decode(text)
+    part = from_json(text)
+    if name == "epochs":
+        return TimesAlone(part) if name in known.without else stored_epochs(text, part, known.shapes)
+    if name in known.without:
+        return None
+    return StoredWindows(text) if name == "windows" else part
 
 
 def _checked(name: str, value: Any, known: KnownParts) -> Any:
@@ -355,9 +358,28 @@ _GROUP: Any = Annotated[
     ),
     AfterValidator(_of_one_group),
 ]
-_WINDOWS: TypeAdapter[Any] = TypeAdapter(_PARTS["windows"])
 _READERS: dict[Any, TypeAdapter[Any]] = {shape: TypeAdapter(shape) for shape in (_RECORD, _GROUP)}
 _PART_READERS: dict[str, TypeAdapter[Any]] = {
     name: TypeAdapter(_holds("_Part", {"part": _PARTS.get(name, Record.model_fields[name].annotation)}))
-    for name in (part.decode() for part in SHARED)
+    for name in SHARED
 }
+
+# ---- the same for msgspec ----
+
+_CHECKS = {name: checking(kind) for name, kind in (_PARTS | {"span": _SPAN | None}).items() if name in OWN}
+_PART_NAMES = tuple(Record.model_fields)
+
+
+def _text_of(name: str) -> tuple[str, Any] | tuple[str, Any, Any]:
+    """A part as it is found in a record's text: itself where it is a word or a number, else its own text."""
+    info = Record.model_fields[name]
+    of_parts = name in SHARED or name in _CHECKS
+    kind = msgspec.Raw if of_parts else as_checked(_PARTS.get(name, info.annotation))
+    return (name, kind) if info.is_required() else (name, kind | msgspec.UnsetType, msgspec.UNSET)
+
+
+_TEXTS: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
+    msgspec.defstruct(
+        "_Texts", map(_text_of, _PART_NAMES), forbid_unknown_fields=True, kw_only=True, gc=False
+    )
+)

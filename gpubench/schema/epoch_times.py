@@ -12,9 +12,9 @@ NO_SPREAD = f"fewer than {FEWEST_TIMES} epochs were measured: they have no sprea
 """Why there is no `epoch_time_iqr_s`."""
 
 
-def median_of(measured_s: Sequence[float], source: str | None) -> list[float]:
+def median_of(measured_s: Sequence[float], source: str | None) -> Sequence[float]:
     """The seconds of the epochs that an epoch time is the median of; empty where it is none.
 
     `measured_s`: of each measured epoch. `source`: the column `epoch_time_source`.
     """
-    return list(measured_s) if source == MEASURED else []
+    return measured_s if source == MEASURED else ()

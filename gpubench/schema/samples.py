@@ -18,6 +18,10 @@ SAMPLE_HEADER = ("t_s", "device", "metric", "value")
 The moment of launch is stored in the record (`span.launched`), on the clock of its windows."""
 
 
+STEP_TIME = "step_time_ms"
+"""The metric of a measured step of rank 0. All of them stand in order behind whatever else was read."""
+
+
 def damaged(path: Path, lost: int, of: int) -> str:
     """What is told of a file of samples in which so many of its readings can't be read."""
     if not of:

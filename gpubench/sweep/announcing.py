@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gpubench.basics.errors import GpubenchError
-from gpubench.basics.words import many
+from gpubench.basics.words import listed, many
 from gpubench.datasets import built, locate
 from gpubench.datasets.locate import MakingStep
 from gpubench.plan.estimate import asked_words, words
@@ -34,7 +35,10 @@ def announcement_lines(
     about = "at most" if what["most"] else "about" if what["known"] else "roughly"
     needs = f"; first {', '.join(map(str, steps))}" if steps else ""
     rounds = work.plan.experiment.rounds
-    trials, folder = f"{counted(planned)} to run{rest}{in_rounds(rounds)}", work.bench.results.folder
+    trials, folder = (
+        f"{counted(planned)} to run{rest}{left_in_rounds(planned, rounds)}",
+        work.bench.results.folder,
+    )
     lasts = f"{about} {words(what['seconds'])}{' a round' if rounds.is_open else ''}{beside(load)}"
     asked, jobs = work.plan.experiment, any(item.unit.is_group for item in planned)
     return [
@@ -59,6 +63,24 @@ def in_rounds(rounds: Rounds) -> str:
     if rounds.is_endless:
         return f" in {how_many} {' or '.join(until)}"
     return f" in at most {how_many}, {' or '.join(until)}" if until else f" in {how_many}"
+
+
+def left_in_rounds(planned: Sequence[Planned], rounds: Rounds) -> str:
+    """In how many rounds what is to run is to run; where some are done, `: 5 measurements, in rounds 2 to 4`."""
+    each = [item.rounds for item in planned if item.state == "run"]
+    if rounds.is_open or rounds.budget_s is not None or not any(each):
+        return in_rounds(rounds)
+    numbers = {number for one in each for number in one or range(1, rounds.most + 1)}
+    count = sum(len(one) or rounds.most for one in each)
+    return f": {many(count, 'measurement')}, in {named(numbers)}"
+
+
+def named(rounds: Iterable[int]) -> str:
+    """`round 3`, `rounds 2 to 4`, `rounds 2, 4 and 6 to 8`."""
+    numbers = sorted(rounds)
+    runs = [list(run) for _, run in itertools.groupby(numbers, lambda one: one - numbers.index(one))]
+    told = [f"{run[0]} to {run[-1]}" if len(run) > 1 else str(run[0]) for run in runs]
+    return f"round{'s' * (len(numbers) > 1)} {listed(told)}"
 
 
 def beside(load: str) -> str:

@@ -17,7 +17,8 @@ from gpubench.sweep.announcing import (
     beside,
     counted,
     dropped_lines,
-    in_rounds,
+    left_in_rounds,
+    named,
     training_line,
 )
 from gpubench.sweep.preflight import remedy
@@ -54,9 +55,14 @@ def print_plan(work: Sweep, planned: Sequence[Planned], load: str = "") -> None:
     lines.append(training_line(work.plan))
     folder = work.bench.results.folder
     to_run = sum(item.state == "run" for item in planned)
-    of = f" of {len(planned)} planned" if to_run < len(planned) else ""
+    of = f"of {len(planned)} planned"
+    some = f" ({of})" if to_run < len(planned) else ""
     lasts = f"{words(total)}{' a round' if rounds.is_open else ''}{beside(load)}"
-    what = f"{counted(planned)} to run{of}{in_rounds(rounds)}; {lasts}" if to_run else f"nothing to run{of}"
+    what = (
+        f"{counted(planned)} to run{some}{left_in_rounds(planned, rounds)}; {lasts}"
+        if to_run
+        else f"nothing to run {of}"
+    )
     lines.append(f"{what}; results in {folder}")
     sys.stdout.write("\n".join(lines) + "\n")
 
@@ -78,8 +84,4 @@ def _in_which(item: Planned, rounds: Rounds) -> str:
     if rounds.is_open:
         next_one = item.rounds[0] if item.rounds else 1
         return f" in round {next_one}" + ("; further rounds may follow" if next_one < rounds.most else "")
-    if len(item.rounds) == 1:
-        return f", in round {item.rounds[0]}"
-    return (
-        f", in rounds {item.rounds[0]} to {item.rounds[-1]}" if item.rounds else f", in {rounds.most} rounds"
-    )
+    return f", in {named(item.rounds)}" if item.rounds else f", in {rounds.most} rounds"

@@ -7,7 +7,11 @@ of a process that has fallen silent, and a smaller batch that may run out of mem
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Self
 
@@ -15,13 +19,15 @@ from gpubench.plan.plan import Plan, Unit
 from gpubench.plan.shards import bundled
 from gpubench.plan.skips import Chain, chain_key, skip_reason
 from gpubench.plan.state import Planned
+from gpubench.results.locks.holder import Holder
 from gpubench.results.locks.unit_locks import Lot, UnitLocks
-from gpubench.schema.record import Record
 from gpubench.sweep.survey import Survey
 
-Turn = Literal["run", "theirs", "waits", "done", "skip"]
+Turn = Literal["run", "theirs", "waits", "done", "mine", "skip"]
 """What becomes of a unit now. `theirs`: somebody else is at it. `waits`: whether it is to run is not known yet. `done`:
-somebody else has measured it since. `skip`: it can't fit, as somebody else has found."""
+somebody else has measured it since; `mine`: this sweep has. `skip`: it can't fit, as somebody else has found."""
+READ_S = 10.0
+"""How often all of the folder is read anew while units are run."""
 POLL_S = 1.0
 """How often a sweep that has nothing else to do looks again."""
 FITS = 0.9
@@ -36,10 +42,17 @@ class Joining:
     units: UnitLocks
     lots: dict[str, str]
     """Id of a unit -> that of the first of those that are taken with it."""
+    place: float
+    """Where in the plan it begins, as a share of it; 0 where nobody else was there."""
     chains: dict[Chain, list[Unit]]
     """Trials alone on GPUs that differ in nothing but the batch size and what takes no memory."""
-    since: list[Record] = field(default_factory=list)
-    """What others have stored since this sweep began."""
+    ran: set[tuple[str, int]] = field(default_factory=set)
+    """Units that this sweep has run, and in which rounds: what has failed is not tried again in the next pass."""
+    is_thorough: bool = False
+    """Whether it asks after the owner of each unit that is taken; else it passes over what was taken a while ago."""
+    _done: set[tuple[str, str, int]] = field(default_factory=set)
+    """Trial, kind of machine and round of what others have measured since this sweep began, whatever came of it."""
+    _read_at: float = -math.inf
 
     @classmethod
     def of(cls, work: Survey, units: UnitLocks) -> Self:
@@ -49,38 +62,83 @@ class Joining:
         for unit in plan.units:
             if not unit.is_group and work.bench.uses_gpus(unit):
                 chains.setdefault(_chain(unit), []).append(unit)
-        return cls(work=work, units=units, lots=lots, chains=chains)
+        place = random.Random(repr(Holder.here())).random() if work.bench.results.others() else 0.0
+        return cls(work=work, units=units, lots=lots, place=place, chains=chains)
 
     def in_lots(self, planned: Sequence[Planned]) -> list[Planned]:
-        """In the same order, but for units that are taken as one: they stand together, where the first of them is."""
+        """In the same order, but for units that are taken as one: they stand together, where the first of them is.
+
+        Beside others each sweep begins at a place of its own and goes around, so that few ask for the same unit. No
+        chain of growing batches is cut: the smallest comes first.
+        """
         lots: dict[str, list[Planned]] = {}
         for item in planned:
             lots.setdefault(self.lots[item.unit.unit_id], []).append(item)
-        return [item for one in lots.values() for item in one]
+        found = list(lots.values())
+        if self.place:
+            cuts = list(self._cuts(found))
+            cut = cuts[int(self.place * len(cuts))]
+            found = found[cut:] + found[:cut]
+        return [item for one in found for item in one]
+
+    def _cuts(self, lots: Sequence[Sequence[Planned]]) -> Iterator[int]:
+        """Where the plan can be cut without cutting a chain; at its beginning at least."""
+        left = Counter(chain for lot in lots for chain in self._chains_of(lot))
+        begun: Counter[Chain] = Counter()
+        for number, lot in enumerate(lots):
+            if not begun:
+                yield number
+            for chain in self._chains_of(lot):
+                begun[chain] += 1
+                if begun[chain] == left[chain]:
+                    del begun[chain]
+
+    def _chains_of(self, lot: Sequence[Planned]) -> Iterator[Chain]:
+        for item in lot:
+            if not item.unit.is_group and (chain := _chain(item.unit)) in self.chains:
+                yield chain
 
     def turn(self, unit: Unit, number: int) -> tuple[Turn, str]:
         """What becomes of a unit that this sweep would run now in a round, and why it is skipped."""
+        if (unit.unit_id, number) in self.ran:
+            return "mine", ""
+        if self._is_done(unit, number):
+            return "done", ""
+        lot = self._lot(unit, number)
+        if not self.is_thorough and self.units.was_taken(lot):
+            return "theirs", ""
         if number == 1 and self._may_not_fit(unit):
             return "waits", ""
-        answer = self.units.take(self._lot(unit, number))
+        answer = self.units.take(lot)
         if answer != "mine":
             return ("waits" if answer == "quiet" else "theirs"), ""
-        self.read()
+        # Only now: whoever had it before has stored it before it was given back.
+        self.read([unit])
         if self._is_done(unit, number):
             return "done", ""
         if number == 1 and "oom" not in self.work.settings.retry:
+            self.read(self.chains.get(_chain(unit), [unit]))
             plan = self.work.plan
             if reason := skip_reason(unit, self.work.oom_here(), None, plan.device):
                 return "skip", reason
+        self.ran.add((unit.unit_id, number))
         return "run", ""
 
     def give_back(self) -> None:
         """Has no unit any more."""
         self.units.give_back()
 
-    def read(self) -> None:
-        """What others have stored in the meantime."""
-        self.since += self.work.reload()
+    def read(self, units: Sequence[Unit] = ()) -> None:
+        """What others have stored in the meantime; of these units always, of all others every few seconds."""
+        now = time.monotonic()
+        whole = not units or now - self._read_at >= READ_S
+        if whole:
+            self._read_at = now
+            self.units.look_around()
+        found = self.work.reload(None if whole else [unit.unit_id for unit in units])
+        self._done |= {
+            (one.trial_id, one.machine_key, one.round) for one in found if one.status != "interrupted"
+        }
 
     def _lot(self, unit: Unit, number: int) -> Lot:
         machines = sorted({self.work.bench.machine_key(job) for job in unit.jobs})
@@ -88,12 +146,8 @@ class Joining:
 
     def _is_done(self, unit: Unit, number: int) -> bool:
         """Whether somebody else has measured it in this round since this sweep began, whatever came of it."""
-        mine = {(job.trial_id, self.work.bench.machine_key(job)) for job in unit.jobs}
         return any(
-            (record.trial_id, record.machine_key) in mine
-            and record.round == number
-            and record.status != "interrupted"
-            for record in self.since
+            (job.trial_id, self.work.bench.machine_key(job), number) in self._done for job in unit.jobs
         )
 
     def _may_not_fit(self, unit: Unit) -> bool:
@@ -102,10 +156,9 @@ class Joining:
         By the largest that ran: memory grows at most as the batch does, for what is fixed counts in both.
         """
         smaller = [one for one in self.chains.get(_chain(unit), ()) if _batch(one) < _batch(unit)]
-        tried = [one for one in smaller if self.units.is_taken(self._lot(one, 1))]
-        if unit.is_group or not tried:
+        if unit.is_group or not any(self.units.is_taken(self._lot(one, 1)) for one in smaller):
             return False
-        self.read()
+        self.read(smaller)
         ran = self.work.chosen()
         known = [
             (_batch(one), record.result.gpu_mem_mib)

@@ -63,9 +63,12 @@ class Survey:
         """Reads what the results folder holds already. `tell`: of each record that is left out."""
         self.records = self.bench.results.records(tell)
 
-    def reload(self) -> list[Record]:
-        """Reads what others, who work in the same folder, have stored since; returns it."""
-        found = self.bench.results.newer_records(refuse)
+    def reload(self, beside: Collection[str] | None = None) -> list[Record]:
+        """Reads what others, who work in the same folder, have stored since; returns it.
+
+        `beside`: ids of units; no more than what lies beside their records.
+        """
+        found = self.bench.results.newer_records(refuse, beside)
         if found:
             self.records = sorted([*self.records, *found], key=in_order)
         return found

@@ -198,7 +198,13 @@ class Sweep(Survey):
     ) -> None:
         """Goes over the plan again until all that is left is in the hands of others who live."""
         ran = 0
-        while not summary.interrupted and not summary.out_of_budget and (self._waits or summary.ran > ran):
+        while not summary.interrupted and not summary.out_of_budget:
+            goes_on = summary.ran > ran
+            if not goes_on and not self._waits and joining.is_thorough:
+                break
+            joining.is_thorough = (
+                not goes_on
+            )  # before it leaves, or while it waits, it asks after every owner
             ran = summary.ran
             joining.give_back()
             if self._waits:

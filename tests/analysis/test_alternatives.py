@@ -71,6 +71,19 @@ def test_at_each_place_of_the_other_axes():
     )  # fmt: skip
 
 
+def test_what_stands_beside_no_other_is_no_baseline():
+    """`single` is named first and never runs on two GPUs: so dp and ddp are compared there."""
+    rows = [
+        processes(f"{strategy}{batch}", around(time), strategy=strategy, gpus=gpus, batch_size=batch)
+        for strategy, gpus, times in [("single", 1, (9, 8)), ("dp", 2, (10, 8)), ("ddp", 2, (5, 6))]
+        for batch, time in zip((32, 64), times, strict=True)
+    ]
+    assert said(rows, "strategy", "batch_size") == [
+        "Time per image with strategy=ddp against strategy=dp: at batch_size=32 gpus=2 it falls 50 % (−50.1 to −49.9 "
+        "%), faster; at batch_size=64 gpus=2 it falls 25 % (−25.2 to −24.8 %), faster."
+    ]
+
+
 def test_what_is_open_says_what_would_settle_it():
     rows = [processes("a", around(10, 0.1)), processes("b", around(9, 0.1), variant="cached")]
     (one,) = said(rows, "variant")

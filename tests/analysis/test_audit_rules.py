@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from whole_rows import changed, row_with
 
 from gpubench.analysis.audit import accuracy, fairness, runs, uncertainty, workload
-from gpubench.analysis.audit.facts import AuditedFolder, Damaged, Shown, StoredAttempt
+from gpubench.analysis.audit.facts import AuditedFolder, Damaged, FurtherRounds, Shown, StoredAttempt
 from gpubench.analysis.audit.rules import RULES, audit
 from gpubench.schema.columns import BY_NAME
 
@@ -338,12 +338,31 @@ def damaged(*names):
     return tuple(Damaged(name, number, frozenset([name])) for name, number in names)
 
 
+def test_what_further_rounds_lack_was_planned():
+    assert found(fairness.nothing_flattered, row(), further=FurtherRounds(done=4))[0] == "kept"
+    verdict, text = found(fairness.nothing_flattered, row(), further=FurtherRounds(done=3, failed=1, left=2))
+    assert verdict == "broken"
+    assert text.startswith("3 of 6 measurements in further rounds are not there (1 failed, 2 left); ")
+    text = found(fairness.nothing_flattered, row(), further=FurtherRounds(left=1))[1]
+    assert text.startswith("1 of 1 measurement in further rounds is not there (1 left); ")
+
+
 def test_what_a_damaged_record_of_what_ran_again_held_is_not_known():
     traces = frozenset({("t1", 1), ("t1", 2)})
     verdict, text = found(
         runs.all_kept, row(), attempts=attempts(2), traces=traces, damaged=damaged(("t1", 1))
     )
     assert verdict == "not decidable", "to spoil an unwelcome run is no better than to remove it"
+    assert "records can't be read: t1-1; what these held is not known" in text
+
+
+def test_a_further_round_does_not_stand_for_a_damaged_first_one():
+    others = (*attempts(2, round=2), *attempts(3, round=3))
+    broken = damaged(("t1", 1))
+    traces = frozenset(("t1", number) for number in (1, 2, 3, 4))
+    text = found(runs.all_kept, row(), attempts=others, damaged=broken, traces=traces)[1]
+    assert "records can't be read: t1-1; the sweep that they are of measures them again" in text
+    text = found(runs.all_kept, row(), attempts=(*others, *attempts(4)), damaged=broken, traces=traces)[1]
     assert "records can't be read: t1-1; what these held is not known" in text
 
 

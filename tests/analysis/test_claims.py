@@ -253,7 +253,8 @@ def test_steady_steps_judge_and_whole_epochs_are_told_where_they_say_otherwise()
         for number in range(3)
     ]
     table = build("one", rows, axes=AXES)
-    assert table.answers[0].startswith("Every larger batch pays, up to 64: ")
+    by = "By steady steps (growth in the table: whole epochs, with their fill)"
+    assert table.answers[0].startswith(f"{by} every larger batch pays, up to 64: ")
     assert table.answers[1] == (
         "By whole epochs, the fill of their loaders included, a larger batch stops paying after 32 by these figures."
     )
@@ -318,8 +319,22 @@ def test_where_whole_epochs_grow_otherwise_than_steady_steps_it_says_why(fill, d
         for batch, center in ((16, 10), (32, 8))
         for number, time in enumerate(around(center))
     ]
-    why = ". The growth in the table is of whole epochs, with the wait for their first batch, so it differs from these"
-    assert (why in knees(rows)[0].sentence) == differs
+    told = knees(rows)[0].sentence
+    why = "By steady steps (growth in the table: whole epochs, with their fill) every larger batch pays, up to 32"
+    assert told.startswith(why) == differs
+    assert told.startswith("Every larger batch pays, up to 32: ") != differs
+    assert ("; times are of steady steps, without the fill of each epoch" in told) != differs
+
+
+def test_an_open_answer_stays_open_first_where_whole_epochs_grow_otherwise():
+    rows = [
+        process(batch, time + 2, number, 1000, steady_step_s=1e-4 * time * batch)
+        for batch, center in ((16, 10), (32, 9))
+        for number, time in enumerate(around(center, 0.2))
+    ]
+    assert knees(rows)[0].sentence.startswith(
+        "Open, by steady steps (growth in the table: whole epochs, with their fill), whether 32 pays after 16. "
+    )
 
 
 def test_a_size_that_reaches_most_of_the_rate_of_steady_steps_alone_says_so():

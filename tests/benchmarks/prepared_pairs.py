@@ -1,15 +1,18 @@
 """What trials that were made ready, and wait, change of one that is measured; and what making them ready saves.
 
     python tests/benchmarks/prepared_pairs.py [--only waiting|round] [--pairs 4] [--neighbours 5] [--window 2]
-        [--beside MODEL:BATCH]
+        [--settle 0.3] [--beside MODEL:BATCH]
 
 (1) One process trains on and on; beside it, as many others of the same configuration as `--neighbours` are made ready,
 wait for `--window` seconds, and are ended again. Its steady step time while they wait is compared with that before and
 after, when there are none (geometric mean of both, so that a drift cancels); while they are made ready or ended nothing
 counts. Before each window without neighbours as many are made ready, too, and ended at once, so that both kinds of
-window follow the same work: CPUs that were busy just now may run faster than such as slept. The process is the same on
-both sides, for processes differ by more than waiting could change. Once for a configuration that the launching thread
-limits (mobilenet_v2, batch 16, bf16), once for one that the GPU does (resnet50, batch 256, bf16). With
+window follow the same work: CPUs that were busy just now may run faster than such as slept. But a window without them
+follows their end, and what that leaves to do (by the driver, say) may slow it down. So `--settle` says how long it
+waits before either kind of window counts, and at the end stands, for either, the step time of its windows' first halves
+over that of their second: if it is above 1 for windows without neighbours alone, the control begins slow. The process
+is the same on both sides, for processes differ by more than waiting could change. Once for a configuration that the
+launching thread limits (mobilenet_v2, batch 16, bf16), once for one that the GPU does (resnet50, batch 256, bf16). With
 `--beside lenet:16` neighbours are of another configuration that is sooner ready, so that more pairs fit into the same
 time: a process that waits does the same whatever it will train.
 
@@ -59,6 +62,12 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=4)
     parser.add_argument("--neighbours", type=int, default=5)
     parser.add_argument("--window", type=float, default=2.0, help="seconds of each side of a pair")
+    parser.add_argument(
+        "--settle",
+        type=float,
+        default=0.3,
+        help="seconds after neighbours are ready or gone before a window counts",
+    )
     parser.add_argument("--models", default="", help="as mobilenet_v2:16,resnet50:256")
     parser.add_argument("--beside", help="what the neighbours would train, as lenet:16 (default: the same)")
     parser.add_argument("--batch-sizes", default="", help="of the round")
@@ -161,7 +170,7 @@ class Neighbours:
             stdout=subprocess.PIPE,
             text=True,
         )
-        self._window_s, self._pairs = options.window, options.pairs
+        self._window_s, self._settle_s, self._pairs = options.window, options.settle, options.pairs
         self._phase_ends = 0.0
         self.phases: list[tuple[bool, float, float]] = []
         """Whether neighbours waited, and from when to when."""
@@ -182,7 +191,7 @@ class Neighbours:
             word, at, count, mib = self._child.stdout.readline().split()
             if word == "ready":
                 print(f"  {count} made ready in {float(at) - self._asked:.1f} s, {mib} MiB each", flush=True)
-            self._wait_for_word, self._began = False, max(now, float(at) + 0.3)
+            self._wait_for_word, self._began = False, max(now, float(at) + self._settle_s)
             self._phase_ends = self._began + self._window_s
         if self._has_begun and now < self._phase_ends:
             return
@@ -221,10 +230,7 @@ def waiting(options: argparse.Namespace, node: Node, model: str, folder: Path) -
     finally:
         neighbours.close()
     found = step_times(done)
-    each = [
-        (there, [step for t0, t1, step in found if begun <= t0 and t1 <= end])
-        for there, begun, end in neighbours.phases
-    ]
+    each = [(there, within(found, begun, end)) for there, begun, end in neighbours.phases]
     if not each or any(not steps for _, steps in each):
         sys.exit(f"not enough windows ({done.forced}, {done.last_words}): give a longer --window")
     middle = [(there, sum(steps) / len(steps)) for there, steps in each]
@@ -234,6 +240,30 @@ def waiting(options: argparse.Namespace, node: Node, model: str, folder: Path) -
     for ratio, (_, alone), (_, beside) in zip(ratios, middle[::2], middle[1::2], strict=False):
         print(f"  steps of {1e3 * alone:.3f} ms alone, {1e3 * beside:.3f} ms beside: ratio {ratio:.4f}")
     print(f"  step time beside waiting neighbours over alone: {told(ratios)}", flush=True)
+    for there, name in ((False, "alone"), (True, "beside waiting neighbours")):
+        print(
+            f"  first half of a window over its second, {name}: {of_halves(found, neighbours.phases, there)}"
+        )
+
+
+def within(found: Sequence[tuple[float, float, float]], begun: float, end: float) -> list[float]:
+    """Mean step of each window of the trial that lies in this span."""
+    return [step for t0, t1, step in found if begun <= t0 and t1 <= end]
+
+
+def of_halves(
+    found: Sequence[tuple[float, float, float]], phases: Sequence[tuple[bool, float, float]], there: bool
+) -> str:
+    """Step time of the first half over that of the second, of the phases with neighbours or of those without."""
+    ratios = []
+    for _, begun, end in (phase for phase in phases if phase[0] == there):
+        middle = (begun + end) / 2
+        first, second = within(found, begun, middle), within(found, middle, end)
+        if first and second:
+            ratios.append(sum(first) / len(first) / (sum(second) / len(second)))
+    if not ratios:
+        return "no window of the trial lies in a half: give a longer --window"
+    return told(ratios, "windows")
 
 
 def step_times(done: Attempt) -> list[tuple[float, float, float]]:
@@ -249,12 +279,12 @@ def step_times(done: Attempt) -> list[tuple[float, float, float]]:
     return found
 
 
-def told(ratios: Sequence[float]) -> str:
-    """The geometric mean with its 95 % interval."""
+def told(ratios: Sequence[float], what: str = "pairs") -> str:
+    """The geometric mean with its 95 % interval. `what`: of which these are ratios."""
     known = interval(list(ratios))
     if known is None:
-        return f"{ratios[0]:.4f} (one pair: no interval)"
-    return f"{known.value:.4f}, 95 % interval {known.low:.4f} to {known.high:.4f} ({len(ratios)} pairs)"
+        return f"{ratios[0]:.4f} (one alone: no interval)"
+    return f"{known.value:.4f}, 95 % interval {known.low:.4f} to {known.high:.4f} ({len(ratios)} {what})"
 
 
 # ---------------------------------------------------------------- what a round takes

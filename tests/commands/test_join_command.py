@@ -104,6 +104,10 @@ def test_who_joins_takes_what_is_left_and_leaves_the_rest_to_the_others(place: P
     assert "2 others (process " in third.stderr
     assert "are still at it: the last one writes the tables" in third.stderr
     assert not (place.home / "all" / "trials.csv").exists(), "the others are still at it"
+    status = place.run("status", "all")
+    assert status.returncode == 5
+    for one in (first, second):
+        assert f", process {one.pid} on " in status.stdout, "who is at which trial"
     hold.unlink()
     assert (first.wait(LIMIT_S), second.wait(LIMIT_S)) == (0, 0)
     assert sorted(one["trial"]["batch_size"] for one in records(place.home / "all")) == [8, 16]

@@ -22,8 +22,18 @@ def test_shards_in_folders_of_their_own_are_the_sweep_once_merged(place: Place) 
 
     shown = place.run("table", "s1").stdout
     assert "2 trials: 1 ok, 1 missing" in shown, "what the other parts have is missing here"
+    assert "missing: another part of the plan measures it; this is 1/2 (batch_size=32)\n" in shown
+    told = place.run("status", "s1")
+    assert (told.returncode, told.stdout.splitlines()[:2]) == (
+        0,
+        ["s1: complete", "  trials and groups: 1 ok"],
+    )
+    assert "it holds part 1/2 of a plan, and the other parts are not counted" in told.stdout
+    assert "the only planned trial of part 1/2 is shown" in place.run("audit", "s1").stdout
     assert place.run("merge", "s1", "s2", "--out", "whole").returncode == 0
     assert "2 trials: 2 ok" in place.run("table", "whole").stdout
+    told = place.run("status", "whole")
+    assert (told.returncode, "part" in told.stdout) == (0, False)
     ended = place.run("sweep", *GRID, "--out", "whole")
     assert (ended.returncode, ended.stderr.splitlines()[-1]) == (
         0,

@@ -65,6 +65,16 @@ def test_further_rounds_are_left_too(status: Status, tmp_path: Path) -> None:
     assert (told["left"], told["state"]) == (5, "unfinished")
 
 
+def test_the_rounds_that_were_asked_for_last_are_left(status: Status, tmp_path: Path) -> None:
+    swept(tmp_path / "a", "one", "16,32", rounds=3, stop_after=5)
+    assert (json.loads(status("a", "--json").stdout)["left"], status("a").returncode) == (1, 75)
+    swept(tmp_path / "a", "one", "16,32", rounds=1)
+    told = json.loads(status("a", "--json").stdout)
+    assert (told["left"], [one["round"] for one in told["rounds"]], told["state"]) == (0, [1], "complete")
+    swept(tmp_path / "a", "one", "16,32", rounds=4, stop_after=0)
+    assert json.loads(status("a", "--json").stdout)["left"] == 3
+
+
 def test_what_failed_is_told_and_ends_in_1(status: Status, tmp_path: Path) -> None:
     swept(tmp_path / "a", "one", "16,32")
     record = min((tmp_path / "a" / "records").glob("*/*.json"))

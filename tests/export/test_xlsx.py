@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import re
 import zipfile
 from datetime import datetime
@@ -20,6 +21,8 @@ from swept import swept
 from warm_command import WarmCommand
 from whole_readings import reading_of, values_of
 from whole_rows import row_with
+from xlsxwriter import Workbook
+from xlsxwriter.utility import cell_autofit_width
 
 from gpubench.export.formats import FORMATS, Asked
 from gpubench.export.xlsx import charts, grid
@@ -28,7 +31,7 @@ from gpubench.export.xlsx.names import SheetNames
 from gpubench.report import sheets
 from gpubench.report.reading import Reading, reading
 from gpubench.report.sheets import Sheet
-from gpubench.schema.columns import COLUMNS, Column
+from gpubench.schema.columns import COLUMNS, DERIVED, EPOCH_COLUMNS, Column
 from gpubench.schema.kinds import as_text, kind, moment
 
 FIXED = ("trials", "epochs", "environment", "doubts")
@@ -123,6 +126,16 @@ def test_headers_stay_in_view_and_filter() -> None:
         assert here.freeze_panes[-1] == "2"
         assert here.auto_filter.ref == here.dimensions
         assert all(here.column_dimensions[letter].width >= 7 for letter in "ABC")
+
+
+def test_headings_have_room_beside_the_arrow_of_their_filter() -> None:
+    """One of many an m, which is wider than a digit, was cut: by its length it had room."""
+    looks = grid.Grids(Workbook(io.BytesIO()), SheetNames())
+    for column in (*COLUMNS, *EPOCH_COLUMNS, *DERIVED):
+        heading = grid.header_of(column)
+        _, width = looks._look(column, [None])
+        assert 7 * width + 5 >= 1.05 * cell_autofit_width(heading) + 18, heading
+        assert grid._header_lines(heading, width) == 1
 
 
 def test_numbers_are_shown_with_the_digits_of_their_columns() -> None:
@@ -300,15 +313,33 @@ def with_intervals(**more: Any) -> list[Any]:
     ]
 
 
+def test_a_chart_names_its_lines_as_pictures_do_and_by_their_field_where_a_value_says_nothing() -> None:
+    def names(**varied: Any) -> list[str]:
+        fields = [dict(zip(varied, values, strict=True)) for values in itertools.product(*varied.values())]
+        plain = {"status": "ok", "experiment": "one", "model": "lenet", "epoch_time_s": 1.0}
+        rows = [
+            row_with(**plain, **one, trial_id=f"t{number}-{batch}", batch_size=batch)
+            for number, one in enumerate(fields)
+            for batch in (16, 32)
+        ]
+        (time, *_) = native_charts(reading_of(rows).tables[0])
+        return [name for name, _ in time.lines]
+
+    assert names(variant=("cached", "synthetic")) == ["cached", "synthetic"]
+    assert names(workers=(2, 4)) == ["workers 2", "workers 4"]
+    assert names(variant=("cached",), workers=(2, 4)) == ["workers 2", "workers 4"]
+    assert names(variant=("cached", "synthetic"), workers=(2, 4))[0] == "variant=cached workers=2"
+
+
 def test_charts_show_time_and_memory_over_the_axis_with_a_gap_where_memory_ran_out() -> None:
     one = reading_of(with_intervals())
     book = book_of(one)
     drawn = book["answers"]._charts
     assert len(drawn) == 2
     data = lines(book["chart data"])
-    time = [row for row in data if row[0].endswith("Epoch time over batch size")]
+    time = [row for row in data if row[0].endswith("Epoch time over global batch size")]
     assert [row[2:4] for row in time] == [[16, 4.0], [32, 3.0], [64, 2.5], [128, None]]
-    memory = [row for row in data if row[0].endswith("GPU memory over batch size")]
+    memory = [row for row in data if row[0].endswith("GPU memory over global batch size")]
     assert [row[3] for row in memory] == [800.0, 1600.0, 3200.0, None]
     for chart in drawn:
         (line,) = chart.series
@@ -317,8 +348,8 @@ def test_charts_show_time_and_memory_over_the_axis_with_a_gap_where_memory_ran_o
         assert "dispBlanksAs" not in xml  # Excel's own way is a gap
         assert xml.count('<c:pt idx="3">') == 1, "the last one has a place on the axis, and no figure"
     titles = [re.findall(r"<a:t>(.*?)</a:t>", xml) for xml in chart_xml(written(one))]
-    assert ["Epoch time over batch size", "batch size (images)", "epoch time (s)"] in titles
-    assert ["GPU memory over batch size", "batch size (images)", "GPU memory (MiB)"] in titles
+    assert ["Epoch time over global batch size", "global batch size (images)", "epoch time (s)"] in titles
+    assert ["GPU memory over global batch size", "global batch size (images)", "GPU memory (MiB)"] in titles
 
 
 def chart_xml(made: bytes) -> list[str]:

@@ -6,6 +6,7 @@ import math
 import shutil
 import subprocess
 import sys
+import warnings
 from datetime import datetime
 from pathlib import Path
 from typing import Any, get_args
@@ -185,6 +186,23 @@ def test_readings_of_a_file_that_was_cut_off_are_left_out_with_a_warning(
         ) as warned:
             assert len(found.samples(trial_id)) == 8
         assert [one.filename for one in warned] == [__file__]
+
+
+def test_a_file_that_was_cut_off_between_two_lines_is_told_by_its_record(tmp_path: Path) -> None:
+    folder = shutil.copytree(committed.folder("h200-pairs-2026"), tmp_path / "damaged")
+    found = gpubench.load(folder)
+    one = next(record for record in found.readings[0].records if record.status == "ok")
+    path = found.readings[0].results.part("samples", one.trial_id, 1, "csv")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        whole = found.samples(one.trial_id)
+    lines = path.read_text("utf-8").splitlines(keepends=True)
+    path.write_text("".join(lines[:-1]))
+    steps = sum(epoch["steps"] for epoch in one.epochs if not epoch["warmup"])
+    said = f"{path.name} is damaged: it holds {steps - 1:,} of {steps:,} measured steps, so it was cut off"
+    with pytest.warns(UserWarning, match=said) as warned:
+        assert len(found.samples(one.trial_id)) == len(whole) - 1
+    assert [one.filename for one in warned] == [__file__]
 
 
 def test_several_folders_stand_in_one_frame_under_their_names(interrupted: Path, tmp_path: Path) -> None:

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench.basics.errors import UsageError
+from gpubench.plan import shards
 from gpubench.plan.experiment_file import parse
 from gpubench.plan.plan import Plan, expand
-from gpubench.plan.shards import Shard, bundled, dealt, part
+from gpubench.plan.shards import Shard, bundled, dealt, part, these
 from gpubench.plan.skips import chain_key
 
 SOURCES = Given()
@@ -49,6 +50,20 @@ def test_the_shards_together_are_the_plan(name: str, count: int, data: st.DataOb
     mine = {unit.unit_id for unit in shares[number - 1]}
     assert list(one.units) == [unit for unit in whole.units if unit.unit_id in mine], "in the plan's order"
     assert one.experiment == whole.experiment
+
+
+def test_a_folder_is_asked_for_all_parts_that_were_asked_for_there() -> None:
+    first, second, third = (shards.parsed(f"{number}/3") for number in (1, 2, 3))
+    assert shards.joined([first]) == first
+    assert shards.joined([third, first, third]) == shards.parsed("1/3,3/3")
+    assert shards.joined([first, shards.parsed("2/2")]) == shards.parsed("2/2,1/3")
+    assert shards.joined([first, shards.parsed("")]) == (), "the whole plan"
+    assert shards.joined([first, second, third]) == ()
+    whole = PLANS["grid"]
+    both = these(whole, shards.parsed("1/3,3/3"), SOURCES)
+    mine = {unit.unit_id for number in (1, 3) for unit in part(whole, Shard(number, 3), SOURCES).units}
+    assert [unit.unit_id for unit in both.units] == [u.unit_id for u in whole.units if u.unit_id in mine]
+    assert these(whole, (), SOURCES) is whole
 
 
 @pytest.mark.parametrize("name", PLANS)

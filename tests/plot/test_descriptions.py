@@ -16,6 +16,8 @@ from gpubench.plot.description import Cell, Panel, Picture, PlottedAxis, Plotted
 from gpubench.plot.pictures import PICTURES, described
 from gpubench.plot.subject import Subject
 from gpubench.report.table import Table, build
+from gpubench.results.samples_end import without_end
+from gpubench.results.store import Results
 from gpubench.schema.record import EpochWindow, Span
 from gpubench.schema.row import Row
 
@@ -235,6 +237,82 @@ def test_scaling_has_an_ideal_line_through_its_baseline() -> None:
     assert found.panels[0].y.title == "throughput (images/s)"
 
 
+NETWORKS = (("resnet18", 1.81, 4.0, 2.5), ("lenet", 0.0006, 2.0, 3.0), ("mobilenet_v2", 0.3, 8.0, 5.0))
+"""Each with its GMACs an image, and its epoch times on one GPU and on two."""
+
+
+def on_one_and_two(count: int = 3, **values: Any) -> list[Row]:
+    return [
+        row(
+            model=model, gmacs_per_image=gmacs, gpus=gpus, strategy="ddp" if gpus > 1 else "single", batch_size=64,
+            **{"epoch_time_s": time} | values,
+        )
+        for model, gmacs, *times in NETWORKS[:count]
+        for gpus, time in zip((1, 2), times, strict=True)
+    ]  # fmt: skip
+
+
+def test_networks_stand_by_size_with_what_more_gpus_bring_each() -> None:
+    found = of(on_one_and_two(), "networks", axes=[("model",), ("gpus", "strategy")])
+    (panel,) = found.panels
+    (series,) = panel.series
+    assert panel.places == ("lenet (0.0006)", "mobilenet_v2 (0.3)", "resnet18 (1.8)")
+    assert [p.y for p in sorted(series.points, key=lambda p: p.x)] == pytest.approx([2 / 3, 1.6, 1.6])
+    assert (panel.line_at, panel.y.title) == (1.0, "speedup")
+    assert found.caption[0].startswith("Speedup: ddp on 2 GPUs against single on 1 GPU, strong scaling. ")
+
+
+def test_networks_of_several_ways_have_a_bar_each_and_few_have_no_picture() -> None:
+    more = [
+        row(
+            model=model, gmacs_per_image=gmacs, gpus=2, strategy="fsdp", batch_size=64,
+            epoch_time_s=time if model != "lenet" else 4.0,
+        )
+        for model, gmacs, time, _ in NETWORKS
+    ]  # fmt: skip
+    more += [
+        row(
+            model="mlp", gmacs_per_image=0.0001, gpus=gpus, strategy=strategy, batch_size=64, epoch_time_s=time,
+        )
+        for gpus, strategy, time in ((1, "single", 2.0), (2, "fsdp", 4.0))
+    ]  # fmt: skip
+    (panel,) = of([*on_one_and_two(), *more], "networks", axes=[("model",), ("gpus", "strategy")]).panels
+    assert panel.places[:2] == ("mlp (0.0001)", "lenet (0.0006)"), "the smallest, which one way alone has"
+    assert {one.name: min(p.y or 0 for p in one.points) for one in panel.series} == {
+        "ddp on 2 GPUs against single on 1 GPU, strong scaling": pytest.approx(2 / 3),
+        "fsdp on 2 GPUs against single on 1 GPU, strong scaling": pytest.approx(0.5),
+    }
+    few = Subject(table=table(on_one_and_two(2), axes=[("model",), ("gpus", "strategy")]))
+    assert PICTURES["networks"].pictures(few) == ()
+
+
+def test_the_speedup_of_a_network_has_its_interval() -> None:
+    rows = [
+        row(
+            model=model, gmacs_per_image=gmacs, gpus=gpus, strategy="ddp" if gpus > 1 else "single", batch_size=64,
+            epoch_time_s=time * apart, trial_id=f"{model}{gpus}-{number}", config_id=f"{model}{gpus}", repeat=number,
+        )
+        for model, gmacs, *times in NETWORKS
+        for gpus, time in zip((1, 2), times, strict=True)
+        for number, apart in enumerate((0.99, 1.0, 1.01))
+    ]  # fmt: skip
+    (panel,) = of(rows, "networks", axes=[("model",), ("gpus", "strategy")]).panels
+    for one in panel.series[0].points:
+        assert one.low is not None
+        assert one.high is not None
+        assert one.low < (one.y or 0) < one.high
+
+
+def test_lines_of_several_networks_are_speedups_and_have_one_ideal() -> None:
+    """Their images a second are a hundred times apart."""
+    found = of(on_one_and_two(), "scaling", axes=[("model",), ("gpus", "strategy")])
+    (panel,) = found.panels
+    assert found.shows == "speedup over GPUs"
+    assert [[p.y for p in one.points] for one in panel.series] == [
+        pytest.approx([1, 1.6]), pytest.approx([1, 2 / 3]), pytest.approx([1, 1.6]), [1, 2]
+    ]  # fmt: skip
+
+
 def test_variants_stand_side_by_side_with_what_is_known_of_them() -> None:
     rows = [
         row(batch_size=batch, variant=variant, epoch_time_s=time, cpu_util_pct=cpu, top1_pct=50.0)
@@ -300,6 +378,24 @@ def test_the_front_is_what_no_other_row_beats_in_time_and_energy() -> None:
     ]  # fmt: skip
     assert [(p.x, p.y) for p in front.points] == [(4.0, 130.0), (5.0, 120.0), (8.0, 100.0)]
     assert not measured.joined
+
+
+@pytest.mark.parametrize("far", ["time", "energy", "nothing"])
+def test_energy_against_time_is_by_logarithms_where_either_is_far_apart(far: str) -> None:
+    time, energy = (40.0 if far == "time" else 8.0), (1200.0 if far == "energy" else 150.0)
+    rows = [
+        row(batch_size=16, epoch_time_s=time, energy_j=energy),
+        row(batch_size=32, epoch_time_s=4.0, energy_j=100.0),
+    ]
+    (panel,) = of(rows, "energy").panels
+    if far == "nothing":
+        assert {panel.x.steps, panel.y.steps} == {"linear"}
+        assert limits.across(panel).low == 0
+        return
+    assert {panel.x.steps, panel.y.steps} == {"log10"}
+    assert (panel.x.title, panel.x.unit) == ("epoch time (s, log)", "s")
+    ends = limits.across(panel)
+    assert 0 < ends.low < 4 < time < ends.high
 
 
 def test_networks_of_their_own_share_no_front() -> None:
@@ -450,6 +546,29 @@ def test_the_last_reading_of_a_file_that_was_cut_off_is_none(tmp_path: Path) -> 
     told: list[str] = []
     assert trial.read(path, told.append) == {("0", "power_w"): [(0.0, 100.0)]}
     assert told == [f"{path} is damaged: 1 of its 2 readings can't be read, and is left out"]
+
+
+def test_a_file_that_was_cut_off_between_two_lines_is_told_by_its_record(tmp_path: Path) -> None:
+    results = Results(tmp_path)
+    record = FULL.model_copy(
+        update={"status": "ok", "epochs": [{"warmup": True, "steps": 9}, {"warmup": False, "steps": 2}]}
+    )
+    path = results.part("samples", record.trial_id, record.attempt, "csv")
+    path.parent.mkdir(parents=True)
+    lines = ["t_s,device,metric,value", "0,0,power_w,100", "1,rank0,step_time_ms,9", "2,rank0,step_time_ms,9"]
+    for left, told in ((4, []), (3, [1]), (2, [0])):
+        path.write_text("\n".join([*lines[:left], ""]))
+        said: list[str] = []
+        rows = [row(batch_size=16, trial_id=record.trial_id, epoch_time_s=3.0)]
+        trial.of_record(Subject(table=table(rows), results=results, tell=said.append), record)
+        assert said == [
+            f"{path} is damaged: it holds {steps} of 2 measured steps, so it was cut off; what it lacks at its end is "
+            "not known"
+            for steps in told
+        ]
+    of_another = record.model_copy(update={"status": "interrupted"})
+    assert without_end(path, 0, of_another) is None
+    assert without_end(path, 0, record.model_copy(update={"epochs": [{"warmup": False}]})) is None
 
 
 def test_where_samples_are_missing_the_line_has_a_gap() -> None:

@@ -53,6 +53,22 @@ def words(picture: Picture) -> str:
     return " ".join("".join(text.itertext()) for text in root.iter(f"{SVG}text"))
 
 
+def test_a_series_of_which_none_is_on_the_front_is_hollow_too() -> None:
+    """Filled, it would read as if all of it were there."""
+    best, beaten = points(8, 4), points(16, 9)
+    made = lines(
+        PlottedSeries(name="ddp", points=(replace(best[0], best=True), best[1]), joined=False),
+        PlottedSeries(name="dp", look=1, points=beaten, joined=False),
+    )
+    (axes,) = drawn(made).axes
+    marked = [line for line in axes.lines if line.get_marker() in ("o", "s")]
+    filled = [list(line.get_ydata()) for line in marked if line.get_markerfacecolor() != "white"]
+    assert filled == [[8]]
+    assert len(marked) == 3
+    plain = lines(PlottedSeries(name="ddp", points=best), PlottedSeries(name="dp", look=1, points=beaten))
+    assert all(line.get_markerfacecolor() != "white" for line in drawn(plain).axes[0].lines)
+
+
 def test_titles_labels_legend_and_caption_are_text_that_can_be_searched() -> None:
     found = words(
         lines(

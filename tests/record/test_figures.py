@@ -77,7 +77,7 @@ def test_the_wait_for_the_first_batch_is_a_part_of_the_window(metric: str, idle_
 @pytest.mark.parametrize("metric", ["gpu_util_pct", "gpu_util_buffer_pct"], ids=["polled", "buffer"])
 def test_what_was_before_a_window_is_no_peak_of_it(metric: str) -> None:
     samples = Samples()
-    fill(samples, metric, lambda t: 100 if t < FIRST.t0 + 0.15 else 60, "0")
+    fill(samples, metric, lambda t: 100 if t < FIRST.t0 + 0.15 else 60 if t < FIRST.t1 - 1 else 0, "0")
     got = figures(watched(samples, (FIRST,), ("0",)))
     assert got.result["gpu_util_max_pct"] == 60
 

@@ -52,6 +52,34 @@ def test_the_peak_of_a_part_of_the_windows_is_none() -> None:
     assert figures(watched(samples)).result["gpu_util_max_pct"] == 80
 
 
+@pytest.mark.parametrize("metric", ["gpu_mem_util_buffer_pct", "gpu_mem_util_pct"])
+def test_no_peak_is_below_the_mean_which_holds_a_window_s_first_moments_too(metric: str) -> None:
+    samples = Samples()
+    for k in range(
+        200
+    ):  # what was read 0.1 s after the window's beginning, of the time before it, is above 0
+        samples.add(5.1 + k * 0.1, metric, 1.0 if k == 90 else 0.0, "0")
+    got = figures(watched(samples)).result
+    assert got["gpu_mem_util_pct"] == pytest.approx(0.1 / 8)
+    assert got["gpu_mem_util_max_pct"] == got["gpu_mem_util_pct"]
+
+
+def test_a_peak_that_was_polled_stays_where_the_mean_can_t_be_told() -> None:
+    samples = Samples()
+    for k in [*range(100), *range(130, 200)]:  # three seconds were not polled
+        samples.add(5 + k * 0.1, "gpu_util_pct", 80.0, "0")
+    got = figures(watched(samples)).result
+    assert (got["gpu_util_pct"], got["gpu_util_max_pct"]) == (None, 80)
+
+
+def test_the_highest_temperature_is_one_that_was_read() -> None:
+    """It is a moment's, so a mean over the time before a window's first reading says nothing of it."""
+    samples = Samples()
+    for k in range(200):
+        samples.add(5.1 + k * 0.1, metrics.TEMPERATURE, 50.0 if k == 90 else 40.0, "0")
+    assert figures(watched(samples)).result["temperature_c"] == 40
+
+
 def test_without_a_buffer_the_reason_stands_beside_the_polls() -> None:
     samples = Samples()
     samples.gap("gpu_util_buffer_pct", "buffer of gpu_util_pct: Not Supported", "0")

@@ -215,7 +215,12 @@ def repeated(repeats, **more):
     [
         (2, None, "partly parallel", "Each row is of two processes only."),
         (2, (), "partly parallel", "Each row is of two processes only."),
-        (3, None, "partly parallel", "alone 58 and 61 %)."),
+        (
+            3,
+            None,
+            "partly parallel",
+            "How full each resource was is told by the first of 3 processes of each job.",
+        ),
     ],
 )
 def test_a_verdict_on_fewer_than_three_repeats_says_so(repeats, ends, word, said):

@@ -22,6 +22,7 @@ from gpubench.plan.plan import Plan, expand
 from gpubench.plan.sources import Disk
 from gpubench.report import terminal
 from gpubench.report.reading import Reading, reading
+from gpubench.schema.row import TableRow
 
 FEW = 100
 
@@ -33,6 +34,13 @@ def copies(trials: int) -> Plan:
     return expand(
         with_options(parse(text, "large"), Options(fields=axes)), device="cuda", sources=Disk(), cpus=64
     )
+
+
+def sizes(trials: int) -> Plan:
+    """So many batch sizes of one series."""
+    text = "name = 'large'\n[fixed]\nmodel = 'lenet'\ngpus = 1\nvariant = 'synthetic'\ntrain_images = 10240\n"
+    asked = with_options(parse(text, "large"), Options(fields={"batch_size": f"1:{trials}:1"}))
+    return expand(asked, device="cuda", sources=Disk(), cpus=64)
 
 
 def folder_of(path: Path, plan: Plan, *, measured: bool = True) -> Path:
@@ -84,6 +92,7 @@ def calls(work: Callable[[Path], Any], folder: Path) -> int:
         ("rows", table),
         ("seeds", table),
         ("groups", table),
+        ("sizes", table),
         ("rows", csv_of("trials")),
         ("rows", csv_of("epochs")),
     ],
@@ -97,6 +106,8 @@ def test_twice_as_many_trials_take_twice_the_work(
     for times in (1, 2, 4):
         if kind == "groups":
             folder = folder_of(tmp_path / f"{times}", copies(FEW // 2 * times), measured=False)
+        elif kind == "sizes":
+            folder = folder_of(tmp_path / f"{times}", sizes(3 * FEW * times))
         else:
             folder = folder_of(tmp_path / f"{times}", large.planned(FEW * times, seeds=kind == "seeds"))
         found.append(calls(work, folder))
@@ -128,3 +139,17 @@ def test_what_is_kept_of_a_folder_changes_no_table(tmp_path: Path) -> None:
     assert [terminal.text(one) for one in some.tables] == [terminal.text(one) for one in everything.tables]
     assert some.contents.plans == []
     assert everything.contents.plans
+
+
+def test_of_the_lines_of_a_table_only_the_last_form_is_kept(tmp_path: Path) -> None:
+    """A line takes 2 KB, and is made anew several times until all is known of it."""
+    folder = folder_of(tmp_path / "x", sizes(FEW))
+    gc.collect()
+    others_lines = {id(one) for one in gc.get_objects() if type(one) is TableRow}
+    (made,) = read(folder).tables
+    gc.collect()
+    lines = [one for one in gc.get_objects() if type(one) is TableRow and id(one) not in others_lines]
+    assert len(lines) == len(made.rows) == FEW
+    first, *others = made.rows
+    assert first.before is None
+    assert all(row.before is before for before, row in zip(made.rows, others, strict=False))

@@ -403,9 +403,19 @@ def test_a_further_round_is_not_said_to_have_measured_a_damaged_first_round_agai
         "; it was the first round of its trial, without which further rounds don't count; "
         "the sweep that it is of measures it again"
     )
-    assert "not run yet" not in gpubench("table", place.folder).out
+    shown = gpubench("table", place.folder).out
+    assert "not run yet" not in shown
+    assert (
+        "missing: no record of its first round can be read, without which 2 other rounds do not count "
+        "(batch_size=16)\n"
+    ) in shown
+    told = gpubench("status", place.folder).out
+    assert (
+        "2 measurements of further rounds don't count: no record of their first round can be read\n" in told
+    )
     swept(place.folder, place.good)
     assert "; its trial was measured again as attempt 4; leave the file there" in told_of(place, path)
+    assert "first round" not in gpubench("status", place.folder).out
 
 
 def test_an_earlier_attempt_counts_in_place_of_a_damaged_one(place: Home) -> None:

@@ -24,11 +24,12 @@ from gpubench.commands.table import table
 from gpubench.plan.experiment_file import parse
 from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import expand
+from gpubench.plan.shards import Shard, part
 from gpubench.plan.sources import Disk
 from gpubench.report.contents import contents
 from gpubench.report.live import QuietView
 from gpubench.results.home import newest_results
-from gpubench.results.plans import Stamp, last_use, stored_plans
+from gpubench.results.plans import Stamp, StoredPlan, last_use, stored_plans
 from gpubench.results.store import Results
 from gpubench.sweep.stored_plan import store_plan
 from gpubench.sweep.sweep import Sweep
@@ -140,6 +141,35 @@ def test_older_plans_stand_as_their_trials_began_and_before_those_with_a_number(
     assert [name for name, _ in stamps(tmp_path)] == ["cow", "ant", "bee"], "by name, where times are one"
     swept(tmp_path, "aardvark", "8")
     assert [name for name, _ in stamps(tmp_path)][-1] == "aardvark"
+
+
+# ---- parts ----
+
+
+@pytest.mark.parametrize("order", ["given", "random"])
+def test_a_folder_knows_the_parts_that_it_was_asked_for(tmp_path: Path, order: str) -> None:
+    asked = with_options(
+        parse(ASKED.format(name="one"), "one"), Options(fields={"batch_size": "16,32,64,128"})
+    )
+    whole = expand(asked, device="cpu", sources=Disk(), order=order)
+
+    def told(*numbers: int | None) -> StoredPlan:
+        for number in numbers:
+            shard = None if number is None else Shard(number, 3)
+            mine = part(whole, shard, Disk()) if shard else whole
+            work = sweep_of(mine, tmp_path, scripted.computer(), sources=Disk())
+            store_plan(work, whole, shard)
+        (found,) = stored_plans(Results(tmp_path), [])[0]
+        return found
+
+    first = told(2)
+    mine = {job.trial_id for job in part(whole, Shard(2, 3), Disk()).jobs}
+    assert {job.trial_id for job in first.asked.jobs} == mine
+    assert 0 < len(mine) < len(first.plan.jobs) == 4
+    assert told(2).stamp == first.stamp, "nothing new was asked for"
+    assert told(3).parts == (Shard(2, 3), Shard(3, 3))
+    assert told(None).parts == ()
+    assert told(1).asked == told(1).plan, "the whole was asked for before"
 
 
 # ---- damaged ----

@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -262,19 +263,20 @@ def test_an_attempt_at_a_group_that_is_half_written_does_not_count(
 ) -> None:
     """Killed between any two of its files: all of its jobs are there, or none."""
     whole = len(("samples", "samples", "record"))
+    write = store._write
     for number in range(1, whole + 1):
         made = jobs("ok", "ok", attempt=number)
         written = 0
 
-        def dies(path: Path, data: str, last: int = number) -> None:
+        def dies(path: Path, data: str, put: Callable[[Path, Path], object], last: int = number) -> None:
             nonlocal written
             written += 1
             if written >= last:
                 raise KeyboardInterrupt
-            write_whole(path, data)
+            write(path, data, put)
 
         with monkeypatch.context() as patch:
-            patch.setattr(store, "write_whole", dies)
+            patch.setattr(store, "_write", dies)
             with pytest.raises(KeyboardInterrupt):
                 save_group(results, made)
         assert results.records() == []

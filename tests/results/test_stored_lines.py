@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from whole_records import FULL
 
+from gpubench.results.stored_lines import measured_times
 from gpubench.results.stored_record import DamagedError, KnownParts, read
 from gpubench.schema.record import Record
 
@@ -119,3 +120,34 @@ def test_of_epochs_that_stand_twice_the_last_ones_count(tmp_path: Path) -> None:
     path.write_text(whole.replace(' "windows": [', ' "epochs": [],\n "windows": [', 1))
     (alone,) = read(path)
     assert list(read_beside(path).epochs) == list(alone.epochs) == []
+
+
+LEFT_OUT = ("epochs", "windows", "phases")
+
+
+def test_parts_that_nobody_asks_for_are_not_kept(tmp_path: Path) -> None:
+    """But for the times of the epochs, which rows are made of. Who asks for more is refused, not told of none."""
+    path = tmp_path / NAME
+    stored(path, epochs=EPOCHS, windows=[{"epoch": 0, "t0": 1, "t1": 2}])
+    (whole,) = read(path, KnownParts())
+    (record,) = read(path, KnownParts(without=LEFT_OUT))
+    assert whole.windows
+    assert whole.phases
+    assert not record.windows
+    assert not record.phases
+    assert measured_times(record.epochs) == measured_times(whole.epochs)
+    assert measured_times(whole.epochs).epochs_s
+    with pytest.raises(LookupError):
+        list(record.epochs)
+    assert record.result == whole.result
+
+
+@pytest.mark.parametrize("part", LEFT_OUT)
+def test_they_are_checked_all_the_same(tmp_path: Path, part: str) -> None:
+    path = tmp_path / NAME
+    stored(path, **{part: [{"epoch": "none"}]})
+    with pytest.raises(DamagedError) as alone:
+        read(path)
+    with pytest.raises(DamagedError) as beside:
+        read(path, KnownParts(without=LEFT_OUT))
+    assert str(beside.value) == str(alone.value)

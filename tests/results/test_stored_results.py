@@ -246,8 +246,15 @@ KNOWN_FAULTS = {
     ("h200-copies-rounds-2026", "jce67f09a6af7", 2): [
         "cpu_util_pct 12.73955370661954 > cpu_util_max_pct 12.738178350546288"
     ],
+    ("h200x2-network-size-2026", "t87df6c69c25d", 2): [
+        "gpu_mem_util_pct 0.0010314418382047462 > gpu_mem_util_max_pct 0.0"
+    ],
+    ("h200x2-network-size-2026", "t8f1da8d1dd95", 3): [
+        "gpu_mem_util_pct 0.004796653715032825 > gpu_mem_util_max_pct 0.0"
+    ],
 }
-"""What is wrong in records that were stored before it was mended: the mean was reckoned to an epoch, the peak not."""
+"""What is wrong in records that were stored before it was mended. Of CPUs the mean was reckoned to an epoch, the peak
+not; of GPUs the mean held the readings of a window's first 0.2 s, the peak not."""
 
 
 @pytest.mark.parametrize(("folder", "record"), stored())

@@ -7,7 +7,7 @@ import pytest
 from gpubench.plan.experiment_file import parse
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
-from gpubench.sweep.announcing import training_line
+from gpubench.sweep.announcing import named, training_line
 
 
 @pytest.mark.parametrize(
@@ -28,3 +28,9 @@ from gpubench.sweep.announcing import training_line
 def test_learning_rate_and_epochs_are_told_whether_given_or_not(text: str, line: str) -> None:
     plan = expand(parse(f'name = "t"\n{text}\n', "t"), device="cpu", sources=Disk())
     assert training_line(plan) == f"training: {line}"
+
+
+def test_rounds_are_named_with_their_gaps() -> None:
+    assert named([3]) == "round 3"
+    assert named([4, 2, 3]) == "rounds 2 to 4"
+    assert named({2, 4, 6, 7, 8}) == "rounds 2, 4 and 6 to 8"

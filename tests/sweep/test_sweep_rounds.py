@@ -533,7 +533,7 @@ def test_the_announcement_says_how_many_rounds(desk: Desk) -> None:
     )
     assert "2 trials to run in 100 rounds, roughly " in said(rounds=100)
     desk.sweep(rounds=2)
-    assert "2 trials to run in 3 rounds, about " in said(rounds=3), "one round of them is left"
+    assert "2 trials to run: 2 measurements, in round 3, about " in said(rounds=3)
 
 
 def dry_run(desk: Desk, capsys: pytest.CaptureFixture[str], **asked: Any) -> list[str]:
@@ -550,6 +550,10 @@ def test_a_dry_run_says_which_rounds_are_left(desk: Desk, capsys: pytest.Capture
     desk.sweep(launcher, rounds=2, stop=lambda: len(launcher.launched) >= 3 and not launcher.left)
     told = sorted(line.rpartition(", in ")[2] for line in dry_run(desk, capsys, rounds=3)[:2])
     assert told == ["round 3", "rounds 2 to 3"]
+    assert "2 trials to run: 3 measurements, in rounds 2 to 3; " in dry_run(desk, capsys, rounds=3)[-1]
+    assert "1 trial to run (of 2 planned): 1 measurement, in round 2; " in dry_run(desk, capsys, rounds=2)[-1]
+    new = dry_run(desk, capsys, rounds=2, batch_size="16,32,64")[-1]
+    assert "2 trials to run (of 3 planned): 3 measurements, in rounds 1 to 2; " in new
     assert "not reused" not in "".join(dry_run(desk, capsys, rounds=3))
     assert "done (ok)" in dry_run(desk, capsys)[0]
 

@@ -37,6 +37,7 @@ class StoredAttempt:
     number: int
     status: str
     source: str = "measured"
+    round: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ class Shown:
     """One table: rows that are meant to be compared."""
 
     name: str
+    """Its title, as it stands over the table."""
     rows: tuple[Row, ...]
     """Each repeat by itself; planned trials without a record among them."""
     axes: Axes = ()
@@ -112,6 +114,16 @@ class Shown:
         return ", ".join(part for part in (job, own) if part) or "the only row"
 
 
+@dataclass(frozen=True, slots=True)
+class FurtherRounds:
+    """Measurements of trials and groups in the further rounds that their plans ask for, as a sweep counts them."""
+
+    done: int = 0
+    failed: int = 0
+    left: int = 0
+    """Not begun, or interrupted."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class AuditedFolder:
     """A results folder."""
@@ -125,6 +137,9 @@ class AuditedFolder:
     """(trial id, attempt number) of every log and every file of samples."""
     planned: frozenset[str] = frozenset()
     """Names of the tables for which a plan is stored."""
+    further: FurtherRounds = FurtherRounds()
+    parts: tuple[str, ...] = ()
+    """The parts of a plan that the folder is asked for, `2/8`; none: all that was planned."""
     tries: int = 0
     """Attempts that only looked for the largest batch that fits: a few first steps, which stand in no table here."""
     hidden: int = 0

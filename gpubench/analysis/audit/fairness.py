@@ -9,6 +9,7 @@ from gpubench.analysis.alike import likeness
 from gpubench.analysis.audit.facts import (
     NOTHING,
     AuditedFolder,
+    FurtherRounds,
     RuleFinding,
     Shown,
     does,
@@ -85,7 +86,13 @@ def nothing_flattered(facts: AuditedFolder) -> RuleFinding:
         return NOTHING
     counts = Counter(str(row.status) for row in facts.rows)
     unlike, unclear = _unlike_costs(facts)
-    broken = [*_holes(counts), *_unlike_versions(facts), *_unlike_breakdowns(facts), *unlike]
+    broken = [
+        *_holes(counts),
+        *_lacking(facts.further),
+        *_unlike_versions(facts),
+        *_unlike_breakdowns(facts),
+        *unlike,
+    ]
     if models := _dp_alone(facts):
         guessed = all(inferred(row, "strategy") for row in facts.alone if row.strategy == "dp")
         (unclear if guessed else broken).append(
@@ -108,11 +115,13 @@ def nothing_flattered(facts: AuditedFolder) -> RuleFinding:
         unclear.append(f"what was planned is not on record for {first_few(unplanned)}")
     told = [f"{counts['oom']} out of memory"] if counts["oom"] else []
     told += [f"{counts['skipped']} skipped with a reason"] if counts["skipped"] else []
+    planned = all_of(len(facts.rows), "planned trial")
+    planned += f" of part {first_few(facts.parts)}" if facts.parts else ""
     shown = "is shown" if len(facts.rows) == 1 else "are shown"
     return rule_finding(
         broken,
         unclear,
-        f"{all_of(len(facts.rows), 'planned trial')} {shown}{' (' + ', '.join(told) + ')' if told else ''}, with "
+        f"{planned} {shown}{' (' + ', '.join(told) + ')' if told else ''}, with "
         f"{'its' if len(facts.rows) == 1 else 'their'} baselines and under the same versions",
     )
 
@@ -126,6 +135,19 @@ def _holes(counts: Counter[str]) -> list[str]:
     each = ", ".join(f"{number} {status}" for status, number in holes.items())
     return [
         f"{told} no result ({each}); the same gpubench sweep goes on, "
+        "with --retry failed,timeout for those that ended badly"
+    ]
+
+
+def _lacking(further: FurtherRounds) -> list[str]:
+    """What further rounds lack of what was planned."""
+    lost = further.failed + further.left
+    if not lost:
+        return []
+    how = [f"{further.failed} failed"] * bool(further.failed) + [f"{further.left} left"] * bool(further.left)
+    return [
+        f"{lost:,} of {many(further.done + lost, 'measurement')} in further rounds {'are' if lost > 1 else 'is'} "
+        f"not there ({', '.join(how)}); the same gpubench sweep goes on, "
         "with --retry failed,timeout for those that ended badly"
     ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from gpubench.analysis.audit.facts import (
@@ -53,8 +53,11 @@ def all_kept(facts: AuditedFolder) -> RuleFinding:
         for trial, number in facts.traces - of_damaged
         if number > 0 and number not in stored.get(trial, ())
     )
-    again = [one for one in facts.damaged if _later(one, stored)]
-    lost = [one for one in facts.damaged if not _later(one, stored)]
+    rounds: dict[str, dict[int, int]] = {}
+    for attempt in facts.attempts:
+        rounds.setdefault(attempt.trial_id, {})[attempt.number] = attempt.round
+    again = [one for one in facts.damaged if _later(one, rounds)]
+    lost = [one for one in facts.damaged if not _later(one, rounds)]
     broken, unclear = [], []
     if gone:
         broken.append(
@@ -100,9 +103,17 @@ def all_kept(facts: AuditedFolder) -> RuleFinding:
     )
 
 
-def _later(damaged: Damaged, stored: Mapping[str, Collection[int]]) -> bool:
-    """Whether a record of a later attempt at the same trial can be read."""
-    return any(number > damaged.number for trial in damaged.trials for number in stored.get(trial, ()))
+def _later(damaged: Damaged, rounds: Mapping[str, Mapping[int, int]]) -> bool:
+    """Whether a record of a later attempt at the same trial can be read that may stand for this one.
+
+    Those of other rounds don't where a round is missing: then this one was of it. `rounds`: trial id -> number of an
+    attempt -> its round.
+    """
+    return any(
+        max(there) > damaged.number and {*range(1, max(there.values()) + 1)} <= {*there.values()}
+        for trial in damaged.trials
+        if (there := rounds.get(trial))
+    )
 
 
 def _gaps(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:

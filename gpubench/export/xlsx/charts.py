@@ -15,8 +15,8 @@ from gpubench.analysis.growth import epoch_time, gpu_mem, moves_with, ordered_ax
 from gpubench.analysis.varied import solo
 from gpubench.basics.words import clean
 from gpubench.export.xlsx.grid import printed
-from gpubench.report.table import COLUMN, Table
-from gpubench.schema.columns import Column
+from gpubench.plot.shared import heading, name_of, names_of, title_of
+from gpubench.report.table import Table
 from gpubench.schema.kinds import as_text
 from gpubench.schema.row import TableRow
 
@@ -80,19 +80,19 @@ def native_charts(table: Table) -> list[NativeChart]:
         left_out = len(found[MOST_LINES:])
     made = []
     on_gpu = any(gpu_mem(row) is not None for row in rows)
-    memory = ("gpu_mem_mib", "GPU memory") if on_gpu else ("host_mem_mib", "Host memory")
-    for name, what in (("epoch_time_s", "Epoch time"), memory):
+    for name in ("epoch_time_s", "gpu_mem_mib" if on_gpu else "host_mem_mib"):
+        what = f"{name_of(name)[0].upper()}{name_of(name)[1:]}"
         lines = tuple(
-            (clean(_named(pairs) or table.name), tuple(_points(some, axis, table, name)))
-            for pairs, some in grouped.items()
+            (called or clean(table.title), tuple(_points(some, axis, table, name)))
+            for called, some in zip(_names(list(grouped)), grouped.values(), strict=True)
         )
         if sum(point.y is not None for _, points in lines for point in points) > 1:
-            over = _titled(COLUMN[axis]) if axis else ", ".join(map(_heading, table.varied))
+            over = title_of(axis) if axis else ", ".join(map(heading, table.varied))
             made.append(
                 NativeChart(
-                    title=f"{what} over {_heading(axis)}" if axis else what,
+                    title=f"{what} over {name_of(axis)}" if axis else what,
                     x_title=over,
-                    y_title=f"{what[0].lower() if what[1].islower() else what[0]}{what[1:]} ({COLUMN[name].unit})",
+                    y_title=title_of(name),
                     is_numeric=axis is not None,
                     lines=lines,
                     left_out=left_out,
@@ -121,20 +121,11 @@ def _bar(row: TableRow, fields: Sequence[str]) -> str:
     return clean(", ".join(as_text(row.value(field)) for field in fields if row.value(field) is not None))
 
 
-def _named(pairs: Sequence[tuple[str, Any]]) -> str:
-    """`resnet34, 4 workers`: what tells a line from the others."""
-    return ", ".join(
-        str(value) if isinstance(value, str) else f"{_heading(field)} {value}" for field, value in pairs
-    )
-
-
-def _heading(field: str) -> str:
-    return (COLUMN[field].heading or field) if field in COLUMN else field
-
-
-def _titled(column: Column) -> str:
-    name = _heading(column.name)
-    return f"{name} ({column.unit})" if column.unit and not name.endswith(column.unit) else name
+def _names(keys: Sequence[tuple[tuple[str, Any], ...]]) -> list[str]:
+    """What tells each line from the others, as pictures name it; a chart's legend has no title, so `workers 4`."""
+    field, names = names_of(keys)
+    is_text = all(isinstance(value, str) for key in keys for _, value in key)
+    return names if is_text or not field else [f"{field} {name}" for name in names]
 
 
 class Charts:
@@ -145,10 +136,11 @@ class Charts:
         self._data = data
         self._row = 1
         bold = book.add_format({"bold": True})
-        for index, heading in enumerate(HEADER):
-            data.write_string(0, index, heading, bold)
+        for index, title in enumerate(HEADER):
+            data.write_string(0, index, title, bold)
         data.set_column(0, 1, 34)
-        data.set_column(2, 5, 16)
+        data.set_column(2, 3, 16)
+        data.set_column(4, 5, 34)
         data.freeze_panes(1, 0)
         printed(data)
 

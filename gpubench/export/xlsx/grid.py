@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape
 
 from xlsxwriter import Workbook
 from xlsxwriter.format import Format
-from xlsxwriter.utility import xl_col_to_name
+from xlsxwriter.utility import cell_autofit_width, xl_col_to_name
 from xlsxwriter.worksheet import Worksheet
 
 from gpubench.export.xlsx.names import SheetNames
@@ -46,8 +46,12 @@ HEADER_POINTS, LINE_POINTS = 6.0, 15.0
 """Of the header: what it has besides its lines, and each of these."""
 ROW_POINTS = 16
 """Of all other rows: without a height of their own LibreOffice prints the header over the first."""
-SIGN = 1.1
-"""By how much bold signs are wider than the digits that widths are counted in."""
+DIGIT, PADDING = 7, 5
+"""Pixels of the digits that widths are counted in, and what a column has besides."""
+BOLD = 1.06
+"""By how much bold signs are wider, at most."""
+ARROW = 18
+"""Pixels of the filter's arrow, which stands beside the heading."""
 
 Cell = Callable[[int, Any], str]
 """The XML of a value in a row (from 1)."""
@@ -133,9 +137,8 @@ class Grids:
         if form not in self._formats:
             self._formats[form] = self.book.add_format({"num_format": form, "valign": "vcenter"})
         longest = max((len(_shown(value, form)) for value in values if value is not None), default=0)
-        # The arrow of the filter stands beside the heading.
-        width = max(NARROWEST, min(WIDEST, max(longest + 2, len(header_of(column)) + 4)))
-        return self._formats[form], width
+        heading = ceil((_pixels(header_of(column)) + ARROW - PADDING) / DIGIT)
+        return self._formats[form], max(NARROWEST, min(WIDEST, max(longest + 2, heading)))
 
 
 def header_of(column: Column) -> str:
@@ -147,7 +150,12 @@ def header_of(column: Column) -> str:
 
 def _header_lines(heading: str, width: float) -> int:
     """Lines that a heading takes in a column so wide, at most."""
-    return max(1, ceil(SIGN * len(heading) / width))
+    return max(1, ceil(_pixels(heading) / (DIGIT * width + PADDING)))
+
+
+def _pixels(heading: str) -> float:
+    """How wide a heading is. Not by its length: an `m` is as wide as three of `l`."""
+    return BOLD * float(cell_autofit_width(heading))
 
 
 def printed(here: Worksheet) -> None:
@@ -224,11 +232,14 @@ def _text(letter: str, style: int) -> Cell:
 
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\ufffe\uffff]")
+_PLAIN = re.compile(r"[A-Za-z0-9 .,:+/-]{0,100}")
 _ESCAPE = re.compile(r"_(?=x[0-9A-Fa-f]{4}_)")
 
 
 def _escaped(words: str) -> str:
     """Text for XML, as Excel writes it: control characters as _x000D_, and what looks like that as it stands."""
+    if _PLAIN.fullmatch(words):  # an id, say: of large folders each trial has others
+        return words
     whole = words.encode("utf-16-le", "replace")[: 2 * LONGEST_TEXT].decode("utf-16-le", "ignore")
     whole = _ESCAPE.sub("_x005F_", whole)
     return escape(_CONTROL.sub(lambda found: f"_x{ord(found[0]):04X}_", whole))

@@ -22,14 +22,16 @@ STEPS = (1, 2, 5, 10)
 def scale_x(ax: Axes, panel: Panel, ink: Ink) -> None:
     """The x axis of lines."""
     axis, ends = panel.x, limits.across(panel)
-    if axis.steps == "log2":
-        ax.set_xscale("log", base=2)
+    if axis.steps != "linear":
+        ax.set_xscale("log", base=2 if axis.steps == "log2" else 10)
     ax.set_xlim(ends.low, ends.high)
-    if axis.steps == "log2":
+    if axis.steps != "linear":
         ax.xaxis.set_minor_locator(NullLocator())
         ax.xaxis.set_minor_formatter(NullFormatter())
     if axis.ticks:
         ax.xaxis.set_major_locator(FixedLocator(_thinned(ax, axis.ticks, ink)))
+    elif axis.steps == "log10":
+        ax.xaxis.set_major_locator(LogLocator(10, subs=(1, 2, 5)))
     else:
         ax.xaxis.set_major_locator(MaxNLocator(6, steps=STEPS))
     told = _text if axis.ticks else figure

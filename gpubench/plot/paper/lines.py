@@ -49,15 +49,15 @@ def _lines(ax: Axes, panel: Panel, ink: Ink, *, bottom: bool) -> None:
         shift = 0.0
         if crowded and one.role == "measured":
             shift = (place - (len(measured) - 1) / 2) * min(2.5, 12 / len(measured))
-        _line(ax, one, shift)
+        _line(ax, one, shift, hollow=panel.has_front)
 
 
-def _line(ax: Axes, one: PlottedSeries, shift: float) -> None:
+def _line(ax: Axes, one: PlottedSeries, shift: float, *, hollow: bool) -> None:
     moved = ax.transData + ScaledTranslation(shift / 72, 0, ax.figure.dpi_scale_trans)
     look = line_of(one)
     xs = [p.x for p in one.points]
     ys = [math.nan if p.y is None else p.y for p in one.points]
-    if any(p.best for p in one.points):
+    if hollow:
         look["markerfacecolor"] = "white"
     ax.plot(xs, ys, transform=moved, clip_on=not one.marked, **look)
     best = [p for p in one.points if p.best and p.y is not None]

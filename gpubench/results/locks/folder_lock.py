@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpubench.basics.errors import UnusableError
-from gpubench.basics.regular_file import read_regular
 from gpubench.results.locks.holder import Fate, Holder, began_s
 from gpubench.results.locks.lock_file import CONFIRM_S, HEARTBEAT_S, STALE_S, LockFile, Seen
 from gpubench.results.locks.members import Members
@@ -45,18 +44,12 @@ class Holding:
 
 def held(folder: Path) -> Holding | None:
     """Who writes into a results folder; None where nobody does. Writes nothing, and waits for nobody."""
-    path = folder / ".lock"
-    try:
-        text = read_regular(path).decode("utf-8", errors="replace")
-        quiet_s = max(0.0, time.time() - path.stat().st_mtime)
-    except FileNotFoundError:
+    seen = LockFile(folder / ".lock").glance()
+    if seen is None:
         return None
-    except OSError as error:
-        raise UnusableError(f"{path} can't be read: {error.strerror}") from None
-    seen = Seen(text=text, beat_ns=0, quiet_s=quiet_s)
     fate = _fate(folder, seen)
     began = began_s(seen.holder) if seen.holder and fate == "alive" else None
-    return Holding(who=_who(folder, seen), fate=fate, quiet_s=quiet_s, began_s=began)
+    return Holding(who=_who(folder, seen), fate=fate, quiet_s=seen.quiet_s, began_s=began)
 
 
 class FolderLock:

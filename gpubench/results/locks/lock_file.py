@@ -13,6 +13,7 @@ import json
 import os
 import secrets
 import time
+from collections.abc import Callable
 from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -108,6 +109,13 @@ class LockFile:
 
     def look(self) -> Seen | None:
         """What stands there now; None where there is none."""
+        return self._seen(self._file_time)
+
+    def glance(self) -> Seen | None:
+        """The same for who writes nothing there: the age is by this host's clock."""
+        return self._seen(time.time)
+
+    def _seen(self, clock: Callable[[], float]) -> Seen | None:
         try:
             text = read_regular(self.path).decode("utf-8", errors="replace")
             beat_ns = self.path.stat().st_mtime_ns
@@ -115,7 +123,7 @@ class LockFile:
             return None
         except OSError as error:
             raise UnusableError(f"{self.path} can't be read: {error.strerror}") from None
-        return Seen(text=text, beat_ns=beat_ns, quiet_s=self._file_time() - beat_ns / 1e9)
+        return Seen(text=text, beat_ns=beat_ns, quiet_s=max(0.0, clock() - beat_ns / 1e9))
 
     def touch(self) -> None:
         """A heartbeat. A file system that stumbles is asked again with the next one."""

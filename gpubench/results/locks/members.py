@@ -62,15 +62,15 @@ class Members:
         return found
 
     def fate(self) -> Fate:
-        """Of all of them together: dead where none is left, alive where one is known to live."""
-        fates = {_fate(seen) for file in self._files() if (seen := file.look()) is not None}
+        """Of all of them together: dead where none is left, alive where one is known to live. Writes nothing."""
+        fates = {_fate(seen) for file in self._files() if (seen := file.glance()) is not None}
         if "alive" in fates:
             return "alive"
         return "unknown" if "unknown" in fates else "dead"
 
     def names(self) -> list[str]:
-        """`process 7 on host`, of each that is not known to be dead."""
-        every = [seen for file in self._files() if (seen := file.look()) is not None]
+        """`process 7 on host`, of each that is not known to be dead. Writes nothing."""
+        every = [seen for file in self._files() if (seen := file.glance()) is not None]
         return [str(seen) for seen in every if _fate(seen) != "dead"]
 
     def _files(self) -> Iterator[LockFile]:

@@ -53,6 +53,7 @@ class UnitLocks:
         self._mine: LockFile | None = None
         self._lot: Lot | None = None
         self._last_beat = 0.0
+        self._there: set[str] = set()
         self._met: dict[Path, tuple[Seen, float]] = {}
         """Locks of holders about whom nothing is known but heartbeats: as they were when their last change was seen."""
 
@@ -70,6 +71,14 @@ class UnitLocks:
     def is_taken(self, lot: Lot) -> bool:
         """Whether anybody else has it now, dead or alive."""
         return lot != self._lot and lot.path(self._folder).exists()
+
+    def look_around(self) -> None:
+        """Notes which lots are taken, all at once: to ask after each of thousands by itself takes long."""
+        self._there = {path.name for path in self._folder.glob("records/*/.*.lock")}
+
+    def was_taken(self, lot: Lot) -> bool:
+        """Whether somebody else had it when this sweep last looked around."""
+        return lot != self._lot and lot.path(self._folder).name in self._there
 
     def give_back(self) -> None:
         """Gives up what was taken last."""
@@ -115,6 +124,16 @@ class UnitLocks:
             return False
         limit = CONFIRM_S if seen.quiet_s >= STALE_S else STALE_S
         return self._clock() - since >= limit
+
+
+def takers(folder: Path) -> dict[str, str]:
+    """Id of a unit that somebody is at -> who; of units that are taken as one, that of the first. Writes nothing."""
+    found = {}
+    for path in sorted(folder.glob("records/*/.*.lock")):
+        seen = LockFile(path).glance()
+        if seen is not None and not (seen.holder is not None and seen.holder.fate == "dead"):
+            found[path.name[1:].partition("-round-")[0]] = str(seen)
+    return found
 
 
 def remove_all(folder: Path) -> None:

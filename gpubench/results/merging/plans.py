@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpubench.basics.regular_file import read_regular
+from gpubench.plan.shards import joined
 from gpubench.results.merging.files import copy_whole
-from gpubench.results.plans import Stamp, stamp_in
+from gpubench.results.plans import Stamp, parts_in, stamp_in
 from gpubench.results.store import Results, write_whole
 
 _NUMBER = re.compile(r"(?m)(?<=^number = )\d+$")
+_SHARDS = re.compile(r'(?m)^shards = ".*"\n')
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,12 +32,14 @@ class _FoundPlan:
 
 
 def merge_plans(folders: Sequence[Results], target: Results, tell: Callable[[str], None]) -> None:
-    """Each plan once, as it was stored last, numbered in the order in which they were stored.
+    """Each plan once, as it was stored last, numbered in the order in which they were stored. Of parts of a plan
+    (`--shard`) it asks for all that any folder was asked for.
 
     `tell`: of those that can't be read, which stay where they are. Those of the target are told by whoever reads it.
     """
     found = _found(folders, target, tell)
-    in_order = sorted(found.items(), key=lambda item: (*item[1].place, item[0]))
+    last = {name: max(plans, key=lambda one: one.place) for name, plans in found.items()}
+    in_order = sorted(last.items(), key=lambda item: (*item[1].place, item[0]))
     number = 0
     for name, plan in in_order:
         other = target.folder / "plans" / name
@@ -46,14 +50,18 @@ def merge_plans(folders: Sequence[Results], target: Results, tell: Callable[[str
         number += 1
         text = plan.content.decode("utf-8")
         head, mark, tail = text.partition("\n[plan]\n")
-        made = head + mark + _NUMBER.sub(str(number), tail, count=1)
+        parts = ",".join(map(str, joined(parts_in(one.content) for one in found[name])))
+        told = f'{number}\nshards = "{parts}"' if parts else str(number)
+        made = head + mark + _NUMBER.sub(told, _SHARDS.sub("", tail, count=1), count=1)
         if plan.path != other or made != text:
             write_whole(other, made)
 
 
-def _found(folders: Sequence[Results], target: Results, tell: Callable[[str], None]) -> dict[str, _FoundPlan]:
-    """The plans by the names of their files, each as it was stored last."""
-    found: dict[str, _FoundPlan] = {}
+def _found(
+    folders: Sequence[Results], target: Results, tell: Callable[[str], None]
+) -> dict[str, list[_FoundPlan]]:
+    """The plans by the names of their files: of each those of all folders."""
+    found: dict[str, list[_FoundPlan]] = {}
     kept: set[str] = set()
     for folder in folders:
         for path in folder.plans():
@@ -73,6 +81,5 @@ def _found(folders: Sequence[Results], target: Results, tell: Callable[[str], No
                     )
                 continue
             plan = _FoundPlan(path=path, content=content, stamp=stamp_in(content))
-            if path.name not in found or plan.place > found[path.name].place:
-                found[path.name] = plan
-    return {name: plan for name, plan in found.items() if name not in kept}
+            found.setdefault(path.name, []).append(plan)
+    return {name: plans for name, plans in found.items() if name not in kept}

@@ -60,18 +60,17 @@ def train_loader(
         source, on_cpu.chain(spec.cpu), (spec.channels, spec.input_size, spec.input_size)
     )
     sampler = EpochSampler(images, num_replicas=world, rank=rank, shuffle=True, seed=seed, drop_last=True)
-    loader: DataLoader[Batch] = DataLoader(
+    loader = _loader(
         images,
         batch_size=batch_size,
         sampler=sampler,
         drop_last=True,
-        num_workers=workers,
-        prefetch_factor=prefetch if workers else None,
+        workers=workers,
+        prefetch=prefetch,
         persistent_workers=workers > 0,
         pin_memory=pin,
-        multiprocessing_context="fork" if workers else None,
-        worker_init_fn=WorkerStart(seed=seed, rank=rank, parent=os.getpid()),
-        generator=_generator(seed),
+        seed=seed,
+        rank=rank,
     )
     return loader, sampler
 
@@ -94,12 +93,19 @@ def val_loader(
     mine = range(rank, len(source), world)
     share: Dataset[Any] = Subset(images, mine)
     workers = min(workers, -(-len(mine) // batch_size))
+    return _loader(share, batch_size=batch_size, workers=workers, prefetch=prefetch, seed=seed, rank=rank)
+
+
+def _loader(
+    images: Dataset[Any], *, workers: int, prefetch: int, seed: int, rank: int, **more: Any
+) -> DataLoader[Batch]:
+    """A loader with these workers. `more`: what torch's own takes besides."""
     return DataLoader(
-        share,
-        batch_size=batch_size,
+        images,
         num_workers=workers,
         prefetch_factor=prefetch if workers else None,
         multiprocessing_context="fork" if workers else None,
         worker_init_fn=WorkerStart(seed=seed, rank=rank, parent=os.getpid()),
         generator=_generator(seed),
+        **more,
     )

@@ -139,6 +139,7 @@
     const height = flat ? 110 + (last ? 30 : 0) : Math.min(320, Math.max(240, width * 0.58));
     const [marginLeft, marginRight, marginTop, marginBottom] = [58, 16, 24, last || !flat ? 42 : 12];
     const shift = shifts(panel);
+    const front = panel.series.some((one) => one.points?.some((p) => p.best)); // then all others are hollow
     const clamped = (value) => Math.max(y.domain[0], Math.min(y.domain[1], value));
     const marks = [Plot.rectX(panel.spans ?? [], { x1: "0", x2: "1", fill: INK, fillOpacity: 0.09 })];
     const ends = [];
@@ -151,7 +152,7 @@
       marks.push(
         Plot.ruleX(known.filter((p) => p.lo !== undefined), { x: "x", y1: (p) => clamped(p.lo), y2: (p) => clamped(p.hi), stroke: colour(one), strokeWidth: 1.5, dx }),
         Plot.ruleY(known.filter((p) => p.xlo !== undefined), { y: "y", x1: (p) => Math.max(x.domain[0], p.xlo), x2: (p) => Math.min(x.domain[1], p.xhi), stroke: colour(one), strokeWidth: 1.5 }),
-        Plot.dot(known, { x: "x", y: "y", stroke: colour(one), strokeWidth: 1.2, symbol: shape(one), r: 3.6, dx, fill: known.some((p) => p.best) ? (p) => (p.best ? colour(one) : PAPER) : colour(one) }),
+        Plot.dot(known, { x: "x", y: "y", stroke: colour(one), strokeWidth: 1.2, symbol: shape(one), r: 3.6, dx, fill: front ? (p) => (p.best ? colour(one) : PAPER) : colour(one) }),
       );
       for (const p of points) if (p.ended) ends.push([one, p]);
     }
@@ -160,7 +161,7 @@
       x: {
         type: x.steps === "linear" ? "linear" : "log", base: 2, domain: x.domain, tickFormat: last || !flat ? shown : () => "",
         label: last || !flat ? x.title : null, labelAnchor: "center", labelArrow: "none",
-        ticks: x.ticks ? thinned(x, width - marginLeft - marginRight) : Math.max(3, Math.min(8, Math.floor(width / 80))),
+        ticks: x.ticks ? thinned(x, width - marginLeft - marginRight) : x.steps === "log10" ? logTicks(x.domain) : Math.max(3, Math.min(8, Math.floor(width / 80))),
       },
       y: { type: y.steps === "linear" ? "linear" : "log", domain: y.domain, label: y.title, labelArrow: "none", grid: true, ticks: y.ticks ?? (y.steps === "linear" ? (flat ? 3 : 5) : logTicks(y.domain)), tickFormat: shown },
       marks,
