@@ -42,6 +42,11 @@ def with_train_images(row: Row, record: Record, train_images: int) -> Row:
         epoch.get("first_batch_s") is None or not epoch.get("steps") for epoch in measured
     ):
         why = "what parts its epochs have is not on record"
+    elif all(epoch.get("steady_steps") == 0 and epoch["steps"] < steps for epoch in measured):
+        why = (
+            "no step was steady: what the loaders held ready lasted for all of a measured epoch, so a longer one can't "
+            "be told; measure with more images"
+        )
     elif any(
         _time_s(epoch, steps) <= 0 for epoch in measured
     ):  # its steady steps were slower than the others

@@ -146,3 +146,12 @@ def test_a_time_is_shown_as_finely_as_what_is_known_of_it() -> None:
     wide, one = texts(COLUMN["epoch_time_s"], rows)
     assert one == "~28,960"
     assert wide == "~28,960 ± 2,540"
+
+
+def test_a_longer_epoch_is_not_told_where_no_step_was_steady() -> None:
+    row = told(1000, epoch(steady_steps=0))
+    assert row.epoch_time_s is None
+    assert row.missing["epoch_time_s"].startswith("no step was steady: what the loaders held ready lasted")
+    assert told(160, epoch(steady_steps=0)).epoch_time_s == pytest.approx(2.8), "its own epoch was measured"
+    assert told(1000, epoch(steady_steps=0), epoch()).epoch_time_s is not None, "one of them tells"
+    assert told(1000, epoch(steady_steps=None)).epoch_time_s is not None, "earlier versions did not count them"
