@@ -23,13 +23,17 @@ LONG_S = 300.0
 """Files live for a moment that name no process, or one of whatever pid namespace: as old as this, they are nobody's."""
 
 
-def remove_from_results(folder: Path, lock: Path) -> None:
-    """Removes what killed sweeps have left in a results folder. To be called as its `lock` has just been taken."""
+def remove_from_results(folder: Path, lock: Path, *, has_company: bool = False) -> None:
+    """Removes what killed sweeps have left in a results folder. To be called as its `lock` has just been taken.
+
+    `has_company`: other hosts' processes may be at work there, so that only what is old is nobody's.
+    """
     now = lock.stat().st_mtime  # by the file system's clock, which need not be this host's
     old = [
         path for path in folder.glob(".lock.*") if _ASIDE.fullmatch(path.name) and _age_s(path, now) > LONG_S
     ]
-    remove([*(path for pattern in _OF_RESULTS for path in folder.glob(pattern) if _is_abandoned(path)), *old])
+    left = [path for pattern in _OF_RESULTS for path in folder.glob(pattern) if _is_abandoned(path)]
+    remove([*(path for path in left if not has_company or _age_s(path, now) > LONG_S), *old])
 
 
 def remove_from_home(folder: Path, prefix: str) -> None:

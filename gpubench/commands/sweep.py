@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -124,7 +124,7 @@ def sweep(
     results.create()
     with contextlib.ExitStack() as endings:
         try:
-            with results.locked(wait=wait, say=view.say, joins=joins):
+            with results.locked(wait=wait, say=view.say, joins=joins), leaving(work, joins=joins):
                 if others := results.others():
                     view.say(f"{others_words(others)} at it: this sweep joins and takes what is left")
                 work.load(view.say)
@@ -193,6 +193,16 @@ def joined(join: bool | None, *, has_part: bool, fresh: bool, find_max_batch: bo
     if join and asked:
         raise UsageError(f"{asked[0]} is for a sweep that has its folder for itself: leave it or --join out")
     return join
+
+
+@contextlib.contextmanager
+def leaving(work: Sweep, *, joins: bool) -> Iterator[None]:
+    """However a sweep ends that has joined others: the last one makes the tables."""
+    try:
+        yield
+    finally:
+        if joins:
+            work.leave()
 
 
 def nothing_to_run(work: Sweep, planned: Sequence[Planned]) -> Summary:

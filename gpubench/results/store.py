@@ -19,7 +19,7 @@ from gpubench.basics.finite import finite
 from gpubench.results.csv_text import csv_text
 from gpubench.results.locks import unit_locks
 from gpubench.results.locks.folder_lock import FolderLock
-from gpubench.results.locks.lock_file import NO_LINKS
+from gpubench.results.locks.lock_file import NO_LINKS, for_a_moment
 from gpubench.results.locks.unit_locks import UnitLocks
 from gpubench.results.stored_record import MOST_ATTEMPTS, DamagedError, KnownParts, NewerError, bytes_of, read
 from gpubench.schema.columns import COLUMNS, EPOCH_COLUMNS
@@ -137,22 +137,28 @@ class Results:
         self._lock.take(wait=wait)
         self._units = UnitLocks(self.folder, say=say) if joins else None
         try:
-            if not self._lock.others():
-                with contextlib.suppress(OSError):  # whether the folder can be used is found out below
-                    litter.remove_from_results(self.folder, lock)
-                    if not joins:
-                        unit_locks.remove_all(self.folder)
+            with contextlib.suppress(OSError):  # whether the folder can be used is found out below
+                litter.remove_from_results(self.folder, lock, has_company=joins)
+                if not joins:
+                    unit_locks.remove_all(self.folder)
             yield
         finally:
             self.release()
             self._lock = self._units = None
 
     def release(self) -> None:
-        """Gives the folder up, for a process that is about to end at once, too."""
+        """Gives the folder up."""
         if self._units is not None:
             self._units.give_back()
         if self._lock is not None:
             self._lock.release()
+
+    def abandon(self) -> None:
+        """The same for a process that is about to end at once: it asks after nobody."""
+        if self._units is not None:
+            self._units.give_back()
+        if self._lock is not None:
+            self._lock.abandon()
 
     def leave(self) -> bool:
         """Goes from the others that have joined; whether nobody else works here, so that this one makes the tables."""
@@ -197,7 +203,17 @@ class Results:
 
         `beside`: ids of units; no more is read than what lies beside their records.
         """
+        if beside is not None:
+            self._freshen(beside)
         return self._records(tell, (), beside)
+
+    def _freshen(self, beside: Collection[str]) -> None:
+        """Changes the folders of these records: over a network what a host has changed itself is read anew."""
+        for inside in {one[1:3] for one in beside}:
+            path = self.folder / "records" / inside / f".fresh.{secrets.token_hex(3)}-{os.getpid()}.tmp"
+            with contextlib.suppress(OSError):  # then what is known is as old as a cache
+                path.touch()
+                path.unlink(missing_ok=True)
 
     def _records(
         self, tell: Tell, without: Collection[str], beside: Collection[str] | None = None
@@ -276,6 +292,13 @@ class Results:
 
     def plan(self, name: str, plan_id: str) -> Path:
         return self.folder / "plans" / f"{name}-{plan_id}.toml"
+
+    @contextlib.contextmanager
+    def plans_held(self) -> Iterator[None]:
+        """For who reads plans and stores one by them: others that have joined do so at another moment."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with for_a_moment(self.folder / ".plans.lock"):
+            yield
 
     def save_plan(self, name: str, plan_id: str, toml: str) -> None:
         """Keeps a plan as resolved, in place of the same plan as it was stored before."""

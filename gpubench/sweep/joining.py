@@ -11,16 +11,17 @@ import math
 import random
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
-from gpubench.plan.plan import Plan, Unit
+from gpubench.plan.plan import Job, Plan, Unit
 from gpubench.plan.shards import bundled
 from gpubench.plan.skips import Chain, chain_key, skip_reason
 from gpubench.plan.state import Planned
 from gpubench.results.locks.holder import Holder
 from gpubench.results.locks.unit_locks import Lot, UnitLocks
+from gpubench.schema.record import ALLOTTED, Record, given
 from gpubench.sweep.survey import Survey
 
 Turn = Literal["run", "theirs", "waits", "done", "mine", "skip"]
@@ -32,6 +33,11 @@ POLL_S = 1.0
 """How often a sweep that has nothing else to do looks again."""
 FITS = 0.9
 """Share of a GPU's memory that a batch may take by a smaller one's, and still be tried beside it."""
+
+
+Kind = tuple[str, str]
+"""Of a machine: its `machine_key`, and what it gave a trial of the CPUs and loaders that the trial left to it. Under
+another allowance a trial is another configuration, which each kind of machine measures for itself."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -50,7 +56,7 @@ class Joining:
     """Units that this sweep has run, and in which rounds: what has failed is not tried again in the next pass."""
     is_thorough: bool = False
     """Whether it asks after the owner of each unit that is taken; else it passes over what was taken a while ago."""
-    _done: set[tuple[str, str, int]] = field(default_factory=set)
+    _done: set[tuple[str, Kind, int]] = field(default_factory=set)
     """Trial, kind of machine and round of what others have measured since this sweep began, whatever came of it."""
     _read_at: float = -math.inf
 
@@ -104,7 +110,7 @@ class Joining:
             return "mine", ""
         if self._is_done(unit, number):
             return "done", ""
-        lot = self._lot(unit, number)
+        lot = self.lot(unit, number)
         if not self.is_thorough and self.units.was_taken(lot):
             return "theirs", ""
         if number == 1 and self._may_not_fit(unit):
@@ -137,18 +143,25 @@ class Joining:
             self.units.look_around()
         found = self.work.reload(None if whole else [unit.unit_id for unit in units])
         self._done |= {
-            (one.trial_id, one.machine_key, one.round) for one in found if one.status != "interrupted"
+            (one.trial_id, (one.machine_key, _told(given(one))), one.round)
+            for one in found
+            if one.status != "interrupted"
         }
 
-    def _lot(self, unit: Unit, number: int) -> Lot:
-        machines = sorted({self.work.bench.machine_key(job) for job in unit.jobs})
-        return Lot(self.lots[unit.unit_id], number, " + ".join(machines))
+    def lot(self, unit: Unit, number: int) -> Lot:
+        """What is taken with a unit in a round, on this kind of machine."""
+        kinds = sorted({" ".join(self._kind(job)) for job in unit.jobs})
+        return Lot(self.lots[unit.unit_id], number, " + ".join(kinds))
+
+    def _kind(self, job: Job) -> Kind:
+        machine = self.work.bench.machine_key(job)
+        gets = self.work.gets().get((job.trial_id, machine), {})
+        asked = vars(job.trial)
+        return machine, _told({name: gets.get(name) for name in ALLOTTED if asked.get(name) is None})
 
     def _is_done(self, unit: Unit, number: int) -> bool:
         """Whether somebody else has measured it in this round since this sweep began, whatever came of it."""
-        return any(
-            (job.trial_id, self.work.bench.machine_key(job), number) in self._done for job in unit.jobs
-        )
+        return any((job.trial_id, self._kind(job), number) in self._done for job in unit.jobs)
 
     def _may_not_fit(self, unit: Unit) -> bool:
         """Whether a smaller batch is being tried that may run out of memory, so that this one need not be tried.
@@ -156,10 +169,14 @@ class Joining:
         By the largest that ran: memory grows at most as the batch does, for what is fixed counts in both.
         """
         smaller = [one for one in self.chains.get(_chain(unit), ()) if _batch(one) < _batch(unit)]
-        if unit.is_group or not any(self.units.is_taken(self._lot(one, 1)) for one in smaller):
+        if unit.is_group or not any(self.units.is_taken(self.lot(one, 1)) for one in smaller):
             return False
         self.read(smaller)
         ran = self.work.chosen()
+        # Whoever died after it had stored its record has left a lock that nobody asks after.
+        tried = [one for one in smaller if not _has_ended(ran.get(one.jobs[0].trial_id))]
+        if not any(self.units.is_taken(self.lot(one, 1)) for one in tried):
+            return False
         known = [
             (_batch(one), record.result.gpu_mem_mib)
             for one in smaller
@@ -172,6 +189,14 @@ class Joining:
             return True
         batch, mib = max(known)
         return mib * _batch(unit) / batch > FITS * least_mib
+
+
+def _told(given: Mapping[str, Any]) -> str:
+    return " ".join(f"{name}={value}" for name, value in sorted(given.items()))
+
+
+def _has_ended(record: Record | None) -> bool:
+    return record is not None and record.status != "interrupted"
 
 
 def _chain(unit: Unit) -> Chain:

@@ -19,7 +19,12 @@ def store_plan(work: Sweep, whole: Plan | None = None, shard: Shard | None = Non
     says which trials of an edited model, variant or images stand in the tables. So is one that is asked again for
     other rounds, or for another part: what is left is told by them.
     """
-    plan, bench = whole or work.plan, work.bench
+    with work.bench.results.plans_held():
+        _store_plan(work, whole or work.plan, shard)
+
+
+def _store_plan(work: Sweep, plan: Plan, shard: Shard | None) -> None:
+    bench = work.bench
     name, own_id = plan.experiment.name, plan_id(plan.units)
     rounds = plan.experiment.rounds
     before = asked_before(bench.results, name, own_id)

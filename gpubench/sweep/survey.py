@@ -57,18 +57,20 @@ class Survey:
     """Trial ids and numbers of the attempts that this sweep has stored."""
     _took: dict[str, float] = field(default_factory=dict)
     """Id of a unit -> seconds that it took in the last further round."""
+    _tell: Tell = refuse
     _given: dict[Key, Mapping[str, Any]] | None = None
 
     def load(self, tell: Tell = refuse) -> None:
-        """Reads what the results folder holds already. `tell`: of each record that is left out."""
+        """Reads what the results folder holds already. `tell`: of each record that is left out, now and later."""
         self.records = self.bench.results.records(tell)
+        self._tell = tell
 
     def reload(self, beside: Collection[str] | None = None) -> list[Record]:
         """Reads what others, who work in the same folder, have stored since; returns it.
 
         `beside`: ids of units; no more than what lies beside their records.
         """
-        found = self.bench.results.newer_records(refuse, beside)
+        found = self.bench.results.newer_records(self._tell, beside)
         if found:
             self.records = sorted([*self.records, *found], key=in_order)
         return found
@@ -107,9 +109,9 @@ class Survey:
 
     def alike(self) -> list[Record]:
         """All attempts, without those at this plan's trials that got other CPUs or loaders than they would now."""
-        return alike(self.records, self._gets())[0]
+        return alike(self.records, self.gets())[0]
 
-    def _gets(self) -> Mapping[Key, Mapping[str, Any]]:
+    def gets(self) -> Mapping[Key, Mapping[str, Any]]:
         """What this machine gives each trial of the plan that it has room for. Worked out once."""
         if self._given is None:
             self._given = {
@@ -138,7 +140,7 @@ class Survey:
             oom=self.oom_here(),
             room=self._room(),
             environment=self.bench.environment,
-            unlike=alike(self.records, self._gets())[1],
+            unlike=alike(self.records, self.gets())[1],
             retry=self.settings.retry,
             fresh=self.settings.fresh,
         )

@@ -22,6 +22,7 @@ from gpubench.report.live import View
 from gpubench.report.live_progress import LiveProgress
 from gpubench.report.standing import round_line
 from gpubench.report.table import Table
+from gpubench.results.locks import unit_locks
 from gpubench.schema.attempt import JobProgress
 from gpubench.schema.record import Record, ending
 from gpubench.schema.row import Row, replace
@@ -62,8 +63,8 @@ class Summary:
     answered: int | None = None
     """Rounds after which every question of the table is answered, where that ends the sweep."""
 
-    by_others: int = 0
-    """Measured by others that have joined, while this sweep ran."""
+    elsewhere: int = 0
+    """Left in the hands of others that have joined."""
 
     def add(self, status: str) -> None:
         """Counts a unit that ended badly."""
@@ -89,6 +90,7 @@ class Sweep(Survey):
     """Why not all tables could be written when that was last tried."""
     others: list[str] = field(default_factory=list)
     """Who still works through the plan, where this sweep has left it to them."""
+    _has_left: bool = False
     _told: set[int] = field(default_factory=set)
     """GPUs whose loss has been said."""
     _tables_due: float = 0.0
@@ -124,11 +126,15 @@ class Sweep(Survey):
         return summary
 
     def leave(self) -> None:
-        """Makes the tables; where others have joined and are still at it, the last of them does."""
+        """Makes the tables; where others have joined and are still at it, the last of them does. Once."""
+        if self._has_left:
+            return
+        self._has_left = True
         results = self.bench.results
         if results.leave():
             if results.units is not None:
                 self.reload()
+                unit_locks.remove_dead(results.folder)
             self.write_tables()
         else:
             self.others = results.others()
@@ -136,7 +142,7 @@ class Sweep(Survey):
     def abandon(self) -> None:
         """What a process that is about to end at once still clears away."""
         self.bench.node.abandon()
-        self.bench.results.release()
+        self.bench.results.abandon()
 
     def _run(
         self,
@@ -154,6 +160,7 @@ class Sweep(Survey):
             if summary.late:  # others may have had the time
                 self._joining.read()
                 summary.late.keep({item.unit.unit_id for item in self.pending() if item.state == "run"})
+            self._count_all(summary)
         if summary.lost and not self.bench.has_gpus_left:
             raise none_left(self.bench.lost.values())
         self._tell_losses(view)
@@ -170,11 +177,13 @@ class Sweep(Survey):
         began: float,
         *,
         again: bool = False,
+        last: int | None = None,
     ) -> None:
-        """Goes through all rounds. `again`: not for the first time, so that what is done is not counted anew."""
+        """Goes through all rounds, or as far as the `last`. `again`: not for the first time, so that what is done is
+        not counted anew."""
         rounds = self.plan.experiment.rounds
         self._waits = False
-        for number in range(1, rounds.most + 1):
+        for number in range(1, (last or rounds.most) + 1):
             planned = self.survey() if number == 1 else self._not_skipped(self._further(number))
             if number > 1 and not planned:
                 break
@@ -196,15 +205,17 @@ class Sweep(Survey):
         emit: Callable[[Row], None],
         began: float,
     ) -> None:
-        """Goes over the plan again until all that is left is in the hands of others who live."""
+        """Goes over the plan again until all that is left is in the hands of others who live.
+
+        Where the budget has no room for further rounds, over the first one alone.
+        """
         ran = 0
-        while not summary.interrupted and not summary.out_of_budget:
+        while not summary.interrupted:
             goes_on = summary.ran > ran
             if not goes_on and not self._waits and joining.is_thorough:
                 break
-            joining.is_thorough = (
-                not goes_on
-            )  # before it leaves, or while it waits, it asks after every owner
+            # Before it leaves, or while it waits, it asks after every owner.
+            joining.is_thorough = not goes_on
             ran = summary.ran
             joining.give_back()
             if self._waits:
@@ -213,8 +224,19 @@ class Sweep(Survey):
                 summary.interrupted = True
                 break
             joining.read()
-            self._pass(summary, view, should_stop, emit, began, again=True)
+            last = 1 if summary.out_of_budget else None
+            self._pass(summary, view, should_stop, emit, began, again=True, last=last)
         joining.give_back()
+
+    def _count_all(self, summary: Summary) -> None:
+        """Counts what is stored in the end, whoever measured it: the same command again would count the same."""
+        first, planned = self.chosen(), self.pending()
+        # What --retry asks for counts as left; it was tried all the same.
+        endings = [item.ended or _badly(item.unit, first) for item in planned]
+        summary.failed, summary.timed_out = endings.count("failed"), endings.count("timeout")
+        summary.reused = max(0, sum(item.state == "done" for item in planned) - summary.ran)
+        left = (item for item, ended in zip(planned, endings, strict=True) if not ended)
+        summary.elsewhere = sum(item.state == "run" for item in left)
 
     def _not_skipped(self, planned: Sequence[Planned]) -> list[Planned]:
         """Those that this sweep has not skipped yet: the GPU that a unit lacked is not back in the next round."""
@@ -263,7 +285,6 @@ class Sweep(Survey):
             if state == "run" and self._joining is not None and not should_stop():
                 turn_now, why = self._joining.turn(unit, round_)
                 self._waits |= turn_now == "waits"
-                summary.by_others += turn_now == "done"
                 if turn_now not in ("run", "skip"):
                     continue
                 state = turn_now
@@ -539,3 +560,10 @@ class Sweep(Survey):
             )
 
         return look
+
+
+def _badly(unit: Unit, chosen: Mapping[str, Record]) -> str:
+    """How a unit ended in the first round, if it was `failed` or `timeout`; empty else."""
+    statuses = [chosen[job.trial_id].status for job in unit.jobs if job.trial_id in chosen]
+    status = ending(statuses) if len(statuses) == len(unit.jobs) else ""
+    return status if status in ("failed", "timeout") else ""

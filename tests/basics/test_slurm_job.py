@@ -1,27 +1,29 @@
-"""What SLURM's environment and `scontrol` say of a job, by a stand-in for the program."""
+"""What SLURM's environment and `squeue` say of a job, by a stand-in for the program."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from gpubench.basics.slurm_job import has_company, has_ended, own_job
+from gpubench.basics.slurm_job import has_company, has_ended, living_jobs, own_job
 
-UNKNOWN = "slurm_load_jobs error: Invalid job id specified"
-DOWN = "slurm_load_jobs error: Unable to contact slurm controller (connect failure)"
+LISTED = "7\\n8\\n9\\n9"
 
 
 @pytest.fixture
-def scontrol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    program = tmp_path / "scontrol"
+def squeue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    return program
+    living_jobs.cache_clear()
+    yield tmp_path / "squeue"
+    living_jobs.cache_clear()
 
 
 def says(program: Path, text: str, *, fails: bool = False) -> None:
-    program.write_text(f"#!/bin/sh\necho '{text}' >&{2 if fails else 1}\nexit {int(fails)}\n")
+    asked = program.with_name("asked")
+    program.write_text(f"#!/bin/sh\necho \"$@\" >> '{asked}'\nprintf '{text}\\n'\nexit {int(fails)}\n")
     program.chmod(0o755)
 
 
@@ -47,29 +49,37 @@ def test_who_is_one_of_several(environ: dict[str, str], has: bool) -> None:
     assert has_company(environ) is has
 
 
-@pytest.mark.parametrize(
-    ("answer", "fails", "ended"),
-    [
-        ("JobId=7 JobName=x JobState=RUNNING Restarts=1 NodeList=n1", False, False),
-        ("JobId=7 JobName=x JobState=RUNNING Restarts=2 NodeList=n1", False, True),
-        ("JobId=7 JobName=x JobState=PENDING Restarts=1", False, False),
-        ("JobId=7 JobName=x JobState=NODE_FAIL Restarts=1", False, True),
-        ("JobId=7 JobName=x JobState=COMPLETED Restarts=1", False, True),
-        ("JobId=7 JobName=x JobState=COMPLETING Restarts=1", False, False),
-        (UNKNOWN, True, True),
-        (DOWN, True, False),
-    ],
-)
-def test_whether_a_run_is_over(scontrol: Path, answer: str, fails: bool, ended: bool) -> None:
-    says(scontrol, answer, fails=fails)
-    assert has_ended("c/7.1", {"SLURM_CLUSTER_NAME": "c"}) is ended
+def test_a_job_that_is_not_listed_is_over(squeue: Path) -> None:
+    says(squeue, LISTED)
+    environ = {"SLURM_CLUSTER_NAME": "c", "SLURM_JOB_ID": "8"}
+    assert has_ended("c/6.0", environ)
+    assert not has_ended("c/7.0", environ)
+    assert not has_ended("c/9.1", environ), "it may wait for its next run, or be in it: heartbeats tell"
 
 
-def test_nothing_is_known_without_slurm_or_of_another_cluster(
-    scontrol: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    says(scontrol, UNKNOWN, fails=True)
-    assert has_ended("c/7.1", {"SLURM_CLUSTER_NAME": "d"}) is False
-    assert has_ended("", {}) is False
-    monkeypatch.setenv("PATH", str(scontrol.parent / "nowhere"))
-    assert has_ended("c/7.1", {"SLURM_CLUSTER_NAME": "c"}) is False
+def test_an_earlier_run_of_one_s_own_job_is_over(squeue: Path) -> None:
+    says(squeue, LISTED)
+    environ = {"SLURM_CLUSTER_NAME": "c", "SLURM_JOB_ID": "8", "SLURM_RESTART_COUNT": "2"}
+    assert has_ended("c/8.1", environ)
+    assert not has_ended("c/8.2", environ)
+    assert not squeue.with_name("asked").exists()
+
+
+def test_nothing_is_known_where_slurm_does_not_tell(squeue: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    environ = {"SLURM_CLUSTER_NAME": "c"}
+    says(squeue, "", fails=True)
+    assert not has_ended("c/6.0", environ)
+    assert not has_ended("d/6.0", environ), "another cluster's"
+    assert not has_ended("", {})
+    living_jobs.cache_clear()
+    monkeypatch.setenv("PATH", str(squeue.parent / "nowhere"))
+    assert not has_ended("c/6.0", environ)
+
+
+def test_the_controller_is_asked_once_for_all_jobs(squeue: Path) -> None:
+    says(squeue, LISTED)
+    for number in range(100, 200):
+        assert has_ended(f"c/{number}.0", {"SLURM_CLUSTER_NAME": "c"})
+    assert len(squeue.with_name("asked").read_text().splitlines()) <= 2, (
+        "twice where a half minute ends meanwhile"
+    )

@@ -27,8 +27,8 @@ def test_rows_that_were_measured_on_several_hold_what_they_differ_by():
 
 def test_rows_of_one_node_among_others_are_named():
     assert said([*runs(32, "n1", "n2"), *runs(64, "n2", "n2")]) == [
-        "Measured on 2 nodes of one kind (n1 and n2): what nodes differ by is in no interval of a row of one node alone "
-        "(batch_size=64)."
+        "Measured on 2 nodes of one kind (n1 and n2): what nodes differ by is in no interval of a row of one node "
+        "alone (batch_size=64)."
     ]
 
 
@@ -40,4 +40,6 @@ def test_of_many_nodes_the_first_are_named():
 
 def test_another_kind_of_machine_is_no_other_node_of_this_one():
     cpu = {"device": "cpu"}
-    assert said([*runs(32, "n1", "n1", cpu_name="A", **cpu), *runs(64, "n2", "n2", cpu_name="B", **cpu)]) == []
+    assert (
+        said([*runs(32, "n1", "n1", cpu_name="A", **cpu), *runs(64, "n2", "n2", cpu_name="B", **cpu)]) == []
+    )

@@ -154,4 +154,6 @@ def test_a_longer_epoch_is_not_told_where_no_step_was_steady() -> None:
     assert row.missing["epoch_time_s"].startswith("no step was steady: what the loaders held ready lasted")
     assert told(160, epoch(steady_steps=0)).epoch_time_s == pytest.approx(2.8), "its own epoch was measured"
     assert told(1000, epoch(steady_steps=0), epoch()).epoch_time_s is not None, "one of them tells"
-    assert told(1000, epoch(steady_steps=None)).epoch_time_s is not None, "earlier versions did not count them"
+    assert told(1000, epoch(steady_steps=None)).epoch_time_s is not None, (
+        "earlier versions did not count them"
+    )

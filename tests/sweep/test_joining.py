@@ -7,19 +7,19 @@ import itertools
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import scripted
 from benches import Heard, run_with, sweep_of
 from scripted import Driver, Scripted
 
+from gpubench.commands.sweep import leaving
 from gpubench.plan.experiment_file import parse
 from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import Plan, Unit, expand
 from gpubench.plan.sources import Disk
 from gpubench.results.locks.holder import Holder
-from gpubench.results.locks.unit_locks import Lot
 from gpubench.sweep.joining import Joining
 from gpubench.sweep.survey import Settings
 from gpubench.sweep.sweep import Sweep
@@ -51,9 +51,9 @@ def unit(plan: Plan, batch: int) -> Unit:
     return next(one for one in plan.units if not one.is_group and one.jobs[0].trial.batch_size == batch)
 
 
-def elsewhere(work: Sweep, one: Unit, number: int = 1) -> Path:
+def elsewhere(joining: Joining, one: Unit, number: int = 1) -> Path:
     """Has a process of another host take it."""
-    path = Lot(one.unit_id, number, work.bench.machine_key(one.jobs[0])).path(work.bench.results.folder)
+    path = joining.lot(one, number).path(joining.work.bench.results.folder)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(asdict(Holder(host="n2", boot="b", pid_namespace="p", pid=1, began="7"))))
     return path
@@ -105,7 +105,7 @@ def test_a_group_and_its_trials_alone_are_taken_as_one(tmp_path: Path) -> None:
     with joined(work) as joining:
         assert len(plan.units) == 3
         assert len({joining.lots[one.unit_id] for one in plan.units}) == 1
-        elsewhere(work, next(one for one in plan.units if one.unit_id == joining.lots[group.unit_id]))
+        elsewhere(joining, next(one for one in plan.units if one.unit_id == joining.lots[group.unit_id]))
         assert joining.turn(group, 1)[0] == "theirs"
         assert joining.turn(unit(plan, 16), 1)[0] == "theirs"
 
@@ -129,7 +129,7 @@ def test_a_larger_batch_waits_while_a_smaller_one_may_run_out_of_memory(tmp_path
     plan = plan_of("cuda", batch_size="16,64,256")
     work = sweep_in(tmp_path, plan, gpus=1)
     with joined(work) as joining:
-        taken = elsewhere(work, unit(plan, 16))
+        taken = elsewhere(joining, unit(plan, 16))
         assert joining.turn(unit(plan, 64), 1)[0] == "waits"
         assert joining.turn(unit(plan, 16), 1)[0] == "theirs"
         taken.unlink()
@@ -147,7 +147,7 @@ def test_it_does_not_wait_where_what_ran_says_that_it_fits(tmp_path: Path) -> No
     )
     with ran.bench.results.locked(joins=True), joined(work) as joining:
         run_with(Scripted(), ran, Heard())
-        elsewhere(work, unit(plan, 64))
+        elsewhere(joining, unit(plan, 64))
         assert joining.turn(unit(plan, 256), 1)[0] == "run", "16 times 8,000 MiB is less than 90 % of 143,771"
         assert joining.turn(unit(plan, 1024), 1)[0] == "waits"
 
@@ -156,7 +156,7 @@ def test_a_further_round_waits_for_nobody_s_memory(tmp_path: Path) -> None:
     plan = plan_of("cuda", rounds=2, batch_size="16,64")
     work = sweep_in(tmp_path, plan, gpus=1)
     with joined(work) as joining:
-        elsewhere(work, unit(plan, 16))
+        elsewhere(joining, unit(plan, 16))
         assert joining.turn(unit(plan, 64), 2)[0] == "run"
 
 
@@ -184,6 +184,73 @@ def test_the_tables_wait_for_the_last_one(tmp_path: Path) -> None:
             assert len(second.others) == 1
         summary = run_with(Scripted(), first, Heard())
         assert summary.ran == 0
-        assert summary.by_others == 2
+        assert (summary.reused, summary.elsewhere) == (2, 0)
         assert len(table.read_text().splitlines()) == 3
         assert first.others == []
+
+
+def test_a_lock_that_a_dead_one_has_left_on_what_is_done_keeps_nobody_waiting(tmp_path: Path) -> None:
+    plan = plan_of("cuda", batch_size="16,64")
+    work = sweep_in(tmp_path, plan, gpus=1)
+    ran = sweep_in(tmp_path, plan_of("cuda", batch_size="16"), gpus=1)
+    with ran.bench.results.locked(joins=True), joined(work) as joining:
+        run_with(Scripted(lambda _: scripted.raises), ran, Heard())
+        elsewhere(joining, unit(plan, 16))
+        assert joining.turn(unit(plan, 64), 1)[0] == "run", "16 has failed, and says nothing of memory"
+
+
+def test_who_has_other_cpus_measures_for_itself_and_takes_nothing_away(tmp_path: Path) -> None:
+    plan = plan_of("cpu", batch_size="8,16")
+    two = sweep_of(plan, tmp_path, scripted.computer(cpus=2), settings=Settings(joins=True))
+    one = sweep_of(plan, tmp_path, scripted.computer(cpus=1), settings=Settings(joins=True))
+    for work in (two, one):
+        work.bench.results.create()
+        work.load()
+    with two.bench.results.locked(joins=True), one.bench.results.locked(joins=True):
+        run_with(Scripted(), two, Heard())
+        summary = run_with(Scripted(), one, Heard())
+    assert summary.ran == 2
+    assert {len(set(work.chosen()) & {job.trial_id for job in plan.jobs}) for work in (one, two)} == {2}
+
+
+def test_a_budget_leaves_the_first_round_whole(tmp_path: Path) -> None:
+    """What another has given back in the meantime is run, however little time there is for further rounds."""
+    plan = with_budget(plan_of("cpu", batch_size="8,16"))
+    work = sweep_in(tmp_path, plan)
+    with work.bench.results.locked(joins=True):
+        units = work.bench.results.units
+        assert units is not None
+        taken = elsewhere(Joining.of(work, units), unit(plan, 16))
+        os.utime(taken, (0, 0))  # silent for long: whoever has nothing else to do waits
+        freed: list[int] = []
+
+        def frees() -> bool:
+            if len(work.records) >= 1 and taken.exists() and len(freed) < 50:
+                freed.append(1)
+                if len(freed) == 20:
+                    taken.unlink()
+            return False
+
+        summary = run_with(Scripted(), work, Heard(), frees)
+    assert sorted(one.trial.batch_size for one in work.records if one.round == 1) == [8, 16]
+    assert summary.out_of_budget
+
+
+def with_budget(plan: Plan) -> Plan:
+    rounds = replace(plan.experiment.rounds, number=5, budget_s=0.001)
+    return replace(plan, experiment=replace(plan.experiment, rounds=rounds))
+
+
+def test_however_it_ends_the_last_one_writes_the_tables(tmp_path: Path) -> None:
+    plan = plan_of("cpu", batch_size="8")
+    first, second = sweep_in(tmp_path, plan), sweep_in(tmp_path, plan)
+    with (
+        pytest.raises(KeyboardInterrupt),
+        second.bench.results.locked(joins=True),
+        leaving(second, joins=True),
+    ):
+        with first.bench.results.locked(joins=True):
+            run_with(Scripted(), first, Heard())
+        assert not (tmp_path / "trials.csv").exists()
+        raise KeyboardInterrupt  # while it starts
+    assert len((tmp_path / "trials.csv").read_text().splitlines()) == 2

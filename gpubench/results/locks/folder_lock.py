@@ -138,8 +138,6 @@ class FolderLock:
         self._last_beat = now
         if self._members is not None:
             self._members.beat(self._own)
-            # Somebody who took all others for dead has taken it away as the last one.
-            self._file.create(self._own)
         self.check()
         self._file.touch()
 
@@ -148,6 +146,10 @@ class FolderLock:
         if not self._held or self._has_left:
             return
         seen = self._file.look()
+        if seen is None and self._members is not None and self._folder.is_dir():
+            # The last of those before has taken it away just now, or has taken all others for dead.
+            self._file.create(self._own)
+            seen = self._file.look()
         if seen is None:
             raise UnusableError(
                 f"{self._folder} was removed, or its lock was, while this {self._owner} wrote into it: what had "
@@ -186,6 +188,14 @@ class FolderLock:
                 if seen is not None and seen.holder is not None and seen.holder.joins:
                     self._file.remove(seen.holder)
         self._held = False
+
+    def abandon(self) -> None:
+        """The same without asking after others: a file that stays is that of members who are gone."""
+        if self._members is None:
+            self.release()
+        else:
+            self._members.leave()
+            self._held = False
 
     def _changes(self, seen: Seen, limit_s: float | None) -> bool:
         """Whether the lock goes, or its heartbeat moves, within so many seconds; None: looks until it does."""

@@ -57,8 +57,21 @@ class Holder:
         """What can be known at once: of processes of this boot and this pid namespace all, of others what SLURM tells
         of their jobs."""
         if self.boot and (self.boot, self.pid_namespace) == (boot(), pid_namespace()):
-            return "alive" if began(self.pid) == self.began else "dead"
+            if (now := began(self.pid)) is None and _is_hidden(self.pid):
+                return "unknown"
+            return "alive" if now == self.began else "dead"
         return "dead" if self.job and slurm_job.has_ended(self.job) else "unknown"
+
+
+def _is_hidden(pid: int) -> bool:
+    """Whether there is such a process of another user, of which /proc tells this one nothing (hidepid)."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return not Path(f"/proc/{pid}").exists()
+    except OSError:
+        return False
+    return False
 
 
 def began_s(holder: Holder) -> float | None:

@@ -13,7 +13,7 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,9 @@ STALE_S = 300.0
 """A holder that shows no sign of life for so long has died."""
 CONFIRM_S = 2 * HEARTBEAT_S + 5
 """How long somebody looks who finds a heartbeat that old: its age is another clock's word."""
+MOMENT_S = 60.0
+"""What takes a moment is over by then, or its process has died."""
+MOMENT_POLL_S = 0.05
 NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 """What file systems answer that know no hard links."""
 
@@ -83,7 +86,8 @@ class LockFile:
             try:
                 os.link(aside, self.path)
             except FileExistsError:
-                return False
+                # Over a network a request may be sent twice, and the second answer is that of the first.
+                return aside.stat().st_nlink > 1
             except OSError as error:
                 if error.errno not in NO_LINKS:
                     raise
@@ -144,10 +148,20 @@ class LockFile:
             self.path.rename(aside)
         except FileNotFoundError:
             return
+        except OSError as error:
+            raise UnusableError(f"{self.path} can't be taken away: {error.strerror}") from None
         try:
             if aside.read_text(encoding="utf-8", errors="replace") != stale.text:
-                with contextlib.suppress(FileExistsError):
+                try:
                     os.link(aside, self.path)
+                except FileExistsError:
+                    pass
+                except OSError as error:
+                    if error.errno not in NO_LINKS:
+                        raise
+                    aside.rename(self.path)
+        except OSError as error:
+            raise UnusableError(f"{self.path} can't be given back: {error.strerror}") from None
         finally:
             aside.unlink(missing_ok=True)
 
@@ -166,3 +180,22 @@ class LockFile:
         finally:
             with contextlib.suppress(OSError):
                 aside.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def for_a_moment(path: Path, sleep: Callable[[float], None] = time.sleep) -> Iterator[None]:
+    """Holds a lock for what takes a moment; waits for whoever else does. One that has died is not waited for.
+
+    Raises UnusableError where it can't be written.
+    """
+    file, own = LockFile(path), Holder.here()
+    while not file.create(own):
+        seen = file.look()
+        if seen is not None and (seen.quiet_s > MOMENT_S or (seen.holder and seen.holder.fate == "dead")):
+            file.set_aside(seen)
+        else:
+            sleep(MOMENT_POLL_S)
+    try:
+        yield
+    finally:
+        file.remove(own)

@@ -136,6 +136,15 @@ def takers(folder: Path) -> dict[str, str]:
     return found
 
 
+def remove_dead(folder: Path) -> None:
+    """Removes the locks of owners that are known to be dead: of units that are done nobody else asks after them."""
+    for path in folder.glob("records/*/.*.lock"):
+        file = LockFile(path)
+        seen = file.glance()
+        if seen is not None and seen.holder is not None and seen.holder.fate == "dead":
+            file.set_aside(seen)
+
+
 def remove_all(folder: Path) -> None:
     """Removes the locks of all units. Only for who knows that nobody else works in the folder."""
     for path in folder.glob("records/*/.*.lock"):
