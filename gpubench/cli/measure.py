@@ -137,6 +137,22 @@ def sweep(
             metavar="I/N",
         ),
     ] = None,
+    agent: Annotated[
+        list[str] | None,
+        how(
+            "--agent",
+            text="How a process is started on a further node: 'ssh n2'; once for each (default: srun, in a SLURM job)",
+            metavar="COMMAND",
+        ),
+    ] = None,
+    network: Annotated[
+        str | None,
+        how(
+            "--network",
+            text="By which name or IP address further nodes reach this one (default: its host name)",
+            metavar="ADDRESS",
+        ),
+    ] = None,
     fresh: Annotated[bool, how("--fresh", text="Run everything again; earlier records are kept.")] = False,
     wait: Annotated[
         bool, how("--wait", text="Wait while another sweep writes into the results folder.")
@@ -193,6 +209,8 @@ def sweep(
                 ahead=ahead,
                 find_max_batch=find_max_batch,
                 shard=shard,
+                agents=agent or (),
+                network=network,
                 out=out,
                 explain=("json" if json_ else "text") if explain else None,
                 mode="plan" if dry_run else "quiet" if quiet else "json" if json_ else "table",

@@ -13,6 +13,7 @@ from gpubench.basics.errors import ResumableError, UnusableError, unknown
 from gpubench.basics.stopping import Stop, hear_no_more, say_at_once, stop_on_signals
 from gpubench.basics.words import many
 from gpubench.commands.opened import warn
+from gpubench.node.cluster import cluster
 from gpubench.node.node import this_machine
 from gpubench.plan import shards
 from gpubench.plan.command_line import make_plan, read_experiment
@@ -59,13 +60,16 @@ def sweep(
     ahead: bool = False,
     find_max_batch: bool = False,
     shard: str | None = None,
+    agents: Sequence[str] = (),
+    network: str | None = None,
     out: Path | None,
     explain: Literal["text", "json"] | None = None,
     mode: Mode,
 ) -> int:
     """`gpubench sweep`: returns the exit code. `yes`: images are made without asking first. `ahead`: trials of
     further rounds are made ready side by side. `find_max_batch`: batch sizes at the edge of memory are tried, too.
-    `shard`: `2/8`, the part of the plan that is run here.
+    `shard`: `2/8`, the part of the plan that is run here. `agents`, `network`: how further nodes are reached, and how
+    they reach this one (`node/cluster.py`).
     `explain`: in mode `plan`, where fields have their values from."""
     own = None if shard is None else shards.Shard.parse(shard)
     node = this_machine()
@@ -81,7 +85,9 @@ def sweep(
             raise unknown("status to retry", name, RETRY)
     results = Results(results_folder(out, experiment))
     settings = Settings(retry=chosen_retry, fresh=fresh, ahead=ahead)
-    work = Sweep(plan=plan, bench=Bench.of(plan, node, results, sources), settings=settings)
+    spans_nodes = any(job.trial.nodes > 1 for unit in plan.units for job in unit.jobs)
+    nodes = cluster(node, agents, network) if spans_nodes else None
+    work = Sweep(plan=plan, bench=Bench.of(plan, node, results, sources, nodes), settings=settings)
     searched = max_batch.searches(work, whole) if find_max_batch else []
     if mode != "plan":
         work.noise = kept_noise.read(warn)
@@ -203,6 +209,8 @@ def run(
                 return Summary(interrupted=True)
             return work.run(view, stop, lambda row: emit(row, mode))
     finally:
+        if work.bench.cluster:
+            work.bench.cluster.close()
         node.close()
 
 

@@ -13,6 +13,7 @@ from gpubench.schema.columns import (
     IMAGES,
     LATER,
     MEASURED,
+    NODE_COLUMNS,
     TRIAL,
     Column,
 )
@@ -30,6 +31,7 @@ SECTIONS: tuple[tuple[str, str, Sequence[Column]], ...] = (
     ("Later fields of the trial", "`trials.csv`, behind all others, which keep their places", LATER),
     ("Derived", "tables only, worked out from the rows shown", DERIVED),
     ("Epochs", "`epochs.csv`", EPOCH_COLUMNS),
+    ("Nodes", "the record's `nodes`, of a trial over several; `gpu_uuids` beside them", NODE_COLUMNS),
 )
 
 INTRODUCTION = """# Columns

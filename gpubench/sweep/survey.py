@@ -115,7 +115,8 @@ class Survey:
         return self.bench.resolve(unit)
 
     def _room(self) -> Room:
-        return Room(len(self.bench.node.machine.gpus), self.bench.node.machine.cpu_count)
+        machine = self.bench.node.machine
+        return Room(len(machine.gpus), machine.cpu_count, self.bench.nodes)
 
     def survey(self) -> list[Planned]:
         """What is to become of each unit of the plan."""

@@ -57,7 +57,7 @@ host gpu_name gpu_count driver cuda torch cpu_name cpu_count gpubench started_at
 skipped_images
 """,
     "later": """
-sync_every confirm_top1
+sync_every confirm_top1 nodes
 """,
     "rounds": """
 round step_error_pct top1_crossing_s top1_crossing
