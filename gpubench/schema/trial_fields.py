@@ -263,7 +263,7 @@ class TrialFields:
             feeds=True,
             allotted=True,
             moves_with=("cpus", *DEVICE_AXES),
-            follows=("variant", "gpus", "ranks", "cpus", "copies", "device", "group", "job"),
+            follows=("variant", "gpus", "ranks", "nodes", "cpus", "copies", "device", "group", "job"),
         ),
     ] = None
     prefetch: Annotated[
@@ -289,7 +289,7 @@ class TrialFields:
             feeds=True,
             allotted=True,
             moves_with=("workers", *DEVICE_AXES),
-            follows=("copies", "group", "job"),
+            follows=("nodes", "copies", "group", "job"),
         ),
     ] = None
     cpu_sharing: Annotated[

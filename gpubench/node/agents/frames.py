@@ -1,4 +1,7 @@
-"""Messages over a pipe: a mark, the length, and so many bytes of JSON. What bears no mark is none of ours."""
+"""Messages over a pipe: a mark, the length, so many bytes of JSON, and the end of a line.
+
+What bears no mark is none of ours. SLURM hands a task's output on line by line: without its end a message would wait.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from gpubench.basics.quoted import clean
 MARK = b"gpb1"
 """Before each message: a login's greeting, or what else a command prints on its way, is told from one by it."""
 _HEAD = struct.Struct(">4sQ")
+_END = b"\n"
 LARGEST = 1 << 32
 """Bytes of one message: more is damage."""
 PIECE = 1 << 20
@@ -34,7 +38,7 @@ _encoded = json.JSONEncoder(separators=(",", ":"), default=_plain).encode
 def send(descriptor: int, message: Any) -> None:
     """Writes one message, all of it. Raises OSError where nobody reads it any more."""
     data = _encoded(message).encode()
-    rest = memoryview(_HEAD.pack(MARK, len(data)) + data)
+    rest = memoryview(_HEAD.pack(MARK, len(data)) + data + _END)
     while rest:
         rest = rest[os.write(descriptor, rest) :]
 
@@ -57,8 +61,8 @@ class Frames:
             if length > LARGEST:
                 raise ForeignError(f"a message of {length:,} bytes")
             end = _HEAD.size + length
-            if len(self._held) < end:
+            if len(self._held) < end + len(_END):
                 return
             message = bytes(self._held[_HEAD.size : end])
-            del self._held[:end]
+            del self._held[: end + len(_END)]
             yield message
