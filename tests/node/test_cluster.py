@@ -13,6 +13,7 @@ import psutil
 import pytest
 from conftest import Asked, asked
 from place import until
+from telling_model import DIES, weights, write
 
 from gpubench.node import environment
 from gpubench.node.agents.link import AgentCommand
@@ -25,33 +26,6 @@ from gpubench.record.outcome import outcome
 from gpubench.record.training import Training
 from gpubench.schema.attempt import Attempt, JobProgress
 from gpubench.schema.events import End, Hello, Result
-
-NET = """
-import hashlib, os, signal
-import torch
-from torch import nn
-import torch.distributed as dist
-
-class Net(nn.Module):
-    def __init__(self, classes):
-        super().__init__()
-        self.layers = nn.Sequential(nn.Flatten(), nn.LazyLinear(classes))
-        self.layers(torch.zeros(1, 3, 28, 28))
-        self.steps = 0
-
-    def forward(self, images):
-        if not self.training:
-            flat = torch.cat([p.detach().flatten() for p in self.parameters()])
-            print("WEIGHTS", dist.get_rank(), hashlib.sha256(flat.numpy().tobytes()).hexdigest(), flush=True)
-        self.steps += self.training
-        {trick}
-        return self.layers(images)
-
-def net(num_classes):
-    return Net(num_classes)
-"""
-DIES = "os.kill(os.getpid(), signal.SIGKILL) if dist.get_rank() == 1 and self.steps == 3 else None"
-"""The second node's rank, in mid-training."""
 
 
 class Two:
@@ -117,24 +91,18 @@ def two(server: ForkServer, colours: Path) -> Iterator[Two]:
     made.cluster.close()
 
 
-def model(folder: Path, trick: str = "pass") -> str:
-    path = folder / "nets.py"
-    path.write_text(NET.replace("{trick}", trick))
-    return f"{path}:net"
-
-
 def all_below(process: psutil.Process) -> list[psutil.Process]:
     return [process, *process.children(recursive=True)]
 
 
 def test_ranks_of_both_nodes_train_one_network(two: Two, tmp_path: Path) -> None:
-    done, ended, log = two.run(tmp_path, model=model(tmp_path), strategy="ddp", epochs=2)
+    done, ended, log = two.run(tmp_path, model=write(tmp_path), strategy="ddp", epochs=2)
     assert ended == ("ok", ""), log
     hellos = {e.rank: e.pid for e in done.events if isinstance(e, Hello)}
     assert hellos.keys() == {0, 1}
-    weights = dict(re.findall(r"WEIGHTS (\d) (\w{64})", log))
-    assert weights.keys() == {"0", "1"}, "the log holds what was printed on both nodes"
-    assert len(set(weights.values())) == 1
+    told = weights(log)
+    assert told.keys() == {0, 1}, "the log holds what was printed on both nodes"
+    assert len(set(told.values())) == 1
 
     # All times are of the first node's clock.
     ends = sorted((e for e in done.events if isinstance(e, End)), key=lambda e: (e.epoch, e.rank))
@@ -165,7 +133,7 @@ def test_other_strategies_of_several_processes_span_nodes_too(
 
 
 def test_a_rank_that_dies_on_the_second_node_is_named_with_it(two: Two, tmp_path: Path) -> None:
-    _, (status, reason), _ = two.run(tmp_path, model=model(tmp_path, DIES), epochs=3)
+    _, (status, reason), _ = two.run(tmp_path, model=write(tmp_path, DIES), epochs=3)
     assert status == "failed"
     assert re.match(r"rank 1 on node \S+ \(node 1\) was ended by SIGKILL", reason)
     assert all_gone_below(two.agent)
