@@ -12,11 +12,9 @@ import json
 import os
 import select
 import signal
-import tempfile
 import time
 from collections import deque
 from dataclasses import replace
-from pathlib import Path
 
 from gpubench import __version__
 from gpubench.basics.checked import MismatchError
@@ -41,7 +39,9 @@ from gpubench.node.agents.messages import (
     Unable,
     read_request,
 )
+from gpubench.node.launch import scratch
 from gpubench.node.node import Node, this_machine
+from gpubench.schema.attempt import Attempt
 
 BEAT_S = 1.0
 """How often each side shows that it is alive while a trial runs."""
@@ -117,18 +117,23 @@ class Agent:
     def _run_trial(self, node: Node, asked: RunTrial) -> None:
         self._released = self._stopped = self._is_complete = False
         self._heard = time.monotonic()
-        with tempfile.TemporaryDirectory(prefix="gpubench-log-") as folder:
-            log = Path(folder) / "log"
-            log.touch()
-            (done,) = node.run(
-                [replace(asked.order, log=log)],
-                [asked.left_out],
-                timeout_s=asked.timeout_s,
-                should_stop=self._should_stop,
-                look=lambda _: None,
-                may_end=self._may_end,
-            )
-            self._tell(Ended.of(done, log.read_bytes().decode(errors="replace")))
+        try:
+            with scratch.scratch_folder() as folder:
+                log = folder / "log"
+                log.touch()
+                (done,) = node.run(
+                    [replace(asked.order, log=log)],
+                    [asked.left_out],
+                    timeout_s=asked.timeout_s,
+                    should_stop=self._should_stop,
+                    look=lambda _: None,
+                    may_end=self._may_end,
+                )
+                self._tell(Ended.of(done, log.read_bytes().decode(errors="replace")))
+        except UnusableError as error:  # no folder for temporary files: nothing has run
+            now = time.monotonic()
+            done = Attempt(forced=("failed", str(error)), launched=now, finished=now)
+            self._tell(Ended.of(done, ""))
 
     # ---- while a trial runs ----
 

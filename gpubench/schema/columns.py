@@ -525,16 +525,20 @@ EPOCH_COLUMNS = of_class(EpochColumns)
 NODE_COLUMNS = of_class(NodeColumns)
 SAMPLE_COLUMNS = of_class(SampleColumns)
 
-LATER: tuple[Column, ...] = tuple(c for c in TRIAL if c.name in FIELDS[FIELDS.index("repeat") + 1 :])
-"""Those of TRIAL that came when trials.csv had all the others: they stand at its end, and no other column moves."""
+_FIRST_LATER, _FIRST_LATEST = FIELDS.index("repeat") + 1, FIELDS.index("confirm_top1") + 1
+LATER: tuple[Column, ...] = tuple(c for c in TRIAL if c.name in FIELDS[_FIRST_LATER:_FIRST_LATEST])
+"""Those of TRIAL that came when trials.csv had all the others: they stand behind them, and no other column moves."""
+LATEST: tuple[Column, ...] = tuple(c for c in TRIAL if c.name in FIELDS[_FIRST_LATEST:])
+"""Those that came when it had the columns of rounds, too: they stand at its end."""
 COLUMNS: tuple[Column, ...] = (
     *IDENTITY,
-    *(c for c in TRIAL if c not in LATER),
+    *(c for c in TRIAL if c not in (*LATER, *LATEST)),
     *MEASURED,
     *ENVIRONMENT,
     *IMAGES,
     *LATER,
     *ROUNDS,
+    *LATEST,
 )
 """Those of trials.csv, in its order."""
 BY_NAME: dict[str, Column] = {column.name: column for column in COLUMNS}

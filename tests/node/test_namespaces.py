@@ -90,9 +90,7 @@ def sent_mib(name: str) -> float:
 
 
 def test_what_the_ranks_exchange_goes_over_the_wire(tmp_path: Path, nodes: tuple[str, str]) -> None:
-    ran = start(
-        tmp_path, nodes, "--epochs", "3", "--set", "train_images=2048", "--breakdown", "--batch-size", "64"
-    )
+    ran = start(tmp_path, nodes, "--epochs", "3", "--set", "train_images=2048", "--breakdown")
     assert ran.wait(200) == 0, ran.stdout and ran.stdout.read()
     stored = record(tmp_path)
     assert stored["status"] == "ok"

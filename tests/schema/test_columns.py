@@ -22,6 +22,7 @@ from gpubench.schema.columns import (
     IDENTITY,
     IMAGES,
     LATER,
+    LATEST,
     MEASURED,
     ROUNDS,
     TRIAL,
@@ -57,10 +58,13 @@ host gpu_name gpu_count driver cuda torch cpu_name cpu_count gpubench started_at
 skipped_images
 """,
     "later": """
-sync_every confirm_top1 nodes
+sync_every confirm_top1
 """,
     "rounds": """
 round step_error_pct top1_crossing_s top1_crossing
+""",
+    "latest": """
+nodes
 """,
 }
 """All columns of trials.csv, in their order. A field of the trial is added at the very end, another column at the end
@@ -74,12 +78,13 @@ energy_j top1_pct steady_step_s steady_steps tail_s round
 def test_the_columns_are_these_for_ever() -> None:
     parts = {
         "identity": IDENTITY,
-        "trial": [column for column in TRIAL if column not in LATER],
+        "trial": [column for column in TRIAL if column not in (*LATER, *LATEST)],
         "measured": MEASURED,
         "environment": ENVIRONMENT,
         "images": IMAGES,
         "later": LATER,
         "rounds": ROUNDS,
+        "latest": LATEST,
     }
     for part, names in FOR_EVER.items():
         assert [column.name for column in parts[part]] == names.split(), part
