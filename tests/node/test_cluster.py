@@ -11,7 +11,6 @@ from typing import Any
 
 import psutil
 import pytest
-from conftest import Asked, asked
 from place import until
 from telling_model import DIES, weights, write
 
@@ -31,7 +30,7 @@ from gpubench.schema.events import End, Hello, Result
 class Two:
     """Two nodes for trials of a test."""
 
-    def __init__(self, server: ForkServer, ask: Callable[..., Asked], data: Path) -> None:
+    def __init__(self, server: ForkServer, ask: Callable[..., Any], data: Path) -> None:
         machine = environment.machine(None)
         self.node = Node(nvml=NoNvml("NVML was not opened"), machine=machine)
         self.node.launcher = server
@@ -85,8 +84,8 @@ class Two:
 
 
 @pytest.fixture(scope="module")
-def two(server: ForkServer, colours: Path) -> Iterator[Two]:
-    made = Two(server, asked, colours)
+def two(server: ForkServer, colours: Path, ask: Callable[..., Any]) -> Iterator[Two]:
+    made = Two(server, ask, colours)
     yield made
     made.cluster.close()
 
@@ -191,6 +190,7 @@ def test_a_node_that_can_t_be_had_fails_the_trial_with_its_words(two: Two, tmp_p
             (("no-such-command",), "no-such-command can't be run: No such file"),
             (("false",), "its agent ended with exit code 1"),
             (("sh", "-c", "echo Welcome to n2"), "no agent's message: Welcome to n2"),
+            (("sh", "-c", "exec <&-; echo Welcome to n2; sleep 1"), "no agent's message: Welcome to n2"),
             (("sh", "-c", "echo n2: no route >&2; exit 255"), "exit code 255; it said: n2: no route"),
         ):
             two.cluster = Cluster(

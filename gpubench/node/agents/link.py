@@ -102,7 +102,7 @@ class Link:
         try:
             frames.send(self._in, request)
         except OSError:
-            raise self._gone() from None
+            raise self._last_told() from None
 
     def take(self, timeout: float) -> Told | None:
         """What it tells next; None where that is nothing within so many seconds. Raises LostError."""
@@ -127,6 +127,15 @@ class Link:
         if isinstance(told, Unable):
             raise self._broken(told.reason)
         return told
+
+    def _last_told(self) -> LostError:
+        """Why it is gone, by what it has told before."""
+        try:
+            while self.take(LOOK_S) is not None:
+                pass
+        except LostError as why:
+            return why
+        return self._gone()
 
     def _gone(self) -> LostError:
         with contextlib.suppress(subprocess.TimeoutExpired):
