@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from gpubench.basics.checked import reader
+from gpubench.basics.quoted import clean
 from gpubench.schema.attempt import Attempt
 from gpubench.schema.events import Count, Event, Finite
 from gpubench.schema.order import TrialOrder
@@ -277,4 +278,4 @@ def read_told(data: bytes) -> Told:
         return _TOLD.validate_json(data)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        raise ForeignWordsError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        raise ForeignWordsError(clean(f"{'.'.join(map(str, first['loc']))}: {first['msg']}", 200)) from None
