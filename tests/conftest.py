@@ -176,7 +176,7 @@ def asked(*, data: Path | None, cpu: tuple[Any, ...] = (), **fields: Any) -> Ask
     return Asked(job=job, facts=folder.scan(data) if data else no_data(), data=data)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def ask() -> Callable[..., Asked]:
     """Makes a trial as `train` runs it: for tests that run it in their own way."""
     return asked

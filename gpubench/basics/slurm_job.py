@@ -28,6 +28,11 @@ def has_company(environ: Mapping[str, str] = os.environ) -> bool:
     """Whether others may run the same command: in an array, beside other tasks of a step, after a requeue."""
     if "SLURM_ARRAY_TASK_ID" in environ or environ.get("SLURM_RESTART_COUNT", "0") != "0":
         return True
+    return is_one_of_several_tasks(environ)
+
+
+def is_one_of_several_tasks(environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether this is one of the tasks that one `srun` has started."""
     in_step = "SLURM_STEP_ID" in environ and "SLURM_PROCID" in environ
     return in_step and environ.get("SLURM_STEP_NUM_TASKS", "1") not in ("", "1")
 

@@ -158,6 +158,22 @@ def sweep(
             "SLURM arrays, beside other srun tasks, and after a requeue).",
         ),
     ] = None,
+    agent: Annotated[
+        list[str] | None,
+        how(
+            "--agent",
+            text="How a process is started on a further node: 'ssh n2'; once for each (default: srun, in a SLURM job)",
+            metavar="COMMAND",
+        ),
+    ] = None,
+    network: Annotated[
+        str | None,
+        how(
+            "--network",
+            text="By which name or IP address further nodes reach this one (default: its host name)",
+            metavar="ADDRESS",
+        ),
+    ] = None,
     fresh: Annotated[bool, how("--fresh", text="Run everything again; earlier records are kept.")] = False,
     wait: Annotated[
         bool, how("--wait", text="Wait while another sweep writes into the results folder.")
@@ -211,6 +227,8 @@ def sweep(
                 shard=shard,
                 spare=spare,
                 join=join,
+                agents=agent or (),
+                network=network,
                 out=out,
                 explain=("json" if json_ else "text") if explain else None,
                 mode="plan" if dry_run else "quiet" if quiet else "json" if json_ else "table",

@@ -14,6 +14,7 @@ from gpubench.basics.errors import ResumableError, UnusableError, UsageError, un
 from gpubench.basics.stopping import Stop, hear_no_more, say_at_once, stop_on_signals
 from gpubench.basics.words import many
 from gpubench.commands.opened import warn
+from gpubench.node.cluster import cluster
 from gpubench.node.node import this_machine
 from gpubench.plan import shards, values
 from gpubench.plan.command_line import make_plan, read_experiment
@@ -63,6 +64,8 @@ def sweep(
     shard: str | None = None,
     spare: str | None = None,
     join: bool | None = None,
+    agents: Sequence[str] = (),
+    network: str | None = None,
     out: Path | None,
     explain: Literal["text", "json"] | None = None,
     mode: Mode,
@@ -71,7 +74,7 @@ def sweep(
     further rounds are made ready side by side. `find_max_batch`: batch sizes at the edge of memory are tried, too.
     `shard`: `2/8`, the part of the plan that is run here. `join`: whether others may work through the plan in the same
     folder; None: where this process is one of several of a SLURM job, or has a part. `spare`: what a SLURM job keeps
-    for its end.
+    for its end. `agents`, `network`: how further nodes are reached, and how they reach this one (`node/cluster.py`).
     `explain`: in mode `plan`, where fields have their values from."""
     own = None if shard is None else shards.Shard.parse(shard)
     spare_s = None if spare is None else values.seconds(spare, "--spare")
@@ -89,7 +92,13 @@ def sweep(
     results = Results(results_folder(out, experiment))
     joins = joined(join, has_part=own is not None, fresh=fresh, find_max_batch=find_max_batch, ahead=ahead)
     settings = Settings(retry=chosen_retry, fresh=fresh, ahead=ahead, joins=joins)
-    work = Sweep(plan=plan, bench=Bench.of(plan, node, results, sources), settings=settings)
+    spans_nodes = any(job.trial.nodes > 1 for unit in plan.units for job in unit.jobs)
+    if spans_nodes and slurm_job.is_one_of_several_tasks():
+        raise UsageError(
+            "a sweep over several nodes starts their processes by itself: start it once, without srun"
+        )
+    nodes = cluster(node, agents, network) if spans_nodes else None
+    work = Sweep(plan=plan, bench=Bench.of(plan, node, results, sources, nodes), settings=settings)
     searched = max_batch.searches(work, whole) if find_max_batch else []
     if mode != "plan":
         work.noise = kept_noise.read(warn)
@@ -244,6 +253,8 @@ def run(
                 return Summary(interrupted=True)
             return work.run(view, stop, lambda row: emit(row, mode))
     finally:
+        if work.bench.cluster:
+            work.bench.cluster.close()
         node.close()
 
 

@@ -22,7 +22,7 @@ from gpubench.node import environment
 from gpubench.node.environment import Machine
 from gpubench.node.launch import scratch, trying
 from gpubench.node.launch.ahead import Waiting, make_ready
-from gpubench.node.launch.attempt import attempt
+from gpubench.node.launch.attempt import at_once, attempt
 from gpubench.node.launch.fork_server import ForkServer
 from gpubench.node.launch.launcher import Launcher, StoppedError
 from gpubench.node.launch.running_job import Task
@@ -122,11 +122,13 @@ class Node:
         should_stop: Callable[[], bool],
         look: Callable[[Sequence[JobProgress]], None],
         ticket: int | None = None,
+        may_end: Callable[[], bool] = at_once,
     ) -> list[Attempt]:
         """One attempt at a unit: an order for each job, whose scratch folder is made here.
 
         `left_out`: of each job's images those that its ranks leave out. `should_stop` and `look` are called a few times
         a second. `ticket`: the trial was made ready, and this is its turn; if it has died since, it is run as ever.
+        `may_end`: see `attempt`.
         """
         if ticket is not None:
             ready = self._ready.pop(ticket)
@@ -142,7 +144,14 @@ class Node:
                 now = time.monotonic()
                 return [Attempt(forced=("failed", str(error)), launched=now, finished=now) for _ in orders]
             tasks = [Task(order=o, watcher=w) for o, w in zip(placed, self._watchers(placed), strict=True)]
-            return attempt(tasks, self.launcher, timeout_s=timeout_s, should_stop=should_stop, look=look)
+            return attempt(
+                tasks,
+                self.launcher,
+                timeout_s=timeout_s,
+                should_stop=should_stop,
+                look=look,
+                may_end=may_end,
+            )
 
     def prepare(
         self,

@@ -36,12 +36,14 @@ def need(unit: Unit, resolved: Sequence[Resolved], first: Mapping[str, Record]) 
 
     Not made ready: jobs of groups, which wait for each other anyway; CPU trials, which share CPUs and memory with
     whoever is measured; CUDA graphs, whose first steps are captured; what is told of a first epoch, or of a memory cap;
-    cuDNN's own timing of its algorithms, which neighbours would disturb; and whoever's memory the driver did not tell.
+    cuDNN's own timing of its algorithms, which neighbours would disturb; trials over several nodes; and whatever took
+    memory that the driver did not tell.
     """
     (job, own), *others = zip(unit.jobs, resolved, strict=True)
     t, record = job.trial, first.get(job.trial_id)
     if (
         others
+        or t.nodes > 1
         or job.membership is not None
         or own.device != "cuda"
         or record is None

@@ -60,6 +60,35 @@ def _devices(case: Combination) -> str | None:
     return None
 
 
+def _nodes(case: Combination) -> str | None:
+    t = case.trial
+    if t.nodes == 1:
+        return None
+    over = f"nodes = {t.nodes} (--nodes {t.nodes})"
+    if case.together > 1:
+        return "jobs that run together run on one node: leave nodes (--nodes) out"
+    if not catalog.STRATEGIES[t.strategy].process_per_device:
+        spanning = [name for name, one in catalog.STRATEGIES.items() if one.process_per_device]
+        return (
+            f"strategy {t.strategy} is one process, which can't be on {t.nodes} nodes: take "
+            f"{', '.join(spanning[:-1])} or {spanning[-1]}"
+        )
+    if t.gpu_ids is not None:
+        return f"gpu_ids (--gpu-ids) name GPUs of one node: with {over} give their number, gpus (--gpus)"
+    counted, said = ("ranks", "--ranks") if case.device == "cpu" else ("gpus", "--gpus")
+    if t.devices % t.nodes:
+        return (
+            f"{counted} = {t.devices} can't be shared equally by {t.nodes} nodes: {counted} ({said}) counts those of "
+            f"all nodes, so take a multiple of {t.nodes}"
+        )
+    if t.cpus is not None and t.cpus % t.nodes:
+        return (
+            f"cpus = {t.cpus} can't be shared equally by {t.nodes} nodes: cpus (--cpus) counts those of all nodes, so "
+            f"take a multiple of {t.nodes}"
+        )
+    return None
+
+
 def _strategy(case: Combination) -> str | None:
     t = case.trial
     known = catalog.STRATEGIES[t.strategy]
@@ -215,6 +244,7 @@ def _together(case: Combination) -> str | None:
 
 RULES: tuple[Callable[[Combination], str | None], ...] = (
     _devices,
+    _nodes,
     _variant,
     _strategy,
     _own_fields,

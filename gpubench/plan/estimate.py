@@ -67,14 +67,14 @@ def _estimate(t: Trial, resolved: Resolved, window: int | None, known: _Rates) -
     rate = known.nearest(t)
     if rate is not None:
         return Estimate(START_S[resolved.device] + images / rate, True)
-    cpus = max(1, resolved.cpus)
+    cpus = max(1, resolved.all_cpus)
     each_step_s = 0.0
     if resolved.device == "cpu" and t.model in SMALL_MODELS:
         compute, each_step_s = TINY_IMAGES_PER_CPU_S * cpus * (28 / resolved.input_size) ** 2, TINY_STEP_S
     elif resolved.device == "cpu":
         compute, each_step_s = CPU_IMAGES_PER_CPU_S * cpus * (224 / resolved.input_size) ** 2, CPU_STEP_S
     else:
-        compute = GPU_IMAGES_PER_S * max(1, len(resolved.gpu_ids))
+        compute = GPU_IMAGES_PER_S * max(1, len(resolved.gpu_ids) * resolved.nodes)
     loading = LOADER_IMAGES_PER_CPU_S * cpus if resolved.workers else float("inf")
     return Estimate(START_S[resolved.device] + images / min(compute, loading) + steps * each_step_s, False)
 

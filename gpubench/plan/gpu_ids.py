@@ -11,6 +11,8 @@ from gpubench.schema.trial import Trial
 def gpu_ids(trials: Sequence[Trial], gpus: Sequence[Gpu], lost: Collection[int]) -> list[tuple[int, ...]]:
     """The GPUs of each of the trials that run together, by number: those that it names, else the first so many.
 
+    Of a trial over several nodes: those on each of them.
+
     `lost`: numbers of GPUs. In their place others of the same model are taken, which is the same machine to a result,
     but not beside a trial that names its GPUs: it was to have these for itself. Where that can't be, the lost ones
     stay among the numbers: such a unit can't run.
@@ -23,7 +25,10 @@ def gpu_ids(trials: Sequence[Trial], gpus: Sequence[Gpu], lost: Collection[int])
         fits = may_move and len(others) == count and _models(others, gpus) == _models(planned, gpus)
         return others if fits else planned
 
-    return [trial.gpu_ids if trial.gpu_ids is not None else first(trial.gpus or 1) for trial in trials]
+    return [
+        trial.gpu_ids if trial.gpu_ids is not None else first(trial.devices // trial.nodes)
+        for trial in trials
+    ]
 
 
 def _models(numbers: Iterable[int], gpus: Sequence[Gpu]) -> list[tuple[str, int]]:

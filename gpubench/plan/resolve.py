@@ -29,25 +29,34 @@ class Resolved:
 
     device: str
     gpu_ids: tuple[int, ...]
+    """On each of its nodes, as all below that is not said to be of the trial."""
     gpu_uuids: tuple[str, ...]
+    """Of the first node; once it has run, of all nodes."""
+    nodes: int = 1
     processes: int
     """Ranks of the trial."""
     cpu_ids: tuple[int, ...]
     cpus: int
     """CPUs' worth of time: fewer than `cpu_ids` under a quota."""
     workers: int
+    """Loader processes of the trial."""
     input_size: int
     num_classes: int
     train_images: int
+
+    @property
+    def all_cpus(self) -> int:
+        """CPUs' worth of time of the trial, on all nodes."""
+        return self.cpus * self.nodes
 
     def columns(self) -> dict[str, Any]:
         """What was resolved, as columns of trials.csv."""
         return {
             "device": self.device,
-            "gpus": len(self.gpu_ids),
+            "gpus": len(self.gpu_ids) * self.nodes,
             "gpu_ids": list(self.gpu_ids) if self.gpu_ids else None,
             "ranks": self.processes if self.device == "cpu" else None,
-            "cpus": self.cpus,
+            "cpus": self.all_cpus,
             "workers": self.workers,
             "input_size": self.input_size,
             "num_classes": self.num_classes,
@@ -98,6 +107,7 @@ def _resolved(
         device=device,
         gpu_ids=own_gpus,
         gpu_uuids=tuple(machine.gpus[i].uuid for i in own_gpus),
+        nodes=t.nodes,
         processes=processes(t),
         cpu_ids=cpu_ids,
         cpus=min(len(cpu_ids), machine.cpu_count),
@@ -161,12 +171,13 @@ def order(
     known_gmacs: float | None,
     steps: int | None = None,
 ) -> TrialOrder:
-    """The whole order to the trial's processes.
+    """The whole order to the trial's processes, where it runs on several nodes to those on the first.
 
     `steps`: how many are measured in place of what the trial asks for; nothing is judged then.
     """
     t = job.trial
-    share = max(1, resolved.cpus // resolved.processes)
+    ranks = resolved.processes // resolved.nodes
+    share = max(1, resolved.cpus // ranks)
     return TrialOrder(
         workload=t.workload,
         model=t.model,
@@ -179,7 +190,7 @@ def order(
         jobs=job.membership.size if job.membership else 1,
         device=resolved.device,
         gpu_uuids=resolved.gpu_uuids,
-        ranks=resolved.processes,
+        ranks=ranks,
         precision=t.precision,
         memory_format=t.memory_format,
         execution=t.execution,
@@ -188,7 +199,7 @@ def order(
         lr=t.lr,
         accumulate=t.accumulate,
         sync_every=t.sync_every,
-        workers=resolved.workers,
+        workers=resolved.workers // resolved.nodes,
         prefetch=t.prefetch,
         cpu_ids=resolved.cpu_ids,
         threads_per_rank=share if resolved.device == "cpu" else min(MAX_GPU_THREADS, share),

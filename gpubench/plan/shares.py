@@ -24,6 +24,7 @@ class Share:
     """One job's part."""
 
     cpus: int
+    """On each node."""
     first: int | None
     """The first of its CPUs among those that may be used; None: it is bound to none in particular."""
     workers: int
@@ -36,7 +37,7 @@ def device_of(t: Trial, default: str) -> str:
 
 
 def shares_of(jobs: Sequence[PlannedTrial], cpus: int, default_device: str) -> list[Share]:
-    """The shares of jobs that run together (one: of a trial alone), of `cpus` CPUs that may be used.
+    """The shares of jobs that run together (one: of a trial alone), of `cpus` CPUs that may be used on a node.
 
     Pinned jobs get CPUs of their own: as many as they ask for, or an equal part of what that leaves. Otherwise all
     get the same ones, and loaders are divided among them where no number was asked for.
@@ -48,12 +49,14 @@ def shares_of(jobs: Sequence[PlannedTrial], cpus: int, default_device: str) -> l
     first = 0
     for job in jobs:
         t = job.trial
-        own = t.cpus or rest
+        # Of a trial over several nodes, which share all equally: what it gets on one of them.
+        own = t.cpus // t.nodes if t.cpus else rest
         workers = t.workers
         if workers is None:
             loading = own if pinned else max(1, own // len(jobs))
             reads = job.variant.files != "none"
-            workers = default_workers(loading, processes(t), device_of(t, default_device)) if reads else 0
+            each = default_workers(loading, processes(t) // t.nodes, device_of(t, default_device))
+            workers = t.nodes * each if reads else 0
         bound = pinned or t.cpus is not None
         shares.append(Share(own, first if bound else None, workers))
         first += own if pinned else 0

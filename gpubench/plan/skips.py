@@ -35,12 +35,14 @@ def _chain(job: Job) -> Chain:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """How many GPUs and CPUs there are."""
+    """How many GPUs and CPUs there are on a node, and how many nodes."""
 
     gpus: int
     cpus: int
     shows: str = "this machine shows"
     """What stands before the number of GPUs."""
+    nodes: int | None = None
+    """None: not known, and so no reason to skip anything."""
 
 
 Fit = tuple[Chain, int]
@@ -117,10 +119,14 @@ def skip_reason(unit: Unit, oom: OutOfMemory, room: Room | None, device: str) ->
 
 
 def _lacks(t: Trial, room: Room, device: str) -> str | None:
+    if room.nodes is not None and t.nodes > room.nodes:
+        return f"{NEEDS}{t.nodes} nodes, there {'is' if room.nodes == 1 else 'are'} {room.nodes}"
+    each = " on each node" if t.nodes > 1 else ""
     if device_of(t, device) == "cuda":
-        gpus = max(t.gpu_ids) + 1 if t.gpu_ids else t.gpus or 1
+        gpus = max(t.gpu_ids) + 1 if t.gpu_ids else t.devices // t.nodes
         if gpus > room.gpus:
-            return f"{NEEDS}{gpus} GPU{'s' if gpus > 1 else ''}, {room.shows} {room.gpus}"
-    if t.cpus is not None and t.cpus > room.cpus:
-        return f"{NEEDS}{t.cpus} CPUs, {room.cpus} may be used"
+            return f"{NEEDS}{gpus} GPU{'s' if gpus > 1 else ''}{each}, {room.shows} {room.gpus}"
+    cpus = None if t.cpus is None else t.cpus // t.nodes
+    if cpus is not None and cpus > room.cpus:
+        return f"{NEEDS}{cpus} CPUs{each}, {room.cpus} may be used"
     return None

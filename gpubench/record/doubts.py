@@ -196,7 +196,7 @@ def _retries(case: Evidence) -> str | None:
 
 
 def _cpu_starved(case: Evidence) -> str | None:
-    workers, cpus = case.resolved.workers, case.resolved.cpus
+    workers, cpus = case.resolved.workers, case.resolved.all_cpus
     if workers <= cpus:
         return None
     return f"{workers} loader workers share {many(cpus, 'CPU')}; use fewer workers or more CPUs"

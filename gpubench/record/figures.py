@@ -75,7 +75,6 @@ def figures(watched: Watched) -> Figures:
     )
     parts = {"energy_j": made.joules_by_gpu, "energy_sampled_j": made.sampled_joules_by_gpu}
     for column, make in COLUMNS.items():
-        gpus = 1 if column in host_figures.COLUMNS else len(watched.gpus)
         try:
             figure = make(watched)
         except Unmeasured as reason:
@@ -87,7 +86,7 @@ def figures(watched: Watched) -> Figures:
             "source": figure.source,
             "period_s": figure.period_s,
             "samples": figure.samples,
-            "gaps": figure.gaps + watched.missed(figure.period_s) * gpus,
+            "gaps": figure.gaps + _missed(watched, column, figure.period_s),
         }
         if watched.shared and column in energy_figures.OF_ONE_JOB:
             made.whole[column], made.whole_provenance[column] = figure.value, facts
@@ -99,6 +98,12 @@ def figures(watched: Watched) -> Figures:
         made.result[column] = figure.value
         made.provenance[column] = facts
     return made
+
+
+def _missed(watched: Watched, column: str, period_s: float | None) -> int:
+    """Readings that watchers came too late for: of each node its GPUs', or its host's."""
+    is_host = column in host_figures.COLUMNS
+    return sum(part.missed(period_s) * (1 if is_host else len(part.gpus)) for part in watched.hosts)
 
 
 def _of_whole_gpus(watched: Watched) -> str:

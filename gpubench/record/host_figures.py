@@ -1,9 +1,14 @@
-"""Columns of the host: CPU time of the trial's CPUs and of its process tree, and the tree's memory. Pure."""
+"""Columns of the host: CPU time of the trial's CPUs and of its process tree, and the tree's memory. Pure.
+
+Of a trial over several nodes: the mean use of all its CPUs, the highest of any node, and the sums of CPU seconds and
+memory over the nodes.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from statistics import median
 
@@ -14,6 +19,40 @@ from gpubench.schema.watched import Figure, Watched
 _FULL = 1.1
 """Share of the CPUs' time up to which it may be the ticks' noise that hides in 100 %."""
 _TREE_SOURCE = "/proc/PID/stat over the process tree, reaped children included"
+
+
+def _over_nodes(
+    of_host: Callable[[Watched], Figure], put: Callable[[Sequence[Watched], list[float]], float]
+) -> Callable[[Watched], Figure]:
+    """A column's maker, from that of one node's figure and from how those of several are put together."""
+
+    def make(watched: Watched) -> Figure:
+        found = [of_host(host) for host in watched.hosts]
+        if len(found) == 1:
+            return found[0]
+        return replace(
+            found[0],
+            value=put(watched.hosts, [float(one.value) for one in found]),
+            source=f"{found[0].source}, on each of {len(found)} nodes",
+            samples=sum(one.samples for one in found),
+            gaps=sum(one.gaps for one in found),
+        )
+
+    return make
+
+
+def _mean_of_cpus(hosts: Sequence[Watched], shares: list[float]) -> float:
+    return sum(host.cpus * share for host, share in zip(hosts, shares, strict=True)) / sum(
+        host.cpus for host in hosts
+    )
+
+
+def _highest(_: Sequence[Watched], shares: list[float]) -> float:
+    return max(shares)
+
+
+def _sum(_: Sequence[Watched], amounts: list[float]) -> float:
+    return sum(amounts)
 
 
 def _cpu_util(watched: Watched) -> Figure:
@@ -78,8 +117,14 @@ def _more(watched: Watched) -> float:
 def crowding_pct(watched: Watched) -> float | None:
     """How much of a number of CPUs is in use once all others of the affinity are; below 0 where more than it are idle.
 
-    All work counts, the trial's own too. None: the trial has CPUs of its own, or the kernel did not tell.
+    All work counts, the trial's own too. None: the trial has CPUs of its own, or the kernel did not tell. Of several
+    nodes: where it is most.
     """
+    known = [one for host in watched.hosts if (one := _crowding_pct(host)) is not None]
+    return max(known, default=None)
+
+
+def _crowding_pct(watched: Watched) -> float | None:
     if watched.spare_cpus <= 0:
         return None
     try:
@@ -109,9 +154,9 @@ def cpu_s_by_epoch(watched: Watched) -> dict[int, float | None]:
 
 
 def cpu_s(watched: Watched, t0: float, t1: float) -> float | None:
-    """CPU seconds of the trial's process tree between two times; None: not covered."""
+    """CPU seconds of the trial's process tree between two times, on all nodes; None: not covered."""
     try:
-        return _spent(watched, metrics.CPU_TREE, t0, t1)
+        return sum(_spent(host, metrics.CPU_TREE, t0, t1) for host in watched.hosts)
     except Unmeasured:  # the reason stands beside cpu_s_per_epoch
         return None
 
@@ -147,9 +192,9 @@ def _cpu_figure(watched: Watched, metric: str, value: float, source: str) -> Fig
 
 
 COLUMNS: dict[str, Callable[[Watched], Figure]] = {
-    "cpu_util_pct": _cpu_util,
-    "cpu_util_max_pct": _cpu_util_max,
-    "cpu_util_trial_pct": _cpu_util_trial,
-    "cpu_s_per_epoch": _cpu_s_per_epoch,
-    "host_mem_mib": _host_memory,
+    "cpu_util_pct": _over_nodes(_cpu_util, _mean_of_cpus),
+    "cpu_util_max_pct": _over_nodes(_cpu_util_max, _highest),
+    "cpu_util_trial_pct": _over_nodes(_cpu_util_trial, _mean_of_cpus),
+    "cpu_s_per_epoch": _over_nodes(_cpu_s_per_epoch, _sum),
+    "host_mem_mib": _over_nodes(_host_memory, _sum),
 }

@@ -10,6 +10,7 @@ from typing import Any
 from gpubench.node.launch.channel import UNHEARD
 from gpubench.node.launch.faults import advised, hearsay
 from gpubench.record.work import Work, WorkKind
+from gpubench.schema.attempt import OnNode
 from gpubench.schema.events import (
     Error,
     Event,
@@ -33,35 +34,52 @@ class Outcome(Work):
 
 
 def ending(
-    events: Sequence[Event], last_word: type[OfRank], ranks: int, last_words: str
+    events: Sequence[Event],
+    last_word: type[OfRank],
+    ranks: int,
+    last_words: str,
+    nodes: Sequence[OnNode] = (),
 ) -> tuple[Ended, str]:
-    """How a trial that was left to itself ended, by the first cause that it gave."""
+    """How a trial that was left to itself ended, by the first cause that it gave. `nodes`: where its ranks were."""
     done = {e.rank for e in events if isinstance(e, last_word)}
     if len(done) == ranks:
         return "ok", ""
     said = f"; last line of its output: {last_words}" if last_words else ""
-    kills = next((e for e in events if isinstance(e, KilledForMemory)), None)
+    counted = {e.node: e for e in events if isinstance(e, KilledForMemory)}
     for cause in sorted(_causes(events, done), key=lambda e: (_hearsay(e), e.at)):
+        node = _node_of(cause.rank, nodes)
+        kills, on = counted.get(node), f" on node {nodes[node].name}" if nodes else ""
         if isinstance(cause, RankExit):
-            return "failed", advised(f"rank {cause.rank} {_exit_words(cause.code, kills)}{said}")
-        where = f" (rank {cause.rank})" if ranks > 1 else ""
+            return "failed", advised(f"rank {cause.rank}{on} {_exit_words(cause.code, kills)}{said}")
+        where = f" (rank {cause.rank}{on})" if ranks > 1 else ""
         beside = f"; {_kill_words(kills)}" if cause.kind == "failed" and kills and kills.count else ""
         reason = f"{cause.reason}{where}{beside}"
         return cause.kind, advised(reason) if cause.kind == "failed" else reason
     for event in events:
+        if not isinstance(event, LeaderExit | ServerExit):
+            continue
+        kills, on = counted.get(event.node), f" on node {nodes[event.node].name}" if nodes else ""
         match event:
             case LeaderExit(code=0 | 1):  # it saw all ranks end, and could not say so
-                return "failed", f"nothing was heard of how its ranks ended{said}; {_SHUT}"
+                return "failed", f"nothing was heard of how its ranks{on} ended{said}; {_SHUT}"
             case ServerExit(code=0):  # somebody else has heard how
-                return "failed", f"the fork server has gone, and the trial's processes with it{said}"
+                return "failed", f"the fork server{on} has gone, and the trial's processes with it{said}"
             case LeaderExit():
-                return "failed", f"the process that leads the trial {_exit_words(event.code, kills)}{said}"
+                return (
+                    "failed",
+                    f"the process that leads the trial{on} {_exit_words(event.code, kills)}{said}",
+                )
             case ServerExit():
-                return "failed", f"the fork server {_exit_words(event.code, kills)}{said}"
+                return "failed", f"the fork server{on} {_exit_words(event.code, kills)}{said}"
     return "failed", f"its processes ended without a result{said}"
 
 
 _SHUT = "does the model shut down sockets that it has not opened itself?"
+
+
+def _node_of(rank: int, nodes: Sequence[OnNode]) -> int:
+    """On which of the nodes a rank is, by its place."""
+    return next((k for k, node in enumerate(nodes) if rank < node.first_rank + node.ranks), 0)
 
 
 def _causes(events: Sequence[Event], done: Collection[int]) -> list[Error | RankExit]:
@@ -126,13 +144,14 @@ def outcome(
     ranks: int,
     forced: tuple[Ended, str] | None,
     last_words: str,
+    nodes: Sequence[OnNode] = (),
 ) -> Outcome:
     """All that the events say.
 
     `last_word`: how a rank tells that it has done its work. `forced`: the ending that the parent gave (timeout,
     interrupted), if it did.
     """
-    status, reason = forced or ending(events, last_word, ranks, last_words)
+    status, reason = forced or ending(events, last_word, ranks, last_words, nodes)
     work = kind.work(events, is_done=status == "ok")
     cuda = next((e.cuda for e in events if isinstance(e, Hello)), None)
     told: dict[str, Any] = {one.name: getattr(work, one.name) for one in fields(work)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -13,6 +13,7 @@ from gpubench.node.environment import Machine
 from gpubench.plan.plan import Job
 from gpubench.plan.resolve import Resolved
 from gpubench.plan.state import is_stale
+from gpubench.record import host_figures
 from gpubench.record.doubts import Evidence, OtherJobs, doubts
 from gpubench.record.ending import final_ending, merge, provenance
 from gpubench.record.figures import Figures, figures
@@ -20,12 +21,16 @@ from gpubench.record.host_figures import cpu_s
 from gpubench.record.kinds import KINDS
 from gpubench.record.outcome import Outcome, outcome
 from gpubench.record.together import ENERGY, GroupPrediction, Ran, compare, neighbours_on_gpus
-from gpubench.schema.attempt import Attempt
+from gpubench.schema.attempt import Attempt, OnNode
 from gpubench.schema.events import End, Event, Steps
+from gpubench.schema.missing import Unmeasured
 from gpubench.schema.record import AskedFields, EpochWindow, Record, ResultColumns, Span
 from gpubench.schema.samples import STEP_TIME
+from gpubench.schema.watched import NOTHING, Watched, Window
 from gpubench.schema.workload import WORKLOADS
 
+OF_NODES = ("cpu_util_pct", "cpu_s_per_epoch", "host_mem_mib")
+"""Columns that are stored for each of several nodes, too."""
 DIVIDED = "the whole GPU's, divided by the busy time that each job's work takes alone: an estimate"
 
 
@@ -115,6 +120,7 @@ def _ended_job(tried: EndedAttempt, known: Known, forced: tuple[Any, str] | None
         ranks=resolved.processes,
         forced=forced,
         last_words=tried.done.last_words,
+        nodes=tried.done.nodes,
     )
     watched = tried.done.watched
     seen = figures(watched.cut(ended.windows, _passed_mib(ended, watched.gpus)))
@@ -284,13 +290,39 @@ def _record(case: Evidence, one: _EndedJob, known: Known, facts: Mapping[str, An
             for e in ended.epochs
         ],
         windows=[EpochWindow(epoch=e.epoch, t0=e.t0, t1=e.t1) for e in ended.epochs],
+        nodes=_nodes(done, ended.windows),
         span=Span(launched=done.launched, finished=done.finished),
         phases=ended.phases | {"wall": done.finished - done.launched},
         together=dict(facts),
         doubts=doubts(case),
-        environment=dict(known.environment) | {"cuda": ended.cuda},
+        environment=dict(known.environment) | {"cuda": ended.cuda} | _hosts(done),
         started_at=tried.started_at,
     )
+
+
+def _nodes(done: Attempt, windows: Sequence[Window]) -> list[dict[str, Any]]:
+    """Where the ranks were; nothing was seen of a node that was lost, nor then of the others by itself."""
+    seen = done.watched.cut(windows).hosts if done.watched.parts else [NOTHING] * len(done.nodes)
+    return [_node(*each) for each in zip(done.nodes, seen, strict=True)]
+
+
+def _node(node: OnNode, seen: Watched) -> dict[str, Any]:
+    """What is stored of one of several nodes, under NODE_COLUMNS."""
+    told = {"node": node.name} | {
+        name: value for name, value in asdict(node).items() if name not in ("name", "gpu_uuids")
+    }
+    told["gpu_uuids"] = list(node.gpu_uuids)
+    for column in OF_NODES:
+        try:
+            told[column] = host_figures.COLUMNS[column](seen).value
+        except Unmeasured:  # the reason stands beside the whole trial's
+            told[column] = None
+    return told
+
+
+def _hosts(done: Attempt) -> dict[str, str]:
+    """The column of hosts, where there are several."""
+    return {"host": " + ".join(node.name for node in done.nodes)} if done.nodes else {}
 
 
 def _images(facts: DataFacts) -> int:

@@ -13,7 +13,9 @@ from gpubench.schema.columns import (
     IDENTITY,
     IMAGES,
     LATER,
+    LATEST,
     MEASURED,
+    NODE_COLUMNS,
     TRIAL,
     Column,
 )
@@ -23,15 +25,21 @@ SECTIONS: tuple[tuple[str, str, Sequence[Column]], ...] = (
     (
         "The trial's fields",
         "`trials.csv`: as asked for, or as the machine filled in",
-        [column for column in TRIAL if column not in LATER],
+        [column for column in TRIAL if column not in (*LATER, *LATEST)],
     ),
     ("Measured", "`trials.csv`; the record says under `missing` why one is empty", MEASURED),
     ("Environment", "`trials.csv`", ENVIRONMENT),
     ("Images", "`trials.csv`", IMAGES),
-    ("Later fields of the trial", "`trials.csv`, behind all others, which keep their places", LATER),
+    (
+        "Later fields of the trial",
+        "`trials.csv`, behind all others, which keep their places",
+        LATER,
+    ),
     ("Allocation", "`trials.csv`, behind all others", ALLOCATION),
+    ("The newest fields of the trial", "`trials.csv`, at its end", LATEST),
     ("Derived", "tables only, worked out from the rows shown", DERIVED),
     ("Epochs", "`epochs.csv`", EPOCH_COLUMNS),
+    ("Nodes", "the record's `nodes`, of a trial over several; `gpu_uuids` beside them", NODE_COLUMNS),
 )
 
 INTRODUCTION = """# Columns

@@ -30,7 +30,7 @@ from gpubench.basics.regular_file import read_regular
 from gpubench.datasets.facts import DataFacts
 from gpubench.results.json_check import REFUSED, as_checked, checking
 from gpubench.results.stored_lines import LineShapes, StoredWindows, TimesAlone, stored_epochs
-from gpubench.schema.columns import BY_NAME, EPOCH_COLUMNS, HUGE, Amount, Count, Signed
+from gpubench.schema.columns import BY_NAME, EPOCH_COLUMNS, HUGE, NODE_COLUMNS, Amount, Count, Signed
 from gpubench.schema.record import (
     RECORD_SCHEMA,
     AskedFields,
@@ -279,6 +279,9 @@ _DATA = _part(
 _EPOCH = _part(
     "_Epoch", {c.name: c.holds for c in EPOCH_COLUMNS[2:-1]}, needed=("epoch", "warmup", "epoch_time_s")
 )
+_NODE = _part(
+    "_Node", {c.name: c.holds for c in NODE_COLUMNS} | {"gpu_uuids": list[str]}, needed=("node", "ranks")
+)
 _WINDOW = _holds("_Window", {"epoch": Count, "t0": Signed, "t1": Signed})
 _SPAN = _holds("_Span", {"launched": Signed, "finished": Signed})
 _DEFINITION = _part("_Definition", {"files": str, "cpu": list[Any], "gpu": list[Any]})
@@ -325,6 +328,7 @@ _PARTS: dict[str, Any] = {
     "epochs": Annotated[list[_EPOCH], FailFast()],  # type: ignore[valid-type]
     "windows": Annotated[list[_WINDOW], FailFast()],  # type: ignore[valid-type]
     "span": Annotated[_SPAN | None, BeforeValidator(lambda told: None if told == {} else told)],
+    "nodes": list[_NODE],  # type: ignore[valid-type]
     "phases": _Seconds,
     "together": _TOGETHER,
 }

@@ -1,7 +1,8 @@
 """One attempt at a unit, as the node that runs it tells of it: how far each job is, and in the end what happened.
 
 Plain values, which could come over a network. Times are seconds of the node's own monotonic clock, which starts
-anywhere: they are subtracted from each other, and never compared with those of another machine.
+anywhere: they are subtracted from each other, and never compared with those of another machine. Of a trial over several
+nodes they are of the first node's clock: those of others were brought onto it.
 """
 
 from __future__ import annotations
@@ -50,6 +51,25 @@ class JobProgress:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class OnNode:
+    """One of several nodes that a trial ran on."""
+
+    name: str
+    """Its host's; with its number, where two of them are called the same."""
+    first_rank: int
+    ranks: int
+    gpu_uuids: tuple[str, ...]
+    cpus: float
+    """CPUs' worth of time that its ranks may use."""
+    clock_offset_s: float
+    """What was added to its clock at the trial's begin to have the first node's."""
+    clock_drift_s: float
+    """By how much that had changed at the trial's end."""
+    clock_error_s: float
+    """By how much either may be off: half of the fastest round trip."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Attempt:
     """What happened to one job, as it happened."""
 
@@ -72,3 +92,5 @@ class Attempt:
     """The last line that its processes printed."""
     watched: Watched = NOTHING
     """All that was seen of it from outside."""
+    nodes: Sequence[OnNode] = ()
+    """Where its ranks were, in their order; none where all were on one node."""

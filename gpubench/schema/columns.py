@@ -480,6 +480,26 @@ class EpochColumns:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class NodeColumns:
+    """One of the nodes of a trial over several: an entry of `nodes` in its record, the first node's first."""
+
+    node: Text = column("", "name of its host", default="")
+    first_rank: Count | None = column("", "number of its first rank among all of the trial")
+    ranks: Count | None = column("", "ranks on it")
+    cpus: Amount | None = column("", "CPUs that the trial may use there")
+    clock_offset_s: Signed | None = column(
+        "s", "what was added to its clock's times at the trial's begin to have the first node's"
+    )
+    clock_drift_s: Signed | None = column("s", "by how much that had changed at the trial's end")
+    clock_error_s: Amount | None = column(
+        "s", "by how much times of this node may be off: half of the fastest round trip"
+    )
+    cpu_util_pct: Amount | None = column("%", "as in `trials.csv`, of this node alone")
+    cpu_s_per_epoch: Amount | None = column("s", "as in `trials.csv`, of this node alone")
+    host_mem_mib: Amount | None = column("MiB", "as in `trials.csv`, of this node alone")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class SampleColumns:
     """One reading of a trial's time series: a line of its file in `samples/`, and when it was taken."""
 
@@ -515,19 +535,24 @@ ROUNDS = (*of_class(RoundColumns), *of_class(LaterColumns))
 ALLOCATION = of_class(AllocationColumns)
 DERIVED = of_class(DerivedColumns)
 EPOCH_COLUMNS = of_class(EpochColumns)
+NODE_COLUMNS = of_class(NodeColumns)
 SAMPLE_COLUMNS = of_class(SampleColumns)
 
-LATER: tuple[Column, ...] = tuple(c for c in TRIAL if c.name in FIELDS[FIELDS.index("repeat") + 1 :])
-"""Those of TRIAL that came when trials.csv had all the others: they stand at its end, and no other column moves."""
+_FIRST_LATER, _FIRST_LATEST = FIELDS.index("repeat") + 1, FIELDS.index("confirm_top1") + 1
+LATER: tuple[Column, ...] = tuple(c for c in TRIAL if c.name in FIELDS[_FIRST_LATER:_FIRST_LATEST])
+"""Those of TRIAL that came when trials.csv had all the others: they stand behind them, and no other column moves."""
+LATEST: tuple[Column, ...] = tuple(c for c in TRIAL if c.name in FIELDS[_FIRST_LATEST:])
+"""Those that came when it had the columns of rounds, too: they stand at its end."""
 COLUMNS: tuple[Column, ...] = (
     *IDENTITY,
-    *(c for c in TRIAL if c not in LATER),
+    *(c for c in TRIAL if c not in (*LATER, *LATEST)),
     *MEASURED,
     *ENVIRONMENT,
     *IMAGES,
     *LATER,
     *ROUNDS,
     *ALLOCATION,
+    *LATEST,
 )
 """Those of trials.csv, in its order."""
 BY_NAME: dict[str, Column] = {column.name: column for column in COLUMNS}

@@ -242,7 +242,7 @@ Told = Hello | OfWindows | OfWaiting | Result | Error | RankExit
 """What comes as a message."""
 
 
-# ---------------------------------------------------------------- what the parent finds out itself
+# ---------------------------------------------------------------- what the parent finds out itself, on each node
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +251,7 @@ class Garbled:
 
     rank: int
     what: str
+    event: Literal["garbled"] = "garbled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +259,9 @@ class LeaderExit:
     """The trial's leader has ended: with this exit code, or less than zero for a signal."""
 
     code: int
+    node: int = 0
+    """On which of the trial's nodes."""
+    event: Literal["leader-exit"] = "leader-exit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +269,8 @@ class ServerExit:
     """The fork server has ended, and the trial with it; `code` as in LeaderExit."""
 
     code: int
+    node: int = 0
+    event: Literal["server-exit"] = "server-exit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +279,8 @@ class KilledForMemory:
 
     count: int
     where: str
+    node: int = 0
+    event: Literal["killed-for-memory"] = "killed-for-memory"
 
 
 Event = Told | Garbled | LeaderExit | ServerExit | KilledForMemory

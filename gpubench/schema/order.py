@@ -45,8 +45,24 @@ class DataSpec:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Meeting:
+    """Where the ranks of one node stand among those of all nodes, and how they meet them. Put in by the first node."""
+
+    address: str
+    """Of the first node: a name or an IP address by which the others reach it."""
+    port: int
+    """There, where the first rank listens."""
+    interface: str
+    """The network interface of this node by which its ranks reach the others."""
+    first_rank: int
+    """The number of this node's first rank among all ranks."""
+    world: int
+    """Ranks of all nodes."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class TrialOrder:
-    """What one trial is to run."""
+    """What one trial is to run; of one over several nodes, what it is to run on one of them."""
 
     workload: Workload = "training"
     model: str
@@ -55,7 +71,7 @@ class TrialOrder:
     num_classes: int
     channels: int
     batch_size: int
-    """Images a step, over all ranks."""
+    """Images a step, over all ranks of all nodes."""
     strategy: str
     jobs: int
     """Jobs of the group; 1: the trial runs alone."""
@@ -63,6 +79,7 @@ class TrialOrder:
     """`cuda` or `cpu`."""
     gpu_uuids: tuple[str, ...]
     ranks: int
+    """On this node."""
     precision: str
     memory_format: str
     execution: str
@@ -72,7 +89,7 @@ class TrialOrder:
     accumulate: int
     sync_every: int | None
     workers: int
-    """Loader processes, over all ranks."""
+    """Loader processes, over all ranks of this node."""
     prefetch: int
     cpu_ids: tuple[int, ...]
     threads_per_rank: int
@@ -94,6 +111,8 @@ class TrialOrder:
     """Where its processes print to."""
     gmacs_per_image: float | None
     """Multiply-adds, where another trial has counted them; None: it counts them itself."""
+    meeting: Meeting | None = None
+    """None: all of its ranks are on one node."""
     ahead: bool = False
     """Whether its ranks rehearse a step before its turn, and wait until they are let go. Put in by the node."""
     scratch: Path = Path(devnull)

@@ -22,11 +22,13 @@ from pydantic import (
 from gpubench.schema.columns import GroupColumns, LaterColumns, MeasuredColumns, ModelColumns
 from gpubench.schema.trial_fields import those
 
-RECORD_SCHEMA = 2
-"""The newest form of records that this version reads."""
+RECORD_SCHEMA = 3
+"""The newest form of records that this version reads: that of a trial over several nodes."""
+FURTHER_ROUND = 2
+"""The form of a record of a further round, which versions that knew no rounds refuse: they would take it for a whole
+measurement."""
 FIRST_ROUND = 1
-"""The form of a record of a first round: that of the versions that knew no rounds, which read it, too. A record of a
-further round has the newest form, which they refuse: they would take it for a whole measurement."""
+"""The form of a record of a first round on one node: that of the versions that knew no rounds, which read it, too."""
 
 Status = Literal["ok", "oom", "failed", "timeout", "interrupted", "skipped", "missing"]
 Ended = Literal["ok", "oom", "failed", "timeout", "interrupted", "skipped"]
@@ -149,6 +151,9 @@ class Record(BaseModel):
         PlainSerializer(lambda span: asdict(span) if span else {}),
     ] = None
     """None, and an empty object in its file: the version that measured it did not keep it."""
+    nodes: list[dict[str, Any]] = Field(default_factory=list)
+    """Where the ranks were, under NODE_COLUMNS, with the `gpu_uuids` of each. Empty where all were on one node: then it
+    is not stored."""
     phases: dict[str, float] = Field(default_factory=dict)
     """Wall seconds that the trial spent in each phase of its life."""
     together: dict[str, Any] = Field(default_factory=dict)
@@ -236,12 +241,11 @@ class GroupRecord(BaseModel):
 
 
 def _in_form(stored: dict[str, Any], records: Collection[Record]) -> dict[str, Any]:
-    """What is stored of these records, in the form of their round."""
-    if any(record.round > 1 for record in records):
-        return stored | {"schema_version": RECORD_SCHEMA}
-    return {name: value for name, value in stored.items() if name != "round"} | {
-        "schema_version": FIRST_ROUND
-    }
+    """What is stored of these records, in the oldest form that has all of it."""
+    is_further, has_nodes = any(r.round > 1 for r in records), any(r.nodes for r in records)
+    left_out = {*(() if is_further else ("round",)), *(() if has_nodes else ("nodes",))}
+    form = RECORD_SCHEMA if has_nodes else FURTHER_ROUND if is_further else FIRST_ROUND
+    return {name: value for name, value in stored.items() if name not in left_out} | {"schema_version": form}
 
 
 _WORST_FIRST: tuple[Status, ...] = ("interrupted", "timeout", "failed", "oom", "ok")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +15,8 @@ HOST = "host"
 
 SAMPLE_HEADER = ("t_s", "device", "metric", "value")
 """Seconds since the trial was launched; GPU number, `host` or `rank0`; the metric with its unit; the value.
+
+On a further node, from 1, GPUs and host have its number before them: `1:0`, `1:host`.
 
 The moment of launch is stored in the record (`span.launched`), on the clock of its windows."""
 
@@ -104,6 +107,14 @@ class Samples:
     def series(self, metric: str, device: str = HOST) -> Series:
         """The series of this metric; an empty one where nothing was read."""
         return self._series.get((metric, device)) or Series()
+
+    def each(self) -> Iterable[tuple[tuple[str, str], Series]]:
+        """All series, by metric and device."""
+        return self._series.items()
+
+    def put(self, metric: str, device: str, series: Series) -> None:
+        """Stores a whole series."""
+        self._series[metric, device] = series
 
     def add(self, t: float, metric: str, value: float, device: str = HOST) -> None:
         """Stores a reading taken at t seconds on the monotonic clock."""

@@ -34,8 +34,8 @@ class Trial(TrialFields, BaseModel):
 
     @property
     def devices(self) -> int:
-        """How many devices (GPUs, or processes on a CPU) share a batch."""
-        return self.gpus or self.ranks or 1
+        """How many devices (GPUs, or processes on a CPU) share a batch, on all nodes; one a node where nobody says."""
+        return self.gpus or self.ranks or self.nodes
 
 
 REPEAT_FIELDS = those(lambda about: about.repeats)
@@ -53,8 +53,8 @@ def make(fields: Mapping[str, Any]) -> Trial:
     if values.get("device") == "cpu" and values.get("gpus") is None:
         values["gpus"] = 0
     if values.get("strategy") is None:
-        several = (values.get("gpus") or values.get("ranks") or 1) > 1
-        values["strategy"] = "ddp" if several else "single"
+        devices = values.get("gpus") or values.get("ranks") or values.get("nodes") or 1
+        values["strategy"] = "ddp" if devices > 1 else "single"
     for name, default in catalog.own_fields(values["strategy"]).items():
         if values.get(name) is None:
             values[name] = default

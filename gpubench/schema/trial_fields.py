@@ -21,7 +21,7 @@ MOST_EPOCHS = 50
 PositiveInt = Annotated[int, Bounds(ge=1, most=LARGEST_NUMBER)]
 Count = Annotated[int, Bounds(ge=0, most=LARGEST_NUMBER)]
 
-DEVICE_AXES = ("gpus", "gpu_ids", "ranks")
+DEVICE_AXES = ("gpus", "gpu_ids", "ranks", "nodes")
 """Axes along which the number of devices changes; `analysis.alike.fair_step` says how far others may move along."""
 
 
@@ -263,7 +263,7 @@ class TrialFields:
             feeds=True,
             allotted=True,
             moves_with=("cpus", *DEVICE_AXES),
-            follows=("variant", "gpus", "ranks", "cpus", "copies", "device", "group", "job"),
+            follows=("variant", "gpus", "ranks", "nodes", "cpus", "copies", "device", "group", "job"),
         ),
     ] = None
     prefetch: Annotated[
@@ -289,7 +289,7 @@ class TrialFields:
             feeds=True,
             allotted=True,
             moves_with=("workers", *DEVICE_AXES),
-            follows=("copies", "group", "job"),
+            follows=("nodes", "copies", "group", "job"),
         ),
     ] = None
     cpu_sharing: Annotated[
@@ -455,6 +455,21 @@ class TrialFields:
             pace=False,
         ),
     ] = False
+    nodes: Annotated[
+        PositiveInt,
+        About(
+            meaning="nodes that share the trial's devices equally",
+            note="`gpus`, `ranks`, `cpus` and `workers` count over all of them: "
+            "[one trial over several nodes](#one-trial-over-several-nodes)",
+            option=Option("--nodes", "nodes that one trial runs on: 1,2,4", behind="--ranks"),
+            heading="nodes",
+            said="{} node{s}",
+            said_behind="ranks",
+            added=True,
+            of_devices=True,
+            moves_with=DEVICE_AXES,
+        ),
+    ] = 1
 
 
 class PlanFields(TrialFields):

@@ -94,6 +94,14 @@ class Watched:
     """Graphics processes on the trial's GPUs, one sentence each."""
     max_sm_clock_mhz: float | None = None
     """The highest that the trial's GPUs allow; None: not told."""
+    parts: Sequence[Watched] = ()
+    """Of a trial over several nodes: what was seen on each of them, on one clock. CPUs and the host's memory are those
+    of the parts; all else is of the whole."""
+
+    @property
+    def hosts(self) -> Sequence[Watched]:
+        """What was seen on each node, cut to the same windows: of the one node, where there is but one."""
+        return [replace(part, windows=self.windows) for part in self.parts] or [self]
 
     def cut(self, windows: Sequence[Window], passed_mib: Mapping[str, float] | None = None) -> Watched:
         """All of it, with the windows that figures are cut to, and with what is put in with them."""
@@ -133,7 +141,7 @@ class Watched:
         return {self.uuids.get(gpu, gpu): by_gpu[gpu] for gpu in self.gpus if gpu in by_gpu}
 
     def missed(self, period_s: float | None) -> int:
-        """Slots inside the measured windows that the watcher came too late for."""
+        """Slots inside the measured windows that the node's watcher came too late for."""
         late = self.skipped.get(period_s, ()) if period_s else ()
         return sum(window.t0 <= t <= window.t1 for t in late for window in self.windows if window.measured)
 

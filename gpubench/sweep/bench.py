@@ -5,12 +5,13 @@ from __future__ import annotations
 import datetime
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
 from gpubench.basics.errors import GpubenchError
 from gpubench.datasets.facts import DataFacts
+from gpubench.node.cluster import Cluster
 from gpubench.node.environment import machine_key
 from gpubench.node.node import Node
 from gpubench.plan import resolve as resolving
@@ -45,6 +46,8 @@ class Bench:
     """One machine, one results folder."""
 
     node: Node
+    cluster: Cluster | None = None
+    """The nodes on which a trial may run together, `node` the first of them; None: there is but that."""
     results: Results
     sources: Disk
     experiment: str
@@ -71,10 +74,13 @@ class Bench:
         self.environment = self.node.facts()
 
     @classmethod
-    def of(cls, plan: Plan, node: Node, results: Results, sources: Disk) -> Self:
+    def of(
+        cls, plan: Plan, node: Node, results: Results, sources: Disk, cluster: Cluster | None = None
+    ) -> Self:
         """The bench on which a plan is run."""
         return cls(
             node=node,
+            cluster=cluster,
             results=results,
             sources=sources,
             experiment=plan.experiment.name,
@@ -90,6 +96,11 @@ class Bench:
     def resolve(self, unit: Unit) -> list[Resolved]:
         """One for each job."""
         return resolving.resolve_unit(unit, self.node.machine, self.facts, self.device, self._out_of_use)
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes a trial may run on together."""
+        return self.cluster.size if self.cluster else 1
 
     def uses_gpus(self, unit: Unit) -> bool:
         return any(device_of(job.trial, self.device) == "cuda" for job in unit.jobs)
@@ -196,14 +207,27 @@ class Bench:
             done = [Attempt(forced=failed, launched=now, finished=now) for _ in unit.jobs]
             self.node.discard([ahead.ticket] if ahead else ())
         else:
-            done = self.node.run(
-                orders,
-                [self._left_out(*each) for each in zip(unit.jobs, orders, strict=True)],
-                timeout_s=self.timeout_s,
-                should_stop=self.beating(should_stop),
-                look=look,
-                ticket=ahead.ticket if ahead else None,
-            )
+            left_out = [self._left_out(*each) for each in zip(unit.jobs, orders, strict=True)]
+            beating = self.beating(should_stop)
+            if self.cluster and resolved[0].nodes > 1:
+                across = self.cluster.run(
+                    orders[0],
+                    left_out[0],
+                    nodes=resolved[0].nodes,
+                    timeout_s=self.timeout_s,
+                    should_stop=beating,
+                    look=look,
+                )
+                done, resolved = [across], [_on_all_nodes(resolved[0], across)]
+            else:
+                done = self.node.run(
+                    orders,
+                    left_out,
+                    timeout_s=self.timeout_s,
+                    should_stop=beating,
+                    look=look,
+                    ticket=ahead.ticket if ahead else None,
+                )
         if self.uses_gpus(unit):
             self.look_for_losses()
         tried = [
@@ -283,6 +307,12 @@ class Bench:
             idle_readings=self.idle_readings,
             lost={loss.gpu.uuid: loss.words for loss in self.lost.values()},
         )
+
+
+def _on_all_nodes(resolved: Resolved, done: Attempt) -> Resolved:
+    """With the GPUs of all nodes that the trial ran on."""
+    uuids = tuple(uuid for node in done.nodes for uuid in node.gpu_uuids)
+    return replace(resolved, gpu_uuids=uuids or resolved.gpu_uuids)
 
 
 def _model_key(job: Job, resolved: Resolved) -> tuple[Any, ...]:

@@ -36,6 +36,11 @@ def remedy(planned: Sequence[Planned], machine: Machine) -> str:
     lacks = [item.why for item in planned if item.state == "skip" and item.why.startswith(NEEDS)]
     if not lacks:
         return ""
+    if any(" nodes, there " in why for why in lacks):
+        return (
+            "ask for fewer (--nodes), run it in a SLURM job that has them, or say how a process is started on each "
+            "further node (--agent 'ssh n2')"
+        )
     if not any("GPU" in why for why in lacks):
         return "ask for fewer (--cpus), or run it on a machine that has them"
     if machine.allocation:

@@ -130,7 +130,7 @@ class Survey:
 
     def _room(self) -> Room:
         machine = self.bench.node.machine
-        return Room(len(machine.gpus), machine.cpu_count, machine.shows)
+        return Room(len(machine.gpus), machine.cpu_count, machine.shows, self.bench.nodes)
 
     def survey(self) -> list[Planned]:
         """What is to become of each unit of the plan."""

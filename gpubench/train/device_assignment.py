@@ -7,6 +7,8 @@ from pathlib import Path
 
 import torch
 
+from gpubench.schema.order import Meeting
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DeviceAssignment:
@@ -14,15 +16,23 @@ class DeviceAssignment:
 
     rank: int
     world: int
-    """Ranks of the trial."""
+    """Ranks of the trial, on all nodes."""
+    first: int = 0
+    """The number of the first rank on this node."""
     devices: tuple[torch.device, ...]
     """The first one holds the batch and the loss."""
-    rendezvous: Path
-    """A file of this trial's own, through which its ranks find each other: no port that another job could hold."""
+    rendezvous: Path | Meeting
+    """Through what its ranks find each other. On one node a file of this trial's own: no port that another job could
+    hold. On several nodes a port of the first."""
 
     @property
     def device(self) -> torch.device:
         return self.devices[0]
+
+    @property
+    def local_rank(self) -> int:
+        """Its number among the ranks of its node."""
+        return self.rank - self.first
 
     @property
     def is_cuda(self) -> bool:

@@ -95,7 +95,7 @@ class Loop:
         """Trains one segment."""
         data, step, clock, report = self._data, self._step, self._clock, self._report
         to_device, breakdown = self._to_device, self._breakdown
-        rank, epoch = self._strategy.assignment.rank, segment.number
+        rank, epoch = self._strategy.assignment.local_rank, segment.number
         step.loss_sum.zero_()
         self._strategy.barrier()
         report(Begin(rank=rank, epoch=epoch, steps=segment.steps, measured=segment.measured))

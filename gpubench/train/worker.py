@@ -116,7 +116,7 @@ class ModelFacts:
 
 
 class Rank:
-    """One rank of one trial."""
+    """One rank of one trial. `rank` is its number on its node, by which it is known to the parent there."""
 
     def __init__(self, order: TrialOrder, rank: int, channel: ParentChannel) -> None:
         self.order = order
@@ -193,7 +193,7 @@ class Rank:
         if target is None and order.jobs == 1 and order.evaluate:
             quality = evaluate()
         self._mark = monotonic()
-        facts = self.model_facts(strategy.model) if self.rank == 0 else ModelFacts()
+        facts = self.model_facts(strategy.model) if strategy.assignment.rank == 0 else ModelFacts()
         self.phase("count")
         self.phases.update(training.phases)
         self.phases["warm_up"] = max(0.0, training.phases["warm_up"] - self.phases["first_step"])
@@ -237,8 +237,17 @@ class Rank:
             devices = (torch.device("cuda", self.rank),)
         else:
             devices = tuple(torch.device("cuda", i) for i in range(count))
+        met = order.meeting
+        if met is None:
+            return DeviceAssignment(
+                rank=self.rank, world=order.ranks, devices=devices, rendezvous=order.scratch / "rendezvous"
+            )
         return DeviceAssignment(
-            rank=self.rank, world=order.ranks, devices=devices, rendezvous=order.scratch / "rendezvous"
+            rank=met.first_rank + self.rank,
+            world=met.world,
+            first=met.first_rank,
+            devices=devices,
+            rendezvous=met,
         )
 
     def create_context(self, assignment: DeviceAssignment) -> None:
@@ -269,7 +278,7 @@ class Rank:
         if breakdown is not None:
             strategy.watch_exchange(breakdown.bucket)
         # From here on each rank draws for itself: dropout must differ between ranks.
-        torch.manual_seed(order.seed * 1000 + self.rank)
+        torch.manual_seed(order.seed * 1000 + strategy.assignment.rank)
         return trained
 
     def build_step(self, trained: nn.Module, strategy: Strategy, breakdown: Breakdown | None) -> step.Step:
@@ -294,7 +303,7 @@ class Rank:
             reads=share.reads,
             batch_size=order.batch_size // share.degree,
             val_batch_size=max(1, order.batch_size // (share.degree * len(assignment.devices))),
-            workers=order.workers // assignment.world,
+            workers=order.workers // order.ranks,
             prefetch=order.prefetch,
             dtype=torch.float32,
             memory_format=MEMORY_FORMAT[order.memory_format],

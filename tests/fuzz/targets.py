@@ -16,6 +16,7 @@ from whole_rows import row_with
 from gpubench.analysis.machine_noise import borrowed
 from gpubench.analysis.noise import process_interval
 from gpubench.basics.errors import UsageError
+from gpubench.node.agents.messages import Ended, ForeignWordsError, read_told
 from gpubench.node.allocation import time_limit
 from gpubench.node.launch.conversation import Conversation
 from gpubench.node.launch.incoming import UnreadableError
@@ -233,6 +234,58 @@ def _stored_plan() -> bytes:
     return experiment_file.to_toml(experiment, FACTS).encode()
 
 
+def _agent(text: bytes, _: Path) -> None:
+    try:
+        told = read_told(text)
+    except ForeignWordsError as error:
+        raise RefusedError(str(error)) from None
+    if isinstance(told, Ended):
+        told.attempt()
+
+
+ENDED = json.dumps(
+    {
+        "told": "ended",
+        "events": [
+            {"rank": 0, "event": "hello", "pid": 7, "cuda": None, "torch": "2.0"},
+            {"code": -9, "node": 0, "event": "leader-exit"},
+        ],
+        "forced": ["timeout", "did not end within 3 s"],
+        "launched": 1.0,
+        "started": 1.5,
+        "finished": 2.0,
+        "last_words": "",
+        "watched": {
+            "series": [
+                {
+                    "metric": "cpu_busy_s",
+                    "device": "host",
+                    "times": [1.0, 2.0],
+                    "values": [0.5, 0.75],
+                    "gaps": 0,
+                    "reason": "",
+                }
+            ],
+            "gpus": ["0"],
+            "uuids": {"0": "GPU-1"},
+            "baseline_mib": {"0": 10.0},
+            "cpus": 2.0,
+            "cpu_metric": "cpu_busy_s",
+            "cpu_source": "/proc/stat",
+            "spare_cpus": 0.0,
+            "trained_until": None,
+            "power_source": "NVML power",
+            "skipped": [[1.0, [3.0]]],
+            "strangers": [],
+            "desktops": [],
+            "max_sm_clock_mhz": None,
+        },
+        "log": "",
+    }
+).encode()
+"""What an agent tells in the end."""
+
+
 TARGETS: Mapping[str, Target] = {
     "record": Target(whole=(TEXT.encode(),), read=_record("t0123456789a-1.json")),
     "group record": Target(whole=(GROUP.encode(),), read=_record("g0123456789a-1.json")),
@@ -245,5 +298,6 @@ TARGETS: Mapping[str, Target] = {
     "time left": Target(whole=(b"1-02:03:04|2-00:00:00", b"2:59|UNLIMITED"), read=_time_left),
     "noise": Target(whole=(NOISE,), read=_noise),
     "conversation": Target(whole=(_messages(WHOLE), _messages(RICH)), read=_conversation),
+    "agent": Target(whole=(ENDED,), read=_agent),
 }
 """What is read -> its reader."""

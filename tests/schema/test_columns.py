@@ -23,6 +23,7 @@ from gpubench.schema.columns import (
     IDENTITY,
     IMAGES,
     LATER,
+    LATEST,
     MEASURED,
     ROUNDS,
     TRIAL,
@@ -66,6 +67,9 @@ round step_error_pct top1_crossing_s top1_crossing
     "allocation": """
 slurm_job slurm_node slurm_partition memory_limit_mib
 """,
+    "latest": """
+nodes
+""",
 }
 """All columns of trials.csv, in their order. A field of the trial is added at the very end, another column at the end
 of its part; none is renamed, moved or taken away."""
@@ -78,13 +82,14 @@ energy_j top1_pct steady_step_s steady_steps tail_s round
 def test_the_columns_are_these_for_ever() -> None:
     parts = {
         "identity": IDENTITY,
-        "trial": [column for column in TRIAL if column not in LATER],
+        "trial": [column for column in TRIAL if column not in (*LATER, *LATEST)],
         "measured": MEASURED,
         "environment": ENVIRONMENT,
         "images": IMAGES,
         "later": LATER,
         "rounds": ROUNDS,
         "allocation": ALLOCATION,
+        "latest": LATEST,
     }
     for part, names in FOR_EVER.items():
         assert [column.name for column in parts[part]] == names.split(), part

@@ -53,10 +53,17 @@ def child_environment(environ: Mapping[str, str]) -> dict[str, str]:
     # gloo looks the host's own name up, which many machines can't resolve; all ranks are on this host.
     made.setdefault("GLOO_SOCKET_IFNAME", "lo")
     made["PYTHONUNBUFFERED"] = "1"
-    # The same gpubench as this one, and (-P) nothing that happens to lie in the working folder.
+    return with_this_gpubench(made)
+
+
+def with_this_gpubench(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a process that imports the same gpubench as this one, whatever is installed.
+
+    Started with `python -P` it imports nothing that happens to lie in the working folder.
+    """
     home = str(Path(gpubench.__file__).parents[1])
-    made["PYTHONPATH"] = os.pathsep.join([home, *filter(None, [environ.get("PYTHONPATH")])])
-    return made
+    path = os.pathsep.join([home, *filter(None, [environ.get("PYTHONPATH")])])
+    return {**environ, "PYTHONPATH": path}
 
 
 class ForkServer:

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
 
+from gpubench.train.device_assignment import DeviceAssignment
 from gpubench.train.strategies.contract import Strategy
 
+MEET_LIMIT = timedelta(minutes=5)
+"""How long ranks on other nodes may take to reach the first one: a node that can't be reached is told, and not waited
+for until the trial's deadline."""
+FOR_EVER = timedelta(hours=24)
+"""The runner's deadline is the one that counts."""
+ONE_HOST = "lo"
+"""What `GLOO_SOCKET_IFNAME` is where the user has set none: right where all ranks are on one host."""
 BUCKET_BYTES = 25 * 2**20
 """What `average` puts into one collective at most, unless one tensor alone is larger: as much as a bucket of ddp."""
 
@@ -21,11 +31,10 @@ class Ranks(Strategy):
         assignment = self.assignment
         dist.init_process_group(
             "nccl" if assignment.is_cuda else "gloo",
-            store=dist.FileStore(str(assignment.rendezvous), assignment.world),  # type: ignore[attr-defined]
+            store=_store(assignment),
             rank=assignment.rank,
             world_size=assignment.world,
-            # The runner's deadline is the one that counts; a rank that fails is seen by the leader.
-            timeout=timedelta(hours=24),
+            timeout=FOR_EVER,  # a rank that fails is seen by the leader
             device_id=assignment.device if assignment.is_cuda else None,
         )
 
@@ -52,6 +61,20 @@ class Ranks(Strategy):
             for tensor in bucket:
                 tensor.copy_(flat[done : done + tensor.numel()].view(tensor.shape))
                 done += tensor.numel()
+
+
+def _store(assignment: DeviceAssignment) -> torch._C._distributed_c10d.Store:
+    """Through which the ranks find each other. Those on other nodes wait for the first rank, which listens."""
+    met = assignment.rendezvous
+    if isinstance(met, Path):
+        return dist.FileStore(str(met), assignment.world)  # type: ignore[attr-defined]
+    if os.environ.get("GLOO_SOCKET_IFNAME", ONE_HOST) == ONE_HOST:
+        os.environ["GLOO_SOCKET_IFNAME"] = met.interface
+    store = dist.TCPStore(  # type: ignore[attr-defined]
+        met.address, met.port, assignment.world, assignment.rank == 0, MEET_LIMIT
+    )
+    store.set_timeout(FOR_EVER)
+    return store
 
 
 def with_a_mean(buffers: Iterable[torch.Tensor]) -> list[torch.Tensor]:

@@ -1,0 +1,68 @@
+"""Messages over a pipe: a mark, the length, so many bytes of JSON, and the end of a line.
+
+What bears no mark is none of ours. SLURM hands a task's output on line by line: without its end a message would wait.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from array import array
+from collections.abc import Iterator
+from typing import Any
+
+from gpubench.basics.checked import plain
+from gpubench.basics.quoted import clean
+
+MARK = b"gpb1"
+"""Before each message: a login's greeting, or what else a command prints on its way, is told from one by it."""
+_HEAD = struct.Struct(">4sQ")
+_END = b"\n"
+LARGEST = 1 << 32
+"""Bytes of one message: more is damage."""
+PIECE = 1 << 20
+
+
+class ForeignError(Exception):
+    """What came is no message. The text quotes it."""
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if isinstance(value, array) else plain(value)
+
+
+_encoded = json.JSONEncoder(separators=(",", ":"), default=_plain).encode
+
+
+def send(descriptor: int, message: Any) -> None:
+    """Writes one message, all of it. Raises OSError where nobody reads it any more."""
+    data = _encoded(message).encode()
+    rest = memoryview(_HEAD.pack(MARK, len(data)) + data + _END)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+class Frames:
+    """What was read of a pipe, in messages."""
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """The messages that are whole with these bytes. Raises ForeignError."""
+        self._held += data
+        while self._held:
+            if not self._held.startswith(MARK[: len(self._held)]):
+                raise ForeignError(clean(bytes(self._held[:200]).decode(errors="replace")).strip())
+            if len(self._held) < _HEAD.size:
+                return
+            _, length = _HEAD.unpack_from(self._held)
+            if length > LARGEST:
+                raise ForeignError(f"a message of {length:,} bytes")
+            end = _HEAD.size + length
+            if len(self._held) < end + len(_END):
+                return
+            message = bytes(self._held[_HEAD.size : end])
+            del self._held[: end + len(_END)]
+            yield message

@@ -1,0 +1,56 @@
+"""`gpubench sweep --nodes`: one trial over two nodes, both of which are this machine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from place import Place
+
+ASKED = (
+    "--model", "lenet", "--variant", "synthetic", "--device", "cpu", "--ranks", "2",
+    "--set", "input_size=28", "--set", "num_classes=4", "--set", "train_images=256", "--epochs", "2",
+    "--rounds", "1", "--out", "out",
+)  # fmt: skip
+AGENT = ("--agent", "env", "--network", "127.0.0.1")
+
+
+def records(place: Place) -> dict[int, dict[str, Any]]:
+    """By the number of nodes."""
+    found = [json.loads(path.read_text()) for path in Path(place.home / "out").rglob("records/*/*.json")]
+    return {record["trial"]["nodes"]: record for record in found}
+
+
+def test_a_record_of_two_nodes_tells_of_both_and_of_each(place: Place) -> None:
+    ran = place.run("sweep", *ASKED, "--nodes", "1,2", *AGENT, "--json")
+    assert ran.returncode == 0, ran.stderr
+    rows = {line["nodes"]: line for line in map(json.loads, ran.stdout.splitlines())}
+    assert [rows[n]["status"] for n in (1, 2)] == ["ok", "ok"]
+    assert rows[2]["cpus"] == 2 * rows[1]["cpus"]
+    assert rows[2]["ranks"] == rows[1]["ranks"] == 2
+    one, two = records(place)[1], records(place)[2]
+    assert one["schema_version"] == 1
+    assert "nodes" not in one, "older versions read it"
+    assert two["environment"]["host"] == " + ".join(node["node"] for node in two["nodes"])
+    for column in ("cpu_s_per_epoch", "host_mem_mib"):
+        assert two["result"][column] == pytest.approx(sum(node[column] for node in two["nodes"]))
+    assert all(0 <= node["clock_error_s"] < 0.005 for node in two["nodes"])
+
+    # Read back, it is the same trial: nothing is measured again, with the agent or without.
+    for more in (AGENT, ()):
+        again = place.run("sweep", *ASKED, "--nodes", "1,2", *more)
+        assert again.returncode == 0, again.stderr
+        assert "started" not in again.stderr
+        assert "nodes" in again.stdout
+    assert records(place)[2]["attempt"] == 1
+
+
+def test_more_nodes_than_there_are_are_refused_or_skipped(place: Place) -> None:
+    alone = place.run("sweep", *ASKED, "--nodes", "2")
+    assert alone.returncode == 2
+    assert "needs 2 nodes, there is 1" in alone.stderr
+    assert "--agent" in alone.stderr
+    planned = place.run("sweep", *ASKED[:6], *ASKED[8:], "--nodes", "1,2,4", "--ranks", "4", *AGENT, "-n")
+    assert "needs 4 nodes, there are 2" in planned.stdout

@@ -1,0 +1,278 @@
+"""What happened on two nodes, as what happened to one trial."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+from typing import Any
+
+import pytest
+import scripted
+from scripted import RESULT
+
+from gpubench.node.agents import frames
+from gpubench.node.agents.clock import ClockReading, Clocks, same
+from gpubench.node.agents.merging import NodePart, merged, names
+from gpubench.node.agents.messages import Ended, read_told
+from gpubench.node.watch import metrics
+from gpubench.record.figures import figures
+from gpubench.record.outcome import ending
+from gpubench.schema.attempt import Attempt
+from gpubench.schema.events import (
+    AllocatorMemory,
+    Begin,
+    End,
+    Error,
+    Event,
+    Held,
+    Hello,
+    KilledForMemory,
+    LeaderExit,
+    RankExit,
+    Result,
+    Settle,
+)
+from gpubench.schema.samples import HOST, Samples
+from gpubench.schema.watched import Watched, Window
+
+T0, T1 = 100.0, 110.0
+OFFSET = 5000.0
+"""What is added to the second node's clock."""
+
+
+def clocks(offset: float = OFFSET) -> Clocks:
+    exact = ClockReading(at=T0, offset=offset, error=0.001)
+    return Clocks(begin=exact, end=dataclasses.replace(exact, at=T1))
+
+
+def seen(begin: float, *, busy: float, tree: float, mib: float, joules: float, cpus: float = 4) -> Watched:
+    """What a watcher saw of one GPU and of its host in 10 s from `begin` on its node's clock."""
+    samples = Samples()
+    for k in range(11):
+        t = begin + k
+        samples.add(t, metrics.CPU_BUSY, busy * k)
+        samples.add(t, metrics.CPU_TREE, tree * k)
+        samples.add(t, metrics.ENERGY, 1000 + joules * k, "0")
+        samples.add(t, metrics.PROCESS_MEMORY, mib, "0")
+        for metric in ("gpu_util_pct", "gpu_mem_util_pct"):
+            samples.add(t, metric, 50.0 if mib < 900 else 100.0, "0")
+    samples.add(begin + 10, metrics.TREE_MEMORY, mib / 2)
+    return Watched(
+        samples=samples,
+        gpus=("0",),
+        uuids={"0": f"GPU-{begin:g}"},
+        baseline_mib={"0": 10.0},
+        cpus=cpus,
+        cpu_metric=metrics.CPU_BUSY,
+        trained_until=begin + 10,
+        skipped={metrics.TOTALS_S: (begin + 5,)},
+    )
+
+
+def told(begin: float, *more: Event, steps: int = 6, index: str = "0") -> list[Event]:
+    """The events of a node's only rank, trained to its end."""
+    memory = AllocatorMemory(
+        allocated_mib=1.0,
+        reserved_mib=2.0,
+        retries=0,
+        devices={index: Held(peak=3.0, at_settle=2.0, allocated_peak=1.0)},
+    )
+    return [
+        Hello(rank=0, pid=1, cuda=None, torch="2"),
+        Begin(rank=0, epoch=0, steps=steps, measured=True),
+        scripted.steps(0, 0, steps, 10.0),
+        End(rank=0, epoch=0, measured=True, t0=begin, t1=begin + 10, steps=steps, first_batch_s=0.0, train_loss=1.0),
+        Settle(rank=0),
+        dataclasses.replace(RESULT, at=begin + 10, memory=memory),
+        *more,
+    ]  # fmt: skip
+
+
+def part(node: int, done: Attempt | None, **fields: Any) -> NodePart:
+    return NodePart(
+        host=f"n{node + 1}",
+        ranks=1,
+        gpu_uuids=(f"GPU-{node}",),
+        clocks=clocks() if node else same(),
+        done=done,
+        **fields,
+    )
+
+
+def attempt(begin: float, events: list[Event], **fields: Any) -> Attempt:
+    watched = fields.pop("watched", seen(begin, busy=2.0, tree=1.0, mib=800.0, joules=100.0))
+    return Attempt(events=events, launched=begin - 1, finished=begin + 11, watched=watched, **fields)
+
+
+def whole(*parts: NodePart, is_stopped: bool = False) -> Attempt:
+    return merged(parts, is_stopped=is_stopped, launched=T0 - 1, finished=T1 + 2)
+
+
+def both(first: list[Event], second: list[Event]) -> Attempt:
+    far = seen(T0 - OFFSET, busy=4.0, tree=3.0, mib=1000.0, joules=300.0)
+    return whole(
+        part(0, attempt(T0, first)), part(1, attempt(T0 - OFFSET, second, watched=far), was_stopped=True)
+    )
+
+
+def test_events_are_of_all_ranks_and_on_one_clock() -> None:
+    done = both(told(T0), told(T0 - OFFSET))
+    ends = [e for e in done.events if isinstance(e, End)]
+    assert [(e.rank, e.t0, e.t1) for e in ends] == [(0, T0, T1), (1, T0, T1)]
+    results = [e for e in done.events if isinstance(e, Result)]
+    assert [(e.rank, e.at, list(e.memory.devices)) for e in results if e.memory] == [
+        (0, T1, ["0"]),
+        (1, T1, ["1"]),
+    ]
+    assert sum(isinstance(e, Settle) for e in done.events) == 1, "it is told once"
+    assert done.forced is None
+    assert ending(done.events, Result, 2, "", done.nodes) == ("ok", "")
+    assert [(n.name, n.first_rank, n.clock_offset_s) for n in done.nodes] == [
+        ("n1", 0, 0.0),
+        ("n2", 1, OFFSET),
+    ]
+
+
+def test_figures_are_of_both_nodes() -> None:
+    """Memory of the fullest GPU, energy of all, use of the CPUs of both, their seconds and memory in sum."""
+    done = both(told(T0), told(T0 - OFFSET))
+    found = figures(done.watched.cut([Window(T0, T1, 0, measured=True)]))
+    result = found.result
+    assert result["gpu_mem_mib"] == 1000.0
+    assert result["gpu_util_pct"] == pytest.approx(75.0)
+    assert result["gpu_util_max_pct"] == 100.0
+    assert result["energy_j"] == pytest.approx(4000.0)
+    assert result["cpu_util_pct"] == pytest.approx(100 * (2 + 4) / 8)
+    assert result["cpu_util_max_pct"] == pytest.approx(100.0)
+    assert result["cpu_util_trial_pct"] == pytest.approx(100 * (1 + 3) / 8)
+    assert result["cpu_s_per_epoch"] == pytest.approx(40.0)
+    assert result["host_mem_mib"] == pytest.approx(900.0)
+    assert found.cpu_s_by_epoch == {0: pytest.approx(40.0)}
+    assert found.joules_by_gpu == {
+        "GPU-100": pytest.approx(1000),
+        f"GPU-{T0 - OFFSET:g}": pytest.approx(3000),
+    }
+    assert found.provenance["cpu_util_pct"]["source"].endswith(", on each of 2 nodes")
+    assert found.provenance["cpu_util_pct"]["gaps"] == 2, "one late reading on each node"
+    assert found.provenance["gpu_mem_mib"]["gaps"] == 2
+
+
+def test_samples_say_of_which_node_they_are() -> None:
+    rows = both(told(T0), told(T0 - OFFSET)).watched.samples.rows(T0)
+    assert {device for _, device, *_ in rows} == {"0", HOST, "1:0", "1:host"}
+    assert {round(t) for t, device, *_ in rows if device == "1:0"} == set(range(11))
+
+
+def test_the_use_of_unequal_cpus_is_weighed_by_their_number() -> None:
+    first = seen(T0, busy=2.0, tree=1.0, mib=1.0, joules=1.0, cpus=2)
+    far = seen(T0 - OFFSET, busy=0.0, tree=0.0, mib=1.0, joules=1.0, cpus=6)
+    done = whole(
+        part(0, attempt(T0, told(T0), watched=first)),
+        part(1, attempt(T0 - OFFSET, told(T0 - OFFSET), watched=far)),
+    )
+    found = figures(done.watched.cut([Window(T0, T1, 0, measured=True)]))
+    assert found.result["cpu_util_pct"] == pytest.approx(25.0)
+
+
+# ---- endings ----
+
+
+def words(done: Attempt) -> tuple[str, str]:
+    return done.forced or ending(done.events, Result, 2, done.last_words, done.nodes)
+
+
+def test_a_lost_node_is_named() -> None:
+    done = whole(part(0, attempt(T0, [])), part(1, None, lost="its agent was ended by SIGKILL"))
+    assert words(done) == ("failed", "node n2 was lost: its agent was ended by SIGKILL")
+    assert done.watched.parts == ()
+
+
+def test_a_rank_s_end_names_its_node_and_counts_before_what_others_heard_of_it() -> None:
+    heard = Error(rank=0, kind="failed", reason="RuntimeError: Connection closed by peer", at=T0 + 1)
+    died: list[Event] = [
+        Hello(rank=0, pid=1, cuda=None, torch="2"),
+        RankExit(rank=0, code=-9, killed=False, at=T0 - OFFSET + 3),
+        KilledForMemory(1, "the cgroup"),
+    ]
+    done = both([heard], died)
+    assert words(done) == (
+        "failed",
+        "rank 1 on node n2 was ended by SIGKILL (the kernel killed a process of the cgroup for memory meanwhile)",
+    )
+
+
+def test_the_first_of_two_errors_is_the_cause_by_the_time_of_one_clock() -> None:
+    """By the second node's own clock its error came 5,000 s before the first node's."""
+    early = Error(rank=0, kind="failed", reason="ValueError: early", at=T0 + 1)
+    late = Error(rank=0, kind="failed", reason="ValueError: late", at=T0 - OFFSET + 2)
+    assert words(both([early], [late])) == ("failed", "ValueError: early (rank 0 on node n1)")
+
+
+def test_a_leader_s_end_names_its_node() -> None:
+    assert words(both([], [LeaderExit(-11)]))[1].startswith(
+        "the process that leads the trial on node n2 was ended by SIGSEGV"
+    )
+
+
+def test_being_stopped_for_another_is_no_ending_of_the_trial() -> None:
+    stopped = ("interrupted", "the sweep was stopped")
+    far = attempt(T0 - OFFSET, [], forced=stopped)
+    error = Error(rank=0, kind="oom", reason="OutOfMemoryError", at=T0)
+    assert words(whole(part(0, attempt(T0, [error])), part(1, far, was_stopped=True))) == (
+        "oom",
+        "OutOfMemoryError (rank 0 on node n1)",
+    )
+    assert words(whole(part(0, attempt(T0, [])), part(1, far), is_stopped=True)) == stopped
+
+
+def test_a_timeout_says_where_each_node_was() -> None:
+    late = [attempt(t, [], forced=("timeout", f"did not end ({t:g})")) for t in (T0, T0 - OFFSET)]
+    assert words(whole(part(0, late[0]), part(1, late[1]))) == (
+        "timeout",
+        "node n1: did not end (100); node n2: did not end (-4900)",
+    )
+
+
+def test_garbled_words_of_a_rank_are_of_its_node() -> None:
+    far = attempt(T0 - OFFSET, [], forced=("failed", "rank 0 told gpubench …"))
+    assert words(whole(part(0, attempt(T0, [])), part(1, far))) == (
+        "failed",
+        "node n2: rank 0 told gpubench …",
+    )
+
+
+def test_nodes_that_trained_other_epochs_fail() -> None:
+    done = both(told(T0), told(T0 - OFFSET, steps=5))
+    assert words(done)[0] == "failed"
+    assert "n2 has trained other epochs than node n1" in words(done)[1]
+
+
+def test_nodes_of_one_host_are_told_apart() -> None:
+    assert names(["a", "b"]) == ["a", "b"]
+    assert names(["a", "b", "a"]) == ["a (node 0)", "b", "a (node 2)"]
+
+
+# ---- over the connection ----
+
+
+def test_an_attempt_arrives_as_it_was_sent() -> None:
+    more: list[Event] = [LeaderExit(0), KilledForMemory(0, "x")]
+    sent = attempt(T0, told(T0, *more), forced=("timeout", "late"), last_words="…", released=None)
+    unending = dataclasses.replace(sent, watched=dataclasses.replace(sent.watched, trained_until=math.inf))
+    for one in (sent, unending):
+        inwards, outwards = os.pipe()
+        frames.send(outwards, Ended.of(one, "log"))
+        (data,) = frames.Frames().feed(os.read(inwards, 1 << 20))
+        os.close(inwards)
+        os.close(outwards)
+        got = read_told(data)
+        assert isinstance(got, Ended)
+        assert json.loads(data)["log"] == got.log == "log"
+        back = got.attempt()
+        assert back.watched == one.watched
+        assert list(back.events) == list(one.events)
+        assert dataclasses.replace(back, events=(), watched=one.watched) == dataclasses.replace(
+            one, events=()
+        )

@@ -1,0 +1,204 @@
+"""One trial over two nodes, each with an agent of its own: both are this machine, and all else is as between two."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from place import until
+from telling_model import DIES, weights, write
+
+from gpubench.node import environment
+from gpubench.node.agents.link import AgentCommand
+from gpubench.node.cluster import Cluster
+from gpubench.node.launch.fork_server import ForkServer
+from gpubench.node.node import Node
+from gpubench.node.watch.nvml import NoNvml
+from gpubench.plan import resolve as resolving
+from gpubench.record.outcome import outcome
+from gpubench.record.training import Training
+from gpubench.schema.attempt import Attempt, JobProgress
+from gpubench.schema.events import End, Hello, Result
+
+
+class Two:
+    """Two nodes for trials of a test."""
+
+    def __init__(self, server: ForkServer, ask: Callable[..., Any], data: Path) -> None:
+        machine = environment.machine(None)
+        self.node = Node(nvml=NoNvml("NVML was not opened"), machine=machine)
+        self.node.launcher = server
+        self.cluster = Cluster(
+            first=self.node,
+            commands=[AgentCommand(name="second", before=("env",))],
+            address="127.0.0.1",
+        )
+        self._ask, self._data = ask, data
+
+    @property
+    def agent(self) -> psutil.Process:
+        (link,) = self.cluster._links.values()
+        assert link.here is not None
+        return psutil.Process(link.here.pid)
+
+    def run(
+        self,
+        folder: Path,
+        *,
+        should_stop: Callable[[], bool] = lambda: False,
+        look: Callable[[Sequence[JobProgress]], None] = lambda _: None,
+        timeout_s: float = 120,
+        **fields: Any,
+    ) -> tuple[Attempt, tuple[str, str], str]:
+        """The attempt, how it ended, and its log."""
+        asked = self._ask(data=self._data, nodes=2, cpus=2, workers=2, **fields)
+        (job, facts) = asked.job, asked.facts
+        resolved = resolving.resolve(job, self.node.machine, facts, "cpu")
+        log = folder / "log"
+        log.touch()
+        data = resolving.data_spec(job, resolved, facts, self._data)
+        done = self.cluster.run(
+            resolving.order(job, resolved, data=data, log=log, known_gmacs=None),
+            (),
+            nodes=2,
+            timeout_s=timeout_s,
+            should_stop=should_stop,
+            look=look,
+        )
+        ended = outcome(
+            done.events,
+            Training.of(job, resolved),
+            last_word=Result,
+            ranks=resolved.processes,
+            forced=done.forced,
+            last_words=done.last_words,
+            nodes=done.nodes,
+        )
+        return done, (ended.status, ended.reason), log.read_text()
+
+
+@pytest.fixture(scope="module")
+def two(server: ForkServer, colours: Path, ask: Callable[..., Any]) -> Iterator[Two]:
+    made = Two(server, ask, colours)
+    yield made
+    made.cluster.close()
+
+
+def all_below(process: psutil.Process) -> list[psutil.Process]:
+    return [process, *process.children(recursive=True)]
+
+
+def test_ranks_of_both_nodes_train_one_network(two: Two, tmp_path: Path) -> None:
+    done, ended, log = two.run(tmp_path, model=write(tmp_path), strategy="ddp", epochs=2)
+    assert ended == ("ok", ""), log
+    hellos = {e.rank: e.pid for e in done.events if isinstance(e, Hello)}
+    assert hellos.keys() == {0, 1}
+    told = weights(log)
+    assert told.keys() == {0, 1}, "the log holds what was printed on both nodes"
+    assert len(set(told.values())) == 1
+
+    # All times are of the first node's clock.
+    ends = sorted((e for e in done.events if isinstance(e, End)), key=lambda e: (e.epoch, e.rank))
+    assert [(e.epoch, e.rank) for e in ends] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert all(done.launched < e.t0 < e.t1 < done.finished for e in ends)
+    first, second = done.nodes
+    assert (first.clock_offset_s, first.first_rank, second.first_rank) == (0.0, 0, 1)
+    assert abs(second.clock_offset_s) <= second.clock_error_s + 1e-6, "both read the same clock here"
+    assert second.clock_error_s < 0.005
+    assert len(done.watched.parts) == 2
+    assert all(part.samples.series("cpu_tree_s").values for part in done.watched.parts)
+    assert all(part.samples.series("host_mem_mib").values for part in done.watched.parts)
+    assert all_gone_below(two.agent)
+
+
+def all_gone_below(agent: psutil.Process) -> bool:
+    """Whether the agent has nothing but its idle fork server below it."""
+    return len(agent.children(recursive=True)) == 1
+
+
+@pytest.mark.parametrize("strategy", ["local", "fsdp"])
+def test_other_strategies_of_several_processes_span_nodes_too(
+    two: Two, tmp_path: Path, strategy: str
+) -> None:
+    done, ended, log = two.run(tmp_path, strategy=strategy, epochs=2)
+    assert ended == ("ok", ""), log
+    assert {e.rank for e in done.events if isinstance(e, Result)} == {0, 1}
+
+
+def test_a_rank_that_dies_on_the_second_node_is_named_with_it(two: Two, tmp_path: Path) -> None:
+    _, (status, reason), _ = two.run(tmp_path, model=write(tmp_path, DIES), epochs=3)
+    assert status == "failed"
+    assert re.match(r"rank 1 on node \S+ \(node 1\) was ended by SIGKILL", reason)
+    assert all_gone_below(two.agent)
+
+
+def test_a_sweep_that_is_stopped_ends_the_trial_on_both_nodes(two: Two, tmp_path: Path) -> None:
+    trained: list[int] = []
+
+    def look(progress: Sequence[JobProgress]) -> None:
+        trained.extend(one.step for one in progress if one.steps)
+
+    done, ended, _ = two.run(tmp_path, epochs=1000, should_stop=lambda: bool(trained), look=look)
+    assert ended == ("interrupted", "the sweep was stopped")
+    assert {e.rank for e in done.events if isinstance(e, Hello)} == {0, 1}
+    assert all_gone_below(two.agent)
+
+
+def test_a_deadline_is_both_nodes(two: Two, tmp_path: Path) -> None:
+    _, (status, reason), _ = two.run(tmp_path, epochs=100_000, timeout_s=3)
+    assert status == "timeout"
+    assert "(node 0): did not end within 3 s" in reason
+    assert all_gone_below(two.agent)
+
+
+def test_an_agent_that_dies_in_mid_trial_fails_it_and_leaves_nothing(two: Two, tmp_path: Path) -> None:
+    struck: list[psutil.Process] = []
+
+    def look(progress: Sequence[JobProgress]) -> None:
+        if not struck and progress[0].steps:
+            struck.extend(all_below(two.agent))
+            assert len(struck) > 3, "agent, fork server, leader, rank"
+            os.kill(struck[0].pid, signal.SIGKILL)
+
+    done, (status, reason), _ = two.run(tmp_path, epochs=100_000, look=look)
+    assert status == "failed"
+    assert re.match(r"node \S+ \(node 1\) was lost: its agent was ended by SIGKILL", reason)
+    assert [node.ranks for node in done.nodes] == [1, 1]
+    until(
+        lambda: not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in struck),
+        "the end of all",
+    )
+    mine = [e.pid for e in done.events if isinstance(e, Hello)]
+    assert mine
+    assert not any(map(psutil.pid_exists, mine)), "nor on the first node"
+
+    # The next trial starts another agent.
+    _, ended, log = two.run(tmp_path, epochs=2)
+    assert ended == ("ok", ""), log
+
+
+def test_a_node_that_can_t_be_had_fails_the_trial_with_its_words(two: Two, tmp_path: Path) -> None:
+    working = two.cluster
+    try:
+        for before, words in (
+            (("no-such-command",), "no-such-command can't be run: No such file"),
+            (("false",), "its agent ended with exit code 1"),
+            (("sh", "-c", "echo Welcome to n2"), "no agent's message: Welcome to n2"),
+            (("sh", "-c", "exec <&-; echo Welcome to n2; sleep 1"), "no agent's message: Welcome to n2"),
+            (("sh", "-c", "echo n2: no route >&2; exit 255"), "exit code 255; it said: n2: no route"),
+        ):
+            two.cluster = Cluster(
+                first=two.node, commands=[AgentCommand(name="n2", before=before)], address="127.0.0.1"
+            )
+            _, (status, reason), _ = two.run(tmp_path, epochs=2)
+            assert status == "failed"
+            assert reason.startswith("node n2 can't be had: ")
+            assert words in reason
+    finally:
+        two.cluster = working

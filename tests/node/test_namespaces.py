@@ -1,0 +1,117 @@
+"""Two nodes as two network namespaces: ranks reach each other over one pair of interfaces, and by nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from place import until
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        os.geteuid() != 0 or shutil.which("ip") is None,
+        reason="network namespaces want root and ip (iproute2)",
+    ),
+]
+FIRST, SECOND = "10.99.7.1", "10.99.7.2"
+ASKED = (
+    "--model", "lenet", "--variant", "synthetic", "--device", "cpu", "--ranks", "2", "--nodes", "2",
+    "--set", "input_size=28", "--set", "num_classes=4", "--batch-size", "64", "--rounds", "1", "--out", "out",
+)  # fmt: skip
+
+
+def ip(*arguments: str) -> str:
+    return subprocess.run(["ip", *arguments], check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture
+def nodes() -> Iterator[tuple[str, str]]:
+    """The names of two namespaces with an interface each, which are the ends of one wire."""
+    names = tuple(f"gpubench-{os.getpid()}-{side}" for side in "ab")
+    made: list[str] = []
+    try:
+        for name in names:
+            ip("netns", "add", name)
+            made.append(name)
+        ip(
+            "link",
+            "add",
+            "wire",
+            "netns",
+            names[0],
+            "type",
+            "veth",
+            "peer",
+            "name",
+            "wire",
+            "netns",
+            names[1],
+        )
+        for name, address in zip(names, (FIRST, SECOND), strict=True):
+            ip("-n", name, "addr", "add", f"{address}/24", "dev", "wire")
+            for device in ("lo", "wire"):
+                ip("-n", name, "link", "set", device, "up")
+        yield names[0], names[1]
+    finally:
+        for name in made:
+            ip("netns", "del", name)
+
+
+def start(folder: Path, nodes: tuple[str, str], *more: str) -> subprocess.Popen[str]:
+    agent = ("--agent", f"ip netns exec {nodes[1]}", "--network", FIRST)
+    return subprocess.Popen(
+        ["ip", "netns", "exec", nodes[0], sys.executable, "-m", "gpubench", "sweep", *ASKED, *agent, *more],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def record(folder: Path) -> dict[str, Any]:
+    (path,) = (folder / "out").rglob("records/*/*.json")
+    return json.loads(path.read_text())
+
+
+def sent_mib(name: str) -> float:
+    """What has left a namespace by its wire."""
+    (link,) = json.loads(ip("-n", name, "-json", "-statistics", "link", "show", "wire"))
+    return link["stats64"]["tx"]["bytes"] / 2**20
+
+
+def test_what_the_ranks_exchange_goes_over_the_wire(tmp_path: Path, nodes: tuple[str, str]) -> None:
+    ran = start(tmp_path, nodes, "--epochs", "3", "--set", "train_images=2048", "--breakdown")
+    assert ran.wait(200) == 0, ran.stdout and ran.stdout.read()
+    stored = record(tmp_path)
+    assert stored["status"] == "ok"
+    steps = 3 * 2048 // 64
+    told = stored["result"]["comm_mib_per_step"] * steps
+    # With two ranks each sends as much as a gradient has; headers and barriers come on top.
+    for name in nodes:
+        assert told < sent_mib(name) < 1.25 * told
+    assert stored["result"]["comm_ms"] > 0
+    assert all(node["clock_error_s"] < 0.005 for node in stored["nodes"])
+
+
+def test_a_wire_that_is_cut_ends_the_trial_at_its_deadline_and_leaves_nothing(
+    tmp_path: Path, nodes: tuple[str, str]
+) -> None:
+    ran = start(tmp_path, nodes, "--epochs", "100000", "--set", "train_images=2048", "--timeout", "20s")
+    until(lambda: sent_mib(nodes[1]) > 1, "training over the wire")
+    family = [psutil.Process(ran.pid), *psutil.Process(ran.pid).children(recursive=True)]
+    ip("-n", nodes[1], "link", "set", "wire", "down")
+    assert ran.wait(200) == 1
+    stored = record(tmp_path)
+    assert stored["status"] == "timeout"
+    assert all(node["node"] in stored["reason"] for node in stored["nodes"])
+    until(lambda: not any(one.is_running() for one in family), "the end of all")
