@@ -16,7 +16,7 @@ def finished(mode: Any, summary: Summary, capsys: pytest.CaptureFixture[str]) ->
     """What is said at the end of a sweep into out/x, with a limit of 90 s a trial."""
     said: list[str] = []
     bench = SimpleNamespace(results=SimpleNamespace(folder=Path("out/x")), timeout_s=90.0)
-    work: Any = SimpleNamespace(bench=bench, reused=lambda _: [], problems=[])
+    work: Any = SimpleNamespace(bench=bench, reused=lambda _: [], problems=[], others=[])
     view: Any = SimpleNamespace(say=said.append)
     finish(work, [], summary, view, mode)
     capsys.readouterr()
@@ -66,6 +66,7 @@ def test_what_goes_on_after_a_stop_is_said(
     work: Any = SimpleNamespace(
         bench=SimpleNamespace(results=SimpleNamespace(folder=Path("out/x"))),
         problems=[],
+        others=[],
         settings=Settings(fresh=fresh),
     )
     view: Any = SimpleNamespace(say=said.append)
@@ -84,3 +85,19 @@ def test_what_was_skipped_for_a_lost_gpu_is_left_to_do(capsys: pytest.CaptureFix
     finish(work, [], Summary(skipped=2, lost=2), view, "quiet")
     assert said == ["2 skipped because a GPU was lost: once it is back, the same command runs them"]
     capsys.readouterr()
+
+
+def test_who_is_still_at_it_is_named_and_nothing_is_said_to_be_left(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    said: list[str] = []
+    others = [f"process {number} on n{number}" for number in range(1, 5)]
+    bench = SimpleNamespace(results=SimpleNamespace(folder=Path("out/x")), timeout_s=90.0)
+    work: Any = SimpleNamespace(bench=bench, reused=lambda _: [], problems=[], others=others)
+    view: Any = SimpleNamespace(say=said.append)
+    finish(work, [], Summary(elsewhere=3), view, "quiet")
+    capsys.readouterr()
+    assert said == [
+        "4 others (process 1 on n1, process 2 on n2, process 3 on n3 and 1 more) are still at it: the last one writes "
+        "the tables; gpubench status out/x tells how far they are"
+    ]
