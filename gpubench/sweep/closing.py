@@ -51,7 +51,9 @@ def finish(work: Sweep, planned: Sequence[Planned], summary: Summary, view: live
         view.say(f"stopped; {goes_on(fresh=work.settings.fresh)}")
     elif summary.late.waiting:
         view.say(f"{summary.late.line()}; {goes_on(fresh=work.settings.fresh)}")
-    elif summary.ran == 0 and not summary.lost and not summary.late.never and not summary.out_of_budget:
+    elif summary.ran == 0 and not (
+        summary.lost or summary.late.never or summary.out_of_budget or summary.elsewhere
+    ):
         late = f", {summary.timed_out} timed out before" if summary.timed_out else ""
         view.say(
             f"nothing left to do: {summary.reused} done, {summary.skipped} skipped, "

@@ -79,7 +79,7 @@ def test_what_goes_on_after_a_stop_is_said(
 def test_what_was_skipped_for_a_lost_gpu_is_left_to_do(capsys: pytest.CaptureFixture[str]) -> None:
     said: list[str] = []
     work: Any = SimpleNamespace(
-        bench=SimpleNamespace(results=SimpleNamespace(folder=Path("out/x"))), problems=[]
+        bench=SimpleNamespace(results=SimpleNamespace(folder=Path("out/x"))), problems=[], others=[]
     )
     view: Any = SimpleNamespace(say=said.append)
     finish(work, [], Summary(skipped=2, lost=2), view, "quiet")
