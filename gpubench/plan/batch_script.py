@@ -44,7 +44,9 @@ class BatchScript:
     tasks: int = 1
     """Jobs of an array, which work through the plan together."""
     nodes: int = 1
-    """Of each job: what one trial may span."""
+    """Of each job. Where no trial goes over several, each node works through the plan like another job."""
+    trial_nodes: int = 1
+    """Over how many nodes the largest trial goes."""
     cpus_per_task: int
     time: str
     """As SLURM writes a time limit."""
@@ -86,7 +88,7 @@ class BatchScript:
                 f"# Made by: {' '.join(self.asked.split())}",
                 f"# {one_of} one plan; all see the results folder. To go on later, submit it again.",
                 "# srun hands the warning before the time limit on, and the CPUs only if it is told how many.",
-                'srun --kill-on-bad-exit=1 --cpus-per-task="$SLURM_CPUS_PER_TASK" \\',
+                *self._started(),
                 f"  {shlex.join([*sweep, '--yes'])}",
                 "code=$?",
                 "",
@@ -98,6 +100,16 @@ class BatchScript:
                 "",
             ]
         )
+
+    def _started(self) -> list[str]:
+        """How the sweep is started: on each node, or once, where it starts its part on further nodes by itself."""
+        cpus = '--cpus-per-task="$SLURM_CPUS_PER_TASK"'
+        if self.trial_nodes == 1:
+            return [f"srun --kill-on-bad-exit=1 {cpus} \\"]
+        return [
+            "# Once, on the first node: the sweep starts its part on the others by itself.",
+            f"srun --nodes=1 --ntasks=1 --kill-on-bad-exit=1 {cpus} \\",
+        ]
 
     def table_options(self, job: str) -> list[str]:
         """What sbatch is given for the job that writes the tables once that one is over, in whatever way."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -63,13 +63,19 @@ class Experiment:
     @property
     def most_copies(self) -> int:
         """The highest number of copies that its fields and axes ask for."""
-        moved = [
-            step[axis.fields.index("copies")]
-            for axis in self.axes
-            if "copies" in axis.fields
-            for step in axis.values
-        ]
-        return max(copies_of({"copies": number}) or 1 for number in (self.fixed.get("copies"), *moved))
+        return max(copies_of({"copies": number}) or 1 for number in self._all_of("copies"))
+
+    @property
+    def most_nodes(self) -> int:
+        """Over how many nodes its largest trial goes, by its fields and axes."""
+        return max(int(number or 1) for number in self._all_of("nodes"))
+
+    def _all_of(self, field: str) -> Iterator[Any]:
+        """Every value that it gives a field of a trial; None where it is left to its default."""
+        yield self.fixed.get(field)
+        for axis in self.axes:
+            if field in axis.fields:
+                yield from (step[axis.fields.index(field)] for step in axis.values)
 
 
 def checked(experiment: Experiment, called: str | None = None) -> Experiment:

@@ -28,6 +28,7 @@ SCRIPTS = {
     "one": ONE,
     "array": replace(ONE, tasks=8, time="30", options=["--partition=gpu", "--gres=gpu:1", "-A project"]),
     "nodes": replace(ONE, nodes=2, time="1-12:00:00", options=[]),
+    "trial-over-nodes": replace(ONE, nodes=2, trial_nodes=2),
     # What sbatch was given by name stands in place of our own.
     "own": replace(
         ONE, tasks=8, options=["--array=1-8%2", "--output=%j.log", "--job-name=mine"],

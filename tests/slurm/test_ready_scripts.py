@@ -83,6 +83,15 @@ def test_an_array(work: Workplace, path: str, experiment: Path) -> None:
     assert len(list((work.home / "results" / "tiny" / "records").rglob("*.json"))) == 2
 
 
+def test_several_nodes(work: Workplace, path: str, experiment: Path) -> None:
+    network = () if work.cluster.has_host_names else ("--network", "127.0.0.1")
+    asked = ("--batch-size", "16", "--ranks", "2", "--nodes", "1,2", *network)
+    job = sbatch(work, path, str(SCRIPTS / "several-nodes.sbatch"), str(experiment), *asked)
+    assert work.cluster.await_end(job) == "COMPLETED", told(work)
+    assert list(work.trials("tiny")["nodes"]) == [1, 2]
+    assert list(work.trials("tiny")["status"]) == ["ok", "ok"]
+
+
 def test_a_workstation_s_night(work: Workplace, path: str, experiment: Path) -> None:
     other = work.home / "other.toml"
     other.write_text(EXPERIMENT.format(name="other").replace("lenet", "no_such_net"))

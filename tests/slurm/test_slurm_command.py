@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -98,3 +99,15 @@ def test_the_printed_script_is_what_would_be_submitted(work: Workplace) -> None:
     )
     assert work.cluster.await_end(job) == "COMPLETED", told(work)
     assert Path(work.home / "results" / "batch-size" / "trials.csv").exists()
+
+
+def test_a_trial_over_two_nodes_is_started_once_by_its_script(work: Workplace) -> None:
+    network = () if work.cluster.has_host_names else ("--network", "127.0.0.1")
+    job, table = submitted(
+        work, "--cpus-per-task", "2", "--partition", "low",
+        "--", *TINY, "--batch-size", "16", "--ranks", "2", "--nodes", "1,2", *network,
+    )  # fmt: skip
+    assert work.cluster.await_end(job) == "COMPLETED", told(work)
+    assert work.cluster.await_end(table) == "COMPLETED", told(work)
+    found = [json.loads(path.read_text()) for path in work.home.glob("results/*/records/*/*.json")]
+    assert sorted((one["trial"].get("nodes", 1), one["status"]) for one in found) == [(1, "ok"), (2, "ok")]
