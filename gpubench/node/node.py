@@ -20,6 +20,7 @@ from typing import Any
 from gpubench.basics.errors import UnusableError
 from gpubench.node import environment
 from gpubench.node.environment import Machine
+from gpubench.node.gpu_hold import GpuHold
 from gpubench.node.launch import scratch, trying
 from gpubench.node.launch.ahead import Waiting, make_ready
 from gpubench.node.launch.attempt import at_once, attempt
@@ -59,6 +60,8 @@ class Node:
     machine: Machine
     launcher: Launcher = field(init=False)
     """Starts its trials, from `start` on."""
+    gpus: GpuHold | None = None
+    """Keeps other sweeps of this host off the GPUs of this one; None: nobody is kept off."""
     _scratch: list[Path] = field(default_factory=list)
     """Folders in use."""
     _ready: dict[int, _Ready] = field(default_factory=dict)
@@ -85,6 +88,10 @@ class Node:
     def look_around(self, uuids: Sequence[str]) -> dict[str, Look]:
         """What is seen of these GPUs before anything of the sweep runs on them, by UUID. Takes some seconds."""
         return idle.look_around(self.nvml, uuids)
+
+    def hold(self, uuids: Sequence[str]) -> list[str]:
+        """Has these GPUs for itself among all sweeps of this host; returns those that another one has."""
+        return [] if self.gpus is None else self.gpus.take(uuids)
 
     def lost_before(self) -> dict[int, str]:
         """The driver's own number -> its words, of GPUs that were lost before: they are not in `machine`."""
@@ -235,6 +242,8 @@ class Node:
     def close(self) -> None:
         """Ends what `start` has started."""
         self.discard(list(self._ready))
+        if self.gpus is not None:
+            self.gpus.release()
         self.launcher.close()
 
     def abandon(self) -> None:
@@ -246,7 +255,7 @@ class Node:
 def this_machine() -> Node:
     """The node that the sweep itself runs on."""
     nvml = open_nvml()
-    return Node(nvml=nvml, machine=environment.machine(nvml))
+    return Node(nvml=nvml, machine=environment.machine(nvml), gpus=GpuHold())
 
 
 def _placed(order: TrialOrder, left_out: Collection[str], folder: Path) -> TrialOrder:

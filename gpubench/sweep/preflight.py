@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from gpubench.basics.errors import UsageError
-from gpubench.basics.words import many
+from gpubench.basics.errors import UnusableError, UsageError
+from gpubench.basics.words import listed, many
 from gpubench.node.environment import Machine
 from gpubench.node.node import Node
 from gpubench.plan.skips import NEEDS
@@ -98,6 +98,16 @@ def look_around(work: Sweep, planned: Sequence[Planned], view: live.View, *, all
     used = {uuid for unit in units for one in bench.resolve(unit) for uuid in one.gpu_uuids} - gone
     numbers = {gpu.uuid: gpu.index for gpu in bench.node.machine.gpus if gpu.uuid in used}
     bench.looked_at = set(numbers.values())
+    if (shared := sorted(numbers[uuid] for uuid in bench.node.hold(list(numbers)))) and not allow_busy:
+        which = (
+            f"GPU {shared[0]} is"
+            if len(shared) == 1
+            else f"GPUs {listed([str(number) for number in shared])} are"
+        )
+        raise UnusableError(
+            f"{which} being measured on by another gpubench sweep of this host; wait for its end, give each sweep GPUs "
+            "of its own (CUDA_VISIBLE_DEVICES, in SLURM --gpus-per-task), or add --allow-busy"
+        )
     ruling = guard.rule(bench.node.look_around(list(numbers)), numbers)
     for line in ruling.enforce(allow_busy=allow_busy):
         view.say(line)

@@ -13,6 +13,7 @@ from benches import Heard, sweep_of
 from fake_nvml import FakeNvml, gpu, running
 
 from gpubench.basics.errors import UnusableError
+from gpubench.node.gpu_hold import GpuHold
 from gpubench.plan.experiment_file import parse
 from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import expand
@@ -173,6 +174,22 @@ def test_only_gpus_of_trials_to_be_run_are_looked_at(tmp_path: Path) -> None:
         assert list(job.bench.idle_power_w.values()) == pytest.approx([71.0])
     finally:
         stranger.communicate(b"\n")
+
+
+def test_two_sweeps_that_start_at_once_do_not_share_a_gpu(tmp_path: Path) -> None:
+    """Each of them sees an idle GPU."""
+    first, second, third = (a_sweep(tmp_path, FakeNvml(), 3, gpu_ids=ids) for ids in ("0", "0,1", "1,2"))
+    for work in (first, second, third):
+        work.bench.node.gpus = GpuHold(tmp_path)
+    look_around(first, first.survey(), Heard(), allow_busy=False)
+    with pytest.raises(
+        UnusableError, match=r"^GPU 0 is being measured on by another gpubench sweep of this host"
+    ):
+        look_around(second, second.survey(), Heard(), allow_busy=False)
+    second.bench.node.gpus.release()
+    look_around(third, third.survey(), Heard(), allow_busy=False)
+    look_around(second, second.survey(), Heard(), allow_busy=True)
+    first.bench.node.gpus.release()
 
 
 def test_a_cpu_sweep_looks_at_nothing(tmp_path: Path) -> None:
