@@ -18,10 +18,13 @@ from pydantic_core import from_json
 
 from gpubench.analysis.machine_noise import MachineKnown, MachineNoise, MeasuredNoise
 from gpubench.basics.errors import UnusableError
+from gpubench.basics.quoted import clean
 from gpubench.basics.regular_file import read_regular
 from gpubench.results.store import Tell, write_whole
 from gpubench.schema.validation import error_message, first
 
+LONGEST_SAID = 300
+"""Characters of what is wrong: a name in a damaged file may be a whole line of it."""
 SCHEMA = 1
 LARGEST_SD = 2.0
 """On the log scale: one process takes seven times as long as the next. No noise is larger."""
@@ -123,7 +126,8 @@ def read_file(path: Path) -> MachineNoise:
     try:
         file = _File.model_validate(told)
     except ValidationError as error:
-        raise ValueError(f"is damaged ({error_message(first(error.errors(), _File), _File)})") from None
+        said = clean(error_message(first(error.errors(), _File), _File), LONGEST_SAID)
+        raise ValueError(f"is damaged ({said})") from None
     return MachineNoise(
         machine=MachineKnown(**file.machine.model_dump()),
         day=file.day,

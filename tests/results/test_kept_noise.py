@@ -111,6 +111,7 @@ DAMAGES: tuple[tuple[Callable[[Path], object], str], ...] = (
     (changed("2026-11-20", "yesterday"), "is damaged"),
     (changed('"schema": 1', '"schema": 2'), "was written by a later version of gpubench"),
     (folder_in_its_place, "can't be read"),
+    (changed('"versions": {', '"versions": {"' + 5000 * "9" + '": 1, '), "is damaged (versions.99"),
 )
 
 
@@ -123,6 +124,7 @@ def test_a_damaged_file_is_told_in_one_line_and_ignored(damage: Callable[[Path],
     (line,) = lines
     assert line.startswith(f"{path} is left out: it {said}")
     assert "\n" not in line
+    assert len(line) < 400 + len(str(path)), "a name in the file may be a whole line of it"
     assert line.endswith("gpubench doctor --noise on its machine writes it anew")
 
 
