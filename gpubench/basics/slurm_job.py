@@ -55,14 +55,15 @@ def has_ended(job: str, environ: Mapping[str, str] = os.environ) -> bool:
 
 @functools.lru_cache(maxsize=1)
 def living_jobs(period: int) -> frozenset[str] | None:  # noqa: ARG001 - for the cache
-    """Ids of all jobs that wait or run, each task of an array by its own; None where SLURM does not tell.
+    """Ids of all jobs that wait or run and that this user may see, each task of an array by its own; None where SLURM
+    does not tell.
 
     One question for all of them, and not more often than every half minute: a controller serves many. `period`: which
     half minute it is.
     """
     try:
         asked = subprocess.run(
-            ["squeue", "--noheader", "--array", "--format=%A"],
+            ["squeue", "--noheader", "--all", "--array", "--format=%A"],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -29,6 +29,8 @@ class Holder:
     """When the process began, in clock ticks since the boot: ids are used again."""
     job: str = ""
     """The run of a SLURM job that it belongs to; empty outside of SLURM, and from earlier versions."""
+    user: int | None = None
+    """The id of its user: SLURM may hide jobs of others."""
     joins: bool = False
     """Whether others that join may work in the same folder."""
 
@@ -43,6 +45,7 @@ class Holder:
             pid=own,
             began=began(own),
             job=slurm_job.own_job(),
+            user=os.getuid(),
         )
 
     def joining(self) -> Holder:
@@ -60,7 +63,8 @@ class Holder:
             if (now := began(self.pid)) is None and _is_hidden(self.pid):
                 return "unknown"
             return "alive" if now == self.began else "dead"
-        return "dead" if self.job and slurm_job.has_ended(self.job) else "unknown"
+        is_seen = self.job and self.user == os.getuid()
+        return "dead" if is_seen and slurm_job.has_ended(self.job) else "unknown"
 
 
 def _is_hidden(pid: int) -> bool:

@@ -10,6 +10,9 @@ import time
 from dataclasses import asdict, replace
 from pathlib import Path
 
+import pytest
+
+from gpubench.basics import slurm_job
 from gpubench.results.locks import unit_locks
 from gpubench.results.locks.holder import Holder
 from gpubench.results.locks.lock_file import CONFIRM_S, HEARTBEAT_S, STALE_S
@@ -157,3 +160,25 @@ def test_all_can_be_removed_by_who_is_alone(tmp_path: Path) -> None:
     (path.parent / "t00aa-1.json").touch()
     unit_locks.remove_all(tmp_path)
     assert [one.name for one in path.parent.iterdir()] == ["t00aa-1.json"]
+
+
+def test_whose_slurm_job_is_over_is_followed_at_once_but_not_another_user_s(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SLURM may hide other users' jobs: that one is not listed says nothing."""
+    squeue = tmp_path / "bin" / "squeue"
+    squeue.parent.mkdir()
+    squeue.write_text("#!/bin/sh\nprintf '7\\n8\\n'\n")
+    squeue.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{squeue.parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("SLURM_CLUSTER_NAME", "c")
+    slurm_job.living_jobs.cache_clear()
+    for job, user, answer in (
+        ("c/7.0", os.getuid(), "theirs"),
+        ("c/6.0", os.getuid() + 1, "theirs"),
+        ("c/6.0", None, "theirs"),
+        ("c/6.0", os.getuid(), "mine"),
+    ):
+        held_by(tmp_path, replace(ELSEWHERE, job=job, user=user))
+        assert locks(tmp_path)[0].take(LOT) == answer, (job, user)
+    slurm_job.living_jobs.cache_clear()
