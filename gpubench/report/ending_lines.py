@@ -8,6 +8,7 @@ from gpubench.analysis.sharing import verdict_words
 from gpubench.basics import words
 from gpubench.basics.rounding import half_up
 from gpubench.basics.words import LOGGED, WORDS, clean, listed
+from gpubench.plan.max_batch import are_tries
 from gpubench.report.live_progress import top1_so_far
 from gpubench.schema.row import Row
 from gpubench.schema.verdict import Verdict
@@ -18,7 +19,8 @@ def finished_line(number: int, total: int, label: str, row: Row) -> str:
     status = str(row.status)
     parts = [f"[{number}/{total}] {label}", WORDS.get(status, status)]
     if status == "ok":
-        parts += [f"epoch {half_up(row.epoch_time_s, 2)} s"] if row.epoch_time_s is not None else []
+        if row.epoch_time_s is not None and not are_tries(row.experiment or "", [row]):
+            parts.append(f"epoch {half_up(row.epoch_time_s, 2)} s")
         parts += [f"{half_up(row.gpu_mem_mib):,} MiB"] if row.gpu_mem_mib is not None else []
         if row.until_top1 is not None and row.top1_pct is not None:
             parts.append(top1_so_far(row.top1_pct, row.until_top1))

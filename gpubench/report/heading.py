@@ -94,7 +94,9 @@ def hardware(rows: Sequence[Row]) -> str:
     for row in rows:
         alike.setdefault((row.gpu_name, row.gpu_count, row.cpu_name, row.cpu_count), row)
     machines = dict.fromkeys(map(_machine, alike.values()))
-    parts = [" and ".join(machine for machine in machines if machine)]
+    # A record tells what one node has.
+    each = "each node: " if any((row.nodes or 1) > 1 for row in rows) and any(machines) else ""
+    parts = [each + " and ".join(machine for machine in machines if machine)]
     for field in ("torch", "driver"):
         found = values(rows, field)
         parts += [f"{field} {' and '.join(map(str, found))}"] if found else []

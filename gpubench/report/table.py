@@ -29,7 +29,8 @@ from gpubench.analysis.varied import (
     varied,
 )
 from gpubench.basics.words import clean
-from gpubench.report import groups
+from gpubench.plan.max_batch import are_tries
+from gpubench.report import groups, tries
 from gpubench.report import top1 as top1_told
 from gpubench.report.cells import texts
 from gpubench.report.choice import SHOW, Choice
@@ -178,6 +179,9 @@ def build(
 
 
 def _build(name: str, rows: Sequence[Row], axes: Axes, question: str, choice: Choice) -> Table:
+    of_tries = are_tries(name, rows)
+    if of_tries:
+        rows = [tries.of_memory_alone(row) for row in rows]
     baselines = "copies" not in asked(axes) and _only_baselines(rows)
     axis = None if baselines else ordered_axis(axes, rows)
     tied = moves_with(axis, axes, rows) if axis else ()
@@ -196,7 +200,7 @@ def _build(name: str, rows: Sequence[Row], axes: Axes, question: str, choice: Ch
     )
     along = axis is not None and axis not in ("batch_size", *scaling.DEVICES) and not found
     claimed = told.claims(
-        batches(merged, tied) if "batch_size" in fields and of_batches else [],
+        batches(merged, tied) if "batch_size" in fields and of_batches and not of_tries else [],
         grown,
         scaled if of_devices else [],
         [] if baselines else alternatives(grown, fields if not found or not axes else asked(axes)),
@@ -220,6 +224,7 @@ def _build(name: str, rows: Sequence[Row], axes: Axes, question: str, choice: Ch
     names += [figure for figure in _figures(grown) if of_devices or figure not in scaling.COLUMNS]
     columns = tuple(COLUMN[column] for column in choice.of([*names, "status"]))
     answers = [sentence for knee in knees for sentence in (knee.sentence, *knee.besides)]
+    answers += tries.sentences(grown, fields) if of_tries else []
     if axis is not None and along:
         answers += told.along_axis(claimed, made, axis, fields, how)
     answers += told.speedups(claimed, made, fields, how)

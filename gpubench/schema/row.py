@@ -141,6 +141,7 @@ class Row(
     gpus = OfTrial[int]()
     gpu_ids = OfTrial[Sequence[int]]()
     ranks = OfTrial[int]()
+    nodes = OfTrial[int]()
     strategy = OfTrial[str]()
     device = OfTrial[str]()
     workers = OfTrial[int]()

@@ -32,7 +32,10 @@ def main() -> None:
     ratios: list[float] = []
     for number in range(options.pairs):
         order = [timm, sweep] if number % 2 == 0 else [sweep, timm]
-        took = {way.__name__: way(options.batch_sizes.split(",")) for way in order}
+        took: dict[str, float] = {}
+        for way in order:
+            took[way.__name__] = way(options.batch_sizes.split(","))
+            print(f"{way.__name__}: {took[way.__name__]:.1f} s", flush=True)
         ratios.append(took["sweep"] / took["timm"])
         print(
             f"pair {number + 1}: timm {took['timm']:.1f} s, sweep {took['sweep']:.1f} s, ratio {ratios[-1]:.3f}",
@@ -63,7 +66,7 @@ def sweep(batch_sizes: Sequence[str]) -> float:
         shown = [sys.executable, "-m", "gpubench", "table", "--json", f"{folder}/run"]
         told = json.loads(subprocess.run(shown, check=True, capture_output=True, text=True).stdout)
     (table,) = told["tables"]
-    print("sweep's images/s:", [row["images_per_s"] for row in table["rows"]], flush=True)
+    print("sweep's images/s:", [row["values"]["images_per_s"] for row in table["rows"]], flush=True)
     return seconds
 
 

@@ -219,6 +219,11 @@ def test_precision_and_hardware_stand_in_the_heading():
     assert "(1 CPU)" in "\n".join(shown([row(64, cpu_count=1)]).heading)
 
 
+def test_the_hardware_of_a_trial_over_nodes_is_that_of_each():
+    assert shown([row(64, nodes=1)]).heading[1].startswith("4 × NVIDIA H200")
+    assert shown([row(64), row(128, nodes=2)]).heading[1].startswith("each node: 4 × NVIDIA H200")
+
+
 def test_gpus_of_different_models_are_told_apart():
     table = shown([row(64), row(64, gpu_name="A40", config_id="c")])
     assert cells(table, "gpu_name") == ["NVIDIA H200", "A40"]

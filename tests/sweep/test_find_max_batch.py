@@ -22,9 +22,12 @@ from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
 from gpubench.report.contents import contents
+from gpubench.report.ending_lines import finished_line
 from gpubench.report.live import QuietView
+from gpubench.results.rows import row_of
 from gpubench.results.store import Results
 from gpubench.schema.order import TrialOrder
+from gpubench.schema.row import replace as row_with
 from gpubench.sweep.max_batch import find, searches
 from gpubench.sweep.stored_plan import store_plan
 from gpubench.sweep.sweep import Summary, Sweep
@@ -131,6 +134,25 @@ def test_what_was_tried_is_kept_under_an_experiment_of_its_own(tmp_path: Path) -
     assert sorted(tried(card)) == [row.batch_size for row in tries.rows]
     assert {row.status for row in tries.rows} == {"ok", "oom"}
     assert all(row.steps == 3 for row in tries.rows)
+
+
+def test_tries_tell_of_memory_alone(tmp_path: Path) -> None:
+    """Their times are of first steps: who reads that larger batches don't pay from these is misled."""
+    card = Card(12_340)
+    work = sweep(tmp_path, card, gpu_mem_cap_mib="12340")
+    found(work, card)
+    results = work.bench.results
+    ran = [row for record in results.records() if (row := row_of(record)).batch_size == 1_134]
+    assert [finished_line(1, 1, "x", row) for row in ran] == ["[1/1] x  ok  12,340 MiB"]
+    assert "epoch" in finished_line(1, 1, "x", row_with(ran[0], experiment="one"))
+    one, tries = contents(results, results.records()).tables
+    assert {column.name for column in one.columns} >= {"epoch_time_s", "gpu_mem_mib"}
+    assert [column.name for column in tries.columns] == ["batch_size", "gpu_mem_mib", "status"]
+    assert tries.answers == (
+        "Of these tries, the largest batch that ran is 1,134 and the smallest that ran out of memory 1,150.",
+    )
+    assert all(row.epoch_time_s is None and row.gpu_mem_mib for row in tries.rows if row.status == "ok")
+    assert not any("short" in doubt for doubt in tries.doubts)
 
 
 def test_a_search_that_was_stopped_goes_on_and_one_that_has_ended_tries_nothing(tmp_path: Path) -> None:
