@@ -17,8 +17,10 @@ from gpubench.report.live import QuietView, View
 from gpubench.results.store import Results
 from gpubench.schema.row import Row
 from gpubench.sweep.bench import Bench
+from gpubench.sweep.run import run
+from gpubench.sweep.summary import Summary
 from gpubench.sweep.survey import Settings
-from gpubench.sweep.sweep import Summary, Sweep
+from gpubench.sweep.sweep import Sweep
 
 
 class Heard(QuietView):
@@ -63,4 +65,4 @@ def run_with(
 ) -> Summary:
     """Runs a sweep whose trials this launcher starts."""
     work.bench.node.launcher = launcher
-    return work.run(view, should_stop, emit)
+    return run(work, view, should_stop, emit)

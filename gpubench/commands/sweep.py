@@ -40,9 +40,11 @@ from gpubench.sweep.job_time import job_time
 from gpubench.sweep.left_out import left_out_lines, store_left_out
 from gpubench.sweep.preflight import announced, check_hardware, look_around, other_load
 from gpubench.sweep.preparing import await_start, prepare
+from gpubench.sweep.run import run as run_sweep
 from gpubench.sweep.stored_plan import store_plan
+from gpubench.sweep.summary import Summary
 from gpubench.sweep.survey import Settings
-from gpubench.sweep.sweep import Summary, Sweep
+from gpubench.sweep.sweep import Sweep
 from gpubench.sweep.vetting import vet
 
 RETRY = ("failed", "timeout", "stale", "oom")
@@ -251,7 +253,7 @@ def run(
             ready = prepare(work, planned, view, stop) and await_start(work, planned, view, stop)
             if not ready:
                 return Summary(interrupted=True)
-            return work.run(view, stop, lambda row: emit(row, mode))
+            return run_sweep(work, view, stop, lambda row: emit(row, mode))
     finally:
         if work.bench.cluster:
             work.bench.cluster.close()

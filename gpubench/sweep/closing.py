@@ -19,7 +19,8 @@ from gpubench.report.lost_terminal import outliving_output
 from gpubench.report.table import Table, tables
 from gpubench.results.rows import json_line
 from gpubench.schema.row import Row, replace
-from gpubench.sweep.sweep import Summary, Sweep
+from gpubench.sweep.summary import Summary
+from gpubench.sweep.sweep import Sweep
 
 NAMED = 3
 """How many of the others are named."""

@@ -23,8 +23,9 @@ from gpubench.results.rows import row_of
 from gpubench.results.store import newest
 from gpubench.schema.cell import cell
 from gpubench.schema.record import Record
+from gpubench.sweep.summary import Summary
 from gpubench.sweep.survey import Settings
-from gpubench.sweep.sweep import Summary, Sweep
+from gpubench.sweep.sweep import Sweep
 
 MOST_TRIES = 16
 """Of one configuration in one go."""

@@ -157,7 +157,7 @@ class Survey:
         for number in range(2, last + 1):
             yield number, further(units, number, found, self.settings.retry)
 
-    def _further(self, number: int) -> list[Planned]:
+    def left_in(self, number: int) -> list[Planned]:
         """What is to become of the units of one further round, which is about to begin."""
         found = self._chosen()
         if self.settings.fresh:
@@ -305,7 +305,11 @@ class Survey:
             found.append(item)
         return found
 
-    def _turn(self, unit: Unit, number: int, first: Mapping[str, Record]) -> Turn:
+    def took(self, unit: Unit, seconds: float) -> None:
+        """Keeps how long a unit took in a further round: the next ones will take as long."""
+        self._took[unit.unit_id] = seconds
+
+    def turn(self, unit: Unit, number: int, first: Mapping[str, Record]) -> Turn:
         """How a unit is measured in a round. `first`: trial id -> the attempt that counts in the first round."""
         if number == 1:
             return FIRST
@@ -330,7 +334,7 @@ class Survey:
             (job.trial, one, steps)
             for unit in units
             for job, one, steps in zip(
-                unit.jobs, self.bench.resolve(unit), self._turn(unit, number, first).each(unit), strict=True
+                unit.jobs, self.bench.resolve(unit), self.turn(unit, number, first).each(unit), strict=True
             )
         ]
         each = iter(estimates(jobs, rows))
@@ -373,7 +377,7 @@ class Survey:
             found.append(Estimate(first.seconds + min(first.seconds, further_s) * count, first.known))
         return found
 
-    def _outlook(self, number: int, planned: Sequence[Planned], *, over: bool = False) -> Outlook:
+    def outlook(self, number: int, planned: Sequence[Planned], *, over: bool = False) -> Outlook:
         """What is before the sweep after this round. `over`: nothing more of it is to come."""
         rounds = self.plan.experiment.rounds
         if number == rounds.most:

@@ -8,8 +8,8 @@ import pytest
 
 from gpubench.plan import values
 from gpubench.sweep.closing import finish, twice
+from gpubench.sweep.summary import Summary
 from gpubench.sweep.survey import Settings
-from gpubench.sweep.sweep import Summary
 
 
 def finished(mode: Any, summary: Summary, capsys: pytest.CaptureFixture[str]) -> list[str]:

@@ -30,7 +30,8 @@ from gpubench.schema.order import TrialOrder
 from gpubench.schema.row import replace as row_with
 from gpubench.sweep.max_batch import find, searches
 from gpubench.sweep.stored_plan import store_plan
-from gpubench.sweep.sweep import Summary, Sweep
+from gpubench.sweep.summary import Summary
+from gpubench.sweep.sweep import Sweep
 
 ASKED = 'name = "one"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\n[run]\nrounds = 1\nepochs = 2\n'
 BASE_MIB, IMAGE_MIB = 1_000, 10

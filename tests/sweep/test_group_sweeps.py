@@ -40,8 +40,9 @@ from gpubench.schema.row import Row
 from gpubench.sweep.closing import emit, finish
 from gpubench.sweep.preflight import check_hardware
 from gpubench.sweep.stored_plan import store_plan
+from gpubench.sweep.summary import Summary
 from gpubench.sweep.survey import Settings
-from gpubench.sweep.sweep import Summary, Sweep
+from gpubench.sweep.sweep import Sweep
 
 BASE = """
 name = "test"

@@ -30,7 +30,8 @@ from gpubench.schema.row import Row
 from gpubench.schema.trial import make
 from gpubench.sweep.preflight import look_around
 from gpubench.sweep.stored_plan import store_plan
-from gpubench.sweep.sweep import Summary, Sweep
+from gpubench.sweep.summary import Summary
+from gpubench.sweep.sweep import Sweep
 
 G0, G1 = gpu(0).uuid, gpu(1).uuid
 BASE = 'name = "test"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\ninput_size = 28\n'

@@ -22,8 +22,8 @@ from gpubench.plan.sources import Disk
 from gpubench.report.live_progress import LiveProgress
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.record import Record
+from gpubench.sweep.summary import Summary
 from gpubench.sweep.survey import Settings
-from gpubench.sweep.sweep import Summary
 
 BASE = 'name = "test"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\ninput_size = 28\n'
 BASE += "[run]\nrounds = 1\nepochs = 3\n"

@@ -30,8 +30,9 @@ from gpubench.schema.events import Evaluated
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.record import Record
 from gpubench.sweep.stored_plan import store_plan
+from gpubench.sweep.summary import Summary
 from gpubench.sweep.survey import Settings
-from gpubench.sweep.sweep import Summary, Sweep
+from gpubench.sweep.sweep import Sweep
 
 BASE = 'name = "test"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\ninput_size = 28\n'
 BASE += "[run]\nrounds = 1\nepochs = 2\n"

@@ -31,8 +31,9 @@ from gpubench.sweep.announcing import announcement_lines
 from gpubench.sweep.closing import finish
 from gpubench.sweep.dry_run import print_plan
 from gpubench.sweep.stored_plan import store_plan
+from gpubench.sweep.summary import Summary
 from gpubench.sweep.survey import Settings
-from gpubench.sweep.sweep import Summary, Sweep
+from gpubench.sweep.sweep import Sweep
 
 BASE = 'name = "x"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\ninput_size = 28\ntrain_images = 640\n'
 BASE += "epochs = 3\n[run]\n"

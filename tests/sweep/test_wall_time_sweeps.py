@@ -17,7 +17,7 @@ from gpubench.plan.wall_time import WallTime
 from gpubench.results.store import Results
 from gpubench.schema.order import TrialOrder
 from gpubench.sweep.job_time import job_time
-from gpubench.sweep.sweep import Summary
+from gpubench.sweep.summary import Summary
 
 BASE = 'name = "test"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\ninput_size = 28\n[run]\nepochs = 2\n'
 SMALL, LARGE = 256, 256_000

@@ -1,0 +1,139 @@
+"""Runs a sweep: round after round, and, beside others, over the plan again until all that is left is in their hands."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from gpubench.plan.outlook import Left
+from gpubench.plan.plan import Unit
+from gpubench.plan.state import Planned
+from gpubench.report.live import View
+from gpubench.report.standing import round_line
+from gpubench.schema.record import Record, ending
+from gpubench.schema.row import Row
+from gpubench.sweep.joining import POLL_S, Joining
+from gpubench.sweep.losses import none_left
+from gpubench.sweep.round import Round
+from gpubench.sweep.running import Running
+from gpubench.sweep.summary import Summary
+from gpubench.sweep.sweep import Sweep
+
+
+def run(
+    work: Sweep,
+    view: View,
+    should_stop: Callable[[], bool],
+    emit: Callable[[Row], None],
+) -> Summary:
+    """Runs what is to be run. Every attempt is stored before the next one begins.
+
+    A table that can't be written ends nothing: `work.unwritten` says so in the end. Raises UnusableError where no GPU
+    is left and all that is left to run needs one.
+    """
+    try:
+        summary = _run(Running.of(work, view, should_stop, emit))
+    except BaseException:
+        work.leave()  # the first error is the one to tell
+        raise
+    finally:
+        work.bench.discard()
+    work.leave()
+    return summary
+
+
+def _run(running: Running) -> Summary:
+    work, summary = running.work, running.summary
+    _pass(running)
+    if running.joining is not None:
+        _go_on(running, running.joining)
+        if summary.late:  # others may have had the time
+            running.joining.read()
+            summary.late.keep({item.unit.unit_id for item in work.pending() if item.state == "run"})
+        _count_all(work, summary)
+    if summary.lost and not work.bench.has_gpus_left:
+        raise none_left(work.bench.lost.values())
+    work.tell_losses(running.view)
+    summary.unsure = work.unsure(work.skips)
+    summary.answered = work.answered()
+    return summary
+
+
+def _pass(running: Running, *, again: bool = False, last: int | None = None) -> None:
+    """Goes through all rounds, or as far as the `last`. `again`: not for the first time, so that what is done is not
+    counted anew."""
+    work, summary = running.work, running.summary
+    running.waits = False
+    for number in range(1, (last or work.plan.experiment.rounds.most) + 1):
+        planned = work.survey() if number == 1 else _not_skipped(work, work.left_in(number))
+        if number > 1 and not planned:
+            break
+        if running.joining is not None:
+            planned = running.joining.in_lots(planned)
+        before = summary.ran
+        Round.of(running, number, planned, Summary() if again else summary).go()
+        if summary.interrupted or summary.out_of_budget or summary.late.waiting:
+            break
+        _end_round(running, number, planned, has_run=summary.ran > before)
+
+
+def _not_skipped(work: Sweep, planned: Sequence[Planned]) -> list[Planned]:
+    """Those that this sweep has not skipped yet: the GPU that a unit lacked is not back in the next round."""
+    return [item for item in planned if item.unit.jobs[0].trial_id not in work.skips]
+
+
+def _end_round(running: Running, number: int, planned: Sequence[Planned], *, has_run: bool) -> None:
+    """Tells how sure the figures are after a round, and what is left; the table stands from now on."""
+    work = running.work
+    rounds = work.plan.experiment.rounds
+    if rounds.most == 1:
+        return
+    running.view.stands(work.own_table, at_once=True)
+    if has_run and (table := work.own_table()):
+        if work.answered() is not None:
+            left = Left(seconds=0)
+        else:
+            left = work.outlook(number, planned, over=True).left(0.0, running.time.elapsed_s)
+        running.view.ended_round(round_line(number, rounds, table, left))
+
+
+def _go_on(running: Running, joining: Joining) -> None:
+    """Goes over the plan again until all that is left is in the hands of others who live.
+
+    Where the budget has no room for further rounds, over the first one alone.
+    """
+    summary, ran = running.summary, 0
+    while not summary.interrupted:
+        goes_on = summary.ran > ran
+        if not goes_on and not running.waits and joining.is_thorough:
+            break
+        # Before it leaves, or while it waits, it asks after every owner.
+        joining.is_thorough = not goes_on
+        ran = summary.ran
+        joining.give_back()
+        if running.waits:
+            time.sleep(POLL_S)
+        if running.work.bench.beating(running.should_stop)():
+            summary.interrupted = True
+            break
+        joining.read()
+        _pass(running, again=True, last=1 if summary.out_of_budget else None)
+    joining.give_back()
+
+
+def _count_all(work: Sweep, summary: Summary) -> None:
+    """Counts what is stored in the end, whoever measured it: the same command again would count the same."""
+    first, planned = work.chosen(), work.pending()
+    # What --retry asks for counts as left; it was tried all the same.
+    endings = [item.ended or _badly(item.unit, first) for item in planned]
+    summary.failed, summary.timed_out = endings.count("failed"), endings.count("timeout")
+    summary.reused = max(0, sum(item.state == "done" for item in planned) - summary.ran)
+    left = (item for item, ended in zip(planned, endings, strict=True) if not ended)
+    summary.elsewhere = sum(item.state == "run" for item in left)
+
+
+def _badly(unit: Unit, chosen: Mapping[str, Record]) -> str:
+    """How a unit ended in the first round, if it was `failed` or `timeout`; empty else."""
+    statuses = [chosen[job.trial_id].status for job in unit.jobs if job.trial_id in chosen]
+    status = ending(statuses) if len(statuses) == len(unit.jobs) else ""
+    return status if status in ("failed", "timeout") else ""

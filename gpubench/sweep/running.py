@@ -1,0 +1,62 @@
+"""What a sweep has in hand while it runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from gpubench.report.live import View
+from gpubench.schema.row import Row
+from gpubench.sweep.ahead import Preparation
+from gpubench.sweep.joining import Joining
+from gpubench.sweep.summary import Summary
+from gpubench.sweep.sweep import Sweep
+from gpubench.sweep.time_left import TimeLeft
+
+TABLES_PERIOD_S = 5.0
+
+
+@dataclass(kw_only=True, slots=True)
+class Running:
+    """A sweep that runs: who looks on, who may stop it, and how far it is."""
+
+    work: Sweep
+    view: View
+    should_stop: Callable[[], bool]
+    emit: Callable[[Row], None]
+    """Told of each row as it ends."""
+    time: TimeLeft
+    preparation: Preparation
+    joining: Joining | None
+    """Where others may work through the plan as well."""
+    summary: Summary = field(default_factory=Summary)
+    waits: bool = False
+    """Whether a unit was left in the last pass of which nobody knows yet whether this sweep is to run it."""
+    _tables_due: float = 0.0
+
+    @classmethod
+    def of(
+        cls, work: Sweep, view: View, should_stop: Callable[[], bool], emit: Callable[[Row], None]
+    ) -> Running:
+        """It begins now."""
+        units = work.bench.results.units
+        return cls(
+            work=work,
+            view=view,
+            should_stop=should_stop,
+            emit=emit,
+            time=TimeLeft(work=work),
+            preparation=Preparation(bench=work.bench),
+            joining=Joining.of(work, units) if units is not None else None,
+        )
+
+    def write_tables_sometimes(self) -> None:
+        """Every few seconds, where nobody else writes them as well."""
+        if self.joining is not None or time.monotonic() < self._tables_due:
+            return
+        self._tables_due = time.monotonic() + TABLES_PERIOD_S
+        before = self.work.unwritten
+        self.work.write_tables()
+        if self.work.unwritten and not before:
+            self.view.say(f"tables: {self.work.unwritten}; the sweep goes on, and what it measures is kept")
