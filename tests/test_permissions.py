@@ -14,7 +14,8 @@ from PIL import Image
 from gpubench.datasets import bad_images, decoded, resize
 from gpubench.node.launch import leader, shared_memory
 from gpubench.node.launch.scratch import scratch_folder
-from gpubench.results.store import Results, write_whole
+from gpubench.results.store import Results
+from gpubench.results.whole_file import write_whole
 
 
 @pytest.fixture(params=[0o022, 0o077, 0o002], ids=["022", "077", "002"])

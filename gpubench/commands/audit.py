@@ -17,8 +17,9 @@ from gpubench.plan.max_batch import are_tries
 from gpubench.report import audit as report
 from gpubench.report.contents import contents
 from gpubench.report.forms import AnswerForm
+from gpubench.results.file_names import Numbered, numbered
 from gpubench.results.status import FolderStatus, status_by
-from gpubench.results.store import Numbered, Results, numbered
+from gpubench.results.store import Results
 from gpubench.schema.record import Record
 from gpubench.schema.row import Row
 from gpubench.schema.trial import job_ids

@@ -12,7 +12,7 @@ from gpubench.basics.words import clean, many
 from gpubench.commands.opened import all_of, readings
 from gpubench.export.formats import Asked, format_of
 from gpubench.export.trackers import tracker_of
-from gpubench.results.store import write_whole
+from gpubench.results.whole_file import write_whole
 
 STDOUT = Path("-")
 

@@ -16,7 +16,7 @@ from gpubench.plot.draw import need_matplotlib, why_none
 from gpubench.plot.pictures import PICTURES, described
 from gpubench.plot.subject import subjects
 from gpubench.report.reading import Reading
-from gpubench.results.store import newest
+from gpubench.results.counting import newest
 
 FORMATS = ("svg", "png", "pdf")
 FOLDER = "plots"

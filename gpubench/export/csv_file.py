@@ -10,8 +10,9 @@ from gpubench.export.formats import Asked
 from gpubench.report import spreadsheet
 from gpubench.report.contents import trial_rows
 from gpubench.report.reading import Reading
+from gpubench.results.counting import counting
+from gpubench.results.csv_tables import epoch_rows
 from gpubench.results.csv_text import DIALECTS, csv_text
-from gpubench.results.store import counting, epoch_rows
 from gpubench.schema.columns import COLUMNS, EPOCH_COLUMNS
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from gpubench.analysis.varied import label
 from gpubench.report.reading import Reading
+from gpubench.results.counting import counting
 from gpubench.results.rows import row_of
-from gpubench.results.store import counting
 from gpubench.schema.cell import cell
 from gpubench.schema.columns import ENVIRONMENT, EPOCH_COLUMNS, MEASURED, TRIAL
 from gpubench.schema.record import Record

@@ -18,8 +18,8 @@ from gpubench.plot.draw import draw
 from gpubench.report import sheets, terminal
 from gpubench.report.reading import Reading, reading_all
 from gpubench.report.table import Table
+from gpubench.results.counting import counting
 from gpubench.results.home import newest_results
-from gpubench.results.store import counting
 
 if TYPE_CHECKING:
     from gpubench.plot.paper.figure import Drawing

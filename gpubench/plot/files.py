@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gpubench.basics.errors import UnusableError
 from gpubench.plot.description import Picture
-from gpubench.results.store import write_whole
+from gpubench.results.whole_file import write_whole
 
 LONGEST = 120
 """Letters of a file's name, without its ending."""

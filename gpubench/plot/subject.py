@@ -9,7 +9,8 @@ from functools import cached_property
 from gpubench.report.groups import names_of_groups
 from gpubench.report.reading import Reading
 from gpubench.report.table import Table
-from gpubench.results.store import Results, counting
+from gpubench.results.counting import counting
+from gpubench.results.store import Results
 from gpubench.schema.record import Record
 
 

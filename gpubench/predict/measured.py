@@ -8,8 +8,8 @@ from typing import Any
 from gpubench.analysis.repeats import merge_repeats
 from gpubench.analysis.stored_groups import with_verdicts
 from gpubench.analysis.varied import solo, unit, where
+from gpubench.results.counting import counting
 from gpubench.results.rows import row_of
-from gpubench.results.store import counting
 from gpubench.schema.record import Record
 from gpubench.schema.row import Row, TableRow, replace
 

@@ -14,7 +14,7 @@ from gpubench.datasets.facts import DataFacts
 from gpubench.node import environment
 from gpubench.node.environment import Gpu, Machine
 from gpubench.plan.sources import Disk, Shown
-from gpubench.results.store import counting
+from gpubench.results.counting import counting
 from gpubench.schema import catalog
 from gpubench.schema.record import Record
 

@@ -20,19 +20,12 @@ from gpubench.plan.state import out_of_memory, survey
 from gpubench.report.choice import SHOW, Choice
 from gpubench.report.forms import FORMS
 from gpubench.report.table import Table, tables
+from gpubench.results.counting import Counts, as_counting, counting, newest, without_first_round
+from gpubench.results.csv_tables import epochs_csv, trials_csv
 from gpubench.results.other_epoch import with_train_images
 from gpubench.results.plans import StoredPlan, stored_plans
 from gpubench.results.rows import row_of
-from gpubench.results.store import (
-    Counts,
-    Results,
-    as_counting,
-    counting,
-    epochs_csv,
-    newest,
-    trials_csv,
-    without_first_round,
-)
+from gpubench.results.store import Results
 from gpubench.schema.record import Record
 from gpubench.schema.row import Row, replace
 
@@ -82,7 +75,7 @@ def contents(
 ) -> Contents:
     """Rows and tables: every record that counts, then planned trials without one as `skipped` or `missing`.
 
-    A trial that was measured under several allowances of CPUs has a row for each (`store.counting`): a sweep shows
+    A trial that was measured under several allowances of CPUs has a row for each (`counting.counting`): a sweep shows
     those of its own, and the folder holds them beside the others, whichever came last.
 
     `skips`: trial id -> why a sweep that is under way, or has just ended, skipped it. `choice`: of columns.

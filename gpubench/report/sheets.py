@@ -16,7 +16,8 @@ from gpubench.report import spreadsheet
 from gpubench.report.contents import trial_rows
 from gpubench.report.reading import Reading
 from gpubench.report.table import COLUMN, Table
-from gpubench.results.store import counting, epoch_rows
+from gpubench.results.counting import counting
+from gpubench.results.csv_tables import epoch_rows
 from gpubench.schema.columns import COLUMNS, ENVIRONMENT, EPOCH_COLUMNS, Column, Count, Moment
 from gpubench.schema.record import Record
 from gpubench.schema.row import Row

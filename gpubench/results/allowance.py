@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from gpubench.plan.state import Planned
-from gpubench.results.store import by_run, run_of
+from gpubench.results.counting import by_run, run_of
 from gpubench.schema.record import Record, ending, given
 
 Key = tuple[str, str]

@@ -20,7 +20,8 @@ from gpubench.analysis.machine_noise import MachineKnown, MachineNoise, Measured
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.quoted import clean
 from gpubench.basics.regular_file import read_regular
-from gpubench.results.store import Tell, write_whole
+from gpubench.results.store import Tell
+from gpubench.results.whole_file import write_whole
 from gpubench.schema.validation import error_message, first
 
 LONGEST_SAID = 300

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from gpubench.analysis.slowdown import faster_together
-from gpubench.results.store import log_name
+from gpubench.results.file_names import log_name
 from gpubench.results.stored_lines import measured_times
 from gpubench.schema.columns import COLUMNS
 from gpubench.schema.epoch_times import FEWEST_TIMES, NO_SPREAD, median_of

@@ -18,10 +18,11 @@ from gpubench.plan.further import further
 from gpubench.plan.plan import Plan, Unit
 from gpubench.plan.skips import Room
 from gpubench.plan.state import Planned, out_of_memory, survey
+from gpubench.results.counting import newest, newest_of_rounds, without_first_round
 from gpubench.results.locks.folder_lock import Holding, held
 from gpubench.results.locks.unit_locks import takers
 from gpubench.results.plans import StoredPlan, stored_plans
-from gpubench.results.store import Results, newest, newest_of_rounds, without_first_round
+from gpubench.results.store import Results
 from gpubench.schema.cell import cell
 from gpubench.schema.record import Record, ending
 

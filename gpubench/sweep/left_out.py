@@ -7,7 +7,8 @@ from pathlib import Path
 from gpubench.datasets import left_out
 from gpubench.datasets.facts import DataFacts
 from gpubench.plan.sources import Disk
-from gpubench.results.store import Results, write_whole
+from gpubench.results.store import Results
+from gpubench.results.whole_file import write_whole
 
 
 def left_out_file(results: Results, facts: DataFacts) -> Path:

@@ -19,8 +19,8 @@ from gpubench.plan.rounds import Rounds
 from gpubench.plan.shares import device_of
 from gpubench.plan.skips import chain_key
 from gpubench.plan.state import chains_of
+from gpubench.results.counting import newest
 from gpubench.results.rows import row_of
-from gpubench.results.store import newest
 from gpubench.schema.cell import cell
 from gpubench.schema.record import Record
 from gpubench.sweep.summary import Summary

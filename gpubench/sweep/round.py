@@ -20,7 +20,7 @@ from gpubench.schema.record import Record, ending
 from gpubench.schema.row import Row, replace
 from gpubench.sweep.prediction_line import prediction_line
 from gpubench.sweep.progress import progress_of
-from gpubench.sweep.running import Running
+from gpubench.sweep.running_sweep import RunningSweep
 from gpubench.sweep.summary import Summary
 
 LEFT = "left"
@@ -31,7 +31,7 @@ LEFT = "left"
 class Round:
     """One round, or what is left of it. A unit's place is its number in `planned`, from 0."""
 
-    running: Running
+    running: RunningSweep
     number: int
     planned: Sequence[Planned]
     counts: Summary
@@ -45,7 +45,7 @@ class Round:
     _has_begun: bool = False
 
     @classmethod
-    def of(cls, running: Running, number: int, planned: Sequence[Planned], counts: Summary) -> Round:
+    def of(cls, running: RunningSweep, number: int, planned: Sequence[Planned], counts: Summary) -> Round:
         work = running.work
         return cls(
             running=running,

@@ -15,7 +15,7 @@ from gpubench.schema.row import Row
 from gpubench.sweep.joining import POLL_S, Joining
 from gpubench.sweep.losses import none_left
 from gpubench.sweep.round import Round
-from gpubench.sweep.running import Running
+from gpubench.sweep.running_sweep import RunningSweep
 from gpubench.sweep.summary import Summary
 from gpubench.sweep.sweep import Sweep
 
@@ -32,7 +32,7 @@ def run(
     is left and all that is left to run needs one.
     """
     try:
-        summary = _run(Running.of(work, view, should_stop, emit))
+        summary = _run(RunningSweep.of(work, view, should_stop, emit))
     except BaseException:
         work.leave()  # the first error is the one to tell
         raise
@@ -42,7 +42,7 @@ def run(
     return summary
 
 
-def _run(running: Running) -> Summary:
+def _run(running: RunningSweep) -> Summary:
     work, summary = running.work, running.summary
     _pass(running)
     if running.joining is not None:
@@ -59,7 +59,7 @@ def _run(running: Running) -> Summary:
     return summary
 
 
-def _pass(running: Running, *, again: bool = False, last: int | None = None) -> None:
+def _pass(running: RunningSweep, *, again: bool = False, last: int | None = None) -> None:
     """Goes through all rounds, or as far as the `last`. `again`: not for the first time, so that what is done is not
     counted anew."""
     work, summary = running.work, running.summary
@@ -82,7 +82,7 @@ def _not_skipped(work: Sweep, planned: Sequence[Planned]) -> list[Planned]:
     return [item for item in planned if item.unit.jobs[0].trial_id not in work.skips]
 
 
-def _end_round(running: Running, number: int, planned: Sequence[Planned], *, has_run: bool) -> None:
+def _end_round(running: RunningSweep, number: int, planned: Sequence[Planned], *, has_run: bool) -> None:
     """Tells how sure the figures are after a round, and what is left; the table stands from now on."""
     work = running.work
     rounds = work.plan.experiment.rounds
@@ -97,7 +97,7 @@ def _end_round(running: Running, number: int, planned: Sequence[Planned], *, has
         running.view.ended_round(round_line(number, rounds, table, left))
 
 
-def _go_on(running: Running, joining: Joining) -> None:
+def _go_on(running: RunningSweep, joining: Joining) -> None:
     """Goes over the plan again until all that is left is in the hands of others who live.
 
     Where the budget has no room for further rounds, over the first one alone.

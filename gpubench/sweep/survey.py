@@ -19,8 +19,9 @@ from gpubench.plan.skips import OutOfMemory, Room, skip_reason
 from gpubench.plan.state import Planned, is_stale, out_of_memory, survey
 from gpubench.report.contents import rows_among, table_of
 from gpubench.results.allowance import Key, alike
+from gpubench.results.counting import counting, in_order, newest, newest_of_rounds
 from gpubench.results.rows import row_of
-from gpubench.results.store import Tell, counting, in_order, newest, newest_of_rounds, refuse
+from gpubench.results.store import Tell, refuse
 from gpubench.schema.record import FINAL, Record
 from gpubench.schema.row import Row
 from gpubench.sweep.bench import Bench

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from gpubench.basics import litter
-from gpubench.results.store import Results, write_whole
+from gpubench.results.store import Results
+from gpubench.results.whole_file import write_whole
 
 
 @pytest.fixture(scope="module")
@@ -46,9 +47,9 @@ def put(results: Results, *names: str) -> None:
 def test_a_writer_that_is_killed_leaves_what_the_next_start_removes(results: Results) -> None:
     before = left(results)
     code = (
-        "import os, signal, sys\nfrom pathlib import Path\nfrom gpubench.results import store\n"
+        "import os, signal, sys\nfrom pathlib import Path\nfrom gpubench.results.whole_file import write_whole\n"
         "os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "store.write_whole(Path(sys.argv[1]), 'half')"
+        "write_whole(Path(sys.argv[1]), 'half')"
     )
     for path in ("records/ab/tab-2.json", "trials.csv", "plans/y-1.toml"):
         subprocess.run([sys.executable, "-c", code, str(results.folder / path)], check=False)

@@ -34,8 +34,10 @@ from large_results import _real, _record, planned
 from gpubench.plan.shards import bundled
 from gpubench.plan.skips import OutOfMemory
 from gpubench.plan.state import survey
+from gpubench.results.file_names import part_name
 from gpubench.results.locks.unit_locks import Lot
-from gpubench.results.store import Results, part_name, write_new
+from gpubench.results.store import Results
+from gpubench.results.whole_file import write_new
 
 MACHINE = "NVIDIA H200, 143771 MiB"
 

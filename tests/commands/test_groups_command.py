@@ -13,7 +13,8 @@ import pytest
 from place import HELD, Place, all_gone, until
 from warm_command import Started
 
-from gpubench.results.store import Results, newest
+from gpubench.results.counting import newest
+from gpubench.results.store import Results
 from gpubench.schema.record import Record
 
 BASE = (

@@ -28,9 +28,10 @@ from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.transforms import check_transforms
 from gpubench.results import kept_noise
+from gpubench.results.csv_tables import epochs_csv, trials_csv
 from gpubench.results.plans import stored_plans
 from gpubench.results.rows import row_of
-from gpubench.results.store import Results, epochs_csv, trials_csv
+from gpubench.results.store import Results
 from gpubench.results.stored_record import DamagedError, read
 from gpubench.schema.missing import Unmeasured
 from gpubench.schema.row import replace

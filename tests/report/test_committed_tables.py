@@ -9,7 +9,8 @@ import pytest
 
 from gpubench.report.contents import contents, trial_rows
 from gpubench.report.forms import FORMS
-from gpubench.results.store import Results, trials_csv
+from gpubench.results.csv_tables import trials_csv
+from gpubench.results.store import Results
 
 
 @pytest.mark.parametrize("folder", committed.folders(), ids=lambda folder: folder.name)

@@ -519,7 +519,7 @@ TABLES = ("trials.csv", "epochs.csv", "table.csv", "table.md")
 def test_a_table_that_can_not_be_written_ends_no_sweep(
     place: Home, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gpubench.sweep.running.TABLES_PERIOD_S", 0.0)
+    monkeypatch.setattr("gpubench.sweep.running_sweep.TABLES_PERIOD_S", 0.0)
     for table in TABLES:
         (place.folder / table).unlink()
     (place.folder / name).mkdir()

@@ -16,9 +16,10 @@ from swept import swept
 
 from gpubench.basics.errors import UnusableError
 from gpubench.commands.merge import merged
+from gpubench.results.counting import counting
 from gpubench.results.merging import files as merged_files
 from gpubench.results.merging.merge import merge
-from gpubench.results.store import Results, counting
+from gpubench.results.store import Results
 
 
 def files(folder):

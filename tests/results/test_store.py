@@ -24,10 +24,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench.basics.errors import UnusableError
-from gpubench.results import store
+from gpubench.results import whole_file
+from gpubench.results.counting import counting, newest
+from gpubench.results.csv_tables import epochs_csv, trials_csv
 from gpubench.results.csv_text import csv_text
 from gpubench.results.rows import row_of
-from gpubench.results.store import Results, counting, epochs_csv, newest, trials_csv, write_whole
+from gpubench.results.store import Results
+from gpubench.results.whole_file import write_whole
 from gpubench.schema.columns import COLUMNS, EPOCH_COLUMNS
 from gpubench.schema.record import Record
 from gpubench.schema.row import Row
@@ -263,7 +266,7 @@ def test_an_attempt_at_a_group_that_is_half_written_does_not_count(
 ) -> None:
     """Killed between any two of its files: all of its jobs are there, or none."""
     whole = len(("samples", "samples", "record"))
-    write = store._write
+    write = whole_file._write
     for number in range(1, whole + 1):
         made = jobs("ok", "ok", attempt=number)
         written = 0
@@ -276,7 +279,7 @@ def test_an_attempt_at_a_group_that_is_half_written_does_not_count(
             write(path, data, put)
 
         with monkeypatch.context() as patch:
-            patch.setattr(store, "_write", dies)
+            patch.setattr(whole_file, "_write", dies)
             with pytest.raises(KeyboardInterrupt):
                 save_group(results, made)
         assert results.records() == []

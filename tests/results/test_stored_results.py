@@ -26,9 +26,10 @@ from gpubench.plan.sources import Disk
 from gpubench.report import spreadsheet
 from gpubench.report.contents import contents, trial_rows
 from gpubench.report.live import QuietView
+from gpubench.results.counting import counting
 from gpubench.results.csv_text import csv_cell
 from gpubench.results.rows import row_of
-from gpubench.results.store import Results, counting
+from gpubench.results.store import Results
 from gpubench.schema.columns import BY_NAME, COLUMNS, MEASURED, OF_GROUPS
 from gpubench.schema.record import Record, ResultColumns, Span
 from gpubench.schema.verdict import PERHAPS

@@ -30,8 +30,9 @@ from gpubench.plan.sources import Disk
 from gpubench.plan.unit_label import unit_label
 from gpubench.record import recording
 from gpubench.report.contents import contents
+from gpubench.results.counting import newest
 from gpubench.results.csv_text import csv_cell
-from gpubench.results.store import Results, newest
+from gpubench.results.store import Results
 from gpubench.schema.columns import MEASURED, OF_GROUPS
 from gpubench.schema.events import RankExit
 from gpubench.schema.order import TrialOrder

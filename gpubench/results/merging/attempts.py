@@ -14,7 +14,9 @@ from typing import Any
 from pydantic_core import from_json
 
 from gpubench.basics.collector import collector_paused
-from gpubench.results.store import Allowance, Numbered, Results, allowance_of, numbered
+from gpubench.results.counting import Allowance, allowance_of
+from gpubench.results.file_names import Numbered, numbered
+from gpubench.results.store import Results
 from gpubench.results.stored_record import DamagedError, KnownParts, bytes_of, parsed
 from gpubench.schema.record import FINAL, Record
 

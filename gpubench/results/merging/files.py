@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.basics.errors import UnusableError
+from gpubench.results.file_names import Numbered, numbered
 from gpubench.results.merging.attempts import FoundAttempt, with_numbers
-from gpubench.results.store import Numbered, Results, numbered, write_whole
+from gpubench.results.store import Results
+from gpubench.results.whole_file import write_whole
 
 BESIDE: Mapping[str, str] = {"samples": "csv", "logs": "log"}
 """What lies beside records, a file for each job, and how its names end."""

@@ -11,11 +11,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from gpubench.results.counting import counting, run_of
 from gpubench.results.merging.attempts import FoundAttempt, found_in
 from gpubench.results.merging.files import copy_beside, copy_left_out, copy_traces, is_free, write_record
 from gpubench.results.merging.numbers import placed
 from gpubench.results.merging.plans import merge_plans
-from gpubench.results.store import Results, counting, run_of
+from gpubench.results.store import Results
 from gpubench.schema.record import Record
 
 FurtherRound = tuple[int, str, str, str, str]

@@ -11,7 +11,8 @@ from gpubench.basics.regular_file import read_regular
 from gpubench.plan.shards import joined
 from gpubench.results.merging.files import copy_whole
 from gpubench.results.plans import Stamp, parts_in, stamp_in
-from gpubench.results.store import Results, write_whole
+from gpubench.results.store import Results
+from gpubench.results.whole_file import write_whole
 
 _NUMBER = re.compile(r"(?m)(?<=^number = )\d+$")
 _SHARDS = re.compile(r'(?m)^shards = ".*"\n')

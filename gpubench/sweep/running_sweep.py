@@ -18,7 +18,7 @@ TABLES_PERIOD_S = 5.0
 
 
 @dataclass(kw_only=True, slots=True)
-class Running:
+class RunningSweep:
     """A sweep that runs: who looks on, who may stop it, and how far it is."""
 
     work: Sweep
@@ -38,7 +38,7 @@ class Running:
     @classmethod
     def of(
         cls, work: Sweep, view: View, should_stop: Callable[[], bool], emit: Callable[[Row], None]
-    ) -> Running:
+    ) -> RunningSweep:
         """It begins now."""
         units = work.bench.results.units
         return cls(

@@ -1,0 +1,133 @@
+"""Which of the stored attempts at a unit counts. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from gpubench.schema.record import FINAL, Record, ending, given
+
+
+def unit_of(record: Record) -> str:
+    """The id of what was stored as one: the trial, or the group that it was a job of."""
+    return record.group_id or record.trial_id
+
+
+def in_order(record: Record) -> tuple[str, str, int]:
+    """Sorts attempts as they began; within one second, always in the same way."""
+    return record.started_at, record.trial_id, record.attempt
+
+
+Run = tuple[str, int, str, str, str]
+"""What tells one attempt at a unit from every other one: equal for the jobs of a group."""
+
+
+def run_of(record: Record) -> Run:
+    """The attempt that a record is of.
+
+    A folder into which several machines' results were put may hold several first attempts at one unit, which jobs of
+    one array may have begun in the same second: the host tells them apart, and the machine where no host is on record.
+    """
+    machine = "" if record.group_id else record.machine_key  # jobs of one group may be on unlike devices
+    host = str(record.environment.get("host") or "")
+    return unit_of(record), record.attempt, record.started_at, host, machine
+
+
+def by_run(records: Iterable[Record]) -> list[list[Record]]:
+    """The records of each attempt together, in the order in which the first of each comes."""
+    found: dict[Run, list[Record]] = {}
+    for record in records:
+        found.setdefault(run_of(record), []).append(record)
+    return list(found.values())
+
+
+Allowance = frozenset[tuple[str | None, tuple[Any, ...]]]
+"""What the machine gave the jobs of one attempt of what they left to it."""
+Counts = tuple[str, str, int, Allowance]
+"""Trial id, machine, round and allowance, of which one attempt counts."""
+
+
+def newest(records: Iterable[Record], number: int = 1) -> dict[tuple[str, str], Record]:
+    """(trial id, machine) -> the attempt that counts: the last final one, else the last one.
+
+    The jobs of a group come from one and the same attempt. `number`: of the round; the first measures all that there
+    is to measure of a trial, further ones how long it takes.
+    """
+    return newest_of_rounds(records).get(number, {})
+
+
+def newest_of_rounds(records: Iterable[Record]) -> dict[int, dict[tuple[str, str], Record]]:
+    """Number of a round -> (trial id, machine) -> the attempt of it that counts, for rounds of which there is one."""
+    found: dict[int, dict[tuple[str, str], Record]] = {}
+    for jobs in _last_of_each(records, lambda _: frozenset()).values():
+        for job in jobs:
+            found.setdefault(job.round, {})[job.trial_id, job.machine_key] = job
+    return found
+
+
+def without_first_round(records: Iterable[Record]) -> dict[str, int]:
+    """Trial id -> how many attempts of further rounds are stored of it, of trials without any of a first round.
+
+    Such attempts count nowhere: the first round's record was damaged, or taken away.
+    """
+    rounds: dict[str, list[int]] = {}
+    for record in records:
+        rounds.setdefault(record.trial_id, []).append(record.round)
+    return {trial_id: len(found) for trial_id, found in rounds.items() if 1 not in found}
+
+
+def counting(records: Iterable[Record]) -> dict[Counts, Record]:
+    """The attempts that count, for each round and each allowance of CPUs by itself: what a folder shows.
+
+    An attempt under another allowance is one at another configuration. It takes no row away, so that whichever
+    allowance the next sweep has, the folder shows all that the sweep shows.
+    """
+    return _by_what_counts(_last_of_each(records, allowance_of).values())
+
+
+def as_counting(records: Iterable[Record]) -> dict[Counts, Record]:
+    """These attempts, each of which is to count, whatever came before or after it."""
+    return _by_what_counts(by_run(records))
+
+
+def _by_what_counts(attempts: Iterable[Sequence[Record]]) -> dict[Counts, Record]:
+    once: dict[Allowance, Allowance] = {}  # kept once: of 100,000 attempts few had another one
+    return {
+        (job.trial_id, job.machine_key, job.round, allowance): job
+        for jobs in attempts
+        for own in [allowance_of(jobs)]
+        for allowance in [once.setdefault(own, own)]
+        for job in jobs
+    }
+
+
+def allowance_of(jobs: Sequence[Record]) -> Allowance:
+    """Under which allowance an attempt was made; `jobs`: of a group all of them."""
+    return frozenset((job.job, tuple(given(job).values())) for job in jobs)
+
+
+def _last_of_each(
+    records: Iterable[Record], allowed: Callable[[Sequence[Record]], Allowance]
+) -> dict[tuple[str, int, tuple[str, ...], Allowance], list[Record]]:
+    """The attempt that counts at each unit in each round, on each machine and under each allowance that `allowed` tells
+    apart.
+
+    Further rounds add to the first one's attempt that counts. Those that came before it, or of which there is none,
+    don't count: the unit was measured anew since.
+    """
+    chosen: dict[tuple[str, int, tuple[str, ...], Allowance], tuple[str, list[Record]]] = {}
+    # Clocks may be set back; numbers only go up.
+    for jobs in sorted(by_run(records), key=lambda jobs: jobs[0].attempt):
+        unit_id, *_ = run_of(jobs[0])
+        key = (unit_id, jobs[0].round, tuple(sorted(job.machine_key for job in jobs)), allowed(jobs))
+        status = ending([job.status for job in jobs])
+        if key not in chosen or status in FINAL or chosen[key][0] not in FINAL:
+            chosen[key] = status, jobs
+    first = {
+        (unit, *rest): jobs[0].attempt for (unit, number, *rest), (_, jobs) in chosen.items() if number == 1
+    }
+    return {
+        key: jobs
+        for key, (_, jobs) in chosen.items()
+        if key[1] == 1 or 0 < first.get((key[0], *key[2:]), 0) < jobs[0].attempt
+    }
