@@ -14,7 +14,7 @@ from gpubench.schema.record import Record, ending
 from gpubench.schema.row import Row
 from gpubench.sweep.joining import POLL_S, Joining
 from gpubench.sweep.losses import none_left
-from gpubench.sweep.round import Round
+from gpubench.sweep.running_round import RunningRound
 from gpubench.sweep.running_sweep import RunningSweep
 from gpubench.sweep.summary import Summary
 from gpubench.sweep.sweep import Sweep
@@ -71,7 +71,7 @@ def _pass(running: RunningSweep, *, again: bool = False, last: int | None = None
         if running.joining is not None:
             planned = running.joining.in_lots(planned)
         before = summary.ran
-        Round.of(running, number, planned, Summary() if again else summary).go()
+        RunningRound.of(running, number, planned, Summary() if again else summary).go()
         if summary.interrupted or summary.out_of_budget or summary.late.waiting:
             break
         _end_round(running, number, planned, has_run=summary.ran > before)

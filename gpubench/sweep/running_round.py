@@ -28,7 +28,7 @@ LEFT = "left"
 
 
 @dataclass(kw_only=True, slots=True)
-class Round:
+class RunningRound:
     """One round, or what is left of it. A unit's place is its number in `planned`, from 0."""
 
     running: RunningSweep
@@ -45,7 +45,9 @@ class Round:
     _has_begun: bool = False
 
     @classmethod
-    def of(cls, running: RunningSweep, number: int, planned: Sequence[Planned], counts: Summary) -> Round:
+    def of(
+        cls, running: RunningSweep, number: int, planned: Sequence[Planned], counts: Summary
+    ) -> RunningRound:
         work = running.work
         return cls(
             running=running,
