@@ -9,7 +9,7 @@ from pathlib import Path
 from gpubench.basics.collector import collector_paused
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.words import clean, many
-from gpubench.commands.opened import all_of, readings
+from gpubench.commands.opened import all_of, readings, warn
 from gpubench.export.formats import Asked, format_of
 from gpubench.export.trackers import tracker_of
 from gpubench.results.whole_file import write_whole
@@ -64,7 +64,7 @@ def hand_over(folders: Sequence[Path], *, to: str, place: str | None) -> int:
     from gpubench.export.runs import runs  # reads samples by need, so not before anything is refused
 
     found = readings(folders)
-    done = tracker.take(runs(found), place)
+    done = tracker.take(runs(found, warn), place)
     left = f", {many(done.known, 'run')} there already" if done.known else ""
     print(f"{many(done.new, 'run')} written{left}; to look at them: {done.where}")
     return 0 if all_of(folders, found) else UnusableError.exit_code

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import datetime
 import hashlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from gpubench.analysis.varied import label
 from gpubench.report.reading import Reading
 from gpubench.results.counting import counting
 from gpubench.results.rows import row_of
+from gpubench.results.samples_file import readings
 from gpubench.schema.cell import cell
 from gpubench.schema.columns import ENVIRONMENT, EPOCH_COLUMNS, MEASURED, TRIAL
 from gpubench.schema.record import Record
@@ -60,15 +60,18 @@ class TrackedRun:
     log: Path | None
 
 
-def runs(readings: Sequence[Reading]) -> Iterator[TrackedRun]:
-    """A run for each attempt that counts, each round by itself, in the order of trials.csv."""
-    for reading in readings:
+def runs(folders: Sequence[Reading], tell: Callable[[str], None]) -> Iterator[TrackedRun]:
+    """A run for each attempt that counts, each round by itself, in the order of trials.csv.
+
+    `tell`: is given a line for each samples file that is damaged; the readings that can be read are handed over.
+    """
+    for reading in folders:
         varied = {table.name: table.varied for table in reading.tables}
         for record in counting(reading.records).values():
-            yield _run(reading, record, varied.get(record.experiment, ()))
+            yield _run(reading, record, varied.get(record.experiment, ()), tell)
 
 
-def _run(reading: Reading, record: Record, varied: Sequence[str]) -> TrackedRun:
+def _run(reading: Reading, record: Record, varied: Sequence[str], tell: Callable[[str], None]) -> TrackedRun:
     row = row_of(record)
     began = _seconds(record.started_at)
     took = record.span.finished - record.span.launched if record.span else 0.0
@@ -104,7 +107,7 @@ def _run(reading: Reading, record: Record, varied: Sequence[str]) -> TrackedRun:
             if value is not None
         },
         figures={name: value for name in FIGURES if (value := _number(row.value(name))) is not None},
-        series={**_epochs(record, began), **_samples(reading, record, began)},
+        series={**_epochs(record, began), **_samples(reading, record, began, tell)},
         tags={name: cell(value) for name, value in told.items() if value not in (None, "")} | texts,
         log=log if log.is_file() else None,
     )
@@ -145,19 +148,14 @@ def _epochs(record: Record, began: float) -> dict[str, list[Point]]:
     return found
 
 
-def _samples(reading: Reading, record: Record, began: float) -> dict[str, list[Point]]:
-    """The readings behind the record; empty where its file is gone, or of another form."""
+def _samples(
+    reading: Reading, record: Record, began: float, tell: Callable[[str], None]
+) -> dict[str, list[Point]]:
+    """The readings behind the record."""
     path = reading.results.part("samples", record.trial_id, record.attempt, "csv")
-    found: dict[str, list[Point]] = {}
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            for row in csv.DictReader(file):
-                device = row["device"]
-                name = f"{row['metric']}/{f'gpu{device}' if device.isdecimal() else device}"
-                points = found.setdefault(name, [])
-                value = float(row["value"])
-                if math.isfinite(value):
-                    points.append(Point(at=began + float(row["t_s"]), step=len(points), value=value))
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
-    return found
+    return {
+        f"{metric}/{f'gpu{device}' if device.isdecimal() else device}": [
+            Point(at=began + at, step=step, value=value) for step, (at, value) in enumerate(values)
+        ]
+        for (device, metric), values in readings(path, record, tell).items()
+    }

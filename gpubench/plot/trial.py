@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from gpubench.analysis.varied import label
 from gpubench.basics.words import clean
@@ -15,16 +13,14 @@ from gpubench.plot.description import SHADED, Panel, Picture, PlottedAxis, Plott
 from gpubench.plot.shared import PERCENT, caption
 from gpubench.plot.subject import Subject
 from gpubench.report.table import Table
-from gpubench.results.samples_end import without_end
+from gpubench.results.samples_file import Samples, readings
 from gpubench.schema.record import Record
-from gpubench.schema.samples import SAMPLE_HEADER, STEP_TIME, damaged
+from gpubench.schema.samples import STEP_TIME
 
 FULL = PERCENT[-1]
 MOST_POINTS = 400
 """Of one series: more can't be told apart at a column's width, and make files large."""
 CPU = "cpu_busy_s"
-LARGEST = 1e15
-"""No reading is as large; what is no number is not smaller, either."""
 GAP = 5.0
 """Samples that lie so many times further apart than they mostly do have a gap between them."""
 
@@ -47,9 +43,6 @@ METRICS = (
     Metric(title="power (W)", names=("power_w", "power_buffer_w")),
 )
 
-Samples = Mapping[tuple[str, str], Sequence[tuple[float, float]]]
-"""Device and metric -> time and value, in order."""
-
 
 def pictures(subject: Subject) -> Sequence[Picture]:
     """That of the first trial that ended ok and has samples."""
@@ -65,50 +58,12 @@ def of_record(subject: Subject, record: Record, part: str = "") -> Picture | Non
     if subject.results is None:
         return None
     path = subject.results.part("samples", record.trial_id, record.attempt, "csv")
-    told: list[str] = []
-    samples = read(path, told.append)
-    steps = sum(len(values) for (_, metric), values in samples.items() if metric == STEP_TIME)
-    if samples and not told and (cut := without_end(path, steps, record)):
-        told.append(cut)
-    for line in told:
-        subject.tell(line)
-    return described(subject.table, record, samples, part)
+    return described(subject.table, record, readings(path, record, subject.tell), part)
 
 
 def _place(table: Table, record: Record) -> int:
     ids = [row.trial_id for row in table.trials]
     return ids.index(record.trial_id) if record.trial_id in ids else len(ids)
-
-
-def read(path: Path, tell: Callable[[str], None]) -> Samples:
-    """A samples file. Readings that can't be read are left out, and `tell` is given a line; without a file there are
-    none."""
-    found: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    readings = kept = 0
-    try:
-        with path.open(encoding="utf-8", errors="replace", newline="") as file:
-            whole = (line if line.endswith("\n") else "" for line in file)
-            for line in csv.reader(whole):
-                if tuple(line) == SAMPLE_HEADER:
-                    continue
-                readings += 1
-                try:
-                    when, device, metric, what = line
-                    time, value = float(when), float(what)
-                except ValueError:
-                    continue
-                if abs(time) < LARGEST and abs(value) < LARGEST:
-                    kept += 1
-                    found.setdefault((device, metric), []).append((time, value))
-    except FileNotFoundError:
-        return {}
-    except (OSError, csv.Error) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no CSV"
-        tell(f"{path} can't be read: {why}")
-        return {}
-    if kept < readings or not readings:
-        tell(damaged(path, readings - kept, readings))
-    return {key: sorted(values) for key, values in found.items()}
 
 
 def described(table: Table, record: Record, samples: Samples, part: str = "") -> Picture | None:

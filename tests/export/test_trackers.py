@@ -134,6 +134,21 @@ def test_the_same_trial_of_another_machine_is_another_run(stored: Path, tmp_path
     )
 
 
+@pytest.mark.parametrize("tracker", TRACKERS)
+def test_a_damaged_samples_file_is_named_and_the_rest_of_it_handed_over(
+    tracker: str, stored: Path, tmp_path: Path
+):
+    (path,) = stored.glob(f"samples/*/{ALONE}-1.csv")
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([*lines[:40], "1.0,0,power_w,what\n", *lines[40:]]))
+    done = export(stored, "--to", tracker, "--out", tmp_path / "to")
+    assert (done.returncode, done.stdout.split(";")[0]) == (0, "3 runs written"), done.stderr
+    (told,) = [line for line in done.stderr.splitlines() if "is damaged" in line]
+    assert (
+        f"{ALONE}-1.csv is damaged: 1 of its {len(lines):,} readings can't be read, and is left out" in told
+    )
+
+
 def test_a_run_that_was_broken_off_is_written_anew(stored: Path, tmp_path: Path):
     out = tmp_path / "board"
     assert export(stored, "--to", "tensorboard", "--out", out).returncode == 0

@@ -17,6 +17,7 @@ from gpubench.plot.pictures import PICTURES, described
 from gpubench.plot.subject import Subject
 from gpubench.report.table import Table, build
 from gpubench.results.samples_end import without_end
+from gpubench.results.samples_file import read
 from gpubench.results.store import Results
 from gpubench.schema.record import EpochWindow, Span
 from gpubench.schema.row import Row
@@ -535,7 +536,7 @@ def test_readings_that_are_no_numbers_are_left_out(tmp_path: Path) -> None:
     ]
     path.write_text("\n".join([*lines, "3,0,power_w,-inf", "4,0,power_w,1e308", "5,0,power_w,110", ""]))
     told: list[str] = []
-    assert trial.read(path, told.append) == {("0", "power_w"): [(0.0, 100.0), (2.0, 120.0), (5.0, 110.0)]}
+    assert read(path, told.append) == {("0", "power_w"): [(0.0, 100.0), (2.0, 120.0), (5.0, 110.0)]}
     assert told == [f"{path} is damaged: 4 of its 7 readings can't be read, and are left out"]
 
 
@@ -544,7 +545,7 @@ def test_the_last_reading_of_a_file_that_was_cut_off_is_none(tmp_path: Path) -> 
     path = tmp_path / "samples.csv"
     path.write_text("t_s,device,metric,value\n0,0,power_w,100\n1,0,power_w,1")
     told: list[str] = []
-    assert trial.read(path, told.append) == {("0", "power_w"): [(0.0, 100.0)]}
+    assert read(path, told.append) == {("0", "power_w"): [(0.0, 100.0)]}
     assert told == [f"{path} is damaged: 1 of its 2 readings can't be read, and is left out"]
 
 

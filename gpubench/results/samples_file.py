@@ -1,0 +1,61 @@
+"""The readings behind a record, as their file has them."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from gpubench.results.samples_end import without_end
+from gpubench.schema.record import Record
+from gpubench.schema.samples import SAMPLE_HEADER, STEP_TIME, damaged
+
+LARGEST = 1e15
+"""No reading is as large; what is no number is not smaller, either."""
+
+Samples = Mapping[tuple[str, str], Sequence[tuple[float, float]]]
+"""Device and metric -> time and value, in order."""
+
+
+def readings(path: Path, record: Record, tell: Callable[[str], None]) -> Samples:
+    """All of an attempt's readings that can be read; `tell` is given a line where the file is damaged or cut off.
+    Without a file there are none."""
+    told: list[str] = []
+    samples = read(path, told.append)
+    steps = sum(len(values) for (_, metric), values in samples.items() if metric == STEP_TIME)
+    if samples and not told and (cut := without_end(path, steps, record)):
+        told.append(cut)
+    for line in told:
+        tell(line)
+    return samples
+
+
+def read(path: Path, tell: Callable[[str], None]) -> Samples:
+    """A samples file. Readings that can't be read are left out, and `tell` is given a line; without a file there are
+    none."""
+    found: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    readings = kept = 0
+    try:
+        with path.open(encoding="utf-8", errors="replace", newline="") as file:
+            whole = (line if line.endswith("\n") else "" for line in file)
+            for line in csv.reader(whole):
+                if tuple(line) == SAMPLE_HEADER:
+                    continue
+                readings += 1
+                try:
+                    when, device, metric, what = line
+                    time, value = float(when), float(what)
+                except ValueError:
+                    continue
+                if abs(time) < LARGEST and abs(value) < LARGEST:
+                    kept += 1
+                    found.setdefault((device, metric), []).append((time, value))
+    except FileNotFoundError:
+        return {}
+    except (OSError, csv.Error) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no CSV"
+        tell(f"{path} can't be read: {why}")
+        return {}
+    if kept < readings or not readings:
+        tell(damaged(path, readings - kept, readings))
+    return {key: sorted(values) for key, values in found.items()}
