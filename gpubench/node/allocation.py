@@ -81,8 +81,12 @@ def _count(environ: Mapping[str, str], name: str) -> int | None:
 
 
 def ask_squeue(job_id: str) -> str:
-    """The time that is left of a job and its limit, as `squeue` tells them. Raises Unmeasured, in its words."""
-    command = ("squeue", "--noheader", f"--jobs={job_id}", "--format=%L|%l")
+    """Of each job of that id: its own id, the time that is left and its limit, as `squeue` tells them, a line each.
+
+    The last task of an array has the array's id, by which `squeue` names all of its tasks. Raises Unmeasured, in its
+    words.
+    """
+    command = ("squeue", "--noheader", "--array", f"--jobs={job_id}", "--format=%A|%L|%l")
     try:
         done = subprocess.run(
             command,
@@ -117,7 +121,7 @@ def time_limit(
     if ends.isdigit() and began.isdigit():
         return TimeLimit(left_s=int(ends) - now(), whole_s=float(int(ends) - int(began)))
     said = ask(job_id)
-    match _fields(said):
+    match _fields_of(job_id, said):
         case [_, "UNLIMITED"]:
             return None
         case [left, whole] if (left_s := seconds(left)) is not None and (whole_s := seconds(whole)):
@@ -125,8 +129,11 @@ def time_limit(
     raise Unmeasured(f"squeue said {shown(said)}")
 
 
-def _fields(line: str) -> Sequence[str]:
-    return [one.strip() for one in line.split("|")]
+def _fields_of(job_id: str, said: str) -> Sequence[str]:
+    """What `squeue` said of one job; nothing where it has no line, or several."""
+    lines = [[one.strip() for one in line.split("|")] for line in said.splitlines()]
+    own = [fields for number, *fields in lines if number == job_id]
+    return own[0] if len(own) == 1 else []
 
 
 def seconds(text: str) -> float | None:

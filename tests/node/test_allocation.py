@@ -46,7 +46,7 @@ def test_else_squeue_is_asked_once() -> None:
 
     def answer(job_id: str) -> str:
         asked.append(job_id)
-        return "50:00|1:00:00"
+        return f"{job_id}|50:00|1:00:00"
 
     assert time_limit({}, "7", ask=answer) == TimeLimit(left_s=3000.0, whole_s=3600.0)
     assert asked == ["7"]
@@ -55,10 +55,28 @@ def test_else_squeue_is_asked_once() -> None:
 
 
 def test_a_job_without_a_limit_never_ends() -> None:
-    assert time_limit({}, "7", ask=lambda _: "UNLIMITED|UNLIMITED") is None
+    assert time_limit({}, "7", ask=lambda _: "7|UNLIMITED|UNLIMITED") is None
 
 
-@pytest.mark.parametrize("said", ["", "INVALID|INVALID", "1:00", "x|y", "1:00|0:00"])
+def test_of_an_array_s_tasks_the_job_s_own_line_counts() -> None:
+    """The last task has the array's id, and `squeue` then tells of all tasks."""
+    said = "8|9:57|10:00\n7|4:00|5:00\n9|9:57|10:00"
+    assert time_limit({}, "7", ask=lambda _: said) == TimeLimit(left_s=240.0, whole_s=300.0)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "",
+        "7|INVALID|INVALID",
+        "7|1:00",
+        "7|x|y",
+        "7|1:00|0:00",
+        "1:00|2:00",
+        "8|1:00|2:00",
+        "7|1:00|2:00\n7|1:00|2:00",
+    ],
+)
 def test_what_squeue_does_not_tell_is_not_made_up(said: str) -> None:
     with pytest.raises(Unmeasured, match="squeue said"):
         time_limit({}, "7", ask=lambda _: said)

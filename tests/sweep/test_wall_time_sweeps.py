@@ -90,7 +90,7 @@ def test_outside_a_job_nothing_ends_it_and_what_is_not_known_is_said() -> None:
         "how long SLURM job 7 may still run is not known (squeue said 'nonsense'): trials begin whether it ends "
         "before or not"
     ]
-    found = job_time(said.append, 10.0, environ=inside, ask=lambda _: "1:00|2:00")
+    found = job_time(said.append, 10.0, environ=inside, ask=lambda _: "7|1:00|2:00")
     assert found is not None
     assert found.whole_s == 110
     assert 45 < found.ends_s - time.monotonic() <= 50
