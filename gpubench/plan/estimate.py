@@ -34,6 +34,8 @@ class Estimate:
     seconds: float
     known: bool
     """From results of the same model in this folder; otherwise a guess."""
+    least_s: float = 0.0
+    """It takes at least so long, whatever was guessed: a try that was stopped tells."""
 
 
 def estimates(trials: Sequence[tuple[Trial, Resolved, int | None]], rows: Sequence[Row]) -> list[Estimate]:

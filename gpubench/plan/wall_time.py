@@ -31,8 +31,11 @@ class WallTime:
     def verdict(self, need: Estimate, now_s: float, *, is_first: bool) -> Verdict:
         """Whether a unit is begun. `is_first`: none has run in this job.
 
-        A first one is begun if only a guess speaks against it: its guess would be the same in the next job.
+        A first one is begun if only a guess speaks against it: its guess would be the same in the next job. Where a
+        try that was stopped speaks against it, too, no job of this length ends it: each would be requeued for the next.
         """
+        if need.least_s > self.whole_s:
+            return "never"
         if need.seconds <= self.ends_s - now_s or (is_first and not need.known):
             return "begin"
         return "never" if need.known and need.seconds > self.whole_s else "late"
@@ -41,7 +44,7 @@ class WallTime:
 def at_least(guess: Estimate, broken_off_s: float) -> Estimate:
     """The estimate of a unit that was stopped before it ended. `broken_off_s`: its longest try; 0: there is none."""
     least_s = BROKEN_OFF * broken_off_s
-    return Estimate(least_s, True) if least_s > guess.seconds else guess
+    return Estimate(max(guess.seconds, least_s), guess.known or least_s > guess.seconds, least_s)
 
 
 @dataclass(kw_only=True, slots=True)

@@ -34,8 +34,21 @@ def test_a_unit_is_begun_if_it_ends_in_time(
 def test_a_try_that_was_stopped_tells_how_long_a_unit_takes_at_least() -> None:
     guess = Estimate(20.0, False)
     assert at_least(guess, 0.0) == guess
-    assert at_least(guess, 10.0) == guess
-    assert at_least(guess, 40.0) == Estimate(60.0, True)
+    assert at_least(guess, 10.0) == Estimate(20.0, False, 15.0)
+    assert at_least(Estimate(20.0, True), 10.0) == Estimate(20.0, True, 15.0)
+    assert at_least(guess, 40.0) == Estimate(60.0, True, 60.0)
+
+
+@pytest.mark.parametrize(
+    ("broken_off_s", "verdict"),
+    # 600 s are the whole of such a job: a try of 400 s, and half as long again, would just end in it.
+    [(0, "begin"), (400, "begin"), (401, "never")],
+)
+def test_a_long_guess_is_tried_until_a_try_has_filled_a_job(broken_off_s: float, verdict: str) -> None:
+    """Else each such job would begin it again, be stopped by its limit and be requeued, without an end."""
+    need = at_least(Estimate(1440.0, False), broken_off_s)
+    assert WALL.verdict(need, 400, is_first=True) == verdict
+    assert need.seconds == 1440.0
 
 
 def test_what_was_not_begun_is_said_with_its_times() -> None:
