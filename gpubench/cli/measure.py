@@ -277,13 +277,22 @@ def asked_of(
 
 def sweep_options(words: Sequence[str]) -> Options:
     """What these words of a command line ask of an experiment, as `gpubench sweep` reads them. Nothing is run."""
-    alone = typer.Typer()
-    alone.command(cls=usage.Command)(sweep)
-    given = typer.main.get_command(alone).make_context("gpubench sweep", list(words)).params
+    given = _sweep_alone().make_context("gpubench sweep", list(words)).params
     if given["experiment"] is not None:
         raise UsageError(f"{given['experiment']}: the experiment file stands before --")
     fields = sweep.taken(given)  # type: ignore[attr-defined]
     return asked_of(fields, **given)
+
+
+def sweep_option_names() -> frozenset[str]:
+    """All names of options of `gpubench sweep`."""
+    return frozenset(name for param in _sweep_alone().params for name in (*param.opts, *param.secondary_opts))
+
+
+def _sweep_alone() -> Any:
+    alone = typer.Typer()
+    alone.command(cls=usage.Command)(sweep)
+    return typer.main.get_command(alone)
 
 
 @contextlib.contextmanager

@@ -10,11 +10,14 @@ import typer
 
 from gpubench import usage
 from gpubench.basics.errors import UsageError
-from gpubench.cli.measure import sweep_options
+from gpubench.basics.quoted import shown
+from gpubench.cli.measure import sweep_option_names, sweep_options
 from gpubench.usage import TOML
 
 BEHIND = "sweep_words"
 """In the context: what stands behind `--`."""
+OF_BOTH = ("--exclude", "--gpus", "--network", "--quiet", "--wait", "-n", "-q")
+"""Options that sbatch and the sweep have both: in front of `--` they are sbatch's."""
 PANEL = "What to ask SLURM for"
 
 
@@ -92,14 +95,22 @@ def slurm(
 ) -> None:
     """Print the batch script of a sweep for SLURM, or submit it."""
     from gpubench.commands import slurm as command
-    from gpubench.plan.batch_script import passed_on, seconds
+    from gpubench.plan.batch_script import name_of, passed_on, seconds
 
     file, options = passed_on(experiment or ())
+    of_the_sweep = sweep_option_names() - set(OF_BOTH)
+    for one in options:
+        if (name := name_of(one)) in of_the_sweep:
+            raise UsageError(
+                f"{name} is an option of the sweep, and stands behind --: gpubench slurm … -- {one}"
+            )
     if time is not None:
         seconds(time)
     behind = list(context.meta[BEHIND])
     if any(word.split("=")[0] == "--out" for word in behind):
         raise UsageError("--out stands before --, for the tables need it, too")
+    if not Path.cwd().as_posix().isprintable():
+        raise UsageError(f"{shown(str(Path.cwd()))} can't stand in a line of a batch script")
     raise typer.Exit(
         command.slurm(
             Path(file) if file else None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import subprocess
@@ -10,24 +11,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gpubench.basics.errors import UnusableError
-from gpubench.basics.words import many
+from gpubench.basics.errors import GpubenchError, UnusableError
+from gpubench.node.agents.link import AgentCommand
+from gpubench.node.cluster import Cluster
 from gpubench.node.environment import Gpu, Machine, cpu_name
 from gpubench.node.node import Node
 from gpubench.node.watch.nvml import NoNvml
-from gpubench.plan.batch_script import BatchScript, limit, name_of
+from gpubench.plan.batch_advice import Work, advice, plan_line
+from gpubench.plan.batch_script import BatchScript, gpus_of, limit
 from gpubench.plan.command_line import make_plan, read_experiment
-from gpubench.plan.estimate import words
+from gpubench.plan.estimate import Estimate
 from gpubench.plan.experiment import Experiment
 from gpubench.plan.options import Options
+from gpubench.plan.skips import NEEDS
 from gpubench.plan.sources import Disk
 from gpubench.results.home import results_folder
 from gpubench.results.store import Results
 from gpubench.sweep.bench import Bench
 from gpubench.sweep.sweep import Sweep
 
-GPU_OPTIONS = ("--gres", "--gpus", "-G", "--gpus-per-task", "--gpus-per-node")
 MOST_GPUS = 16
+"""Of a node, where the options do not tell how many it has."""
 ASK_LIMIT_S = 60.0
 
 
@@ -50,7 +54,8 @@ def slurm(
     path: Path | None, options: Options, sweep_words: Sequence[str], out: Path | None, job: Requested
 ) -> int:
     """`sweep_words`: the sweep's own options, as typed; `options`: the same, read. Returns the exit code."""
-    wants_gpus = any(name_of(one) in GPU_OPTIONS for one in job.options)
+    gpus = gpus_of(job.options, job.nodes)
+    wants_gpus = gpus is None or gpus > 0
     experiment = read_experiment(path, options, has_gpu=wants_gpus)
     folder = results_folder(out, experiment)
     script = BatchScript(
@@ -58,6 +63,7 @@ def slurm(
         gpubench=_gpubench(),
         command=["sweep", *([str(path.absolute())] if path else []), *sweep_words],
         results=str(folder.absolute()),
+        home=str(Path.cwd()),
         asked=job.asked,
         tasks=job.tasks,
         nodes=max(job.nodes, experiment.most_nodes),
@@ -66,10 +72,23 @@ def slurm(
         time=job.time or "0",
         options=job.options,
     )
-    if job.time is None:
-        time, why = _estimated(experiment, folder, job, wants_gpus=wants_gpus)
-        script = replace(script, time=time)
-        _tell(why)
+    try:
+        work = _work(experiment, folder, script, MOST_GPUS if gpus is None else gpus)
+    except GpubenchError as why:
+        # Who has said how long it may take need not be where its images are.
+        if job.time is None:
+            raise
+        _tell(f"the plan can't be made here, so nobody knows whether the nodes can: {why}")
+    else:
+        if job.time is None:
+            script = replace(script, time=limit([one.seconds for one in work.units], job.tasks))
+        _tell(plan_line(work, script, is_by_plan=job.time is None))
+        for line in advice(work, script):
+            _tell(line)
+    if not _may_be_written(folder.absolute()):
+        _tell(
+            f"{folder.absolute()} can't be written from here; it must be from the nodes (--out names another)"
+        )
     if job.submit:
         _submit(script)
     else:
@@ -79,6 +98,12 @@ def slurm(
     return 0
 
 
+def _may_be_written(folder: Path) -> bool:
+    """Whether a folder can be written, or made where it is not there yet."""
+    there = next(one for one in (folder, *folder.parents) if one.exists())
+    return os.access(there, os.W_OK | os.X_OK)
+
+
 def _gpubench() -> list[str]:
     """How this very gpubench is started on another node, whatever is on the path there."""
     own = Path(sys.argv[0])
@@ -86,12 +111,9 @@ def _gpubench() -> list[str]:
     return [str(Path(found).absolute())] if found else [sys.executable, "-m", "gpubench"]
 
 
-def _estimated(experiment: Experiment, folder: Path, job: Requested, *, wants_gpus: bool) -> tuple[str, str]:
-    """The time limit by the plan's estimate, and how it was found."""
-    # How many GPUs a node has is the cluster's affair: as many as any trial may ask for.
-    gpus = tuple(
-        Gpu(index=n, uuid=f"GPU-{n}", name="GPU", memory_mib=0) for n in range(MOST_GPUS if wants_gpus else 0)
-    )
+def _work(experiment: Experiment, folder: Path, job: BatchScript, gpu_count: int) -> Work:
+    """What the plan has left for jobs of that size. `gpu_count`: of a node, as far as they are told."""
+    gpus = tuple(Gpu(index=n, uuid=f"GPU-{n}", name="GPU", memory_mib=0) for n in range(gpu_count))
     machine = Machine(
         host="a node",
         gpus=gpus,
@@ -103,17 +125,26 @@ def _estimated(experiment: Experiment, folder: Path, job: Requested, *, wants_gp
     sources = Disk(experiment.bad_images)
     plan = make_plan(experiment, machine, sources, None)
     node = Node(nvml=NoNvml("the nodes of the job are not here"), machine=machine)
-    work = Sweep(plan=plan, bench=Bench.of(plan, node, Results(folder), sources))
+    # Of its further nodes only their number matters: nothing is started on them.
+    nodes = Cluster(
+        first=node, commands=[AgentCommand(name="a node", before=())] * (job.nodes - 1), address=""
+    )
+    work = Sweep(plan=plan, bench=Bench.of(plan, node, Results(folder), sources, nodes))
     if folder.is_dir():
         work.load(lambda _: None)
     planned = work.pending()
-    guesses = work.estimates_of_all(planned)
-    time = limit([one.seconds for one in guesses], job.tasks)
-    total = sum(one.seconds for one in guesses)
-    about = "about" if all(one.known for one in guesses) else "roughly"
-    return time, (
-        f"{many(len(guesses), 'unit')} to run, {about} {words(total)} in all: --time {time} for each of "
-        f"{many(job.tasks, 'task')}; what is not done by then goes on after a requeue"
+    to_run = [item for item in planned if item.state == "run"]
+    single = work.estimates([item.unit for item in to_run])
+    rounds = experiment.rounds
+    return Work(
+        units=work.estimates_of_all(planned),
+        longest=max(single, key=lambda one: one.seconds, default=Estimate(0.0, True)),
+        measurements=None if rounds.is_open else sum(len(item.rounds) or rounds.most for item in to_run),
+        skipped=[
+            item.why.replace(f"{machine.shows} ", "such a job has ")
+            for item in planned
+            if item.state == "skip" and item.why.startswith(NEEDS)
+        ],
     )
 
 
@@ -121,10 +152,10 @@ def _submit(script: BatchScript) -> None:
     """Submits the script, and the job that writes the table behind it; says their numbers."""
     job = _sbatch([], script.text())
     print(job)
-    what = f"an array of {script.tasks} tasks" if script.tasks > 1 else "a job"
-    _tell(f"submitted as {job}, {what}; gpubench status {script.results} tells how far it is")
+    what = "array" if script.is_array else "job"
+    _tell(f"submitted as {what} {job}; gpubench status {shlex.quote(script.results)} tells how far it is")
     table = _sbatch(script.table_options(job), None)
-    _tell(f"job {table} writes the table once it has ended: {script.name}-table-{table}.out")
+    _tell(f"job {table} writes the table once it has ended: {script.job_name}-table-{table}.out")
 
 
 def _tell(text: str) -> None:

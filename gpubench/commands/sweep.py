@@ -97,7 +97,8 @@ def sweep(
     spans_nodes = any(job.trial.nodes > 1 for unit in plan.units for job in unit.jobs)
     if spans_nodes and slurm_job.is_one_of_several_tasks():
         raise UsageError(
-            "a sweep over several nodes starts their processes by itself: start it once, without srun"
+            "a sweep over several nodes starts their processes by itself: start it once, by "
+            "srun --nodes=1 --ntasks=1"
         )
     nodes = cluster(node, agents, network) if spans_nodes else None
     work = Sweep(plan=plan, bench=Bench.of(plan, node, results, sources, nodes), settings=settings)

@@ -25,6 +25,10 @@ OF_ACCOUNTS = (
     "--partition", "-p", "--account", "-A", "--qos", "-q", "--reservation", "--clusters", "-M",
 )  # fmt: skip
 """Options of sbatch that say where and on whose account: the job that writes the table has them, too."""
+GPU_OPTIONS = ("--gres", "--gpus", "-G", "--gpus-per-task", "--gpus-per-node")
+"""Options of sbatch that ask for GPUs."""
+SHORT = {"-J": "--job-name", "-o": "--output", "-a": "--array", "-D": "--chdir"}
+"""Other names of options that a script has by itself."""
 _CLOCK = re.compile(r"(?:(\d{1,9})-)?(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?", re.ASCII)
 
 
@@ -39,6 +43,8 @@ class BatchScript:
     """How gpubench is started on a node."""
     results: str
     """The folder, as all nodes see it."""
+    home: str
+    """Where the script works, wherever it is submitted from: paths among the sweep's options are of there."""
     asked: str
     """The command line that the script was made by."""
     tasks: int = 1
@@ -57,11 +63,27 @@ class BatchScript:
     def signal_s(self) -> int:
         return min(SIGNAL_S, math.ceil(seconds(self.time) / SHARE))
 
+    @property
+    def spare_s(self) -> int:
+        """What the sweep keeps of a job's time for its end, unless it was told otherwise."""
+        return self.signal_s + RESOLUTION_S
+
+    @property
+    def job_name(self) -> str:
+        """As sbatch was told, else the experiment's."""
+        told = [value_of(one) for one in self.options if name_of(one) in ("--job-name", "-J")]
+        return told[-1] if told else self.name
+
+    @property
+    def is_array(self) -> bool:
+        return self.tasks > 1 or any(name_of(one) in ("--array", "-a") for one in self.options)
+
     def text(self) -> str:
         """The script."""
         own = {
             "--job-name": self.name,
-            "--output": f"{self.name}-{'%A_%a' if self.tasks > 1 else '%j'}.out",
+            "--output": f"%x-{'%A_%a' if self.is_array else '%j'}.out",
+            "--chdir": self.home,
             **({"--array": f"1-{self.tasks}"} if self.tasks > 1 else {}),
             "--nodes": str(self.nodes),
             "--ntasks-per-node": "1",
@@ -71,22 +93,20 @@ class BatchScript:
             "--open-mode": "append",
             "--signal": f"USR1@{self.signal_s}",
         }
-        given = {name_of(option) for option in self.options}
+        given = {SHORT.get(name := name_of(option), name) for option in self.options}
         lines = [_option(name, value) for name, value in own.items() if name not in given]
         sweep = [*self.gpubench, *self.command, "--out", self.results]
         if not any(word.split("=")[0] == "--spare" for word in self.command):
-            sweep += ["--spare", f"{self.signal_s + RESOLUTION_S}s"]
+            sweep += ["--spare", f"{self.spare_s}s"]
         # The id alone may stand for all tasks of an array.
-        is_array = self.tasks > 1 or given & {"--array", "-a"}
-        me = "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID" if is_array else "$SLURM_JOB_ID"
-        one_of = f"One of {self.tasks} tasks that work through" if self.tasks > 1 else "Works through"
+        me = "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID" if self.is_array else "$SLURM_JOB_ID"
         return "\n".join(
             [
                 "#!/bin/bash",
                 *(f"#SBATCH {line}" for line in (*lines, *self.options)),
                 "",
                 f"# Made by: {' '.join(self.asked.split())}",
-                f"# {one_of} one plan; all see the results folder. To go on later, submit it again.",
+                f"# {self._what()} To go on later, submit it again.",
                 "# srun hands the warning before the time limit on, and the CPUs only if it is told how many.",
                 *self._started(),
                 f"  {shlex.join([*sweep, '--yes'])}",
@@ -94,12 +114,21 @@ class BatchScript:
                 "",
                 "# 75: stopped by a signal or for lack of time. The same job goes on once it is started again.",
                 'if [ "$code" -eq 75 ]; then',
+                '  echo "this job is requeued, and goes on by itself"',
                 f'  scontrol requeue "{me}"',
                 "fi",
                 'exit "$code"',
                 "",
             ]
         )
+
+    def _what(self) -> str:
+        """What one job of the script does, in a sentence."""
+        if self.is_array:
+            return "One of the tasks that work through one plan together; all see the results folder."
+        if self.nodes > 1 and self.trial_nodes == 1:
+            return "Its nodes work through one plan together; all see the results folder."
+        return "Works through a plan."
 
     def _started(self) -> list[str]:
         """How the sweep is started: on each node, or once, where it starts its part on further nodes by itself."""
@@ -116,8 +145,8 @@ class BatchScript:
         own = [*self.gpubench]
         merge, table = [*own, "merge", self.results, "--wait"], [*own, "table", self.results]
         return [
-            f"--job-name={self.name}-table",
-            f"--output={self.name}-table-%j.out",
+            f"--job-name={self.job_name}-table",
+            "--output=%x-%j.out",
             f"--dependency=afterany:{job}",
             f"--time={TABLE_MINUTES}",
             *(word for one in self.options if name_of(one) in OF_ACCOUNTS for word in shlex.split(one)),
@@ -128,6 +157,40 @@ class BatchScript:
 def name_of(option: str) -> str:
     """`--partition` of `--partition=gpu`, `-A` of `-A project`."""
     return re.split(r"[= ]", option, maxsplit=1)[0]
+
+
+def value_of(option: str) -> str:
+    """`gpu` of `--partition=gpu`, `my project` of `-A 'my project'`; empty where it has none."""
+    return "".join(shlex.split(option[len(name_of(option)) + 1 :]))
+
+
+def gpus_of(options: Sequence[str], nodes: int) -> int | None:
+    """How many GPUs each node has by these options of sbatch; 0: none is asked for; None: not to be read from them."""
+    asked = [(name_of(one), value_of(one)) for one in options if name_of(one) in GPU_OPTIONS]
+    found = [_gpus(name, value) for name, value in asked]
+    if None in found:
+        return None
+    # Of one task on each node, which is what the scripts start.
+    shares = [
+        (count or 0) // (nodes if name in ("--gpus", "-G") else 1)
+        for (name, _), count in zip(asked, found, strict=True)
+    ]
+    return max(shares, default=0)
+
+
+def _gpus(name: str, value: str) -> int | None:
+    """Of `gpu:a100:2,gpu:1` behind `--gres`, of `a100:2` or `2` behind the others."""
+    total = 0
+    for item in value.split(","):
+        words = item.split(":")
+        if name == "--gres":
+            if words[0] != "gpu":
+                continue
+            words = words if words[-1].isdecimal() else [*words, "1"]
+        if not words[-1].isdecimal():
+            return None
+        total += int(words[-1])
+    return total
 
 
 def _option(name: str, value: str | None) -> str:

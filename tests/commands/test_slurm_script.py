@@ -35,11 +35,63 @@ def test_the_estimate_goes_by_what_is_stored_and_done(place: Place) -> None:
     assert "#SBATCH --time=00:15:00" in done.stdout
 
 
+def test_a_script_works_where_it_was_made(place: Place) -> None:
+    """Paths among the options of the sweep are of there."""
+    done = place.run("slurm", "--", *TINY)
+    assert f"#SBATCH --chdir={place.home}" in done.stdout.splitlines()
+
+
+def test_trials_over_several_nodes_are_counted(place: Place) -> None:
+    done = place.run(
+        "slurm", "--time", "5", "--", *TINY, "--nodes", "1,2", "--ranks", "2", "--batch-size", "8"
+    )
+    assert "2 units to run, roughly" in done.stderr, done.stderr
+    assert "skipped" not in done.stderr
+
+
+def test_what_such_a_job_can_t_do_is_said_before_it_waits_in_a_queue(place: Place) -> None:
+    experiment = place.home / "gpus.toml"
+    experiment.write_text(
+        'name = "gpus"\n[fixed]\nmodel = "lenet"\ndevice = "cuda"\nvariant = "synthetic"\n'
+        "[axes]\ngpus = [1, 2]\n[run]\nrounds = 1\nepochs = 2\n"
+    )
+    none = place.run("slurm", "gpus.toml", "--time", "5")
+    assert none.returncode == 0
+    assert "no unit of the plan would run" in none.stderr
+    assert "all of it would be skipped: needs 1 GPU, such a job has 0; --gres=gpu:N" in none.stderr
+    one = place.run("slurm", "gpus.toml", "--gres=gpu:1", "--tasks", "4", "--time", "1")
+    assert "1 unit to run, roughly" in one.stderr
+    assert "1 of the plan would be skipped: needs 2 GPUs, such a job has 1" in one.stderr
+    assert "4 tasks for 1 measurement: some would find nothing to do" in one.stderr
+    assert "--time 1 is short" in one.stderr
+    two = place.run("slurm", "gpus.toml", "--gres=gpu:2", "--tasks", "2", "--time", "1:00:00")
+    assert two.stderr.count("gpubench: ") == 2, two.stderr
+
+
+def test_images_that_only_nodes_see_keep_nobody_from_submitting_who_says_a_time(place: Place) -> None:
+    words = ("--", "--device", "cpu", "--data", "/of/the/nodes")
+    without = place.run("slurm", *words)
+    assert (without.returncode, without.stdout) == (2, "")
+    done = place.run("slurm", "--time", "5", *words)
+    assert done.returncode == 0
+    said = (
+        "the plan can't be made here, so nobody knows whether the nodes can: the image folder /of/the/nodes"
+    )
+    assert said in done.stderr
+    assert "--data /of/the/nodes" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
         (("gpu",), 2, "'gpu' is neither an experiment file nor the value of an option"),
         (("none.toml",), 2, "none.toml"),
+        (
+            ("--batch-size", "8"),
+            2,
+            "--batch-size is an option of the sweep, and stands behind --: gpubench slurm … -- --batch-size=8",
+        ),
+        (("-y",), 2, "-y is an option of the sweep, and stands behind --"),
         (("--", "--out", "x"), 2, "--out stands before --"),
         (("--", "a.toml"), 2, "a.toml: the experiment file stands before --"),
         (("--", "--no-such-thing"), 2, "No such option: --no-such-thing"),

@@ -11,7 +11,7 @@ import golden
 import pytest
 
 from gpubench.basics.errors import UsageError
-from gpubench.plan.batch_script import BatchScript, limit, passed_on, seconds
+from gpubench.plan.batch_script import BatchScript, gpus_of, limit, passed_on, seconds
 
 GOLDEN = Path(__file__).parent / "golden"
 ONE = BatchScript(
@@ -19,6 +19,7 @@ ONE = BatchScript(
     command=["sweep", "/home/me/batch-size.toml", "--rounds", "5", "--set", "note=it's mine"],
     gpubench=["/home/me/venv/bin/gpubench"],
     results="/home/me/results/batch-size",
+    home="/home/me/my work",
     asked="gpubench slurm batch-size.toml --partition gpu",
     cpus_per_task=4,
     time="2:00:00",
@@ -31,7 +32,7 @@ SCRIPTS = {
     "trial-over-nodes": replace(ONE, nodes=2, trial_nodes=2),
     # What sbatch was given by name stands in place of our own.
     "own": replace(
-        ONE, tasks=8, options=["--array=1-8%2", "--output=%j.log", "--job-name=mine"],
+        ONE, options=["-a 1-8%2", "--output=%j.log", "-J 'my job'", "-D /scratch"],
         command=["sweep", "--spare", "10m"],
     ),
 }  # fmt: skip
@@ -54,11 +55,39 @@ def test_shellcheck_finds_nothing(name: str, tmp_path: Path) -> None:
 
 def test_the_table_s_job_waits_for_all_tasks_and_has_their_account() -> None:
     assert SCRIPTS["array"].table_options("17") == [
-        "--job-name=batch-size-table", "--output=batch-size-table-%j.out", "--dependency=afterany:17", "--time=15",
+        "--job-name=batch-size-table", "--output=%x-%j.out", "--dependency=afterany:17", "--time=15",
         "--partition=gpu", "-A", "project",
         "--wrap=/home/me/venv/bin/gpubench merge /home/me/results/batch-size --wait && "
         "/home/me/venv/bin/gpubench table /home/me/results/batch-size",
     ]  # fmt: skip
+
+
+def test_the_table_s_job_is_called_as_the_other_one_is() -> None:
+    assert SCRIPTS["own"].table_options("17")[0] == "--job-name=my job-table"
+    assert replace(ONE, options=["--job-name=mine"]).job_name == "mine"
+
+
+@pytest.mark.parametrize(
+    ("options", "nodes", "expected"),
+    [
+        ([], 1, 0),
+        (["--partition=gpu"], 1, 0),
+        (["--gres=gpu"], 1, 1),
+        (["--gres=gpu:a100"], 1, 1),
+        (["--gres=gpu:a100:2,gpu:1,shard:5"], 1, 3),
+        (["--gres=shard:5"], 1, 0),
+        (["-G 4"], 2, 2),
+        (["--gpus=a100:4"], 1, 4),
+        (["--gpus-per-node=4"], 2, 4),
+        (["--gpus-per-task=2", "--gres=gpu:4"], 1, 4),
+        (["--gpus=many"], 1, None),
+        (["--gpus"], 1, None),
+    ],
+)
+def test_gpus_of_a_node_are_read_from_what_sbatch_is_given(
+    options: list[str], nodes: int, expected: int | None
+) -> None:
+    assert gpus_of(options, nodes) == expected
 
 
 @pytest.mark.parametrize(

@@ -93,12 +93,13 @@ def test_the_printed_script_is_what_would_be_submitted(work: Workplace) -> None:
     job = work.cluster.run(
         "sbatch",
         "--parsable",
-        f"--chdir={work.home}",
         f"--export=ALL,GPUBENCH_DATA={work.images}",
         str(script),
     )
     assert work.cluster.await_end(job) == "COMPLETED", told(work)
     assert Path(work.home / "results" / "batch-size" / "trials.csv").exists()
+    # Submitted from another folder, it works in the one that it was made in.
+    assert "1 trial: 1 ok" in (work.home / f"batch-size-{job}.out").read_text()
 
 
 def test_a_trial_over_two_nodes_is_started_once_by_its_script(work: Workplace) -> None:
