@@ -17,7 +17,7 @@ from gpubench.node.cluster import Cluster
 from gpubench.node.environment import Gpu, Machine, cpu_name
 from gpubench.node.node import Node
 from gpubench.node.watch.nvml import NoNvml
-from gpubench.plan.batch_advice import Work, advice, plan_line
+from gpubench.plan.batch_advice import Remaining, advice, plan_line
 from gpubench.plan.batch_script import BatchScript, gpus_of, limit
 from gpubench.plan.command_line import make_plan, read_experiment
 from gpubench.plan.estimate import Estimate
@@ -111,7 +111,7 @@ def _gpubench() -> list[str]:
     return [str(Path(found).absolute())] if found else [sys.executable, "-m", "gpubench"]
 
 
-def _work(experiment: Experiment, folder: Path, job: BatchScript, gpu_count: int) -> Work:
+def _work(experiment: Experiment, folder: Path, job: BatchScript, gpu_count: int) -> Remaining:
     """What the plan has left for jobs of that size. `gpu_count`: of a node, as far as they are told."""
     gpus = tuple(Gpu(index=n, uuid=f"GPU-{n}", name="GPU", memory_mib=0) for n in range(gpu_count))
     machine = Machine(
@@ -136,7 +136,7 @@ def _work(experiment: Experiment, folder: Path, job: BatchScript, gpu_count: int
     to_run = [item for item in planned if item.state == "run"]
     single = work.estimates([item.unit for item in to_run])
     rounds = experiment.rounds
-    return Work(
+    return Remaining(
         units=work.estimates_of_all(planned),
         longest=max(single, key=lambda one: one.seconds, default=Estimate(0.0, True)),
         measurements=None if rounds.is_open else sum(len(item.rounds) or rounds.most for item in to_run),

@@ -11,7 +11,7 @@ from gpubench.plan.estimate import Estimate, words
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Work:
+class Remaining:
     """What a plan has left for jobs of the size that is asked for."""
 
     units: Sequence[Estimate]
@@ -24,7 +24,7 @@ class Work:
     """Why each unit is skipped that wants more than such a job has."""
 
 
-def plan_line(work: Work, script: BatchScript, *, is_by_plan: bool) -> str:
+def plan_line(work: Remaining, script: BatchScript, *, is_by_plan: bool) -> str:
     """How much there is to do, and the time limit. `is_by_plan`: nobody else said one."""
     if not work.units:
         return "nothing of the plan is left to run" if not work.skipped else "no unit of the plan would run"
@@ -37,7 +37,7 @@ def plan_line(work: Work, script: BatchScript, *, is_by_plan: bool) -> str:
     return f"{line}: --time {script.time}{each}; what is not done by then goes on after a requeue"
 
 
-def advice(work: Work, script: BatchScript) -> list[str]:
+def advice(work: Remaining, script: BatchScript) -> list[str]:
     """What is better changed before the script is submitted."""
     found = []
     if work.skipped:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpubench.plan.batch_advice import Work, advice, plan_line
+from gpubench.plan.batch_advice import Remaining, advice, plan_line
 from gpubench.plan.batch_script import BatchScript
 from gpubench.plan.estimate import Estimate
 
@@ -20,7 +20,7 @@ SCRIPT = BatchScript(
     cpus_per_task=4,
     time="0:10:00",
 )
-WORK = Work(
+WORK = Remaining(
     units=[Estimate(60, True), Estimate(120, True)], longest=Estimate(40, True), measurements=6, skipped=[]
 )
 NO_GPU = "needs 2 GPUs, such a job has 0"
