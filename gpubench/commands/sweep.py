@@ -38,7 +38,7 @@ from gpubench.sweep.closing import Mode, emit, finish, goes_on, others_words
 from gpubench.sweep.dry_run import print_origins, print_plan
 from gpubench.sweep.job_time import job_time
 from gpubench.sweep.left_out import left_out_lines, store_left_out
-from gpubench.sweep.preflight import announced, check_hardware, look_around, other_load
+from gpubench.sweep.preflight import announced, check_given_gpus, check_hardware, look_around, other_load
 from gpubench.sweep.preparing import await_start, prepare
 from gpubench.sweep.run import run as run_sweep
 from gpubench.sweep.stored_plan import store_plan
@@ -131,6 +131,7 @@ def sweep(
     is_new = not results.folder.exists()
     planned = work.pending()
     check_hardware(planned, node.machine)
+    check_given_gpus(planned, node.machine, is_by_machine=path is None and "device" not in options.fields)
     if is_new:  # before anything is written
         vet(work, planned, view.say)
     results.create()

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from gpubench.doctor.context import CheckContext
 from gpubench.doctor.finding import Finding
+from gpubench.node.allocation import allocation
 
 GROUP = "SLURM"
-GPU_VARIABLES = ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "SLURM_GPUS", "SLURM_GPUS_ON_NODE")
 
 
 def job(context: CheckContext) -> Iterable[Finding]:
@@ -57,9 +57,19 @@ def _cpus(context: CheckContext) -> Iterable[Finding]:
 
 def _gpus(context: CheckContext) -> Iterable[Finding]:
     environ = context.environ
-    told = next((f"{name}={environ[name]}" for name in GPU_VARIABLES if environ.get(name)), "")
+    job = allocation(environ)
+    told = job.gpus if job else ""
     seen = len(context.machine.gpus)
-    if told or not seen:
+    if told and not seen:
+        yield Finding(
+            group=GROUP,
+            name="GPUs of the job",
+            verdict="doubt",
+            found=f"{told}, but none is seen: a sweep does not start unless it is given --device cpu",
+            remedy="see GPUs below; does the driver list them on this node (nvidia-smi)? Else leave the node out "
+            "(--exclude) and tell its administrator",
+        )
+    elif told or not seen:
         yield Finding(
             group=GROUP,
             name="GPUs of the job",

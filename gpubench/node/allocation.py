@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from gpubench.basics.quoted import shown
 from gpubench.schema.missing import Unmeasured
 
+GPU_VARIABLES = ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "SLURM_GPUS", "SLURM_GPUS_ON_NODE")
 ASK_LIMIT_S = 20.0
 """A controller that is busy with thousands of jobs takes seconds to answer."""
 _TIME = re.compile(r"(?:(\d{1,9})-)?(?:(\d{1,9}):)?(?:(\d{1,9}):)?(\d{1,9})", re.ASCII)
@@ -28,6 +29,8 @@ class Allocation:
     """CPUs of this task; of the whole job on this node, where it has no tasks."""
     memory_mib: int | None = None
     """Memory of the job on this node."""
+    gpus: str = ""
+    """What says that it was given GPUs: `SLURM_JOB_GPUS=0,1`; empty where nothing does."""
 
     @property
     def called(self) -> str:
@@ -53,6 +56,7 @@ def allocation(environ: Mapping[str, str]) -> Allocation | None:
         partition=environ.get("SLURM_JOB_PARTITION") or None,
         cpus=_cpus(environ),
         memory_mib=_memory_mib(environ),
+        gpus=next((f"{name}={environ[name]}" for name in GPU_VARIABLES if environ.get(name)), ""),
     )
 
 

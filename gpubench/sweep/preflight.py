@@ -31,6 +31,23 @@ def check_hardware(planned: Sequence[Planned], machine: Machine) -> None:
         raise UsageError(f"no trial is left: {asked[0].why}; {remedy(planned, machine)}")
 
 
+def check_given_gpus(planned: Sequence[Planned], machine: Machine, *, is_by_machine: bool) -> None:
+    """Raises UnusableError where SLURM gave GPUs, none is seen, and nobody has asked for the CPU in their place.
+
+    Else a node whose driver is broken would measure on its CPUs what the other tasks of an array measure on GPUs.
+    `is_by_machine`: the experiment was chosen because no GPU is seen.
+    """
+    job = machine.allocation
+    if machine.gpus or job is None or not job.gpus:
+        return
+    trials = [one.trial for item in planned if item.state == "run" for one in item.unit.jobs]
+    if trials and (is_by_machine or any(t.device is None for t in trials)):
+        raise UnusableError(
+            f"{job.called} was given GPUs ({job.gpus}), but none is seen on {job.node or machine.host}: "
+            "gpubench doctor in such a job says why; --device cpu measures on its CPUs"
+        )
+
+
 def remedy(planned: Sequence[Planned], machine: Machine) -> str:
     """What to do about trials that want more GPUs or CPUs than there are; empty where none does."""
     lacks = [item.why for item in planned if item.state == "skip" and item.why.startswith(NEEDS)]

@@ -207,6 +207,13 @@ def test_gpus_that_the_job_did_not_ask_for() -> None:
     assert by_name(slurm.job(context(gpus=2, **JOB)))["GPUs of the job"].verdict == "doubt"
     asked = context(gpus=2, **JOB, SLURM_JOB_GPUS="0,1")
     assert by_name(slurm.job(asked))["GPUs of the job"].verdict == "ok"
+    assert by_name(slurm.job(context(**JOB)))["GPUs of the job"].verdict == "ok"
+
+
+def test_gpus_that_the_job_was_given_and_that_nobody_sees() -> None:
+    found = by_name(slurm.job(context(**JOB, SLURM_STEP_GPUS="0")))["GPUs of the job"]
+    assert found.verdict == "doubt"
+    assert found.found.startswith("SLURM_STEP_GPUS=0, but none is seen")
 
 
 # ---- folders ----

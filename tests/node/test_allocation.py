@@ -108,6 +108,20 @@ def test_a_task_has_the_cpus_that_it_was_given(told: dict[str, str], cpus: int |
 
 
 @pytest.mark.parametrize(
+    ("told", "gpus"),
+    [
+        ({}, ""),
+        ({"SLURM_STEP_GPUS": "0,1"}, "SLURM_STEP_GPUS=0,1"),
+        ({"SLURM_JOB_GPUS": "", "SLURM_GPUS_ON_NODE": "2"}, "SLURM_GPUS_ON_NODE=2"),
+    ],
+)
+def test_slurm_tells_that_a_job_was_given_gpus(told: dict[str, str], gpus: str) -> None:
+    found = allocation({"SLURM_JOB_ID": "7", **told})
+    assert found is not None
+    assert found.gpus == gpus
+
+
+@pytest.mark.parametrize(
     ("told", "memory_mib"),
     [
         ({}, None),

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from jobs import SWEEP, Workplace
+from jobs import GPUBENCH, SWEEP, Workplace
 
 pytestmark = pytest.mark.slurm
 TESTS = Path(__file__).resolve().parents[1]
@@ -86,3 +86,19 @@ def test_more_gpus_than_the_job_has_are_skipped_with_the_reason(work: Workplace)
     job = work.submit(f"{asked} --batch-size 8 --gpus 2 -n; echo exit code $?", "--gres=gpu:1")
     assert work.cluster.await_end(job) == "COMPLETED"
     assert f"needs 2 GPUs, SLURM job {job} was given 0" in work.cluster.told(job), work.cluster.told(job)
+
+
+def test_gpus_that_it_was_given_and_does_not_see_are_not_replaced_by_the_cpu_unasked(work: Workplace) -> None:
+    (work.home / "auto.toml").write_text(
+        'name = "auto"\n[fixed]\nmodel = "lenet"\ninput_size = 28\nvariant = "synthetic"\ntrain_images = 64\n'
+        "[axes]\nbatch_size = [8]\n[run]\nepochs = 2\nrounds = 1\n"
+    )
+    built_in, file = f"{GPUBENCH} sweep --yes", f"{GPUBENCH} sweep auto.toml --yes"
+    job = work.submit(
+        f"{built_in}; echo built-in $?\n{file}; echo file $?\n{file} --device cpu; echo asked $?",
+        "--gres=gpu:1",
+    )
+    assert work.cluster.await_end(job) == "COMPLETED"
+    told = work.cluster.told(job)
+    assert {"built-in 4", "file 4", "asked 0"} <= set(told.splitlines()), told
+    assert told.count(f"SLURM job {job} was given GPUs (SLURM_JOB_GPUS=0") == 2, told
