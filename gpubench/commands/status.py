@@ -11,10 +11,11 @@ from rich.console import Console
 
 from gpubench.basics.encodable import encodable
 from gpubench.basics.errors import ResumableError, UnusableError
+from gpubench.basics.words import listed
 from gpubench.commands.opened import warn
 from gpubench.report import status as report
 from gpubench.report.reading import no_results_folder
-from gpubench.results.home import newest_results
+from gpubench.results.home import newest_results, results_in
 from gpubench.results.status import FolderStatus, State, status_of
 from gpubench.results.store import Results
 
@@ -52,8 +53,18 @@ def status(folders: Sequence[Path], *, as_json: bool = False) -> int:
 
 
 def _of(folder: Path) -> FolderStatus:
+    if not folder.exists():
+        raise UnusableError(
+            f"{folder} is not there: no sweep has begun to write it yet, or it has another name (whether a batch job "
+            "that is to write it still waits, squeue --me tells)"
+        )
     if not folder.is_dir():
         raise no_results_folder(folder)
     if not any((folder / name).exists() for name in ("records", "plans", ".lock")):
+        if inside := results_in(folder):
+            raise UnusableError(
+                f"{folder} holds results folders, and is none: name one of them, or several: "
+                f"{listed([one.name for one in inside])}"
+            )
         raise UnusableError(f"{folder} holds no plan and no record of a sweep")
     return status_of(Results(folder), warn)

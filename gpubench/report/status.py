@@ -39,7 +39,7 @@ def _left(of: FolderStatus) -> str:
         )
     left = f"; {of.left} of {many(of.all, 'measurement')} left"
     if of.left_s is None:
-        return f"{left}, nobody knows how long they take"
+        return f"{left}, nobody knows how long that takes"
     return f"{left}, about {words(of.left_s)} by what the others took"
 
 
@@ -70,7 +70,7 @@ def _details(of: FolderStatus) -> list[str]:
     more = len(of.bad) - MOST_NAMED
     said += [f"and {more} more that ended badly"] if more > 0 else []
     if of.last_start:
-        said.append(f"the last trial began at {of.last_start}")
+        said.append(f"the last one that has ended began at {of.last_start}")
     if of.state == "unfinished":
         said.append("the same gpubench sweep goes on with what is left")
     elif of.bad and of.state in ("failed", "unknown"):
@@ -95,11 +95,11 @@ def _holder(of: FolderStatus) -> list[str]:
     if not holder.is_alive:
         return [f"{holder.who} was writing into it and is probably dead: {heard}"]
     if holder.fate == "unknown":
-        return [f"{holder.who} writes into it, {heard}"]
+        return [f"at work in it: {holder.who}, {heard}"]
     if holder.began_s is None:
-        return [f"{holder.who} writes into it"]
+        return [f"at work in it: {holder.who}"]
     began = datetime.datetime.fromtimestamp(holder.began_s).strftime("%Y-%m-%d %H:%M:%S")
-    return [f"{holder.who} writes into it, since {began} ({words(max(0.0, time.time() - holder.began_s))})"]
+    return [f"at work in it: {holder.who}, since {began} ({words(max(0.0, time.time() - holder.began_s))})"]
 
 
 def as_json(of: FolderStatus) -> dict[str, Any]:

@@ -24,6 +24,9 @@ from gpubench.sweep.announcing import (
 from gpubench.sweep.preflight import remedy
 from gpubench.sweep.sweep import Sweep
 
+LABEL_WIDTH = 40
+"""Longer labels push what follows to the right, in their lines alone."""
+
 
 def print_plan(work: Sweep, planned: Sequence[Planned], load: str = "") -> None:
     """`-n`: each trial's id, what becomes of it, and how long it should take. Plain text on stdout.
@@ -34,6 +37,7 @@ def print_plan(work: Sweep, planned: Sequence[Planned], load: str = "") -> None:
     rounds = work.plan.experiment.rounds
     lines = []
     total = 0.0
+    wide = min(LABEL_WIDTH, max((len(unit_label(work.plan, item.unit)) for item in planned), default=0))
     for item in planned:
         if item.state == "run":
             guess = next(estimates)
@@ -48,7 +52,7 @@ def print_plan(work: Sweep, planned: Sequence[Planned], load: str = "") -> None:
             before = "timed out" if item.ended == "timeout" else "failed"
             fate = "skipped: " if item.state == "skip" else f"{before} before (--retry {item.ended}): "
             fate += item.why
-        lines.append(f"{item.unit.unit_id}  {unit_label(work.plan, item.unit):<40}  {fate}")
+        lines.append(f"{item.unit.unit_id}  {unit_label(work.plan, item.unit):<{wide}}  {fate}")
     advice = remedy(planned, work.bench.node.machine)
     lines += [f"what needs more than this machine has is skipped: {advice}"] if advice else []
     lines += dropped_lines(work.plan)

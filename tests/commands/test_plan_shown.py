@@ -11,8 +11,8 @@ def test_the_plan_without_running_it(place: Place) -> None:
     ended = place.run("sweep", "-n", *TINY, "--batch-size", "8,16,128")
     assert (ended.returncode, ended.stderr) == (0, "")
     first, second, dropped, training, total = ended.stdout.splitlines()
-    assert re.fullmatch(r"t[0-9a-f]{12}  batch_size=8 +roughly \d+ s", first)
-    assert re.fullmatch(r"t[0-9a-f]{12}  batch_size=16 +roughly \d+ s", second)
+    assert re.fullmatch(r"t[0-9a-f]{12}  batch_size=8   roughly \d+ s", first), "no wider than it must be"
+    assert re.fullmatch(r"t[0-9a-f]{12}  batch_size=16  roughly \d+ s", second)
     assert dropped == "1 combination dropped: 1 × a batch of 128 is larger than the epoch of 64 images"
     assert training == "training: 2 epochs, 1 of them to warm up; sgd with lr 0.05"
     assert re.fullmatch(rf"2 trials to run; \d+ s{LOAD}; results in results/batch-size", total)

@@ -116,7 +116,7 @@ def test_a_sweep_that_was_killed_and_one_on_another_host(status: Status, tmp_pat
     of_another_host(path)
     ended = status("a")
     assert ended.returncode == 5
-    assert "process 7 on elsewhere writes into it, last heard of" in ended.stdout
+    assert "at work in it: process 7 on elsewhere, last heard of" in ended.stdout
     old = time.time() - 2 * STALE_S
     os.utime(path, (old, old))
     ended = status("a")
@@ -141,6 +141,21 @@ def test_of_several_folders_the_one_that_needs_somebody_decides(status: Status, 
     (tmp_path / "empty").mkdir()
     ended = status("empty")
     assert (ended.returncode, ended.stdout) == (4, "")
+    assert "empty holds no plan and no record of a sweep" in ended.stderr
+
+
+def test_a_folder_that_is_not_there_yet_and_one_of_results_folders(status: Status, tmp_path: Path) -> None:
+    """Whoever has just submitted a job asks for the first; the second is the same with a word less."""
+    ended = status("results/later")
+    assert (ended.returncode, ended.stdout) == (4, "")
+    assert "results/later is not there: no sweep has begun to write it yet" in ended.stderr
+    assert "squeue --me tells" in ended.stderr
+    swept(tmp_path / "results" / "one", "one", "16")
+    ended = status("results")
+    assert (ended.returncode, ended.stdout) == (4, "")
+    assert "results holds results folders, and is none: name one of them, or several: one" in ended.stderr
+    (tmp_path / "file").touch()
+    assert "file is not a results folder" in status("file").stderr
 
 
 @pytest.mark.parametrize("name", ["titan-xp-2021", "h200x4-2026", "h200x4-groups-2026", "h200-pairs-2026"])
