@@ -34,7 +34,7 @@ class WallTime:
         A first one is begun if only a guess speaks against it: its guess would be the same in the next job. Where a
         try that was stopped speaks against it, too, no job of this length ends it: each would be requeued for the next.
         """
-        if need.least_s > self.whole_s:
+        if need.least_s > max(0.0, self.whole_s):
             return "never"
         if need.seconds <= self.ends_s - now_s or (is_first and not need.known):
             return "begin"
@@ -54,6 +54,8 @@ class Late:
     job: str = ""
     left_s: float = 0.0
     """When the last of them was looked at."""
+    whole_s: float = 0.0
+    """What a trial has of such a job that has just begun."""
     waiting: dict[str, float] = field(default_factory=dict)
     """Id of each that has time in another job -> seconds that it takes."""
     never: dict[str, float] = field(default_factory=dict)
@@ -65,7 +67,7 @@ class Late:
 
     def note(self, unit_id: str, verdict: Verdict, need: Estimate, of: WallTime, now_s: float) -> None:
         """What was decided of a unit."""
-        self.job, self.left_s = of.job, of.ends_s - now_s
+        self.job, self.left_s, self.whole_s = of.job, of.ends_s - now_s, of.whole_s
         if verdict == "late":
             self.waiting[unit_id] = need.seconds
         elif verdict == "never":
@@ -89,4 +91,7 @@ class Late:
         """What is wrong with the job, and what to do."""
         one = len(self.never) == 1
         what = "1 trial, which takes" if one else f"{len(self.never)} trials, the longest of which takes"
-        return f"the time limit of {self.job} is too short for {what} about {words(max(self.never.values()))}"
+        return (
+            f"the time limit of {self.job} is too short for {what} about {words(max(self.never.values()))}: without "
+            f"--spare it leaves {words(max(0.0, self.whole_s))}"
+        )

@@ -51,6 +51,12 @@ def test_a_long_guess_is_tried_until_a_try_has_filled_a_job(broken_off_s: float,
     assert need.seconds == 1440.0
 
 
+def test_where_the_end_takes_all_of_a_job_a_guess_is_tried_all_the_same() -> None:
+    short = WallTime(job="SLURM job 7", ends_s=50.0, whole_s=-6.0)
+    assert short.verdict(at_least(Estimate(30.0, False), 0.0), 0, is_first=True) == "begin"
+    assert short.verdict(at_least(Estimate(30.0, False), 1.0), 0, is_first=True) == "never"
+
+
 def test_what_was_not_begun_is_said_with_its_times() -> None:
     late = Late()
     late.note("a", "begin", Estimate(5, True), WALL, 0)
@@ -61,12 +67,13 @@ def test_what_was_not_begun_is_said_with_its_times() -> None:
         late.line()
         == "no time for what is left: 1 is left that needs about 4 min, and SLURM job 7 has 2 min for it"
     )
-    assert (
-        late.too_short() == "the time limit of SLURM job 7 is too short for 1 trial, which takes about 60 min"
+    leaves = "without --spare it leaves 10 min"
+    assert late.too_short() == (
+        f"the time limit of SLURM job 7 is too short for 1 trial, which takes about 60 min: {leaves}"
     )
     late.note("d", "late", Estimate(180, True), WALL, 1100)
     assert (
         "2 are left, the shortest of which needs about 3 min, and SLURM job 7 has 0 s for it" in late.line()
     )
     late.note("e", "never", Estimate(7200, True), WALL, 880)
-    assert late.too_short().endswith("for 2 trials, the longest of which takes about 2.0 h")
+    assert f"for 2 trials, the longest of which takes about 2.0 h: {leaves}" in late.too_short()
