@@ -2,6 +2,10 @@
 # Several experiments on a machine without SLURM, one after the other, say over a night:
 #   nohup experiments/slurm/workstation.sh experiments/*.toml > night.log 2>&1 &
 # The same line goes on where it was stopped. The exit code is that of the worst experiment.
+if [ "$#" -eq 0 ]; then
+  echo "usage: $0 EXPERIMENT.toml ..." >&2
+  exit 2
+fi
 worst=0
 for experiment in "$@"; do
   # --wait: somebody's sweep into the same folder is let finish first.
