@@ -42,7 +42,7 @@ def finish(work: Sweep, planned: Sequence[Planned], summary: Summary, view: live
         view.say(problem)
     if mode == "quiet":
         print(work.bench.results.folder)
-    elif mode == "table":
+    elif mode == "table" and not work.others:
         found = contents(work.bench.results, work.alike(), work.skips, noise=work.noise)
         terminal.show(own_tables(work, found.rows), Console(highlight=False))
     elif mode == "json":
@@ -62,14 +62,16 @@ def finish(work: Sweep, planned: Sequence[Planned], summary: Summary, view: live
         )
     if work.others:
         view.say(
-            f"{others_words(work.others)} still at it: the last one writes the tables; "
+            f"{others_words(work.others)} still at it: the last one writes and prints the table; "
             f"gpubench status {work.bench.results.folder} tells how far they are"
         )
     if (line := rounds_line(work, summary)) is not None:
         view.say(line)
     folder = work.bench.results.folder
     where = (
-        f"below the table, logs in {folder / 'logs'}" if mode == "table" else f"below gpubench table {folder}"
+        f"below the table, logs in {folder / 'logs'}"
+        if mode == "table" and not work.others
+        else f"below gpubench table {folder}"
     )
     if summary.failed:
         again = "it" if summary.failed == 1 else "them"

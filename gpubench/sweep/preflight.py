@@ -83,7 +83,9 @@ def announced(work: Sweep, planned: Sequence[Planned], view: live.View, *, yes: 
         view.say(making_line(steps, len(os.sched_getaffinity(0))) + alone)
     if load:  # nobody is refused: it may be over before the first trial
         view.say(
-            "times measured beside other work are doubtful; better start again when it has ended (top shows it)"
+            "times measured beside other work are doubtful; in a batch job --exclusive keeps others off the node"
+            if work.bench.node.machine.allocation
+            else "times measured beside other work are doubtful; better start again when it has ended (top shows it)"
         )
     return not (much and asks) or consent.agreed(steps, work.bench.results.beat)
 

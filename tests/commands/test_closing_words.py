@@ -99,5 +99,5 @@ def test_who_is_still_at_it_is_named_and_nothing_is_said_to_be_left(
     capsys.readouterr()
     assert said == [
         "4 others (process 1 on n1, process 2 on n2, process 3 on n3 and 1 more) are still at it: the last one writes "
-        "the tables; gpubench status out/x tells how far they are"
+        "and prints the table; gpubench status out/x tells how far they are"
     ]

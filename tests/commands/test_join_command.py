@@ -102,7 +102,8 @@ def test_who_joins_takes_what_is_left_and_leaves_the_rest_to_the_others(place: P
     third = place.run(*command, "--join")
     assert third.returncode == 0, third.stderr
     assert "2 others (process " in third.stderr
-    assert "are still at it: the last one writes the tables" in third.stderr
+    assert "are still at it: the last one writes and prints the table" in third.stderr
+    assert third.stdout == "", "a table that lacks what the others are at"
     assert not (place.home / "all" / "trials.csv").exists(), "the others are still at it"
     status = place.run("status", "all")
     assert status.returncode == 5

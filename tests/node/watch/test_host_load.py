@@ -16,6 +16,7 @@ import scripted
 from benches import Heard, node_of, sweep_of
 from swept import ASKED
 
+from gpubench.node.allocation import Allocation
 from gpubench.node.environment import Machine
 from gpubench.node.watch import host, host_load
 from gpubench.plan.experiment_file import parse
@@ -86,6 +87,24 @@ def test_beside_other_work_the_estimates_stay_and_a_word_stands_behind_them(
         "times measured beside other work are doubtful; better start again when it has ended (top shows it)"
     )
     assert (doubtful in view.lines) == bool(load)
+
+
+def test_in_a_batch_job_nobody_is_told_to_start_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = with_options(parse(ASKED.format(name="t"), "t"), Options(fields={"batch_size": "8"}))
+    there = dataclasses.replace(
+        scripted.computer(), allocation=Allocation(job_id="7", node="n1", partition=None)
+    )
+    work = sweep_of(expand(asked, device="cpu", sources=Disk()), tmp_path, there)
+    monkeypatch.setattr(preflight, "other_load", lambda _: "1.8 of 2 CPUs")
+    view = Heard()
+    assert preflight.announced(work, work.survey(), view, yes=True)
+    (said,) = [line for line in view.lines if "doubtful" in line]
+    assert (
+        said
+        == "times measured beside other work are doubtful; in a batch job --exclusive keeps others off the node"
+    )
 
 
 def test_under_a_quota_the_cgroup_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
