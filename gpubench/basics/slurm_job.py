@@ -1,17 +1,17 @@
 """The SLURM job that a process belongs to: which one, whether it shares its work, whether one has ended.
 
-SLURM's words: https://slurm.schedmd.com/sbatch.html (output environment variables), https://slurm.schedmd.com/squeue.html
+SLURM's words: https://slurm.schedmd.com/sbatch.html (output environment variables)
 """
 
 from __future__ import annotations
 
-import functools
+import math
 import os
-import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 
-_ANSWER_S = 20.0
+from gpubench.basics.squeue import NoAnswerError, squeue
+
 _KNOWN_S = 30.0
 """How long an answer is taken for true."""
 
@@ -49,27 +49,43 @@ def has_ended(job: str, environ: Mapping[str, str] = os.environ) -> bool:
     if number == environ.get("SLURM_JOB_ID"):
         own = environ.get("SLURM_RESTART_COUNT", "0")
         return restarts.isdecimal() and own.isdecimal() and int(restarts) < int(own)
-    living = living_jobs(int(time.monotonic() / _KNOWN_S))
-    return living is not None and number not in living
+    return _living.lacks(number, job)
 
 
-@functools.lru_cache(maxsize=1)
-def living_jobs(period: int) -> frozenset[str] | None:  # noqa: ARG001 - for the cache
-    """Ids of all jobs that wait or run and that this user may see, each task of an array by its own; None where SLURM
-    does not tell.
+class LivingJobs:
+    """Which jobs wait or run, as far as this user may see: one question for all of them, and not more often than every
+    half minute, for a controller serves many."""
 
-    One question for all of them, and not more often than every half minute: a controller serves many. `period`: which
-    half minute it is.
-    """
-    try:
-        asked = subprocess.run(
-            ["squeue", "--noheader", "--all", "--array", "--format=%A"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_ANSWER_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return frozenset(asked.stdout.split()) if asked.returncode == 0 else None
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._asked_at = -math.inf
+        self._answers = 0
+        self._ids: Collection[str] | None = None
+        """None: SLURM does not tell."""
+        self._missed: dict[str, int] = {}
+        """Run of a job that was not listed -> how many answers there were when it was first asked after."""
+
+    def lacks(self, number: str, run: str) -> bool:
+        """Whether no job of this number is left. `run`: the run of it that somebody has seen at work.
+
+        An answer that is older than that sight says nothing: the job may have begun since. An array's tasks get their
+        numbers only then.
+        """
+        now = self._clock()
+        before = self._missed.setdefault(run, self._answers)
+        if now - self._asked_at >= _KNOWN_S:
+            self._asked_at = now
+            self._answers += 1
+            try:
+                self._ids = set(squeue("--all", "--array", "--format=%A"))
+            except NoAnswerError:
+                self._ids = None
+        if self._ids is None:
+            return False
+        if number in self._ids:
+            del self._missed[run]
+            return False
+        return before < self._answers
+
+
+_living = LivingJobs()

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpubench.basics.quoted import shown
+from gpubench.basics.squeue import NoAnswerError, squeue
 from gpubench.schema.missing import Unmeasured
 
 GPU_VARIABLES = ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "SLURM_GPUS", "SLURM_GPUS_ON_NODE")
-ASK_LIMIT_S = 20.0
-"""A controller that is busy with thousands of jobs takes seconds to answer."""
 _TIME = re.compile(r"(?:(\d{1,9})-)?(?:(\d{1,9}):)?(?:(\d{1,9}):)?(\d{1,9})", re.ASCII)
 """SLURM's own form of a time: `2:59`, `1:00:00`, `1-12:00:00`."""
 
@@ -90,24 +88,10 @@ def ask_squeue(job_id: str) -> str:
     The last task of an array has the array's id, by which `squeue` names all of its tasks. Raises Unmeasured, in its
     words.
     """
-    command = ("squeue", "--noheader", "--array", f"--jobs={job_id}", "--format=%A|%L|%l")
     try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=ASK_LIMIT_S,
-            check=False,
-        )
-    except OSError as error:
-        raise Unmeasured(f"squeue can't be run: {error.strerror}") from None
-    except subprocess.TimeoutExpired:
-        raise Unmeasured(f"squeue did not answer within {ASK_LIMIT_S:g} s") from None
-    if done.returncode:
-        said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
-        raise Unmeasured(f"squeue: {said[-1]}")
-    return done.stdout.strip()
+        return "\n".join(squeue("--array", f"--jobs={job_id}", "--format=%A|%L|%l")).strip()
+    except NoAnswerError as why:
+        raise Unmeasured(str(why)) from None
 
 
 def time_limit(

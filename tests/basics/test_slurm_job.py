@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from gpubench.basics.slurm_job import has_company, has_ended, living_jobs, own_job
+from gpubench.basics import slurm_job
+from gpubench.basics.slurm_job import LivingJobs, has_company, has_ended, own_job
 
 LISTED = "7\\n8\\n9\\n9"
 
 
+class Ticking:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 @pytest.fixture
-def squeue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def clock(monkeypatch: pytest.MonkeyPatch) -> Ticking:
+    made = Ticking()
+    monkeypatch.setattr(slurm_job, "_living", LivingJobs(made))
+    return made
+
+
+@pytest.fixture
+def squeue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Ticking) -> Path:  # noqa: ARG001 - nothing is known
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    living_jobs.cache_clear()
-    yield tmp_path / "squeue"
-    living_jobs.cache_clear()
+    return tmp_path / "squeue"
 
 
 def says(program: Path, text: str, *, fails: bool = False) -> None:
@@ -65,21 +77,56 @@ def test_an_earlier_run_of_one_s_own_job_is_over(squeue: Path) -> None:
     assert not squeue.with_name("asked").exists()
 
 
-def test_nothing_is_known_where_slurm_does_not_tell(squeue: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_known_where_slurm_does_not_tell(
+    squeue: Path, clock: Ticking, monkeypatch: pytest.MonkeyPatch
+) -> None:
     environ = {"SLURM_CLUSTER_NAME": "c"}
     says(squeue, "", fails=True)
     assert not has_ended("c/6.0", environ)
     assert not has_ended("d/6.0", environ), "another cluster's"
     assert not has_ended("", {})
-    living_jobs.cache_clear()
+    clock.now += 60
     monkeypatch.setenv("PATH", str(squeue.parent / "nowhere"))
     assert not has_ended("c/6.0", environ)
 
 
-def test_the_controller_is_asked_once_for_all_jobs(squeue: Path) -> None:
+def test_the_controller_is_asked_twice_a_minute_for_all_jobs(squeue: Path, clock: Ticking) -> None:
     says(squeue, LISTED)
-    for number in range(100, 200):
-        assert has_ended(f"c/{number}.0", {"SLURM_CLUSTER_NAME": "c"})
-    assert len(squeue.with_name("asked").read_text().splitlines()) <= 2, (
-        "twice where a half minute ends meanwhile"
-    )
+    environ = {"SLURM_CLUSTER_NAME": "c"}
+    for _ in range(2):
+        told = [has_ended(f"c/{number}.0", environ) for number in range(100, 200)]
+    assert told == [True] + 99 * [False], "of those that were asked after later nothing is known yet"
+    assert len(squeue.with_name("asked").read_text().splitlines()) == 1
+    clock.now += 30
+    assert all(has_ended(f"c/{number}.0", environ) for number in range(100, 200))
+    assert len(squeue.with_name("asked").read_text().splitlines()) == 2
+
+
+def test_a_job_that_has_begun_since_squeue_was_asked_is_alive(squeue: Path, clock: Ticking) -> None:
+    says(squeue, LISTED)
+    environ = {"SLURM_CLUSTER_NAME": "c"}
+    assert not has_ended("c/7.0", environ)
+    clock.now += 1
+    says(squeue, f"{LISTED}\\n10")  # a task of an array gets its number when it starts
+    assert not has_ended("c/10.0", environ), "the list is older than the job"
+    clock.now += 30
+    assert not has_ended("c/10.0", environ)
+    says(squeue, LISTED)
+    clock.now += 30
+    assert has_ended("c/10.0", environ)
+
+
+def test_a_job_that_is_run_again_is_alive(squeue: Path, clock: Ticking) -> None:
+    environ = {"SLURM_CLUSTER_NAME": "c"}
+    says(squeue, "7")
+    assert has_ended("c/9.0", environ)
+    clock.now += 1
+    assert not has_ended("c/9.1", environ), "its second run has begun since"
+
+
+def test_what_a_user_has_set_for_squeue_hides_no_job(squeue: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    squeue.write_text('#!/bin/sh\n[ -n "$SQUEUE_PARTITION$SLURM_CLUSTERS" ] || echo 9\n')
+    squeue.chmod(0o755)
+    for name in ("SQUEUE_PARTITION", "SLURM_CLUSTERS"):
+        monkeypatch.setenv(name, "mine")
+    assert not has_ended("c/9.0", {"SLURM_CLUSTER_NAME": "c"})

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
 from gpubench.node.allocation import Allocation, TimeLimit, allocation, ask_squeue, seconds, time_limit
@@ -86,6 +89,18 @@ def test_without_squeue_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(Unmeasured, match="squeue can't be run: No such file or directory"):
         ask_squeue("7")
+
+
+@pytest.mark.parametrize("own", ["2", "8"])
+def test_of_an_array_s_jobs_its_own_is_read(
+    own: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last task of an array has the array's number, by which squeue tells of all its tasks."""
+    program = tmp_path / "squeue"
+    program.write_text("#!/bin/sh\nprintf '7|5:00|1:00:00\\n2|50:00|1:00:00\\n8|50:00|1:00:00\\n'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    assert time_limit({}, own) == TimeLimit(left_s=3000.0, whole_s=3600.0)
 
 
 @pytest.mark.parametrize(

@@ -172,13 +172,12 @@ def test_whose_slurm_job_is_over_is_followed_at_once_but_not_another_user_s(
     squeue.chmod(0o755)
     monkeypatch.setenv("PATH", f"{squeue.parent}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("SLURM_CLUSTER_NAME", "c")
-    slurm_job.living_jobs.cache_clear()
     for job, user, answer in (
         ("c/7.0", os.getuid(), "theirs"),
         ("c/6.0", os.getuid() + 1, "theirs"),
         ("c/6.0", None, "theirs"),
         ("c/6.0", os.getuid(), "mine"),
     ):
+        monkeypatch.setattr(slurm_job, "_living", slurm_job.LivingJobs())
         held_by(tmp_path, replace(ELSEWHERE, job=job, user=user))
         assert locks(tmp_path)[0].take(LOT) == answer, (job, user)
-    slurm_job.living_jobs.cache_clear()
