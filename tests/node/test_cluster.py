@@ -15,7 +15,7 @@ from place import until
 from telling_model import DIES, weights, write
 
 from gpubench.node import environment
-from gpubench.node.agents.link import AgentCommand
+from gpubench.node.agents.link import AgentCommand, Link, LostError
 from gpubench.node.cluster import Cluster
 from gpubench.node.launch.fork_server import ForkServer
 from gpubench.node.node import Node
@@ -25,6 +25,12 @@ from gpubench.record.outcome import outcome
 from gpubench.record.training import Training
 from gpubench.schema.attempt import Attempt, JobProgress
 from gpubench.schema.events import End, Hello, Result
+
+SRUN_ENDS = """\
+echo No module >&2
+echo 'srun: error: n2: task 0: Exited with exit code 1' >&2
+echo 'srun: Terminating StepId=3.1' >&2
+exit 1"""
 
 
 class Two:
@@ -192,6 +198,9 @@ def test_a_node_that_can_t_be_had_fails_the_trial_with_its_words(two: Two, tmp_p
             (("sh", "-c", "echo Welcome to n2"), "no agent's message: Welcome to n2"),
             (("sh", "-c", "exec <&-; echo Welcome to n2; sleep 1"), "no agent's message: Welcome to n2"),
             (("sh", "-c", "echo n2: no route >&2; exit 255"), "exit code 255; it said: n2: no route"),
+            (("sh", "-c", "echo Hello; echo No module >&2; exit 1"), "exit code 1; it said: No module"),
+            (("sh", "-c", f"yes noise | head -n 9999 >&2; {SRUN_ENDS}"), "exit code 1; it said: No module"),
+            (("sh", "-c", "echo 'srun: error: No such step' >&2; exit 1"), "said: srun: error: No such step"),
         ):
             two.cluster = Cluster(
                 first=two.node, commands=[AgentCommand(name="n2", before=before)], address="127.0.0.1"
@@ -202,3 +211,27 @@ def test_a_node_that_can_t_be_had_fails_the_trial_with_its_words(two: Two, tmp_p
             assert words in reason
     finally:
         two.cluster = working
+
+
+def test_what_a_login_prints_before_the_agent_begins_is_passed_over(two: Two, tmp_path: Path) -> None:
+    greets = AgentCommand(name="n2", before=("sh", "-c", 'echo Welcome to n2; exec "$@"', "sh"))
+    working, two.cluster = two.cluster, Cluster(first=two.node, commands=[greets], address="127.0.0.1")
+    try:
+        _, ended, log = two.run(tmp_path, epochs=2)
+        assert ended == ("ok", ""), log
+    finally:
+        two.cluster.close()
+        two.cluster = working
+
+
+def test_an_agent_takes_no_orders_that_srun_has_left_for_another(tmp_path: Path) -> None:
+    told = {"SLURM_CPU_BIND": "quiet,mask_cpu:0x1", "SLURM_CPU_BIND_LIST": "0x1", "SLURM_LABELIO": "1"}
+    told |= {"SLURM_EXPORT_ENV": "NONE", "SLURM_DISTRIBUTION": "cyclic", "SLURM_JOB_ID": "7"}
+    seen = tmp_path / "seen"
+    command = AgentCommand(name="n2", before=("sh", "-c", f"env > {seen}"))
+    link = Link(command, {"PATH": os.environ["PATH"], **told})
+    with pytest.raises(LostError):
+        link.make_ready(lambda: False)
+    link.close()
+    given = [line for line in seen.read_text().splitlines() if line.startswith("SLURM_")]
+    assert given == ["SLURM_JOB_ID=7"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import select
 import signal
 import subprocess
@@ -37,10 +38,19 @@ LOOK_S = 0.25
 """How often somebody who waits for an agent is asked whether to go on waiting."""
 TIME_LIMIT_S = 20.0
 """How long an idle agent may take to tell its time, which takes it a millisecond."""
+LAST_BYTES = 4000
+"""Of what it has printed among errors, where its last words are looked for."""
 CLOSE_LIMIT_S = 15.0
 """How long an agent may take to end what it has started."""
-_NOT_OURS = ("SLURM_LABELIO", "SLURM_UNBUFFEREDIO", "SLURM_STDINMODE", "SLURM_STDOUTMODE", "SLURM_STDERRMODE")
-"""What users set for their own srun commands; an agent's input and output must be left as they are."""
+_NOT_OURS = (
+    "SLURM_LABELIO", "SLURM_UNBUFFEREDIO", "SLURM_STDINMODE", "SLURM_STDOUTMODE", "SLURM_STDERRMODE",
+    "SLURM_CPU_BIND", "SLURM_MEM_BIND", "SLURM_GPU_BIND", "SLURM_DISTRIBUTION", "SLURM_EXPORT_ENV",
+)  # fmt: skip
+"""Beginnings of variables by which users, or the srun that has started this process, tell a further srun what to do. An
+agent's input and output must be left as they are; it is bound to CPUs of its own node, which have other numbers there;
+and it needs the environment of this process."""
+_NO_CAUSE = re.compile(r"srun: .*(: Exited with exit code \d+|Terminating StepId\S*|Job step aborted.*)")
+"""What srun says of any end, behind what tells of its cause."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,14 +80,13 @@ class Link:
         self.here: Here | None = None
         self.is_ready = False
         self.heard = time.monotonic()
-        self._frames = frames.Frames()
+        self._frames = frames.Frames(may_greet=True)
         self._waiting: deque[Told] = deque()
         self._lost = ""
         self._numbers = 0
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - it goes with the link
         environment = with_this_gpubench(environ)
-        for name in _NOT_OURS:
-            environment.pop(name, None)
+        environment = {name: value for name, value in environment.items() if not name.startswith(_NOT_OURS)}
         try:
             self._process = subprocess.Popen(
                 command.argv,
@@ -122,7 +131,9 @@ class Link:
             except frames.ForeignError as error:
                 raise self._broken(f"what came from it is no agent's message: {error}") from None
             except ForeignWordsError as error:
-                raise self._broken(f"it told what no agent of this gpubench tells ({error})") from None
+                raise self._broken(
+                    f"it told what no agent of gpubench {__version__} tells ({error}); is another version there?"
+                ) from None
         told = self._waiting.popleft()
         if isinstance(told, Unable):
             raise self._broken(told.reason)
@@ -142,7 +153,8 @@ class Link:
             self._process.wait(2)
         code = self._process.poll()
         how = "its connection ended" if code is None else _how(code)
-        said = self._last_words()
+        if not (said := self._last_words()) and self.here is None and (greeting := self._frames.greeting):
+            return self._broken(f"{how}; what came from it is no agent's message: {greeting}")
         return self._broken(f"{how}; it said: {said}" if said else how)
 
     def _broken(self, why: str) -> LostError:
@@ -150,13 +162,13 @@ class Link:
         return LostError(self._lost)
 
     def _last_words(self) -> str:
-        self._errors.seek(0)
-        lines = [
-            line
-            for one in self._errors.read()[-4000:].decode(errors="replace").splitlines()
-            if (line := clean(one).strip())
-        ]
-        return lines[-1][:300] if lines else ""
+        """The last line of its errors that may tell why it has ended."""
+        errors = self._errors.fileno()
+        # The position in this file is the agent's, too.
+        data = os.pread(errors, LAST_BYTES, max(0, os.fstat(errors).st_size - LAST_BYTES))
+        lines = [line for one in data.decode(errors="replace").splitlines() if (line := clean(one).strip())]
+        telling = [line for line in lines if not _NO_CAUSE.fullmatch(line)]
+        return (telling or lines or [""])[-1][:300]
 
     # ---- what is asked of it ----
 

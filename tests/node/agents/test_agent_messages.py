@@ -42,6 +42,29 @@ def test_what_a_login_prints_is_no_message_and_is_quoted() -> None:
         list(frames.Frames().feed(b"Welcome to n2!\n"))
 
 
+@given(
+    cuts=st.lists(st.integers(1, 40)),
+    greeting=st.lists(st.sampled_from([b"Welcome to n2!\n", b"gpb", b"g", b"\x00\xff"])).map(b"".join),
+)
+def test_a_greeting_before_the_first_message_is_passed_over(cuts: list[int], greeting: bytes) -> None:
+    data = greeting + bytes_of(AskTime(number=7), Beat())
+    held, found = frames.Frames(may_greet=True), []
+    for size in [*cuts, len(data)]:
+        found += list(held.feed(data[:size]))
+        data = data[size:]
+    assert [read_request(json.loads(one)) for one in found] == [AskTime(number=7), Beat()]
+    with pytest.raises(frames.ForeignError, match="Welcome to n2"):
+        list(held.feed(b"Welcome to n2!\n"))
+
+
+def test_what_greets_for_ever_is_no_agent() -> None:
+    held = frames.Frames(may_greet=True)
+    begun = held.feed(b"y\n" * 1000)
+    assert not list(begun)
+    with pytest.raises(frames.ForeignError, match="y y y"):
+        list(held.feed(b"y\n" * 50_000))
+
+
 def test_a_length_that_no_message_has_is_refused() -> None:
     with pytest.raises(frames.ForeignError, match="bytes"):
         list(frames.Frames().feed(frames.MARK + b"\xff" * 8))
