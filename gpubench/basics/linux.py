@@ -1,4 +1,5 @@
-"""What of Linux Python does not wrap: two process controls (prctl(2)) and holes in files (fallocate(2))."""
+"""What of Linux Python does not wrap: two process controls (prctl(2)), holes in files (fallocate(2)), and in which boot
+and namespaces a process is."""
 
 from __future__ import annotations
 
@@ -42,10 +43,25 @@ def become_subreaper() -> None:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
+def boot() -> str:
+    """The kernel's id of this boot; empty where it tells none."""
+    path = Path("/proc/sys/kernel/random/boot_id")
+    return path.read_text().strip() if path.exists() else ""
+
+
 def pid_namespace() -> str:
     """The name of this process's pid namespace, inside which process ids mean something; empty: not known."""
+    return _namespace("pid")
+
+
+def network_namespace() -> str:
+    """The name of this process's network namespace, which has a loopback of its own; empty: not known."""
+    return _namespace("net")
+
+
+def _namespace(kind: str) -> str:
     try:
-        return str(Path("/proc/self/ns/pid").readlink())
+        return str(Path(f"/proc/self/ns/{kind}").readlink())
     except OSError:
         return ""
 

@@ -91,6 +91,7 @@ class Agent:
                     cpu_ids=node.machine.cpu_ids,
                     address=address,
                     interface=interface,
+                    loopback=network.loopback(),
                 )
             )
             try:

@@ -295,6 +295,13 @@ def _orders(order: TrialOrder, machine: Machine, there: Sequence[Here]) -> list[
             f"node {there[0].host} takes {address} for the first node, which is none of its addresses; say by which IP "
             "address others reach it (--network)"
         ) from None
+    if network.is_loopback(address):
+        for one in there:
+            if one.loopback != network.loopback():
+                raise _NotHereError(
+                    f"node {one.host} takes {address} for the first node, which leads back to {one.host} itself; say "
+                    "by which IP address others reach it (--network)"
+                )
     gpus, ranks = len(order.gpu_uuids), order.ranks
     orders = [order]
     for one in there:

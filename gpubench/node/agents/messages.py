@@ -100,6 +100,8 @@ class Here:
     """The first node's IP address, as this node knows it."""
     interface: str
     """The network interface by which that is reached from here."""
+    loopback: str
+    """Nodes that say the same have their loopback addresses in common."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

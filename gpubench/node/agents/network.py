@@ -8,6 +8,7 @@ import socket
 import psutil
 
 from gpubench.basics.errors import UnusableError
+from gpubench.basics.linux import boot, network_namespace
 
 
 def resolved(name: str) -> str:
@@ -45,6 +46,16 @@ def interface_of(address: str) -> str:
                 if own == wanted or (own.is_loopback and wanted.is_loopback):
                     return name
     raise UnusableError(f"no network interface of this node has the address {address}")
+
+
+def loopback() -> str:
+    """Names the network inside which this process's loopback addresses lead anywhere."""
+    return f"{boot()} {network_namespace()}"
+
+
+def is_loopback(address: str) -> bool:
+    """Whether an IP address means, to each network, that network itself."""
+    return ipaddress.ip_address(address.partition("%")[0]).is_loopback
 
 
 def free_port() -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal, Self
 
 from gpubench.basics import slurm_job
-from gpubench.basics.linux import pid_namespace
+from gpubench.basics.linux import boot, pid_namespace
 
 Fate = Literal["alive", "dead", "unknown"]
 
@@ -86,12 +86,6 @@ def began_s(holder: Holder) -> float | None:
     except (OSError, ValueError):
         return None
     return time.time() - up_s + ticks / os.sysconf("SC_CLK_TCK")
-
-
-def boot() -> str:
-    """The kernel's id of this boot; empty where it tells none."""
-    path = Path("/proc/sys/kernel/random/boot_id")
-    return path.read_text().strip() if path.exists() else ""
 
 
 def began(pid: int) -> str | None:
