@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import NoReturn
 
 import typer
 
 from gpubench import completion, usage
 from gpubench.basics.errors import GpubenchError, UnusableError
+from gpubench.basics.rights import why
 from gpubench.basics.stopping import AT_ONCE
 from gpubench.cli.app import app
 from gpubench.cli.errors import print_error
@@ -27,7 +29,8 @@ def main() -> NoReturn:
         if error.filename is None:
             raise
         # A path that somebody named: too long, a link in circles, on a disk that fails.
-        print_error(f"can't use {os.fsdecode(error.filename)}: {error.strerror}")
+        path = os.fsdecode(error.filename)
+        print_error(f"can't use {path}: {why(error, Path(path))}")
         code = UnusableError.exit_code
     except (typer.Abort, KeyboardInterrupt):  # Ctrl-C; a sweep that has begun hears it itself
         print_error("stopped", after_echo=True)

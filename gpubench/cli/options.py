@@ -35,6 +35,7 @@ def how(
     """An option of a sweep that says how it is run. `words`: all that may be given."""
     return typer.Option(
         *names,
+        readable=False,
         metavar=metavar,
         help=text,
         parser=parser,
@@ -57,7 +58,9 @@ def text(
 
 def folders(help_: str) -> Any:
     """The argument of commands that read results folders."""
-    return typer.Argument(autocompletion=completion.results, metavar=usage.RESULTS, help=help_)
+    return typer.Argument(
+        autocompletion=completion.results, metavar=usage.RESULTS, help=help_, readable=False
+    )
 
 
 ResultsFolders = Annotated[list[Path] | None, folders("Results folders; none: the newest one.")]

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from gpubench.basics.errors import UnusableError, UsageError
+from gpubench.basics.rights import why
 from gpubench.datasets import marker
 from gpubench.datasets.home import ensure_writable
 from gpubench.datasets.marker import Marker
@@ -159,10 +160,21 @@ def _locked(place: Path, waiting: Callable[[], None]) -> Iterator[None]:
 
 
 def _opened_lock(path: Path) -> int:
-    try:
-        return os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
-    except OSError as error:
-        raise UnusableError(f"can't lock {path}: {error.strerror}") from error
+    """Over NFS whoever locks it must be able to write; elsewhere another user's, too, is locked by reading it."""
+    for flags in (os.O_CREAT | os.O_RDWR, os.O_RDONLY, os.O_CREAT | os.O_RDWR):  # it may go meanwhile
+        try:
+            return os.open(path, flags | os.O_CLOEXEC, 0o666)
+        except (PermissionError, FileNotFoundError) as error:
+            refused = error
+        except OSError as error:
+            raise _cannot_lock(path, error) from error
+    raise _cannot_lock(path, refused) from refused
+
+
+def _cannot_lock(path: Path, error: OSError) -> UnusableError:
+    return UnusableError(
+        f"can't lock {path}: {why(error, path.parent)}; or set GPUBENCH_DATA to a folder of your own"
+    )
 
 
 def _taken(path: Path, descriptor: int) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import secrets
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -59,7 +60,20 @@ def _opened(path: Path) -> int:
             return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except FileNotFoundError:
             with contextlib.suppress(FileExistsError):
-                return os.open(
-                    path, os.O_RDONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644
-                )
+                return _made(path)
     raise FileNotFoundError(path)
+
+
+def _made(path: Path) -> int:
+    """It comes into being with its rights: under a strict umask other users could not lock it."""
+    aside = path.with_name(f"{path.name}.{secrets.token_hex(6)}")
+    file = os.open(aside, os.O_RDONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        os.fchmod(file, 0o644)
+        os.link(aside, path)
+    except OSError:
+        os.close(file)
+        raise
+    finally:
+        aside.unlink(missing_ok=True)
+    return file

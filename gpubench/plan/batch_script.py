@@ -18,6 +18,9 @@ RESOLUTION_S = 60
 SHARE = 10
 """Of a short job a tenth is kept for that, and no more."""
 TABLE_MINUTES = 15
+NO_LIMIT = ("UNLIMITED", "INFINITE")
+YEAR_S = 365 * 86400
+"""What SLURM takes for the length of a job without a time limit."""
 MARGIN = 1.5
 """How much longer than estimated a job may take: its processes start on a node that has nothing in its caches."""
 ROUND_UP_S, LEAST_S = 300, 900
@@ -155,8 +158,8 @@ class BatchScript:
 
 
 def name_of(option: str) -> str:
-    """`--partition` of `--partition=gpu`, `-A` of `-A project`."""
-    return re.split(r"[= ]", option, maxsplit=1)[0]
+    """`--partition` of `--partition=gpu`, `-A` of `-A project` and of `-Aproject`."""
+    return re.split(r"[= ]", option, maxsplit=1)[0] if option.startswith("--") else option[:2]
 
 
 def value_of(option: str) -> str:
@@ -209,8 +212,8 @@ def passed_on(words: Sequence[str]) -> tuple[str | None, list[str]]:
         if not word.isprintable():
             raise UsageError(f"{shown(word)} can't stand in a line of a batch script")
         if word.startswith("-") and word != "-":
-            options.append(word)
-            takes_value = "=" not in word
+            options.append(_quoted(word))
+            takes_value = "=" not in word if word.startswith("--") else len(word) == 2
         elif word.endswith(".toml") and file is None:
             file, takes_value = word, False
         elif takes_value:
@@ -224,12 +227,22 @@ def passed_on(words: Sequence[str]) -> tuple[str | None, list[str]]:
     return file, options
 
 
+def _quoted(option: str) -> str:
+    """As it can stand in a script: a value with spaces would be several words there, and of `a#b` the end a comment."""
+    name = name_of(option)
+    sign = "=" if option.startswith(f"{name}=") else ""
+    return name + sign + shlex.quote(value) if (value := option[len(name + sign) :]) else option
+
+
 def seconds(text: str) -> int:
-    """SLURM's own forms of a time: `90` (minutes), `10:30`, `2:00:00`, `1-12`, `1-12:00:00`. Raises UsageError."""
+    """SLURM's own forms of a time: `90` (minutes), `10:30`, `2:00:00`, `1-12`, `1-12:00:00`, `UNLIMITED`. Raises
+    UsageError."""
+    if text.strip().upper() in NO_LIMIT:
+        return YEAR_S
     found = _CLOCK.fullmatch(text.strip())
     if found is None:
         raise UsageError(
-            f"--time: {shown(text)} is no time of SLURM's; write 90 (minutes), 2:00:00 or 1-12:00:00"
+            f"--time: {shown(text)} is no time of SLURM's; write 90 (minutes), 2:00:00, 1-12:00:00 or UNLIMITED"
         )
     days, *rest = (None if part is None else int(part) for part in found.groups())
     first, second, third = rest
@@ -239,7 +252,7 @@ def seconds(text: str) -> int:
         hours, minutes, secs = 0, first, second
     total = 86400 * (days or 0) + 3600 * (hours or 0) + 60 * (minutes or 0) + (secs or 0)
     if not total:
-        raise UsageError("--time: a job of no time runs nothing")
+        raise UsageError("--time: SLURM takes no time for no limit at all; if that is meant, write UNLIMITED")
     return total
 
 

@@ -15,6 +15,7 @@ from gpubench.basics import litter
 from gpubench.basics.collector import collector_paused
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.finite import finite
+from gpubench.basics.rights import why
 from gpubench.results.counting import in_order, unit_of
 from gpubench.results.csv_text import csv_text
 from gpubench.results.damage import left_out
@@ -71,7 +72,9 @@ class Results:
             probe.touch()
             probe.unlink(missing_ok=True)
         except OSError as error:
-            raise UnusableError(f"results folder {self.folder} can't be written: {error.strerror}") from None
+            raise UnusableError(
+                f"results folder {self.folder} can't be written: {why(error, self.folder)}"
+            ) from None
 
     @contextlib.contextmanager
     def locked(

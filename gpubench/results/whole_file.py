@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gpubench.basics.errors import UnusableError
+from gpubench.basics.rights import why
 from gpubench.results.locks.lock_file import NO_LINKS
 
 
@@ -51,9 +52,9 @@ def _write(path: Path, data: str | bytes, put: Callable[[Path, Path], object]) -
     except (OSError, UnicodeEncodeError) as error:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
-        why = (
-            error.strerror
+        reason = (
+            why(error, path.parent)
             if isinstance(error, OSError)
             else "it would hold the name of a file or folder that is no UTF-8; rename that one"
         )
-        raise UnusableError(f"{path} can't be written: {why}") from None
+        raise UnusableError(f"{path} can't be written: {reason}") from None

@@ -98,6 +98,8 @@ def test_gpus_of_a_node_are_read_from_what_sbatch_is_given(
         (["--partition", "gpu", "a.toml", "--gres=gpu:1"], "a.toml", ["--partition=gpu", "--gres=gpu:1"]),
         (["-A", "me", "--exclusive", "a.toml"], "a.toml", ["-A me", "--exclusive"]),
         (["--comment", "two words"], None, ["--comment='two words'"]),
+        (["--comment=two words", "--qos=a#b"], None, ["--comment='two words'", "--qos='a#b'"]),
+        (["-pgpu", "-Atwo words", "a.toml"], "a.toml", ["-pgpu", "-A'two words'"]),
     ],
 )
 def test_what_is_passed_on(words: list[str], file: str | None, options: list[str]) -> None:
@@ -105,11 +107,19 @@ def test_what_is_passed_on(words: list[str], file: str | None, options: list[str
 
 
 @pytest.mark.parametrize(
-    "words", [["gpu"], ["a.toml", "b.toml"], ["--gres=gpu:1", "x"], ["--qos", "high", "x"]]
+    "words", [["-pgpu", "x"], ["gpu"], ["a.toml", "b.toml"], ["--gres=gpu:1", "x"], ["--qos", "high", "x"]]
 )
 def test_a_word_that_belongs_to_nothing_is_refused(words: list[str]) -> None:
     with pytest.raises(UsageError, match="neither an experiment file nor the value of an option"):
         passed_on(words)
+
+
+def test_where_and_on_whose_account_is_said_of_the_table_s_job_in_whatever_form() -> None:
+    _, options = passed_on(["-pgpu", "--account=two words", "-q", "high", "-G2"])
+    found = replace(ONE, options=options).table_options("17")
+    assert found[4:-1] == ["-pgpu", "--account=two words", "-q", "high"]
+    assert "%j.out\n#SBATCH --nodes" in replace(ONE, options=passed_on(["-n4"])[1]).text()
+    assert "_$SLURM_ARRAY_TASK_ID" in replace(ONE, options=passed_on(["-a1-8"])[1]).text()
 
 
 def test_a_line_of_the_script_stays_one() -> None:
@@ -121,6 +131,7 @@ def test_a_line_of_the_script_stays_one() -> None:
     ("text", "expected"),
     [
         ("90", 5400), ("1:30", 90), ("2:00:00", 7200), ("1-12", 129600), ("1-12:30", 131400), ("1-00:00:01", 86401),
+        ("unlimited", 31_536_000), ("INFINITE", 31_536_000),
     ],
 )  # fmt: skip
 def test_slurm_s_times(text: str, expected: int) -> None:

@@ -19,6 +19,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import users
+from users import User
+
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol", "squeue")
 PATH = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
 """Debian's servers are not on a user's path."""
@@ -85,6 +88,8 @@ class Cluster:
     """What commands need to find it, and what jobs are given."""
     has_host_names: bool
     """Whether each node has a host name of its own."""
+    users: Sequence[User]
+    """Two users without rights who may submit jobs; none where this user is not root."""
     _out: Path = field(init=False)
 
     def __post_init__(self) -> None:
@@ -100,6 +105,17 @@ class Cluster:
         )
         assert done.returncode == 0, f"{' '.join(command)}: {done.stdout}{done.stderr}"
         return done.stdout.strip()
+
+    def submit_as(self, user: User, script: str, *options: str) -> str:
+        """The same of another user's job, which begins in that user's home."""
+        out = ("--parsable", f"--output={user.home}/%j.out", f"--chdir={user.home}")
+        environ = self.environ | {"HOME": str(user.home), "USER": user.name, "LOGNAME": user.name}
+        command = [*_named(self.folder, "login", True), *user.before, "sbatch", *out, *options]
+        done = subprocess.run(
+            command, env=environ, input=f"#!/bin/bash\n{script}\n", capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 0, f"{' '.join(command)}: {done.stdout}{done.stderr}"
+        return done.stdout.strip().split(";")[0]
 
     def submit(self, script: str, *options: str) -> str:
         """The id of a job that runs this script, without its first line; what it says is `told`."""
@@ -117,8 +133,8 @@ class Cluster:
 
     def told(self, job: str) -> str:
         """What a job has said so far, in all its starts."""
-        file = self._out / f"{job}.out"
-        return file.read_text() if file.exists() else ""
+        files = (folder / f"{job}.out" for folder in (self._out, *(user.home for user in self.users)))
+        return "".join(file.read_text() for file in files if file.exists())
 
     def await_state(self, job: str, states: Collection[str]) -> str:
         """Waits until all of a job is in one of these states; returns what it is in."""
@@ -152,10 +168,10 @@ class Cluster:
 
     def clear(self) -> None:
         """Ends all jobs, and returns when none of their processes is left."""
-        if not self.run("squeue", "-h", "-o", "%i"):
-            return
         for scope in (("--full",), ()):  # what a job's script has started, then the rest
-            self.run("scancel", *scope, "--user", _user())
+            if not (left := self.run("squeue", "-h", "-o", "%A").split()):
+                return
+            self.run("scancel", *scope, *sorted(set(left)))
         deadline = time.monotonic() + 20
         while self.run("squeue", "-h", "-o", "%i") and time.monotonic() < deadline:
             time.sleep(0.1)
@@ -177,13 +193,14 @@ def start() -> Cluster:
     try:
         _write(folder)
         names = _can_name_hosts(folder)
+        others = users.made(folder) if names and os.getuid() == 0 else []
         _serve(folder, environ, ("munged", "--force", *_munge_files(folder)))
         host = socket.gethostname().split(".")[0]
         conf = ("-f", str(folder / "slurm.conf"))
         _serve(folder, environ, (*_named(folder, host, names), "slurmctld", "-c", *conf))
         for node in _nodes():
             _serve(folder, environ, (*_named(folder, node, names), "slurmd", "-N", node, *conf))
-        cluster = Cluster(folder=folder, environ=environ, has_host_names=names)
+        cluster = Cluster(folder=folder, environ=environ, has_host_names=names, users=others)
         deadline = time.monotonic() + 30
         idle = ["sinfo", "-h", "-N", "-p", "test", "-o", "%T"]
         while cluster.run(*idle).split() != ["idle"] * NODES:
@@ -257,10 +274,10 @@ def _named(folder: Path, host: str, possible: bool) -> Sequence[str]:
     """What stands before a command that is to see a host of this name."""
     if not possible:
         return ()
-    steps = (
-        f'mount --make-rprivate / && mount --bind {folder}/hosts /etc/hosts && hostname {host} && exec "$@"'
-    )
-    return ("unshare", "--mount", "--uts", "sh", "-c", steps, "sh")
+    steps = ["mount --make-rprivate /", f"mount --bind {folder}/hosts /etc/hosts", f"hostname {host}"]
+    if (folder / "passwd").exists():
+        steps += users.mounts(folder)
+    return ("unshare", "--mount", "--uts", "sh", "-c", " && ".join([*steps, 'exec "$@"']), "sh")
 
 
 def _can_name_hosts(folder: Path) -> bool:

@@ -85,7 +85,7 @@ def test_what_sbatch_does_not_take_is_said_in_its_words(work: Workplace) -> None
 
 
 def test_the_printed_script_is_what_would_be_submitted(work: Workplace) -> None:
-    done = slurm(work, "--cpus-per-task", "2", "--", *TINY, "--batch-size", "8")
+    done = slurm(work, "--cpus-per-task", "2", "--comment=it's #1, of two", "--", *TINY, "--batch-size", "8")
     assert done.returncode == 0, done.stderr
     assert "1 unit to run, roughly" in done.stderr
     script = work.home / "mine.sbatch"
@@ -100,6 +100,7 @@ def test_the_printed_script_is_what_would_be_submitted(work: Workplace) -> None:
     assert Path(work.home / "results" / "batch-size" / "trials.csv").exists()
     # Submitted from another folder, it works in the one that it was made in.
     assert "1 trial: 1 ok" in (work.home / f"batch-size-{job}.out").read_text()
+    assert "Comment=it's #1, of two" in work.cluster.run("scontrol", "show", "job", job)
 
 
 def test_a_trial_over_two_nodes_is_started_once_by_its_script(work: Workplace) -> None:

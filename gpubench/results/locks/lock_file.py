@@ -20,6 +20,7 @@ from typing import Any
 
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.regular_file import read_regular
+from gpubench.basics.rights import why
 from gpubench.results.locks.holder import Holder
 
 HEARTBEAT_S = 30.0
@@ -93,7 +94,7 @@ class LockFile:
                     raise
                 return self._create_in_place(own)
         except OSError as error:
-            raise UnusableError(f"{self.path} can't be written: {error.strerror}") from None
+            raise UnusableError(f"{self.path} can't be written: {why(error, self.path.parent)}") from None
         finally:
             with contextlib.suppress(OSError):
                 aside.unlink(missing_ok=True)
@@ -126,7 +127,7 @@ class LockFile:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise UnusableError(f"{self.path} can't be read: {error.strerror}") from None
+            raise UnusableError(f"{self.path} can't be read: {why(error, self.path)}") from None
         return Seen(text=text, beat_ns=beat_ns, quiet_s=max(0.0, clock() - beat_ns / 1e9))
 
     def touch(self) -> None:
@@ -149,7 +150,7 @@ class LockFile:
         except FileNotFoundError:
             return
         except OSError as error:
-            raise UnusableError(f"{self.path} can't be taken away: {error.strerror}") from None
+            raise UnusableError(f"{self.path} can't be taken away: {why(error, self.path.parent)}") from None
         try:
             if aside.read_text(encoding="utf-8", errors="replace") != stale.text:
                 try:
@@ -161,7 +162,7 @@ class LockFile:
                         raise
                     aside.rename(self.path)
         except OSError as error:
-            raise UnusableError(f"{self.path} can't be given back: {error.strerror}") from None
+            raise UnusableError(f"{self.path} can't be given back: {why(error, self.path.parent)}") from None
         finally:
             aside.unlink(missing_ok=True)
 

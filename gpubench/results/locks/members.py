@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gpubench.basics.errors import UnusableError
+from gpubench.basics.rights import why
 from gpubench.results.locks.holder import Fate, Holder
 from gpubench.results.locks.lock_file import STALE_S, LockFile, Seen
 
@@ -28,7 +29,7 @@ class Members:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise UnusableError(f"{self._folder} can't be made: {error.strerror}") from None
+            raise UnusableError(f"{self._folder} can't be made: {why(error, self._folder)}") from None
         file = LockFile(self._folder / f"{own.pid}-{secrets.token_hex(6)}")
         if not file.create(own):  # 48 random bits
             raise UnusableError(f"{file.path} exists already: start once more")
@@ -79,7 +80,7 @@ class Members:
         except FileNotFoundError:
             return
         except OSError as error:
-            raise UnusableError(f"{self._folder} can't be read: {error.strerror}") from None
+            raise UnusableError(f"{self._folder} can't be read: {why(error, self._folder)}") from None
         for path in paths:
             if "." not in path.name:  # not one that is just being made, or taken away
                 yield LockFile(path)

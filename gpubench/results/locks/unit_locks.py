@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from gpubench.basics.errors import UnusableError
+from gpubench.basics.rights import why
 from gpubench.results.locks.holder import Holder
 from gpubench.results.locks.lock_file import CONFIRM_S, HEARTBEAT_S, STALE_S, LockFile, Seen
 
@@ -98,7 +99,7 @@ class UnitLocks:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise UnusableError(f"{path.parent} can't be made: {error.strerror}") from None
+            raise UnusableError(f"{path.parent} can't be made: {why(error, path.parent)}") from None
         return LockFile(path)
 
     def _take(self, file: LockFile) -> Answer:

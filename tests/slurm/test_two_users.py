@@ -1,0 +1,259 @@
+"""Two users' jobs on one node of a real SLURM at the same time, and two users who work in one folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+import psutil
+import pytest
+from cluster import Cluster
+from jobs import GPUBENCH, HELD_SWEEP, SWEEP
+from place import HELD
+from test_allocations import SEES
+from users import GROUP_ID, User
+
+pytestmark = pytest.mark.slurm
+ON_ONE_NODE = ("--nodelist=n1", "--cpus-per-task=2")
+GPU = f"GPU-{secrets.token_hex(8)}"
+"""One that no sweep of this machine has."""
+HOLDS = f"""
+import pathlib, sys, time
+from gpubench.node.gpu_hold import GpuHold
+hold = GpuHold()
+print("taken:", hold.take([{GPU!r}]), flush=True)
+while pathlib.Path(sys.argv[1]).exists():
+    time.sleep(0.05)
+"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Two:
+    """Two users of one cluster, and a folder that both may write."""
+
+    cluster: Cluster
+    ada: User
+    bo: User
+    room: Path
+
+    def submit(
+        self, user: User, script: str, *options: str, umask: str = "077", images: Path | None = None
+    ) -> str:
+        """A user's job on the node of all. Temporary files lie where everybody's do."""
+        data = "unset GPUBENCH_DATA" if images is None else f"export GPUBENCH_DATA={images}"
+        setting = (
+            f"umask {umask}\nexport COLUMNS=300 TMPDIR={self.room}/tmp\nunset GPUBENCH_OUT XDG_CACHE_HOME"
+        )
+        return self.cluster.submit_as(user, f"{setting}\n{data}\n{script}", *ON_ONE_NODE, *options)
+
+    def ends(self, *ids: str) -> list[str]:
+        return [self.cluster.await_end(one) for one in ids]
+
+    def exit_code(self, user: User, script: str, *, umask: str) -> tuple[int, str]:
+        """Of a user's commands, with what they have said. Images lie in the room, for whom the umask lets read."""
+        job = self.submit(user, script, umask=umask, images=self.room / f"images{umask}")
+        self.ends(job)
+        return self.cluster.exit_code(job), self.cluster.told(job)
+
+    def scratch(self, user: User) -> list[Path]:
+        """A user's folders of temporary files."""
+        found = (self.room / "tmp").glob("gpubench-*")
+        return [one for one in found if one.stat().st_uid == user.uid]
+
+
+@pytest.fixture
+def two(cluster: Cluster) -> Iterator[Two]:
+    if not cluster.users:
+        pytest.skip(
+            "two users can be had only where root runs the tests and may make mount namespaces (unshare)"
+        )
+    ada, bo = cluster.users
+    room = cluster.folder / f"room-{secrets.token_hex(4)}"
+    for folder, mode in ((room, 0o2775), (room / "tmp", 0o1777)):
+        folder.mkdir()
+        os.chown(folder, 0, GROUP_ID)
+        folder.chmod(mode)
+    yield Two(cluster=cluster, ada=ada, bo=bo, room=room)
+    cluster.clear()
+    shutil.rmtree(room, ignore_errors=True)
+    for user in (ada, bo):
+        for left in [*user.home.iterdir()]:
+            shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink()
+
+
+def held(user: User) -> Path:
+    """A model of the user's own that waits for as long as this file is there."""
+    file = user.home / "hold"
+    file.touch()
+    (user.home / "nets.py").write_text(HELD.format(hold=str(file)))
+    return file
+
+
+def in_training(two: Two, job: str, user: User) -> None:
+    """Waits until a trial runs: the sweep, its fork server, a leader, a rank."""
+    two.cluster.wait(
+        lambda: (
+            "batch_size=8  started" in two.cluster.told(job)
+            and bool(two.scratch(user))
+            and len(processes(user)) >= 4
+        ),
+        lambda: f"job {job} is {two.cluster.state(job)}:\n{two.cluster.told(job)}",
+    )
+
+
+def rows(folder: Path) -> pd.DataFrame:
+    return pd.read_csv(folder / "trials.csv").set_index("batch_size").sort_index()
+
+
+def processes(user: User) -> list[psutil.Process]:
+    """Of a user's sweep: all that run Python."""
+    found = psutil.process_iter(["uids", "cmdline"])
+    return [
+        one
+        for one in found
+        if one.info["uids"].real == user.uid and "gpubench" in " ".join(one.info["cmdline"] or ())
+    ]
+
+
+def test_neither_meets_the_other_s_files_or_processes(two: Two) -> None:
+    ada, bo = two.ada, two.bo
+    holds = {user.name: held(user) for user in (ada, bo)}
+    theirs = {user.name: two.submit(user, f"{HELD_SWEEP} --batch-size 8") for user in (ada, bo)}
+    for user in (ada, bo):
+        in_training(two, theirs[user.name], user)
+    family = processes(bo)
+    assert two.scratch(ada)
+    assert two.scratch(bo)
+
+    # One is killed, and leaves what it has made; the other does not feel it.
+    (sweep,) = (one for one in processes(ada) if "sweep" in one.cmdline())
+    sweep.kill()
+    assert two.ends(theirs["ada"]) == ["FAILED"]
+    assert all(one.is_running() for one in family)
+    left = two.scratch(ada)
+    assert left
+    holds["bo"].unlink()
+    assert two.ends(theirs["bo"]) == ["COMPLETED"], two.cluster.told(theirs["bo"])
+    assert list(rows(bo.home / "results" / "batch-size")["status"]) == ["ok"]
+
+    # What she has left stands in nobody's way, and is hers to take away.
+    again = two.submit(bo, f"{HELD_SWEEP} --batch-size 8,16")
+    assert two.ends(again) == ["COMPLETED"], two.cluster.told(again)
+    assert list(rows(bo.home / "results" / "batch-size")["status"]) == ["ok", "ok"]
+    assert two.scratch(ada) == left
+    assert two.scratch(bo) == []
+    holds["ada"].unlink()
+    after = two.submit(ada, f"{HELD_SWEEP} --batch-size 8")
+    assert two.ends(after) == ["COMPLETED"], two.cluster.told(after)
+    table = rows(ada.home / "results" / "batch-size")
+    assert list(table["status"]) == ["ok"]
+    assert (table["epoch_time_s"] > 0).all()
+    assert two.scratch(ada) == []
+
+
+def test_each_is_told_of_the_other_s_load(two: Two) -> None:
+    stop = two.ada.home / "stop"
+    both = f"for n in 1 2; do (while [ ! -e {stop} ]; do :; done) & done; wait"
+    busy = two.submit(two.ada, both, "--overcommit")
+    two.cluster.await_state(busy, ["RUNNING"])
+    job = two.submit(two.bo, f"{SWEEP} --batch-size 8")
+    assert two.ends(job) == ["COMPLETED"], two.cluster.told(job)
+    stop.touch()
+    assert "times measured beside other work are doubtful" in two.cluster.told(job)
+    assert "other-load" in rows(two.bo.home / "results" / "batch-size").loc[8, "doubts"].split("+")
+
+
+def test_each_has_a_gpu_of_its_own(two: Two) -> None:
+    hold = two.room / "hold"
+    hold.touch()
+    stays = f"\nwhile [ -e {hold} ]; do sleep 0.1; done"
+    looks = f"{sys.executable} -c {shlex.quote(SEES)}{stays}"
+    ids = [two.submit(user, looks, "--gres=gpu:1") for user in (two.ada, two.bo)]
+    for job in ids:
+        two.cluster.wait(lambda job=job: "{" in two.cluster.told(job), lambda job=job: two.cluster.told(job))
+    hold.unlink()
+    seen = [json.loads(two.cluster.told(job)) for job in ids]
+    assert sorted(one["gpus"] for one in seen) == [["GPU-00"], ["GPU-11"]]
+    assert [one["job"] for one in seen] == ids
+
+
+def test_a_gpu_that_both_see_is_held_by_the_first(two: Two) -> None:
+    """As where SLURM gives out no GPUs, or two jobs were told the same."""
+    hold = two.room / "hold"
+    hold.touch()
+    takes = f"{sys.executable} -c {shlex.quote(HOLDS)} {hold}"
+
+    def taken(user: User) -> tuple[str, str]:
+        job = two.submit(user, takes)
+        two.cluster.wait(lambda: "taken:" in two.cluster.told(job), lambda: two.cluster.told(job))
+        return job, two.cluster.told(job).strip()
+
+    try:
+        first, told = taken(two.ada)
+        assert told == "taken: []"
+        assert taken(two.bo)[1] == f"taken: {[GPU]}"
+        two.cluster.run("scancel", "--full", "--signal=KILL", first)
+        two.ends(first)
+        assert taken(two.bo)[1] == "taken: []"
+    finally:
+        hold.unlink()
+        Path(f"/dev/shm/gpubench-{GPU}.lock").unlink(missing_ok=True)
+
+
+def measured_by(folder: Path) -> Sequence[int]:
+    """The users of the records, each of another unit."""
+    found = sorted((folder / "records").glob("*/*.json"))
+    assert len({one.name.partition("-")[0] for one in found}) == len(found), "something was measured twice"
+    return [one.stat().st_uid for one in found]
+
+
+def test_both_work_in_one_folder_of_their_group(two: Two) -> None:
+    out = two.room / "shared"
+    sweep = f"{SWEEP} --join --out {out} --batch-size"
+    together = [
+        two.submit(user, f"{sweep} 2,4,8,16,32", umask="002", images=two.room / "images002")
+        for user in (two.ada, two.bo)
+    ]
+    assert two.ends(*together) == ["COMPLETED", "COMPLETED"], [two.cluster.told(job) for job in together]
+    assert set(rows(out)["status"]) == {"ok"}
+    assert len(measured_by(out)) == 5
+
+    # Each goes on where the other has stopped, whoever wrote what before.
+    for user, sizes in ((two.ada, "2,5"), (two.bo, "5,6"), (two.ada, "6,7")):
+        code, told = two.exit_code(user, f"{sweep} {sizes}", umask="002")
+        assert code == 0, told
+        code, told = two.exit_code(user, f"{GPUBENCH} merge {out} && {GPUBENCH} status {out}", umask="002")
+        assert code == 0, told
+    assert {two.ada.uid, two.bo.uid} <= set(measured_by(out))
+    kept = [out, *out.rglob("*")]
+    assert not [one for one in kept if one.stat().st_gid != GROUP_ID or not one.stat().st_mode & 0o020], (
+        "the group's"
+    )
+
+
+@pytest.mark.parametrize("umask", ["022", "077"])
+def test_a_folder_that_one_keeps_to_herself_is_refused_with_what_to_do(two: Two, umask: str) -> None:
+    out = two.room / "hers"
+    code, told = two.exit_code(two.ada, f"{SWEEP} --batch-size 8 --out {out}", umask=umask)
+    assert code == 0, told
+    for join in ("", " --join"):
+        code, told = two.exit_code(two.bo, f"{SWEEP} --batch-size 16 --out {out}{join}", umask="002")
+        (line,) = told.splitlines()
+        assert code == 4
+        assert f"{out} is ada's" in line
+        assert "have ada run chmod -R g+rwX on it, and all who do start with umask 002" in line
+    code, told = two.exit_code(two.bo, f"{GPUBENCH} table {out}", umask="002")
+    assert code == (0 if umask == "022" else 4)
+    for one in (out, *out.rglob("*")):  # as she was told
+        one.chmod(0o2775 if one.is_dir() else 0o664)
+    code, told = two.exit_code(two.bo, f"{SWEEP} --batch-size 8,16 --out {out} --join", umask="002")
+    assert code == 0, told
+    assert list(rows(out)["status"]) == ["ok", "ok"]
