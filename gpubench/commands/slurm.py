@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gpubench.basics.errors import GpubenchError, UnusableError
+from gpubench.basics.errors import GpubenchError, UnusableError, UsageError
 from gpubench.node.agents.link import AgentCommand
 from gpubench.node.cluster import Cluster
 from gpubench.node.environment import Gpu, Machine, cpu_name
@@ -89,6 +89,12 @@ def slurm(
         _tell(
             f"{folder.absolute()} can't be written from here; it must be from the nodes (--out names another)"
         )
+    try:
+        script.text().encode()
+    except UnicodeEncodeError:
+        raise UsageError(
+            "the name of a file or folder is no UTF-8, which a batch script must be: rename it, or name another one"
+        ) from None
     if job.submit:
         _submit(script)
     else:

@@ -64,8 +64,19 @@ def _cpus(environ: Mapping[str, str]) -> int | None:
         return asked
     if (here := _count(environ, "SLURM_CPUS_ON_NODE")) is None:
         return None
-    tasks = _count(environ, "SLURM_STEP_TASKS_PER_NODE") if "SLURM_STEP_ID" in environ else 1
+    tasks = _tasks_here(environ) if "SLURM_STEP_ID" in environ else 1
     return max(1, here // (tasks or 1))
+
+
+def _tasks_here(environ: Mapping[str, str]) -> int | None:
+    """Of `2(x3),1`, which is one for each node of the step, this node's."""
+    number = _count(environ, "SLURM_NODEID") or 0
+    for tasks, times in re.findall(
+        r"(\d{1,9})(?:\(x(\d{1,9})\))?", environ.get("SLURM_STEP_TASKS_PER_NODE", "")
+    ):
+        if (number := number - int(times or 1)) < 0:
+            return int(tasks)
+    return None
 
 
 def _memory_mib(environ: Mapping[str, str]) -> int | None:
@@ -77,8 +88,8 @@ def _memory_mib(environ: Mapping[str, str]) -> int | None:
 
 
 def _count(environ: Mapping[str, str], name: str) -> int | None:
-    """A number above 0; of `2(x3),1`, which is one for each node, the first."""
-    found = re.match(r"(\d{1,9})(?![.\w])", environ.get(name, ""))
+    """A number above 0."""
+    found = re.fullmatch(r"(\d{1,9})", environ.get(name, ""), re.ASCII)
     return int(found[1]) or None if found else None
 
 

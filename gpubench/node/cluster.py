@@ -31,6 +31,8 @@ from gpubench.schema.order import Meeting, TrialOrder
 BEAT_S = 1.0
 LOST_S = 60.0
 """After so long without a word from an agent during a trial its node counts as lost."""
+SIGNAL_LAG_S = 1.0
+"""Processes of one job hear a signal to all of them within less."""
 END_LIMIT_S = 30.0
 """How long an agent may take to end a trial and to tell of it."""
 
@@ -146,14 +148,14 @@ class Cluster:
                     link.open(self.address)
                 except LostError as why:
                     self._drop([self._links[number]] if number in self._links else [])
-                    raise _NotHereError(f"node {command.name} can't be had: {why}") from None
+                    raise _why_not_had(command.name, why, should_stop) from None
         for number in wanted:
             link = self._links[number]
             try:
                 link.name = link.make_ready(should_stop).host
             except LostError as why:
                 self._drop([link])
-                raise _NotHereError(f"node {link.name} can't be had: {why}") from None
+                raise _why_not_had(link.name, why, should_stop) from None
         return [self._links[number] for number in wanted]
 
     def _clock(self, link: Link) -> ClockReading:
@@ -283,6 +285,17 @@ class _Trial:
             one.link.send(message)
         except LostError as why:
             one.lost = str(why)
+
+
+def _why_not_had(name: str, why: LostError, should_stop: Callable[[], bool]) -> Exception:
+    """A signal to all processes of a job may end an agent that has only begun: then the sweep hears it at that moment,
+    too, and the trial has not failed."""
+    deadline = time.monotonic() + SIGNAL_LAG_S
+    while time.monotonic() < deadline:
+        if should_stop():
+            return StoppedError()
+        time.sleep(0.05)
+    return _NotHereError(f"node {name} can't be had: {why}")
 
 
 def _orders(order: TrialOrder, machine: Machine, there: Sequence[Here]) -> list[TrialOrder]:

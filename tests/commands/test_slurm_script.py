@@ -109,3 +109,9 @@ def test_what_is_refused_is_said_in_one_line(
     assert (done.returncode, done.stdout) == (code, "")
     assert said in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_name_that_no_script_can_hold_is_refused(place: Place) -> None:
+    done = place.run("slurm", "--time", "10", "--out", os.fsdecode(b"\xff"), "--", *TINY)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "the name of a file or folder is no UTF-8" in done.stderr

@@ -110,6 +110,24 @@ def test_of_an_array_s_jobs_its_own_is_read(
         ({"SLURM_CPUS_PER_TASK": "4", "SLURM_CPUS_ON_NODE": "16"}, 4),
         ({"SLURM_CPUS_ON_NODE": "16"}, 16),
         ({"SLURM_CPUS_ON_NODE": "16", "SLURM_STEP_ID": "0", "SLURM_STEP_TASKS_PER_NODE": "4(x2)"}, 4),
+        (
+            {
+                "SLURM_CPUS_ON_NODE": "16",
+                "SLURM_STEP_ID": "0",
+                "SLURM_NODEID": "2",
+                "SLURM_STEP_TASKS_PER_NODE": "4(x2),1",
+            },
+            16,
+        ),
+        (
+            {
+                "SLURM_CPUS_ON_NODE": "16",
+                "SLURM_STEP_ID": "0",
+                "SLURM_NODEID": "1",
+                "SLURM_STEP_TASKS_PER_NODE": "4(x2),1",
+            },
+            4,
+        ),
         ({"SLURM_CPUS_ON_NODE": "3", "SLURM_STEP_ID": "0", "SLURM_STEP_TASKS_PER_NODE": "4"}, 1),
         # A batch script has all of the job's CPUs on its node, however many tasks srun may start later.
         ({"SLURM_CPUS_ON_NODE": "16", "SLURM_TASKS_PER_NODE": "4"}, 16),

@@ -213,6 +213,22 @@ def test_a_node_that_can_t_be_had_fails_the_trial_with_its_words(two: Two, tmp_p
         two.cluster = working
 
 
+def test_an_agent_that_a_signal_to_all_has_ended_at_its_begin_is_no_failure(two: Two, tmp_path: Path) -> None:
+    asked: list[bool] = []
+
+    def should_stop() -> bool:
+        asked.append(True)
+        return len(asked) > 3
+
+    struck = AgentCommand(name="n2", before=("sh", "-c", "kill -USR1 $$"))
+    working, two.cluster = two.cluster, Cluster(first=two.node, commands=[struck], address="127.0.0.1")
+    try:
+        _, ended, _ = two.run(tmp_path, epochs=2, should_stop=should_stop)
+        assert ended == ("interrupted", "the sweep was stopped")
+    finally:
+        two.cluster = working
+
+
 def test_what_a_login_prints_before_the_agent_begins_is_passed_over(two: Two, tmp_path: Path) -> None:
     greets = AgentCommand(name="n2", before=("sh", "-c", 'echo Welcome to n2; exec "$@"', "sh"))
     working, two.cluster = two.cluster, Cluster(first=two.node, commands=[greets], address="127.0.0.1")

@@ -73,6 +73,21 @@ def test_a_step_has_what_it_was_given_of_the_job(work: Workplace) -> None:
     assert (found["gpus"], found["cpus"]) == (["GPU-00"], 2)
 
 
+def test_each_task_of_an_array_knows_how_long_it_may_run(work: Workplace) -> None:
+    """The last one has the array's own number, by which SLURM tells of all that run."""
+    asks = "import sys; from gpubench.node.allocation import time_limit; print(time_limit({}, sys.argv[1]).whole_s)"
+    lines = [
+        "touch begun$SLURM_ARRAY_TASK_ID",
+        "while [ $(ls begun* | wc -l) -lt 2 ]; do sleep 0.1; done",
+        f'{sys.executable} -c {shlex.quote(asks)} "$SLURM_JOB_ID" > told$SLURM_ARRAY_TASK_ID',
+        "touch ended$SLURM_ARRAY_TASK_ID",
+        "while [ $(ls ended* | wc -l) -lt 2 ]; do sleep 0.1; done",
+    ]
+    job = work.submit("\n".join(lines), "--array=1-2", "--time=7")
+    assert work.cluster.await_end(job) == "COMPLETED,COMPLETED"
+    assert [(work.home / f"told{task}").read_text() for task in (1, 2)] == ["420.0\n", "420.0\n"]
+
+
 def test_its_rows_say_where_they_were_measured_and_that_no_cpu_was_its_own(work: Workplace) -> None:
     job = work.submit(f"{SWEEP} --batch-size 8", "--cpus-per-task=1", "--partition=low", "--nodelist=n2")
     assert work.cluster.await_end(job) == "COMPLETED", work.cluster.told(job)
