@@ -112,9 +112,10 @@ class LockFile:
             raise
         return True
 
-    def look(self) -> Seen | None:
-        """What stands there now; None where there is none."""
-        return self._seen(self._file_time)
+    def look(self, now: Callable[[], float] | None = None) -> Seen | None:
+        """What stands there now; None where there is none. `now`: what the file system takes for now, for who looks at
+        many files at once; None: it is asked, by a file that is made for that."""
+        return self._seen(now or self.file_time)
 
     def glance(self) -> Seen | None:
         """The same for who writes nothing there: the age is by this host's clock."""
@@ -170,7 +171,7 @@ class LockFile:
         """A name beside it that no other process uses: process ids are not enough across pid namespaces."""
         return self.path.with_name(f"{self.path.name}.{secrets.token_hex(6)}.{what}")
 
-    def _file_time(self) -> float:
+    def file_time(self) -> float:
         """What the file system takes for now, in its own seconds: of a network's, that is the server's clock."""
         aside = self._aside("now")
         try:

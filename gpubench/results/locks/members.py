@@ -7,6 +7,7 @@ nobody else, so that the last one knows that it is.
 from __future__ import annotations
 
 import contextlib
+import functools
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,8 +53,9 @@ class Members:
     def others(self) -> list[Seen]:
         """All other members that are not known to be dead, by their names."""
         found = []
+        now = functools.cache(LockFile(self._folder / "clock").file_time)
         for file in self._files():
-            seen = file.look()
+            seen = file.look(now)
             if seen is None or (self._own is not None and file.path == self._own.path):
                 continue
             if _fate(seen) == "dead":

@@ -16,7 +16,7 @@ import pytest
 from gpubench.basics.errors import UnusableError
 from gpubench.results.locks.folder_lock import FolderLock, held
 from gpubench.results.locks.holder import Holder
-from gpubench.results.locks.lock_file import HEARTBEAT_S, STALE_S
+from gpubench.results.locks.lock_file import HEARTBEAT_S, STALE_S, LockFile
 from gpubench.results.locks.members import Members
 
 ELSEWHERE = Holder(host="n2", boot="another boot", pid_namespace="pid:[1]", pid=1, began="7", joins=True)
@@ -40,7 +40,7 @@ def alone(folder: Path) -> FolderLock:
 
 
 def member(folder: Path, holder: Holder, quiet_s: float = 0.0) -> Path:
-    path = folder / ".joined" / "1-abc"
+    path = folder / ".joined" / f"{holder.pid}-abc"
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(asdict(holder)))
     os.utime(path, (time.time() - quiet_s,) * 2)
@@ -138,3 +138,21 @@ def test_status_names_those_that_have_joined(tmp_path: Path) -> None:
     for lock in locks:
         lock.release()
     assert held(tmp_path) is None
+
+
+def test_a_look_at_a_thousand_members_asks_the_file_system_once_for_its_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Path] = []
+    file_time = LockFile.file_time
+
+    def counted(file: LockFile) -> float:
+        asked.append(file.path)
+        return file_time(file)
+
+    for number in range(20):
+        member(tmp_path, replace(ELSEWHERE, pid=number), quiet_s=STALE_S + 10 if number == 7 else 0.0)
+    monkeypatch.setattr(LockFile, "file_time", counted)
+    assert len(Members(tmp_path).others()) == 19, "one has fallen silent"
+    assert len(asked) == 1
+    assert len(list((tmp_path / ".joined").iterdir())) == 19
