@@ -140,6 +140,7 @@ class Cluster:
     def _ready(self, count: int, should_stop: Callable[[], bool]) -> list[Link]:
         """The first so many agents, ready for a trial. Raises _NotHereError, StoppedError."""
         wanted = range(count)
+        self._drop([link for link in self._links.values() if not link.is_there])  # ended since the last trial
         for number in wanted:  # side by side: each imports torch
             if number not in self._links:
                 command = self.commands[number]

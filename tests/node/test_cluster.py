@@ -189,6 +189,16 @@ def test_an_agent_that_dies_in_mid_trial_fails_it_and_leaves_nothing(two: Two, t
     assert ended == ("ok", ""), log
 
 
+def test_an_agent_that_has_died_since_the_last_trial_is_started_again(two: Two, tmp_path: Path) -> None:
+    assert two.run(tmp_path, epochs=2)[1] == ("ok", "")
+    agent = two.agent
+    agent.kill()
+    psutil.wait_procs([agent], timeout=20)
+    _, ended, log = two.run(tmp_path, epochs=2)
+    assert ended == ("ok", ""), log
+    assert two.agent != agent
+
+
 def test_a_node_that_can_t_be_had_fails_the_trial_with_its_words(two: Two, tmp_path: Path) -> None:
     working = two.cluster
     try:

@@ -104,6 +104,11 @@ class Link:
         assert self._process.stdout is not None
         self._in, self._out = self._process.stdin.fileno(), self._process.stdout.fileno()
 
+    @property
+    def is_there(self) -> bool:
+        """Whether it can still be spoken with, as far as is known."""
+        return not self._lost and self._process.poll() is None
+
     # ---- talking ----
 
     def send(self, request: Request) -> None:
