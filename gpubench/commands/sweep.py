@@ -100,7 +100,7 @@ def sweep(
             "a sweep over several nodes starts their processes by itself: start it once, by "
             "srun --nodes=1 --ntasks=1"
         )
-    nodes = cluster(node, agents, network) if spans_nodes else None
+    nodes = cluster(node, agents, network, may_share=allow_busy) if spans_nodes else None
     work = Sweep(plan=plan, bench=Bench.of(plan, node, results, sources, nodes), settings=settings)
     searched = max_batch.searches(work, whole) if find_max_batch else []
     if mode != "plan":

@@ -118,6 +118,12 @@ class Agent:
     def _run_trial(self, node: Node, asked: RunTrial) -> None:
         self._released = self._stopped = self._is_complete = False
         self._heard = time.monotonic()
+        if (shared := node.hold(asked.order.gpu_uuids)) and not asked.may_share:
+            self._tell_failed(
+                f"another gpubench sweep of this node measures on {' and '.join(shared)}; wait for its end, give each "
+                "sweep GPUs of its own, or add --allow-busy"
+            )
+            return
         try:
             with scratch.scratch_folder() as folder:
                 log = folder / "log"
@@ -132,9 +138,12 @@ class Agent:
                 )
                 self._tell(Ended.of(done, log.read_bytes().decode(errors="replace")))
         except UnusableError as error:  # no folder for temporary files: nothing has run
-            now = time.monotonic()
-            done = Attempt(forced=("failed", str(error)), launched=now, finished=now)
-            self._tell(Ended.of(done, ""))
+            self._tell_failed(str(error))
+
+    def _tell_failed(self, why: str) -> None:
+        """Of a trial of which nothing has run."""
+        now = time.monotonic()
+        self._tell(Ended.of(Attempt(forced=("failed", why), launched=now, finished=now), ""))
 
     # ---- while a trial runs ----
 

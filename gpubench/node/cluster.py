@@ -67,6 +67,8 @@ class Cluster:
     """How the agent of each further node is started."""
     address: str
     """By which name or IP address further nodes reach this one."""
+    may_share: bool = False
+    """Whether trials run on GPUs of further nodes that other sweeps there have, too."""
     _links: dict[int, Link] = field(default_factory=dict)
     """Place in `commands` -> its agent, where it runs."""
 
@@ -104,7 +106,7 @@ class Cluster:
             for link, own, begin in zip(links, orders[1:], begins, strict=True)
         ]
         trial = _Trial(far, should_stop)
-        trial.start(left_out, timeout_s)
+        trial.start(left_out, timeout_s, may_share=self.may_share)
         (own,) = self.first.run(
             [orders[0]],
             [left_out],
@@ -190,9 +192,10 @@ class Cluster:
                 link.close()
 
 
-def cluster(first: Node, agents: Sequence[str], address: str | None) -> Cluster:
+def cluster(first: Node, agents: Sequence[str], address: str | None, *, may_share: bool = False) -> Cluster:
     """This node with the further ones that there are. `agents`: how a process is started on each of them (`ssh n2`);
-    none: those of the SLURM job. `address`: of this node, as others reach it; None: by its name.
+    none: those of the SLURM job. `address`: of this node, as others reach it; None: by its name. `may_share`: see
+    `Cluster`.
 
     Raises UsageError, UnusableError.
     """
@@ -200,6 +203,7 @@ def cluster(first: Node, agents: Sequence[str], address: str | None) -> Cluster:
         first=first,
         commands=agent_commands(agents, os.environ),
         address=first_address(address, os.environ),
+        may_share=may_share,
     )
 
 
@@ -217,10 +221,18 @@ class _Trial:
         self._broken_at: float | None = None
         self._next_beat = 0.0
 
-    def start(self, left_out: Collection[str], timeout_s: float) -> None:
+    def start(self, left_out: Collection[str], timeout_s: float, *, may_share: bool) -> None:
         for one in self._far:
             one.link.heard = time.monotonic()
-            self._send(one, RunTrial(order=one.order, left_out=tuple(sorted(left_out)), timeout_s=timeout_s))
+            self._send(
+                one,
+                RunTrial(
+                    order=one.order,
+                    left_out=tuple(sorted(left_out)),
+                    timeout_s=timeout_s,
+                    may_share=may_share,
+                ),
+            )
 
     def should_stop(self) -> bool:
         """Hears the agents; whether this node's own part is to end now."""

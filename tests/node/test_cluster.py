@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import signal
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,9 @@ from telling_model import DIES, weights, write
 
 from gpubench.node import environment
 from gpubench.node.agents.link import AgentCommand, Link, LostError
+from gpubench.node.agents.messages import Ended, RunTrial
 from gpubench.node.cluster import Cluster
+from gpubench.node.gpu_hold import SHARED, GpuHold
 from gpubench.node.launch.fork_server import ForkServer
 from gpubench.node.node import Node
 from gpubench.node.watch.nvml import NoNvml
@@ -25,6 +29,7 @@ from gpubench.record.outcome import outcome
 from gpubench.record.training import Training
 from gpubench.schema.attempt import Attempt, JobProgress
 from gpubench.schema.events import End, Hello, Result
+from gpubench.schema.order import TrialOrder
 
 SRUN_ENDS = """\
 echo No module >&2
@@ -63,14 +68,9 @@ class Two:
         **fields: Any,
     ) -> tuple[Attempt, tuple[str, str], str]:
         """The attempt, how it ended, and its log."""
-        asked = self._ask(data=self._data, nodes=2, cpus=2, workers=2, **fields)
-        (job, facts) = asked.job, asked.facts
-        resolved = resolving.resolve(job, self.node.machine, facts, "cpu")
-        log = folder / "log"
-        log.touch()
-        data = resolving.data_spec(job, resolved, facts, self._data)
+        order, job, resolved = self.order(folder, **fields)
         done = self.cluster.run(
-            resolving.order(job, resolved, data=data, log=log, known_gmacs=None),
+            order,
             (),
             nodes=2,
             timeout_s=timeout_s,
@@ -86,7 +86,17 @@ class Two:
             last_words=done.last_words,
             nodes=done.nodes,
         )
-        return done, (ended.status, ended.reason), log.read_text()
+        return done, (ended.status, ended.reason), order.log.read_text()
+
+    def order(self, folder: Path, **fields: Any) -> tuple[TrialOrder, Any, Any]:
+        """The first node's, with the job that it is of and what that was resolved to."""
+        asked = self._ask(data=self._data, nodes=2, cpus=2, workers=2, **fields)
+        (job, facts) = asked.job, asked.facts
+        resolved = resolving.resolve(job, self.node.machine, facts, "cpu")
+        log = folder / "log"
+        log.touch()
+        data = resolving.data_spec(job, resolved, facts, self._data)
+        return resolving.order(job, resolved, data=data, log=log, known_gmacs=None), job, resolved
 
 
 @pytest.fixture(scope="module")
@@ -248,6 +258,31 @@ def test_what_a_login_prints_before_the_agent_begins_is_passed_over(two: Two, tm
     finally:
         two.cluster.close()
         two.cluster = working
+
+
+def test_a_gpu_of_another_sweep_of_a_further_node_is_not_measured_on(two: Two, tmp_path: Path) -> None:
+    gpu, hold = f"GPU-{secrets.token_hex(8)}", GpuHold()
+    order = replace(two.order(tmp_path)[0], gpu_uuids=(gpu,))
+    link = Link(AgentCommand(name="second", before=("env",)))
+    assert hold.take([gpu]) == []
+    try:
+        link.open("127.0.0.1")
+        link.make_ready(lambda: False)
+        link.send(RunTrial(order=order, left_out=(), timeout_s=60, may_share=False))
+        told = link.take(20)
+        assert isinstance(told, Ended)
+        assert told.forced is not None
+        assert f"another gpubench sweep of this node measures on {gpu}; wait for its end" in told.forced[1]
+        hold.release()
+        link.send(RunTrial(order=order, left_out=(), timeout_s=1, may_share=False))
+        while not isinstance(told := link.take(60), Ended):
+            assert told is not None
+        assert "another gpubench sweep" not in str(told.forced)
+        assert hold.take([gpu]) == [gpu], "the agent keeps it for the sweep's further trials"
+    finally:
+        link.close()
+        hold.release()
+        (SHARED / f"gpubench-{gpu}.lock").unlink(missing_ok=True)
 
 
 def test_an_agent_takes_no_orders_that_srun_has_left_for_another(tmp_path: Path) -> None:

@@ -45,6 +45,8 @@ class RunTrial:
     order: TrialOrder
     left_out: tuple[str, ...]
     timeout_s: float
+    may_share: bool
+    """Whether it runs on GPUs that another sweep of that node has, too."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
