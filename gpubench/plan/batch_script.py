@@ -163,8 +163,8 @@ def name_of(option: str) -> str:
 
 
 def value_of(option: str) -> str:
-    """`gpu` of `--partition=gpu`, `my project` of `-A 'my project'`; empty where it has none."""
-    return "".join(shlex.split(option[len(name_of(option)) + 1 :]))
+    """`gpu` of `--partition=gpu` and `-pgpu`, `my project` of `-A 'my project'`; empty where it has none."""
+    return "".join(shlex.split(re.sub("^[= ]", "", option[len(name_of(option)) :])))
 
 
 def gpus_of(options: Sequence[str], nodes: int) -> int | None:

@@ -115,3 +115,13 @@ def test_a_name_that_no_script_can_hold_is_refused(place: Place) -> None:
     done = place.run("slurm", "--time", "10", "--out", os.fsdecode(b"\xff"), "--", *TINY)
     assert (done.returncode, done.stdout) == (2, "")
     assert "the name of a file or folder is no UTF-8" in done.stderr
+
+
+def test_a_folder_whose_name_is_several_lines_is_refused(place: Place) -> None:
+    folder = place.home / "a\ntouch b"
+    folder.mkdir()
+    done = place.warm.run(
+        ("slurm", "--time", "10", "--", *TINY), cwd=folder, env=place.environment, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "can't stand in a line of a batch script" in done.stderr

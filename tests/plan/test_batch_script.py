@@ -116,9 +116,10 @@ def test_a_word_that_belongs_to_nothing_is_refused(words: list[str]) -> None:
 
 def test_where_and_on_whose_account_is_said_of_the_table_s_job_in_whatever_form() -> None:
     _, options = passed_on(["-pgpu", "--account=two words", "-q", "high", "-G2"])
+    assert gpus_of(options, 1) == 2
     found = replace(ONE, options=options).table_options("17")
     assert found[4:-1] == ["-pgpu", "--account=two words", "-q", "high"]
-    assert "%j.out\n#SBATCH --nodes" in replace(ONE, options=passed_on(["-n4"])[1]).text()
+    assert 'requeue "$SLURM_JOB_ID"' in replace(ONE, options=passed_on(["-n4"])[1]).text()
     assert "_$SLURM_ARRAY_TASK_ID" in replace(ONE, options=passed_on(["-a1-8"])[1]).text()
 
 
