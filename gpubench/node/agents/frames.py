@@ -6,8 +6,10 @@ damage. SLURM hands a task's output on line by line: without its end a message w
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import select
 import struct
 from array import array
 from collections.abc import Iterator
@@ -39,12 +41,18 @@ def _plain(value: Any) -> Any:
 _encoded = json.JSONEncoder(separators=(",", ":"), default=_plain).encode
 
 
-def send(descriptor: int, message: Any) -> None:
-    """Writes one message, all of it. Raises OSError where nobody reads it any more."""
+def send(descriptor: int, message: Any, patience_s: float | None = None) -> None:
+    """Writes one message, all of it. Raises OSError where nobody reads it any more.
+
+    `patience_s`: of a descriptor that does not block, how long its reader may take nothing in: TimeoutError then.
+    """
     data = _encoded(message).encode()
     rest = memoryview(_HEAD.pack(MARK, len(data)) + data + _END)
     while rest:
-        rest = rest[os.write(descriptor, rest) :]
+        if patience_s is not None and not select.select([], [descriptor], [], patience_s)[1]:
+            raise TimeoutError
+        with contextlib.suppress(BlockingIOError):
+            rest = rest[os.write(descriptor, rest) :]
 
 
 class Frames:

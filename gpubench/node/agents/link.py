@@ -40,6 +40,8 @@ TIME_LIMIT_S = 20.0
 """How long an idle agent may take to tell its time, which takes it a millisecond."""
 LAST_BYTES = 4000
 """Of what it has printed among errors, where its last words are looked for."""
+SEND_LIMIT_S = 20.0
+"""How long it may take nothing in of what is said to it."""
 CLOSE_LIMIT_S = 15.0
 """How long an agent may take to end what it has started."""
 _NOT_OURS = (
@@ -103,6 +105,7 @@ class Link:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._in, self._out = self._process.stdin.fileno(), self._process.stdout.fileno()
+        os.set_blocking(self._in, False)  # a node that hangs would stop this one, too
 
     @property
     def is_there(self) -> bool:
@@ -112,9 +115,11 @@ class Link:
     # ---- talking ----
 
     def send(self, request: Request) -> None:
-        """Raises LostError where the agent is gone."""
+        """Raises LostError where the agent is gone, or takes nothing in."""
         try:
-            frames.send(self._in, request)
+            frames.send(self._in, request, patience_s=SEND_LIMIT_S)
+        except TimeoutError:
+            raise self._broken(f"it took nothing in for {SEND_LIMIT_S:g} s") from None
         except OSError:
             raise self._last_told() from None
 
