@@ -6,6 +6,7 @@ table only for their times.
 
 from __future__ import annotations
 
+import operator
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, compress, islice
@@ -16,6 +17,10 @@ from pydantic_core import from_json
 from gpubench.schema.record import EpochWindow
 
 Line = TypeVar("Line")
+
+OF_TIMES = ("warmup", "epoch_time_s", "steady_steps", "steady_step_s")
+"""What of an epoch its times are told by."""
+_of_times = operator.attrgetter(*OF_TIMES)
 
 
 class MeasuredTimes(NamedTuple):
@@ -30,10 +35,17 @@ def measured_times(epochs: Sequence[dict[str, Any]]) -> MeasuredTimes:
     """These, of a record's epochs."""
     if isinstance(epochs, StoredEpochs):
         return epochs.measured
-    measured = [one for one in epochs if not one["warmup"]]
+    return _measured(
+        (one["warmup"], one["epoch_time_s"], one.get("steady_steps"), one.get("steady_step_s"))
+        for one in epochs
+    )
+
+
+def _measured(lines: Iterable[tuple[bool, float, int | None, float | None]]) -> MeasuredTimes:
+    """These, of each epoch's OF_TIMES."""
+    measured = [(time, steps, step) for warmup, time, steps, step in lines if not warmup]
     return MeasuredTimes(
-        tuple([one["epoch_time_s"] for one in measured]),
-        tuple([one.get("steady_step_s") for one in measured if one.get("steady_steps")]),
+        tuple([time for time, _, _ in measured]), tuple([step for _, steps, step in measured if steps])
     )
 
 
@@ -92,8 +104,9 @@ class TimesAlone(StoredEpochs):
 
     __slots__ = ()
 
-    def __init__(self, epochs: Sequence[dict[str, Any]]) -> None:
-        super().__init__(b"", measured_times(epochs))
+    def __init__(self, epochs: Iterable[Any]) -> None:
+        """`epochs`: objects with OF_TIMES, as they were checked."""
+        super().__init__(b"", _measured(map(_of_times, epochs)))
 
     def _lines(self) -> list[dict[str, Any]]:
         raise LookupError("of these epochs only the times were kept")

@@ -197,13 +197,13 @@ def _of_text(name: str, text: bytes, known: KnownParts) -> Any:
         if part is None:
             part = known.parts[name, text] = _checked(name, from_json(text), known)
         return part
-    _CHECKS[name].decode(text)
-    part = from_json(text)
-    if name == "epochs":
-        return TimesAlone(part) if name in known.without else stored_epochs(text, part, known.shapes)
+    checked = _CHECKS[name].decode(text)
     if name in known.without:
-        return None
-    return StoredWindows(text) if name == "windows" else part
+        return TimesAlone(checked) if name == "epochs" else None
+    if name == "windows":
+        return StoredWindows(text)
+    part = from_json(text)
+    return stored_epochs(text, part, known.shapes) if name == "epochs" else part
 
 
 def _checked(name: str, value: Any, known: KnownParts) -> Any:
