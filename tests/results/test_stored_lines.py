@@ -142,6 +142,30 @@ def test_parts_that_nobody_asks_for_are_not_kept(tmp_path: Path) -> None:
     assert record.result == whole.result
 
 
+@pytest.mark.parametrize(
+    "epochs",
+    [
+        [],
+        [{"epoch": 0, "warmup": True, "epoch_time_s": 9.0, "steady_steps": 3, "steady_step_s": 0.3}],
+        [
+            {"epoch": 0, "warmup": True, "epoch_time_s": 9.0},
+            {"epoch": 1, "warmup": False, "epoch_time_s": 3, "steady_steps": 4, "steady_step_s": 1},
+            {"epoch": 2, "warmup": False, "epoch_time_s": 2.5, "steady_steps": 0, "steady_step_s": 0.5},
+            {"epoch": 3, "warmup": False, "epoch_time_s": 2.25, "steady_steps": None, "steady_step_s": 0.25},
+            {"epoch": 4, "warmup": False, "epoch_time_s": 2.125, "steady_steps": 6, "steady_step_s": None},
+            {"epoch": 5, "warmup": False, "epoch_time_s": 2.0, "steady_steps": 6, "of_another_version": [1]},
+        ],
+    ],
+)
+def test_times_are_the_same_however_epochs_were_read(tmp_path: Path, epochs: list[dict[str, Any]]) -> None:
+    path = tmp_path / NAME
+    stored(path, epochs=epochs)
+    (alone,) = read(path)
+    (times,) = read(path, KnownParts(without=LEFT_OUT))
+    assert measured_times(times.epochs) == measured_times(alone.epochs)
+    assert measured_times(read_beside(path).epochs) == measured_times(alone.epochs)
+
+
 @pytest.mark.parametrize("part", LEFT_OUT)
 def test_they_are_checked_all_the_same(tmp_path: Path, part: str) -> None:
     path = tmp_path / NAME
