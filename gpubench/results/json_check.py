@@ -28,9 +28,8 @@ _NO_BOUNDS = (str, About, Strict, FailFast)
 
 
 def checking(kind: Any) -> msgspec.json.Decoder[Any]:
-    """Decodes texts that say a value of this type, which pydantic checks strictly. What it gives is good for reckoning
-    alone: values by name are attributes, None where there is none; names that the type lacks are left out, and 3 may
-    have become 3.0. Raises TypeError for types of which msgspec may let through more."""
+    """Decodes texts that say a value of this type, which pydantic checks strictly. What it gives is of no use: a whole
+    number may have become another one. Raises TypeError for types of which msgspec may let through more."""
     return msgspec.json.Decoder(as_checked(kind))
 
 

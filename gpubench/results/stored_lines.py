@@ -6,7 +6,6 @@ table only for their times.
 
 from __future__ import annotations
 
-import operator
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, compress, islice
@@ -17,10 +16,6 @@ from pydantic_core import from_json
 from gpubench.schema.record import EpochWindow
 
 Line = TypeVar("Line")
-
-OF_TIMES = ("warmup", "epoch_time_s", "steady_steps", "steady_step_s")
-"""What of an epoch its times are told by."""
-_of_times = operator.attrgetter(*OF_TIMES)
 
 
 class MeasuredTimes(NamedTuple):
@@ -35,17 +30,10 @@ def measured_times(epochs: Sequence[dict[str, Any]]) -> MeasuredTimes:
     """These, of a record's epochs."""
     if isinstance(epochs, StoredEpochs):
         return epochs.measured
-    return _measured(
-        (one["warmup"], one["epoch_time_s"], one.get("steady_steps"), one.get("steady_step_s"))
-        for one in epochs
-    )
-
-
-def _measured(lines: Iterable[tuple[bool, float, int | None, float | None]]) -> MeasuredTimes:
-    """These, of each epoch's OF_TIMES."""
-    measured = [(time, steps, step) for warmup, time, steps, step in lines if not warmup]
+    measured = [one for one in epochs if not one["warmup"]]
     return MeasuredTimes(
-        tuple([time for time, _, _ in measured]), tuple([step for _, steps, step in measured if steps])
+        tuple([one["epoch_time_s"] for one in measured]),
+        tuple([one.get("steady_step_s") for one in measured if one.get("steady_steps")]),
     )
 
 
@@ -104,9 +92,8 @@ class TimesAlone(StoredEpochs):
 
     __slots__ = ()
 
-    def __init__(self, epochs: Iterable[Any]) -> None:
-        """`epochs`: objects with OF_TIMES, as they were checked."""
-        super().__init__(b"", _measured(map(_of_times, epochs)))
+    def __init__(self, epochs: Sequence[dict[str, Any]]) -> None:
+        super().__init__(b"", measured_times(epochs))
 
     def _lines(self) -> list[dict[str, Any]]:
         raise LookupError("of these epochs only the times were kept")
@@ -174,4 +161,9 @@ class StoredWindows(_StoredLines[EpochWindow]):
     __slots__ = ()
 
     def _lines(self) -> list[EpochWindow]:
-        return [EpochWindow(**one) for one in from_json(self._text)]
+        return [window_of(one) for one in from_json(self._text)]
+
+
+def window_of(told: dict[str, Any]) -> EpochWindow:
+    """A window as it is stored; names of other versions are left out."""
+    return EpochWindow(epoch=told["epoch"], t0=told["t0"], t1=told["t1"])

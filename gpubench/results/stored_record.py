@@ -29,12 +29,11 @@ from gpubench.basics.quoted import clean
 from gpubench.basics.regular_file import read_regular
 from gpubench.datasets.facts import DataFacts
 from gpubench.results.json_check import REFUSED, as_checked, checking
-from gpubench.results.stored_lines import LineShapes, StoredWindows, TimesAlone, stored_epochs
+from gpubench.results.stored_lines import LineShapes, StoredWindows, TimesAlone, stored_epochs, window_of
 from gpubench.schema.columns import BY_NAME, EPOCH_COLUMNS, HUGE, NODE_COLUMNS, Amount, Count, Signed
 from gpubench.schema.record import (
     RECORD_SCHEMA,
     AskedFields,
-    EpochWindow,
     GroupRecord,
     Record,
     ResultColumns,
@@ -120,9 +119,10 @@ def _record(told: dict[str, Any]) -> Record:
     if "result" in told:
         values["result"] = ResultColumns.keeping(told["result"])
     if told.get("span") is not None:
-        values["span"] = Span(**told["span"]) if told["span"] else None
+        span = told["span"]
+        values["span"] = Span(launched=span["launched"], finished=span["finished"]) if span else None
     if isinstance(told.get("windows"), list):
-        values["windows"] = [EpochWindow(**one) for one in told["windows"]]
+        values["windows"] = [window_of(one) for one in told["windows"]]
     return Record.of_checked(values)
 
 
@@ -197,13 +197,13 @@ def _of_text(name: str, text: bytes, known: KnownParts) -> Any:
         if part is None:
             part = known.parts[name, text] = _checked(name, from_json(text), known)
         return part
-    checked = _CHECKS[name].decode(text)
-    if name in known.without:
-        return TimesAlone(checked) if name == "epochs" else None
-    if name == "windows":
-        return StoredWindows(text)
+    _CHECKS[name].decode(text)
     part = from_json(text)
-    return stored_epochs(text, part, known.shapes) if name == "epochs" else part
+    if name == "epochs":
+        return TimesAlone(part) if name in known.without else stored_epochs(text, part, known.shapes)
+    if name in known.without:
+        return None
+    return StoredWindows(text) if name == "windows" else part
 
 
 def _checked(name: str, value: Any, known: KnownParts) -> Any:
