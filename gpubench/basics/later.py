@@ -35,5 +35,11 @@ class Later(Sequence[Item]):
     def __len__(self) -> int:
         return len(self._items())
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, (tuple, Later)) and self._items() == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(self._items())
+
     def __repr__(self) -> str:
         return repr(self._items())

@@ -25,6 +25,10 @@ def test_it_is_made_when_it_is_looked_at_and_once() -> None:
     assert [*later] == ["a", "b", "c"]
     assert (later[-1], later[1:], "b" in later) == ("c", ("b", "c"), True)
     assert len(made) == 1
+    assert later == ("a", "b", "c") == later == Later(make)
+    assert later != ("a", "b")
+    assert later != ["a", "b", "c"]  # as a tuple is none
+    assert hash(later) == hash(("a", "b", "c"))
 
 
 def test_nothing_is_made_anew_where_there_is_nothing() -> None:
