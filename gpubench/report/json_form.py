@@ -30,7 +30,7 @@ def _one(table: Table) -> str:
         "results": table.folder or None,
         "name": table.name,
         "title": table.title,
-        "heading": table.heading,
+        "heading": [*table.heading],
         "columns": [
             {"name": one.name, "unit": one.unit, "meaning": one.meaning, "heading": one.heading or one.name}
             for one in (COLUMN[name] for name in names)
@@ -39,7 +39,7 @@ def _one(table: Table) -> str:
         **({"rows_in_all": table.whole} if table.whole is not None else {}),
         **({"parts": parts} if parts else {}),
         "answers": table.answers,
-        "remarks": table.remarks,
+        "remarks": [*table.remarks],
         "doubts": table.doubts,
         "matrices": [
             {"title": one.title, "headings": one.headings, "cells": one.cells} for one in table.matrices

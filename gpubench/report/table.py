@@ -28,6 +28,7 @@ from gpubench.analysis.varied import (
     values,
     varied,
 )
+from gpubench.basics.later import Later
 from gpubench.basics.words import clean
 from gpubench.plan.max_batch import are_tries
 from gpubench.report import groups, tries
@@ -35,7 +36,6 @@ from gpubench.report import top1 as top1_told
 from gpubench.report.cells import texts
 from gpubench.report.choice import SHOW, Choice
 from gpubench.report.doubts import doubts
-from gpubench.report.groups import MeasuredGroup
 from gpubench.report.heading import heading, title
 from gpubench.report.notes import remarks
 from gpubench.report.pairs import Matrix, matrices
@@ -94,12 +94,13 @@ class Table:
     """What stands over it: the name, or what was swept."""
     question: str
     """The experiment's; empty where it asks none in words."""
-    heading: tuple[str, ...]
+    heading: Sequence[str]
     """Lines above: question, configuration, hardware, counts."""
     columns: tuple[Column, ...]
-    cells: tuple[tuple[str, ...], ...]
-    """One tuple a row, one text a column."""
-    right: tuple[bool, ...]
+    cells: Sequence[tuple[str, ...]]
+    """One tuple a row, one text a column. A CSV or a workbook asks for none of them, and of large tables they take a
+    tenth of the time; so they are made later, as the lines above, the remarks and `right` are."""
+    right: Sequence[bool]
     """Whether each column holds numbers, which stand on the right."""
     rows: tuple[TableRow, ...]
     """The rows behind `cells`, in the same order, with growth columns; repeats merged."""
@@ -111,7 +112,7 @@ class Table:
     """The axes that were asked for, as far as a plan tells."""
     answers: tuple[str, ...]
     """The first sentences below: where a larger batch stops paying, what jobs together did. May be empty."""
-    remarks: tuple[str, ...]
+    remarks: Sequence[str]
     """Below the answers: what the columns and marks mean, what failed and why."""
     doubts: tuple[str, ...]
     """Last: what may be wrong with figures, and in which rows."""
@@ -214,7 +215,6 @@ def _build(name: str, rows: Sequence[Row], axes: Axes, question: str, choice: Ch
     if judged:
         grown = [judged.get(id(row), row) for row in grown]
     found = [group.of(judged.get(id(row), row) for row in group.rows) for group in found]
-    lines = heading(rows, alike, fields)
     knees = told.knees(claimed, made, how)
     claimed = claimed.of_several
     del alike, merged  # the lines of before are gone as others take their places
@@ -235,31 +235,38 @@ def _build(name: str, rows: Sequence[Row], axes: Axes, question: str, choice: Ch
     answers += groups.sentences(found, grown, rows, told.unsettled(claimed, made, how))
     compared = scaling.sentence(grown, scaled) if of_devices else None
     place = [*_place(grown), *fields]
+    beside = [
+        *(knee.remark for knee in knees),
+        compared,
+        top1_told.remark(accuracies),
+        top1_told.not_compared(claimed.alternatives, accuracies),
+        _by_some_rounds(grown, scaled),
+    ]
+    of_groups = [clean(text) for group in found for text in (group.label, *[""] * (len(group.rows) - 1))]
+    # What is made later keeps the lines as they are now, and none of those before.
     return Table(
         name=clean(name),
         title=clean(title(name, question, axes, jobs=bool(found))),
         question=clean(question),
-        heading=tuple(clean(line) for line in (question, *lines) if line),
+        heading=Later(
+            lambda: tuple(
+                clean(line) for line in (question, *heading(rows, _shared_alike(grown), fields)) if line
+            )
+        ),
         columns=columns,
-        cells=tuple(zip(*(_texts(column, grown, found) for column in columns), strict=True)),
-        right=tuple(_numeric(column, grown) for column in columns),
+        cells=Later(
+            lambda: tuple(zip(*(_texts(column, grown, of_groups) for column in columns), strict=True))
+        ),
+        right=Later(lambda: tuple(_numeric(column, grown) for column in columns)),
         rows=tuple(grown),
         varied=fields,
         answers=tuple(clean(sentence) for sentence in answers),
-        remarks=(
-            *(
-                clean(said)
-                for said in (
-                    *(knee.remark for knee in knees),
-                    compared,
-                    top1_told.remark(accuracies),
-                    top1_told.not_compared(claimed.alternatives, accuracies),
-                    _by_some_rounds(grown, scaled),
-                )
-                if said
-            ),
-            *(clean(one) for one in top1_told.of_crossings(grown, place)),
-            *remarks(grown, place),
+        remarks=Later(
+            lambda: (
+                *(clean(said) for said in beside if said),
+                *(clean(one) for one in top1_told.of_crossings(grown, place)),
+                *remarks(grown, place),
+            )
         ),
         doubts=tuple(doubts(grown, place)),
         claims=claimed,
@@ -325,12 +332,11 @@ def _needless(field: str, fields: Sequence[str], rows: Sequence[Row]) -> bool:
     return field == "copies" and "group" in _place(rows) and determined(rows, field, ("group",))
 
 
-def _texts(column: Column, rows: Sequence[TableRow], found: Sequence[MeasuredGroup]) -> list[str]:
-    """The column's cells. What a group is called stands in its first row."""
-    if column.name != "group":
-        return texts(column, rows)
-    names = [clean(text) for group in found for text in (group.label, *[""] * (len(group.rows) - 1))]
-    return [""] * (len(rows) - len(names)) + names
+def _texts(column: Column, rows: Sequence[TableRow], of_groups: Sequence[str]) -> list[str]:
+    """The column's cells. `of_groups`: those of the column `group`, for the rows of groups, which are the last ones."""
+    return (
+        [""] * (len(rows) - len(of_groups)) + [*of_groups] if column.name == "group" else texts(column, rows)
+    )
 
 
 def _numeric(column: Column, rows: Sequence[Row]) -> bool:

@@ -70,18 +70,19 @@ def csv_text(
         out.write("\ufeff")
     writer = csv.writer(out, delimiter=dialect.delimiter, lineterminator=dialect.line_end)
     writer.writerow(header)
-    words: dict[str, str] = {}
+    known: dict[str | int, str] = {}
 
     def text(value: Any) -> str:
         if value is None:
             return ""
-        if type(value) is float:
+        kind = type(value)
+        if kind is float:
             return csv_cell(value, digits, dialect.decimal)
-        if type(value) is not str:
+        if kind is not str and kind is not int:  # True is as good a key as 1
             return _in_one_line(csv_cell(value, digits, dialect.decimal))
-        if value not in words:  # most words of a folder stand in many of its lines
-            words[value] = _in_one_line(csv_cell(value, digits, dialect.decimal))
-        return words[value]
+        if value not in known:  # most words and counts of a folder stand in many of its lines
+            known[value] = _in_one_line(csv_cell(value, digits, dialect.decimal))
+        return known[value]
 
     writer.writerows([text(value) for value in values] for values in rows)
     return out.getvalue()

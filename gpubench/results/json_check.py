@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, NotRequired, Union, get_args, get_or
 import msgspec
 from pydantic import FailFast, Strict
 from pydantic.fields import FieldInfo
-from typing_extensions import TypedDict, is_typeddict
+from typing_extensions import is_typeddict
 
 from gpubench.schema.field import About, Bounds
 
@@ -37,14 +37,13 @@ def as_checked(kind: Any) -> Any:
     """The type for msgspec of what pydantic checks strictly as this type."""
     origin, inner = get_origin(kind), get_args(kind)
     if is_typeddict(kind):
-        kinds = {name: as_checked(one) for name, one in kind.__annotations__.items()}
-        return TypedDict(kind.__name__, kinds)  # type: ignore[operator]
+        fields = [_field(name, one) for name, one in kind.__annotations__.items()]
+        # No dictionary: ten epochs are checked in half of the time.
+        return msgspec.defstruct(kind.__name__, fields, kw_only=True, gc=False)
     if origin is Annotated:
         bounds = dict(bound for told in inner[1:] for bound in _bounds(told))
         base = as_checked(inner[0])
         return Annotated[base, msgspec.Meta(**bounds)] if bounds else base
-    if origin is NotRequired:
-        return NotRequired[as_checked(inner[0])]
     if origin in (Union, UnionType):
         return Union[tuple(map(as_checked, inner))]  # noqa: UP007 - of so many
     if origin in (list, tuple) and inner[1:] in ((), (...,)):  # JSON knows no tuples
@@ -54,6 +53,13 @@ def as_checked(kind: Any) -> Any:
     if origin is Literal or kind in (str, int, float, bool, NoneType, Any):
         return kind
     raise TypeError(f"msgspec can't check {kind}")
+
+
+def _field(name: str, kind: Any) -> tuple[str, Any] | tuple[str, Any, None]:
+    """One of the values by name."""
+    if get_origin(kind) is NotRequired:
+        return name, as_checked(get_args(kind)[0]), None
+    return name, as_checked(kind)
 
 
 def _bounds(told: object) -> Iterator[tuple[str, Any]]:

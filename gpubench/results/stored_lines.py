@@ -161,4 +161,9 @@ class StoredWindows(_StoredLines[EpochWindow]):
     __slots__ = ()
 
     def _lines(self) -> list[EpochWindow]:
-        return [EpochWindow(**one) for one in from_json(self._text)]
+        return [window_of(one) for one in from_json(self._text)]
+
+
+def window_of(told: dict[str, Any]) -> EpochWindow:
+    """A window as it is stored; names of other versions are left out."""
+    return EpochWindow(epoch=told["epoch"], t0=told["t0"], t1=told["t1"])

@@ -29,12 +29,11 @@ from gpubench.basics.quoted import clean
 from gpubench.basics.regular_file import read_regular
 from gpubench.datasets.facts import DataFacts
 from gpubench.results.json_check import REFUSED, as_checked, checking
-from gpubench.results.stored_lines import LineShapes, StoredWindows, TimesAlone, stored_epochs
+from gpubench.results.stored_lines import LineShapes, StoredWindows, TimesAlone, stored_epochs, window_of
 from gpubench.schema.columns import BY_NAME, EPOCH_COLUMNS, HUGE, NODE_COLUMNS, Amount, Count, Signed
 from gpubench.schema.record import (
     RECORD_SCHEMA,
     AskedFields,
-    EpochWindow,
     GroupRecord,
     Record,
     ResultColumns,
@@ -120,9 +119,10 @@ def _record(told: dict[str, Any]) -> Record:
     if "result" in told:
         values["result"] = ResultColumns.keeping(told["result"])
     if told.get("span") is not None:
-        values["span"] = Span(**told["span"]) if told["span"] else None
+        span = told["span"]
+        values["span"] = Span(launched=span["launched"], finished=span["finished"]) if span else None
     if isinstance(told.get("windows"), list):
-        values["windows"] = [EpochWindow(**one) for one in told["windows"]]
+        values["windows"] = [window_of(one) for one in told["windows"]]
     return Record.of_checked(values)
 
 

@@ -155,7 +155,7 @@ def test_a_hundred_thousand_rows_and_a_small_table() -> None:
     small = table_of(in_rounds())
     times = 100_000 // len(small.rows) + 1
     large = dataclasses.replace(
-        small, rows=small.rows * times, cells=small.cells * times, name="large", title="large"
+        small, rows=small.rows * times, cells=tuple(small.cells) * times, name="large", title="large"
     )
     text = html(read(large, small))
     assert len(text.encode()) < LARGEST

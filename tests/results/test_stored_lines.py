@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +141,60 @@ def test_parts_that_nobody_asks_for_are_not_kept(tmp_path: Path) -> None:
     with pytest.raises(LookupError):
         list(record.epochs)
     assert record.result == whole.result
+
+
+@pytest.mark.parametrize(
+    "epochs",
+    [
+        [],
+        [{"epoch": 0, "warmup": True, "epoch_time_s": 9.0, "steady_steps": 3, "steady_step_s": 0.3}],
+        [
+            {"epoch": 0, "warmup": True, "epoch_time_s": 9.0},
+            {"epoch": 1, "warmup": False, "epoch_time_s": 3, "steady_steps": 4, "steady_step_s": 1},
+            {"epoch": 2, "warmup": False, "epoch_time_s": 2.5, "steady_steps": 0, "steady_step_s": 0.5},
+            {"epoch": 3, "warmup": False, "epoch_time_s": 2.25, "steady_steps": None, "steady_step_s": 0.25},
+            {"epoch": 4, "warmup": False, "epoch_time_s": 2.125, "steady_steps": 6, "steady_step_s": None},
+            {"epoch": 5, "warmup": False, "epoch_time_s": 2.0, "steady_steps": 6, "of_another_version": [1]},
+        ],
+    ],
+)
+def test_times_are_the_same_however_epochs_were_read(tmp_path: Path, epochs: list[dict[str, Any]]) -> None:
+    path = tmp_path / NAME
+    stored(path, epochs=epochs)
+    (alone,) = read(path)
+    (times,) = read(path, KnownParts(without=LEFT_OUT))
+    assert measured_times(times.epochs) == measured_times(alone.epochs)
+    assert measured_times(read_beside(path).epochs) == measured_times(alone.epochs)
+
+
+@pytest.mark.parametrize("known", [None, KnownParts(), KnownParts(without=LEFT_OUT)])
+def test_names_of_another_version_are_let_through(tmp_path: Path, known: KnownParts | None) -> None:
+    """In windows and in the span, too, which are objects with attributes of their own."""
+    path = tmp_path / NAME
+    window, span, new = {"epoch": 0, "t0": 1, "t1": 2}, {"launched": 0.5, "finished": 9.5}, {"new": [1]}
+    stored(path, windows=[window | new], span=span | new, epochs=[ONE | new])
+    (record,) = read(path, known)
+    assert [asdict(one) for one in record.windows] in ([window], [])
+    assert record.span is not None
+    assert asdict(record.span) == span
+
+
+@pytest.mark.parametrize("value", ["[" * 300 + "]" * 300, "1" * 5000])
+@pytest.mark.parametrize("part", ["epochs", "windows"])
+def test_nothing_is_let_through_in_them_that_is_refused_elsewhere(
+    tmp_path: Path, part: str, value: str
+) -> None:
+    """msgspec looks over what stands under a name that it does not know; jiter does not."""
+    path = tmp_path / NAME
+    one = ONE if part == "epochs" else {"epoch": 0, "t0": 1, "t1": 2}
+    path.write_text(stored(path, **{part: [one | {"new": 987654}]}).replace("987654", value))
+    told = []
+    for known in (None, KnownParts(), KnownParts(without=LEFT_OUT)):
+        try:
+            told.append(str(bool(read(path, known))))
+        except DamagedError as error:
+            told.append(str(error))
+    assert len(set(told)) == 1
 
 
 @pytest.mark.parametrize("part", LEFT_OUT)
