@@ -41,7 +41,7 @@ from gpubench.sweep.left_out import left_out_lines, store_left_out
 from gpubench.sweep.preflight import announced, check_given_gpus, check_hardware, look_around, other_load
 from gpubench.sweep.preparing import await_start, prepare
 from gpubench.sweep.run import run as run_sweep
-from gpubench.sweep.stored_plan import store_plan
+from gpubench.sweep.stored_plan import has_others, store_plan
 from gpubench.sweep.summary import Summary
 from gpubench.sweep.survey import Settings
 from gpubench.sweep.sweep import Sweep
@@ -140,6 +140,11 @@ def sweep(
             with results.locked(wait=wait, say=view.say, joins=joins), leaving(work, joins=joins):
                 if others := results.others():
                     view.say(f"{others_words(others)} at it: this sweep joins and takes what is left")
+                    if has_others(work, whole):
+                        view.say(
+                            "its plan is another one than those in the folder, so it works through that; "
+                            "where all were to share one, give each the same command"
+                        )
                 work.load(view.say)
                 planned = work.pending()
                 if not is_new:

@@ -23,6 +23,13 @@ def store_plan(work: Sweep, whole: Plan | None = None, shard: Shard | None = Non
         _store_plan(work, whole or work.plan, shard)
 
 
+def has_others(work: Sweep, whole: Plan | None = None) -> bool:
+    """Whether the folder holds plans, and none of them is this sweep's. `whole`: as of `store_plan`."""
+    plan, results = whole or work.plan, work.bench.results
+    stored = results.plans()
+    return bool(stored) and results.plan(plan.experiment.name, plan_id(plan.units)) not in stored
+
+
 def _store_plan(work: Sweep, plan: Plan, shard: Shard | None) -> None:
     bench = work.bench
     name, own_id = plan.experiment.name, plan_id(plan.units)

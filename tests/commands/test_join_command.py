@@ -115,6 +115,20 @@ def test_who_joins_takes_what_is_left_and_leaves_the_rest_to_the_others(place: P
     assert (place.home / "all" / "trials.csv").exists()
 
 
+def test_who_joins_with_another_plan_is_told_so(place: Place) -> None:
+    hold, command = held(place)
+    first = place.start(*command, "--join")
+    until(lambda: any((place.home / "all").glob("logs/*/*.log")), "the first trial to begin")
+    same = place.start(*command, "--join")
+    other = place.start(*command, "--join", "--set", "lr=0.2")
+    until(lambda: len(list((place.home / "all").glob("plans/*.toml"))) == 2, "the other plan to be stored")
+    hold.unlink()
+    said = {one.pid: one.communicate(timeout=LIMIT_S)[1] for one in (first, same, other)}
+    assert [one.returncode for one in (first, same, other)] == [0, 0, 0], said
+    told = [pid for pid, text in said.items() if "its plan is another one than those in the folder" in text]
+    assert told == [other.pid]
+
+
 def test_alone_and_together_exclude_each_other(place: Place) -> None:
     hold, command = held(place)
     together = place.start(*command, "--join")
