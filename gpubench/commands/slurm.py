@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpubench.basics.errors import GpubenchError, UnusableError, UsageError
-from gpubench.basics.quoted import shown
 from gpubench.node.agents.link import AgentCommand
 from gpubench.node.cluster import Cluster
 from gpubench.node.environment import Gpu, Machine, cpu_name
@@ -89,10 +88,6 @@ def slurm(
     if not _may_be_written(folder.absolute()):
         _tell(
             f"{folder.absolute()} can't be written from here; it must be from the nodes (--out names another)"
-        )
-    if not script.home.isprintable():
-        raise UsageError(
-            f"{shown(script.home)} can't stand in a line of a batch script: start in another folder"
         )
     try:
         script.text().encode()
