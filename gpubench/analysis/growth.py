@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from gpubench.analysis.alike import fair_step, movable, telling, workload
-from gpubench.analysis.over_processes import growth_pct, of_some_rounds, time_ratio
+from gpubench.analysis.over_processes import growth_pct, unlike_shown
 from gpubench.analysis.repeats import merge_repeats
 from gpubench.analysis.varied import (
     CANDIDATES,
@@ -132,12 +132,13 @@ def epoch_time(row: Row) -> float | None:
 def time_growth_pct(before: Row, after: Row) -> float | None:
     """Change of time per image (of epoch time, where a row does not know its images), in per cent.
 
-    Of rows that are compared by some of their rounds, over these: the figure that its interval belongs to.
+    Of rows that are compared by some of their rounds, over these, and of rows of unlike nodes without what these
+    differ by: the figure that its interval belongs to.
     """
     old, new = epoch_time(before), epoch_time(after)
     if old is None or new is None:
         return None
-    if of_some_rounds(after, before) and (ratio := time_ratio(after, before)):
+    if ratio := unlike_shown(after, before):
         return growth_pct(ratio)[0]
     if before.images_per_epoch and after.images_per_epoch:
         old, new = old / before.images_per_epoch, new / after.images_per_epoch

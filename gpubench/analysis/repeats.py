@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gpubench.analysis.doubted import codes
+from gpubench.analysis.nodes_apart import with_nodes
 from gpubench.analysis.slowdown import gain_over_processes, group_verdict, overlap_gain, slowdown
 from gpubench.analysis.varied import machine, unit, where
 from gpubench.schema.columns import MEASURED, TRIAL, Column
@@ -98,7 +99,9 @@ def merge_repeats(rows: Sequence[Row]) -> list[TableRow]:
     Medians of quotients are no quotients of medians, so slowdowns are worked out from the merged times, and the
     overlap gain of a group from the merged slowdowns of its jobs. Where nothing is repeated, all stays as stored.
     """
-    each = [(place, _merge(same)) for place, same in _alike(rows)]
+    alike = _alike(rows)
+    lines = with_nodes([_merge(same) for _, same in alike])
+    each = [(place, line) for (place, _), line in zip(alike, lines, strict=True)]
     alone = {(run.trial_id, machine(run)): row for _, row in each if not row.group for run in row.runs}
     merged = [(place, _against(row, alone)) for place, row in each]
     found = [row for _, row in merged]

@@ -16,7 +16,7 @@ from gpubench.analysis.alike import DEVICES, devices, way
 from gpubench.analysis.certainty.interval import Interval
 from gpubench.analysis.growth import epoch_time, series
 from gpubench.analysis.noise import resting
-from gpubench.analysis.over_processes import of_some_rounds, time_ratio
+from gpubench.analysis.over_processes import time_ratio, unlike_shown
 from gpubench.analysis.varied import CANDIDATES, known, solo
 from gpubench.basics.rounding import half_up
 from gpubench.basics.words import MINUS, listed
@@ -235,7 +235,7 @@ def _ratio(before: Row, after: Row) -> float | None:
     old, new = epoch_time(before), epoch_time(after)
     if old is None or new is None:
         return None
-    if of_some_rounds(before, after) and (ratio := time_ratio(before, after)):
+    if ratio := unlike_shown(before, after):
         return ratio.value  # the figure that its interval belongs to
     if before.images_per_epoch and after.images_per_epoch:
         old, new = old / before.images_per_epoch, new / after.images_per_epoch

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from gpubench.analysis.certainty.interval import Interval
-from gpubench.analysis.certainty.mean_estimate import LEVEL, MeanEstimate, Part
+from gpubench.analysis.certainty.mean_estimate import LEVEL, MeanEstimate
 from gpubench.analysis.certainty.power import settling_ratio, smallest_effect
 from gpubench.analysis.over_processes import MARGIN
 from gpubench.analysis.varied import unit
@@ -119,11 +119,7 @@ def _wanted(claim: Interval, level: float) -> int | None:
 
 def _with(log: MeanEstimate, more: int) -> MeanEstimate:
     """The estimate from so many more processes of each sample, with the same noise."""
-    parts = tuple(
-        Part(part.variance * (part.freedom + 1) / (part.freedom + 1 + more), part.freedom + more)
-        for part in log.parts
-    )
-    return MeanEstimate(center=log.center, parts=parts)
+    return MeanEstimate(center=log.center, parts=tuple(part.of_more(part.size + more) for part in log.parts))
 
 
 def _settled(processes: int, there: int, how: Further, what: str) -> str:

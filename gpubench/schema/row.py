@@ -28,6 +28,7 @@ from gpubench.schema.columns import (
     RoundColumns,
 )
 from gpubench.schema.group_facts import GroupFacts
+from gpubench.schema.node_fit import Figure, NodeFit
 from gpubench.schema.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -126,6 +127,8 @@ class Row(
     """The verdict on the group that the job is of; None: it ran alone."""
     borrowed_noise: BorrowedNoise | None = None
     """The machine's own noise, where it is known and fits: it stands in where the row is of one process."""
+    node_fits: Mapping[Figure, NodeFit] = field(default_factory=dict)
+    """How nodes of its kind of machine differ, where rows were measured on several."""
     repeats: int = 1
     """How many runs that ended ok the row is the median of."""
     runs: Sequence[Row] = ()
@@ -215,7 +218,7 @@ FIELDS = frozenset(trial_fields.FIELDS) - OWN
 """Fields of a trial that are kept in `Row.fields`: all but the number of the repeat, which is a column of its own."""
 _NO_DETAILS: dict[str, Any] = {
     name: MappingProxyType({})
-    for name in ("fields", "asked", "doubt_texts", "missing", "provenance", "variant_definition")
+    for name in ("fields", "asked", "doubt_texts", "missing", "provenance", "variant_definition", "node_fits")
 }
 
 

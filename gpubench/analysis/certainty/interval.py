@@ -10,9 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from gpubench.analysis.certainty.mean_estimate import LEVEL, MeanEstimate, Part, mean, part_of
 from gpubench.analysis.certainty.noise import Noise
+
+Round = TypeVar("Round", int, tuple[int, str])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,6 +32,11 @@ class Interval:
     """Above 0, as `times` and `minus` leave it."""
     shift: float = 0.0
     confidence: float = 1 - LEVEL
+
+    @property
+    def is_known(self) -> bool:
+        """Whether anything is known of how far chance may have moved it: not so between nodes that nothing connects."""
+        return math.isfinite(self.log.error)
 
     @property
     def value(self) -> float:
@@ -69,6 +77,10 @@ class Interval:
         """The figure less an exact value: `ratio.minus(1).times(100)` is a growth in per cent."""
         return replace(self, shift=self.shift + value / self.scale)
 
+    def with_parts(self, *parts: Part) -> Interval:
+        """The same figure with more that chance may have moved it by."""
+        return replace(self, log=replace(self.log, parts=(*self.log.parts, *parts)))
+
     def _figure(self, logarithm: float) -> float:
         try:
             return self.scale * (math.exp(logarithm) - self.shift)
@@ -102,16 +114,18 @@ def ratio(
 
 
 def ratio_by_rounds(
-    over: Mapping[int, float], under: Mapping[int, float], confidence: float = 1 - LEVEL
+    over: Mapping[Round, float], under: Mapping[Round, float], confidence: float = 1 - LEVEL
 ) -> Interval | None:
     """The geometric mean of `over` by that of `under`, from the rounds in which both were measured, pair by pair.
+
+    A round is its number, or its number and its node: then only rounds on the same node are one.
 
     What a round does to both (a machine that becomes slower while the sweep goes on) cancels; rounds' order must be
     random. It holds the truth as often as `ratio` and is far narrower where the machine drifts, and wider by at most a
     tenth where it doesn't, from three common rounds on. Choose by the rounds there are, never by which is narrower.
     None under two common rounds.
     """
-    rounds = sorted(over.keys() & under.keys())
+    rounds: list[Round] = sorted(over.keys() & under.keys())
     if len(rounds) < 2:
         return None
     logs = _logs([over[one] for one in rounds]), _logs([under[one] for one in rounds])

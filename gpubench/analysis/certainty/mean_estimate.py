@@ -18,6 +18,17 @@ class Part:
 
     variance: float
     freedom: float
+    processes: float | None = None
+    """Of the sample, where these are not one more than its degrees of freedom: with their number it falls."""
+
+    @property
+    def size(self) -> float:
+        """How many values the sample has."""
+        return self.freedom + 1 if self.processes is None else self.processes
+
+    def of_more(self, size: float) -> Part:
+        """What a sample of so many values with the same noise would add."""
+        return Part(self.variance * self.size / size, self.freedom + size - self.size, size)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,7 +53,9 @@ class MeanEstimate:
 
     @property
     def freedom(self) -> float:
-        """By Satterthwaite; the least of the parts where none varies."""
+        """By Satterthwaite; the least of the parts where none varies, or nothing is known of one."""
+        if not 0 < self.error < math.inf:
+            return min(part.freedom for part in self.parts)
         squares = math.fsum(part.variance**2 / part.freedom for part in self.parts)
         return self.error**4 / squares if squares else min(part.freedom for part in self.parts)
 

@@ -58,7 +58,7 @@ def settling_ratio(ratio: Interval, margin: float, level: float = LEVEL, power: 
     What a round does to both sides of a pair is not in its noise, so rounds settle it sooner than the spread of each
     side would tell. For ratios of samples of several processes; `level` as in `smallest_effect`.
     """
-    spreads = [part.variance * (part.freedom + 1) for part in ratio.log.parts]
+    spreads = [part.variance * part.size for part in ratio.log.parts]
     return _settled(spreads, abs(ratio.log.center), math.log1p(margin), level, power)
 
 
@@ -70,7 +70,7 @@ def settling_seeds(
     It takes what was seen for the truth. `level` as in `smallest_effect`. Raises ValueError for a side of one seed.
     """
     found = pair.estimate
-    spreads = [part.variance * (part.freedom + 1) for part in found.parts]
+    spreads = [part.variance * part.size for part in found.parts]
     return _settled(spreads, abs(found.center), margin, level, power)
 
 

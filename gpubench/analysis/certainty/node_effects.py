@@ -1,0 +1,271 @@
+"""By how much nodes of one kind differ: least squares over rows that were measured on several of them. Pure.
+
+The logarithm of a process's time is taken for row + node + chance: an incomplete block design, whose blocks are rows
+(Yates 1940). The effects rest on what processes of one row differ by alone, so chance in them is independent of the
+mean of any row. Each row's own noise counts, for rows are not equally noisy: of what is left of its processes after
+both are taken away, with the degrees of freedom that are left.
+
+That a node does the same to all configurations is tested where rows have several processes on some node: if what is
+left differs between a row's nodes by more than inside them (an F test), the variance of that counts in each comparison
+between nodes.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from gpubench.analysis.certainty.distributions import f_above
+from gpubench.analysis.certainty.mean_estimate import LEVEL, Part, mean
+from gpubench.schema.node_fit import Interaction, NodeFit, Pattern
+
+if TYPE_CHECKING:
+    from gpubench.schema.node_fit import Array
+
+Processes = Sequence[tuple[str, float]]
+"""Of one row: of each process its node, and its time."""
+NOTHING = 1e-9
+"""Degrees of freedom, and shares of them, below which there are none but for rounding."""
+NO_SPREAD = 1e-20
+"""A variance on the log scale that is none but for rounding."""
+
+
+def fit(rows: Sequence[Processes]) -> NodeFit | None:
+    """The nodes' effects; None where all was measured on one node. Times are above 0."""
+    nodes = tuple(sorted({node for row in rows for node, _ in row}))
+    if len(nodes) < 2:
+        return None
+    number = {node: place for place, node in enumerate(nodes)}
+    own = [[(number[node], math.log(time)) for node, time in sorted(row)] for row in rows]
+    shared = sorted(row for row in own if row[0][0] != row[-1][0])
+    kin = _kin(len(nodes), shared)
+    counts = Counter(_pattern(row) for row in shared)
+    inverse = _inverse(kin, counts)
+    sums: list[list[float]] = [[] for _ in nodes]
+    for row in shared:
+        middle = mean([value for _, value in row])
+        for node, value in row:
+            sums[node].append(value - middle)
+    told = inverse @ [math.fsum(one) for one in sums]
+    effects = tuple(float(one) for one in told)
+    return NodeFit(
+        nodes=nodes,
+        kin=kin,
+        effects=effects,
+        inverse=inverse,
+        patterns=_patterns(shared, effects, inverse),
+        interaction=_interaction(shared, effects, inverse),
+    )
+
+
+def connected(of: NodeFit, weights: Mapping[str, float]) -> bool:
+    """Whether rows connect the nodes that such a comparison is between. `weights`: of nodes, 0 in sum."""
+    sums: dict[int, list[float]] = {}
+    for node, weight in weights.items():
+        sums.setdefault(of.kin[of.nodes.index(node)], []).append(weight)
+    return all(abs(math.fsum(one)) < NOTHING for one in sums.values())
+
+
+def effect(of: NodeFit, weights: Mapping[str, float]) -> float:
+    """The sum of the nodes' effects with these weights, on the log scale."""
+    return math.fsum(weight * of.effects[of.nodes.index(node)] for node, weight in weights.items())
+
+
+def parts(of: NodeFit, weights: Mapping[str, float], processes: int) -> tuple[Part, ...] | None:
+    """What the error of that sum adds to the variance of a comparison; None where it is not known.
+
+    `processes`: of a side of the comparison, with whose number that error falls, for further rounds tell more of the
+    nodes, too.
+    """
+    if not connected(of, weights):
+        return None
+    return _parts(of, tuple(sorted(weights.items())), processes)
+
+
+@functools.lru_cache(maxsize=4096)
+def _parts(of: NodeFit, weights: tuple[tuple[str, float], ...], processes: int) -> tuple[Part, ...] | None:
+    moved = _moved(of, weights)
+    each = [(one, _weight(one.places, moved)) for one in of.patterns]
+    most = max(weight for _, weight in each)
+    bearing = [(one, weight) for one, weight in each if weight > NOTHING * most]
+    if any(one.freedom < NOTHING for one, _ in bearing):
+        return None
+    found = [_together(bearing, processes)]
+    between = of.interaction
+    if between is not None and between.variance:
+        own = math.fsum(weight**2 for _, weight in weights)
+        others = math.fsum(one.rows * _squares_of_cells(one.places, moved) for one, _ in bearing)
+        found.append(Part(between.variance * (own + others), between.freedom, processes))
+    return tuple(found)
+
+
+def _together(bearing: Sequence[tuple[Pattern, float]], processes: int) -> Part:
+    """The error of what these rows tell together, by Satterthwaite.
+
+    The squares of estimated variances are too large by (f + 2) / f in the mean; it is taken off, as otherwise many rows
+    of two or three processes would count for a third of the freedom that they have.
+    """
+    variance = math.fsum(one.variances * weight for one, weight in bearing)
+    squares = math.fsum(one.squared * weight**2 / (one.freedom + 2) for one, weight in bearing)
+    freedom = math.fsum(one.freedom * one.rows for one, _ in bearing)
+    if squares:
+        freedom = min(freedom, variance**2 / squares - 2)
+    return Part(variance, freedom, processes)
+
+
+def own_part(of: NodeFit, processes: Processes) -> tuple[float, Part | None]:
+    """The mean logarithm of a row's times without its nodes' effects, and what its own noise adds to the variance.
+
+    None where what is left of its processes tells nothing of their noise, as of two on two nodes that no other row was
+    measured on.
+    """
+    own = [(of.nodes.index(node), math.log(time)) for node, time in sorted(processes)]
+    left = [value - of.effects[node] for node, value in own]
+    middle = mean(left)
+    places = dict(Counter(node for node, _ in own))
+    freedom = _freedom(places, of.inverse)
+    if freedom < NOTHING:
+        return middle, None
+    spread = math.fsum((value - middle) ** 2 for value in left) / freedom
+    return middle, Part(spread / len(own), freedom, len(own))
+
+
+# ---- the design ----
+
+
+def _pattern(row: Sequence[tuple[int, float]]) -> tuple[tuple[int, int], ...]:
+    return tuple(sorted(Counter(node for node, _ in row).items()))
+
+
+def _kin(count: int, shared: Sequence[Sequence[tuple[int, float]]]) -> tuple[int, ...]:
+    """Of each node the least of those that rows connect with it."""
+    found = list(range(count))
+
+    def least(node: int) -> int:
+        while found[node] != node:
+            found[node] = node = found[found[node]]
+        return node
+
+    for row in shared:
+        for node, _ in row[1:]:
+            one, other = sorted((least(row[0][0]), least(node)))
+            found[other] = one
+    return tuple(least(node) for node in range(count))
+
+
+def _inverse(kin: Sequence[int], counts: Mapping[tuple[tuple[int, int], ...], int]) -> Array:
+    """A generalised inverse of the information on the nodes, in which the first of each kin has the effect 0."""
+    import numpy as np
+
+    told = np.zeros((len(kin), len(kin)))
+    for pattern, rows in sorted(counts.items()):
+        size = sum(count for _, count in pattern)
+        for node, count in pattern:
+            told[node, node] += rows * count
+            for other, also in pattern:
+                told[node, other] -= rows * count * also / size
+    free = [node for node, first in enumerate(kin) if node != first]
+    found = np.zeros_like(told)
+    if free:
+        found[np.ix_(free, free)] = np.linalg.inv(told[np.ix_(free, free)])
+    return found
+
+
+def _freedom(places: Mapping[int, int], inverse: Array) -> float:
+    """Degrees of freedom of what is left of a row's processes without its mean and the nodes' effects."""
+    size = sum(places.values())
+    used = math.fsum(count * inverse[node, node] for node, count in places.items())
+    used -= math.fsum(
+        count * also * inverse[node, other] / size
+        for node, count in places.items()
+        for other, also in places.items()
+    )
+    return size - 1 - float(used)
+
+
+def _moved(of: NodeFit, weights: Sequence[tuple[str, float]]) -> list[float]:
+    """By how much the sum with these weights moves with one process on each node."""
+    places = [of.nodes.index(node) for node, _ in weights]
+    found = of.inverse[:, places] @ [weight for _, weight in weights]
+    return [float(one) for one in found]
+
+
+def _weight(places: Mapping[int, int], moved: Sequence[float]) -> float:
+    """Sum of the squared weights that the processes of such a row have."""
+    size = sum(places.values())
+    middle = math.fsum(count * moved[node] for node, count in places.items()) / size
+    return math.fsum(count * (moved[node] - middle) ** 2 for node, count in places.items())
+
+
+def _squares_of_cells(places: Mapping[int, int], moved: Sequence[float]) -> float:
+    """The same of the sums of these weights on each node."""
+    size = sum(places.values())
+    middle = math.fsum(count * moved[node] for node, count in places.items()) / size
+    return math.fsum((count * (moved[node] - middle)) ** 2 for node, count in places.items())
+
+
+def _left(row: Sequence[tuple[int, float]], effects: Sequence[float]) -> list[float]:
+    """What is left of a row's processes without its mean and the nodes' effects."""
+    values = [value - effects[node] for node, value in row]
+    middle = mean(values)
+    return [value - middle for value in values]
+
+
+def _patterns(
+    shared: Sequence[Sequence[tuple[int, float]]], effects: Sequence[float], inverse: Array
+) -> list[Pattern]:
+    by_pattern: dict[tuple[tuple[int, int], ...], list[float]] = {}
+    for row in shared:
+        squares = math.fsum(one**2 for one in _left(row, effects))
+        by_pattern.setdefault(_pattern(row), []).append(squares)
+    found = []
+    for pattern, squares_of in sorted(by_pattern.items()):
+        places = dict(pattern)
+        freedom = _freedom(places, inverse)
+        known = [one / freedom for one in squares_of] if freedom > NOTHING else []
+        found.append(
+            Pattern(
+                places=places,
+                freedom=max(0.0, freedom),
+                variances=math.fsum(known),
+                squared=math.fsum(one**2 for one in known),
+                rows=len(squares_of),
+            )
+        )
+    return found
+
+
+def _interaction(
+    shared: Sequence[Sequence[tuple[int, float]]], effects: Sequence[float], inverse: Array
+) -> Interaction | None:
+    """By the rows that have several processes on one of their nodes: what they differ by inside nodes and between."""
+    inside: list[float] = []
+    between: list[float] = []
+    freedom_inside, freedom_between, sizes, cells = 0, 0.0, 0.0, 0
+    for row in shared:
+        places = Counter(node for node, _ in row)
+        if len(places) == len(row):
+            continue
+        left = _left(row, effects)
+        by_node: dict[int, list[float]] = {}
+        for (node, _), one in zip(row, left, strict=True):
+            by_node.setdefault(node, []).append(one)
+        middles = {node: mean(ones) for node, ones in by_node.items()}
+        inside += [(one - middles[node]) ** 2 for node, ones in by_node.items() for one in ones]
+        between += [len(ones) * middles[node] ** 2 for node, ones in by_node.items()]
+        freedom_inside += len(row) - len(places)
+        freedom_between += _freedom(places, inverse) - (len(row) - len(places))
+        sizes += len(row) - sum(count**2 for count in places.values()) / len(row)
+        cells += len(places) - 1
+    if not freedom_inside or freedom_between < NOTHING:
+        return None
+    of_chance = math.fsum(inside) / freedom_inside
+    seen = math.fsum(between) / freedom_between
+    if seen < NO_SPREAD:
+        return Interaction(chance=1.0, variance=0.0, freedom=freedom_between)
+    chance = f_above(seen / of_chance, freedom_between, freedom_inside) if of_chance > NO_SPREAD else 0.0
+    more = max(0.0, seen - of_chance) * cells / sizes
+    return Interaction(chance=chance, variance=more if chance <= LEVEL else 0.0, freedom=freedom_between)
