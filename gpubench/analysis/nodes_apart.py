@@ -39,11 +39,12 @@ def _several(rows: Sequence[TableRow]) -> bool:
 def _fits(rows: Sequence[TableRow]) -> dict[Figure, NodeFit]:
     found = {}
     for name, figure in FIGURES.items():
-        told = [
-            [(run.host or "", value) for run in row.runs if (value := figure(run))]
-            for row in rows
-            if not row.group
-        ]
+        told = []
+        for row in rows:
+            each = [(run.host or "", value) for run in row.runs if (value := figure(run))]
+            told += (
+                [[one] for one in each] if row.group else [each]
+            )  # of jobs together only on which nodes they ran
         if (fit := node_effects.fit([one for one in told if one])) is not None:
             found[name] = fit
     return found

@@ -152,6 +152,15 @@ def slowdown(together: Row, alone: Row) -> Interval | None:
     return _of_all(first, second)
 
 
+def slowdown_between_nodes(together: Row, alone: Row) -> float | None:
+    """The slowdown without what nodes differ by; None where both were measured alike on them, or that is not known."""
+    first, second = epochs(together), epochs(alone)
+    if first is None or second is None or not _apart(first, second):
+        return None
+    found = slowdown(together, alone)
+    return found.value if found is not None and found.is_known else None
+
+
 def overlap_gain(alone: Sequence[Row | None], together: Sequence[Row]) -> Interval | None:
     """The overlap gain of jobs with its interval; None where a job or its trial alone has one process.
 
@@ -317,6 +326,14 @@ def _over(sample: Sample | None, exact: float) -> Sample | None:
         values=tuple(value / exact for value in sample.values),
         by_round={one: value / exact for one, value in sample.by_round.items()},
     )
+
+
+def of_nodes(row: Row, figure: Figure) -> float:
+    """How many times as long as the first of its nodes' kin a row's nodes take in this figure; 1 where nobody knows."""
+    fit = row.node_fits.get(figure)
+    if fit is None or (row.repeats or 0) < 2:
+        return 1.0
+    return math.exp(node_effects.effect(fit, _shares([run.host or "" for run in row.runs])))
 
 
 def growth_pct(ratio: Interval) -> tuple[float, float, float]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from gpubench.analysis.doubted import codes
 from gpubench.analysis.nodes_apart import with_nodes
+from gpubench.analysis.over_processes import slowdown_between_nodes
 from gpubench.analysis.slowdown import gain_over_processes, group_verdict, overlap_gain, slowdown
 from gpubench.analysis.varied import machine, unit, where
 from gpubench.schema.columns import MEASURED, TRIAL, Column
@@ -170,7 +171,7 @@ def _against(row: TableRow, alone: Mapping[tuple[str, str | None], TableRow]) ->
     if len(found) != 1:
         return row
     (solo,) = found.values()
-    slowed = slowdown(row.epoch_time_s, solo.epoch_time_s)
+    slowed = slowdown_between_nodes(row, solo) or slowdown(row.epoch_time_s, solo.epoch_time_s)
     return replace(row, baseline=solo, solo_epoch_time_s=solo.epoch_time_s, slowdown=slowed)
 
 

@@ -23,6 +23,11 @@ FEW = 5
 """Processes below which a number of rounds that was foretold from them is called a guess (docs/certainty.md)."""
 IF_SEEN = "in four of five cases, if the truth is what was seen"
 """What a power of 0.8 promises; words for whoever foretells what would settle something."""
+NODES_APART = (
+    "it is not known what nodes differ by: too few processes of one configuration ran on those of both rows; "
+    "gpubench sweep … --join --reference measures one on each"
+)
+"""Why a comparison between nodes says nothing, and what helps."""
 WIDE_PCT = 1000.0
 """An effect above which nobody would call it one."""
 
@@ -76,6 +81,11 @@ def further(rows: Iterable[TableRow]) -> Further:
 
 def sentence(claims: Sequence[Interval], family: int, how: Further) -> str:
     """What these open claims (ratios), of a family of so many, would take; without a full stop. Empty for none."""
+    between = sum(not one.is_known for one in claims)
+    if between:
+        whose = "" if between == len(claims) else f"for {between} of these "
+        rest = sentence([one for one in claims if one.is_known], family, how)
+        return f"{whose}{NODES_APART}{f'; of the others, {rest}' if rest else ''}"
     if not claims:
         return ""
     level = LEVEL / family
@@ -95,6 +105,8 @@ def sentence(claims: Sequence[Interval], family: int, how: Further) -> str:
 
 def of_gain(gain: Interval, borders: Sequence[float], family: int, how: Further) -> str:
     """What it would take to tell on which side of these borders an overlap gain lies; without a full stop."""
+    if not gain.is_known:
+        return NODES_APART
     half = f"{half_up((gain.high - gain.low) / 2, 2)}" if math.isfinite(gain.high) else "nothing"
     shown = (
         f"so few runs tell the gain to ± {half}" if half != "nothing" else "so few runs tell next to nothing"

@@ -90,7 +90,7 @@ def group_verdict(
     found = Verdict(
         words=(sharing_word(gain),) if unsure else WORDS[first : last + 1],
         sure=unsure or ("few processes" if rests else "yes"),
-        gain_range=ends,
+        gain_range=ends if ends is None or math.isfinite(ends[1]) else None,
         rests=rests,
         over_processes=over is not None,
         beside_others=others,

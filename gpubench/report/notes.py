@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gpubench.analysis.varied import label, machine, unit
+from gpubench.analysis.varied import label, unit
 from gpubench.basics.words import LOGGED, WORDS, all_of, clean, listed, many, number
-from gpubench.report import spread
+from gpubench.report import nodes, spread
 from gpubench.report.groups import agree, number_of
 from gpubench.schema.row import Row, TableRow
 
 MANY_TIMES = 2
 """From so many times as many images on as were measured, it is said how many."""
-MANY_NODES = 2
-NAMED = 4
-"""How many nodes are named."""
 SILENT = ("ok", "missing")
 """Endings of which no reason need be told."""
 
@@ -27,7 +24,7 @@ def remarks(rows: Sequence[TableRow], fields: Sequence[str]) -> list[str]:
         said.append("~ marks an epoch time extrapolated from the steps that were measured.")
     said += _worked_out(rows, fields)
     said += spread.sentences(rows)
-    said += _nodes(rows, fields)
+    said += nodes.sentences(rows, lambda some: which(some, rows, fields))
     return [clean(note) for note in (*said, *_missed(rows, fields), *_reasons(rows, fields))]
 
 
@@ -49,34 +46,6 @@ def _worked_out(rows: Sequence[TableRow], fields: Sequence[str]) -> list[str]:
         if row.epoch_time_s is None and (why := row.missing.get("epoch_time_s")):
             without.setdefault(why, []).append(row)
     return [*said, *(f"No epoch time: {why} ({which(some, rows, fields)})." for why, some in without.items())]
-
-
-def _nodes(rows: Sequence[TableRow], fields: Sequence[str]) -> list[str]:
-    """Where rows of one kind of machine were measured on several nodes: whether their intervals hold what these differ
-    by."""
-    kinds: dict[str, list[TableRow]] = {}
-    for row in rows:
-        if row.host:
-            kinds.setdefault(machine(row) or "", []).append(row)
-    said = []
-    for mine in kinds.values():
-        nodes = sorted({host for row in mine for host in _hosts(row)})
-        if len(nodes) < MANY_NODES:
-            continue
-        named = listed(nodes[:NAMED]) if len(nodes) <= NAMED else f"{', '.join(nodes[:NAMED])} and others"
-        on_one = [row for row in mine if len(_hosts(row)) == 1]
-        held = (
-            f"what nodes differ by is in no interval of a row of one node alone ({which(on_one, rows, fields)})"
-            if on_one
-            else "each row was measured on several of them, so that its interval holds what they differ by"
-        )
-        said.append(f"Measured on {len(nodes)} nodes of one kind ({named}): {held}.")
-    return said
-
-
-def _hosts(row: TableRow) -> set[str]:
-    """On which nodes a row's processes ran."""
-    return {run.host for run in row.runs if run.host and run.status == "ok"}
 
 
 def _missed(rows: Sequence[TableRow], fields: Sequence[str]) -> list[str]:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from simulated_processes import mean_times
-from whole_rows import row_with
+from whole_rows import changed, row_with
 
 from gpubench.analysis.knee import knees
 from gpubench.report.table import Table, build
@@ -410,6 +410,40 @@ def verdict_of(alone, together):
     table = build("one", group_rows(alone, together))
     (said,) = [one for one in table.answers if one.startswith("2 copies")]
     return said, next(row for row in table.rows if row.group)
+
+
+def on_nodes(alone, together, of_alone, of_jobs):
+    """The same, each run on the node whose letter stands at its place."""
+    rows = group_rows(alone, together)
+    return [changed(row, host=(of_jobs if row.group else of_alone)[row.repeat]) for row in rows]
+
+
+def test_a_group_on_the_nodes_of_its_trial_alone_is_compared_as_it_is():
+    rows = on_nodes(around(10), around(14), "aabbb", "aabbb")
+    assert verdict_of(around(10), around(14))[0] in build("one", rows).answers
+
+
+def test_a_group_on_other_nodes_than_its_trial_alone_is_open():
+    (said,) = build("one", on_nodes(around(10), around(14), "aaaaa", "bbbbb")).answers
+    assert said.startswith(
+        "2 copies: open, merely concurrent or partly parallel or parallel (overlap gain 0.43). It is"
+    )
+    assert "it is not known what nodes differ by" in said.lower()
+
+
+def test_what_nodes_differ_by_is_taken_out_of_a_groups_gain():
+    """b takes twice as long, as another trial alone tells: alone on a, together on b."""
+    more = [
+        changed(process(64, time, number, trial_id=f"r{number}"), host="ab"[number % 2])
+        for number, time in enumerate([3.0, 6.0, 3.003, 6.006, 2.997, 5.994, 3.0, 6.0])
+    ]
+    table = build("one", [*on_nodes(around(10), around(28), "aaaaa", "bbbbb"), *more])
+    (row, _) = (row for row in table.rows if row.group)
+    assert row.slowdown == pytest.approx(1.4, rel=1e-3)
+    assert row.overlap_gain == pytest.approx(2 / 1.4 - 1, rel=1e-2)
+    assert row.overlap_gain_low < 2 / 1.4 - 1 < row.overlap_gain_high < 0.45
+    assert row.sharing == "partly parallel"
+    assert row.slowdown_low < 1.4 < row.slowdown_high < 1.42
 
 
 @pytest.mark.parametrize(
