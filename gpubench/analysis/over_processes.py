@@ -34,7 +34,7 @@ class Sample:
 
     values: tuple[float, ...]
     by_round: Mapping[tuple[int, str], float] = field(default_factory=dict)
-    """By round and node. Empty where the processes are not of one round each."""
+    """By round and node. Empty where two processes are of one round on one node."""
     nodes: tuple[str, ...] = ()
     """Of each of `values`; empty where the row does not hold its processes by themselves."""
     fit: NodeFit | None = None
@@ -66,11 +66,11 @@ def figures(
         return None
     rounds = [run.round for run in row.runs]
     nodes = [run.host or "" for run in row.runs]
-    alone = len(set(rounds)) == len(rounds)
+    places = list(zip(rounds, nodes, strict=True))
     ordered = sorted(zip(values, nodes, strict=True))
     return Sample(
         values=tuple(value for value, _ in ordered),
-        by_round=dict(zip(zip(rounds, nodes, strict=True), values, strict=True)) if alone else {},
+        by_round=dict(zip(places, values, strict=True)) if len(set(places)) == len(places) else {},
         nodes=tuple(node for _, node in ordered),
         fit=row.node_fits.get(of) if of else None,
     )

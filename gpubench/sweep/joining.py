@@ -145,7 +145,7 @@ class Joining:
         self._done |= {
             (one.trial_id, (one.machine_key, _told(given(one))), one.round)
             for one in found
-            if one.status != "interrupted"
+            if one.status != "interrupted" and not one.reference
         }
 
     def lot(self, unit: Unit, number: int) -> Lot:

@@ -30,7 +30,8 @@ class Lot:
     """Of the first of them."""
     round: int
     machine: str
-    """Kind of machine: `Record.machine_key`. Another kind measures the plan for itself."""
+    """Kind of machine: `Record.machine_key`. Another kind measures the plan for itself. With the node's name, where
+    it is taken for one node alone."""
 
     def path(self, folder: Path) -> Path:
         kind = hashlib.sha256(self.machine.encode()).hexdigest()[:8]
@@ -38,7 +39,8 @@ class Lot:
 
 
 class UnitLocks:
-    """The lots of one folder, as one sweep takes them: one at a time. `say`: told of what is taken over."""
+    """The lots of one folder, as one sweep takes them: one at a time, and its node's reference beside it. `say`: told
+    of what is taken over."""
 
     def __init__(
         self,
@@ -53,6 +55,7 @@ class UnitLocks:
         self._own = Holder.here()
         self._mine: LockFile | None = None
         self._lot: Lot | None = None
+        self._beside: LockFile | None = None
         self._last_beat = 0.0
         self._there: set[str] = set()
         self._met: dict[Path, tuple[Seen, float]] = {}
@@ -69,6 +72,21 @@ class UnitLocks:
             self._mine, self._lot, self._last_beat = file, lot, self._clock()
         return answer
 
+    def take_beside(self, lot: Lot) -> Answer:
+        """Takes another lot, and keeps the one that it has."""
+        self.give_back_beside()
+        file = self._file(lot)
+        answer = self._take(file)
+        if answer == "mine":
+            self._beside, self._last_beat = file, self._clock()
+        return answer
+
+    def give_back_beside(self) -> None:
+        """Gives up what was taken beside."""
+        if self._beside is not None:
+            self._beside.remove(self._own)
+        self._beside = None
+
     def is_taken(self, lot: Lot) -> bool:
         """Whether anybody else has it now, dead or alive."""
         return lot != self._lot and lot.path(self._folder).exists()
@@ -82,17 +100,20 @@ class UnitLocks:
         return lot != self._lot and lot.path(self._folder).name in self._there
 
     def give_back(self) -> None:
-        """Gives up what was taken last."""
+        """Gives up all that was taken last."""
+        self.give_back_beside()
         if self._mine is not None:
             self._mine.remove(self._own)
         self._mine = self._lot = None
 
     def beat(self) -> None:
         """Shows that this sweep is still at it. Call it often; it acts every half minute."""
-        if self._mine is None or self._clock() - self._last_beat <= HEARTBEAT_S:
+        if self._clock() - self._last_beat <= HEARTBEAT_S:
             return
-        self._last_beat = self._clock()
-        self._mine.touch()
+        for file in (self._mine, self._beside):
+            if file is not None:
+                self._last_beat = self._clock()
+                file.touch()
 
     def _file(self, lot: Lot) -> LockFile:
         path = lot.path(self._folder)

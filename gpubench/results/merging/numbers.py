@@ -81,7 +81,7 @@ def _leaders(chains: Iterable[Sequence[FoundAttempt]]) -> dict[Identity, Identit
         last: dict[Hashable, Identity] = {}
         for one in chain:
             place = one.machines, one.allowance
-            if one.round == 1:
+            if one.begins:
                 if one.is_final:
                     last[place] = one.identity
                 found.setdefault(one.identity, one.identity)
@@ -116,4 +116,5 @@ def _may_displace(one: FoundAttempt, other: FoundAttempt, leaders: Mapping[Ident
     ):
         return False
     is_own = leaders[one.identity] == leaders[other.identity]
-    return not is_own or 1 in (one.round, other.round) or one.round == other.round
+    same = (one.round, one.reference_of) == (other.round, other.reference_of)
+    return not is_own or one.begins or other.begins or same
